@@ -1,0 +1,281 @@
+//! A decimal number as the service writes it: checked once, then exact in whatever form it is wanted.
+//!
+//! Numbers are read from text here and nowhere else. Casting them through Arrow corrupts them: one library turns the
+//! text of 2^256-1 into -1 without a word.
+
+/// Digits of the decimal columns.
+pub const AMOUNT_PRECISION: u8 = 38;
+/// Decimals of the decimal columns.
+pub const AMOUNT_SCALE: i8 = 18;
+
+/// Longer texts are not numbers of this world, and would make conversions slow.
+const MAX_LEN: usize = 1_024;
+/// Beyond this an exponent says more digits than memory holds.
+const MAX_EXPONENT: i32 = 999_999;
+/// More than twice the digits of 2^256; expanding an exponent stops here.
+const MAX_EXPANDED: usize = 1_000;
+
+/// A well-formed decimal number: sign, digits, fraction, exponent; borrowed from its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Number<'a> {
+    text: &'a str,
+    negative: bool,
+    whole: &'a str,
+    fraction: &'a str,
+    exponent: i32,
+}
+
+impl<'a> Number<'a> {
+    /// Reads `[+-]digits[.digits][e[+-]digits]`, and nothing else: no `NaN`, `inf`, `0x10`, `1,000`, blanks.
+    pub fn parse(text: &'a str) -> Option<Self> {
+        let bytes = text.as_bytes();
+        if bytes.len() > MAX_LEN {
+            return None;
+        }
+        let start = usize::from(matches!(bytes.first(), Some(b'+' | b'-')));
+        let whole_end = digits_end(bytes, start);
+        let (fraction_start, fraction_end) = match bytes.get(whole_end) {
+            Some(b'.') => (whole_end + 1, digits_end(bytes, whole_end + 1)),
+            _ => (whole_end, whole_end),
+        };
+        if whole_end == start && fraction_end == fraction_start {
+            return None;
+        }
+        let exponent = match bytes.get(fraction_end) {
+            None => 0,
+            Some(b'e' | b'E') => parse_exponent(&text[fraction_end + 1..])?,
+            Some(_) => return None,
+        };
+        Some(Self {
+            text,
+            negative: bytes[0] == b'-',
+            whole: &text[start..whole_end],
+            fraction: &text[fraction_start..fraction_end],
+            exponent,
+        })
+    }
+
+    /// The digits as sent.
+    pub fn text(&self) -> &'a str {
+        self.text
+    }
+
+    /// The number times 10^`scale` where that is whole and has at most 38 digits; else nothing, never a rounded one.
+    pub fn scaled(&self, scale: i8) -> Option<i128> {
+        let shift = self.exponent + i32::from(scale) - self.fraction.len() as i32;
+        let dropped = usize::try_from(-shift).unwrap_or(0);
+        let count = self.whole.len() + self.fraction.len();
+        let mut value: i128 = 0;
+        for (position, digit) in self.digits().enumerate() {
+            if position + dropped < count {
+                value = value.checked_mul(10)?.checked_add(i128::from(digit))?;
+            } else if digit != 0 {
+                return None;
+            }
+        }
+        if shift > 0 && value != 0 {
+            value = value.checked_mul(10_i128.checked_pow(shift as u32)?)?;
+        }
+        if value >= 10_i128.pow(u32::from(AMOUNT_PRECISION)) {
+            return None;
+        }
+        Some(if self.negative { -value } else { value })
+    }
+
+    /// The nearest double, unless the number is beyond the largest.
+    pub fn to_f64(&self) -> Option<f64> {
+        self.text.parse::<f64>().ok().filter(|value| value.is_finite())
+    }
+
+    /// As a 64-bit integer, where it is one (`4307974.0` is, `4307974.5` is not).
+    pub fn to_i64(&self) -> Option<i64> {
+        self.scaled(0).and_then(|value| i64::try_from(value).ok())
+    }
+
+    /// The plain digits of a whole number of any size: no point, no exponent, no leading zeros.
+    pub fn to_integer_text(&self) -> Option<String> {
+        let whole_len = i64::try_from(self.whole.len()).ok()? + i64::from(self.exponent);
+        let mut digits = String::new();
+        for (position, digit) in self.digits().enumerate() {
+            if (position as i64) < whole_len {
+                digits.push(char::from(b'0' + digit));
+            } else if digit != 0 {
+                return None;
+            }
+        }
+        let digits = digits.trim_start_matches('0');
+        if digits.is_empty() {
+            return Some("0".into());
+        }
+        let zeros = usize::try_from(whole_len).ok()?.saturating_sub(self.whole.len() + self.fraction.len());
+        if digits.len() + zeros > MAX_EXPANDED {
+            return None;
+        }
+        let sign = if self.negative { "-" } else { "" };
+        Some(format!("{sign}{digits}{}", "0".repeat(zeros)))
+    }
+
+    /// Sign, significant digits without outer zeros, power of ten: equal for equal values, however they were written.
+    pub fn canonical(&self) -> (bool, Vec<u8>, i32) {
+        let digits: Vec<u8> = self.digits().skip_while(|&digit| digit == 0).collect();
+        let kept = digits.iter().rposition(|&digit| digit != 0).map_or(0, |last| last + 1);
+        if kept == 0 {
+            return (false, Vec::new(), 0);
+        }
+        let power = self.exponent - self.fraction.len() as i32 + (digits.len() - kept) as i32;
+        (self.negative, digits[..kept].to_vec(), power)
+    }
+
+    fn digits(&self) -> impl Iterator<Item = u8> {
+        self.whole.bytes().chain(self.fraction.bytes()).map(|byte| byte - b'0')
+    }
+}
+
+fn digits_end(bytes: &[u8], from: usize) -> usize {
+    bytes[from..].iter().position(|byte| !byte.is_ascii_digit()).map_or(bytes.len(), |length| from + length)
+}
+
+fn parse_exponent(text: &str) -> Option<i32> {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    text.parse().ok().filter(|exponent: &i32| exponent.abs() <= MAX_EXPONENT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const ONE: i128 = 1_000_000_000_000_000_000;
+    const MAX_256: &str = "115792089237316195423570985008687907853269984665640564039457584007913129639935";
+
+    fn amount(text: &str) -> Option<i128> {
+        Number::parse(text).unwrap_or_else(|| panic!("{text} is a number")).scaled(AMOUNT_SCALE)
+    }
+
+    #[test]
+    fn amounts_are_exact_or_nothing() {
+        for (text, expected) in [
+            ("0", Some(0)),
+            ("-0", Some(0)),
+            ("1", Some(ONE)),
+            ("-1", Some(-ONE)),
+            ("+1", Some(ONE)),
+            ("0.000000000000000001", Some(1)),
+            ("0.0000000000000000010", Some(1)),
+            ("0.0000000000000000001", None),
+            ("9007199254740993", Some(9_007_199_254_740_993 * ONE)),
+            ("18446744073709551616", Some(18_446_744_073_709_551_616 * ONE)),
+            ("99999999999999999999.999999999999999999", Some(10_i128.pow(38) - 1)),
+            ("100000000000000000000", None),
+            ("1e38", None),
+            (MAX_256, None),
+            ("2.625E-6", Some(2_625_000_000_000)),
+            ("1e18", Some(ONE * ONE)),
+            ("00012.50", Some(12 * ONE + ONE / 2)),
+            ("0e999999", Some(0)),
+            ("0e-999999", Some(0)),
+            ("1e999999", None),
+            ("1e-999999", None),
+            (".5", Some(ONE / 2)),
+            ("5.", Some(5 * ONE)),
+        ] {
+            assert_eq!(amount(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_number_is_refused() {
+        for text in [
+            "",
+            "-",
+            "+",
+            ".",
+            "e5",
+            "1e",
+            "1e+",
+            "NaN",
+            "inf",
+            "-inf",
+            "0x10",
+            "1,000",
+            "1_000",
+            " 1",
+            "1 ",
+            "1.2.3",
+            "--1",
+            "1e1000000",
+            "1e99999999999",
+            "١",
+            "1e5.0",
+        ] {
+            assert_eq!(Number::parse(text), None, "{text:?}");
+        }
+        assert_eq!(Number::parse(&"1".repeat(MAX_LEN + 1)), None);
+    }
+
+    #[test]
+    fn integers_with_a_point_are_integers() {
+        let int = |text: &str| Number::parse(text).unwrap().to_i64();
+        assert_eq!(int("4307974.0"), Some(4_307_974));
+        assert_eq!(int("4307974.5"), None);
+        assert_eq!(int("1779161496872"), Some(1_779_161_496_872));
+        assert_eq!(int("9223372036854775807"), Some(i64::MAX));
+        assert_eq!(int("9223372036854775808"), None);
+        assert_eq!(int("1.5e1"), Some(15));
+    }
+
+    #[test]
+    fn raw_integers_keep_every_digit() {
+        let raw = |text: &str| Number::parse(text).unwrap().to_integer_text();
+        assert_eq!(raw(MAX_256).as_deref(), Some(MAX_256));
+        assert_eq!(raw("1e3").as_deref(), Some("1000"));
+        assert_eq!(raw("12.50e1").as_deref(), Some("125"));
+        assert_eq!(raw("-007.0").as_deref(), Some("-7"));
+        assert_eq!(raw("0.00").as_deref(), Some("0"));
+        assert_eq!(raw("0e-400").as_deref(), Some("0"));
+        assert_eq!(raw("1.5"), None);
+        assert_eq!(raw("1e-1"), None);
+        assert_eq!(raw("1e999999"), None);
+    }
+
+    #[test]
+    fn doubles_are_the_nearest_or_nothing() {
+        let double = |text: &str| Number::parse(text).unwrap().to_f64();
+        assert_eq!(double("9007199254740993"), Some(9_007_199_254_740_992.0));
+        assert_eq!(double("2.625E-6"), Some(2.625e-6));
+        assert_eq!(double("1e400"), None);
+        assert_eq!(double(".5"), Some(0.5));
+        assert_eq!(double("5."), Some(5.0));
+    }
+
+    #[test]
+    fn equal_values_have_one_canonical_form() {
+        let canonical = |text: &str| Number::parse(text).unwrap().canonical();
+        assert_eq!(canonical("1.50"), canonical("0.15e1"));
+        assert_eq!(canonical("-0.0"), canonical("0"));
+        assert_eq!(canonical("100"), canonical("1e2"));
+        assert_ne!(canonical("1"), canonical("-1"));
+        assert_ne!(canonical("1"), canonical("10"));
+    }
+
+    proptest! {
+        #[test]
+        fn scaled_undoes_formatting(value in -(10_i128.pow(38) - 1)..10_i128.pow(38)) {
+            let (sign, digits) = (if value < 0 { "-" } else { "" }, format!("{:019}", value.unsigned_abs()));
+            let (whole, fraction) = digits.split_at(digits.len() - 18);
+            prop_assert_eq!(amount(&format!("{sign}{whole}.{fraction}")), Some(value));
+            prop_assert_eq!(amount(&format!("{sign}{digits}e-18")), Some(value));
+        }
+
+        #[test]
+        fn any_text_is_read_without_panic(text in "[-+0-9.eE]{0,40}") {
+            if let Some(number) = Number::parse(&text) {
+                let _ = (number.scaled(18), number.to_i64(), number.to_integer_text(), number.canonical());
+                prop_assert!(text.parse::<f64>().is_ok());
+            }
+        }
+    }
+}

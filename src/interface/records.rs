@@ -1,0 +1,296 @@
+//! The nine record types, each field declared once: our name, the wire's names, its kind, its meaning.
+//!
+//! `{main}` and `{zone}` in a wire name stand for the deployment's words. Where the wire has several spellings of one
+//! member, all are listed and any is accepted; the first is the one the local service writes.
+
+use super::kinds::Kind::{self, Amount, Direction, Estimate, Flag, Integer, RawInteger, Text, Texts, Time};
+
+/// One kind of record, and so one Arrow schema, one Python class and one table of the local service.
+#[derive(Debug)]
+pub struct RecordType {
+    /// The class name, e.g. `TokenTransfer`.
+    pub name: &'static str,
+    pub doc: &'static str,
+    /// In column order.
+    pub fields: &'static [Field],
+}
+
+/// One member of a record.
+#[derive(Debug)]
+pub struct Field {
+    /// Our name, in snake case.
+    pub name: &'static str,
+    /// Every spelling seen on the wire.
+    pub wire: &'static [&'static str],
+    pub kind: Kind,
+    /// One line of meaning, for people.
+    pub doc: &'static str,
+}
+
+const fn field(name: &'static str, wire: &'static [&'static str], kind: Kind, doc: &'static str) -> Field {
+    Field { name, wire, kind, doc }
+}
+
+impl RecordType {
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.fields.iter().position(|field| field.name == name)
+    }
+}
+
+/// The record type of that class name.
+pub fn record(name: &str) -> Option<&'static RecordType> {
+    RECORDS.iter().copied().find(|record| record.name == name)
+}
+
+pub static RECORDS: [&RecordType; 9] = [
+    &TOKEN,
+    &TOKEN_TRANSFER,
+    &CROSS_CHAIN_TRANSACTION,
+    &BLOCK,
+    &ADDRESS_TRANSACTION,
+    &LARGE_TRANSACTION,
+    &CHAIN_TRANSACTION,
+    &TRANSACTION,
+    &EVENT_LOG,
+];
+
+// Members that several record types share. Their spellings vary between endpoints and deployments alike.
+const TX_ID: Field = field("tx_id", &["txId", "txid"], Text, "Transaction hash.");
+const BLOCK_HASH: Field = field("block_hash", &["blockHash"], Text, "Hash of the block that holds it.");
+const HEIGHT: Field = field("height", &["height"], Integer, "Block height.");
+const TRANSACTION_TIME: Field = field("transaction_time", &["transactionTime"], Time, "When the transaction was made.");
+const FROM: Field = field("from_address", &["from"], Text, "Sending address; several are separated by commas.");
+const TO: Field = field("to_address", &["to"], Text, "Receiving address; several are separated by commas.");
+const IS_FROM_CONTRACT: Field =
+    field("is_from_contract", &["isFromContract", "isInputContract"], Flag, "Whether the sender is a contract.");
+const IS_TO_CONTRACT: Field =
+    field("is_to_contract", &["isToContract", "isOutputContract"], Flag, "Whether the receiver is a contract.");
+const IS_INPUT_CONTRACT: Field = field(
+    "is_input_contract",
+    &["isInputContract", "isFromContract"],
+    Flag,
+    "Whether the input address is a contract.",
+);
+const IS_OUTPUT_CONTRACT: Field = field(
+    "is_output_contract",
+    &["isOutputContract", "isToContract"],
+    Flag,
+    "Whether the output address is a contract.",
+);
+const AMOUNT: Field = field("amount", &["amount"], Amount, "Amount moved, in whole coins or tokens.");
+const SYMBOL: Field = field("symbol", &["symbol", "transactionSymbol"], Text, "Symbol of the coin moved.");
+const TRANSACTION_SYMBOL: Field =
+    field("transaction_symbol", &["transactionSymbol", "symbol"], Text, "Symbol of the coin or token moved.");
+const METHOD_ID: Field = field("method_id", &["methodId", "method"], Text, "Identifier of the contract method called.");
+const STATE: Field = field("state", &["state"], Text, "`success`, `fail` or `pending`.");
+const NONCE: Field = field("nonce", &["nonce"], Integer, "How many transactions the sender had made before.");
+const GAS_USED: Field = field("gas_used", &["gasUsed"], Integer, "Gas used.");
+const GAS_LIMIT: Field = field("gas_limit", &["gasLimit"], Integer, "Gas allowed.");
+const GAS_PRICE: Field = field("gas_price", &["gasPrice"], Amount, "Price of one unit of gas.");
+const TX_FEE: Field = field("tx_fee", &["txFee", "txfee"], Amount, "Fee paid for the transaction.");
+const TRANSACTION_TYPE: Field =
+    field("transaction_type", &["transactionType"], Integer, "0 original, 1 EIP-2930, 2 EIP-1559.");
+const TOKEN_CONTRACT: Field =
+    field("token_contract_address", &["tokenContractAddress"], Text, "Contract address of the token.");
+const TOKEN_ID: Field =
+    field("token_id", &["tokenId"], Text, "Token ID of an NFT, as text since it may exceed 64 bits; else empty.");
+
+/// `txid` and `txfee` are the spellings of the transaction lists of the main chain.
+const TXID: Field = Field { wire: &["txid", "txId"], ..TX_ID };
+const TXFEE: Field = Field { wire: &["txfee", "txFee"], ..TX_FEE };
+
+static TOKEN: RecordType = RecordType {
+    name: "Token",
+    doc: "A token of the main chain.",
+    fields: &[
+        field("token_full_name", &["tokenFullName"], Text, "Full name."),
+        field("token", &["token"], Text, "Symbol."),
+        field("precision", &["precision"], Integer, "Decimals of the token's smallest unit."),
+        TOKEN_CONTRACT,
+        field("protocol_type", &["protocolType"], Text, "Protocol of the token, such as `ERC20`."),
+        field("address_count", &["addressCount"], Integer, "Number of addresses that hold it."),
+        field("total_supply", &["totalSupply"], Estimate, "Total supply, in whole tokens."),
+        field("circulating_supply", &["circulatingSupply"], Estimate, "Circulating supply on all chains."),
+        field("price", &["price"], Estimate, "Price in USD."),
+        field("website", &["website"], Text, "Website; may be empty."),
+        field("total_market_cap", &["totalMarketCap"], Estimate, "Market capitalisation on all chains, in USD."),
+        field("issue_date", &["issueDate"], Time, "When the token was issued."),
+        field(
+            "transaction_amount_24h",
+            &["transactionAmount24h"],
+            Estimate,
+            "Volume of the past 24 hours in USD; meaningful for ERC-20 tokens only.",
+        ),
+        field("tvl", &["tvl"], Estimate, "Total value locked, in USD."),
+        field("logo_url", &["logoUrl"], Text, "Address of the logo image."),
+    ],
+};
+
+static TOKEN_TRANSFER: RecordType = RecordType {
+    name: "TokenTransfer",
+    doc: "One transfer of a token from one address to another.",
+    fields: &[
+        TXID,
+        BLOCK_HASH,
+        HEIGHT,
+        TRANSACTION_TIME,
+        FROM,
+        TO,
+        IS_FROM_CONTRACT,
+        IS_TO_CONTRACT,
+        AMOUNT,
+        TRANSACTION_SYMBOL,
+        METHOD_ID,
+        TOKEN_CONTRACT,
+        field("protocol_type", &["protocolType"], Text, "Protocol of the token."),
+        STATE,
+        TOKEN_ID,
+    ],
+};
+
+static CROSS_CHAIN_TRANSACTION: RecordType = RecordType {
+    name: "CrossChainTransaction",
+    doc: "A transaction that moved value between the main chain and the zone chain.",
+    fields: &[
+        field("id", &["id"], Text, "Hash of the cross-chain transaction; may be empty."),
+        field("tx_type", &["txType"], Direction, "`MainToZone` or `ZoneToMain`, whatever the deployment calls them."),
+        field("cross_type", &["crossType"], Text, "`Deposit`, `Withdraw` or `BatchWithdraw`."),
+        field("status", &["status"], Text, "`0x1` success, `0x0` failure."),
+        field("main_tx_hash", &["{main}TxHash"], Text, "Hash of the transaction on the main chain."),
+        field("main_block_height", &["{main}BlockHeight"], Integer, "Block height on the main chain."),
+        field("main_block_time", &["{main}BlockTime"], Time, "Block time on the main chain."),
+        field("zone_tx_hash", &["{zone}TxHash"], Text, "Hash of the transaction on the zone chain."),
+        field("zone_block_height", &["{zone}BlockHeight"], Integer, "Block height on the zone chain."),
+        field("zone_block_time", &["{zone}BlockTime"], Time, "Block time on the zone chain."),
+        field("from_address", &["from"], Text, "Address that signed on the link layer."),
+        field("to_address", &["to"], Text, "Address the transaction was sent to."),
+        field("source_address", &["sourceAddress"], Text, "Address the value came from."),
+        field("target_address", &["targetAddress"], Text, "Address the value went to."),
+        field("value", &["value"], Amount, "Amount, in whole tokens."),
+        field("value_raw", &["valueRaw"], RawInteger, "Amount in the token's smallest unit, up to 2^256-1."),
+        TOKEN_CONTRACT,
+        field("token_type", &["tokenType"], Text, "`ERC20` or `ERC1155`."),
+        TOKEN_ID,
+        field("token_name", &["tokenName"], Text, "Name of the token."),
+    ],
+};
+
+static BLOCK: RecordType = RecordType {
+    name: "Block",
+    doc: "A block of the zone chain.",
+    fields: &[
+        field("hash", &["hash"], Text, "Block hash."),
+        HEIGHT,
+        field("miner", &["miner"], Text, "Address of the block's producer."),
+        field("block_time", &["blockTime"], Time, "When the block was made."),
+        field("transaction_count", &["transactionCount"], Integer, "Number of transactions in the block."),
+    ],
+};
+
+static ADDRESS_TRANSACTION: RecordType = RecordType {
+    name: "AddressTransaction",
+    doc: "An ordinary transaction that an address sent or received.",
+    fields: &[
+        TX_ID,
+        BLOCK_HASH,
+        HEIGHT,
+        TRANSACTION_TIME,
+        FROM,
+        TO,
+        IS_FROM_CONTRACT,
+        IS_TO_CONTRACT,
+        AMOUNT,
+        STATE,
+        METHOD_ID,
+        SYMBOL,
+        NONCE,
+        GAS_USED,
+        GAS_LIMIT,
+        GAS_PRICE,
+        TX_FEE,
+        TRANSACTION_TYPE,
+    ],
+};
+
+static LARGE_TRANSACTION: RecordType = RecordType {
+    name: "LargeTransaction",
+    doc: "A transaction of the main chain that moved a large amount.",
+    fields: &[
+        TXID,
+        BLOCK_HASH,
+        HEIGHT,
+        TRANSACTION_TIME,
+        field("input", &["input"], Text, "Input address; several are separated by commas."),
+        field("output", &["output"], Text, "Output address; several are separated by commas."),
+        IS_INPUT_CONTRACT,
+        IS_OUTPUT_CONTRACT,
+        AMOUNT,
+        TRANSACTION_SYMBOL,
+        TXFEE,
+        METHOD_ID,
+        TRANSACTION_TYPE,
+        STATE,
+    ],
+};
+
+static CHAIN_TRANSACTION: RecordType = RecordType {
+    name: "ChainTransaction",
+    doc: "A transaction in the main chain's list.",
+    fields: &[
+        TXID,
+        BLOCK_HASH,
+        HEIGHT,
+        TRANSACTION_TIME,
+        field("input", &["input"], Text, "Input address as the service gives it; several are separated by commas."),
+        field("output", &["output"], Text, "Output address as the service gives it; several are separated by commas."),
+        Field { wire: IS_FROM_CONTRACT.wire, ..IS_INPUT_CONTRACT },
+        Field { wire: IS_TO_CONTRACT.wire, ..IS_OUTPUT_CONTRACT },
+        AMOUNT,
+        TRANSACTION_SYMBOL,
+        TXFEE,
+        METHOD_ID,
+        TRANSACTION_TYPE,
+        STATE,
+    ],
+};
+
+static TRANSACTION: RecordType = RecordType {
+    name: "Transaction",
+    doc: "A transaction of the main chain, looked up by its hash.",
+    fields: &[
+        TX_ID,
+        BLOCK_HASH,
+        HEIGHT,
+        TRANSACTION_TIME,
+        FROM,
+        TO,
+        IS_FROM_CONTRACT,
+        IS_TO_CONTRACT,
+        AMOUNT,
+        SYMBOL,
+        NONCE,
+        GAS_LIMIT,
+        GAS_USED,
+        GAS_PRICE,
+        TX_FEE,
+        STATE,
+        TRANSACTION_TYPE,
+        METHOD_ID,
+    ],
+};
+
+static EVENT_LOG: RecordType = RecordType {
+    name: "EventLog",
+    doc: "One event that a contract logged during a transaction.",
+    fields: &[
+        HEIGHT,
+        field("address", &["address"], Text, "Contract that logged the event."),
+        field("topics", &["topics"], Texts, "Indexed parameters, as hex; the first names the event."),
+        field("data", &["data"], Text, "Parameters that are not indexed, as hex."),
+        BLOCK_HASH,
+        METHOD_ID,
+        TRANSACTION_TIME,
+        field("log_index", &["logIndex"], Integer, "Position of the log in its block."),
+        TX_ID,
+    ],
+};

@@ -1,0 +1,9 @@
+//! On-chain data, every record exactly once with its exact value.
+//!
+//! `interface` says what the service is; `decode` turns an answer's bytes into `columns`; `client` makes one signed GET
+//! that survives the network; `query` makes the complete result of it. `service` is a real server of the same
+//! interface, and `python` the only place that knows Python.
+
+pub mod interface;
+#[cfg(feature = "service")]
+pub mod service;
