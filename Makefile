@@ -1,0 +1,70 @@
+# What a newcomer types: `make demo` to see it work, `make test` to check it all. Both need Rust, Python >= 3.11 and a
+# C compiler, and keep to this folder (.venv, target, dist, demo).
+
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# Every build sees one interpreter, so that none makes cargo start over.
+export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+
+.PHONY: demo test lint rust python stub fmt clean build install tools
+
+demo: build install
+	$(PIP) install --group demo
+	$(BIN)/python examples/first_look.py
+
+# From the quickest to tell to the slowest.
+test: tools lint rust python
+
+lint: tools
+	cargo fmt --check
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+
+rust: tools
+	cargo clippy --all-targets --all-features -- -D warnings
+	cargo test --features service
+
+# Types and tests see the installed wheel, as a user has it, not the source tree.
+python: tools build install
+	$(BIN)/python scripts/generate_stub.py --check
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest chainframe._native
+	$(BIN)/pytest
+
+# Writes what the stub says of records and calls anew from the declaration.
+stub: tools build install
+	$(BIN)/python scripts/generate_stub.py
+	$(BIN)/ruff format python/chainframe/_native.pyi
+
+fmt: tools
+	cargo fmt
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+clean:
+	rm -rf .venv dist demo target
+
+build: .venv/pip
+	@command -v cargo >/dev/null || { echo "make: cargo was not found; install Rust 1.95 or later" >&2; exit 1; }
+	$(PIP) install --group build
+	rm -rf dist
+	$(BIN)/maturin build --release --out dist --interpreter $(BIN)/python
+
+install: build
+	$(PIP) install --force-reinstall --no-deps dist/*.whl
+	$(PIP) install "$$(echo dist/*.whl)[all]"
+
+tools: .venv/dev
+
+.venv/dev: .venv/pip
+	$(PIP) install --group dev
+	@touch $@
+
+# Dependency groups need a pip newer than the one that comes with Python 3.11.
+.venv/pip: pyproject.toml
+	@test -n "$(PYTHON)" || { echo "make: no Python 3.11 or later was found; name one: make PYTHON=/path/to/python" >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(PIP) install --upgrade 'pip>=25.1'
+	@touch $@

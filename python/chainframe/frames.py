@@ -1,0 +1,44 @@
+"""From an Arrow stream to the data frame of a library that may not be installed; imported only when asked for."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+
+class ArrowStream(Protocol):
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+def to_pandas(stream: ArrowStream) -> pd.DataFrame:
+    """Columns stay Arrow's own (`pandas.ArrowDtype`): nothing is copied, and no null, no decimal, no int64 is bent."""
+    pandas = _load("pandas", extra="pandas")
+    table = _load("pyarrow", extra="pandas").table(stream)
+    frame: pd.DataFrame = table.to_pandas(types_mapper=pandas.ArrowDtype)
+    return frame
+
+
+def to_polars(stream: ArrowStream) -> pl.DataFrame:
+    frame: pl.DataFrame = _load("polars", extra="polars").DataFrame(stream)
+    return frame
+
+
+def to_arrow(stream: ArrowStream) -> pa.Table:
+    table: pa.Table = _load("pyarrow", extra="arrow").table(stream)
+    return table
+
+
+def _load(name: str, *, extra: str) -> Any:  # noqa: ANN401 - a module, of which no more is known here
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        # A library that is there but lacks one of its own parts has a better message than this one.
+        if error.name != name:
+            raise
+        message = f"{name} is not installed; run: pip install 'chainframe[{extra}]'"
+        raise ModuleNotFoundError(message, name=name) from None
