@@ -1,0 +1,1260 @@
+"""The native core, and the reference of what `chainframe` exports. `chainframe` re-exports every public name here.
+
+Nothing is sent before a query is iterated, collected or converted. Every call that does send may raise any subclass of
+`chainframe.ServiceError` and `chainframe.TransportError`, `ResponseFormatError` for an answer that is not what the
+interface promises, and `PaginationError` for a list that cannot be read completely.
+
+In the examples `cf` is `chainframe` and `client` a `cf.Client()`.
+"""
+
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from datetime import datetime
+from decimal import Decimal
+from os import PathLike
+from types import GenericAlias, TracebackType
+from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar, final, overload
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+
+_R = TypeVar("_R", bound=Record, default=Any)
+_Instant: TypeAlias = datetime | str | int
+"""An aware `datetime`, ISO 8601 text with an offset, or Unix milliseconds. A naive datetime is refused."""
+_Amount: TypeAlias = Decimal | int | str
+"""An exact decimal number; a float is refused, since it is none."""
+_Numbers: TypeAlias = Literal["decimal", "float", "string"]
+
+__version__: str
+
+@final
+class Deployment:
+    """The words that one deployment of the interface uses, where another uses its own.
+
+    They stand in header names (`SVC-ACCESS-KEY`), in paths (`/api/v5/main/zone/...`), in field names (`zoneTxHash`) and
+    in what is signed. What chainframe gives out is neutral whatever they are: `zone_tx_hash`, `"MainToZone"`.
+
+    - `prehash`: what is signed; `{timestamp}`, `{method}`, `{target}` (path with query) and `{body}` are filled in.
+    - `signature_encoding`: "base64" or "hex".
+
+    Raises `ConfigError` for a word that cannot stand there. Frozen, hashable, comparable, picklable.
+
+    >>> cf.Client(deployment=cf.Deployment(header_prefix="XY", main="alpha", zone="beta"))
+    """
+
+    def __init__(
+        self,
+        *,
+        header_prefix: str = "SVC",
+        main: str = "main",
+        zone: str = "zone",
+        prehash: str = "{timestamp}{method}{target}{body}",
+        signature_encoding: Literal["base64", "hex"] = "base64",
+    ) -> None: ...
+    @property
+    def header_prefix(self) -> str: ...
+    @property
+    def main(self) -> str: ...
+    @property
+    def zone(self) -> str: ...
+    @property
+    def prehash(self) -> str: ...
+    @property
+    def signature_encoding(self) -> Literal["base64", "hex"]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class Client:
+    """A client of one service; one serves all threads, event loops and forked children.
+
+    A setting that is not given comes from its `CHAINFRAME_*` variable:
+
+    - `base_url` (`CHAINFRAME_BASE_URL`): `https://`, or `http://` to loopback.
+    - `api_key`, `secret_key`, `passphrase` (`CHAINFRAME_API_KEY`, ...): never shown, pickled or put in an error.
+    - `main_chain`, `zone_chain` (`CHAINFRAME_MAIN_CHAIN`, ...): short names of the two chains.
+    - `deployment`: the words this service uses.
+    - `timeout`: seconds for one attempt. `deadline`: seconds for one request with all its retries; None for no end.
+    - `max_retries`: how often a request is tried again after a failure that may pass.
+    - `rate_limit`: "auto" finds the service's pace, a number is requests a second, None is no limit.
+    - `concurrency`: requests in flight.
+    - `strict`: a result that the service cannot complete raises `IncompleteResultError` instead of a warning.
+    - `proxy`: URL of a proxy; without, the environment's. `ca_bundle`: PEM file of certificates to trust.
+
+    Raises `ConfigError` for a setting that is missing or malformed. It pickles without its secrets, which are then
+    taken from the environment where it is unpickled.
+
+    >>> with cf.Client() as client:
+    ...     transfers = client.token_transfers("0x2b59...").collect()
+    """
+
+    def __init__(
+        self,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        secret_key: str | None = None,
+        passphrase: str | None = None,
+        main_chain: str | None = None,
+        zone_chain: str | None = None,
+        deployment: Deployment | None = None,
+        timeout: float = 30.0,
+        deadline: float | None = 120.0,
+        max_retries: int = 5,
+        rate_limit: Literal["auto"] | float | None = "auto",
+        concurrency: int = 4,
+        strict: bool = False,
+        proxy: str | None = None,
+        ca_bundle: str | PathLike[str] | None = None,
+    ) -> None: ...
+
+    # In every query: `chain` is another short name than the client's for this call; `page_size` is the records of a
+    # page, at most and by default what the endpoint allows; `max_items` ends the result after as many records.
+
+    def tokens(
+        self,
+        *,
+        protocol_type: Literal["token_20", "token_721", "token_1155", "token_10"] | None = None,
+        token_contract_address: str | None = None,
+        start_time: _Instant | None = None,
+        end_time: _Instant | None = None,
+        order_by: Literal["totalMarketCap", "transactionAmount24h"] | None = None,
+        chain: str | None = None,
+        page_size: int | None = None,
+        max_items: int | None = None,
+    ) -> Query[Token]:
+        """Tokens of the main chain, by market capitalisation unless ordered otherwise. Pages of up to 50.
+
+        `start_time` and `end_time` bound the issue date, both inclusive; more than a year is asked year by year.
+        The service gives `token_20` tokens unless `protocol_type` says otherwise; `order_by` orders those only.
+
+        >>> client.tokens(order_by="transactionAmount24h", max_items=20).to_pandas()
+        """
+
+    def token_transfers(
+        self,
+        token_contract_address: str,
+        *,
+        min_amount: _Amount | None = None,
+        max_amount: _Amount | None = None,
+        chain: str | None = None,
+        page_size: int | None = None,
+        max_items: int | None = None,
+    ) -> Query[TokenTransfer]:
+        """Transfers of one token, with amounts in whole tokens between the two given. Pages of up to 50.
+
+        >>> for transfer in client.token_transfers("0x2b59...", min_amount="0.5"):
+        ...     print(transfer.transaction_time, transfer.amount)
+        """
+
+    def cross_chain_transactions(
+        self,
+        *,
+        tx_id: str | None = None,
+        height: int | None = None,
+        start_height: int | None = None,
+        end_height: int | None = None,
+        address: str | None = None,
+        from_address: str | None = None,
+        to_address: str | None = None,
+        token_contract_address: str | None = None,
+        chain: str | None = None,
+        page_size: int | None = None,
+        max_items: int | None = None,
+    ) -> Query[CrossChainTransaction]:
+        """Transactions that moved value between the main chain and the zone chain. Pages of up to 100.
+
+        Heights are of the zone chain, ranges inclusive. `address` finds either side; `tx_id` one transaction.
+
+        >>> client.cross_chain_transactions(start_height=1_000, end_height=2_000).to_polars()
+        """
+
+    def blocks(
+        self,
+        *,
+        height: int | None = None,
+        chain: str | None = None,
+        page_size: int | None = None,
+        max_items: int | None = None,
+    ) -> Query[Block]:
+        """Blocks of the zone chain. Pages of up to 100.
+
+        >>> newest = client.blocks().first()
+        """
+
+    def address_transactions(
+        self,
+        address: str,
+        *,
+        start_height: int | None = None,
+        end_height: int | None = None,
+        direction: Literal["from", "to"] | None = None,
+        chain: str | None = None,
+        page_size: int | None = None,
+        max_items: int | None = None,
+    ) -> Query[AddressTransaction]:
+        """Ordinary transactions of one address in the last year, or in the year to its last one. Pages of up to 50.
+
+        `direction` "from" gives only what it sent, "to" only what it received.
+
+        >>> sent = client.address_transactions("0x9f0c...", direction="from").collect()
+        """
+
+    def large_transactions(
+        self,
+        *,
+        min_amount: _Amount | None = None,
+        height: int | None = None,
+        chain: str | None = None,
+        page_size: int | None = None,
+        max_items: int | None = None,
+    ) -> Query[LargeTransaction]:
+        """Transactions of the main chain above an amount of at least 100, the default. Pages of up to 50.
+
+        >>> client.large_transactions(min_amount=10_000).to_pandas()
+        """
+
+    def transactions(
+        self,
+        *,
+        block_hash: str | None = None,
+        height: int | None = None,
+        start_height: int | None = None,
+        end_height: int | None = None,
+        chain: str | None = None,
+        page_size: int | None = None,
+        max_items: int | None = None,
+    ) -> Query[ChainTransaction]:
+        """The main chain's list of transactions. Pages of up to 50.
+
+        The service has no range of heights: `start_height` and `end_height`, both inclusive, are asked height by
+        height, which also reaches beyond the 10,000 records at which the plain list ends.
+
+        >>> client.transactions(start_height=4_000_000, end_height=4_000_099).collect()
+        """
+
+    def transactions_by_hash(self, tx_ids: str | Iterable[str], *, chain: str | None = None) -> Query[Transaction]:
+        """Transactions of the main chain by their hashes, in the order asked; 20 hashes go into one request.
+
+        A hash that the service does not know is in `report.missing`, and is no error.
+
+        >>> client.transactions_by_hash(["0x71c8...", "0x0a52..."]).to_dicts()
+        """
+
+    def logs(self, tx_ids: str | Iterable[str], *, chain: str | None = None) -> Query[EventLog]:
+        """Event logs of one transaction or many, in the order asked; one request each.
+
+        The service gives about 1,000 logs of a transaction at most; `report` says so where it matters.
+
+        >>> [log.topics for log in client.logs("0x71c8...")]
+        """
+
+    def resume(self, cursor: str) -> Query[Any]:
+        """The query that this cursor came from, from there on; in another process too.
+
+        A cursor is in `query.cursor`, `page.cursor` and in errors. Raises `InvalidParameterError` for one that is
+        damaged.
+
+        >>> rest = client.resume(error.cursor).collect()
+        """
+
+    @property
+    def base_url(self) -> str: ...
+    @property
+    def main_chain(self) -> str: ...
+    @property
+    def zone_chain(self) -> str: ...
+    @property
+    def deployment(self) -> Deployment: ...
+    def close(self) -> None:
+        """Give up the connections. The end of a `with` block does the same."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+    async def __aenter__(self) -> Self: ...
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+
+@final
+class Query(Generic[_R]):
+    """One call that was not made yet. It may be run more than once; each run asks anew.
+
+    It iterates in `for` and in `async for`, record by record, and fetches page by page underneath. In a notebook, under
+    a running event loop, the plain methods work as well.
+
+    It also exports itself as an Arrow stream, so that `duckdb.sql("from query limit 5")` costs one request.
+
+    >>> query = client.token_transfers("0x2b59...")
+    >>> for transfer in query: ...
+    >>> async for transfer in query: ...
+    """
+
+    def __class_getitem__(cls, record: Any, /) -> GenericAlias: ...
+    def __iter__(self) -> Iterator[_R]: ...
+    def __aiter__(self) -> AsyncIterator[_R]: ...
+    def pages(self) -> Stream[Page[_R]]:
+        """The result page by page, for `for` and `async for`.
+
+        >>> for page in query.pages():
+        ...     print(page.number, "of", page.total_pages, len(page.records))
+        """
+
+    def batches(self, rows: int = 65_536) -> Stream[Records[_R]]:
+        """The result in pieces of `rows` records, the last maybe shorter: memory stays bounded. For both loops.
+
+        >>> for records in query.batches(rows=10_000):
+        ...     write(records.to_arrow())
+        """
+
+    def collect(self) -> Records[_R]:
+        """All records, at once.
+
+        >>> records = query.collect()
+        """
+
+    async def collect_async(self) -> Records[_R]:
+        """`collect` for asyncio.
+
+        >>> first, second = await asyncio.gather(query.collect_async(), other.collect_async())
+        """
+
+    def first(self) -> _R | None:
+        """The first record, from one request for one record; None when there is none.
+
+        >>> newest = client.blocks().first()
+        """
+
+    async def first_async(self) -> _R | None:
+        """`first` for asyncio."""
+
+    def to_pandas(self, numbers: _Numbers = "decimal") -> pd.DataFrame:
+        """`collect` and `Records.to_pandas`."""
+
+    def to_polars(self, numbers: _Numbers = "decimal") -> pl.DataFrame:
+        """`collect` and `Records.to_polars`."""
+
+    def to_arrow(self, numbers: _Numbers = "decimal") -> pa.Table:
+        """`collect` and `Records.to_arrow`."""
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """`collect` and `Records.to_dicts`."""
+
+    def explain(self) -> Any:
+        """What running it would take - requests, pages, records, time - told from one request.
+
+        >>> print(query.explain())
+        """
+
+    @property
+    def report(self) -> Report:
+        """Of the newest run, while it runs and after."""
+
+    @property
+    def partial(self) -> Records[_R]:
+        """The records fetched so far: what is left after an error or Ctrl-C."""
+
+    @property
+    def cursor(self) -> str | None:
+        """Where the newest run stands, for `Client.resume`; small JSON text without secrets. None before a run."""
+
+    @property
+    def last_error(self) -> Exception | None:
+        """The error of the newest run, for when an Arrow consumer made text of it."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def __arrow_c_schema__(self) -> object: ...
+
+@final
+class Stream(Generic[_R]):
+    """What `pages` and `batches` give: for `for` and for `async for`."""
+
+    def __iter__(self) -> Iterator[_R]: ...
+    def __aiter__(self) -> AsyncIterator[_R]: ...
+
+@final
+class Page(Generic[_R]):
+    """One page of a result, as the service numbered it.
+
+    >>> page = next(iter(client.blocks().pages()))
+    >>> page.number, page.total_pages, page.total
+    """
+
+    @property
+    def number(self) -> int: ...
+    @property
+    def total_pages(self) -> int | None: ...
+    @property
+    def total(self) -> int | None:
+        """Records in the whole list; None where the service does not say."""
+
+    @property
+    def chain_full_name(self) -> str | None: ...
+    @property
+    def chain_short_name(self) -> str | None: ...
+    @property
+    def records(self) -> Records[_R]: ...
+    @property
+    def cursor(self) -> str | None:
+        """For `Client.resume`: what comes after this page."""
+
+@final
+class Records(Sequence[_R]):
+    """A sequence of records held as Arrow columns; a record is made when it is looked at.
+
+    What it converts to depends on `numbers` for amounts and estimates; all else is int64, timestamp[ms, UTC], bool,
+    utf8 and list<utf8>, each with nulls:
+
+    - "decimal": amounts are decimal128(38, 18), estimates float64. Raises `NumericOverflowError` where an amount does
+      not fit exactly.
+    - "float": float64, the nearest double.
+    - "string": utf8, the digits as sent.
+
+    >>> records = client.tokens().collect()
+    >>> len(records), records[0].token, records[-10:].to_pandas()
+    """
+
+    def __len__(self) -> int: ...
+    @overload
+    def __getitem__(self, index: int, /) -> _R: ...
+    @overload
+    def __getitem__(self, index: slice, /) -> Records[_R]: ...
+    def __iter__(self) -> Iterator[_R]: ...
+    @property
+    def report(self) -> Report: ...
+    @property
+    def schema(self) -> Any: ...
+    def to_pandas(self, numbers: _Numbers = "decimal") -> pd.DataFrame:
+        """A data frame with Arrow columns (`pandas.ArrowDtype`): exact, with nulls, without a copy.
+
+        Raises `ImportError` with the command that installs pandas where it is missing.
+
+        >>> frame = records.to_pandas()
+        >>> frame.groupby("from_address").amount.sum()
+        """
+
+    def to_polars(self, numbers: _Numbers = "decimal") -> pl.DataFrame:
+        """>>> frame = records.to_polars(numbers="float")"""
+
+    def to_arrow(self, numbers: _Numbers = "decimal") -> pa.Table:
+        """>>> pyarrow.parquet.write_table(records.to_arrow(), "transfers.parquet")"""
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """>>> records.to_dicts()[0]["amount"]
+        Decimal('0.150851832900380503')
+        """
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def __arrow_c_schema__(self) -> object: ...
+
+@final
+class Report:
+    """How complete a result is, and what it took.
+
+    >>> records = client.transactions().collect()
+    >>> if not records.report.complete:
+    ...     print(*records.report.reasons, sep="\\n")
+    """
+
+    @property
+    def complete(self) -> bool: ...
+    @property
+    def reasons(self) -> list[str]:
+        """Why it is not complete, one sentence each."""
+
+    @property
+    def requests(self) -> int:
+        """Attempts that were sent."""
+
+    @property
+    def retries(self) -> int: ...
+    @property
+    def pages(self) -> int: ...
+    @property
+    def records(self) -> int: ...
+    @property
+    def duplicates_dropped(self) -> int:
+        """Records that came twice because the list grew while it was read."""
+
+    @property
+    def missing(self) -> list[str]:
+        """Hashes asked for and not returned."""
+
+    @property
+    def bytes(self) -> int:
+        """Size of the answers."""
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds."""
+
+class Record:
+    """One row of a result; each resource has a class of its own.
+
+    Frozen, hashable, comparable and picklable. An attribute is None where the service sent no value.
+
+    >>> transfer = client.token_transfers("0x2b59...").first()
+    >>> transfer.amount
+    Decimal('0.150851832900380503')
+    """
+
+    def to_dict(self) -> dict[str, Any]:
+        """>>> transfer.to_dict()["tx_id"]"""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+# --- records, written by scripts/generate_stub.py: `make stub` ---
+class Token(Record):
+    """A token of the main chain."""
+
+    def __init__(
+        self,
+        *,
+        token_full_name: str | None = None,
+        token: str | None = None,
+        precision: int | None = None,
+        token_contract_address: str | None = None,
+        protocol_type: str | None = None,
+        address_count: int | None = None,
+        total_supply: Decimal | None = None,
+        circulating_supply: Decimal | None = None,
+        price: Decimal | None = None,
+        website: str | None = None,
+        total_market_cap: Decimal | None = None,
+        issue_date: datetime | None = None,
+        transaction_amount_24h: Decimal | None = None,
+        tvl: Decimal | None = None,
+        logo_url: str | None = None,
+    ) -> None: ...
+    @property
+    def token_full_name(self) -> str | None:
+        """Full name."""
+
+    @property
+    def token(self) -> str | None:
+        """Symbol."""
+
+    @property
+    def precision(self) -> int | None:
+        """Decimals of the token's smallest unit."""
+
+    @property
+    def token_contract_address(self) -> str | None:
+        """Contract address of the token."""
+
+    @property
+    def protocol_type(self) -> str | None:
+        """Protocol of the token, such as `ERC20`."""
+
+    @property
+    def address_count(self) -> int | None:
+        """Number of addresses that hold it."""
+
+    @property
+    def total_supply(self) -> Decimal | None:
+        """Total supply, in whole tokens."""
+
+    @property
+    def circulating_supply(self) -> Decimal | None:
+        """Circulating supply on all chains."""
+
+    @property
+    def price(self) -> Decimal | None:
+        """Price in USD."""
+
+    @property
+    def website(self) -> str | None:
+        """Website; may be empty."""
+
+    @property
+    def total_market_cap(self) -> Decimal | None:
+        """Market capitalisation on all chains, in USD."""
+
+    @property
+    def issue_date(self) -> datetime | None:
+        """When the token was issued."""
+
+    @property
+    def transaction_amount_24h(self) -> Decimal | None:
+        """Volume of the past 24 hours in USD; meaningful for ERC-20 tokens only."""
+
+    @property
+    def tvl(self) -> Decimal | None:
+        """Total value locked, in USD."""
+
+    @property
+    def logo_url(self) -> str | None:
+        """Address of the logo image."""
+
+class TokenTransfer(Record):
+    """One transfer of a token from one address to another."""
+
+    def __init__(
+        self,
+        *,
+        tx_id: str | None = None,
+        block_hash: str | None = None,
+        height: int | None = None,
+        transaction_time: datetime | None = None,
+        from_address: str | None = None,
+        to_address: str | None = None,
+        is_from_contract: bool | None = None,
+        is_to_contract: bool | None = None,
+        amount: Decimal | None = None,
+        transaction_symbol: str | None = None,
+        method_id: str | None = None,
+        token_contract_address: str | None = None,
+        protocol_type: str | None = None,
+        state: str | None = None,
+        token_id: str | None = None,
+    ) -> None: ...
+    @property
+    def tx_id(self) -> str | None:
+        """Transaction hash."""
+
+    @property
+    def block_hash(self) -> str | None:
+        """Hash of the block that holds it."""
+
+    @property
+    def height(self) -> int | None:
+        """Block height."""
+
+    @property
+    def transaction_time(self) -> datetime | None:
+        """When the transaction was made."""
+
+    @property
+    def from_address(self) -> str | None:
+        """Sending address; several are separated by commas."""
+
+    @property
+    def to_address(self) -> str | None:
+        """Receiving address; several are separated by commas."""
+
+    @property
+    def is_from_contract(self) -> bool | None:
+        """Whether the sender is a contract."""
+
+    @property
+    def is_to_contract(self) -> bool | None:
+        """Whether the receiver is a contract."""
+
+    @property
+    def amount(self) -> Decimal | None:
+        """Amount moved, in whole coins or tokens."""
+
+    @property
+    def transaction_symbol(self) -> str | None:
+        """Symbol of the coin or token moved."""
+
+    @property
+    def method_id(self) -> str | None:
+        """Identifier of the contract method called."""
+
+    @property
+    def token_contract_address(self) -> str | None:
+        """Contract address of the token."""
+
+    @property
+    def protocol_type(self) -> str | None:
+        """Protocol of the token."""
+
+    @property
+    def state(self) -> str | None:
+        """`success`, `fail` or `pending`."""
+
+    @property
+    def token_id(self) -> str | None:
+        """Token ID of an NFT, as text since it may exceed 64 bits; else empty."""
+
+class CrossChainTransaction(Record):
+    """A transaction that moved value between the main chain and the zone chain."""
+
+    def __init__(
+        self,
+        *,
+        id: str | None = None,
+        tx_type: str | None = None,
+        cross_type: str | None = None,
+        status: str | None = None,
+        main_tx_hash: str | None = None,
+        main_block_height: int | None = None,
+        main_block_time: datetime | None = None,
+        zone_tx_hash: str | None = None,
+        zone_block_height: int | None = None,
+        zone_block_time: datetime | None = None,
+        from_address: str | None = None,
+        to_address: str | None = None,
+        source_address: str | None = None,
+        target_address: str | None = None,
+        value: Decimal | None = None,
+        value_raw: int | None = None,
+        token_contract_address: str | None = None,
+        token_type: str | None = None,
+        token_id: str | None = None,
+        token_name: str | None = None,
+    ) -> None: ...
+    @property
+    def id(self) -> str | None:
+        """Hash of the cross-chain transaction; may be empty."""
+
+    @property
+    def tx_type(self) -> str | None:
+        """`MainToZone` or `ZoneToMain`, whatever the deployment calls them."""
+
+    @property
+    def cross_type(self) -> str | None:
+        """`Deposit`, `Withdraw` or `BatchWithdraw`."""
+
+    @property
+    def status(self) -> str | None:
+        """`0x1` success, `0x0` failure."""
+
+    @property
+    def main_tx_hash(self) -> str | None:
+        """Hash of the transaction on the main chain."""
+
+    @property
+    def main_block_height(self) -> int | None:
+        """Block height on the main chain."""
+
+    @property
+    def main_block_time(self) -> datetime | None:
+        """Block time on the main chain."""
+
+    @property
+    def zone_tx_hash(self) -> str | None:
+        """Hash of the transaction on the zone chain."""
+
+    @property
+    def zone_block_height(self) -> int | None:
+        """Block height on the zone chain."""
+
+    @property
+    def zone_block_time(self) -> datetime | None:
+        """Block time on the zone chain."""
+
+    @property
+    def from_address(self) -> str | None:
+        """Address that signed on the link layer."""
+
+    @property
+    def to_address(self) -> str | None:
+        """Address the transaction was sent to."""
+
+    @property
+    def source_address(self) -> str | None:
+        """Address the value came from."""
+
+    @property
+    def target_address(self) -> str | None:
+        """Address the value went to."""
+
+    @property
+    def value(self) -> Decimal | None:
+        """Amount, in whole tokens."""
+
+    @property
+    def value_raw(self) -> int | None:
+        """Amount in the token's smallest unit, up to 2^256-1."""
+
+    @property
+    def token_contract_address(self) -> str | None:
+        """Contract address of the token."""
+
+    @property
+    def token_type(self) -> str | None:
+        """`ERC20` or `ERC1155`."""
+
+    @property
+    def token_id(self) -> str | None:
+        """Token ID of an NFT, as text since it may exceed 64 bits; else empty."""
+
+    @property
+    def token_name(self) -> str | None:
+        """Name of the token."""
+
+class Block(Record):
+    """A block of the zone chain."""
+
+    def __init__(
+        self,
+        *,
+        hash: str | None = None,
+        height: int | None = None,
+        miner: str | None = None,
+        block_time: datetime | None = None,
+        transaction_count: int | None = None,
+    ) -> None: ...
+    @property
+    def hash(self) -> str | None:
+        """Block hash."""
+
+    @property
+    def height(self) -> int | None:
+        """Block height."""
+
+    @property
+    def miner(self) -> str | None:
+        """Address of the block's producer."""
+
+    @property
+    def block_time(self) -> datetime | None:
+        """When the block was made."""
+
+    @property
+    def transaction_count(self) -> int | None:
+        """Number of transactions in the block."""
+
+class AddressTransaction(Record):
+    """An ordinary transaction that an address sent or received."""
+
+    def __init__(
+        self,
+        *,
+        tx_id: str | None = None,
+        block_hash: str | None = None,
+        height: int | None = None,
+        transaction_time: datetime | None = None,
+        from_address: str | None = None,
+        to_address: str | None = None,
+        is_from_contract: bool | None = None,
+        is_to_contract: bool | None = None,
+        amount: Decimal | None = None,
+        state: str | None = None,
+        method_id: str | None = None,
+        symbol: str | None = None,
+        nonce: int | None = None,
+        gas_used: int | None = None,
+        gas_limit: int | None = None,
+        gas_price: Decimal | None = None,
+        tx_fee: Decimal | None = None,
+        transaction_type: int | None = None,
+    ) -> None: ...
+    @property
+    def tx_id(self) -> str | None:
+        """Transaction hash."""
+
+    @property
+    def block_hash(self) -> str | None:
+        """Hash of the block that holds it."""
+
+    @property
+    def height(self) -> int | None:
+        """Block height."""
+
+    @property
+    def transaction_time(self) -> datetime | None:
+        """When the transaction was made."""
+
+    @property
+    def from_address(self) -> str | None:
+        """Sending address; several are separated by commas."""
+
+    @property
+    def to_address(self) -> str | None:
+        """Receiving address; several are separated by commas."""
+
+    @property
+    def is_from_contract(self) -> bool | None:
+        """Whether the sender is a contract."""
+
+    @property
+    def is_to_contract(self) -> bool | None:
+        """Whether the receiver is a contract."""
+
+    @property
+    def amount(self) -> Decimal | None:
+        """Amount moved, in whole coins or tokens."""
+
+    @property
+    def state(self) -> str | None:
+        """`success`, `fail` or `pending`."""
+
+    @property
+    def method_id(self) -> str | None:
+        """Identifier of the contract method called."""
+
+    @property
+    def symbol(self) -> str | None:
+        """Symbol of the coin moved."""
+
+    @property
+    def nonce(self) -> int | None:
+        """How many transactions the sender had made before."""
+
+    @property
+    def gas_used(self) -> int | None:
+        """Gas used."""
+
+    @property
+    def gas_limit(self) -> int | None:
+        """Gas allowed."""
+
+    @property
+    def gas_price(self) -> Decimal | None:
+        """Price of one unit of gas."""
+
+    @property
+    def tx_fee(self) -> Decimal | None:
+        """Fee paid for the transaction."""
+
+    @property
+    def transaction_type(self) -> int | None:
+        """0 original, 1 EIP-2930, 2 EIP-1559."""
+
+class LargeTransaction(Record):
+    """A transaction of the main chain that moved a large amount."""
+
+    def __init__(
+        self,
+        *,
+        tx_id: str | None = None,
+        block_hash: str | None = None,
+        height: int | None = None,
+        transaction_time: datetime | None = None,
+        input: str | None = None,
+        output: str | None = None,
+        is_input_contract: bool | None = None,
+        is_output_contract: bool | None = None,
+        amount: Decimal | None = None,
+        transaction_symbol: str | None = None,
+        tx_fee: Decimal | None = None,
+        method_id: str | None = None,
+        transaction_type: int | None = None,
+        state: str | None = None,
+    ) -> None: ...
+    @property
+    def tx_id(self) -> str | None:
+        """Transaction hash."""
+
+    @property
+    def block_hash(self) -> str | None:
+        """Hash of the block that holds it."""
+
+    @property
+    def height(self) -> int | None:
+        """Block height."""
+
+    @property
+    def transaction_time(self) -> datetime | None:
+        """When the transaction was made."""
+
+    @property
+    def input(self) -> str | None:
+        """Input address; several are separated by commas."""
+
+    @property
+    def output(self) -> str | None:
+        """Output address; several are separated by commas."""
+
+    @property
+    def is_input_contract(self) -> bool | None:
+        """Whether the input address is a contract."""
+
+    @property
+    def is_output_contract(self) -> bool | None:
+        """Whether the output address is a contract."""
+
+    @property
+    def amount(self) -> Decimal | None:
+        """Amount moved, in whole coins or tokens."""
+
+    @property
+    def transaction_symbol(self) -> str | None:
+        """Symbol of the coin or token moved."""
+
+    @property
+    def tx_fee(self) -> Decimal | None:
+        """Fee paid for the transaction."""
+
+    @property
+    def method_id(self) -> str | None:
+        """Identifier of the contract method called."""
+
+    @property
+    def transaction_type(self) -> int | None:
+        """0 original, 1 EIP-2930, 2 EIP-1559."""
+
+    @property
+    def state(self) -> str | None:
+        """`success`, `fail` or `pending`."""
+
+class ChainTransaction(Record):
+    """A transaction in the main chain's list."""
+
+    def __init__(
+        self,
+        *,
+        tx_id: str | None = None,
+        block_hash: str | None = None,
+        height: int | None = None,
+        transaction_time: datetime | None = None,
+        input: str | None = None,
+        output: str | None = None,
+        is_input_contract: bool | None = None,
+        is_output_contract: bool | None = None,
+        amount: Decimal | None = None,
+        transaction_symbol: str | None = None,
+        tx_fee: Decimal | None = None,
+        method_id: str | None = None,
+        transaction_type: int | None = None,
+        state: str | None = None,
+    ) -> None: ...
+    @property
+    def tx_id(self) -> str | None:
+        """Transaction hash."""
+
+    @property
+    def block_hash(self) -> str | None:
+        """Hash of the block that holds it."""
+
+    @property
+    def height(self) -> int | None:
+        """Block height."""
+
+    @property
+    def transaction_time(self) -> datetime | None:
+        """When the transaction was made."""
+
+    @property
+    def input(self) -> str | None:
+        """Input address as the service gives it; several are separated by commas."""
+
+    @property
+    def output(self) -> str | None:
+        """Output address as the service gives it; several are separated by commas."""
+
+    @property
+    def is_input_contract(self) -> bool | None:
+        """Whether the input address is a contract."""
+
+    @property
+    def is_output_contract(self) -> bool | None:
+        """Whether the output address is a contract."""
+
+    @property
+    def amount(self) -> Decimal | None:
+        """Amount moved, in whole coins or tokens."""
+
+    @property
+    def transaction_symbol(self) -> str | None:
+        """Symbol of the coin or token moved."""
+
+    @property
+    def tx_fee(self) -> Decimal | None:
+        """Fee paid for the transaction."""
+
+    @property
+    def method_id(self) -> str | None:
+        """Identifier of the contract method called."""
+
+    @property
+    def transaction_type(self) -> int | None:
+        """0 original, 1 EIP-2930, 2 EIP-1559."""
+
+    @property
+    def state(self) -> str | None:
+        """`success`, `fail` or `pending`."""
+
+class Transaction(Record):
+    """A transaction of the main chain, looked up by its hash."""
+
+    def __init__(
+        self,
+        *,
+        tx_id: str | None = None,
+        block_hash: str | None = None,
+        height: int | None = None,
+        transaction_time: datetime | None = None,
+        from_address: str | None = None,
+        to_address: str | None = None,
+        is_from_contract: bool | None = None,
+        is_to_contract: bool | None = None,
+        amount: Decimal | None = None,
+        symbol: str | None = None,
+        nonce: int | None = None,
+        gas_limit: int | None = None,
+        gas_used: int | None = None,
+        gas_price: Decimal | None = None,
+        tx_fee: Decimal | None = None,
+        state: str | None = None,
+        transaction_type: int | None = None,
+        method_id: str | None = None,
+    ) -> None: ...
+    @property
+    def tx_id(self) -> str | None:
+        """Transaction hash."""
+
+    @property
+    def block_hash(self) -> str | None:
+        """Hash of the block that holds it."""
+
+    @property
+    def height(self) -> int | None:
+        """Block height."""
+
+    @property
+    def transaction_time(self) -> datetime | None:
+        """When the transaction was made."""
+
+    @property
+    def from_address(self) -> str | None:
+        """Sending address; several are separated by commas."""
+
+    @property
+    def to_address(self) -> str | None:
+        """Receiving address; several are separated by commas."""
+
+    @property
+    def is_from_contract(self) -> bool | None:
+        """Whether the sender is a contract."""
+
+    @property
+    def is_to_contract(self) -> bool | None:
+        """Whether the receiver is a contract."""
+
+    @property
+    def amount(self) -> Decimal | None:
+        """Amount moved, in whole coins or tokens."""
+
+    @property
+    def symbol(self) -> str | None:
+        """Symbol of the coin moved."""
+
+    @property
+    def nonce(self) -> int | None:
+        """How many transactions the sender had made before."""
+
+    @property
+    def gas_limit(self) -> int | None:
+        """Gas allowed."""
+
+    @property
+    def gas_used(self) -> int | None:
+        """Gas used."""
+
+    @property
+    def gas_price(self) -> Decimal | None:
+        """Price of one unit of gas."""
+
+    @property
+    def tx_fee(self) -> Decimal | None:
+        """Fee paid for the transaction."""
+
+    @property
+    def state(self) -> str | None:
+        """`success`, `fail` or `pending`."""
+
+    @property
+    def transaction_type(self) -> int | None:
+        """0 original, 1 EIP-2930, 2 EIP-1559."""
+
+    @property
+    def method_id(self) -> str | None:
+        """Identifier of the contract method called."""
+
+class EventLog(Record):
+    """One event that a contract logged during a transaction."""
+
+    def __init__(
+        self,
+        *,
+        height: int | None = None,
+        address: str | None = None,
+        topics: list[str] | None = None,
+        data: str | None = None,
+        block_hash: str | None = None,
+        method_id: str | None = None,
+        transaction_time: datetime | None = None,
+        log_index: int | None = None,
+        tx_id: str | None = None,
+    ) -> None: ...
+    @property
+    def height(self) -> int | None:
+        """Block height."""
+
+    @property
+    def address(self) -> str | None:
+        """Contract that logged the event."""
+
+    @property
+    def topics(self) -> list[str] | None:
+        """Indexed parameters, as hex; the first names the event."""
+
+    @property
+    def data(self) -> str | None:
+        """Parameters that are not indexed, as hex."""
+
+    @property
+    def block_hash(self) -> str | None:
+        """Hash of the block that holds it."""
+
+    @property
+    def method_id(self) -> str | None:
+        """Identifier of the contract method called."""
+
+    @property
+    def transaction_time(self) -> datetime | None:
+        """When the transaction was made."""
+
+    @property
+    def log_index(self) -> int | None:
+        """Position of the log in its block."""
+
+    @property
+    def tx_id(self) -> str | None:
+        """Transaction hash."""
+
+# --- end of records ---
+
+# For the testing kit, the command and the tests of the package itself.
+
+@final
+class _LocalService:
+    def __init__(
+        self,
+        *,
+        transactions: int,
+        seed: int,
+        deployment: Deployment,
+        rate_limit: float | None,
+        growth: int,
+        faults_json: str,
+        reach: int,
+        db: str | PathLike[str] | None,
+        port: int,
+        main_chain: str,
+        zone_chain: str,
+    ) -> None: ...
+    @property
+    def url(self) -> str: ...
+    @property
+    def api_key(self) -> str: ...
+    @property
+    def secret_key(self) -> str: ...
+    @property
+    def passphrase(self) -> str: ...
+    @property
+    def main_chain(self) -> str: ...
+    @property
+    def zone_chain(self) -> str: ...
+    @property
+    def requests(self) -> int: ...
+    def request_log(self) -> list[dict[str, Any]]: ...
+    def set_faults(self, json_text: str) -> None: ...
+    def close(self) -> None: ...
+
+def _declaration() -> str: ...

@@ -1,0 +1,76 @@
+"""The `chainframe` command."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+from chainframe import ConfigError, Deployment, __version__
+from chainframe.testing import LocalService
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+USAGE = 2
+INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    try:
+        return _serve(options)
+    except ConfigError as error:
+        print(f"chainframe: {error}", file=sys.stderr)
+        return USAGE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="chainframe", description="On-chain data, complete and exact.")
+    parser.add_argument("--version", action="version", version=f"chainframe {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    serve = commands.add_parser(
+        "serve",
+        help="run the local service until interrupted",
+        description="Serve the whole interface on loopback from made-up data, with made-up credentials.",
+    )
+    words = Deployment()
+    serve.add_argument("--port", type=int, default=0, help="port; 0, the default, takes a free one")
+    serve.add_argument("--transactions", type=int, default=10_000, help="how many there are (%(default)s)")
+    serve.add_argument("--seed", type=int, default=7, help="which data: the same seed gives the same (%(default)s)")
+    serve.add_argument("--db", help="file of the database, kept for the next time; in memory without")
+    serve.add_argument("--rate-limit", type=float, help="requests a second that are allowed; any number without")
+    serve.add_argument("--growth", type=int, default=0, help="records that lists grow by after a request (%(default)s)")
+    serve.add_argument("--reach", type=int, default=10_000, help="records of a main-chain list in reach (%(default)s)")
+    serve.add_argument("--main-chain", default="MAIN", help="short name of the main chain (%(default)s)")
+    serve.add_argument("--zone-chain", default="ZONE_CHAIN", help="short name of the zone chain (%(default)s)")
+    serve.add_argument("--header-prefix", default=words.header_prefix, help="its word in header names (%(default)s)")
+    serve.add_argument("--main", default=words.main, help="its word for the main chain in paths (%(default)s)")
+    serve.add_argument("--zone", default=words.zone, help="its word for the zone chain in paths (%(default)s)")
+    serve.add_argument("--prehash", default=words.prehash, help="what it signs (%(default)s)")
+    serve.add_argument("--signature-encoding", default=words.signature_encoding, choices=("base64", "hex"))
+    return parser
+
+
+def _serve(options: argparse.Namespace) -> int:
+    words = ("header_prefix", "main", "zone", "prehash", "signature_encoding")
+    service = ("port", "transactions", "seed", "db", "rate_limit", "growth", "reach", "main_chain", "zone_chain")
+    deployment = Deployment(**{word: getattr(options, word) for word in words})
+    # Stopping a service is no failure; only Ctrl-C has an exit code of its own.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    with LocalService(deployment=deployment, **{name: getattr(options, name) for name in service}) as running:
+        print(f"export CHAINFRAME_BASE_URL={running.url}")
+        print(f"export CHAINFRAME_API_KEY={running.api_key}")
+        print(f"export CHAINFRAME_SECRET_KEY={running.secret_key}")
+        print(f"export CHAINFRAME_PASSPHRASE={running.passphrase}")
+        print(f"export CHAINFRAME_MAIN_CHAIN={running.main_chain}")
+        print(f"export CHAINFRAME_ZONE_CHAIN={running.zone_chain}")
+        if deployment != Deployment():
+            print(f"# in Python: Client(deployment={deployment!r})")
+        print(f"# serving at {running.url}; stop with Ctrl-C", flush=True)
+        threading.Event().wait()
+    return 0

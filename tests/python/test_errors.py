@@ -1,0 +1,161 @@
+"""The error tree: names, bases, attributes, and that each survives the trips an exception makes."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import chainframe as cf
+from chainframe import errors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SERVICE = ("endpoint", "status", "code", "msg", "attempts", "cursor")
+TRANSPORT = ("endpoint", "attempts", "cursor", "phase")
+
+# class: (its bases, its attributes, whether a later try may succeed)
+TREE: dict[str, tuple[tuple[type, ...], tuple[str, ...], bool]] = {
+    "ChainframeError": ((Exception,), (), False),
+    "ConfigError": ((cf.ChainframeError, ValueError), (), False),
+    "InvalidParameterError": ((cf.ChainframeError, ValueError), (), False),
+    "ServiceError": ((cf.ChainframeError,), SERVICE, False),
+    "BadRequestError": ((cf.ServiceError,), SERVICE, False),
+    "NotFoundError": ((cf.ServiceError,), SERVICE, False),
+    "PermissionDeniedError": ((cf.ServiceError,), SERVICE, False),
+    "AuthenticationError": ((cf.ServiceError,), SERVICE, False),
+    "ClockSkewError": ((cf.AuthenticationError,), SERVICE, False),
+    "RateLimitError": ((cf.ServiceError,), (*SERVICE, "retry_after"), True),
+    "ServiceUnavailableError": ((cf.ServiceError,), SERVICE, True),
+    "TransportError": ((cf.ChainframeError, ConnectionError), TRANSPORT, True),
+    "RequestTimeoutError": ((cf.TransportError, TimeoutError), TRANSPORT, True),
+    "ResponseFormatError": ((cf.ChainframeError,), ("endpoint", "path", "excerpt"), False),
+    "PaginationError": ((cf.ChainframeError,), (), False),
+    "PaginationDriftError": ((cf.PaginationError,), (), False),
+    "ResultWindowError": ((cf.PaginationError,), (), False),
+    "IncompleteResultError": ((cf.PaginationError,), ("report", "partial"), False),
+    "NumericOverflowError": ((cf.ChainframeError, OverflowError), ("column", "row", "text"), False),
+    "CassetteError": ((cf.ChainframeError,), (), False),
+    "CassetteMissError": ((cf.CassetteError,), (), False),
+}
+EVERY = sorted(TREE)
+SAMPLES: dict[str, Any] = {
+    "endpoint": "token_transfers",
+    "status": 429,
+    "code": "50011",
+    "msg": "Too Many Requests",
+    "attempts": 6,
+    "cursor": '{"v":1}',
+    "retry_after": 1.5,
+    "phase": "read",
+    "path": "data[0].transactionList[3].height",
+    "excerpt": '"abc"',
+    "report": {"complete": False},
+    "partial": ["a", "b"],
+    "column": "amount",
+    "row": 7,
+    "text": "0.1234567890123456789",
+}
+
+
+def error_class(name: str) -> type[cf.ChainframeError]:
+    found: type[cf.ChainframeError] = getattr(cf, name)
+    return found
+
+
+def sample(name: str) -> cf.ChainframeError:
+    attributes = {attribute: SAMPLES[attribute] for attribute in TREE[name][1]}
+    error = error_class(name)("what went wrong", **attributes)
+    error.add_note("while reading page 3")
+    return error
+
+
+def reduced(error: cf.ChainframeError) -> cf.ChainframeError:
+    again: cf.ChainframeError = pickle.loads(pickle.dumps(error))
+    return again
+
+
+def test_the_tree_is_whole() -> None:
+    classes = {name for name, value in vars(errors).items() if inspect.isclass(value) and issubclass(value, Exception)}
+    assert classes == {*TREE, "IncompleteResultWarning"}
+    assert set(errors.__all__) == classes
+    assert classes <= set(cf.__all__)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_bases(name: str) -> None:
+    assert error_class(name).__bases__ == TREE[name][0]
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_attributes_are_keywords_that_default_to_nothing(name: str) -> None:
+    bare = error_class(name)("what went wrong")
+    assert {key: value for key, value in vars(bare).items() if value} == {}
+    assert set(vars(bare)) == set(TREE[name][1])
+    for attribute in TREE[name][1]:
+        assert getattr(sample(name), attribute) == SAMPLES[attribute]
+        with pytest.raises(TypeError):
+            error_class(name)("what went wrong", SAMPLES[attribute])
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_retryable_by_class_and_by_instance(name: str) -> None:
+    cls, default = error_class(name), TREE[name][2]
+    assert cls("m").retryable is default
+    assert cls("m", retryable=not default).retryable is not default
+    assert cls("m", retryable=default).retryable is default
+
+
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("trip", [reduced, copy.copy, copy.deepcopy])
+def test_trips_keep_everything(
+    name: str,
+    trip: Callable[[cf.ChainframeError], cf.ChainframeError],
+) -> None:
+    error = sample(name)
+    error.retryable = not error.retryable
+    again = trip(error)
+    assert type(again) is type(error)
+    assert again is not error
+    assert str(again) == "what went wrong"
+    assert vars(again) == vars(error)
+    assert again.retryable is error.retryable
+    assert again.__notes__ == ["while reading page 3"]
+
+
+def test_a_deep_copy_shares_nothing() -> None:
+    error = cf.IncompleteResultError("m", partial=["a"])  # type: ignore[arg-type]
+    again = copy.deepcopy(error)
+    assert again.partial == ["a"]
+    assert again.partial is not error.partial
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_the_message_is_one_line_and_the_whole_text(name: str) -> None:
+    error = error_class(name)("first\nsecond\r\nthird\u2028fourth")
+    assert str(error) == "first second third fourth"
+    assert error.args == ("first second third fourth",)
+    assert repr(error) == f"{name}('first second third fourth')"
+
+
+def test_os_errors_carry_no_errno_of_their_own() -> None:
+    error = cf.RequestTimeoutError("took too long", phase="deadline")
+    assert (error.errno, error.strerror, error.filename) == (None, None, None)
+    assert isinstance(error, TimeoutError)
+    assert isinstance(error, ConnectionError)
+
+
+def test_the_warning_is_a_user_warning() -> None:
+    assert cf.IncompleteResultWarning.__bases__ == (UserWarning,)
+
+
+@pytest.mark.parametrize("name", [*EVERY, "IncompleteResultWarning"])
+def test_every_class_says_when_and_what_to_do(name: str) -> None:
+    text = inspect.getdoc(getattr(cf, name)) or ""
+    summary, _, rest = text.partition("\n\n")
+    assert "\n" not in summary
+    assert ">>> " in rest
