@@ -47,7 +47,9 @@ def busiest_token(client: cf.Client, tokens: cf.Records[cf.Token]) -> cf.Records
 def print_transfers(transfers: cf.Records[cf.TokenTransfer]) -> None:
     frame = transfers.to_pandas()
     print(f"\n{len(frame)} transfers of {transfers[0].transaction_symbol}, as a DataFrame")
-    print(frame[["transaction_time", "from_address", "to_address", "amount", "state"]].head().to_string(max_colwidth=28))
+    print(
+        frame[["transaction_time", "from_address", "to_address", "amount", "state"]].head().to_string(max_colwidth=28)
+    )
 
     sent: Counter[str] = Counter()
     total: dict[str, Decimal] = {}

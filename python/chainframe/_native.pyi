@@ -18,7 +18,8 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 
-_R = TypeVar("_R", bound=Record, default=Any)
+_R_co = TypeVar("_R_co", bound=Record, default=Any, covariant=True)
+_T_co = TypeVar("_T_co", covariant=True)
 _Instant: TypeAlias = datetime | str | int
 """An aware `datetime`, ISO 8601 text with an offset, or Unix milliseconds. A naive datetime is refused."""
 _Amount: TypeAlias = Decimal | int | str
@@ -287,7 +288,7 @@ class Client:
     ) -> None: ...
 
 @final
-class Query(Generic[_R]):
+class Query(Generic[_R_co]):
     """One call that was not made yet. It may be run more than once; each run asks anew.
 
     It iterates in `for` and in `async for`, record by record, and fetches page by page underneath. In a notebook, under
@@ -301,41 +302,41 @@ class Query(Generic[_R]):
     """
 
     def __class_getitem__(cls, record: Any, /) -> GenericAlias: ...
-    def __iter__(self) -> Iterator[_R]: ...
-    def __aiter__(self) -> AsyncIterator[_R]: ...
-    def pages(self) -> Stream[Page[_R]]:
+    def __iter__(self) -> Iterator[_R_co]: ...
+    def __aiter__(self) -> AsyncIterator[_R_co]: ...
+    def pages(self) -> Stream[Page[_R_co]]:
         """The result page by page, for `for` and `async for`.
 
         >>> for page in query.pages():
         ...     print(page.number, "of", page.total_pages, len(page.records))
         """
 
-    def batches(self, rows: int = 65_536) -> Stream[Records[_R]]:
+    def batches(self, rows: int = 65_536) -> Stream[Records[_R_co]]:
         """The result in pieces of `rows` records, the last maybe shorter: memory stays bounded. For both loops.
 
         >>> for records in query.batches(rows=10_000):
         ...     write(records.to_arrow())
         """
 
-    def collect(self) -> Records[_R]:
+    def collect(self) -> Records[_R_co]:
         """All records, at once.
 
         >>> records = query.collect()
         """
 
-    async def collect_async(self) -> Records[_R]:
+    async def collect_async(self) -> Records[_R_co]:
         """`collect` for asyncio.
 
         >>> first, second = await asyncio.gather(query.collect_async(), other.collect_async())
         """
 
-    def first(self) -> _R | None:
+    def first(self) -> _R_co | None:
         """The first record, from one request for one record; None when there is none.
 
         >>> newest = client.blocks().first()
         """
 
-    async def first_async(self) -> _R | None:
+    async def first_async(self) -> _R_co | None:
         """`first` for asyncio."""
 
     def to_pandas(self, numbers: _Numbers = "decimal") -> pd.DataFrame:
@@ -361,7 +362,7 @@ class Query(Generic[_R]):
         """Of the newest run, while it runs and after."""
 
     @property
-    def partial(self) -> Records[_R]:
+    def partial(self) -> Records[_R_co]:
         """The records fetched so far: what is left after an error or Ctrl-C."""
 
     @property
@@ -376,14 +377,14 @@ class Query(Generic[_R]):
     def __arrow_c_schema__(self) -> object: ...
 
 @final
-class Stream(Generic[_R]):
+class Stream(Generic[_T_co]):
     """What `pages` and `batches` give: for `for` and for `async for`."""
 
-    def __iter__(self) -> Iterator[_R]: ...
-    def __aiter__(self) -> AsyncIterator[_R]: ...
+    def __iter__(self) -> Iterator[_T_co]: ...
+    def __aiter__(self) -> AsyncIterator[_T_co]: ...
 
 @final
-class Page(Generic[_R]):
+class Page(Generic[_R_co]):
     """One page of a result, as the service numbered it.
 
     >>> page = next(iter(client.blocks().pages()))
@@ -403,13 +404,13 @@ class Page(Generic[_R]):
     @property
     def chain_short_name(self) -> str | None: ...
     @property
-    def records(self) -> Records[_R]: ...
+    def records(self) -> Records[_R_co]: ...
     @property
     def cursor(self) -> str | None:
         """For `Client.resume`: what comes after this page."""
 
 @final
-class Records(Sequence[_R]):
+class Records(Sequence[_R_co]):
     """A sequence of records held as Arrow columns; a record is made when it is looked at.
 
     What it converts to depends on `numbers` for amounts and estimates; all else is int64, timestamp[ms, UTC], bool,
@@ -426,10 +427,10 @@ class Records(Sequence[_R]):
 
     def __len__(self) -> int: ...
     @overload
-    def __getitem__(self, index: int, /) -> _R: ...
+    def __getitem__(self, index: int, /) -> _R_co: ...
     @overload
-    def __getitem__(self, index: slice, /) -> Records[_R]: ...
-    def __iter__(self) -> Iterator[_R]: ...
+    def __getitem__(self, index: slice, /) -> Records[_R_co]: ...
+    def __iter__(self) -> Iterator[_R_co]: ...
     @property
     def report(self) -> Report: ...
     @property
@@ -454,6 +455,7 @@ class Records(Sequence[_R]):
         Decimal('0.150851832900380503')
         """
 
+    def _repr_html_(self) -> str: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def __arrow_c_schema__(self) -> object: ...
 
@@ -497,6 +499,8 @@ class Report:
     @property
     def elapsed(self) -> float:
         """Seconds."""
+
+    def _repr_html_(self) -> str: ...
 
 class Record:
     """One row of a result; each resource has a class of its own.

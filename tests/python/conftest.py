@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import by_hand
+import chainframe as cf
+from chainframe.testing import LocalService
+from strict_server import StrictServer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What there is to ask the local service for."""
+
+    token: str
+    address: str
+    height: int
+    tx_ids: tuple[str, ...]
+
+    def query(self, client: cf.Client, call: str) -> cf.Query[Any]:
+        """That call, with what it must be given."""
+        needed = {
+            "token_transfers": (self.token,),
+            "address_transactions": (self.address,),
+            "transactions_by_hash": (self.tx_ids,),
+            "logs": (self.tx_ids,),
+        }
+        query: cf.Query[Any] = getattr(client, call)(*needed.get(call, ()))
+        return query
+
+    def expected(self, service: LocalService, call: str) -> list[dict[str, Any]]:
+        """The result of that query, told by hand."""
+        record = by_hand.ENDPOINTS[call]["record"]
+        match call:
+            case "transactions_by_hash":
+                rows = {row["txId"]: row for row in by_hand.get(service, call, txId=",".join(self.tx_ids))}
+                return by_hand.as_records(record, [rows[tx_id] for tx_id in self.tx_ids])
+            case "logs":
+                answers = [by_hand.get(service, call, txId=tx_id) for tx_id in self.tx_ids]
+                return by_hand.as_records(record, [row for rows in answers for row in rows])
+            case "token_transfers":
+                rows_of_token = by_hand.whole_list(service, call, tokenContractAddress=self.token)
+                return by_hand.as_records(record, rows_of_token)
+            case "address_transactions":
+                return by_hand.as_records(record, by_hand.whole_list(service, call, address=self.address))
+            case _:
+                return by_hand.as_records(record, by_hand.whole_list(service, call))
+
+
+@pytest.fixture(scope="session")
+def service() -> Iterator[LocalService]:
+    """One local service for all tests that only read it; count its requests by their difference."""
+    with LocalService(transactions=600, seed=7) as running:
+        yield running
+
+
+@pytest.fixture
+def client(service: LocalService) -> Iterator[cf.Client]:
+    with service.client() as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def sample(service: LocalService) -> Sample:
+    token = by_hand.get(service, "tokens", limit="1")[0]["tokenList"][0]["tokenContractAddress"]
+    rows = by_hand.get(service, "transactions", limit="5")[0]["transactionList"]
+    # Not in the order of the service, so that an answer in its order is told from one in the order asked.
+    tx_ids = tuple(row["txid"] for row in (rows[3], rows[0], rows[4], rows[1]))
+    transaction = by_hand.get(service, "transactions_by_hash", txId=tx_ids[0])[0]
+    return Sample(token=token, address=transaction["from"], height=int(transaction["height"]), tx_ids=tx_ids)
+
+
+@pytest.fixture
+def server() -> Iterator[StrictServer]:
+    """A server that finds nothing wrong with any request, or the test fails."""
+    with StrictServer() as running:
+        yield running
+    assert running.refusals == []

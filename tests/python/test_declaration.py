@@ -1,0 +1,101 @@
+"""Everything derived from the declaration agrees with it, and was found at all."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import by_hand
+import chainframe as cf
+import generate_stub
+
+STUB = Path(cf.__file__).with_name("_native.pyi")
+TREE = ast.parse(STUB.read_text(encoding="utf-8"))
+CLASSES = {node.name: node for node in TREE.body if isinstance(node, ast.ClassDef)}
+PAGED = ["chain", "page_size", "max_items"]
+
+
+def wanted_parameters(endpoint: dict[str, Any]) -> list[tuple[str, bool]]:
+    """Names with whether each must be given, in order."""
+    own = [(param["name"], param["required"]) for param in endpoint["params"]]
+    return own + [(name, False) for name in (PAGED if endpoint["page_size_max"] else PAGED[:1])]
+
+
+def test_nine_and_nine() -> None:
+    assert len(by_hand.RECORDS) == 9
+    assert len(by_hand.ENDPOINTS) == 9
+    assert sum(len(record["fields"]) for record in by_hand.RECORDS.values()) > 100
+
+
+@pytest.mark.parametrize("name", sorted(by_hand.RECORDS))
+def test_record_classes_have_the_declared_fields(name: str) -> None:
+    declared = [field["name"] for field in by_hand.RECORDS[name]["fields"]]
+    cls = getattr(cf, name)
+    assert issubclass(cls, cf.Record)
+    assert list(cls().to_dict()) == declared
+    public = {member for member in dir(cls) if not member.startswith("_")}
+    assert public == {*declared, "to_dict"}
+    assert len(declared) > 3
+
+
+@pytest.mark.parametrize("name", sorted(by_hand.RECORDS))
+def test_the_stub_has_the_declared_fields(name: str) -> None:
+    declared = {field["name"]: f"{field['python']} | None" for field in by_hand.RECORDS[name]["fields"]}
+    body = CLASSES[name].body
+    methods = [node for node in body if isinstance(node, ast.FunctionDef)]
+    properties = {node.name: ast.unparse(node.returns) for node in methods if node.decorator_list and node.returns}
+    assert properties == declared
+    (init,) = (node for node in methods if node.name == "__init__")
+    assert {arg.arg: ast.unparse(arg.annotation) for arg in init.args.kwonlyargs if arg.annotation} == declared
+
+
+def test_the_stub_is_as_generated() -> None:
+    text = STUB.read_text(encoding="utf-8")
+    assert generate_stub.written(text, generate_stub.records()) == text
+    cut = text.replace('"""Block hash."""', "")
+    assert cut != text
+    assert generate_stub.written(cut, generate_stub.records()) == text
+
+
+@pytest.mark.parametrize("name", sorted(by_hand.ENDPOINTS))
+def test_the_methods_have_the_declared_parameters(name: str) -> None:
+    signature = inspect.signature(getattr(cf.Client, name))
+    parameters = list(signature.parameters.values())[1:]
+    found = [(parameter.name, parameter.default is inspect.Parameter.empty) for parameter in parameters]
+    assert found == wanted_parameters(by_hand.ENDPOINTS[name])
+    kinds = [parameter.kind is inspect.Parameter.KEYWORD_ONLY for parameter in parameters]
+    assert kinds == [not required for _, required in found]
+    assert {parameter.default for parameter in parameters} <= {None, inspect.Parameter.empty}
+
+
+@pytest.mark.parametrize("name", sorted(by_hand.ENDPOINTS))
+def test_the_stub_has_the_declared_calls(name: str) -> None:
+    (method,) = (node for node in CLASSES["Client"].body if isinstance(node, ast.FunctionDef) and node.name == name)
+    found = [(arg.arg, True) for arg in method.args.args[1:]] + [(arg.arg, False) for arg in method.args.kwonlyargs]
+    endpoint = by_hand.ENDPOINTS[name]
+    assert found == wanted_parameters(endpoint)
+    assert method.returns is not None
+    assert ast.unparse(method.returns) == f"Query[{endpoint['record']}]"
+    text = ast.get_docstring(method) or ""
+    assert ">>> " in text
+    if endpoint["page_size_max"]:
+        assert f"Pages of up to {endpoint['page_size_max']}." in text
+
+
+def test_the_client_has_no_call_that_is_not_declared() -> None:
+    calls = {
+        node.name
+        for node in CLASSES["Client"].body
+        if isinstance(node, ast.FunctionDef) and node.returns and ast.unparse(node.returns).startswith("Query[")
+    }
+    assert calls == {*by_hand.ENDPOINTS, "resume"}
+
+
+def test_every_public_class_of_the_core_has_an_example() -> None:
+    public = {name: node for name, node in CLASSES.items() if not name.startswith("_")}
+    without = {name for name, node in public.items() if ">>> " not in ast.unparse(node)}
+    assert without == {"Stream"} | set(by_hand.RECORDS)

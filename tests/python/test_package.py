@@ -1,0 +1,53 @@
+"""What is installed is what is tested, and it holds what a user's tools look for."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from importlib.metadata import distribution, entry_points
+from pathlib import Path
+
+import chainframe as cf
+
+INSTALLED = Path(cf.__file__).parent
+
+
+def test_the_installed_wheel_is_tested() -> None:
+    assert "site-packages" in INSTALLED.parts
+    assert not {Path(entry).name for entry in sys.path} & {"python"}
+
+
+def test_the_wheel_holds_types_and_the_native_core() -> None:
+    assert (INSTALLED / "py.typed").is_file()
+    assert (INSTALLED / "_native.pyi").stat().st_size > 10_000
+    assert list(INSTALLED.glob("_native.abi3.*"))
+
+
+def test_versions_agree() -> None:
+    assert re.fullmatch(r"\d+\.\d+\.\d+", cf.__version__)
+    assert distribution("chainframe").version == cf.__version__
+
+
+def test_the_core_needs_no_other_distribution() -> None:
+    required = distribution("chainframe").requires or []
+    assert len(required) > 3
+    assert [line for line in required if "extra ==" not in line] == []
+
+
+def test_public_names_are_listed_once_and_exist() -> None:
+    assert len(cf.__all__) > 30
+    assert len(set(cf.__all__)) == len(cf.__all__)
+    assert all(hasattr(cf, name) for name in cf.__all__)
+
+
+def test_importing_loads_no_data_frame_library() -> None:
+    heavy = "pandas", "polars", "pyarrow", "numpy", "tqdm", "asyncio", "matplotlib"
+    script = f"import sys, chainframe, chainframe.testing; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_command_is_installed() -> None:
+    (command,) = entry_points(group="console_scripts", name="chainframe")
+    assert command.value == "chainframe.cli:main"

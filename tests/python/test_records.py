@@ -1,0 +1,123 @@
+"""A record by itself: frozen, hashable, comparable, picklable, and its values as typed."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+import by_hand
+import chainframe as cf
+
+NAMES = sorted(by_hand.RECORDS)
+VALUES: dict[str, Any] = {
+    "int": 2**62,
+    "Decimal": Decimal("0.150851832900380503"),
+    "datetime": datetime(2026, 1, 31, 9, 8, 57, 715_000, UTC),
+    "bool": True,
+    "str": "0xabc",
+    "list[str]": ["0x1", "0x2"],
+}
+
+
+def fields(name: str) -> dict[str, Any]:
+    return {field["name"]: VALUES[field["python"]] for field in by_hand.RECORDS[name]["fields"]}
+
+
+def make(name: str, **changes: object) -> Any:
+    return getattr(cf, name)(**{**fields(name), **changes})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_attributes_and_dictionary(name: str) -> None:
+    record = make(name)
+    assert record.to_dict() == fields(name)
+    assert {field: getattr(record, field) for field in fields(name)} == fields(name)
+    assert {type(value) for value in record.to_dict().values()} == {type(value) for value in fields(name).values()}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_given_is_nothing(name: str) -> None:
+    empty = getattr(cf, name)()
+    assert set(empty.to_dict().values()) == {None}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_frozen(name: str) -> None:
+    record = make(name)
+    field = next(iter(fields(name)))
+    with pytest.raises(AttributeError):
+        setattr(record, field, None)
+    with pytest.raises(AttributeError):
+        record.another = 1
+    with pytest.raises(AttributeError):
+        delattr(record, field)
+    assert record == make(name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_equal_by_class_and_every_field(name: str) -> None:
+    record = make(name)
+    assert record == make(name)
+    assert hash(record) == hash(make(name))
+    assert {record, make(name)} == {record}
+    for field in fields(name):
+        assert record != make(name, **{field: None}), field
+    assert record != fields(name)
+    assert record != make("Block" if name != "Block" else "Token")
+
+
+def test_equal_numbers_are_equal_however_they_are_written() -> None:
+    short, long = cf.TokenTransfer(amount=Decimal("1.5")), cf.TokenTransfer(amount=Decimal("1.500"))
+    assert short == long
+    assert hash(short) == hash(long)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_pickles(name: str, protocol: int) -> None:
+    for record in (make(name), getattr(cf, name)()):
+        again = pickle.loads(pickle.dumps(record, protocol))
+        assert again == record
+        assert type(again) is type(record)
+        assert again.to_dict() == record.to_dict()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_copies(name: str) -> None:
+    assert copy.copy(make(name)) == make(name)
+    assert copy.deepcopy(make(name)) == make(name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_repr_names_the_class_and_the_fields(name: str) -> None:
+    text = repr(make(name))
+    assert text.startswith(f"{name}(")
+    assert all(f"{field}=" in text for field in fields(name))
+    assert "\n" not in text
+
+
+def test_a_record_takes_declared_fields_by_keyword_only() -> None:
+    with pytest.raises(TypeError):
+        cf.Block("0x1")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="hight"):
+        cf.Block(hight=1)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="height"):
+        cf.Block(height="1")  # type: ignore[arg-type]
+
+
+def test_raw_integers_have_all_their_digits() -> None:
+    most = 2**256 - 1
+    assert cf.CrossChainTransaction(value_raw=most).value_raw == most
+
+
+def test_texts_given_out_cannot_change_the_record() -> None:
+    log = cf.EventLog(topics=["0x1"])
+    topics = log.topics
+    assert topics is not None
+    topics.append("0x2")
+    assert log.topics == ["0x1"]

@@ -1,0 +1,258 @@
+"""`Records`, `Page`, `Report`: a sequence over columns, and what it converts to."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import by_hand
+import chainframe as cf
+from chainframe.testing import LocalService
+from strict_server import StrictServer, page_of, rows_of
+
+if TYPE_CHECKING:
+    from conftest import Sample
+
+CALLS = sorted(by_hand.ENDPOINTS)
+ARROW: dict[str, pa.DataType] = {
+    "integer": pa.int64(),
+    "time": pa.timestamp("ms", tz="UTC"),
+    "flag": pa.bool_(),
+    "amount": pa.decimal128(38, 18),
+    "estimate": pa.float64(),
+    "raw integer": pa.utf8(),
+    "text": pa.utf8(),
+    "texts": pa.list_(pa.utf8()),
+}
+NUMBERS = {
+    "decimal": (pa.decimal128(38, 18), pa.float64()),
+    "float": (pa.float64(), pa.float64()),
+    "string": (pa.utf8(), pa.utf8()),
+}
+
+
+@pytest.fixture
+def blocks(client: cf.Client) -> cf.Records[cf.Block]:
+    return client.blocks().collect()
+
+
+def test_a_sequence(blocks: cf.Records[cf.Block]) -> None:
+    as_list = list(blocks)
+    assert isinstance(blocks, Sequence)
+    assert len(blocks) == len(as_list) > 20
+    assert blocks[0] == as_list[0]
+    assert blocks[-1] == as_list[-1]
+    assert as_list[3] in blocks
+    assert cf.Block() not in blocks
+    assert list(reversed(blocks)) == as_list[::-1]
+    assert blocks.index(as_list[5]) == 5
+    assert blocks.count(as_list[5]) == 1
+    for index in (len(blocks), -len(blocks) - 1):
+        with pytest.raises(IndexError):
+            blocks[index]
+    with pytest.raises(TypeError):
+        blocks["0"]  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize(
+    "part",
+    [slice(2, 9), slice(None), slice(-5, None), slice(9, 2), slice(None, None, 3), slice(None, None, -1), slice(0, 0)],
+)
+def test_slices_are_records(blocks: cf.Records[cf.Block], part: slice) -> None:
+    cut = blocks[part]
+    assert isinstance(cut, cf.Records)
+    assert list(cut) == list(blocks)[part]
+    assert len(cut) == len(list(blocks)[part])
+    assert cut.to_arrow().num_rows == len(cut)
+    assert [row["hash"] for row in cut.to_dicts()] == [block.hash for block in cut]
+
+
+def test_an_empty_result_is_false_and_a_full_one_true(client: cf.Client, blocks: cf.Records[cf.Block]) -> None:
+    assert blocks
+    assert not client.blocks(height=2**62).collect()
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("numbers", sorted(NUMBERS))
+def test_columns_are_as_declared(client: cf.Client, sample: Sample, call: str, numbers: Any) -> None:
+    amount, estimate = NUMBERS[numbers]
+    kinds = {**ARROW, "amount": amount, "estimate": estimate}
+    declared = by_hand.RECORDS[by_hand.ENDPOINTS[call]["record"]]["fields"]
+    table = sample.query(client, call).collect().to_arrow(numbers=numbers)
+    assert {name: table.schema.field(name).type for name in table.column_names} == {
+        field["name"]: kinds[field["kind"]] for field in declared
+    }
+    assert table.num_rows > 2
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_an_empty_result_has_the_schema_of_a_full_one(
+    server: StrictServer,
+    client: cf.Client,
+    sample: Sample,
+    call: str,
+) -> None:
+    server.on(call, rows_of(call, []))
+    with server.client() as nothing:
+        empty = sample.query(nothing, call).collect()
+    full = sample.query(client, call).collect()
+    assert (len(empty), len(full) > 0) == (0, True)
+    assert empty.to_arrow().schema == full.to_arrow().schema
+    assert empty.to_polars().schema == full.to_polars().schema
+    assert list(empty.to_pandas().dtypes) == list(full.to_pandas().dtypes)
+    assert list(empty.to_pandas().columns) == list(full.to_pandas().columns)
+    assert pa.schema(empty.schema) == full.to_arrow().schema
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_every_conversion_holds_the_same_values(client: cf.Client, sample: Sample, call: str) -> None:
+    records = sample.query(client, call).collect()
+    rows = [record.to_dict() for record in records]
+    assert records.to_dicts() == rows
+    estimates = [f["name"] for f in by_hand.RECORDS[type(records[0]).__name__]["fields"] if f["kind"] == "estimate"]
+    as_columned = [{k: columned(k, v, estimates) for k, v in row.items()} for row in rows]
+    assert records.to_arrow().to_pylist() == as_columned
+    assert records.to_polars().to_dicts() == as_columned
+    frame = records.to_pandas()
+    assert frame.shape == (len(rows), len(rows[0]))
+    assert all(isinstance(dtype, pd.ArrowDtype) for dtype in frame.dtypes)
+    assert pa.Table.from_pandas(frame, preserve_index=False).to_pylist() == as_columned
+
+
+def columned(name: str, value: object, estimates: list[str]) -> object:
+    if name == "value_raw" and value is not None:
+        return str(value)
+    return float(value) if name in estimates and isinstance(value, Decimal) else value
+
+
+def test_strings_are_the_digits_as_sent(service: LocalService, client: cf.Client, sample: Sample) -> None:
+    sent = [row["amount"] for row in by_hand.whole_list(service, "token_transfers", tokenContractAddress=sample.token)]
+    table = client.token_transfers(sample.token).to_arrow(numbers="string")
+    assert table.column("amount").to_pylist() == [text or None for text in sent]
+    assert len(sent) > 0
+
+
+def test_floats_are_the_nearest_doubles(client: cf.Client, sample: Sample) -> None:
+    records = client.token_transfers(sample.token).collect()
+    amounts = records.to_arrow(numbers="float").column("amount").to_pylist()
+    assert amounts == [None if record.amount is None else float(record.amount) for record in records]
+
+
+def test_an_unknown_policy_is_refused(blocks: cf.Records[cf.Block]) -> None:
+    with pytest.raises(cf.InvalidParameterError, match=r"numbers.*decimal.*float.*string"):
+        blocks.to_arrow(numbers="exact")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", ["0.1234567890123456789", "123456789012345678901", str(2**256 - 1)])
+def test_what_does_not_fit_exactly_is_said_and_kept(server: StrictServer, text: str) -> None:
+    server.on("token_transfers", page_of("token_transfers", [{"amount": "1.5"}, {"amount": text}]))
+    with server.client() as client:
+        records = client.token_transfers("0xa").collect()
+    assert records[1].amount == Decimal(text)
+    for convert in (records.to_arrow, records.to_pandas, records.to_polars):
+        with pytest.raises(cf.NumericOverflowError) as caught:
+            convert()
+        assert (caught.value.column, caught.value.row, caught.value.text) == ("amount", 1, text)
+        assert isinstance(caught.value, OverflowError)
+    assert records.to_arrow(numbers="string").column("amount").to_pylist() == ["1.5", text]
+    assert records.to_arrow(numbers="float").column("amount").to_pylist() == [1.5, float(text)]
+    assert records[:1].to_arrow().num_rows == 1
+
+
+def test_queries_convert_as_their_records_do(client: cf.Client, sample: Sample) -> None:
+    query = client.token_transfers(sample.token)
+    records = query.collect()
+    assert query.to_arrow() == records.to_arrow()
+    assert query.to_polars(numbers="string").equals(records.to_polars(numbers="string"))
+    pd.testing.assert_frame_equal(query.to_pandas(), records.to_pandas())
+    assert query.to_dicts() == records.to_dicts()
+
+
+def test_arrow_takes_records_and_queries_as_they_are(client: cf.Client) -> None:
+    query = client.blocks()
+    records = query.collect()
+    assert pa.table(records) == records.to_arrow() == pa.table(query)
+    assert pl.DataFrame(records).equals(records.to_polars())
+    exporter: Any = query
+    assert pa.schema(exporter) == records.to_arrow().schema
+
+
+def test_notebooks_get_tables(blocks: cf.Records[cf.Block]) -> None:
+    html: str = blocks._repr_html_()
+    assert "<table" in html
+    assert str(blocks[0].hash) in html
+    assert len(html) < 100_000
+    assert "<table" in blocks.report._repr_html_()
+    assert "\n" not in repr(blocks)
+    assert len(repr(blocks)) < 500
+
+
+def test_html_is_escaped(server: StrictServer) -> None:
+    server.on("tokens", page_of("tokens", [{"token": "<script>alert(1)</script>"}]))
+    with server.client() as client:
+        html: str = client.tokens().collect()._repr_html_()
+    assert "<script>" not in html
+    assert "&lt;script&gt;" in html
+
+
+def test_the_report_counts(client: cf.Client) -> None:
+    query = client.blocks(page_size=10)
+    records = query.collect()
+    report = records.report
+    assert report.complete
+    assert report.reasons == []
+    assert report.records == len(records)
+    assert report.pages == report.requests == -(-len(records) // 10)
+    assert (report.retries, report.duplicates_dropped, report.missing) == (0, 0, [])
+    assert report.bytes > 1_000
+    assert report.elapsed > 0
+    assert query.report.records == len(records)
+    assert "complete" in repr(report)
+
+
+def test_beyond_reach_is_a_warning_or_an_error() -> None:
+    with LocalService(transactions=600, seed=7, reach=100) as service, service.client() as client:
+        with pytest.warns(cf.IncompleteResultWarning, match="100"):
+            records = client.transactions().collect()
+        assert len(records) == 100
+        assert not records.report.complete
+        assert records.report.reasons
+        with service.client(strict=True) as strict:
+            query = strict.transactions()
+            with pytest.raises(cf.IncompleteResultError) as caught:
+                query.collect()
+        assert caught.value.partial is not None
+        assert caught.value.report is not None
+        assert list(caught.value.partial) == list(records)
+        assert caught.value.report.reasons == records.report.reasons
+        assert list(query.partial) == list(records)
+        with warnings.catch_warnings(action="error"):
+            newest = records[0].height
+            assert newest is not None
+            assert client.transactions(start_height=newest, end_height=newest).collect().report.complete
+
+
+def test_a_growing_list_is_read_as_it_was_at_first() -> None:
+    with LocalService(transactions=600, seed=7, growth=3) as service, service.client() as client:
+        query = client.blocks(page_size=10)
+        pages = list(query.pages())
+    hashes = [block.hash for page in pages for block in page.records]
+    assert len(hashes) == len(set(hashes)) == pages[0].total
+    assert query.report.complete
+    assert query.report.duplicates_dropped > 0
+
+
+def test_explain_takes_one_request(service: LocalService, client: cf.Client) -> None:
+    query = client.blocks(page_size=10)
+    expected = len(query.collect())
+    before = service.requests
+    plan = query.explain()
+    assert service.requests == before + 1
+    assert str(expected) in str(plan)
