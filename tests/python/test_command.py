@@ -1,0 +1,91 @@
+"""The `chainframe` command, run as a user runs it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sysconfig
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import chainframe as cf
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+COMMAND = Path(sysconfig.get_path("scripts")) / "chainframe"
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, check=False)
+
+
+@contextmanager
+def serving(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
+    """A running `chainframe serve`, and the lines it says before it serves."""
+    command = [COMMAND, "serve", "--transactions", "50", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        lines: list[str] = []
+        for line in process.stdout:
+            lines.append(line.rstrip("\n"))
+            if line.startswith("# serving"):
+                break
+        try:
+            yield process, lines
+        finally:
+            process.kill()
+
+
+def settings(lines: list[str]) -> dict[str, str]:
+    pairs = [line.removeprefix("export ").partition("=") for line in lines if line.startswith("export ")]
+    return {name: value for name, _, value in pairs}
+
+
+def test_version() -> None:
+    done = run("--version")
+    assert (done.returncode, done.stdout) == (0, f"chainframe {cf.__version__}\n")
+
+
+@pytest.mark.parametrize("arguments", [(), ("sing",), ("serve", "--port", "x"), ("serve", "--main", "a/b")])
+def test_wrong_usage_is_2_and_one_plain_message(arguments: tuple[str, ...]) -> None:
+    done = run(*arguments)
+    assert done.returncode == 2
+    assert "chainframe" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_help_names_every_option() -> None:
+    text = run("serve", "--help").stdout
+    for option in ("--port", "--transactions", "--seed", "--db", "--rate-limit", "--growth", "--header-prefix"):
+        assert option in text
+
+
+def test_serve_prints_the_settings_of_a_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving() as (_, lines):
+        for name, value in settings(lines).items():
+            monkeypatch.setenv(name, value)
+        assert len(settings(lines)) == 6
+        with cf.Client() as client:
+            assert len(client.tokens().collect()) > 0
+
+
+def test_serve_in_other_words() -> None:
+    words = cf.Deployment(header_prefix="XY", main="alpha", zone="beta")
+    with serving("--header-prefix", "XY", "--main", "alpha", "--zone", "beta") as (_, lines):
+        given = {name.removeprefix("CHAINFRAME_").lower(): value for name, value in settings(lines).items()}
+        with cf.Client(**given, deployment=words) as client:  # type: ignore[arg-type]
+            assert len(client.blocks().collect()) > 0
+        assert any("alpha" in line for line in lines if line.startswith("# in Python"))
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
+def test_serve_stops_cleanly(number: signal.Signals, code: int) -> None:
+    with serving() as (process, _):
+        os.kill(process.pid, number)
+        out, err = process.communicate(timeout=30)
+        assert (process.returncode, out, err) == (code, "", "")

@@ -1,0 +1,66 @@
+"""What the README shows is true: its Python runs, in its order, and its tables are whole."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import chainframe as cf
+from chainframe import errors
+
+if TYPE_CHECKING:
+    from chainframe.testing import LocalService
+
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+
+
+def test_its_python_runs(
+    service: LocalService,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("CHAINFRAME_BASE_URL", service.url)
+    monkeypatch.setenv("CHAINFRAME_API_KEY", service.api_key)
+    monkeypatch.setenv("CHAINFRAME_SECRET_KEY", service.secret_key)
+    monkeypatch.setenv("CHAINFRAME_PASSPHRASE", service.passphrase)
+    before = service.requests
+    names: dict[str, object] = {}
+    for block in BLOCKS:
+        exec(compile(block, "README.md", "exec"), names)
+    assert len(BLOCKS) >= 6
+    assert service.requests > before
+    assert len(capsys.readouterr().out.splitlines()) >= 8
+
+
+def test_it_lists_every_setting() -> None:
+    table = README.partition("## Settings")[2].partition("\n## ")[0]
+    settings = {
+        name for row in re.findall(r"^\| (`[^|]*) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)
+    }
+    assert settings == set(inspect.signature(cf.Client).parameters)
+    assert len(settings) > 10
+
+
+def test_it_lists_every_error_that_a_user_meets() -> None:
+    table = README.partition("## Errors")[2].partition("\n## ")[0]
+    listed = set(re.findall(r"^\| `(\w+)`", table, re.MULTILINE))
+    parents = {"ChainframeError", "ServiceError", "PaginationError", "IncompleteResultWarning"}
+    cassettes = {"CassetteError", "CassetteMissError"}
+    assert listed == set(errors.__all__) - parents - cassettes
+
+
+def test_it_names_every_call() -> None:
+    calls = [name for name, member in vars(cf.Client).items() if callable(member) and f"`{name}`" in README]
+    assert len(calls) >= 9
+
+
+def test_its_rooms_exist() -> None:
+    root = Path(__file__).parents[2]
+    rooms = re.findall(r"`((?:src|python|tests|examples)/[\w/.]*)`", README)
+    assert len(rooms) > 8
+    assert [room for room in rooms if not (root / room).exists()] == []

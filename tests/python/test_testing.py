@@ -1,0 +1,129 @@
+"""The testing kit: a real server with real checks, and what a test can ask of it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+
+import chainframe as cf
+from chainframe.testing import LocalService
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def hashes(service: LocalService) -> list[str | None]:
+    with service.client() as client:
+        return [transaction.tx_id for transaction in client.transactions()]
+
+
+def test_it_listens_on_loopback_until_closed() -> None:
+    with LocalService(transactions=50) as service:
+        assert service.url.startswith("http://127.0.0.1:")
+        with service.client() as client:
+            assert len(client.tokens().collect()) > 0
+    with service.client(max_retries=0) as client, pytest.raises(cf.TransportError):
+        client.tokens().collect()
+    service.close()
+
+
+def test_it_is_an_async_context_manager() -> None:
+    async def run() -> int:
+        async with LocalService(transactions=50) as service, service.client() as client:
+            return len(await client.tokens().collect_async())
+
+    assert asyncio.run(run()) > 0
+
+
+def test_a_seed_is_a_set_of_data() -> None:
+    with LocalService(transactions=50, seed=1) as one, LocalService(transactions=50, seed=1) as same:
+        assert hashes(one) == hashes(same)
+        assert len(hashes(one)) == 50
+    with LocalService(transactions=50, seed=2) as another:
+        assert not set(hashes(another)) & set(hashes_of_seed_1())
+
+
+def hashes_of_seed_1() -> list[str | None]:
+    with LocalService(transactions=50, seed=1) as service:
+        return hashes(service)
+
+
+def test_it_counts_and_logs_requests() -> None:
+    with LocalService(transactions=50) as service, service.client() as client:
+        assert (service.requests, service.request_log) == (0, [])
+        client.blocks(height=3).collect()
+        assert service.requests == 1
+        (entry,) = service.request_log
+        assert entry["target"].startswith("/api/v5/main/zone/block/block-list?")
+        assert "height=3" in entry["target"]
+        assert entry["status"] == 200
+        assert not {service.secret_key, service.passphrase} & set(map(str, entry.values()))
+
+
+def test_it_refuses_what_is_not_signed() -> None:
+    with LocalService(transactions=50) as service:
+        with pytest.raises(HTTPError) as caught, urlopen(f"{service.url}/api/v5/main/token/token-list"):
+            pass
+        assert caught.value.code == 401
+        caught.value.close()
+        for wrong in ("api_key", "secret_key", "passphrase"):
+            with service.client(**{wrong: "wrong"}) as client, pytest.raises(cf.AuthenticationError):
+                client.tokens().collect()
+
+
+def test_other_words() -> None:
+    words = cf.Deployment(
+        header_prefix="XY",
+        main="alpha",
+        zone="beta",
+        prehash="{method}|{timestamp}|{target}|{body}",
+        signature_encoding="hex",
+    )
+    with LocalService(transactions=50, deployment=words, main_chain="ALPHA", zone_chain="BETA_X") as service:
+        with service.client() as client:
+            crossings = client.cross_chain_transactions().collect()
+            assert {crossing.tx_type for crossing in crossings} == {"MainToZone", "ZoneToMain"}
+            assert all(crossing.zone_tx_hash for crossing in crossings)
+            assert client.deployment == words
+        assert service.request_log[0]["target"].startswith("/api/v5/alpha/beta/cross/transaction-list?")
+        with service.client(deployment=cf.Deployment(), max_retries=0) as stranger, pytest.raises(cf.ServiceError):
+            stranger.tokens().collect()
+
+
+def test_faults_come_and_go() -> None:
+    unavailable = {"endpoint": "blocks", "status": 503, "code": "50001", "times": 2}
+    with LocalService(transactions=50, faults=[unavailable]) as service, service.client(max_retries=3) as client:
+        records = client.blocks().collect()
+        assert records.report.retries == 2
+        service.set_faults([unavailable])
+        with service.client(max_retries=0) as impatient, pytest.raises(cf.ServiceUnavailableError):
+            impatient.blocks().collect()
+        service.set_faults([])
+        assert list(client.blocks().collect()) == list(records)
+
+
+def test_a_rate_limit_is_kept_to() -> None:
+    with LocalService(transactions=50, rate_limit=1) as service, service.client(max_retries=0) as client:
+        client.blocks(max_items=1).collect()
+        with service.client(max_retries=0, rate_limit=None) as hasty, pytest.raises(cf.RateLimitError):
+            for _ in range(100):
+                hasty.blocks(max_items=1).collect()
+
+
+def test_a_database_is_opened_again(tmp_path: Path) -> None:
+    with LocalService(transactions=50, seed=1, db=tmp_path / "chain.db") as service:
+        first = hashes(service)
+    with LocalService(transactions=50, seed=1, db=tmp_path / "chain.db") as again:
+        assert hashes(again) == first
+    assert len(first) == 50
+
+
+def test_a_setting_that_cannot_be_is_refused() -> None:
+    with pytest.raises(cf.ConfigError, match="faults"):
+        LocalService(transactions=50, faults=[{"no such": "fault"}])
+    with LocalService(transactions=50) as service, pytest.raises(cf.ConfigError, match="port"):
+        LocalService(transactions=50, port=int(service.url.rpartition(":")[2]))
