@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 import chainframe as cf
 from chainframe.testing import LocalService
 
-if TYPE_CHECKING:
-    import pandas as pd
-
+BLUE, ORANGE = "#2f6f9f", "#d9822b"
 PICTURE = Path("demo") / "first_look.png"
 
 
@@ -73,8 +72,30 @@ def draw(transfers: pd.DataFrame, crossings: pd.DataFrame) -> None:
         from matplotlib import pyplot as plt  # noqa: PLC0415 - the picture is an extra
     except ImportError:
         return
-    figure, axes = plt.subplots(1, 2, figsize=(12, 4))
-    figure.savefig(PICTURE)
+    plt.rcParams["date.converter"] = "concise"
+    figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.5), layout="constrained")
+
+    moved = transfers.dropna(subset=["transaction_time", "amount"])
+    left.hist(moved.transaction_time.tolist(), weights=moved.amount.astype(float), bins=48, color=BLUE)
+    left.set_title(f"{moved.transaction_symbol.iloc[0]} moved, by {len(moved):,} transfers", loc="left")
+    left.set_ylabel(moved.transaction_symbol.iloc[0])
+
+    crossed = crossings.dropna(subset=["zone_block_time"])
+    edges = pd.date_range(crossed.zone_block_time.min(), crossed.zone_block_time.max(), 49).to_pydatetime()
+    for direction, sign, colour in (("MainToZone", 1, BLUE), ("ZoneToMain", -1, ORANGE)):
+        times = crossed[crossed.tx_type == direction].zone_block_time.tolist()
+        right.hist(times, weights=[sign] * len(times), bins=edges, color=colour, label=f"{direction} ({len(times):,})")
+    right.axhline(0, color="black", linewidth=0.8)
+    right.set_title(f"{len(crossed):,} transactions across the chains", loc="left")
+    right.margins(y=0.2)
+    right.legend(frameon=False, ncols=2, loc="upper left")
+
+    for axes in (left, right):
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.yaxis.set_major_formatter("{x:,.0f}")
+    PICTURE.parent.mkdir(exist_ok=True)
+    figure.savefig(PICTURE, dpi=150)
+    print(f"\nA picture of both: {PICTURE}")
 
 
 if __name__ == "__main__":

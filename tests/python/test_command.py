@@ -17,7 +17,7 @@ import chainframe as cf
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-COMMAND = Path(sysconfig.get_path("scripts")) / "chainframe"
+COMMAND = str(Path(sysconfig.get_path("scripts")) / "chainframe")
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -5,15 +5,12 @@ from __future__ import annotations
 import inspect
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 import chainframe as cf
 from chainframe import errors
-
-if TYPE_CHECKING:
-    from chainframe.testing import LocalService
+from chainframe.testing import LocalService
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)

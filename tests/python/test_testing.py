@@ -10,7 +10,7 @@ from urllib.request import urlopen
 import pytest
 
 import chainframe as cf
-from chainframe.testing import LocalService
+from chainframe.testing import Fault, LocalService
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,9 +58,9 @@ def test_it_counts_and_logs_requests() -> None:
         client.blocks(height=3).collect()
         assert service.requests == 1
         (entry,) = service.request_log
-        assert entry["target"].startswith("/api/v5/main/zone/block/block-list?")
-        assert "height=3" in entry["target"]
-        assert entry["status"] == 200
+        assert (entry["method"], entry["path"]) == ("GET", "/api/v5/main/zone/block/block-list")
+        assert "height=3" in entry["query"]
+        assert (entry["status"], entry["code"]) == (200, "0")
         assert not {service.secret_key, service.passphrase} & set(map(str, entry.values()))
 
 
@@ -89,13 +89,13 @@ def test_other_words() -> None:
             assert {crossing.tx_type for crossing in crossings} == {"MainToZone", "ZoneToMain"}
             assert all(crossing.zone_tx_hash for crossing in crossings)
             assert client.deployment == words
-        assert service.request_log[0]["target"].startswith("/api/v5/alpha/beta/cross/transaction-list?")
+        assert service.request_log[0]["path"] == "/api/v5/alpha/beta/cross/transaction-list"
         with service.client(deployment=cf.Deployment(), max_retries=0) as stranger, pytest.raises(cf.ServiceError):
             stranger.tokens().collect()
 
 
 def test_faults_come_and_go() -> None:
-    unavailable = {"endpoint": "blocks", "status": 503, "code": "50001", "times": 2}
+    unavailable: Fault = {"kind": "status", "status": 503, "code": "50001", "first": 2, "path": "block-list"}
     with LocalService(transactions=50, faults=[unavailable]) as service, service.client(max_retries=3) as client:
         records = client.blocks().collect()
         assert records.report.retries == 2
@@ -107,11 +107,12 @@ def test_faults_come_and_go() -> None:
 
 
 def test_a_rate_limit_is_kept_to() -> None:
-    with LocalService(transactions=50, rate_limit=1) as service, service.client(max_retries=0) as client:
-        client.blocks(max_items=1).collect()
-        with service.client(max_retries=0, rate_limit=None) as hasty, pytest.raises(cf.RateLimitError):
-            for _ in range(100):
-                hasty.blocks(max_items=1).collect()
+    with (
+        LocalService(transactions=50, rate_limit=1) as service,
+        service.client(max_retries=0, rate_limit=None) as hasty,
+        pytest.raises(cf.RateLimitError),
+    ):
+        all(hasty.blocks(max_items=1).collect() for _ in range(100))
 
 
 def test_a_database_is_opened_again(tmp_path: Path) -> None:
@@ -124,6 +125,6 @@ def test_a_database_is_opened_again(tmp_path: Path) -> None:
 
 def test_a_setting_that_cannot_be_is_refused() -> None:
     with pytest.raises(cf.ConfigError, match="faults"):
-        LocalService(transactions=50, faults=[{"no such": "fault"}])
+        LocalService(transactions=50, faults=[{"kind": "flood"}])  # type: ignore[typeddict-item]
     with LocalService(transactions=50) as service, pytest.raises(cf.ConfigError, match="port"):
         LocalService(transactions=50, port=int(service.url.rpartition(":")[2]))

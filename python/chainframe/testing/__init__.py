@@ -3,17 +3,63 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Required, Self, TypedDict
 
 from chainframe import Client, Deployment
 from chainframe._native import _LocalService
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from os import PathLike
     from types import TracebackType
 
-__all__ = ["LocalService"]
+__all__ = ["Fault", "LocalService", "LoggedRequest"]
+
+
+class Fault(TypedDict, total=False):
+    """Misbehaviour on demand, and the requests it befalls: all, unless `path`, `every` or `first` select some.
+
+    >>> busy: Fault = {"kind": "code", "code": "50013", "first": 2}
+    >>> torn: Fault = {"kind": "cut", "path": "block-list", "every": 3}
+
+    `kind` and what goes with it:
+
+    - "status": an HTTP `status`, with an error body if there is a `code`.
+    - "code": HTTP 200 with that `code` and `msg`.
+    - "throttle": HTTP 429 with code 50011, and with `retry_after` in seconds if given.
+    - "empty": success without data. "html": a page for people, with `status` 502 unless given.
+    - "huge": a body of so many `mib`.
+    - "stall": `seconds` of silence before the answer. "drip": the body piece by piece over `seconds`.
+    - "cut": the body ends after `bytes`, or half-way. "reset": the connection ends without an answer.
+    - "clock": the service's clock is `seconds` ahead.
+    """
+
+    kind: Required[
+        Literal["status", "code", "throttle", "empty", "html", "huge", "stall", "drip", "cut", "reset", "clock"]
+    ]
+    status: int
+    code: str
+    msg: str
+    retry_after: float
+    mib: int
+    seconds: float
+    bytes: int
+    path: str
+    """A part of the path."""
+    every: int
+    """Every n-th request of that path."""
+    first: int
+    """The first n requests of that path."""
+
+
+class LoggedRequest(TypedDict):
+    """A request as it came in, without its headers, and how it was answered."""
+
+    method: str
+    path: str
+    query: str
+    status: int
+    code: str
 
 
 class LocalService:
@@ -27,8 +73,8 @@ class LocalService:
     - `transactions`, `seed`: how much data, and which; the same pair gives the same data.
     - `deployment`: the words it speaks; `main_chain` and `zone_chain`: the short names it answers to.
     - `rate_limit`: requests a second that it allows; None for any number.
-    - `growth`: how many records its lists grow by after each request.
-    - `faults`: failures to come, one mapping each, see `set_faults`.
+    - `growth`: how many records every growing list gains at its head after each request for a list.
+    - `faults`: how it misbehaves; see `Fault`.
     - `reach`: how many records of a list of the main chain can be reached.
     - `db`: a file for its database, which a later service can open again; None keeps it in memory.
     - `port`: 0 takes a free one.
@@ -42,7 +88,7 @@ class LocalService:
         deployment: Deployment | None = None,
         rate_limit: float | None = None,
         growth: int = 0,
-        faults: Sequence[Mapping[str, Any]] = (),
+        faults: Sequence[Fault] = (),
         reach: int = 10_000,
         db: str | PathLike[str] | None = None,
         port: int = 0,
@@ -94,12 +140,12 @@ class LocalService:
         return self._native.requests
 
     @property
-    def request_log(self) -> list[dict[str, Any]]:
-        """The requests that came in so far, oldest first."""
+    def request_log(self) -> list[LoggedRequest]:
+        """The latest requests, oldest first."""
         return self._native.request_log()
 
-    def set_faults(self, faults: Sequence[Mapping[str, Any]]) -> None:
-        """Replace the failures to come."""
+    def set_faults(self, faults: Sequence[Fault]) -> None:
+        """Misbehave like this from now on, counting anew; an empty list ends it."""
         self._native.set_faults(json.dumps(list(faults)))
 
     def client(self, **overrides: Any) -> Client:  # noqa: ANN401 - the arguments of `Client`, which checks them

@@ -1,0 +1,53 @@
+"""Libraries that may not be installed."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+import chainframe as cf
+from chainframe import frames
+
+CASES = [
+    ("to_pandas", "pandas", "pandas"),
+    ("to_pandas", "pyarrow", "pandas"),
+    ("to_polars", "polars", "polars"),
+    ("to_arrow", "pyarrow", "arrow"),
+]
+
+
+@pytest.mark.parametrize(("convert", "library", "extra"), CASES)
+def test_a_missing_library_is_named_with_its_command(
+    client: cf.Client,
+    monkeypatch: pytest.MonkeyPatch,
+    convert: str,
+    library: str,
+    extra: str,
+) -> None:
+    records: Any = client.blocks(max_items=3).collect()
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(ImportError, match=rf"{library}.*pip install 'chainframe\[{extra}\]'") as caught:
+        getattr(records, convert)()
+    assert caught.value.name == library
+
+
+def test_a_broken_library_speaks_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(name: str) -> None:
+        raise ModuleNotFoundError(f"{name} lacks a part", name="part")
+
+    monkeypatch.setattr(frames.importlib, "import_module", broken)
+    with pytest.raises(ModuleNotFoundError, match="lacks a part"):
+        frames._load("pandas", extra="pandas")
+
+
+def test_without_any_of_them_records_still_give_their_values(
+    client: cf.Client,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for library in ("pandas", "polars", "pyarrow", "numpy"):
+        monkeypatch.setitem(sys.modules, library, None)
+    rows = client.blocks(max_items=3).to_dicts()
+    assert len(rows) == 3
+    assert rows[0]["height"] > 0
