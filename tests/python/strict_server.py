@@ -91,7 +91,6 @@ class StrictServer:
         self.requests: list[Request] = []
         self.refusals: list[str] = []
         self._scripts: dict[str, Script] = {}
-        self._lock = threading.Lock()
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._http.daemon_threads = True
         self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.01})
@@ -134,14 +133,13 @@ class StrictServer:
             timestamp=headers.get("xy-access-timestamp", ""),
             signature=headers.get("xy-access-sign", ""),
         )
-        with self._lock:
-            self.requests.append(request)
-            wrong = self._wrong(request, headers, pairs)
-            if wrong:
-                self.refusals.append(wrong)
-                return error(401, "50113", wrong)
-            script = self._scripts.get(path)
-            return error(404, "50404", f"no such path: {path}") if script is None else script(request)
+        self.requests.append(request)
+        wrong = self._wrong(request, headers, pairs)
+        if wrong:
+            self.refusals.append(wrong)
+            return error(401, "50113", wrong)
+        script = self._scripts.get(path)
+        return error(404, "50404", f"no such path: {path}") if script is None else script(request)
 
     def _wrong(self, request: Request, headers: dict[str, str], pairs: list[tuple[str, str]]) -> str:
         """What a deployed service would refuse about the request, or nothing."""

@@ -37,7 +37,7 @@ def test_a_broken_library_speaks_for_itself(monkeypatch: pytest.MonkeyPatch) -> 
     def broken(name: str) -> None:
         raise ModuleNotFoundError(f"{name} lacks a part", name="part")
 
-    monkeypatch.setattr(frames.importlib, "import_module", broken)
+    monkeypatch.setattr("importlib.import_module", broken)
     with pytest.raises(ModuleNotFoundError, match="lacks a part"):
         frames._load("pandas", extra="pandas")
 
