@@ -87,6 +87,13 @@ class Client:
     Raises `ConfigError` for a setting that is missing or malformed. It pickles without its secrets, which are then
     taken from the environment where it is unpickled.
 
+    A call makes a `Query` and sends nothing; it raises `InvalidParameterError` for a value that the service would
+    refuse. Beside its own parameters it takes
+
+    - `chain`: another short name than the client's, for this call.
+    - `page_size`: records in a page, by default as many as the endpoint allows: the fewest requests.
+    - `max_items`: the result ends after as many records.
+
     >>> with cf.Client() as client:
     ...     transfers = client.token_transfers("0x2b59...").collect()
     """
@@ -110,10 +117,6 @@ class Client:
         proxy: str | None = None,
         ca_bundle: str | PathLike[str] | None = None,
     ) -> None: ...
-
-    # In every query: `chain` is another short name than the client's for this call; `page_size` is the records of a
-    # page, at most and by default what the endpoint allows; `max_items` ends the result after as many records.
-
     def tokens(
         self,
         *,

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import chainframe as cf

@@ -11,11 +11,12 @@ from pathlib import Path
 import chainframe as cf
 
 INSTALLED = Path(cf.__file__).parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_installed_wheel_is_tested() -> None:
     assert "site-packages" in INSTALLED.parts
-    assert not {Path(entry).name for entry in sys.path} & {"python"}
+    assert ROOT / "python" not in {Path(entry).resolve() for entry in sys.path}
 
 
 def test_the_wheel_holds_types_and_the_native_core() -> None:
