@@ -4,6 +4,10 @@
 //! that survives the network; `query` makes the complete result of it. `service` is a real server of the same
 //! interface, and `python` the only place that knows Python.
 
+pub mod client;
+pub mod columns;
+pub mod decode;
 pub mod interface;
+pub mod query;
 #[cfg(feature = "service")]
 pub mod service;

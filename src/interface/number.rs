@@ -115,6 +115,46 @@ impl<'a> Number<'a> {
         Some(format!("{sign}{digits}{}", "0".repeat(zeros)))
     }
 
+    /// The digits without an exponent where that is short, since not every service reads exponents.
+    pub fn plain(&self) -> String {
+        if self.exponent == 0 {
+            return self.text.trim_start_matches('+').into();
+        }
+        let (negative, digits, power) = self.canonical();
+        let sign = if negative { "-" } else { "" };
+        let digits: String = digits.iter().map(|digit| char::from(b'0' + digit)).collect();
+        let point = digits.len() as i64 + i64::from(power);
+        if point.unsigned_abs() as usize > MAX_EXPANDED {
+            return self.text.into();
+        }
+        match (digits.is_empty(), usize::try_from(point)) {
+            (true, _) => "0".into(),
+            (_, Ok(point)) if point >= digits.len() => format!("{sign}{digits}{}", "0".repeat(point - digits.len())),
+            (_, Ok(point)) if point > 0 => format!("{sign}{}.{}", &digits[..point], &digits[point..]),
+            _ => format!("{sign}0.{}{digits}", "0".repeat(point.unsigned_abs() as usize)),
+        }
+    }
+
+    pub fn at_least(&self, min: u32) -> bool {
+        let min = min.to_string();
+        Number::parse(&min).is_some_and(|min| !self.is_less_than(&min))
+    }
+
+    pub fn is_less_than(&self, other: &Self) -> bool {
+        let key = |number: &Self| {
+            let (negative, digits, power) = number.canonical();
+            let sign = if digits.is_empty() { 0 } else if negative { -1 } else { 1 };
+            (sign, digits.len() as i64 + i64::from(power), digits)
+        };
+        let ((sign, size, digits), (other_sign, other_size, other_digits)) = (key(self), key(other));
+        match sign - other_sign {
+            0 if sign < 0 => (size, digits) > (other_size, other_digits),
+            0 if sign == 0 => false,
+            0 => (size, digits) < (other_size, other_digits),
+            difference => difference < 0,
+        }
+    }
+
     /// Sign, significant digits without outer zeros, power of ten: equal for equal values, however they were written.
     pub fn canonical(&self) -> (bool, Vec<u8>, i32) {
         let digits: Vec<u8> = self.digits().skip_while(|&digit| digit == 0).collect();
@@ -259,6 +299,28 @@ mod tests {
         assert_eq!(canonical("100"), canonical("1e2"));
         assert_ne!(canonical("1"), canonical("-1"));
         assert_ne!(canonical("1"), canonical("10"));
+    }
+
+    #[test]
+    fn numbers_compare_by_value() {
+        let sorted = ["-1e3", "-2", "-1.5", "0", "1e-5", "0.02", "99.99", "100", "1e3"];
+        for (i, low) in sorted.iter().enumerate() {
+            for (j, high) in sorted.iter().enumerate() {
+                let less = Number::parse(low).unwrap().is_less_than(&Number::parse(high).unwrap());
+                assert_eq!(less, i < j, "{low} < {high}");
+            }
+        }
+        assert!(Number::parse("100.0").unwrap().at_least(100));
+    }
+
+    #[test]
+    fn plain_digits_have_no_exponent() {
+        for (text, plain) in [
+            ("1E+2", "100"), ("2.625E-6", "0.000002625"), ("12.5e1", "125"), ("1.25e1", "12.5"), ("+7", "7"),
+            ("0e9", "0"), ("1.50", "1.50"), ("-1e-1", "-0.1"),
+        ] {
+            assert_eq!(Number::parse(text).unwrap().plain(), plain);
+        }
     }
 
     proptest! {

@@ -1,0 +1,86 @@
+//! What belongs to one process: its runtime and its connections. A forked child must not touch its parent's.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use tokio::runtime::{Builder, Handle, Runtime};
+
+/// A value that is made anew in every process that asks for it. Takes no lock, since a lock that another thread held
+/// during a fork stays locked in the child for ever.
+pub struct PerProcess<T> {
+    /// With the process it was made in.
+    current: ArcSwapOption<(u32, T)>,
+}
+
+impl<T: Clone> PerProcess<T> {
+    pub const fn new() -> Self {
+        Self { current: ArcSwapOption::const_empty() }
+    }
+
+    pub fn get<E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+        let process = std::process::id();
+        let current = self.current.load();
+        if let Some((_, value)) = current.as_deref().filter(|(owner, _)| *owner == process) {
+            return Ok(value.clone());
+        }
+        let made = Arc::new((process, make()?));
+        let before = self.current.compare_and_swap(&current, Some(made.clone()));
+        let raced = before.as_deref().filter(|(owner, _)| *owner == process);
+        if let Some((_, value)) = raced {
+            return Ok(value.clone());
+        }
+        // The parent's value is left alone: dropping it here would close what the parent still uses.
+        std::mem::forget(before);
+        std::mem::forget(current);
+        Ok(made.1.clone())
+    }
+}
+
+impl<T> Drop for PerProcess<T> {
+    fn drop(&mut self) {
+        let last = self.current.swap(None);
+        if last.as_deref().is_some_and(|(owner, _)| *owner != std::process::id()) {
+            std::mem::forget(last);
+        }
+    }
+}
+
+impl<T: Clone> Default for PerProcess<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+static RUNTIME: PerProcess<Handle> = PerProcess::new();
+
+/// This process's runtime. One worker: the work is waiting, and pages are decoded faster than they arrive.
+pub fn runtime() -> std::io::Result<Handle> {
+    RUNTIME.get(|| {
+        let runtime: Runtime =
+            Builder::new_multi_thread().worker_threads(1).thread_name("chainframe").enable_all().build()?;
+        let handle = runtime.handle().clone();
+        // It lives as long as the process: threads that are joined at exit could wait for a stalled request.
+        std::mem::forget(runtime);
+        Ok(handle)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_value_per_process() {
+        let value: PerProcess<Arc<u8>> = PerProcess::new();
+        let first = value.get(|| Ok::<_, ()>(Arc::new(1))).unwrap();
+        let second = value.get(|| Ok::<_, ()>(Arc::new(2))).unwrap();
+        assert!(Arc::ptr_eq(&first, &second));
+    }
+
+    #[test]
+    fn a_failure_to_make_is_passed_on_and_not_kept() {
+        let value: PerProcess<u8> = PerProcess::new();
+        assert_eq!(value.get(|| Err("no")), Err("no"));
+        assert_eq!(value.get(|| Ok::<_, &str>(3)), Ok(3));
+    }
+}

@@ -1,0 +1,116 @@
+//! Filling columns value by value, in any order of members.
+
+use arrow_array::builder::{BooleanBuilder, Int64Builder, ListBuilder, StringBuilder, TimestampMillisecondBuilder};
+
+use super::{Column, Columns};
+use crate::interface::{Kind, RecordType};
+
+/// Hashes and addresses of 66 and 42 characters make up most of the text.
+const EXPECTED_TEXT: usize = 48;
+
+pub enum Builder {
+    Integer(Int64Builder),
+    Time(TimestampMillisecondBuilder),
+    Flag(BooleanBuilder),
+    Text(StringBuilder),
+    Texts(ListBuilder<StringBuilder>),
+}
+
+impl Builder {
+    fn new(kind: Kind, rows: usize) -> Self {
+        match kind {
+            Kind::Integer => Self::Integer(Int64Builder::with_capacity(rows)),
+            Kind::Time => {
+                Self::Time(TimestampMillisecondBuilder::with_capacity(rows).with_timezone(super::export::UTC))
+            }
+            Kind::Flag => Self::Flag(BooleanBuilder::with_capacity(rows)),
+            Kind::Amount | Kind::Estimate | Kind::RawInteger | Kind::Text | Kind::Direction => {
+                Self::Text(StringBuilder::with_capacity(rows, rows * EXPECTED_TEXT))
+            }
+            Kind::Texts => Self::Texts(
+                ListBuilder::with_capacity(StringBuilder::new(), rows).with_field(super::export::item_field()),
+            ),
+        }
+    }
+
+    fn append_null(&mut self) {
+        match self {
+            Self::Integer(builder) => builder.append_null(),
+            Self::Time(builder) => builder.append_null(),
+            Self::Flag(builder) => builder.append_null(),
+            Self::Text(builder) => builder.append_null(),
+            Self::Texts(builder) => builder.append_null(),
+        }
+    }
+
+    fn finish(mut self) -> Column {
+        match &mut self {
+            Self::Integer(builder) => Column::Integer(builder.finish()),
+            Self::Time(builder) => Column::Time(builder.finish()),
+            Self::Flag(builder) => Column::Flag(builder.finish()),
+            Self::Text(builder) => Column::Text(builder.finish()),
+            Self::Texts(builder) => Column::Texts(builder.finish()),
+        }
+    }
+}
+
+/// Columns in the making. A row is filled by putting values in any order and ended by `end_row`.
+pub struct ColumnsBuilder {
+    record: &'static RecordType,
+    builders: Vec<Builder>,
+    /// Bit i: column i has its value for the current row.
+    filled: u64,
+    /// Bit i: column i was sent as empty text, which stands unless a value follows under another spelling.
+    empty: u64,
+    rows: usize,
+}
+
+impl ColumnsBuilder {
+    pub fn new(record: &'static RecordType, rows: usize) -> Self {
+        assert!(record.fields.len() <= 64, "rows are tracked in 64 bits");
+        let builders = record.fields.iter().map(|field| Builder::new(field.kind, rows)).collect();
+        Self { record, builders, filled: 0, empty: 0, rows: 0 }
+    }
+
+    /// The builder to append one value to, unless the column already has one for this row.
+    pub fn slot(&mut self, column: usize) -> Option<&mut Builder> {
+        let bit = 1 << column;
+        if self.filled & bit != 0 {
+            return None;
+        }
+        self.filled |= bit;
+        Some(&mut self.builders[column])
+    }
+
+    /// Text columns keep an empty text; for all others it is no value.
+    pub fn put_empty(&mut self, column: usize) {
+        if matches!(self.record.fields[column].kind, Kind::Text | Kind::Direction) {
+            self.empty |= 1 << column;
+        }
+    }
+
+    pub fn end_row(&mut self) {
+        let all = if self.builders.len() == 64 { u64::MAX } else { (1 << self.builders.len()) - 1 };
+        let mut open = all & !self.filled;
+        while open != 0 {
+            let column = open.trailing_zeros() as usize;
+            match &mut self.builders[column] {
+                Builder::Text(builder) if self.empty & (1 << column) != 0 => builder.append_value(""),
+                builder => builder.append_null(),
+            }
+            open &= open - 1;
+        }
+        self.filled = 0;
+        self.empty = 0;
+        self.rows += 1;
+    }
+
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    pub fn finish(self) -> Columns {
+        let columns = self.builders.into_iter().map(Builder::finish).collect();
+        Columns { record: self.record, columns, rows: self.rows }
+    }
+}

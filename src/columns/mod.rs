@@ -1,0 +1,144 @@
+//! Records as columns: what decoding fills, what a record is a view of, what leaves as Arrow. Knows kinds, not JSON.
+
+mod build;
+mod export;
+mod value;
+
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, ListArray, StringArray, TimestampMillisecondArray};
+use arrow_array::{UInt32Array, cast::AsArray};
+use arrow_select::{concat::concat, take::take};
+
+pub use build::{Builder, ColumnsBuilder};
+pub use export::{Numbers, Overflow, batch, schema};
+pub use value::Value;
+
+use crate::interface::{Kind, RecordType};
+
+/// The values of one field. Numbers that must not be rounded are kept as the text that was sent.
+#[derive(Clone, Debug)]
+pub enum Column {
+    Integer(Int64Array),
+    Time(TimestampMillisecondArray),
+    Flag(BooleanArray),
+    Text(StringArray),
+    Texts(ListArray),
+}
+
+impl Column {
+    fn array(&self) -> &dyn Array {
+        match self {
+            Self::Integer(array) => array,
+            Self::Time(array) => array,
+            Self::Flag(array) => array,
+            Self::Text(array) => array,
+            Self::Texts(array) => array,
+        }
+    }
+
+    /// The reverse of `array`, for the results of Arrow's kernels, which keep the type of their input.
+    fn like(&self, array: &ArrayRef) -> Self {
+        match self {
+            Self::Integer(_) => Self::Integer(array.as_primitive().clone()),
+            Self::Time(_) => Self::Time(array.as_primitive().clone()),
+            Self::Flag(_) => Self::Flag(array.as_boolean().clone()),
+            Self::Text(_) => Self::Text(array.as_string().clone()),
+            Self::Texts(_) => Self::Texts(array.as_list().clone()),
+        }
+    }
+
+    fn slice(&self, offset: usize, length: usize) -> Self {
+        self.like(&self.array().slice(offset, length))
+    }
+}
+
+/// Some records of one type, column by column. Cloning and slicing share the data.
+#[derive(Clone, Debug)]
+pub struct Columns {
+    record: &'static RecordType,
+    columns: Vec<Column>,
+    rows: usize,
+}
+
+impl Columns {
+    pub fn record(&self) -> &'static RecordType {
+        self.record
+    }
+
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    pub fn column(&self, index: usize) -> &Column {
+        &self.columns[index]
+    }
+
+    pub fn kind(&self, index: usize) -> Kind {
+        self.record.fields[index].kind
+    }
+
+    /// The value of one field in one row.
+    pub fn value(&self, column: usize, row: usize) -> Value<'_> {
+        Value::of(&self.columns[column], self.kind(column), row)
+    }
+
+    /// The value as text, of a column that is held as text.
+    pub fn text(&self, column: usize, row: usize) -> Option<&str> {
+        match &self.columns[column] {
+            Column::Text(array) => array.is_valid(row).then(|| array.value(row)),
+            _ => None,
+        }
+    }
+
+    pub fn slice(&self, offset: usize, length: usize) -> Self {
+        let columns = self.columns.iter().map(|column| column.slice(offset, length)).collect();
+        Self { record: self.record, columns, rows: length }
+    }
+
+    /// These rows, in this order.
+    pub fn take(&self, rows: &[u32]) -> Self {
+        let indices = UInt32Array::from(rows.to_vec());
+        let columns = self
+            .columns
+            .iter()
+            .map(|column| column.like(&take(column.array(), &indices, None).expect("the rows exist")))
+            .collect();
+        Self { record: self.record, columns, rows: rows.len() }
+    }
+
+    /// All rows of all parts, which are of one type; buffers are exactly as large as their content.
+    pub fn concat(record: &'static RecordType, parts: &[Self]) -> Self {
+        match parts {
+            [] => return Self::empty(record),
+            [part] => return part.clone(),
+            _ => {}
+        }
+        let columns = (0..record.fields.len())
+            .map(|index| {
+                let arrays: Vec<&dyn Array> = parts.iter().map(|part| part.columns[index].array()).collect();
+                parts[0].columns[index].like(&concat(&arrays).expect("parts of one type"))
+            })
+            .collect();
+        Self { record, columns, rows: parts.iter().map(|part| part.rows).sum() }
+    }
+
+    pub fn empty(record: &'static RecordType) -> Self {
+        ColumnsBuilder::new(record, 0).finish()
+    }
+
+    /// Bytes that the values take in memory.
+    pub fn memory(&self) -> usize {
+        self.columns.iter().map(|column| column.array().get_array_memory_size()).sum()
+    }
+
+    fn share(&self, index: usize) -> ArrayRef {
+        match &self.columns[index] {
+            Column::Integer(array) => Arc::new(array.clone()),
+            Column::Time(array) => Arc::new(array.clone()),
+            Column::Flag(array) => Arc::new(array.clone()),
+            Column::Text(array) => Arc::new(array.clone()),
+            Column::Texts(array) => Arc::new(array.clone()),
+        }
+    }
+}

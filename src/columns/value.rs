@@ -1,0 +1,75 @@
+//! One value of one record, typed.
+
+use std::hash::{Hash, Hasher};
+
+use arrow_array::cast::AsArray;
+
+use super::Column;
+use crate::interface::{Kind, Number};
+
+/// A value as its kind reads it; equal when the values are, however their numbers were written.
+#[derive(Clone, Debug)]
+pub enum Value<'a> {
+    Null,
+    Integer(i64),
+    /// Unix milliseconds.
+    Time(i64),
+    Flag(bool),
+    Number(Number<'a>),
+    RawInteger(&'a str),
+    Text(&'a str),
+    Texts(Vec<&'a str>),
+}
+
+impl<'a> Value<'a> {
+    pub(super) fn of(column: &'a Column, kind: Kind, row: usize) -> Self {
+        if column.array().is_null(row) {
+            return Self::Null;
+        }
+        match column {
+            Column::Integer(array) => Self::Integer(array.value(row)),
+            Column::Time(array) => Self::Time(array.value(row)),
+            Column::Flag(array) => Self::Flag(array.value(row)),
+            Column::Text(array) => match kind {
+                Kind::Amount | Kind::Estimate => Number::parse(array.value(row)).map_or(Self::Null, Self::Number),
+                Kind::RawInteger => Self::RawInteger(array.value(row)),
+                _ => Self::Text(array.value(row)),
+            },
+            Column::Texts(array) => {
+                let (start, end) = (array.value_offsets()[row] as usize, array.value_offsets()[row + 1] as usize);
+                let items = array.values().as_string::<i32>();
+                Self::Texts((start..end).map(|item| items.value(item)).collect())
+            }
+        }
+    }
+}
+
+impl PartialEq for Value<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Null, Self::Null) => true,
+            (Self::Integer(a), Self::Integer(b)) | (Self::Time(a), Self::Time(b)) => a == b,
+            (Self::Flag(a), Self::Flag(b)) => a == b,
+            (Self::Number(a), Self::Number(b)) => a.text() == b.text() || a.canonical() == b.canonical(),
+            (Self::RawInteger(a), Self::RawInteger(b)) | (Self::Text(a), Self::Text(b)) => a == b,
+            (Self::Texts(a), Self::Texts(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Value<'_> {}
+
+impl Hash for Value<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        std::mem::discriminant(self).hash(state);
+        match self {
+            Self::Null => {}
+            Self::Integer(value) | Self::Time(value) => value.hash(state),
+            Self::Flag(value) => value.hash(state),
+            Self::Number(number) => number.canonical().hash(state),
+            Self::RawInteger(text) | Self::Text(text) => text.hash(state),
+            Self::Texts(texts) => texts.hash(state),
+        }
+    }
+}

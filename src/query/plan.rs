@@ -1,0 +1,178 @@
+//! A query and the windows it is asked in: one request target a page, none of them sent here.
+
+use super::bind::{self, Arg, Options};
+use crate::client::{Client, Error};
+use crate::interface::{Endpoint, Reach, Shape};
+
+/// A call that was checked and not sent.
+#[derive(Clone)]
+pub struct Query {
+    pub(super) client: Client,
+    pub(super) endpoint: &'static Endpoint,
+    chain: String,
+    filters: Filters,
+    page_size: Option<u32>,
+    pub(super) max_items: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Filters {
+    pub sent: Vec<(&'static str, String)>,
+    pub windows: Windows,
+}
+
+/// What the service cannot do in one list is asked in several, one after the other.
+#[derive(Clone, Debug)]
+pub(super) enum Windows {
+    One,
+    Heights { wire: &'static str, low: i64, high: i64 },
+    Times(Vec<(Option<i64>, Option<i64>)>),
+    Hashes { wire: &'static str, chunks: Vec<Vec<String>> },
+}
+
+impl Query {
+    pub fn new(
+        client: &Client,
+        endpoint: &'static Endpoint,
+        args: &[(&str, Arg)],
+        options: Options,
+    ) -> Result<Self, Error> {
+        let filters = bind::bind(endpoint, args)?;
+        let chain = options.chain.unwrap_or_else(|| client.settings().chain(endpoint.chain).to_owned());
+        if chain.is_empty() {
+            return Err(Error::parameter("chain", "is empty; leave it out instead"));
+        }
+        let max_items = match options.max_items {
+            Some(most) => {
+                Some(u64::try_from(most).map_err(|_| Error::parameter("max_items", format!("{most} is under 0")))?)
+            }
+            None => None,
+        };
+        let page_size = match (endpoint.page_size_max(), options.page_size) {
+            (None, None) => None,
+            (None, Some(_)) => return Err(Error::parameter("page_size", "this call has no pages")),
+            (Some(max), Some(size)) => match u32::try_from(size).ok().filter(|size| (1..=max).contains(size)) {
+                Some(size) => Some(size),
+                None => return Err(Error::parameter("page_size", format!("{size} is not within 1 to {max}"))),
+            },
+            // Fewer requests, and no more records than are wanted.
+            (Some(max), None) => Some(max_items.map_or(max, |most| most.clamp(1, u64::from(max)) as u32)),
+        };
+        Ok(Self { client: client.clone(), endpoint, chain, filters, page_size, max_items })
+    }
+
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    pub fn endpoint(&self) -> &'static Endpoint {
+        self.endpoint
+    }
+
+    pub fn chain(&self) -> &str {
+        &self.chain
+    }
+
+    /// The same query for its first `most` records.
+    pub fn head(&self, most: u64) -> Self {
+        let most = self.max_items.map_or(most, |already| already.min(most));
+        let page_size = self.page_size.map(|size| u64::from(size).min(most.max(1)) as u32);
+        Self { max_items: Some(most), page_size, ..self.clone() }
+    }
+
+    /// The parameters that are sent with every request, for people.
+    pub fn describe(&self) -> Vec<(&'static str, String)> {
+        let mut shown = self.filters.sent.clone();
+        match &self.filters.windows {
+            Windows::One => {}
+            Windows::Heights { wire, low, high } => shown.push((wire, format!("{low} to {high}"))),
+            Windows::Times(windows) => {
+                let (low, high) = (windows.first().and_then(|w| w.0), windows.last().and_then(|w| w.1));
+                shown.extend(low.map(|low| ("startTime", low.to_string())));
+                shown.extend(high.map(|high| ("endTime", high.to_string())));
+            }
+            Windows::Hashes { wire, chunks } => {
+                shown.push((wire, format!("{} hashes", chunks.iter().map(Vec::len).sum::<usize>())));
+            }
+        }
+        shown
+    }
+
+    pub(super) fn page_size(&self) -> u64 {
+        self.page_size.map_or(0, u64::from)
+    }
+
+    pub(super) fn is_paged(&self) -> bool {
+        matches!(self.endpoint.shape, Shape::Paged { .. })
+    }
+
+    /// How many records of one list can be reached, where the service sets a limit.
+    pub(super) fn cap(&self) -> Option<u64> {
+        match self.endpoint.reach {
+            Reach::Records(cap) | Reach::LastYear(cap) | Reach::Answer(cap) => Some(cap),
+            Reach::Unlimited => None,
+        }
+    }
+
+    pub(super) fn windows(&self) -> u64 {
+        match &self.filters.windows {
+            Windows::One => 1,
+            Windows::Heights { low, high, .. } => (high - low) as u64 + 1,
+            Windows::Times(windows) => windows.len() as u64,
+            Windows::Hashes { chunks, .. } => chunks.len() as u64,
+        }
+    }
+
+    /// The window in words, for reasons.
+    pub(super) fn window_name(&self, window: u64) -> Option<String> {
+        match &self.filters.windows {
+            Windows::One | Windows::Times(_) => None,
+            Windows::Heights { low, .. } => Some(format!("block {}", low + window as i64)),
+            Windows::Hashes { chunks, .. } => match chunks[window as usize].as_slice() {
+                [hash] => Some(format!("transaction {hash}")),
+                _ => None,
+            },
+        }
+    }
+
+    /// The hashes that a window asks for.
+    pub(super) fn asked(&self, window: u64) -> &[String] {
+        match &self.filters.windows {
+            Windows::Hashes { chunks, .. } => &chunks[window as usize],
+            _ => &[],
+        }
+    }
+
+    /// The instants that a window keeps, both ends included.
+    pub(super) fn kept_times(&self, window: u64) -> Option<(i64, i64)> {
+        match &self.filters.windows {
+            Windows::Times(windows) => {
+                let (low, high) = windows[window as usize];
+                Some((low.unwrap_or(i64::MIN), high.unwrap_or(i64::MAX)))
+            }
+            _ => None,
+        }
+    }
+
+    /// The target of one page of one window.
+    pub(super) fn target(&self, window: u64, page: u64) -> String {
+        let mut params: Vec<(&str, String)> = vec![("chainShortName", self.chain.clone())];
+        params.extend(self.filters.sent.iter().cloned());
+        match &self.filters.windows {
+            Windows::One => {}
+            Windows::Heights { wire, low, .. } => params.push((wire, (low + window as i64).to_string())),
+            Windows::Times(windows) => {
+                // The service leaves both ends out: it gives what is later than the one and earlier than the other.
+                let (low, high) = windows[window as usize];
+                params.extend(low.map(|low| ("startTime", low.saturating_sub(1).to_string())));
+                params.extend(high.map(|high| ("endTime", high.saturating_add(1).to_string())));
+            }
+            Windows::Hashes { wire, chunks } => params.push((wire, chunks[window as usize].join(","))),
+        }
+        if let Some(size) = self.page_size {
+            params.push(("limit", size.to_string()));
+            params.push(("page", page.to_string()));
+        }
+        self.client.target(self.endpoint, params.iter().map(|(name, value)| (*name, value.as_str())))
+    }
+}
