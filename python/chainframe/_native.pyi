@@ -242,7 +242,7 @@ class Client:
     def transactions_by_hash(self, tx_ids: str | Iterable[str], *, chain: str | None = None) -> Query[Transaction]:
         """Transactions of the main chain by their hashes, in the order asked; 20 hashes go into one request.
 
-        A hash that the service does not know is in `report.missing`, and is no error.
+        A hash that the service does not return is in `report.missing`, and the result is not complete.
 
         >>> client.transactions_by_hash(["0x71c8...", "0x0a52..."]).to_dicts()
         """

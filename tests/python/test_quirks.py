@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -264,7 +265,13 @@ def test_a_deployments_words_become_neutral(server: StrictServer, wire: str, neu
 
 
 def test_every_attempt_is_signed_anew(server: StrictServer) -> None:
-    records = collect(server, "blocks", error(503, "50001"), page_of("blocks", [{"height": "1"}]), max_retries=2)
+    def fail(_: object) -> Answer:
+        time.sleep(0.002)  # A timestamp has milliseconds, and the wait before another attempt may be none.
+        return error(503, "50001")
+
+    server.on("blocks", fail, page_of("blocks", [{"height": "1"}]))
+    with server.client(max_retries=2) as client:
+        records = client.blocks().collect()
     first, second = server.requests
     assert first.target == second.target
     assert first.timestamp != second.timestamp
