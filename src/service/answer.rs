@@ -1,0 +1,258 @@
+//! Rows as JSON: the envelope, the page object and the records, in this deployment's words. All of it follows the
+//! declaration; values go out as they are kept, every one text but flags and lists.
+
+use rusqlite::Row;
+use rusqlite::types::ValueRef;
+
+use super::filter::Filter;
+use super::parameters::{Parameters, Value, years_after};
+use super::schema::Table;
+use super::settings::Settings;
+use super::store::Store;
+use crate::interface::{Deployment, ENDPOINTS, Endpoint, Kind, Reach, Shape};
+
+/// What an endpoint answers with.
+#[derive(Debug)]
+pub struct View {
+    pub endpoint: &'static Endpoint,
+    table: &'static Table,
+    select: String,
+    members: Vec<Member>,
+    directions: [(&'static str, String); 2],
+}
+
+#[derive(Debug)]
+struct Member {
+    /// Quoted, with its colon.
+    key: String,
+    kind: Kind,
+}
+
+impl View {
+    pub fn all(deployment: &Deployment) -> Vec<View> {
+        ENDPOINTS.iter().filter_map(|endpoint| View::of(endpoint, deployment)).collect()
+    }
+
+    fn of(endpoint: &'static Endpoint, deployment: &Deployment) -> Option<View> {
+        let record = endpoint.record();
+        let table = Table::of(record)?;
+        let member = |field: &crate::interface::Field| {
+            let name = field.wire.first().map_or_else(|| field.name.to_owned(), |name| deployment.words(name));
+            Member { key: format!("{}:", quoted(&name)), kind: field.kind }
+        };
+        Some(View {
+            endpoint,
+            table,
+            select: table.select(record),
+            members: record.fields.iter().map(member).collect(),
+            directions: directions(deployment),
+        })
+    }
+
+    /// The whole body.
+    pub fn body(&self, store: &mut Store, parameters: &Parameters, settings: &Settings) -> rusqlite::Result<Body> {
+        match self.endpoint.shape {
+            Shape::Paged { list, total, names_chain, .. } => {
+                let (records, found) = self.page(store, parameters, settings)?;
+                let Found { total: count, pages } = found;
+                let mut body = format!(
+                    "{{\"code\":\"0\",\"msg\":\"\",\"data\":[{{\"page\":\"{}\",\"limit\":\"{}\",\"totalPage\":\"{pages}\"",
+                    parameters.page, parameters.limit
+                );
+                if let Some(member) = total {
+                    body += &format!(",{}:\"{count}\"", quoted(member));
+                }
+                if names_chain {
+                    let short = settings.main_chain.to_uppercase();
+                    let full = quoted(&format!("{short} Chain"));
+                    body += &format!(",\"chainFullName\":{full},\"chainShortName\":{}", quoted(&short));
+                }
+                body += &format!(",{}:[{records}]}}]}}", quoted(list));
+                Ok(Body { text: body, found: count > 0 })
+            }
+            Shape::Direct => {
+                let records = self.look_up(store, parameters)?;
+                Ok(Body {
+                    found: !records.is_empty(),
+                    text: format!("{{\"code\":\"0\",\"msg\":\"\",\"data\":[{records}]}}"),
+                })
+            }
+        }
+    }
+
+    fn page(
+        &self,
+        store: &mut Store,
+        parameters: &Parameters,
+        settings: &Settings,
+    ) -> rusqlite::Result<(String, Found)> {
+        let since = match self.endpoint.reach {
+            Reach::LastYear(_) => self.last_year(store, parameters)?,
+            _ => None,
+        };
+        let filter = Filter::of(self.endpoint, self.table, parameters);
+        let (connection, listings) = store.reader();
+        let listing = listings.list(connection, self.table, &filter)?;
+        let total = match since {
+            Some(since) => {
+                let mut times = connection
+                    .prepare_cached(&format!("SELECT transaction_time FROM {} WHERE seq = ?", self.table.name))?;
+                // Newest first, so what is too old is the list's end.
+                let (mut low, mut high) = (0, listing.len());
+                while low < high {
+                    let middle = low + (high - low) / 2;
+                    let time: i64 = times.query_row([listing.get(middle)], |row| row.get(0))?;
+                    if time >= since { low = middle + 1 } else { high = middle }
+                }
+                low
+            }
+            None => listing.len(),
+        };
+        let reached = match self.endpoint.reach {
+            Reach::Records(_) | Reach::LastYear(_) => total.min(settings.reach),
+            Reach::Unlimited | Reach::Answer(_) => total,
+        };
+        let first = (parameters.page - 1).saturating_mul(parameters.limit);
+        let mut records = String::new();
+        let mut statement = connection.prepare_cached(&format!("{} WHERE own.seq = ?", self.select))?;
+        for place in first..first.saturating_add(parameters.limit).min(reached) {
+            let mut rows = statement.query([listing.get(place)])?;
+            while let Some(row) = rows.next()? {
+                self.write(&mut records, row)?;
+            }
+        }
+        Ok((records, Found { total, pages: reached.div_ceil(parameters.limit) }))
+    }
+
+    /// A year before the address's last transaction, whatever else is asked of it.
+    fn last_year(&self, store: &mut Store, parameters: &Parameters) -> rusqlite::Result<Option<i64>> {
+        let values = parameters.values.iter().filter(|(name, _)| *name == "address").cloned().collect();
+        let filter = Filter::of(self.endpoint, self.table, &Parameters { values, page: 1, limit: 1 });
+        let (connection, listings) = store.reader();
+        let Some(last) = listings.list(connection, self.table, &filter)?.get(0) else { return Ok(None) };
+        let statement = format!("SELECT transaction_time FROM {} WHERE seq = ?", self.table.name);
+        let time = connection.prepare_cached(&statement)?.query_row([last], |row| row.get(0))?;
+        Ok(years_after(time, -1))
+    }
+
+    fn look_up(&self, store: &mut Store, parameters: &Parameters) -> rusqlite::Result<String> {
+        let (connection, _) = store.reader();
+        let most = match self.endpoint.reach {
+            Reach::Answer(most) => i64::try_from(most).unwrap_or(i64::MAX),
+            _ => i64::MAX,
+        };
+        let holder = if self.table.belongs() { "parent" } else { "own" };
+        let statement = format!("{} WHERE {holder}.tx_id = ? ORDER BY own.seq LIMIT ?", self.select);
+        let mut statement = connection.prepare_cached(&statement)?;
+        let mut records = String::new();
+        for (_, value) in &parameters.values {
+            let Value::Hashes(hashes) = value else { continue };
+            for (place, hash) in hashes.iter().enumerate() {
+                if hashes[..place].contains(hash) {
+                    continue;
+                }
+                let mut rows = statement.query((hash, most))?;
+                while let Some(row) = rows.next()? {
+                    self.write(&mut records, row)?;
+                }
+            }
+        }
+        Ok(records)
+    }
+
+    fn write(&self, out: &mut String, row: &Row<'_>) -> rusqlite::Result<()> {
+        out.push_str(if out.is_empty() { "{" } else { ",{" });
+        let start = out.len();
+        for (place, member) in self.members.iter().enumerate() {
+            let value = row.get_ref(place)?;
+            // A flag is true, false or not there; everything else without a value is empty.
+            if member.kind == Kind::Flag && value == ValueRef::Null {
+                continue;
+            }
+            if out.len() > start {
+                out.push(',');
+            }
+            out.push_str(&member.key);
+            match (member.kind, value) {
+                (Kind::Flag, value) => out.push_str(if value == ValueRef::Integer(0) { "false" } else { "true" }),
+                (Kind::Texts, ValueRef::Text(list)) => out.push_str(&String::from_utf8_lossy(list)),
+                (Kind::Texts, _) => out.push_str("[]"),
+                (Kind::Direction, ValueRef::Text(text)) => {
+                    let known = self.directions.iter().find(|(neutral, _)| neutral.as_bytes() == text);
+                    write_text(out, known.map_or(text, |(_, own)| own.as_bytes()));
+                }
+                (_, ValueRef::Text(text)) => write_text(out, text),
+                (_, ValueRef::Integer(number)) => out.push_str(&format!("\"{number}\"")),
+                _ => out.push_str("\"\""),
+            }
+        }
+        out.push('}');
+        Ok(())
+    }
+}
+
+/// A successful answer, and whether there was anything to answer with.
+#[derive(Debug)]
+pub struct Body {
+    pub text: String,
+    pub found: bool,
+}
+
+struct Found {
+    total: u64,
+    pages: u64,
+}
+
+pub fn envelope(code: &str, msg: &str) -> String {
+    format!("{{\"code\":{},\"msg\":{},\"data\":[]}}", quoted(code), quoted(msg))
+}
+
+fn write_text(out: &mut String, text: &[u8]) {
+    let text = String::from_utf8_lossy(text);
+    if text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\') {
+        out.push('"');
+        out.push_str(&text);
+        out.push('"');
+    } else {
+        out.push_str(&quoted(&text));
+    }
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// Deployments spell the directions with their own words but not in the paths' letter case: a word of their own for
+/// the zone chain comes in capitals.
+fn directions(deployment: &Deployment) -> [(&'static str, String); 2] {
+    let capitalised = |word: &str| format!("{}{}", word[..1].to_uppercase(), &word[1..]);
+    let main = capitalised(deployment.main());
+    let zone = deployment.zone();
+    let zone = if zone == Deployment::default().zone() { capitalised(zone) } else { zone.to_uppercase() };
+    [("MainToZone", format!("{main}To{zone}")), ("ZoneToMain", format!("{zone}To{main}"))]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directions_are_in_the_deployments_words_and_read_back() {
+        let own = Deployment::new("XY", "alpha", "beta", "{target}", "hex").unwrap();
+        for (deployment, expected) in [(Deployment::default(), "MainToZone"), (own, "AlphaToBETA")] {
+            let [(neutral, there), (_, back)] = directions(&deployment);
+            assert_eq!(there, expected);
+            assert_eq!(deployment.direction(&there), neutral);
+            assert_eq!(deployment.direction(&back), "ZoneToMain");
+        }
+    }
+
+    #[test]
+    fn text_is_escaped_where_it_has_to_be() {
+        let mut out = String::new();
+        write_text(&mut out, "plain \"quoted\" \\ \n".as_bytes());
+        write_text(&mut out, "plain é".as_bytes());
+        assert_eq!(out, r#""plain \"quoted\" \\ \n""plain é""#);
+        assert_eq!(envelope("50014", "a \"b\""), r#"{"code":"50014","msg":"a \"b\"","data":[]}"#);
+    }
+}

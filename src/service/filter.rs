@@ -1,0 +1,177 @@
+//! What a request's parameters mean in SQL. Values are always bound; names come from the declaration.
+
+use rusqlite::types::Value as Sql;
+
+use super::parameters::{Parameters, Value};
+use super::schema::{self, Table};
+use crate::interface::{Endpoint, ParamKind};
+
+/// Which rows of a table, and in which order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Filter {
+    conditions: Vec<String>,
+    pub values: Vec<Sql>,
+    /// Largest first by this column; without one, newest first.
+    pub order: Option<&'static str>,
+}
+
+impl Filter {
+    pub fn of(endpoint: &Endpoint, table: &Table, parameters: &Parameters) -> Self {
+        let mut filter = Self::default();
+        if endpoint.name == "tokens" {
+            filter.tokens(parameters);
+        }
+        if let Some(ParamKind::Amount { min }) = endpoint.param("min_amount").map(|param| param.kind)
+            && endpoint.name == "large_transactions"
+        {
+            let asked = parameters.get("min_amount").map(sql);
+            let least = schema::rank(&min.to_string()).map_or(Sql::Null, Sql::Blob);
+            filter.add("amount_rank > ?", [asked.unwrap_or(least)]);
+        }
+        for (name, value) in &parameters.values {
+            filter.parameter(endpoint, table, name, value, parameters);
+        }
+        filter
+    }
+
+    fn parameter(&mut self, endpoint: &Endpoint, table: &Table, name: &str, value: &Value, all: &Parameters) {
+        let height = if table.has("height") { "height" } else { "zone_block_height" };
+        match (endpoint.name, name) {
+            ("tokens", "protocol_type" | "order_by") | ("large_transactions", "min_amount") => {}
+            // Both ends of a range of times are excluded.
+            (_, "start_time") => self.add("issue_date > ?", [sql(value)]),
+            (_, "end_time") => self.add("issue_date < ?", [sql(value)]),
+            (_, "min_amount") => self.add("amount_rank >= ?", [sql(value)]),
+            (_, "max_amount") => self.add("amount_rank <= ?", [sql(value)]),
+            (_, "height") => self.add(&format!("{height} = ?"), [sql(value)]),
+            (_, "start_height") => self.add(&format!("{height} >= ?"), [sql(value)]),
+            (_, "end_height") => self.add(&format!("{height} <= ?"), [sql(value)]),
+            ("cross_chain_transactions", "tx_id") => self.any(&["id", "main_tx_hash", "zone_tx_hash"], value),
+            ("cross_chain_transactions", "address") => {
+                self.any(&["from_address", "to_address", "source_address", "target_address"], value);
+            }
+            ("address_transactions", "address") => self.party(value, all.get("direction")),
+            ("address_transactions", "direction") => {}
+            (_, column) if table.has(column) => self.add(&format!("\"{column}\" = ?"), [sql(value)]),
+            _ => {}
+        }
+    }
+
+    fn tokens(&mut self, parameters: &Parameters) {
+        let word = |name| match parameters.get(name) {
+            Some(Value::Word(word)) => Some(*word),
+            _ => None,
+        };
+        let protocol = word("protocol_type").unwrap_or("token_20");
+        self.add("protocol_type = ?", [Sql::Text(protocol.replace("token_", "ERC"))]);
+        self.order = Some(match word("order_by") {
+            Some("transactionAmount24h") if protocol == "token_20" => "transaction_amount_24h_rank",
+            _ => "total_market_cap_rank",
+        });
+    }
+
+    /// Transactions an address sent, received, or either, alone or among others.
+    fn party(&mut self, address: &Value, direction: Option<&Value>) {
+        let sides = match direction {
+            Some(Value::Word("from")) => &["from"][..],
+            Some(Value::Word("to")) => &["to"],
+            _ => &["from", "to"],
+        };
+        let (mut selects, mut values) = (Vec::new(), Vec::new());
+        for side in sides {
+            selects.push(format!("SELECT seq FROM chain_transaction WHERE {side}_address = ?"));
+            selects.push("SELECT seq FROM party WHERE address = ? AND side = ?".to_owned());
+            values.extend([sql(address), sql(address), Sql::Text((*side).into())]);
+        }
+        self.add(&format!("seq IN ({})", selects.join(" UNION ")), values);
+    }
+
+    fn any(&mut self, columns: &[&str], value: &Value) {
+        let conditions: Vec<String> = columns.iter().map(|column| format!("\"{column}\" = ?")).collect();
+        self.add(&format!("({})", conditions.join(" OR ")), vec![sql(value); columns.len()]);
+    }
+
+    fn add(&mut self, condition: &str, values: impl IntoIterator<Item = Sql>) {
+        self.conditions.push(condition.into());
+        self.values.extend(values);
+    }
+
+    /// Whether it leaves a table as it is.
+    pub fn is_all(&self) -> bool {
+        self.conditions.is_empty() && self.order.is_none()
+    }
+
+    /// The rows after the one bound last, in the reverse of the order in which they are listed.
+    pub fn statement(&self, table: &Table) -> String {
+        let mut conditions = self.conditions.join(" AND ");
+        conditions.push_str(if conditions.is_empty() { "seq > ?" } else { " AND seq > ?" });
+        let order = self.order.map_or_else(|| "seq".to_owned(), |column| format!("{column}, seq DESC"));
+        format!("SELECT seq FROM {} WHERE {conditions} ORDER BY {order}", table.name)
+    }
+}
+
+fn sql(value: &Value) -> Sql {
+    match value {
+        Value::Text(text) => Sql::Text(text.clone()),
+        Value::Word(word) => Sql::Text((*word).into()),
+        Value::Height(number) | Value::Time(number) => Sql::Integer(*number),
+        Value::Amount(rank) => Sql::Blob(rank.clone()),
+        // Hashes are looked up one by one, not filtered by.
+        Value::Hashes(_) => Sql::Null,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interface::{ENDPOINTS, Shape};
+
+    fn value(kind: ParamKind) -> Value {
+        match kind {
+            ParamKind::OneOf(words) => Value::Word(words[words.len() - 1]),
+            ParamKind::Height => Value::Height(1),
+            ParamKind::Time => Value::Time(1),
+            ParamKind::Amount { .. } => Value::Amount(vec![1]),
+            ParamKind::Text | ParamKind::Hashes { .. } => Value::Text("0xa".into()),
+        }
+    }
+
+    /// A parameter that is declared and then forgotten here would be ignored without a word.
+    #[test]
+    fn every_declared_parameter_of_a_list_changes_the_filter() {
+        let mut checked = 0;
+        for endpoint in ENDPOINTS.iter().filter(|endpoint| matches!(endpoint.shape, Shape::Paged { .. })) {
+            let table = Table::of(endpoint.record()).unwrap();
+            let sent = |param: &&crate::interface::Param| param.wire().is_some();
+            let required: Vec<_> = endpoint.params.iter().filter(|param| param.required).collect();
+            for param in endpoint.params.iter().filter(sent) {
+                let base = required.iter().filter(|other| other.name != param.name);
+                let mut values: Vec<_> = base.map(|param| (param.name, value(param.kind))).collect();
+                let mut parameters = Parameters { values: values.clone(), page: 1, limit: 20 };
+                let before = Filter::of(endpoint, table, &parameters);
+                values.push((param.name, value(param.kind)));
+                if param.name == "order_by" {
+                    values.push(("protocol_type", Value::Word("token_20")));
+                }
+                parameters.values = values;
+                assert_ne!(Filter::of(endpoint, table, &parameters), before, "{}.{}", endpoint.name, param.name);
+                checked += 1;
+            }
+        }
+        assert!(checked > 20, "{checked} parameters found");
+    }
+
+    #[test]
+    fn values_are_bound_and_never_spliced() {
+        let hostile = "0x' OR 1=1 --";
+        for endpoint in ENDPOINTS.iter().filter(|endpoint| matches!(endpoint.shape, Shape::Paged { .. })) {
+            let table = Table::of(endpoint.record()).unwrap();
+            let texts = endpoint.params.iter().filter(|param| param.kind == ParamKind::Text);
+            let values = texts.map(|param| (param.name, Value::Text(hostile.into()))).collect();
+            let filter = Filter::of(endpoint, table, &Parameters { values, page: 1, limit: 20 });
+            let statement = filter.statement(table);
+            assert!(!statement.contains("OR 1=1"), "{statement}");
+            assert_eq!(statement.matches('?').count(), filter.values.len() + 1, "{statement}");
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! A request's query, read against the declared parameters: each value checked for its kind, ranges for their order.
+//! What is not declared is ignored; what is refused is named.
+
+use chrono::{DateTime, Months};
+use percent_encoding::percent_decode_str;
+
+use super::refusal::Refusal;
+use super::schema::rank;
+use super::settings::Settings;
+use crate::interface::{Chain, Endpoint, Param, ParamKind, Role};
+
+const DEFAULT_LIMIT: u64 = 20;
+
+const MISSING: &str = "50014";
+const OUT_OF_RANGE: &str = "50015";
+const WRONG: &str = "50016";
+const TOO_MANY: &str = "50024";
+const WRONG_RANGE: &str = "50025";
+
+/// A value of its declared kind.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd)]
+pub enum Value {
+    /// In lower case, as addresses and hashes are kept.
+    Text(String),
+    Word(&'static str),
+    Height(i64),
+    Time(i64),
+    /// A number as its rank, see `schema::rank`.
+    Amount(Vec<u8>),
+    Hashes(Vec<String>),
+}
+
+#[derive(Debug, PartialEq)]
+pub struct Parameters {
+    /// By our names, in the declared order.
+    pub values: Vec<(&'static str, Value)>,
+    pub page: u64,
+    pub limit: u64,
+}
+
+impl Parameters {
+    pub fn read(query: &str, endpoint: &'static Endpoint, settings: &Settings) -> Result<Self, Refusal> {
+        let sent = Sent::read(query)?;
+        let chain = match endpoint.chain {
+            Chain::Main => &settings.main_chain,
+            Chain::Zone => &settings.zone_chain,
+        };
+        let asked = sent.one("chainShortName")?.ok_or_else(|| missing("chainShortName"))?;
+        if !asked.eq_ignore_ascii_case(chain) {
+            return Err(Refusal::new("50038", format!("chainShortName {asked:?} is not supported by this endpoint")));
+        }
+        let mut values = Vec::new();
+        for param in endpoint.params {
+            let Some(wire) = param.wire() else { continue };
+            match sent.value(wire, param)? {
+                Some(value) => values.push((param.name, value)),
+                None if param.required => return Err(missing(wire)),
+                None => {}
+            }
+        }
+        let mut parameters = Self { values, page: 1, limit: DEFAULT_LIMIT };
+        parameters.check_ranges(endpoint)?;
+        if let Some(most) = endpoint.page_size_max() {
+            parameters.page = sent.count("page", u64::MAX)?.unwrap_or(1);
+            parameters.limit = sent.count("limit", u64::from(most))?.unwrap_or(DEFAULT_LIMIT);
+        }
+        Ok(parameters)
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.values.iter().find(|(own, _)| *own == name).map(|(_, value)| value)
+    }
+
+    fn check_ranges(&self, endpoint: &Endpoint) -> Result<(), Refusal> {
+        for param in endpoint.params {
+            let Role::From(wire, partner) = param.role else { continue };
+            let (Some(low), Some(high)) = (self.get(param.name), self.get(partner)) else { continue };
+            if low > high {
+                return Err(Refusal::new(WRONG_RANGE, format!("{wire} lies beyond the end of its range")));
+            }
+            if let (Value::Time(low), Value::Time(high)) = (low, high)
+                && years_after(*low, 1).is_none_or(|year| *high > year)
+            {
+                return Err(Refusal::new(
+                    WRONG_RANGE,
+                    format!("{wire} and the end of its range are over a year apart"),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The same date and time so many years later (or earlier, if negative), which is what the service means by a year.
+pub fn years_after(time: i64, years: i32) -> Option<i64> {
+    let (start, months) = (DateTime::from_timestamp_millis(time)?, Months::new(12 * years.unsigned_abs()));
+    let shifted = if years < 0 { start.checked_sub_months(months) } else { start.checked_add_months(months) };
+    shifted.map(|time| time.timestamp_millis())
+}
+
+fn missing(wire: &str) -> Refusal {
+    Refusal::new(MISSING, format!("Parameter {wire} can not be empty"))
+}
+
+fn wrong(wire: &str, text: &str, expected: &str) -> Refusal {
+    Refusal::new(WRONG, format!("Parameter {wire} is {text:?}, which is not {expected}"))
+}
+
+/// Names and values as sent, decoded.
+struct Sent(Vec<(String, String)>);
+
+impl Sent {
+    fn read(query: &str) -> Result<Self, Refusal> {
+        let decode =
+            |text: &str| percent_decode_str(&text.replace('+', " ")).decode_utf8().map(|text| text.into_owned());
+        let mut pairs = Vec::new();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let decoded = decode(name).and_then(|name| Ok((name, decode(value)?)));
+            pairs.push(decoded.map_err(|_| wrong(name, value, "UTF-8"))?);
+        }
+        Ok(Self(pairs))
+    }
+
+    fn all(&self, wire: &str) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(move |(name, _)| name == wire).map(|(_, value)| value.as_str())
+    }
+
+    fn one(&self, wire: &str) -> Result<Option<&str>, Refusal> {
+        let mut values = self.all(wire);
+        let first = values.next();
+        if values.next().is_some() {
+            return Err(Refusal::new(TOO_MANY, format!("Parameter {wire} is given more than once")));
+        }
+        match first {
+            Some("") => Err(missing(wire)),
+            first => Ok(first),
+        }
+    }
+
+    fn count(&self, wire: &str, most: u64) -> Result<Option<u64>, Refusal> {
+        let Some(text) = self.one(wire)? else { return Ok(None) };
+        let count: u64 = plain_digits(text).ok_or_else(|| wrong(wire, text, "a whole number"))?;
+        if count == 0 || count > most {
+            return Err(Refusal::new(
+                OUT_OF_RANGE,
+                format!("Parameter {wire} is {count}, which is not from 1 to {most}"),
+            ));
+        }
+        Ok(Some(count))
+    }
+
+    fn value(&self, wire: &'static str, param: &Param) -> Result<Option<Value>, Refusal> {
+        if let ParamKind::Hashes { per_request } = param.kind {
+            return self.hashes(wire, per_request);
+        }
+        let Some(text) = self.one(wire)? else { return Ok(None) };
+        let value = match param.kind {
+            ParamKind::Text => Some(Value::Text(text.to_ascii_lowercase())),
+            ParamKind::OneOf(words) => words.iter().find(|word| **word == text).map(|word| Value::Word(word)),
+            ParamKind::Height => plain_digits(text).map(Value::Height),
+            ParamKind::Time => plain_digits(text).map(Value::Time),
+            ParamKind::Amount { min } => {
+                let amount = rank(text);
+                if amount.is_some() && amount < rank(&min.to_string()) {
+                    return Err(Refusal::new(OUT_OF_RANGE, format!("Parameter {wire} is {text}, but at least {min}")));
+                }
+                amount.map(Value::Amount)
+            }
+            ParamKind::Hashes { .. } => None,
+        };
+        value.map(Some).ok_or_else(|| wrong(wire, text, &expected(param.kind)))
+    }
+
+    fn hashes(&self, wire: &'static str, most: usize) -> Result<Option<Value>, Refusal> {
+        let hashes: Vec<String> =
+            self.all(wire).flat_map(|text| text.split(',')).map(str::to_ascii_lowercase).collect();
+        if hashes.iter().any(String::is_empty) {
+            return Err(missing(wire));
+        }
+        if hashes.len() > most {
+            return Err(Refusal::new(
+                TOO_MANY,
+                format!("Parameter {wire} holds {} hashes, {most} at most", hashes.len()),
+            ));
+        }
+        Ok(if hashes.is_empty() { None } else { Some(Value::Hashes(hashes)) })
+    }
+}
+
+fn expected(kind: ParamKind) -> String {
+    match kind {
+        ParamKind::Text | ParamKind::Hashes { .. } => "text".into(),
+        ParamKind::Height => "a block height".into(),
+        ParamKind::Time => "a Unix time in milliseconds".into(),
+        ParamKind::Amount { .. } => "a decimal number of zero or more".into(),
+        ParamKind::OneOf(words) => format!("one of {}", words.join(", ")),
+    }
+}
+
+/// Digits and nothing else, so neither sign nor point nor blank.
+fn plain_digits<T: std::str::FromStr>(text: &str) -> Option<T> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interface::{ENDPOINTS, endpoint};
+
+    fn read(name: &str, query: &str) -> Result<Parameters, Refusal> {
+        let endpoint = endpoint(name).unwrap();
+        let chain = if endpoint.chain == Chain::Main { "MAIN" } else { "ZONE_CHAIN" };
+        Parameters::read(&format!("chainShortName={chain}{query}"), endpoint, &Settings::default())
+    }
+
+    fn refused(name: &str, query: &str, code: &str, named: &str) {
+        let refusal = read(name, query).expect_err(query);
+        assert_eq!((refusal.code, refusal.status), (code, 400), "{query}: {}", refusal.msg);
+        assert!(refusal.msg.contains(named), "{query}: {}", refusal.msg);
+    }
+
+    #[test]
+    fn paging_has_defaults_and_limits_of_its_endpoint() {
+        let mut checked = 0;
+        for endpoint in &ENDPOINTS {
+            let Some(most) = endpoint.page_size_max() else { continue };
+            let given = if endpoint.param("address").is_some_and(|param| param.required) { "&address=0xa" } else { "" };
+            let given = format!("{given}&tokenContractAddress=0xb");
+            let parameters = read(endpoint.name, &given).unwrap();
+            assert_eq!((parameters.page, parameters.limit), (1, 20));
+            let parameters = read(endpoint.name, &format!("{given}&page=7&limit={most}")).unwrap();
+            assert_eq!((parameters.page, parameters.limit), (7, u64::from(most)));
+            refused(endpoint.name, &format!("{given}&limit={}", most + 1), OUT_OF_RANGE, "limit");
+            for wrong in ["abc", "-1", "1.0", "+1", "%201", "99999999999999999999"] {
+                refused(endpoint.name, &format!("{given}&limit={wrong}"), WRONG, "limit");
+                refused(endpoint.name, &format!("{given}&page={wrong}"), WRONG, "page");
+            }
+            refused(endpoint.name, &format!("{given}&page=0"), OUT_OF_RANGE, "page");
+            refused(endpoint.name, &format!("{given}&limit=0"), OUT_OF_RANGE, "limit");
+            refused(endpoint.name, &format!("{given}&page="), MISSING, "page");
+            refused(endpoint.name, &format!("{given}&page=1&page=2"), TOO_MANY, "page");
+            checked += 1;
+        }
+        assert_eq!(checked, 7);
+    }
+
+    #[test]
+    fn required_parameters_are_required() {
+        let mut checked = 0;
+        for endpoint in &ENDPOINTS {
+            for param in endpoint.params.iter().filter(|param| param.required) {
+                let wire = param.wire().unwrap();
+                refused(endpoint.name, "", MISSING, wire);
+                refused(endpoint.name, &format!("&{wire}="), MISSING, wire);
+                checked += 1;
+            }
+        }
+        assert_eq!(checked, 4);
+        let none = Parameters::read("", &ENDPOINTS[0], &Settings::default()).unwrap_err();
+        assert_eq!((none.code, none.status), (MISSING, 400));
+    }
+
+    #[test]
+    fn values_of_the_wrong_kind_are_refused_by_name() {
+        refused("tokens", "&protocolType=token_21", WRONG, "protocolType");
+        refused("tokens", "&orderBy=totalmarketcap", WRONG, "orderBy");
+        refused("tokens", "&startTime=2026-01-31", WRONG, "startTime");
+        refused("address_transactions", "&address=0xa&isFromOrTo=both", WRONG, "isFromOrTo");
+        refused("token_transfers", "&tokenContractAddress=0xa&minAmount=-1", WRONG, "minAmount");
+        refused("token_transfers", "&tokenContractAddress=0xa&maxAmount=1,5", WRONG, "maxAmount");
+        refused("large_transactions", "&type=99.999", OUT_OF_RANGE, "type");
+        refused("large_transactions", "&type=NaN", WRONG, "type");
+        refused("blocks", "&height=1.5", WRONG, "height");
+        refused("blocks", "&height=9223372036854775808", WRONG, "height");
+        refused("blocks", "&height=%ff", WRONG, "height");
+    }
+
+    #[test]
+    fn reversed_and_overlong_ranges_are_refused() {
+        refused("token_transfers", "&tokenContractAddress=0xa&minAmount=2&maxAmount=1.9", WRONG_RANGE, "minAmount");
+        refused("cross_chain_transactions", "&startBlockHeight=2&endBlockHeight=1", WRONG_RANGE, "startBlockHeight");
+        refused("tokens", "&startTime=1700000000001&endTime=1700000000000", WRONG_RANGE, "startTime");
+        // 2024 has a 29 February, so a year from 2023-03-01 is 366 days.
+        let (start, year) = (1_677_628_800_000_i64, 366 * 86_400_000);
+        assert!(read("tokens", &format!("&startTime={start}&endTime={}", start + year)).is_ok());
+        refused("tokens", &format!("&startTime={start}&endTime={}", start + year + 1), WRONG_RANGE, "startTime");
+        assert!(read("tokens", &format!("&startTime=0&endTime={}", i64::MAX)).is_err());
+    }
+
+    #[test]
+    fn hashes_come_by_comma_in_either_spelling_or_repeated() {
+        let read = |query: &str| read("transactions_by_hash", query).map(|found| found.values[0].1.clone());
+        let expected = Ok(Value::Hashes(vec!["0xa".into(), "0xb".into()]));
+        assert_eq!(read("&txId=0xA,0xb"), expected);
+        assert_eq!(read("&txId=0xa%2C0xB"), expected);
+        assert_eq!(read("&txId=0xa&txId=0xb"), expected);
+        let many = |count: usize| format!("&txId={}", vec!["0xa"; count].join(","));
+        assert!(read(&many(20)).is_ok());
+        refused("transactions_by_hash", &many(21), TOO_MANY, "txId");
+        refused("logs", &many(2), TOO_MANY, "txId");
+        refused("transactions_by_hash", "&txId=0xa,,0xb", MISSING, "txId");
+    }
+
+    #[test]
+    fn the_chain_is_named_in_either_case_and_fits_the_endpoint() {
+        let settings = Settings::default();
+        let code = |name: &str, chain: &str| {
+            Parameters::read(&format!("chainShortName={chain}"), endpoint(name).unwrap(), &settings)
+                .map_or_else(|refusal| (refusal.code, refusal.status), |_| ("0", 200))
+        };
+        assert_eq!(code("tokens", "main"), ("0", 200));
+        assert_eq!(code("blocks", "Zone_Chain"), ("0", 200));
+        assert_eq!(code("tokens", "ZONE_CHAIN"), ("50038", 200));
+        assert_eq!(code("blocks", "MAIN"), ("50038", 200));
+        assert_eq!(code("tokens", ""), (MISSING, 400));
+    }
+}

@@ -1,0 +1,250 @@
+//! The tables, derived from the declared records: a field that is declared has its column, its place in every query and
+//! its member in the answer. What is said here is only which records are views of the same rows, and what is indexed.
+
+use crate::interface::{Field, Kind, Number, RecordType, record};
+
+/// Rows of which one or several record types are views.
+#[derive(Debug)]
+pub struct Table {
+    pub name: &'static str,
+    records: &'static [&'static str],
+    /// Columns that are the transaction's own: read from its row, so that they cannot disagree with it.
+    inherited: &'static [&'static str],
+    /// Decimal columns that are compared by value.
+    ranked: &'static [&'static str],
+    indexed: &'static [&'static str],
+}
+
+const INHERITED: &[&str] = &["tx_id", "block_hash", "height", "transaction_time", "method_id", "state"];
+
+pub static TOKEN: Table = Table {
+    name: "token",
+    records: &["Token"],
+    inherited: &[],
+    ranked: &["total_market_cap", "transaction_amount_24h"],
+    indexed: &["token_contract_address"],
+};
+
+pub static CHAIN_TRANSACTION: Table = Table {
+    name: "chain_transaction",
+    records: &["AddressTransaction", "LargeTransaction", "ChainTransaction", "Transaction"],
+    inherited: &[],
+    ranked: &["amount"],
+    indexed: &["tx_id", "height", "block_hash", "from_address", "to_address", "amount_rank"],
+};
+
+pub static TOKEN_TRANSFER: Table = Table {
+    name: "token_transfer",
+    records: &["TokenTransfer"],
+    inherited: INHERITED,
+    ranked: &["amount"],
+    indexed: &["token_contract_address"],
+};
+
+pub static EVENT_LOG: Table = Table {
+    name: "event_log",
+    records: &["EventLog"],
+    inherited: INHERITED,
+    ranked: &[],
+    indexed: &["transaction_seq"],
+};
+
+pub static CROSS_CHAIN_TRANSACTION: Table = Table {
+    name: "cross_chain_transaction",
+    records: &["CrossChainTransaction"],
+    inherited: &[],
+    ranked: &[],
+    indexed: &["zone_block_height"],
+};
+
+pub static BLOCK: Table =
+    Table { name: "block", records: &["Block"], inherited: &[], ranked: &[], indexed: &["height"] };
+
+pub static TABLES: [&Table; 6] =
+    [&TOKEN, &CHAIN_TRANSACTION, &TOKEN_TRANSFER, &EVENT_LOG, &CROSS_CHAIN_TRANSACTION, &BLOCK];
+
+/// Addresses that share one comma-separated member, each by itself, so that a transaction is found by any of them.
+pub const PARTY: &str = "CREATE TABLE party (address TEXT, side TEXT, seq INTEGER, PRIMARY KEY (address, side, seq)) \
+                         WITHOUT ROWID";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Column {
+    pub name: &'static str,
+    pub kind: Kind,
+}
+
+impl Table {
+    pub fn of(record: &RecordType) -> Option<&'static Table> {
+        TABLES.into_iter().find(|table| table.records.contains(&record.name))
+    }
+
+    fn fields(&self) -> impl Iterator<Item = &'static Field> {
+        self.records.iter().filter_map(|name| record(name)).flat_map(|record| record.fields)
+    }
+
+    /// Where a field is kept. Two fields with a spelling in common are one member under two names; only `input` and
+    /// `output` share no spelling with the sender and receiver that they are.
+    fn column_of(&self, field: &Field) -> &'static str {
+        match field.name {
+            "input" => "from_address",
+            "output" => "to_address",
+            name => self
+                .fields()
+                .find(|other| other.wire.iter().any(|spelling| field.wire.contains(spelling)))
+                .map_or(name, |other| other.name),
+        }
+    }
+
+    /// What a row is made of, in order.
+    pub fn columns(&self) -> Vec<Column> {
+        let mut columns: Vec<Column> = Vec::new();
+        for field in self.fields() {
+            let name = self.column_of(field);
+            if !self.inherited.contains(&name) && columns.iter().all(|column| column.name != name) {
+                columns.push(Column { name, kind: field.kind });
+            }
+        }
+        columns
+    }
+
+    pub fn has(&self, column: &str) -> bool {
+        self.columns().iter().any(|own| own.name == column)
+    }
+
+    pub fn ranked(&self) -> &'static [&'static str] {
+        self.ranked
+    }
+
+    /// Whether its rows belong to a transaction's.
+    pub fn belongs(&self) -> bool {
+        !self.inherited.is_empty()
+    }
+
+    pub fn create(&self) -> String {
+        let mut parts = vec!["seq INTEGER PRIMARY KEY".to_owned()];
+        if self.belongs() {
+            parts.push("transaction_seq INTEGER NOT NULL".into());
+        }
+        parts.extend(self.columns().iter().map(|column| format!("\"{}\" {}", column.name, storage(column.kind))));
+        parts.extend(self.ranked.iter().map(|name| format!("\"{name}_rank\" BLOB")));
+        format!("CREATE TABLE {} ({})", self.name, parts.join(", "))
+    }
+
+    /// Made after the rows are in, which is faster than keeping them up to date meanwhile.
+    pub fn create_indexes(&self) -> Vec<String> {
+        let name = self.name;
+        self.indexed.iter().map(|column| format!("CREATE INDEX {name}_{column} ON {name} (\"{column}\")")).collect()
+    }
+
+    pub fn insert(&self) -> String {
+        let count = 1 + usize::from(self.belongs()) + self.columns().len() + self.ranked.len();
+        format!("INSERT INTO {} VALUES ({})", self.name, vec!["?"; count].join(", "))
+    }
+
+    /// The members of a record, in the order it declares them; the condition is the caller's.
+    pub fn select(&self, record: &RecordType) -> String {
+        let column = |field| {
+            let name = self.column_of(field);
+            let source = if self.inherited.contains(&name) { "parent" } else { "own" };
+            format!("{source}.\"{name}\"")
+        };
+        let columns: Vec<String> = record.fields.iter().map(column).collect();
+        let parent =
+            if self.belongs() { " JOIN chain_transaction AS parent ON parent.seq = own.transaction_seq" } else { "" };
+        format!("SELECT {} FROM {} AS own{parent}", columns.join(", "), self.name)
+    }
+}
+
+fn storage(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Integer | Kind::Time | Kind::Flag => "INTEGER",
+        // Digits are kept as written: SQLite has no decimals, and its doubles would round them.
+        Kind::Amount | Kind::Estimate | Kind::RawInteger | Kind::Text | Kind::Direction | Kind::Texts => "TEXT",
+    }
+}
+
+/// Bytes that sort as the numbers do, exactly and at any size: the leading digit's place, then the digits. Nothing for
+/// what is no number or below zero.
+pub fn rank(text: &str) -> Option<Vec<u8>> {
+    let (negative, digits, power) = Number::parse(text)?.canonical();
+    if negative {
+        return None;
+    }
+    if digits.is_empty() {
+        return Some(Vec::new());
+    }
+    let place = i64::from(power) + digits.len() as i64 + (1 << 31);
+    let mut bytes = u32::try_from(place).ok()?.to_be_bytes().to_vec();
+    bytes.extend_from_slice(&digits);
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interface::RECORDS;
+    use proptest::prelude::*;
+
+    #[test]
+    fn every_declared_record_is_a_view_of_one_table() {
+        let mut fields = 0;
+        for record in RECORDS {
+            assert_eq!(
+                TABLES.iter().filter(|table| table.records.contains(&record.name)).count(),
+                1,
+                "{}",
+                record.name
+            );
+            let table = Table::of(record).unwrap();
+            for field in record.fields {
+                let column = table.column_of(field);
+                assert!(table.has(column) || table.inherited.contains(&column), "{}.{}", record.name, field.name);
+                fields += 1;
+            }
+        }
+        assert!(fields > 100, "{fields} fields found");
+    }
+
+    #[test]
+    fn views_of_a_transaction_share_its_columns() {
+        let names: Vec<_> = CHAIN_TRANSACTION.columns().iter().map(|column| column.name).collect();
+        let address = record("AddressTransaction").unwrap();
+        assert_eq!(names, address.fields.iter().map(|field| field.name).collect::<Vec<_>>());
+        for inherited in TOKEN_TRANSFER.inherited {
+            assert!(names.contains(inherited), "{inherited}");
+        }
+    }
+
+    #[test]
+    fn ranked_and_indexed_columns_exist() {
+        for table in TABLES {
+            for name in table.ranked {
+                assert!(table.has(name), "{}.{name}", table.name);
+            }
+            for name in table.indexed {
+                let ranked = name.strip_suffix("_rank").is_some_and(|name| table.ranked.contains(&name));
+                assert!(table.has(name) || ranked || *name == "transaction_seq", "{}.{name}", table.name);
+            }
+        }
+    }
+
+    #[test]
+    fn ranks_sort_as_the_numbers_do() {
+        let sorted = ["0", "1e-30", "2.625E-6", "0.99", "1", "1.000000000000000001", "9", "10", "99.9", "100", "1e60"];
+        for pair in sorted.windows(2) {
+            assert!(rank(pair[0]) < rank(pair[1]), "{pair:?}");
+        }
+        assert_eq!(rank("100"), rank("100.000"));
+        assert_eq!(rank("1.5e2"), rank("150"));
+        assert_eq!(rank("-1"), None);
+        assert_eq!(rank(""), None);
+    }
+
+    proptest! {
+        #[test]
+        fn ranks_agree_with_exact_decimals(left in 0..10_i128.pow(24), right in 0..10_i128.pow(24)) {
+            let text = |value: i128| format!("{}.{:018}", value / 10_i128.pow(18), value % 10_i128.pow(18));
+            prop_assert_eq!(left.cmp(&right), rank(&text(left)).cmp(&rank(&text(right))));
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! New records at the chain's head, while it is being read: the same on both chains and in every list.
+
+use super::Sink;
+use super::amount::{COIN_SCALE, Spelling, decimal, units};
+use super::main_chain::{Block, Crossing, Gas, Log, Transaction, Transfer};
+use super::random::Random;
+use super::world::World;
+use super::zone_chain::{self, CrossChainTransaction};
+use crate::service::schema;
+
+const MAIN_INTERVAL_MS: i64 = 12_000;
+const ZONE_INTERVAL_MS: i64 = 3_000;
+
+/// Where the two chains end.
+#[derive(Clone, Copy, Debug)]
+pub struct Head {
+    pub height: i64,
+    pub time: i64,
+    pub zone_height: i64,
+    pub zone_time: i64,
+}
+
+/// What a list is of, so that it grows and not another one only.
+#[derive(Clone, Debug, Default)]
+pub struct Focus {
+    pub sender: Option<String>,
+    pub receiver: Option<String>,
+    pub token: Option<String>,
+    pub signer: Option<String>,
+    pub destination: Option<String>,
+}
+
+/// Appends one block with so many transactions to the main chain, and as many blocks to the zone chain.
+pub fn grow<S: Sink>(
+    world: &World,
+    head: Head,
+    mut nonce: impl FnMut(&str) -> Result<i64, S::Error>,
+    count: u32,
+    focus: &Focus,
+    sink: &mut S,
+) -> Result<(), S::Error> {
+    let mut random = Random::new(world.seed ^ head.height.unsigned_abs(), "head");
+    let block = Block { height: head.height + 1, hash: random.hash(), time: head.time + MAIN_INTERVAL_MS };
+    let sender = focus.sender.clone().unwrap_or_else(|| world.address(0).to_owned());
+    let receiver = focus.receiver.clone().unwrap_or_else(|| world.address(2).to_owned());
+    let token = world.tokens.iter().find(|token| Some(&token.contract) == focus.token.as_ref());
+    let token = token.unwrap_or(&world.tokens[0]);
+    let first = nonce(&sender)?;
+    for place in 0..i64::from(count) {
+        // Above any usual threshold, so that the list of large transactions grows too.
+        let coins = units(&mut random, 1_000, 10_000, 6, COIN_SCALE);
+        let transaction = Transaction {
+            block: &block,
+            id: random.hash(),
+            from: sender.clone(),
+            to: receiver.clone(),
+            from_contract: false,
+            to_contract: false,
+            amount: decimal(coins, COIN_SCALE, Spelling::Bare),
+            state: "success",
+            method: "0xa9059cbb",
+            nonce: first + place,
+            gas: Gas::new(&mut random, 65_000),
+            form: 2,
+        };
+        let seq = sink.put(&schema::CHAIN_TRANSACTION, None, &transaction)?;
+        let transfer = Transfer::new(&mut random, token, &sender, &receiver);
+        sink.put(&schema::TOKEN_TRANSFER, Some(seq), &transfer)?;
+        sink.put(&schema::EVENT_LOG, Some(seq), &Log::of(&transfer, &mut random, place))?;
+
+        let zone = zone_chain::Block {
+            hash: random.hash(),
+            height: head.zone_height + 1 + place,
+            miner: world.producers[random.index(world.producers.len())].clone(),
+            time: head.zone_time + (1 + place) * ZONE_INTERVAL_MS,
+            transactions: 1,
+        };
+        let Transaction { id, from, .. } = transaction;
+        let main = Crossing { id, height: block.height, time: block.time, sender: from };
+        let bridged = if matches!(token.protocol, "ERC20" | "ERC1155") { token } else { &world.tokens[0] };
+        let mut crossing = CrossChainTransaction::new(world, &mut random, main, true, bridged);
+        (crossing.zone_height, crossing.zone_time) = (zone.height, zone.time);
+        if let Some(signer) = &focus.signer {
+            crossing.from.clone_from(signer);
+        }
+        if let Some(destination) = &focus.destination {
+            crossing.to.clone_from(destination);
+        }
+        sink.put(&schema::CROSS_CHAIN_TRANSACTION, None, &crossing)?;
+        sink.put(&schema::BLOCK, None, &zone)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,167 @@
+//! The zone chain: blocks without a gap, and the transactions that crossed to or from the main chain.
+
+use super::amount::{Spelling, decimal, units};
+use super::main_chain::Crossing;
+use super::random::Random;
+use super::token::Token;
+use super::world::World;
+use super::{Cell, HEAD_TIME, Row, SPAN_MS, Sink};
+use crate::service::schema;
+
+const FIRST_HEIGHT: i64 = 4_300_000;
+
+#[derive(Debug)]
+pub struct Block {
+    pub hash: String,
+    pub height: i64,
+    pub miner: String,
+    pub time: i64,
+    pub transactions: i64,
+}
+
+impl Row for Block {
+    fn cell(&self, column: &str) -> Cell<'_> {
+        match column {
+            "hash" => Cell::Text(&self.hash),
+            "height" => Cell::Integer(self.height),
+            "miner" => Cell::Text(&self.miner),
+            "block_time" => Cell::Integer(self.time),
+            "transaction_count" => Cell::Integer(self.transactions),
+            _ => Cell::Nothing,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct CrossChainTransaction<'w> {
+    pub main: Crossing,
+    pub id: String,
+    pub inward: bool,
+    pub batch: bool,
+    pub status: &'static str,
+    pub zone_hash: String,
+    pub zone_height: i64,
+    pub zone_time: i64,
+    pub from: String,
+    pub to: String,
+    pub source: String,
+    pub target: String,
+    pub token: &'w Token,
+    pub value: String,
+    pub value_raw: String,
+    pub token_id: String,
+}
+
+impl<'w> CrossChainTransaction<'w> {
+    /// Where it is on the zone chain is the caller's to say.
+    pub fn new(world: &'w World, random: &mut Random, main: Crossing, inward: bool, token: &'w Token) -> Self {
+        let other = world.address(world.person(random, 1_000)).to_owned();
+        let (source, target) = if inward { (main.sender.clone(), other) } else { (other, main.sender.clone()) };
+        let decimals = [0, 2, 18][random.index(3)];
+        let most = [10, 5_000, 40_000_000][random.index(3)];
+        let raw = units(random, 0, most, decimals, token.precision).max(1);
+        let spelling = Spelling::any(random, raw, token.precision);
+        Self {
+            id: if random.per_mille(200) { String::new() } else { random.hash() },
+            inward,
+            batch: false,
+            status: if random.per_mille(30) { "0x0" } else { "0x1" },
+            zone_hash: random.hash(),
+            zone_height: 0,
+            zone_time: 0,
+            from: world.signer.clone(),
+            to: world.bridge.clone(),
+            source,
+            target,
+            value: decimal(raw, token.precision, spelling),
+            value_raw: raw.to_string(),
+            token_id: token.id(random),
+            token,
+            main,
+        }
+    }
+}
+
+impl Row for CrossChainTransaction<'_> {
+    fn cell(&self, column: &str) -> Cell<'_> {
+        match column {
+            "id" => Cell::Text(&self.id),
+            "tx_type" => Cell::Text(if self.inward { "MainToZone" } else { "ZoneToMain" }),
+            "cross_type" => Cell::Text(match (self.inward, self.batch) {
+                (true, _) => "Deposit",
+                (false, false) => "Withdraw",
+                (false, true) => "BatchWithdraw",
+            }),
+            "status" => Cell::Text(self.status),
+            "main_tx_hash" => Cell::Text(&self.main.id),
+            "main_block_height" => Cell::Integer(self.main.height),
+            "main_block_time" => Cell::Integer(self.main.time),
+            "zone_tx_hash" => Cell::Text(&self.zone_hash),
+            "zone_block_height" => Cell::Integer(self.zone_height),
+            "zone_block_time" => Cell::Integer(self.zone_time),
+            "from_address" => Cell::Text(&self.from),
+            "to_address" => Cell::Text(&self.to),
+            "source_address" => Cell::Text(&self.source),
+            "target_address" => Cell::Text(&self.target),
+            "value" => Cell::Text(&self.value),
+            "value_raw" => Cell::Text(&self.value_raw),
+            "token_contract_address" => Cell::Text(&self.token.contract),
+            "token_type" => Cell::Text(self.token.protocol),
+            "token_id" => Cell::Text(&self.token_id),
+            "token_name" => Cell::Text(&self.token.name),
+            _ => Cell::Nothing,
+        }
+    }
+}
+
+/// As many blocks as the main chain has transactions.
+pub fn fill<S: Sink>(world: &World, random: &mut Random, mains: Vec<Crossing>, sink: &mut S) -> Result<(), S::Error> {
+    let count = world.transactions as i64;
+    let step = SPAN_MS / count.max(1);
+    let times: Vec<i64> = (0..count)
+        .map(|place| {
+            HEAD_TIME - (count - 1 - place) * step - if place + 1 == count { 0 } else { random.between(0, step / 2) }
+        })
+        .collect();
+    let mut counts: Vec<i64> = times.iter().map(|_| [0, 0, 1, 1, 2, 3, 5, 30][random.index(8)]).collect();
+    let mut crossed = cross(world, random, mains, &times);
+    // By block, since the list is; within one as they came.
+    crossed.sort_by_key(|transaction| transaction.zone_height);
+    for transaction in &crossed {
+        if let Some(own) = counts.get_mut((transaction.zone_height - FIRST_HEIGHT) as usize) {
+            *own += 1;
+        }
+        sink.put(&schema::CROSS_CHAIN_TRANSACTION, None, transaction)?;
+    }
+    for ((place, time), transactions) in times.into_iter().enumerate().zip(counts) {
+        let miner = world.producers[random.popular(world.producers.len())].clone();
+        let height = FIRST_HEIGHT + place as i64;
+        sink.put(&schema::BLOCK, None, &Block { hash: random.hash(), height, miner, time, transactions })?;
+    }
+    Ok(())
+}
+
+fn cross<'w>(
+    world: &'w World,
+    random: &mut Random,
+    mains: Vec<Crossing>,
+    times: &[i64],
+) -> Vec<CrossChainTransaction<'w>> {
+    let mut crossed = Vec::new();
+    for main in mains {
+        let inward = random.per_mille(600);
+        let batch = !inward && random.per_mille(150);
+        // What goes in arrives later than it left, what comes out left earlier than it arrived.
+        let (at, delay) = (times.partition_point(|time| *time <= main.time), random.index(3));
+        let place = if inward { (at + delay).min(times.len().saturating_sub(1)) } else { at.saturating_sub(1 + delay) };
+        for _ in 0..if batch { 2 + random.index(3) } else { 1 } {
+            let token = world.crossing(random);
+            let mut transaction = CrossChainTransaction::new(world, random, main.clone(), inward, token);
+            transaction.batch = batch;
+            transaction.zone_height = FIRST_HEIGHT + place as i64;
+            transaction.zone_time = times.get(place).copied().unwrap_or(HEAD_TIME);
+            crossed.push(transaction);
+        }
+    }
+    crossed
+}
