@@ -3,12 +3,12 @@
 use arrow_array::builder::{BooleanBuilder, Int64Builder, ListBuilder, StringBuilder, TimestampMillisecondBuilder};
 
 use super::{Column, Columns};
-use crate::interface::{Kind, RecordType};
+use crate::interface::{Kind, Malformed, RecordType};
 
 /// Hashes and addresses of 66 and 42 characters make up most of the text.
 const EXPECTED_TEXT: usize = 48;
 
-pub enum Builder {
+enum Builder {
     Integer(Int64Builder),
     Time(TimestampMillisecondBuilder),
     Flag(BooleanBuilder),
@@ -73,13 +73,64 @@ impl ColumnsBuilder {
     }
 
     /// The builder to append one value to, unless the column already has one for this row.
-    pub fn slot(&mut self, column: usize) -> Option<&mut Builder> {
+    fn slot(&mut self, column: usize) -> Option<&mut Builder> {
         let bit = 1 << column;
         if self.filled & bit != 0 {
             return None;
         }
         self.filled |= bit;
         Some(&mut self.builders[column])
+    }
+
+    /// Puts a value by the text it was sent as. Where both spellings of a pair came, the first value stands, but the
+    /// second is still looked at.
+    pub fn put_text(&mut self, column: usize, text: &str) -> Result<(), Malformed> {
+        match self.record.fields[column].kind {
+            Kind::Integer => {
+                let value = Kind::integer(text)?;
+                if let Some(Builder::Integer(integers)) = self.slot(column) {
+                    integers.append_value(value);
+                }
+            }
+            Kind::Time => self.put_time(column, Kind::time(text)?.0),
+            Kind::Flag => self.put_flag(column, Kind::flag(text)?),
+            Kind::Amount | Kind::Estimate => {
+                Kind::number(text)?;
+                self.append_text(column, text);
+            }
+            Kind::RawInteger => self.append_text(column, &Kind::raw_integer(text)?),
+            Kind::Text | Kind::Direction => self.append_text(column, text),
+            Kind::Texts => return Err(Malformed("an array of texts")),
+        }
+        Ok(())
+    }
+
+    /// Unix milliseconds.
+    pub fn put_time(&mut self, column: usize, milliseconds: i64) {
+        if let Some(Builder::Time(times)) = self.slot(column) {
+            times.append_value(milliseconds);
+        }
+    }
+
+    pub fn put_flag(&mut self, column: usize, value: bool) {
+        if let Some(Builder::Flag(flags)) = self.slot(column) {
+            flags.append_value(value);
+        }
+    }
+
+    pub fn put_texts(&mut self, column: usize, items: &[impl AsRef<str>]) {
+        if let Some(Builder::Texts(lists)) = self.slot(column) {
+            for item in items {
+                lists.values().append_value(item.as_ref());
+            }
+            lists.append(true);
+        }
+    }
+
+    fn append_text(&mut self, column: usize, text: &str) {
+        if let Some(Builder::Text(texts)) = self.slot(column) {
+            texts.append_value(text);
+        }
     }
 
     /// Text columns keep an empty text; for all others it is no value.

@@ -10,7 +10,7 @@ use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, ListArray, StringAr
 use arrow_array::{UInt32Array, cast::AsArray};
 use arrow_select::{concat::concat, take::take};
 
-pub use build::{Builder, ColumnsBuilder};
+pub use build::ColumnsBuilder;
 pub use export::{Numbers, Overflow, batch, schema};
 pub use value::Value;
 

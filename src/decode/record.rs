@@ -4,7 +4,7 @@ use jiter::{Jiter, JiterError, Peek};
 
 use super::layout::Decoder;
 use super::undecodable::Undecodable;
-use crate::columns::{Builder, ColumnsBuilder};
+use crate::columns::ColumnsBuilder;
 use crate::interface::{Kind, Malformed};
 
 /// A cursor in an answer's JSON.
@@ -118,20 +118,19 @@ impl Decoder {
                     rows.put_empty(column);
                     return Ok(());
                 }
-                self.put_text(text, kind, column, rows)
+                let text = if kind == Kind::Direction { self.deployment.direction(text) } else { text };
+                rows.put_text(column, text)
             }
             Peek::True | Peek::False if kind == Kind::Flag => {
                 let value = reader.json.known_bool(peek).map_err(syntax)?;
-                if let Some(Builder::Flag(flags)) = rows.slot(column) {
-                    flags.append_value(value);
-                }
+                rows.put_flag(column, value);
                 Ok(())
             }
             Peek::Array if kind == Kind::Texts => return texts(reader, column, rows),
             _ if peek.is_num() && !matches!(kind, Kind::Flag | Kind::Texts) => {
                 // A JSON number is ASCII.
                 let digits = reader.json.known_number_bytes(peek).map_err(syntax)?;
-                self.put_text(std::str::from_utf8(digits).unwrap_or_default(), kind, column, rows)
+                rows.put_text(column, std::str::from_utf8(digits).unwrap_or_default())
             }
             _ => return Err(reader.refuse(format!("expected {}", wanted(kind)))),
         };
@@ -139,66 +138,18 @@ impl Decoder {
             Undecodable::new(format!("expected {expected}"), start..reader.json.current_index())
         })
     }
-
-    /// A value that was sent as text, or whose digits were.
-    fn put_text(&self, text: &str, kind: Kind, column: usize, rows: &mut ColumnsBuilder) -> Result<(), Malformed> {
-        // Both spellings of a pair may be there: the first value stands, but the second is still looked at.
-        match kind {
-            Kind::Integer => {
-                let value = Kind::integer(text)?;
-                if let Some(Builder::Integer(integers)) = rows.slot(column) {
-                    integers.append_value(value);
-                }
-            }
-            Kind::Time => {
-                let value = Kind::time(text)?.0;
-                if let Some(Builder::Time(times)) = rows.slot(column) {
-                    times.append_value(value);
-                }
-            }
-            Kind::Flag => {
-                let value = Kind::flag(text)?;
-                if let Some(Builder::Flag(flags)) = rows.slot(column) {
-                    flags.append_value(value);
-                }
-            }
-            Kind::Amount | Kind::Estimate => {
-                Kind::number(text)?;
-                put(rows, column, text);
-            }
-            Kind::RawInteger => put(rows, column, &Kind::raw_integer(text)?),
-            Kind::Text => put(rows, column, text),
-            Kind::Direction => put(rows, column, self.deployment.direction(text)),
-            Kind::Texts => return Err(Malformed("an array of texts")),
-        }
-        return Ok(());
-
-        fn put(rows: &mut ColumnsBuilder, column: usize, text: &str) {
-            if let Some(Builder::Text(texts)) = rows.slot(column) {
-                texts.append_value(text);
-            }
-        }
-    }
 }
 
 fn texts(reader: &mut Reader<'_>, column: usize, rows: &mut ColumnsBuilder) -> Result<(), Undecodable> {
-    let mut items = match rows.slot(column) {
-        Some(Builder::Texts(items)) => Some(items),
-        _ => None,
-    };
+    let mut items: Vec<String> = Vec::new();
     reader.array(|reader, peek| {
         if peek != Peek::String {
             return Err(reader.refuse("expected text"));
         }
-        let text = reader.json.known_str().map_err(syntax)?;
-        if let Some(items) = &mut items {
-            items.values().append_value(text);
-        }
+        items.push(reader.json.known_str().map_err(syntax)?.to_owned());
         Ok(())
     })?;
-    if let Some(items) = items {
-        items.append(true);
-    }
+    rows.put_texts(column, &items);
     Ok(())
 }
 

@@ -1,0 +1,148 @@
+//! Waiting for the core: in a thread that can be interrupted, or in asyncio. Every sync and async method is one of these.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use tokio::task::AbortHandle;
+
+use super::errors;
+use crate::client::{Error, runtime};
+
+/// How long an interrupt may go unnoticed.
+const TICK: Duration = Duration::from_millis(50);
+
+fn handle() -> PyResult<tokio::runtime::Handle> {
+    runtime().map_err(|error| PyRuntimeError::new_err(format!("no threads for requests: {error}")))
+}
+
+/// Aborts a task when it goes out of scope.
+struct Abort(AbortHandle);
+
+impl Drop for Abort {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Runs a future while this thread waits without the interpreter. An interrupt drops the future and is raised.
+pub fn wait<T: Send + 'static>(py: Python<'_>, future: impl Future<Output = T> + Send + 'static) -> PyResult<T> {
+    let (sender, receiver) = sync_channel(1);
+    // The future runs on the runtime's thread, not on this one, so that a page costs no change of threads.
+    let task = handle()?.spawn(async move {
+        let _ = sender.send(future.await);
+    });
+    let _abort = Abort(task.abort_handle());
+    let receiver = Mutex::new(receiver);
+    loop {
+        let received = py.detach(|| receiver.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(TICK));
+        match received {
+            Ok(value) => return Ok(value),
+            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(errors::raise(py, &Error::Internal("a task ended early".into())));
+            }
+        }
+    }
+}
+
+type Start = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send + Sync>;
+
+/// A call that begins when it is awaited.
+#[pyclass(frozen)]
+struct Deferred(Mutex<Option<Start>>);
+
+#[pymethods]
+impl Deferred {
+    fn __call__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let start = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        start.ok_or_else(|| PyRuntimeError::new_err("awaited twice"))?(py)
+    }
+}
+
+/// A coroutine of a future: nothing runs before it is awaited, so that `asyncio.run` takes it like any other.
+pub fn coroutine<T: Send + 'static>(
+    py: Python<'_>,
+    future: impl Future<Output = T> + Send + 'static,
+    convert: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
+) -> PyResult<Py<PyAny>> {
+    static RUN: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let future: Mutex<Pin<Box<dyn Future<Output = T> + Send>>> = Mutex::new(Box::pin(future));
+    let convert = Mutex::new(convert);
+    let start: Start = Box::new(move |py| {
+        let future = future.into_inner().unwrap_or_else(PoisonError::into_inner);
+        awaitable(py, future, convert.into_inner().unwrap_or_else(PoisonError::into_inner))
+    });
+    let deferred = Py::new(py, Deferred(Mutex::new(Some(start))))?;
+    Ok(RUN.import(py, "chainframe._await", "run")?.call1((deferred,))?.unbind())
+}
+
+/// An asyncio future of the running loop. Cancelling it drops the core's future, and with it the request.
+pub fn awaitable<T: Send + 'static>(
+    py: Python<'_>,
+    future: impl Future<Output = T> + Send + 'static,
+    convert: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
+) -> PyResult<Py<PyAny>> {
+    static GET_RUNNING_LOOP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let event_loop = GET_RUNNING_LOOP.import(py, "asyncio", "get_running_loop")?.call0()?;
+    let promise = event_loop.call_method0(intern!(py, "create_future"))?;
+    let (target, settled) = (event_loop.clone().unbind(), promise.clone().unbind());
+    let task = handle()?.spawn(async move {
+        let value = future.await;
+        // An interpreter that is shutting down cannot be told any more.
+        Python::try_attach(|py| settle(py, &target, settled, convert(py, value)));
+    });
+    let cancel = Py::new(py, Cancel(task.abort_handle()))?;
+    promise.call_method1(intern!(py, "add_done_callback"), (cancel,))?;
+    Ok(promise.unbind())
+}
+
+#[pyclass(frozen)]
+struct Cancel(AbortHandle);
+
+#[pymethods]
+impl Cancel {
+    fn __call__(&self, promise: &Bound<'_, PyAny>) -> PyResult<()> {
+        if promise.call_method0(intern!(promise.py(), "cancelled"))?.is_truthy()? {
+            self.0.abort();
+        }
+        Ok(())
+    }
+}
+
+#[pyclass(frozen)]
+struct Settle {
+    promise: Py<PyAny>,
+    outcome: Mutex<Option<PyResult<Py<PyAny>>>>,
+}
+
+#[pymethods]
+impl Settle {
+    fn __call__(&self, py: Python<'_>) -> PyResult<()> {
+        let promise = self.promise.bind(py);
+        let outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // It may have been cancelled while the result was on its way.
+        if promise.call_method0(intern!(py, "done"))?.is_truthy()? {
+            return Ok(());
+        }
+        match outcome {
+            Some(Ok(value)) => promise.call_method1(intern!(py, "set_result"), (value,))?,
+            Some(Err(error)) => promise.call_method1(intern!(py, "set_exception"), (error,))?,
+            None => return Ok(()),
+        };
+        Ok(())
+    }
+}
+
+fn settle(py: Python<'_>, event_loop: &Py<PyAny>, promise: Py<PyAny>, outcome: PyResult<Py<PyAny>>) {
+    let call = Py::new(py, Settle { promise, outcome: Mutex::new(Some(outcome)) })
+        .and_then(|settle| event_loop.call_method1(py, intern!(py, "call_soon_threadsafe"), (settle,)));
+    // Only a loop that was closed meanwhile refuses, and then nobody waits for the result.
+    drop(call);
+}

@@ -1,0 +1,113 @@
+//! From the core's errors to the classes of `chainframe.errors`.
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyModule, PyString};
+
+use super::records::Records;
+use super::report::Report;
+use crate::client::{Class, Error};
+use crate::columns::Overflow;
+
+/// Settings that an environment variable may give.
+const FROM_ENVIRONMENT: &[&str] = &["base_url", "api_key", "secret_key", "passphrase", "main_chain", "zone_chain"];
+
+/// The variable of a setting.
+pub fn variable(setting: &str) -> String {
+    format!("CHAINFRAME_{}", setting.to_uppercase())
+}
+
+fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    MODULE.get_or_try_init(py, || PyModule::import(py, "chainframe.errors").map(Bound::unbind))?.bind(py).getattr(name)
+}
+
+fn new(py: Python<'_>, name: &str, message: &str, attributes: &Bound<'_, PyDict>) -> PyErr {
+    match class(py, name).and_then(|class| class.call((PyString::new(py, message),), Some(attributes))) {
+        Ok(error) => PyErr::from_value(error),
+        Err(error) => error,
+    }
+}
+
+/// The Python error of a core error.
+pub fn raise(py: Python<'_>, error: &Error) -> PyErr {
+    attributes(py, error).map_or_else(|error| error, |(name, message, given)| new(py, name, &message, &given))
+}
+
+fn attributes<'py>(py: Python<'py>, error: &Error) -> PyResult<(&'static str, String, Bound<'py, PyDict>)> {
+    let given = PyDict::new(py);
+    let mut message = error.to_string();
+    let name = match error {
+        Error::Config { setting, problem } => {
+            if FROM_ENVIRONMENT.contains(setting) {
+                message = format!("{setting} ({}): {problem}", variable(setting));
+            }
+            "ConfigError"
+        }
+        Error::InvalidParameter { .. } => "InvalidParameterError",
+        Error::Service(refusal) => {
+            given.set_item("endpoint", refusal.endpoint)?;
+            given.set_item("status", refusal.status)?;
+            given.set_item("code", &refusal.code)?;
+            given.set_item("msg", &refusal.msg)?;
+            given.set_item("attempts", refusal.attempts)?;
+            given.set_item("retryable", error.retryable())?;
+            match refusal.class {
+                Class::BadRequest => "BadRequestError",
+                Class::NotFound => "NotFoundError",
+                Class::PermissionDenied => "PermissionDeniedError",
+                Class::Authentication => "AuthenticationError",
+                Class::ClockSkew => "ClockSkewError",
+                Class::RateLimit => {
+                    given.set_item("retry_after", refusal.retry_after.map(|after| after.as_secs_f64()))?;
+                    "RateLimitError"
+                }
+                Class::Unavailable => "ServiceUnavailableError",
+                Class::Other => "ServiceError",
+            }
+        }
+        Error::Transport { endpoint, phase, attempts, .. } | Error::Timeout { endpoint, phase, attempts, .. } => {
+            given.set_item("endpoint", endpoint)?;
+            given.set_item("phase", phase.as_str())?;
+            given.set_item("attempts", attempts)?;
+            given.set_item("retryable", error.retryable())?;
+            if matches!(error, Error::Timeout { .. }) { "RequestTimeoutError" } else { "TransportError" }
+        }
+        Error::Format { endpoint, path, excerpt, .. } => {
+            given.set_item("endpoint", endpoint)?;
+            given.set_item("path", path)?;
+            given.set_item("excerpt", excerpt)?;
+            "ResponseFormatError"
+        }
+        Error::Drift { .. } => "PaginationDriftError",
+        Error::Overflow(overflow) => {
+            let Overflow { column, row, text, .. } = &**overflow;
+            given.set_item("column", column)?;
+            given.set_item("row", row)?;
+            given.set_item("text", text)?;
+            "NumericOverflowError"
+        }
+        Error::Internal(_) => "ChainframeError",
+    };
+    Ok((name, message, given))
+}
+
+pub fn parameter(py: Python<'_>, parameter: &str, problem: &str) -> PyErr {
+    raise(py, &Error::parameter(parameter, problem))
+}
+
+/// The end of a run that could not show its result to be complete: an error if that was asked for, else a warning.
+pub fn incomplete(py: Python<'_>, strict: bool, report: Report, partial: Option<Records>) -> PyResult<()> {
+    if report.inner.complete {
+        return Ok(());
+    }
+    let message = format!("the result may be incomplete: {}", report.inner.reasons.join(" "));
+    if strict {
+        let given = PyDict::new(py);
+        given.set_item("report", report)?;
+        given.set_item("partial", partial)?;
+        return Err(new(py, "IncompleteResultError", &message, &given));
+    }
+    let category = class(py, "IncompleteResultWarning")?;
+    PyErr::warn(py, &category, &std::ffi::CString::new(message.replace('\0', " "))?, 1)
+}

@@ -1,0 +1,62 @@
+//! The HTML forms that notebooks show: escaped, bounded, readable on light and dark.
+
+use std::fmt::Write as _;
+
+use crate::query::Report;
+
+/// Rows of a table that are shown.
+pub const ROWS: usize = 10;
+/// Characters of a cell that are shown.
+const CELL: usize = 24;
+
+pub fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// A cell's text, shortened in the middle as hashes are.
+pub fn shorten(text: &str) -> String {
+    let count = text.chars().count();
+    if count <= CELL {
+        return text.to_owned();
+    }
+    let head: String = text.chars().take(CELL / 2).collect();
+    let tail: String = text.chars().skip(count - CELL / 2 + 3).collect();
+    format!("{head}…{tail}")
+}
+
+pub fn table(caption: &str, head: &[(String, String)], rows: &[Vec<String>]) -> String {
+    let mut html = format!("<div style=\"overflow-x:auto\"><table><caption>{}</caption><thead><tr>", escape(caption));
+    for (name, kind) in head {
+        _ = write!(html, "<th>{}<br><small style=\"opacity:.6\">{}</small></th>", escape(name), escape(kind));
+    }
+    html += "</tr></thead><tbody>";
+    for row in rows {
+        html += "<tr>";
+        for cell in row {
+            _ = write!(html, "<td title=\"{}\">{}</td>", escape(cell), escape(&shorten(cell)));
+        }
+        html += "</tr>";
+    }
+    html + "</tbody></table></div>"
+}
+
+pub fn report(report: &Report) -> String {
+    let verdict = if report.complete { "✓ complete" } else { "⚠ not shown to be complete" };
+    let mut html = format!(
+        "<div><b>{verdict}</b>: {} records, {} pages, {} requests ({} retries), {} bytes, {:.2} s",
+        report.records,
+        report.pages,
+        report.requests,
+        report.retries,
+        report.bytes,
+        report.elapsed.as_secs_f64()
+    );
+    if !report.reasons.is_empty() {
+        html += "<ul>";
+        for reason in &report.reasons {
+            _ = write!(html, "<li>{}</li>", escape(reason));
+        }
+        html += "</ul>";
+    }
+    html + "</div>"
+}

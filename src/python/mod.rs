@@ -1,0 +1,46 @@
+//! The extension module `chainframe._native`: Python's names for the core, and the only place that knows PyO3.
+
+mod arguments;
+mod bridge;
+mod classes;
+mod client;
+mod convert;
+mod declaration;
+mod deployment;
+mod errors;
+mod export;
+mod html;
+mod local;
+mod page;
+mod query;
+mod record;
+mod records;
+mod report;
+mod stream;
+
+use pyo3::prelude::*;
+
+#[pymodule(gil_used = false)]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<deployment::Deployment>()?;
+    module.add_class::<client::Client>()?;
+    module.add_class::<query::Query>()?;
+    module.add_class::<stream::Stream>()?;
+    module.add_class::<page::Page>()?;
+    module.add_class::<records::Records>()?;
+    module.add_class::<report::Report>()?;
+    module.add_class::<export::Schema>()?;
+    module.add_class::<record::Record>()?;
+    classes::add_to(module)?;
+    module.add_class::<local::LocalService>()?;
+    module.add_function(wrap_pyfunction!(declaration::_declaration, module)?)?;
+    module.add_function(wrap_pyfunction!(record::_restore_record, module)?)?;
+    module.add_function(wrap_pyfunction!(records::_restore_records, module)?)?;
+    module.add_function(wrap_pyfunction!(page::_restore_page, module)?)?;
+    module.add_function(wrap_pyfunction!(report::_restore_report, module)?)?;
+    module.add_function(wrap_pyfunction!(query::_restore_query, module)?)?;
+    module.add_function(wrap_pyfunction!(client::_restore_client, module)?)?;
+    module.add_function(wrap_pyfunction!(deployment::_restore_deployment, module)?)?;
+    records::register(module.py())
+}
