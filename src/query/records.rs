@@ -131,6 +131,11 @@ impl Batches {
         self.open.push(page);
     }
 
+    /// From now on, cut batches of at least one row and this many.
+    pub fn resize(&mut self, rows: usize) {
+        self.rows = rows.max(1);
+    }
+
     /// A full batch, if there is one.
     pub fn full(&mut self) -> Option<Records> {
         if self.open_rows < self.rows {
