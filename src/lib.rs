@@ -11,3 +11,5 @@ pub mod interface;
 pub mod query;
 #[cfg(feature = "service")]
 pub mod service;
+#[cfg(feature = "python")]
+mod python;

@@ -107,6 +107,11 @@ impl Client {
         self.inner.pacer.state()
     }
 
+    /// Lets go of idle connections; the next request opens new ones.
+    pub fn close(&self) {
+        self.inner.connections.clear();
+    }
+
     fn connections(&self) -> Result<reqwest::Client, Error> {
         self.inner.connections.get(|| transport::connections(&self.inner.settings))
     }

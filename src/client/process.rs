@@ -36,12 +36,19 @@ impl<T: Clone> PerProcess<T> {
     }
 }
 
-impl<T> Drop for PerProcess<T> {
-    fn drop(&mut self) {
+impl<T> PerProcess<T> {
+    /// Drops the value, if it is this process's own.
+    pub fn clear(&self) {
         let last = self.current.swap(None);
         if last.as_deref().is_some_and(|(owner, _)| *owner != std::process::id()) {
             std::mem::forget(last);
         }
+    }
+}
+
+impl<T> Drop for PerProcess<T> {
+    fn drop(&mut self) {
+        self.clear();
     }
 }
 

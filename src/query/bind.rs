@@ -1,13 +1,14 @@
 //! A call's arguments, checked against the declaration before anything is sent.
 
 use chrono::DateTime;
+use serde::{Deserialize, Serialize};
 
 use super::plan::{Filters, Windows};
 use crate::client::Error;
 use crate::interface::{Endpoint, Number, Param, ParamKind, Role};
 
 /// An argument as a caller gave it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Arg {
     Text(String),
     /// Whole numbers, by their digits, which may be too many for 64 bits.
@@ -19,7 +20,7 @@ pub enum Arg {
 }
 
 /// What every call takes besides its own parameters.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Options {
     pub chain: Option<String>,
     pub page_size: Option<i64>,
@@ -39,13 +40,13 @@ const YEAR: i64 = 365 * 86_400_000 - 2;
 
 const YEAR_10000: i64 = 253_402_300_800_000;
 
-pub(super) fn bind(endpoint: &Endpoint, args: &[(&str, Arg)]) -> Result<Filters, Error> {
+pub(super) fn bind(endpoint: &Endpoint, args: &[(String, Arg)]) -> Result<Filters, Error> {
     for (name, _) in args {
         if endpoint.param(name).is_none() {
-            return Err(Error::parameter(*name, format!("is no parameter of {}", endpoint.name)));
+            return Err(Error::parameter(name, format!("is no parameter of {}", endpoint.name)));
         }
     }
-    let given = |name: &str| args.iter().find(|(other, _)| *other == name).map(|(_, arg)| arg);
+    let given = |name: &str| args.iter().find(|(other, _)| other == name).map(|(_, arg)| arg);
     let mut values = Vec::new();
     for param in endpoint.params {
         match given(param.name) {
@@ -217,7 +218,8 @@ mod tests {
     use crate::interface::endpoint;
 
     fn refused(call: &str, args: &[(&str, Arg)]) -> String {
-        bind(endpoint(call).unwrap(), args).map(|_| ()).unwrap_err().to_string()
+        let args: Vec<_> = args.iter().map(|(name, arg)| ((*name).to_owned(), arg.clone())).collect();
+        bind(endpoint(call).unwrap(), &args).map(|_| ()).unwrap_err().to_string()
     }
 
     fn text(text: &str) -> Arg {

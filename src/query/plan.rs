@@ -34,7 +34,7 @@ impl Query {
     pub fn new(
         client: &Client,
         endpoint: &'static Endpoint,
-        args: &[(&str, Arg)],
+        args: &[(String, Arg)],
         options: Options,
     ) -> Result<Self, Error> {
         let filters = bind::bind(endpoint, args)?;

@@ -86,6 +86,11 @@ impl RecordsBuilder {
         Self { record, chunks: Vec::new(), open: Vec::new(), open_rows: 0, open_bytes: 0 }
     }
 
+    /// What was gathered, to be read again.
+    pub fn of(records: &Records) -> Self {
+        Self { chunks: records.chunks.clone(), ..Self::new(records.record) }
+    }
+
     pub fn push(&mut self, page: Columns) {
         self.open_rows += page.rows();
         self.open_bytes += page.memory();
@@ -129,6 +134,11 @@ impl Batches {
     pub fn push(&mut self, page: Columns) {
         self.open_rows += page.rows();
         self.open.push(page);
+    }
+
+    /// From now on, cut batches of at least one row and this many.
+    pub fn resize(&mut self, rows: usize) {
+        self.rows = rows.max(1);
     }
 
     /// A full batch, if there is one.

@@ -28,6 +28,9 @@ use super::throttle::Throttle;
 /// A dripping body comes in this many pieces.
 const DRIPS: u32 = 20;
 
+/// For a part of a body to leave before its connection breaks.
+const FLUSH: Duration = Duration::from_millis(20);
+
 /// What all requests share.
 #[derive(Debug)]
 pub struct State {
@@ -195,8 +198,7 @@ fn deliver(answer: Answer, due: &Due, now: DateTime<Utc>) -> Response<Body> {
             // Announced in full, and then not sent.
             Some(FaultKind::Cut { bytes }) => {
                 let kept = bytes.unwrap_or(length / 2).min(length.saturating_sub(1));
-                let kept = answer.body.slice(..kept);
-                (length as u64, Body::from_stream(stream::iter([Ok::<_, Infallible>(kept)])))
+                (length as u64, cut(answer.body.slice(..kept)))
             }
             Some(FaultKind::Drip { seconds }) => (length as u64, drip(answer.body, *seconds)),
             _ => (length as u64, Body::from(answer.body)),
@@ -214,6 +216,15 @@ fn deliver(answer: Answer, due: &Due, now: DateTime<Utc>) -> Response<Body> {
         headers.insert(RETRY_AFTER, after);
     }
     response
+}
+
+fn cut(kept: Bytes) -> Body {
+    let broken = stream::once(async {
+        // Until then the server has sent what it has; given the error at once, it would drop that unsent.
+        tokio::time::sleep(FLUSH).await;
+        Err(std::io::Error::from(std::io::ErrorKind::ConnectionAborted))
+    });
+    Body::from_stream(stream::iter([Ok(kept)]).chain(broken))
 }
 
 fn drip(body: Bytes, seconds: f64) -> Body {

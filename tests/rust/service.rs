@@ -9,8 +9,12 @@ mod authentication;
 mod caller;
 #[path = "service/consistency.rs"]
 mod consistency;
+#[path = "service/faults.rs"]
+mod faults;
 #[path = "service/filters.rs"]
 mod filters;
+#[path = "service/growth.rs"]
+mod growth;
 #[path = "service/life.rs"]
 mod life;
 #[path = "service/limits.rs"]

@@ -1,0 +1,383 @@
+//! `Client`: settings from arguments and the environment, and the nine calls.
+
+use std::path::PathBuf;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
+
+use super::deployment::Deployment;
+use super::query::Query;
+use super::{arguments, errors};
+use crate::client::{self, Credentials, Error, Given, RateLimit, Secret, Settings};
+use crate::interface::{self, endpoint};
+use crate::query::Options;
+
+type Any<'py> = Option<Bound<'py, PyAny>>;
+
+#[pyclass(frozen, module = "chainframe")]
+pub struct Client {
+    pub inner: client::Client,
+}
+
+/// The argument, or the environment's variable, or the default.
+fn setting(py: Python<'_>, name: &'static str, given: Option<String>, default: Option<&str>) -> PyResult<String> {
+    let variable = errors::variable(name);
+    let found = given.or_else(|| std::env::var(&variable).ok()).or_else(|| default.map(str::to_owned));
+    found.ok_or_else(|| errors::raise(py, &Error::config(name, format!("is missing; pass {name}= or set {variable}"))))
+}
+
+fn rate_limit(given: &Bound<'_, PyAny>) -> Result<RateLimit, Error> {
+    let refuse = || Error::config("rate_limit", "is neither \"auto\", nor a number of requests per second, nor None");
+    if given.is_none() {
+        return Ok(RateLimit::Unlimited);
+    }
+    if let Ok(text) = given.cast::<PyString>() {
+        return if text == "auto" { Ok(RateLimit::Auto) } else { Err(refuse()) };
+    }
+    if given.is_instance_of::<PyBool>() {
+        return Err(refuse());
+    }
+    given.extract().map(RateLimit::PerSecond).map_err(|_| refuse())
+}
+
+/// Whole numbers of a setting, within what it can be.
+fn count<T: TryFrom<i64>>(setting: &'static str, given: i64) -> Result<T, Error> {
+    T::try_from(given).map_err(|_| Error::config(setting, format!("{given} is out of range")))
+}
+
+#[pymethods]
+impl Client {
+    #[new]
+    #[pyo3(signature = (
+        *, base_url=None, api_key=None, secret_key=None, passphrase=None, main_chain=None, zone_chain=None,
+        deployment=None, timeout=30.0, deadline=Some(120.0), max_retries=5, rate_limit=Automatic::Auto,
+        concurrency=4, strict=false, proxy=None, ca_bundle=None,
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "the settings, all by keyword")]
+    fn new(
+        py: Python<'_>,
+        base_url: Option<String>,
+        api_key: Option<String>,
+        secret_key: Option<String>,
+        passphrase: Option<String>,
+        main_chain: Option<String>,
+        zone_chain: Option<String>,
+        deployment: Option<&Bound<'_, Deployment>>,
+        timeout: f64,
+        deadline: Option<f64>,
+        max_retries: i64,
+        rate_limit: Automatic<'_>,
+        concurrency: i64,
+        strict: bool,
+        proxy: Option<String>,
+        ca_bundle: Option<PathBuf>,
+    ) -> PyResult<Self> {
+        let given = Given {
+            base_url: setting(py, "base_url", base_url, None)?,
+            credentials: Credentials {
+                api_key: Secret::new(setting(py, "api_key", api_key, None)?),
+                secret_key: Secret::new(setting(py, "secret_key", secret_key, None)?),
+                passphrase: Secret::new(setting(py, "passphrase", passphrase, None)?),
+            },
+            main_chain: setting(py, "main_chain", main_chain, Some("MAIN"))?,
+            zone_chain: setting(py, "zone_chain", zone_chain, Some("ZONE_CHAIN"))?,
+            deployment: deployment.map_or_else(interface::Deployment::default, |given| given.get().inner.clone()),
+            timeout,
+            deadline,
+            max_retries: 0,
+            rate_limit: RateLimit::Auto,
+            concurrency: 0,
+            strict,
+            proxy,
+            ca_bundle: ca_bundle.or_else(|| std::env::var_os("REQUESTS_CA_BUNDLE").map(PathBuf::from)),
+        };
+        let checked = || {
+            let max_retries = count("max_retries", max_retries)?;
+            let concurrency = count("concurrency", concurrency)?;
+            let rate_limit = match &rate_limit {
+                Automatic::Auto => RateLimit::Auto,
+                Automatic::Given(given) => self::rate_limit(given)?,
+            };
+            client::Client::new(Settings::new(Given { max_retries, rate_limit, concurrency, ..given })?)
+        };
+        checked().map(|inner| Self { inner }).map_err(|error| errors::raise(py, &error))
+    }
+
+    #[pyo3(signature = (
+        *, protocol_type=None, token_contract_address=None, start_time=None, end_time=None, order_by=None,
+        chain=None, page_size=None, max_items=None,
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "the call's parameters, all by keyword")]
+    fn tokens(
+        slf: &Bound<'_, Self>,
+        protocol_type: Any<'_>,
+        token_contract_address: Any<'_>,
+        start_time: Any<'_>,
+        end_time: Any<'_>,
+        order_by: Any<'_>,
+        chain: Any<'_>,
+        page_size: Any<'_>,
+        max_items: Any<'_>,
+    ) -> PyResult<Query> {
+        let args = [
+            ("protocol_type", protocol_type),
+            ("token_contract_address", token_contract_address),
+            ("start_time", start_time),
+            ("end_time", end_time),
+            ("order_by", order_by),
+        ];
+        query(slf, "tokens", &args, (chain, page_size, max_items))
+    }
+
+    #[pyo3(signature = (
+        token_contract_address, *, min_amount=None, max_amount=None, chain=None, page_size=None, max_items=None,
+    ))]
+    fn token_transfers(
+        slf: &Bound<'_, Self>,
+        token_contract_address: Any<'_>,
+        min_amount: Any<'_>,
+        max_amount: Any<'_>,
+        chain: Any<'_>,
+        page_size: Any<'_>,
+        max_items: Any<'_>,
+    ) -> PyResult<Query> {
+        let args = [
+            ("token_contract_address", token_contract_address),
+            ("min_amount", min_amount),
+            ("max_amount", max_amount),
+        ];
+        query(slf, "token_transfers", &args, (chain, page_size, max_items))
+    }
+
+    #[pyo3(signature = (
+        *, tx_id=None, height=None, start_height=None, end_height=None, address=None, from_address=None,
+        to_address=None, token_contract_address=None, chain=None, page_size=None, max_items=None,
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "the call's parameters, all by keyword")]
+    fn cross_chain_transactions(
+        slf: &Bound<'_, Self>,
+        tx_id: Any<'_>,
+        height: Any<'_>,
+        start_height: Any<'_>,
+        end_height: Any<'_>,
+        address: Any<'_>,
+        from_address: Any<'_>,
+        to_address: Any<'_>,
+        token_contract_address: Any<'_>,
+        chain: Any<'_>,
+        page_size: Any<'_>,
+        max_items: Any<'_>,
+    ) -> PyResult<Query> {
+        let args = [
+            ("tx_id", tx_id),
+            ("height", height),
+            ("start_height", start_height),
+            ("end_height", end_height),
+            ("address", address),
+            ("from_address", from_address),
+            ("to_address", to_address),
+            ("token_contract_address", token_contract_address),
+        ];
+        query(slf, "cross_chain_transactions", &args, (chain, page_size, max_items))
+    }
+
+    #[pyo3(signature = (*, height=None, chain=None, page_size=None, max_items=None))]
+    fn blocks(
+        slf: &Bound<'_, Self>,
+        height: Any<'_>,
+        chain: Any<'_>,
+        page_size: Any<'_>,
+        max_items: Any<'_>,
+    ) -> PyResult<Query> {
+        query(slf, "blocks", &[("height", height)], (chain, page_size, max_items))
+    }
+
+    #[pyo3(signature = (
+        address, *, start_height=None, end_height=None, direction=None, chain=None, page_size=None, max_items=None,
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "the call's parameters, nearly all by keyword")]
+    fn address_transactions(
+        slf: &Bound<'_, Self>,
+        address: Any<'_>,
+        start_height: Any<'_>,
+        end_height: Any<'_>,
+        direction: Any<'_>,
+        chain: Any<'_>,
+        page_size: Any<'_>,
+        max_items: Any<'_>,
+    ) -> PyResult<Query> {
+        let args = [
+            ("address", address),
+            ("start_height", start_height),
+            ("end_height", end_height),
+            ("direction", direction),
+        ];
+        query(slf, "address_transactions", &args, (chain, page_size, max_items))
+    }
+
+    #[pyo3(signature = (*, min_amount=None, height=None, chain=None, page_size=None, max_items=None))]
+    fn large_transactions(
+        slf: &Bound<'_, Self>,
+        min_amount: Any<'_>,
+        height: Any<'_>,
+        chain: Any<'_>,
+        page_size: Any<'_>,
+        max_items: Any<'_>,
+    ) -> PyResult<Query> {
+        let args = [("min_amount", min_amount), ("height", height)];
+        query(slf, "large_transactions", &args, (chain, page_size, max_items))
+    }
+
+    #[pyo3(signature = (
+        *, block_hash=None, height=None, start_height=None, end_height=None, chain=None, page_size=None, max_items=None,
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "the call's parameters, all by keyword")]
+    fn transactions(
+        slf: &Bound<'_, Self>,
+        block_hash: Any<'_>,
+        height: Any<'_>,
+        start_height: Any<'_>,
+        end_height: Any<'_>,
+        chain: Any<'_>,
+        page_size: Any<'_>,
+        max_items: Any<'_>,
+    ) -> PyResult<Query> {
+        let args = [
+            ("block_hash", block_hash),
+            ("height", height),
+            ("start_height", start_height),
+            ("end_height", end_height),
+        ];
+        query(slf, "transactions", &args, (chain, page_size, max_items))
+    }
+
+    #[pyo3(signature = (tx_ids, *, chain=None))]
+    fn transactions_by_hash(slf: &Bound<'_, Self>, tx_ids: Any<'_>, chain: Any<'_>) -> PyResult<Query> {
+        query(slf, "transactions_by_hash", &[("tx_ids", tx_ids)], (chain, None, None))
+    }
+
+    #[pyo3(signature = (tx_ids, *, chain=None))]
+    fn logs(slf: &Bound<'_, Self>, tx_ids: Any<'_>, chain: Any<'_>) -> PyResult<Query> {
+        query(slf, "logs", &[("tx_ids", tx_ids)], (chain, None, None))
+    }
+
+    #[getter]
+    fn base_url(&self) -> String {
+        self.inner.settings().base_url()
+    }
+
+    #[getter]
+    fn main_chain(&self) -> &str {
+        &self.inner.settings().main_chain
+    }
+
+    #[getter]
+    fn zone_chain(&self) -> &str {
+        &self.inner.settings().zone_chain
+    }
+
+    #[getter]
+    fn deployment(&self) -> Deployment {
+        Deployment { inner: self.inner.settings().deployment.clone() }
+    }
+
+    fn close(&self) {
+        self.inner.close();
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (kind, error, traceback, /))]
+    fn __exit__(&self, kind: Any<'_>, error: Any<'_>, traceback: Any<'_>) {
+        let _ = (kind, error, traceback);
+        self.close();
+    }
+
+    fn __aenter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        super::bridge::coroutine(py, std::future::ready(()), move |_, ()| Ok(slf.into_any()))
+    }
+
+    #[pyo3(signature = (kind, error, traceback, /))]
+    fn __aexit__(&self, py: Python<'_>, kind: Any<'_>, error: Any<'_>, traceback: Any<'_>) -> PyResult<Py<PyAny>> {
+        let _ = (kind, error, traceback);
+        self.close();
+        super::bridge::coroutine(py, std::future::ready(()), |py, ()| Ok(py.None()))
+    }
+
+    fn __repr__(&self) -> String {
+        let settings = self.inner.settings();
+        format!(
+            "Client(base_url='{}', main_chain='{}', zone_chain='{}')",
+            settings.base_url(),
+            settings.main_chain,
+            settings.zone_chain
+        )
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let settings = self.inner.settings();
+        let given = PyDict::new(py);
+        given.set_item("base_url", settings.base_url())?;
+        given.set_item("main_chain", &settings.main_chain)?;
+        given.set_item("zone_chain", &settings.zone_chain)?;
+        given.set_item("deployment", self.deployment())?;
+        given.set_item("timeout", settings.timeout.as_secs_f64())?;
+        given.set_item("deadline", settings.deadline.map(|deadline| deadline.as_secs_f64()))?;
+        given.set_item("max_retries", settings.max_retries)?;
+        match settings.rate_limit {
+            RateLimit::Auto => given.set_item("rate_limit", "auto")?,
+            RateLimit::PerSecond(rate) => given.set_item("rate_limit", rate)?,
+            RateLimit::Unlimited => given.set_item("rate_limit", py.None())?,
+        }
+        given.set_item("concurrency", settings.concurrency)?;
+        given.set_item("strict", settings.strict)?;
+        // A proxy's address may hold a password.
+        given.set_item("proxy", settings.proxy.as_ref().filter(|proxy| !proxy.contains('@')))?;
+        given.set_item("ca_bundle", &settings.ca_bundle)?;
+        let restore = py.import("chainframe._native")?.getattr("_restore_client")?;
+        Ok((restore, (given,).into_pyobject(py)?))
+    }
+}
+
+/// The default of `rate_limit`, told apart from None, which means no limit.
+#[derive(FromPyObject)]
+enum Automatic<'py> {
+    #[pyo3(transparent)]
+    Given(Bound<'py, PyAny>),
+    #[expect(dead_code, reason = "made by the signature's default only")]
+    Auto,
+}
+
+fn query(
+    slf: &Bound<'_, Client>,
+    call: &'static str,
+    args: &[(&'static str, Any<'_>)],
+    (chain, page_size, max_items): (Any<'_>, Any<'_>, Any<'_>),
+) -> PyResult<Query> {
+    let py = slf.py();
+    let endpoint = endpoint(call).ok_or_else(|| PyTypeError::new_err(format!("no call {call:?}")))?;
+    let args = arguments::given(py, endpoint, args)?;
+    let whole = |name: &str, value: Any<'_>| match value {
+        None => Ok(None),
+        Some(value) if value.is_instance_of::<PyBool>() => Err(errors::parameter(py, name, "is a bool")),
+        Some(value) => value.extract().map(Some).map_err(|_| errors::parameter(py, name, "is not a whole number")),
+    };
+    let chain = match chain {
+        None => None,
+        Some(chain) => Some(chain.extract().map_err(|_| errors::parameter(py, "chain", "is not text"))?),
+    };
+    let options = Options {
+        chain,
+        page_size: whole("page_size", page_size)?,
+        max_items: whole("max_items", max_items)?,
+    };
+    Query::new(slf, call, args, options)
+}
+
+#[pyfunction]
+pub fn _restore_client<'py>(given: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
+    given.py().get_type::<Client>().call((), Some(given))
+}

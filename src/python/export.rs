@@ -1,0 +1,196 @@
+//! Arrow's C interface: results as a stream and its schema, taken by any Arrow library without a copy.
+
+use std::sync::Arc;
+
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
+use arrow_schema::ffi::FFI_ArrowSchema;
+use arrow_schema::{ArrowError, SchemaRef};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+use tokio::sync::Mutex;
+
+use super::bridge;
+use super::errors;
+use super::query::Query;
+use crate::client::Error;
+use crate::columns::{Numbers, batch, schema};
+use crate::interface::RecordType;
+use crate::query::{Batches, Pages, Records};
+
+/// Rows of the largest batch of a stream that is read while it is asked for.
+const MOST_ROWS: usize = 65_536;
+
+pub fn numbers(py: Python<'_>, text: &str) -> PyResult<Numbers> {
+    match text {
+        "decimal" => Ok(Numbers::Decimal),
+        "float" => Ok(Numbers::Float),
+        "string" => Ok(Numbers::Text),
+        other => Err(errors::parameter(py, "numbers", &format!("{other:?} is none of decimal, float, string"))),
+    }
+}
+
+/// A result under a policy of numbers, for Arrow libraries.
+#[pyclass(frozen)]
+pub struct Table {
+    schema: SchemaRef,
+    batches: Vec<RecordBatch>,
+}
+
+impl Table {
+    /// Converts at once, so that a number that does not fit is our error and not the consumer's.
+    pub fn new(py: Python<'_>, records: &Records, numbers: Numbers) -> PyResult<Self> {
+        let schema = schema(records.record(), numbers);
+        let mut row = 0;
+        let mut batches = Vec::with_capacity(records.chunks().len());
+        for chunk in records.chunks() {
+            let converted = batch(chunk, &schema, numbers, row);
+            batches.push(converted.map_err(|overflow| errors::raise(py, &Error::Overflow(Box::new(overflow))))?);
+            row += chunk.rows();
+        }
+        Ok(Self { schema, batches })
+    }
+}
+
+#[pymethods]
+impl Table {
+    #[pyo3(signature = (requested_schema=None))]
+    pub fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // The protocol lets a producer pass over what was requested; the consumer then casts.
+        let _ = requested_schema;
+        let batches = self.batches.clone().into_iter().map(Ok);
+        stream_capsule(py, Box::new(RecordBatchIterator::new(batches, self.schema.clone())))
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        schema_capsule(py, &self.schema)
+    }
+}
+
+pub fn stream_capsule(py: Python<'_>, reader: Box<dyn RecordBatchReader + Send>) -> PyResult<Bound<'_, PyCapsule>> {
+    PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(reader), c"arrow_array_stream")
+}
+
+pub fn schema_capsule<'py>(py: Python<'py>, schema: &SchemaRef) -> PyResult<Bound<'py, PyCapsule>> {
+    let schema = FFI_ArrowSchema::try_from(schema.as_ref()).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+    PyCapsule::new_with_value(py, schema, c"arrow_schema")
+}
+
+/// The schema of a result, for Arrow libraries and for people.
+#[pyclass(frozen, eq, skip_from_py_object, module = "chainframe")]
+#[derive(Clone, PartialEq)]
+pub struct Schema {
+    schema: SchemaRef,
+}
+
+impl Schema {
+    pub fn new(record: &RecordType) -> Self {
+        Self { schema: schema(record, Numbers::Decimal) }
+    }
+}
+
+#[pymethods]
+impl Schema {
+    #[getter]
+    fn names(&self) -> Vec<String> {
+        self.schema.fields().iter().map(|field| field.name().clone()).collect()
+    }
+
+    fn __len__(&self) -> usize {
+        self.schema.fields().len()
+    }
+
+    fn __repr__(&self) -> String {
+        let fields: Vec<String> =
+            self.schema.fields().iter().map(|field| format!("{}: {}", field.name(), field.data_type())).collect();
+        format!("Schema({})", fields.join(", "))
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        schema_capsule(py, &self.schema)
+    }
+}
+
+/// A query that is read while an Arrow library asks for more. Batches start with one page and grow, so that a consumer
+/// that wants five rows costs one request.
+pub struct QueryReader {
+    query: Py<Query>,
+    pages: Arc<Mutex<(Pages, Batches)>>,
+    schema: SchemaRef,
+    row: usize,
+    ended: bool,
+}
+
+impl QueryReader {
+    pub fn new(query: Py<Query>, pages: Pages) -> Self {
+        let record = pages.query().endpoint().record();
+        let pages = Arc::new(Mutex::new((pages, Batches::new(record, 1))));
+        Self { query, pages, schema: schema(record, Numbers::Decimal), row: 0, ended: false }
+    }
+
+    fn read(&mut self, py: Python<'_>) -> PyResult<Option<RecordBatch>> {
+        let shared = self.pages.clone();
+        let records = bridge::wait(py, async move {
+            let (pages, batches) = &mut *shared.lock().await;
+            loop {
+                if let Some(records) = batches.full() {
+                    batches.resize((records.len() * 2).min(MOST_ROWS));
+                    return Ok(Some(records));
+                }
+                match pages.next().await? {
+                    Some(page) => batches.push(page.columns),
+                    None => return Ok::<_, Error>(batches.rest()),
+                }
+            }
+        })?;
+        let Some(records) = records.map_err(|error| errors::raise(py, &error))? else {
+            self.ended = true;
+            self.query.get().ended(py)?;
+            return Ok(None);
+        };
+        let mut table = Vec::new();
+        for chunk in records.chunks() {
+            let converted = batch(chunk, &self.schema, Numbers::Decimal, self.row);
+            table.push(converted.map_err(|overflow| errors::raise(py, &Error::Overflow(Box::new(overflow))))?);
+            self.row += chunk.rows();
+        }
+        Ok(table.pop())
+    }
+}
+
+impl Iterator for QueryReader {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        // Consumers may call without the interpreter, and from threads of their own.
+        let read = Python::try_attach(|py| {
+            self.read(py).map_err(|error| {
+                let text = error.value(py).to_string();
+                self.query.get().set_last_error(py, error);
+                text
+            })
+        });
+        match read {
+            None => None,
+            Some(Ok(batch)) => batch.map(Ok),
+            Some(Err(text)) => {
+                self.ended = true;
+                Some(Err(ArrowError::ExternalError(text.into())))
+            }
+        }
+    }
+}
+
+impl RecordBatchReader for QueryReader {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+}

@@ -1,0 +1,87 @@
+//! `Page`: one answer of a paged call.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyTuple, PyType};
+
+use super::records::Records;
+use crate::query;
+
+type Members<'py> = (u64, Option<u64>, Option<u64>, Option<String>, Option<String>, Bound<'py, Records>);
+
+#[pyclass(frozen, module = "chainframe")]
+pub struct Page {
+    #[pyo3(get)]
+    number: u64,
+    #[pyo3(get)]
+    total_pages: Option<u64>,
+    #[pyo3(get)]
+    total: Option<u64>,
+    #[pyo3(get)]
+    chain_full_name: Option<String>,
+    #[pyo3(get)]
+    chain_short_name: Option<String>,
+    #[pyo3(get)]
+    records: Py<Records>,
+}
+
+impl Page {
+    pub fn new(py: Python<'_>, page: query::DeliveredPage, report: query::Report) -> PyResult<Self> {
+        let records = query::Records::new(page.columns.record(), vec![page.columns]);
+        Ok(Self {
+            number: page.number,
+            total_pages: page.total_pages,
+            total: page.total,
+            chain_full_name: page.chain_full_name,
+            chain_short_name: page.chain_short_name,
+            records: Py::new(py, Records::new(records, report))?,
+        })
+    }
+
+    fn members<'py>(&self, py: Python<'py>) -> Members<'py> {
+        (
+            self.number,
+            self.total_pages,
+            self.total,
+            self.chain_full_name.clone(),
+            self.chain_short_name.clone(),
+            self.records.bind(py).clone(),
+        )
+    }
+}
+
+#[pymethods]
+impl Page {
+    #[classmethod]
+    fn __class_getitem__(class: &Bound<'_, PyType>, record: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        super::query::generic(class, record)
+    }
+
+    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let Ok(other) = other.cast::<Self>() else { return Ok(false) };
+        self.members(py).into_pyobject(py)?.eq(other.get().members(py))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let records = &self.records.get().inner;
+        let of = self.total_pages.map_or(String::new(), |total| format!(" of {total}"));
+        let _ = py;
+        format!("<Page {}{of}: {} rows of {}>", self.number, records.len(), records.record().name)
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let restore = py.import("chainframe._native")?.getattr("_restore_page")?;
+        Ok((restore, self.members(py).into_pyobject(py)?))
+    }
+}
+
+#[pyfunction]
+pub fn _restore_page(
+    number: u64,
+    total_pages: Option<u64>,
+    total: Option<u64>,
+    chain_full_name: Option<String>,
+    chain_short_name: Option<String>,
+    records: Py<Records>,
+) -> Page {
+    Page { number, total_pages, total, chain_full_name, chain_short_name, records }
+}

@@ -1,0 +1,242 @@
+//! `Records`: a result as a sequence of records, held as columns.
+
+use std::sync::Arc;
+
+use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict, PyList, PyModule, PySlice, PyTuple, PyType};
+
+use super::export::{self, Schema, Table};
+use super::record::Record;
+use super::report::Report;
+use super::stream::{RowCursor, Stream};
+use super::{classes, convert, html};
+use crate::columns::{Columns, ColumnsBuilder};
+use crate::interface;
+use crate::query;
+
+#[pyclass(frozen, sequence, skip_from_py_object, module = "chainframe")]
+#[derive(Clone)]
+pub struct Records {
+    pub inner: query::Records,
+    /// Shared with the views of rows.
+    chunks: Vec<Arc<Columns>>,
+    pub report: Report,
+}
+
+impl Records {
+    pub fn new(inner: query::Records, report: query::Report) -> Self {
+        let chunks = inner.chunks().iter().cloned().map(Arc::new).collect();
+        Self { inner, chunks, report: Report { inner: report } }
+    }
+
+    fn view<'py>(&self, py: Python<'py>, row: usize) -> PyResult<Bound<'py, PyAny>> {
+        let mut row = row;
+        for chunk in &self.chunks {
+            if row < chunk.rows() {
+                return classes::view(py, chunk.clone(), row);
+            }
+            row -= chunk.rows();
+        }
+        Err(PyIndexError::new_err("record index out of range"))
+    }
+
+    fn convert<'py>(&self, py: Python<'py>, how: &str, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
+        let table = Table::new(py, &self.inner, export::numbers(py, numbers)?)?;
+        PyModule::import(py, "chainframe.frames")?.call_method1(how, (table,))
+    }
+
+    fn find(&self, wanted: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
+        let py = wanted.py();
+        let mut found = Vec::new();
+        if wanted.is_instance_of::<Record>() {
+            for row in 0..self.inner.len() {
+                if self.view(py, row)?.eq(wanted)? {
+                    found.push(row);
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+#[pymethods]
+impl Records {
+    #[classmethod]
+    fn __class_getitem__(class: &Bound<'_, PyType>, record: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        super::query::generic(class, record)
+    }
+
+    fn __len__(&self) -> usize {
+        self.inner.len()
+    }
+
+    fn __getitem__<'py>(&self, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = index.py();
+        let length = self.inner.len();
+        let Ok(slice) = index.cast::<PySlice>() else {
+            let index: isize = index.extract().map_err(|_| PyTypeError::new_err("records are indexed by int or slice"))?;
+            let row = if index < 0 { index + length as isize } else { index };
+            let row = usize::try_from(row).map_err(|_| PyIndexError::new_err("record index out of range"))?;
+            return self.view(py, row);
+        };
+        let range = slice.indices(length as isize)?;
+        let sliced = if range.step == 1 {
+            self.inner.slice(range.start as usize, range.slicelength)
+        } else {
+            let rows = (0..range.slicelength as isize).map(|n| (range.start + n * range.step) as u32);
+            self.inner.take(&rows.collect::<Vec<_>>())
+        };
+        Ok(Bound::new(py, Self::new(sliced, self.report.inner.clone()))?.into_any())
+    }
+
+    fn __iter__(slf: &Bound<'_, Self>) -> Stream {
+        let cursors = slf.get().chunks.iter().map(|chunk| RowCursor::new(chunk.clone()));
+        Stream::of_rows(cursors.collect())
+    }
+
+    fn __contains__(&self, record: &Bound<'_, PyAny>) -> PyResult<bool> {
+        Ok(!self.find(record)?.is_empty())
+    }
+
+    #[pyo3(signature = (value, start=0, stop=None))]
+    fn index(&self, value: &Bound<'_, PyAny>, start: isize, stop: Option<isize>) -> PyResult<usize> {
+        let length = self.inner.len() as isize;
+        let bound = |at: isize| if at < 0 { (at + length).max(0) } else { at };
+        let (start, stop) = (bound(start), bound(stop.unwrap_or(length)));
+        let mut found = self.find(value)?.into_iter();
+        let within = found.find(|row| (start..stop).contains(&(*row as isize)));
+        within.ok_or_else(|| PyValueError::new_err("the record is not in these records"))
+    }
+
+    fn count(&self, value: &Bound<'_, PyAny>) -> PyResult<usize> {
+        Ok(self.find(value)?.len())
+    }
+
+    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let Ok(other) = other.cast::<Self>() else { return Ok(py.NotImplemented()) };
+        let (a, b) = (&self.inner, &other.get().inner);
+        let mut same = a.len() == b.len() && std::ptr::eq(a.record(), b.record());
+        for row in 0..if same { a.len() } else { 0 } {
+            let (Some((left, i)), Some((right, j))) = (a.locate(row), b.locate(row)) else { break };
+            same = (0..a.record().fields.len()).all(|column| left.value(column, i) == right.value(column, j));
+            if !same {
+                break;
+            }
+        }
+        Ok(pyo3::types::PyBool::new(py, same).to_owned().into_any().unbind())
+    }
+
+    #[getter]
+    fn report(&self) -> Report {
+        self.report.clone()
+    }
+
+    #[getter]
+    fn schema(&self) -> Schema {
+        Schema::new(self.inner.record())
+    }
+
+    #[pyo3(signature = (numbers="decimal"))]
+    pub fn to_pandas<'py>(&self, py: Python<'py>, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
+        self.convert(py, "to_pandas", numbers)
+    }
+
+    #[pyo3(signature = (numbers="decimal"))]
+    pub fn to_polars<'py>(&self, py: Python<'py>, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
+        self.convert(py, "to_polars", numbers)
+    }
+
+    #[pyo3(signature = (numbers="decimal"))]
+    pub fn to_arrow<'py>(&self, py: Python<'py>, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
+        self.convert(py, "to_arrow", numbers)
+    }
+
+    pub fn to_dicts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let dicts = PyList::empty(py);
+        for row in 0..self.inner.len() {
+            dicts.append(self.view(py, row)?.call_method0("to_dict")?)?;
+        }
+        Ok(dicts)
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let numbers = crate::columns::Numbers::Decimal;
+        Table::new(py, &self.inner, numbers)?.__arrow_c_stream__(py, requested_schema)
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        let numbers = crate::columns::Numbers::Decimal;
+        export::schema_capsule(py, &crate::columns::schema(self.inner.record(), numbers))
+    }
+
+    fn __repr__(&self) -> String {
+        let complete = if self.report.inner.complete { "complete" } else { "not shown to be complete" };
+        format!("<Records of {}: {} rows, {complete}>", self.inner.record().name, self.inner.len())
+    }
+
+    fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
+        let record = self.inner.record();
+        let head: Vec<_> = record.fields.iter().map(|field| (field.name.into(), field.kind.name().into())).collect();
+        let shown = self.inner.len().min(html::ROWS);
+        let mut rows = Vec::with_capacity(shown);
+        for row in 0..shown {
+            let Some((columns, row)) = self.inner.locate(row) else { break };
+            let cells = (0..record.fields.len()).map(|column| {
+                let value = convert::cell(py, columns, column, row)?;
+                if value.is_none() { Ok(String::new()) } else { value.str()?.extract() }
+            });
+            rows.push(cells.collect::<PyResult<Vec<String>>>()?);
+        }
+        let caption = format!("{}: {} of {} rows", record.name, shown, self.inner.len());
+        Ok(html::table(&caption, &head, &rows) + &html::report(&self.report.inner))
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let record = self.inner.record();
+        let columns = PyDict::new(py);
+        for (column, field) in record.fields.iter().enumerate() {
+            let values = PyList::empty(py);
+            for chunk in &self.chunks {
+                for row in 0..chunk.rows() {
+                    values.append(convert::cell(py, chunk, column, row)?)?;
+                }
+            }
+            columns.set_item(field.name, values)?;
+        }
+        let restore = py.import("chainframe._native")?.getattr("_restore_records")?;
+        Ok((restore, (record.name, columns, self.report.clone()).into_pyobject(py)?))
+    }
+}
+
+#[pyfunction]
+pub fn _restore_records(name: &str, columns: &Bound<'_, PyDict>, report: &Bound<'_, Report>) -> PyResult<Records> {
+    let record = interface::record(name).ok_or_else(|| PyTypeError::new_err(format!("no record type {name:?}")))?;
+    let mut lists = Vec::new();
+    for (column, field) in record.fields.iter().enumerate() {
+        if let Some(values) = columns.get_item(field.name)? {
+            lists.push((column, field.kind, values.cast_into::<PyList>()?));
+        }
+    }
+    let count = lists.first().map_or(0, |(.., values)| values.len());
+    let mut rows = ColumnsBuilder::new(record, count);
+    for row in 0..count {
+        for (column, kind, values) in &lists {
+            convert::put(&mut rows, *column, *kind, &values.get_item(row)?)?.map_err(PyValueError::new_err)?;
+        }
+        rows.end_row();
+    }
+    Ok(Records::new(query::Records::new(record, vec![rows.finish()]), report.get().inner.clone()))
+}
+
+/// Makes the classes what their methods say they are.
+pub fn register(py: Python<'_>) -> PyResult<()> {
+    let sequence = py.import("collections.abc")?.getattr("Sequence")?;
+    sequence.call_method1("register", (py.get_type::<Records>(),))?;
+    Ok(())
+}

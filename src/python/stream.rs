@@ -1,0 +1,218 @@
+//! `Stream`: what a query yields, one thing at a time, for `for` and `async for` alike.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pyo3::exceptions::{PyStopAsyncIteration, PyStopIteration, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+
+use super::bridge;
+use super::page::Page;
+use super::query::Query;
+use super::records::Records;
+use super::{classes, errors};
+use crate::client::Error;
+use crate::columns::Columns;
+use crate::query::{self, Batches, DeliveredPage, Pages, SharedReport};
+
+/// What a stream yields.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Of {
+    Rows,
+    Pages,
+    Batches,
+}
+
+/// One iterator. Threads that share it get each item once.
+#[pyclass(frozen, module = "chainframe")]
+pub struct Stream {
+    of: Of,
+    /// Rows at hand, in order.
+    rows: Mutex<VecDeque<RowCursor>>,
+    source: Option<Source>,
+    ended: AtomicBool,
+}
+
+/// The rest of some columns.
+pub struct RowCursor {
+    columns: Arc<Columns>,
+    row: usize,
+}
+
+impl RowCursor {
+    pub fn new(columns: Arc<Columns>) -> Self {
+        Self { columns, row: 0 }
+    }
+}
+
+struct Source {
+    query: Py<Query>,
+    pages: Arc<tokio::sync::Mutex<(Pages, Batches)>>,
+    report: SharedReport,
+}
+
+/// What came next.
+enum Item {
+    Page(DeliveredPage),
+    Batch(query::Records),
+}
+
+impl Stream {
+    pub fn of_rows(rows: VecDeque<RowCursor>) -> Self {
+        Self { of: Of::Rows, rows: Mutex::new(rows), source: None, ended: AtomicBool::new(false) }
+    }
+
+    pub fn of_query(query: Py<Query>, pages: Pages, of: Of, batch_rows: usize) -> Self {
+        let report = pages.report().clone();
+        let batches = Batches::new(pages.query().endpoint().record(), batch_rows);
+        let source = Source { query, pages: Arc::new(tokio::sync::Mutex::new((pages, batches))), report };
+        Self { of, rows: Mutex::default(), source: Some(source), ended: AtomicBool::new(false) }
+    }
+
+    fn rows(&self) -> MutexGuard<'_, VecDeque<RowCursor>> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next record at hand.
+    fn row<'py>(&self, py: Python<'py>) -> Option<PyResult<Bound<'py, PyAny>>> {
+        let (columns, row) = {
+            let mut rows = self.rows();
+            loop {
+                let cursor = rows.front_mut()?;
+                if cursor.row < cursor.columns.rows() {
+                    cursor.row += 1;
+                    break (cursor.columns.clone(), cursor.row - 1);
+                }
+                rows.pop_front();
+            }
+        };
+        Some(classes::view(py, columns, row))
+    }
+
+    fn next_item(&self, source: &Source) -> impl Future<Output = Result<Option<Item>, Error>> + Send + use<> {
+        let (of, pages) = (self.of, source.pages.clone());
+        async move {
+            let (pages, batches) = &mut *pages.lock().await;
+            loop {
+                if of == Of::Batches
+                    && let Some(batch) = batches.full()
+                {
+                    return Ok(Some(Item::Batch(batch)));
+                }
+                match (of, pages.next().await?) {
+                    (Of::Batches, Some(page)) => batches.push(page.columns),
+                    (Of::Batches, None) => return Ok(batches.rest().map(Item::Batch)),
+                    (Of::Rows, Some(page)) if page.columns.rows() == 0 => {}
+                    (_, page) => return Ok(page.map(Item::Page)),
+                }
+            }
+        }
+    }
+
+    /// What an item is to the caller; nothing at the end, once the report has had its say.
+    fn yielded<'py>(
+        &self,
+        py: Python<'py>,
+        source: &Source,
+        item: Result<Option<Item>, Error>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let item = item.map_err(|error| errors::raise(py, &error))?;
+        let Some(item) = item else {
+            if !self.ended.swap(true, Ordering::Relaxed) {
+                source.query.get().ended(py)?;
+            }
+            return Ok(None);
+        };
+        match item {
+            Item::Page(page) if self.of == Of::Rows => {
+                let mut rest = RowCursor::new(Arc::new(page.columns));
+                let first = classes::view(py, rest.columns.clone(), 0)?;
+                rest.row = 1;
+                self.rows().push_back(rest);
+                Ok(Some(first))
+            }
+            Item::Page(page) => Ok(Some(Bound::new(py, Page::new(py, page, source.report.read())?)?.into_any())),
+            Item::Batch(batch) => {
+                Ok(Some(Bound::new(py, Records::new(batch, source.report.read()))?.into_any()))
+            }
+        }
+    }
+}
+
+#[pymethods]
+impl Stream {
+    #[classmethod]
+    fn __class_getitem__(class: &Bound<'_, PyType>, item: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        super::query::generic(class, item)
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if let Some(row) = self.row(py) {
+            return row.map(Some);
+        }
+        let Some(source) = &self.source else { return Ok(None) };
+        let item = bridge::wait(py, self.next_item(source))?;
+        self.yielded(py, source, item)
+    }
+
+    fn __aiter__(slf: Py<Self>) -> PyResult<Py<Self>> {
+        match &slf.get().source {
+            Some(_) => Ok(slf),
+            None => Err(PyTypeError::new_err("records at hand are iterated with for, not with async for")),
+        }
+    }
+
+    fn __anext__(slf: Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        let py = slf.py();
+        let stream = slf.get();
+        if let Some(row) = stream.row(py) {
+            return Ok(Py::new(py, Ready(Mutex::new(Some(row?.unbind()))))?.into_any());
+        }
+        let Some(source) = &stream.source else { return Err(PyStopAsyncIteration::new_err(())) };
+        let future = stream.next_item(source);
+        let slf = slf.unbind();
+        bridge::awaitable(py, future, move |py, item| {
+            let stream = slf.get();
+            let Some(source) = &stream.source else { return Err(PyStopAsyncIteration::new_err(())) };
+            match stream.yielded(py, source, item)? {
+                Some(item) => Ok(item.unbind()),
+                None => Err(PyStopAsyncIteration::new_err(())),
+            }
+        })
+    }
+
+    fn __repr__(&self) -> &'static str {
+        match self.of {
+            Of::Rows => "<Stream of records>",
+            Of::Pages => "<Stream of pages>",
+            Of::Batches => "<Stream of batches>",
+        }
+    }
+}
+
+/// An awaitable of something at hand, so that a record of a page that is here costs no turn of the event loop.
+#[pyclass(frozen)]
+struct Ready(Mutex<Option<Py<PyAny>>>);
+
+#[pymethods]
+impl Ready {
+    fn __await__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self) -> PyResult<()> {
+        let value = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Err(PyStopIteration::new_err((value,)))
+    }
+}

@@ -1,0 +1,143 @@
+//! Every kind of misbehaviour as a client sees it, and which requests it befalls.
+
+use chainframe::service::{Fault, Service};
+use chrono::DateTime;
+
+use crate::caller::{Caller, now, signed, start};
+
+fn faulty(faults: &[&str]) -> Service {
+    start(|settings| settings.faults = read(faults))
+}
+
+fn read(faults: &[&str]) -> Vec<Fault> {
+    faults.iter().map(|text| serde_json::from_str(text).expect("a fault")).collect()
+}
+
+#[tokio::test]
+async fn answers_in_the_services_stead() {
+    let service = faulty(&[]);
+    let caller = Caller::new(&service);
+    for (fault, status, code) in [
+        (r#"{"kind":"status","status":503,"code":"50001"}"#, 503, "50001"),
+        (r#"{"kind":"code","code":"50013","msg":"busy"}"#, 200, "50013"),
+        (r#"{"kind":"throttle"}"#, 429, "50011"),
+        (r#"{"kind":"throttle","retry_after":0.5}"#, 429, "50011"),
+        (r#"{"kind":"empty"}"#, 200, "0"),
+    ] {
+        service.set_faults(read(&[fault]));
+        let reply = caller.get("blocks", "").await;
+        assert_eq!((reply.status, reply.code().as_str()), (status, code), "{fault}");
+        assert_eq!(reply.json()["data"].as_array().map(Vec::len), Some(0), "{fault}");
+        let retry_after = reply.headers.get("retry-after").map(|value| value.to_str().unwrap());
+        assert_eq!(retry_after, fault.contains("retry_after").then_some("0.5"));
+    }
+    service.set_faults(read(&[r#"{"kind":"status","status":500}"#]));
+    let reply = caller.get("blocks", "").await;
+    assert_eq!((reply.status, reply.text.as_str()), (500, ""));
+    service.set_faults(read(&[r#"{"kind":"html","status":502}"#]));
+    let reply = caller.get("blocks", "").await;
+    assert_eq!(reply.status, 502);
+    assert!(reply.text.starts_with("<!DOCTYPE html>"));
+    assert!(reply.headers["content-type"].to_str().unwrap().starts_with("text/html"));
+    service.set_faults(Vec::new());
+    assert_eq!(caller.get("blocks", "").await.code(), "0");
+}
+
+#[tokio::test]
+async fn huge_bodies_are_as_long_as_they_say() {
+    let service = faulty(&[r#"{"kind":"huge","mib":3}"#]);
+    let reply = Caller::new(&service).get("blocks", "").await;
+    assert_eq!(reply.headers["content-length"], reply.text.len().to_string());
+    assert!(reply.text.len() > 3 << 20);
+    assert_eq!(reply.code(), "0");
+}
+
+#[tokio::test]
+async fn cut_bodies_end_before_their_length() {
+    let service = faulty(&[r#"{"kind":"cut"}"#]);
+    let caller = Caller::new(&service);
+    for faults in [&[r#"{"kind":"cut"}"#][..], &[r#"{"kind":"cut","bytes":10}"#], &[r#"{"kind":"cut","bytes":999999}"#]]
+    {
+        service.set_faults(read(faults));
+        let error = caller.try_get(&caller.target("blocks", "")).await.err().expect("an incomplete body");
+        assert!(error.is_body() || error.is_decode(), "{error:?}");
+    }
+    service.set_faults(Vec::new());
+    assert_eq!(caller.get("blocks", "").await.code(), "0");
+}
+
+#[tokio::test]
+async fn reset_connections_give_no_answer() {
+    let service = faulty(&[r#"{"kind":"reset","first":1}"#]);
+    let caller = Caller::new(&service);
+    let target = caller.target("blocks", "");
+    let error = caller.try_get(&target).await.err().expect("no answer");
+    let text = format!("{error:?}");
+    assert!(error.is_request() && text.contains("ConnectionReset"), "{text}");
+    assert_eq!(caller.get("blocks", "").await.code(), "0");
+    let log = service.request_log();
+    assert_eq!((log[0].status, log[0].code.as_str(), log[1].status), (0, "", 200));
+}
+
+#[tokio::test]
+async fn slow_answers_are_complete_in_the_end() {
+    let service = faulty(&[]);
+    let caller = Caller::new(&service);
+    let whole = caller.get("blocks", "").await.text;
+    service.set_faults(read(&[r#"{"kind":"drip","seconds":0.04}"#, r#"{"kind":"stall","seconds":0.01}"#]));
+    let slow = caller.get("blocks", "").await;
+    assert_eq!(slow.text, whole);
+    assert_eq!(slow.headers["content-length"], whole.len().to_string());
+}
+
+#[tokio::test]
+async fn a_stalled_answer_does_not_keep_the_service_from_stopping() {
+    let service = faulty(&[r#"{"kind":"stall","seconds":3600}"#]);
+    let caller = Caller::new(&service);
+    let target = caller.target("blocks", "");
+    let stop = async {
+        while service.requests() == 0 {
+            tokio::task::yield_now().await;
+        }
+        service.stop();
+    };
+    let (answer, ()) = tokio::join!(caller.try_get(&target), stop);
+    assert!(answer.is_err());
+}
+
+#[tokio::test]
+async fn a_shifted_clock_shows_in_the_date_and_the_tolerance() {
+    let service = faulty(&[r#"{"kind":"clock","seconds":300}"#]);
+    let caller = Caller::new(&service);
+    let target = caller.target("blocks", "");
+    let reply = caller.try_get(&target).await.unwrap();
+    assert_eq!((reply.status, reply.code().as_str()), (401, "50102"));
+    let date = DateTime::parse_from_rfc2822(reply.headers["date"].to_str().unwrap()).unwrap();
+    // A client that believes the date is let in.
+    let time = date.to_utc().format("%Y-%m-%dT%H:%M:%S%.3fZ").to_string();
+    let reply = caller.send("GET", &target, &signed(service.settings(), &time, "GET", &target)).await.unwrap();
+    assert_eq!(reply.code(), "0");
+    service.set_faults(Vec::new());
+    let reply = caller.send("GET", &target, &signed(service.settings(), &now(), "GET", &target)).await.unwrap();
+    assert_eq!(reply.code(), "0");
+}
+
+#[tokio::test]
+async fn selectors_say_which_requests_are_befallen() {
+    let service = faulty(&[
+        r#"{"kind":"status","status":503,"code":"50001","every":3}"#,
+        r#"{"kind":"code","code":"50013","first":1,"path":"block-list"}"#,
+    ]);
+    let caller = Caller::new(&service);
+    let mut codes = Vec::new();
+    for name in ["tokens", "blocks", "blocks", "tokens", "blocks", "tokens"] {
+        codes.push(caller.get(name, "").await.code());
+    }
+    assert_eq!(codes, ["0", "50013", "50001", "0", "0", "50001"]);
+    let logged: Vec<String> = service.request_log().into_iter().map(|entry| entry.code).collect();
+    assert_eq!(logged, codes);
+    // Replacing the faults starts the counts anew.
+    service.set_faults(read(&[r#"{"kind":"empty","first":1}"#]));
+    assert!(caller.get("blocks", "").await.text.contains("\"data\":[]"));
+    assert!(!caller.get("blocks", "").await.text.contains("\"data\":[]"));
+}
