@@ -8,8 +8,8 @@ pub mod client;
 pub mod columns;
 pub mod decode;
 pub mod interface;
+#[cfg(feature = "python")]
+mod python;
 pub mod query;
 #[cfg(feature = "service")]
 pub mod service;
-#[cfg(feature = "python")]
-mod python;

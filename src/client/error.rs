@@ -105,11 +105,7 @@ const CODES: &[(&[&str], Class, bool)] = &[
     (&["50014", "50015", "50016", "50024", "50025", "50036", "50038"], Class::BadRequest, false),
     (&["50037", "50040", "50044", "50404"], Class::NotFound, false),
     (&["50102", "50112"], Class::ClockSkew, false),
-    (
-        &["50103", "50104", "50105", "50106", "50107", "50111", "50113", "50114", "50125"],
-        Class::Authentication,
-        false,
-    ),
+    (&["50103", "50104", "50105", "50106", "50107", "50111", "50113", "50114", "50125"], Class::Authentication, false),
 ];
 
 impl Class {
@@ -192,9 +188,11 @@ impl Error {
             Self::Service(refusal) => Class::of(refusal.status, refusal.code.as_deref()).1,
             Self::Transport { phase, .. } => *phase != Phase::Tls,
             Self::Timeout { .. } | Self::Drift { .. } => true,
-            Self::Config { .. } | Self::InvalidParameter { .. } | Self::Format { .. } | Self::Internal(_) | Self::Overflow(_) => {
-                false
-            }
+            Self::Config { .. }
+            | Self::InvalidParameter { .. }
+            | Self::Format { .. }
+            | Self::Internal(_)
+            | Self::Overflow(_) => false,
         }
     }
 }

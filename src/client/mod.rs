@@ -176,8 +176,7 @@ impl Client {
         let connections = self.connections().map_err(Attempt::hopeless)?;
         let offset = chrono::TimeDelta::milliseconds(inner.clock_offset.load(Ordering::Relaxed));
         let timestamp = sign::timestamp(Utc::now() + offset);
-        let signature =
-            sign::signature(&settings.deployment, &settings.credentials.secret_key, &timestamp, target);
+        let signature = sign::signature(&settings.deployment, &settings.credentials.secret_key, &timestamp, target);
         let headers = inner.headers.of(&timestamp, &signature);
         let sent = Instant::now();
         let answer = transport::get(&connections, &settings.origin, target, headers, settings.timeout)

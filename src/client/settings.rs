@@ -164,8 +164,14 @@ mod tests {
             assert!(base_url(url).is_ok(), "{url}");
         }
         for url in [
-            "http://x.example", "http://127.0.0.1.x.example", "ftp://x", "x.example", "", "https://u:p@x.example",
-            "https://x.example/?a=1", "http://localhost.x.example",
+            "http://x.example",
+            "http://127.0.0.1.x.example",
+            "ftp://x",
+            "x.example",
+            "",
+            "https://u:p@x.example",
+            "https://x.example/?a=1",
+            "http://localhost.x.example",
         ] {
             assert!(base_url(url).is_err(), "{url}");
         }

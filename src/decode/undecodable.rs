@@ -71,8 +71,7 @@ impl Undecodable {
 fn shorten(bytes: &[u8]) -> String {
     let cut = &bytes[..bytes.len().min(4 * EXCERPT)];
     let text = String::from_utf8_lossy(cut);
-    let mut short: String =
-        text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(EXCERPT).collect();
+    let mut short: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(EXCERPT).collect();
     if short.len() < bytes.len() {
         short.push('…');
     }

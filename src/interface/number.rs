@@ -143,7 +143,13 @@ impl<'a> Number<'a> {
     pub fn is_less_than(&self, other: &Self) -> bool {
         let key = |number: &Self| {
             let (negative, digits, power) = number.canonical();
-            let sign = if digits.is_empty() { 0 } else if negative { -1 } else { 1 };
+            let sign = if digits.is_empty() {
+                0
+            } else if negative {
+                -1
+            } else {
+                1
+            };
             (sign, digits.len() as i64 + i64::from(power), digits)
         };
         let ((sign, size, digits), (other_sign, other_size, other_digits)) = (key(self), key(other));
@@ -316,8 +322,14 @@ mod tests {
     #[test]
     fn plain_digits_have_no_exponent() {
         for (text, plain) in [
-            ("1E+2", "100"), ("2.625E-6", "0.000002625"), ("12.5e1", "125"), ("1.25e1", "12.5"), ("+7", "7"),
-            ("0e9", "0"), ("1.50", "1.50"), ("-1e-1", "-0.1"),
+            ("1E+2", "100"),
+            ("2.625E-6", "0.000002625"),
+            ("12.5e1", "125"),
+            ("1.25e1", "12.5"),
+            ("+7", "7"),
+            ("0e9", "0"),
+            ("1.50", "1.50"),
+            ("-1e-1", "-0.1"),
         ] {
             assert_eq!(Number::parse(text).unwrap().plain(), plain);
         }

@@ -9,7 +9,12 @@ use super::errors;
 use crate::interface::{Endpoint, ParamKind};
 use crate::query::Arg;
 
-pub fn is_instance(value: &Bound<'_, PyAny>, module: &str, name: &str, cache: &PyOnceLock<Py<PyAny>>) -> PyResult<bool> {
+pub fn is_instance(
+    value: &Bound<'_, PyAny>,
+    module: &str,
+    name: &str,
+    cache: &PyOnceLock<Py<PyAny>>,
+) -> PyResult<bool> {
     value.is_instance(cache.import(value.py(), module, name)?)
 }
 

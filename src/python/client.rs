@@ -51,9 +51,11 @@ impl Client {
     #[new]
     #[pyo3(signature = (
         *, base_url=None, api_key=None, secret_key=None, passphrase=None, main_chain=None, zone_chain=None,
-        deployment=None, timeout=30.0, deadline=Some(120.0), max_retries=5, rate_limit=Automatic::Auto,
+        deployment=None, timeout=30.0, deadline=Some(120.0), max_retries=5, rate_limit=Pace(Ok(RateLimit::Auto)),
         concurrency=4, strict=false, proxy=None, ca_bundle=None,
-    ))]
+    ), text_signature = "(*, base_url=None, api_key=None, secret_key=None, passphrase=None, main_chain=None, \
+        zone_chain=None, deployment=None, timeout=30.0, deadline=120.0, max_retries=5, rate_limit='auto', \
+        concurrency=4, strict=False, proxy=None, ca_bundle=None)")]
     #[expect(clippy::too_many_arguments, reason = "the settings, all by keyword")]
     fn new(
         py: Python<'_>,
@@ -67,7 +69,7 @@ impl Client {
         timeout: f64,
         deadline: Option<f64>,
         max_retries: i64,
-        rate_limit: Automatic<'_>,
+        rate_limit: Pace,
         concurrency: i64,
         strict: bool,
         proxy: Option<String>,
@@ -92,13 +94,10 @@ impl Client {
             proxy,
             ca_bundle: ca_bundle.or_else(|| std::env::var_os("REQUESTS_CA_BUNDLE").map(PathBuf::from)),
         };
-        let checked = || {
+        let checked = move || {
             let max_retries = count("max_retries", max_retries)?;
             let concurrency = count("concurrency", concurrency)?;
-            let rate_limit = match &rate_limit {
-                Automatic::Auto => RateLimit::Auto,
-                Automatic::Given(given) => self::rate_limit(given)?,
-            };
+            let rate_limit = rate_limit.0?;
             client::Client::new(Settings::new(Given { max_retries, rate_limit, concurrency, ..given })?)
         };
         checked().map(|inner| Self { inner }).map_err(|error| errors::raise(py, &error))
@@ -342,13 +341,15 @@ impl Client {
     }
 }
 
-/// The default of `rate_limit`, told apart from None, which means no limit.
-#[derive(FromPyObject)]
-enum Automatic<'py> {
-    #[pyo3(transparent)]
-    Given(Bound<'py, PyAny>),
-    #[expect(dead_code, reason = "made by the signature's default only")]
-    Auto,
+/// The `rate_limit` argument, of which None means no limit. It is refused with the other settings, by our own error.
+struct Pace(Result<RateLimit, Error>);
+
+impl<'py> FromPyObject<'_, 'py> for Pace {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        Ok(Self(rate_limit(&given)))
+    }
 }
 
 fn query(
@@ -369,11 +370,8 @@ fn query(
         None => None,
         Some(chain) => Some(chain.extract().map_err(|_| errors::parameter(py, "chain", "is not text"))?),
     };
-    let options = Options {
-        chain,
-        page_size: whole("page_size", page_size)?,
-        max_items: whole("max_items", max_items)?,
-    };
+    let options =
+        Options { chain, page_size: whole("page_size", page_size)?, max_items: whole("max_items", max_items)? };
     Query::new(slf, call, args, options)
 }
 

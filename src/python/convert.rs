@@ -26,7 +26,8 @@ pub fn to_python<'py>(py: Python<'py>, value: &Value<'_>) -> PyResult<Bound<'py,
 /// An aware `datetime` in UTC, from the calendar's own arithmetic: far quicker than asking Python for it.
 fn datetime<'py>(py: Python<'py>, milliseconds: i64) -> PyResult<Bound<'py, PyAny>> {
     static UTC: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let utc = UTC.get_or_try_init(py, || py.import("datetime")?.getattr("timezone")?.getattr("utc").map(Bound::unbind))?;
+    let utc =
+        UTC.get_or_try_init(py, || py.import("datetime")?.getattr("timezone")?.getattr("utc").map(Bound::unbind))?;
     let (year, month, day) = civil(milliseconds.div_euclid(DAY));
     let time = milliseconds.rem_euclid(DAY);
     let (hour, minute) = (time / 3_600_000, time / 60_000 % 60);
@@ -48,7 +49,12 @@ fn civil(days: i64) -> (i64, i64, i64) {
 }
 
 /// Puts a value that a caller made into a column; the message is why it does not fit.
-pub fn put(rows: &mut ColumnsBuilder, column: usize, kind: Kind, value: &Bound<'_, PyAny>) -> PyResult<Result<(), String>> {
+pub fn put(
+    rows: &mut ColumnsBuilder,
+    column: usize,
+    kind: Kind,
+    value: &Bound<'_, PyAny>,
+) -> PyResult<Result<(), String>> {
     let py = value.py();
     if value.is_none() {
         return Ok(Ok(()));

@@ -6,7 +6,7 @@ use pyo3::types::PyTuple;
 use super::errors;
 use crate::interface;
 
-#[pyclass(frozen, eq, hash, skip_from_py_object, module = "chainframe")]
+#[pyclass(frozen, eq, hash, module = "chainframe")]
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Deployment {
     pub inner: interface::Deployment,

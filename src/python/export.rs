@@ -77,12 +77,13 @@ pub fn stream_capsule(py: Python<'_>, reader: Box<dyn RecordBatchReader + Send>)
 }
 
 pub fn schema_capsule<'py>(py: Python<'py>, schema: &SchemaRef) -> PyResult<Bound<'py, PyCapsule>> {
-    let schema = FFI_ArrowSchema::try_from(schema.as_ref()).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+    let schema =
+        FFI_ArrowSchema::try_from(schema.as_ref()).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
     PyCapsule::new_with_value(py, schema, c"arrow_schema")
 }
 
 /// The schema of a result, for Arrow libraries and for people.
-#[pyclass(frozen, eq, skip_from_py_object, module = "chainframe")]
+#[pyclass(frozen, eq, module = "chainframe")]
 #[derive(Clone, PartialEq)]
 pub struct Schema {
     schema: SchemaRef,

@@ -232,8 +232,7 @@ impl Query {
     }
 
     fn __repr__(&self) -> String {
-        let sent: Vec<String> =
-            self.inner.describe().iter().map(|(name, value)| format!(", {name}={value}")).collect();
+        let sent: Vec<String> = self.inner.describe().iter().map(|(name, value)| format!(", {name}={value}")).collect();
         format!("<Query {} of {}{}>", self.inner.endpoint().name, self.inner.chain(), sent.concat())
     }
 

@@ -123,7 +123,6 @@ impl Field {
 
 #[pymethods]
 impl Field {
-    #[pyo3(signature = (record, _owner=None))]
     fn __get__<'py>(
         slf: &Bound<'py, Self>,
         record: &Bound<'py, PyAny>,

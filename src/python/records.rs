@@ -15,7 +15,7 @@ use crate::columns::{Columns, ColumnsBuilder};
 use crate::interface;
 use crate::query;
 
-#[pyclass(frozen, sequence, skip_from_py_object, module = "chainframe")]
+#[pyclass(frozen, sequence, module = "chainframe")]
 #[derive(Clone)]
 pub struct Records {
     pub inner: query::Records,
@@ -75,7 +75,8 @@ impl Records {
         let py = index.py();
         let length = self.inner.len();
         let Ok(slice) = index.cast::<PySlice>() else {
-            let index: isize = index.extract().map_err(|_| PyTypeError::new_err("records are indexed by int or slice"))?;
+            let index: isize =
+                index.extract().map_err(|_| PyTypeError::new_err("records are indexed by int or slice"))?;
             let row = if index < 0 { index + length as isize } else { index };
             let row = usize::try_from(row).map_err(|_| PyIndexError::new_err("record index out of range"))?;
             return self.view(py, row);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::html;
 use crate::query;
 
-#[pyclass(frozen, skip_from_py_object, module = "chainframe")]
+#[pyclass(frozen, module = "chainframe")]
 #[derive(Clone)]
 pub struct Report {
     pub inner: query::Report,

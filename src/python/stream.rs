@@ -135,9 +135,7 @@ impl Stream {
                 Ok(Some(first))
             }
             Item::Page(page) => Ok(Some(Bound::new(py, Page::new(py, page, source.report.read())?)?.into_any())),
-            Item::Batch(batch) => {
-                Ok(Some(Bound::new(py, Records::new(batch, source.report.read()))?.into_any()))
-            }
+            Item::Batch(batch) => Ok(Some(Bound::new(py, Records::new(batch, source.report.read()))?.into_any())),
         }
     }
 }

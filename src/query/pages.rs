@@ -190,10 +190,8 @@ impl Pages {
                 if let Some((_, Some(total))) = run.totals
                     && total != run.records
                 {
-                    self.report.reason(format!(
-                        "The service counted {total} records{name} and returned {}.",
-                        run.records
-                    ));
+                    self.report
+                        .reason(format!("The service counted {total} records{name} and returned {}.", run.records));
                 }
             }
         }
@@ -208,14 +206,7 @@ impl Pages {
 
 impl Run {
     fn new(window: u64) -> Self {
-        Self {
-            window,
-            pending: VecDeque::new(),
-            next_page: 1,
-            last_page: LastPage::Unasked,
-            totals: None,
-            records: 0,
-        }
+        Self { window, pending: VecDeque::new(), next_page: 1, last_page: LastPage::Unasked, totals: None, records: 0 }
     }
 
     fn wants_page(&self) -> bool {
