@@ -3,6 +3,8 @@
 mod answer;
 mod layout;
 mod record;
+#[cfg(test)]
+mod tests;
 mod undecodable;
 
 pub use answer::{Answer, Page, refusal};

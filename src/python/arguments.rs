@@ -70,7 +70,7 @@ fn arg(value: &Bound<'_, PyAny>, kind: ParamKind) -> Result<Arg, Problem> {
                 return Ok(Arg::Decimal(value.str()?.to_str()?.to_owned()));
             }
             if value.is_instance_of::<PyFloat>() {
-                return Err(Problem::Refused("is a float, which is not exact; use Decimal, int or text"));
+                return Err(Problem::Refused("is a float, not an exact decimal; use Decimal, int or text"));
             }
             digits(value).ok_or(Problem::Refused("is not an amount; use Decimal, int or text"))
         }
@@ -78,7 +78,7 @@ fn arg(value: &Bound<'_, PyAny>, kind: ParamKind) -> Result<Arg, Problem> {
             if is_instance(value, "datetime", "datetime", &DATETIME)? {
                 return microseconds(value)?
                     .map(Arg::Instant)
-                    .ok_or(Problem::Refused("is a naive datetime; give it a tzinfo, such as datetime.UTC"));
+                    .ok_or(Problem::Refused("is a naive datetime; make it aware, with a tzinfo such as datetime.UTC"));
             }
             digits(value).ok_or(Problem::Refused(
                 "is not a time; use an aware datetime, ISO 8601 text with its UTC offset, or epoch milliseconds",

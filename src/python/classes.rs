@@ -21,9 +21,9 @@ macro_rules! record_classes {
             impl $name {
                 #[new]
                 #[pyo3(signature = (**fields))]
-                fn new(py: Python<'_>, fields: Option<&Bound<'_, PyDict>>) -> PyResult<PyClassInitializer<Self>> {
+                fn new(fields: Option<&Bound<'_, PyDict>>) -> PyResult<PyClassInitializer<Self>> {
                     let record = record(stringify!($name)).expect("checked when the module was made");
-                    Ok(PyClassInitializer::from(Record::from_fields(py, record, fields)?).add_subclass(Self))
+                    Ok(PyClassInitializer::from(Record::from_fields(record, fields)?).add_subclass(Self))
                 }
             }
         )*

@@ -17,7 +17,7 @@ use super::query::Query;
 use crate::client::Error;
 use crate::columns::{Numbers, batch, schema};
 use crate::interface::RecordType;
-use crate::query::{Batches, Pages, Records};
+use crate::query::{Batches, Pages, Records, SharedReport};
 
 /// Rows of the largest batch of a stream that is read while it is asked for.
 const MOST_ROWS: usize = 65_536;
@@ -122,6 +122,7 @@ impl Schema {
 pub struct QueryReader {
     query: Py<Query>,
     pages: Arc<Mutex<(Pages, Batches)>>,
+    report: SharedReport,
     schema: SchemaRef,
     row: usize,
     ended: bool,
@@ -130,8 +131,9 @@ pub struct QueryReader {
 impl QueryReader {
     pub fn new(query: Py<Query>, pages: Pages) -> Self {
         let record = pages.query().endpoint().record();
+        let report = pages.report().clone();
         let pages = Arc::new(Mutex::new((pages, Batches::new(record, 1))));
-        Self { query, pages, schema: schema(record, Numbers::Decimal), row: 0, ended: false }
+        Self { query, pages, report, schema: schema(record, Numbers::Decimal), row: 0, ended: false }
     }
 
     fn read(&mut self, py: Python<'_>) -> PyResult<Option<RecordBatch>> {
@@ -151,7 +153,7 @@ impl QueryReader {
         })?;
         let Some(records) = records.map_err(|error| errors::raise(py, &error))? else {
             self.ended = true;
-            self.query.get().ended(py)?;
+            self.query.get().ended(py, &self.report)?;
             return Ok(None);
         };
         let mut table = Vec::new();

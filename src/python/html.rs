@@ -42,21 +42,19 @@ pub fn table(caption: &str, head: &[(String, String)], rows: &[Vec<String>]) -> 
 
 pub fn report(report: &Report) -> String {
     let verdict = if report.complete { "✓ complete" } else { "⚠ not shown to be complete" };
-    let mut html = format!(
-        "<div><b>{verdict}</b>: {} records, {} pages, {} requests ({} retries), {} bytes, {:.2} s",
-        report.records,
-        report.pages,
-        report.requests,
-        report.retries,
-        report.bytes,
-        report.elapsed.as_secs_f64()
-    );
-    if !report.reasons.is_empty() {
-        html += "<ul>";
-        for reason in &report.reasons {
-            _ = write!(html, "<li>{}</li>", escape(reason));
-        }
-        html += "</ul>";
+    let mut html = format!("<table><caption>{verdict}</caption><tbody>");
+    for (name, value) in [
+        ("records", report.records.to_string()),
+        ("pages", report.pages.to_string()),
+        ("requests", format!("{}, {} of them retries", report.requests, report.retries)),
+        ("missing", report.missing.len().to_string()),
+        ("bytes", report.bytes.to_string()),
+        ("seconds", format!("{:.2}", report.elapsed.as_secs_f64())),
+    ] {
+        _ = write!(html, "<tr><th>{name}</th><td>{}</td></tr>", escape(&value));
     }
-    html + "</div>"
+    for reason in &report.reasons {
+        _ = write!(html, "<tr><td colspan=\"2\">{}</td></tr>", escape(reason));
+    }
+    html + "</tbody></table>"
 }

@@ -17,7 +17,7 @@ pub struct LocalService {
 }
 
 fn faults(py: Python<'_>, json: &str) -> PyResult<Vec<Fault>> {
-    serde_json::from_str(json).map_err(|error| errors::parameter(py, "faults", &error.to_string()))
+    serde_json::from_str(json).map_err(|error| errors::raise(py, &Error::config("faults", error.to_string())))
 }
 
 fn raise(py: Python<'_>, error: &ServiceError) -> PyErr {

@@ -61,8 +61,9 @@ impl Query {
     }
 
     /// Everything, as a future. What it has so far can be read meanwhile.
-    fn gather(&self) -> impl Future<Output = Result<query::Records, Error>> + Send + use<> {
+    fn gather(&self) -> impl Future<Output = Result<(query::Records, query::Report), Error>> + Send + use<> {
         let mut pages = self.begin(self.inner.clone());
+        let report = pages.report().clone();
         let record = self.inner.endpoint().record();
         let builder = Arc::new(Mutex::new(RecordsBuilder::new(record)));
         lock(&self.last).partial = Some(builder.clone());
@@ -72,13 +73,13 @@ impl Query {
             }
             let gathered = std::mem::replace(&mut *lock(&builder), RecordsBuilder::new(record)).finish();
             *lock(&builder) = RecordsBuilder::of(&gathered);
-            Ok(gathered)
+            Ok((gathered, report.read()))
         }
     }
 
-    fn gathered(&self, py: Python<'_>, result: Result<query::Records, Error>) -> PyResult<Records> {
-        let records = result.map_err(|error| self.failed(py, &error))?;
-        let report = self.report();
+    fn gathered(&self, py: Python<'_>, result: Result<(query::Records, query::Report), Error>) -> PyResult<Records> {
+        let (records, report) = result.map_err(|error| self.failed(py, &error))?;
+        let report = Report { inner: report };
         let records = Records::new(records, report.inner.clone());
         errors::incomplete(py, self.inner.client().settings().strict, report, Some(records.clone()))?;
         Ok(records)
@@ -111,8 +112,8 @@ impl Query {
     }
 
     /// A run came to its end: an error or a warning if its result was not shown to be complete.
-    pub fn ended(&self, py: Python<'_>) -> PyResult<()> {
-        errors::incomplete(py, self.inner.client().settings().strict, self.report(), None)
+    pub fn ended(&self, py: Python<'_>, report: &SharedReport) -> PyResult<()> {
+        errors::incomplete(py, self.inner.client().settings().strict, Report { inner: report.read() }, None)
     }
 
     pub fn set_last_error(&self, py: Python<'_>, error: PyErr) {

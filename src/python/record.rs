@@ -7,7 +7,7 @@ use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
-use super::{classes, convert, errors};
+use super::{classes, convert};
 use crate::columns::{Columns, ColumnsBuilder};
 use crate::interface::{self, RecordType};
 
@@ -32,11 +32,7 @@ impl Record {
     }
 
     /// A record of its own, from the values that a caller names.
-    pub fn from_fields(
-        py: Python<'_>,
-        record: &'static RecordType,
-        fields: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Self> {
+    pub fn from_fields(record: &'static RecordType, fields: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let mut rows = ColumnsBuilder::new(record, 1);
         for (name, value) in fields.into_iter().flatten() {
             let name = name.cast::<PyString>()?.to_str()?.to_owned();
@@ -44,7 +40,7 @@ impl Record {
                 return Err(PyTypeError::new_err(format!("{} has no field {name:?}", record.name)));
             };
             if let Err(problem) = convert::put(&mut rows, column, record.fields[column].kind, &value)? {
-                return Err(errors::parameter(py, &name, &problem));
+                return Err(PyTypeError::new_err(format!("{name} {problem}")));
             }
         }
         rows.end_row();
@@ -98,7 +94,7 @@ impl Record {
 pub fn _restore_record<'py>(name: &str, fields: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
     let py = fields.py();
     let record = interface::record(name).ok_or_else(|| PyTypeError::new_err(format!("no record type {name:?}")))?;
-    let made = Record::from_fields(py, record, Some(fields))?;
+    let made = Record::from_fields(record, Some(fields))?;
     classes::view(py, made.columns, made.row)
 }
 

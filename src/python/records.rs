@@ -234,10 +234,3 @@ pub fn _restore_records(name: &str, columns: &Bound<'_, PyDict>, report: &Bound<
     }
     Ok(Records::new(query::Records::new(record, vec![rows.finish()]), report.get().inner.clone()))
 }
-
-/// Makes the classes what their methods say they are.
-pub fn register(py: Python<'_>) -> PyResult<()> {
-    let sequence = py.import("collections.abc")?.getattr("Sequence")?;
-    sequence.call_method1("register", (py.get_type::<Records>(),))?;
-    Ok(())
-}

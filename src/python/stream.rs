@@ -122,7 +122,7 @@ impl Stream {
         let item = item.map_err(|error| errors::raise(py, &error))?;
         let Some(item) = item else {
             if !self.ended.swap(true, Ordering::Relaxed) {
-                source.query.get().ended(py)?;
+                source.query.get().ended(py, &source.report)?;
             }
             return Ok(None);
         };

@@ -249,16 +249,7 @@ impl Run {
         let now = (page.total_pages, page.total);
         let first = *self.totals.get_or_insert(now);
         if first != now {
-            let count = |(pages, total): (Option<u64>, Option<u64>)| match (total, pages) {
-                (Some(total), _) => format!("{total} records"),
-                (None, Some(pages)) => format!("{pages} pages"),
-                (None, None) => "an unknown number of pages".into(),
-            };
-            report.reason(format!(
-                "The list changed while it was read, from {} to {}: records may be repeated or missing.",
-                count(first),
-                count(now)
-            ));
+            report.reason("The list changed while it was read: records may be repeated or missing.".into());
         }
     }
 }

@@ -54,8 +54,10 @@ impl Token {
         let newest = if place < MOVING { HEAD_TIME - SPAN_MS - DAY_MS } else { HEAD_TIME - DAY_MS };
         let supply = u128::from(1 + random.below(9)) * 10_u128.pow(3 + random.below(9) as u32);
         let circulating = supply * u128::from(40 + random.below(61));
-        // In hundred-millionths of a dollar.
-        let price = if fungible && place != SPAM { 1 + u128::from(random.below(1 << (10 + place % 30))) } else { 0 };
+        // The tokens that move most are worth most, a trillion dollars shared out as such things are; in
+        // hundred-millionths of a dollar, by hundredths of a token.
+        let worth_wanted = 10_u128.pow(22) * u128::from(80 + random.below(20)) / 100 / (place as u128 + 1);
+        let price = if fungible && place != SPAM { (worth_wanted / circulating).max(1) } else { 0 };
         let worth = circulating * price;
         let dollars = |units, scale, random: &mut Random| decimal(units, scale, Spelling::any(random, units, scale));
         let contract = random.address();
