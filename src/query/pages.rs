@@ -176,25 +176,25 @@ impl Pages {
     fn end_window(&mut self) {
         let Some(run) = self.runs.pop_front() else { return };
         let name = self.query.window_name(run.window).map_or(String::new(), |name| format!(" of {name}"));
-        let short = |cap: u64| run.records >= cap;
-        match (self.query.endpoint().reach, self.query.cap()) {
-            (Reach::Answer(_), Some(cap)) if short(cap) => self.report.reason(format!(
-                "The service returns about {cap} records{name} at most, and returned {}: there are perhaps more.",
-                run.records
-            )),
-            (_, Some(cap)) if self.query.is_paged() && short(cap) => self.report.reason(format!(
-                "The list{name} ends at the {cap} records that the service lets anyone reach: there are perhaps more. \
-                 Narrow the query."
-            )),
-            _ => {
-                if let Some((_, Some(total))) = run.totals
-                    && total != run.records
-                {
-                    self.report
-                        .reason(format!("The service counted {total} records{name} and returned {}.", run.records));
-                }
+        let records = run.records;
+        let total = run.totals.and_then(|(_, total)| total);
+        let cap = self.query.cap();
+        let at_cap = cap.is_some_and(|cap| (cap..cap + self.query.page_size().max(1)).contains(&records));
+        let reason = match (cap, total) {
+            (Some(cap), Some(total)) if total > records && at_cap => format!(
+                "The service counted {total} records{name} and lets anyone reach {cap} of a list: narrow the query."
+            ),
+            (_, Some(total)) if total != records => {
+                format!("The service counted {total} records{name} and returned {records}.")
             }
-        }
+            (_, Some(_)) => return,
+            (Some(cap), None) if at_cap => format!(
+                "The list{name} ends at about {cap} records, as far as the service lets anyone reach: there are \
+                 perhaps more. Narrow the query."
+            ),
+            _ => return,
+        };
+        self.report.reason(reason);
     }
 
     fn finish(&mut self) {
