@@ -7,12 +7,12 @@ interface promises, and `PaginationError` for a list that cannot be read complet
 In the examples `cf` is `chainframe` and `client` a `cf.Client()`.
 """
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
 from os import PathLike
 from types import GenericAlias, TracebackType
-from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar, final, overload
+from typing import Any, ClassVar, Generic, Literal, Self, TypeAlias, TypeVar, final, overload
 
 import pandas as pd
 import polars as pl
@@ -255,15 +255,6 @@ class Client:
         >>> [log.topics for log in client.logs("0x71c8...")]
         """
 
-    def resume(self, cursor: str) -> Query[Any]:
-        """The query that this cursor came from, from there on; in another process too.
-
-        A cursor is in `query.cursor`, `page.cursor` and in errors. Raises `InvalidParameterError` for one that is
-        damaged.
-
-        >>> rest = client.resume(error.cursor).collect()
-        """
-
     @property
     def base_url(self) -> str: ...
     @property
@@ -273,7 +264,7 @@ class Client:
     @property
     def deployment(self) -> Deployment: ...
     def close(self) -> None:
-        """Give up the connections. The end of a `with` block does the same."""
+        """Give up the connections; a later call makes new ones. The end of a `with` block does the same."""
 
     def __enter__(self) -> Self: ...
     def __exit__(
@@ -307,8 +298,8 @@ class Query(Generic[_R_co]):
     """
 
     def __class_getitem__(cls, record: Any, /) -> GenericAlias: ...
-    def __iter__(self) -> Iterator[_R_co]: ...
-    def __aiter__(self) -> AsyncIterator[_R_co]: ...
+    def __iter__(self) -> Stream[_R_co]: ...
+    def __aiter__(self) -> Stream[_R_co]: ...
     def pages(self) -> Stream[Page[_R_co]]:
         """The result page by page, for `for` and `async for`.
 
@@ -356,12 +347,6 @@ class Query(Generic[_R_co]):
     def to_dicts(self) -> list[dict[str, Any]]:
         """`collect` and `Records.to_dicts`."""
 
-    def explain(self) -> Any:
-        """What running it would take - requests, pages, records, time - told from one request.
-
-        >>> print(query.explain())
-        """
-
     @property
     def report(self) -> Report:
         """Of the newest run, while it runs and after."""
@@ -371,22 +356,24 @@ class Query(Generic[_R_co]):
         """The records fetched so far: what is left after an error or Ctrl-C."""
 
     @property
-    def cursor(self) -> str | None:
-        """Where the newest run stands, for `Client.resume`; small JSON text without secrets. None before a run."""
-
-    @property
     def last_error(self) -> Exception | None:
-        """The error of the newest run, for when an Arrow consumer made text of it."""
+        """The error of the newest run as it was before an Arrow consumer made text of it."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def __arrow_c_schema__(self) -> object: ...
 
 @final
 class Stream(Generic[_T_co]):
-    """What `pages` and `batches` give: for `for` and for `async for`."""
+    """What iterating gives: one run of the query, in `for` or in `async for`, which an error does not end.
 
-    def __iter__(self) -> Iterator[_T_co]: ...
-    def __aiter__(self) -> AsyncIterator[_T_co]: ...
+    >>> stream = query.pages()
+    >>> page = next(stream)
+    """
+
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> _T_co: ...
+    def __aiter__(self) -> Self: ...
+    def __anext__(self) -> Awaitable[_T_co]: ...
 
 @final
 class Page(Generic[_R_co]):
@@ -410,9 +397,8 @@ class Page(Generic[_R_co]):
     def chain_short_name(self) -> str | None: ...
     @property
     def records(self) -> Records[_R_co]: ...
-    @property
-    def cursor(self) -> str | None:
-        """For `Client.resume`: what comes after this page."""
+    def __eq__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
 
 @final
 class Records(Sequence[_R_co]):
@@ -439,7 +425,11 @@ class Records(Sequence[_R_co]):
     @property
     def report(self) -> Report: ...
     @property
-    def schema(self) -> Any: ...
+    def schema(self) -> Schema:
+        """The columns under the default of `numbers`; an empty result has the same."""
+
+    def index(self, value: Any, start: int = 0, stop: int | None = None) -> int: ...
+    def count(self, value: Any) -> int: ...
     def to_pandas(self, numbers: _Numbers = "decimal") -> pd.DataFrame:
         """A data frame with Arrow columns (`pandas.ArrowDtype`): exact, with nulls, without a copy.
 
@@ -462,6 +452,19 @@ class Records(Sequence[_R_co]):
 
     def _repr_html_(self) -> str: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def __arrow_c_schema__(self) -> object: ...
+
+@final
+class Schema:
+    """Names and types of columns, for `pyarrow.schema`, `polars` and whatever else takes Arrow.
+
+    >>> pyarrow.schema(records.schema).field("amount").type
+    Decimal128Type(decimal128(38, 18))
+    """
+
+    @property
+    def names(self) -> list[str]: ...
+    def __len__(self) -> int: ...
     def __arrow_c_schema__(self) -> object: ...
 
 @final
@@ -505,6 +508,8 @@ class Report:
     def elapsed(self) -> float:
         """Seconds."""
 
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
     def _repr_html_(self) -> str: ...
 
 class Record:

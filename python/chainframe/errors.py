@@ -83,7 +83,7 @@ class ServiceError(ChainframeError):
     """The service answered, and its answer was an error.
 
     `code` and `msg` are the service's own, `status` is HTTP's; branch on those, never on the wording. `attempts` counts
-    every try of that request. With `cursor`, `Client.resume` goes on from there.
+    every try of that request.
 
     >>> except cf.ServiceError as error:
     ...     log.warning("%s answered %s/%s", error.endpoint, error.status, error.code)
@@ -163,12 +163,11 @@ class ClockSkewError(AuthenticationError):
 class RateLimitError(ServiceError):
     """Too many requests, and waiting within the deadline did not help.
 
-    `retry_after` is the wait in seconds that the service asked for, or None. Give `Client` a lower `rate_limit`, or go
-    on later from `cursor`.
+    `retry_after` is the wait in seconds that the service asked for, or None. Wait, or give `Client` a lower
+    `rate_limit`.
 
     >>> except cf.RateLimitError as error:
     ...     time.sleep(error.retry_after or 60)
-    ...     rest = client.resume(error.cursor).collect()
     """
 
     retryable = True
@@ -202,10 +201,10 @@ class RateLimitError(ServiceError):
 class ServiceUnavailableError(ServiceError):
     """The service is busy, broken or away: HTTP 5xx and the codes that mean the same.
 
-    It was retried up to `max_retries` times or to the deadline. Go on later from `cursor`.
+    It was retried up to `max_retries` times or to the deadline. What came before it is in `query.partial`.
 
-    >>> except cf.ServiceUnavailableError as error:
-    ...     save(query.partial, error.cursor)
+    >>> except cf.ServiceUnavailableError:
+    ...     save(query.partial)
     """
 
     retryable = True
@@ -214,7 +213,7 @@ class ServiceUnavailableError(ServiceError):
 class TransportError(ChainframeError, ConnectionError):
     """No answer: the network failed in the phase "connect", "tls", "read" or "body".
 
-    In "connect" and "tls" nothing reached the service: check base URL, proxy and certificates. Go on from `cursor`.
+    In "connect" and "tls" nothing reached the service: check base URL, proxy and certificates.
 
     >>> except cf.TransportError as error:
     ...     print(f"{error.endpoint} failed to {error.phase} after {error.attempts} attempts")
@@ -242,7 +241,7 @@ class TransportError(ChainframeError, ConnectionError):
 class RequestTimeoutError(TransportError, TimeoutError):
     """One attempt took longer than `timeout` in that phase, or all attempts longer than the "deadline".
 
-    Raise the limit that was reached, or go on later from `cursor`.
+    Raise the limit that was reached, or try later.
 
     >>> except cf.RequestTimeoutError as error:
     ...     print("deadline reached" if error.phase == "deadline" else f"slow to {error.phase}")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -68,12 +69,17 @@ def client(service: LocalService) -> Iterator[cf.Client]:
 
 @pytest.fixture(scope="session")
 def sample(service: LocalService) -> Sample:
-    token = by_hand.get(service, "tokens", limit="1")[0]["tokenList"][0]["tokenContractAddress"]
-    rows = by_hand.get(service, "transactions", limit="5")[0]["transactionList"]
+    rows = by_hand.whole_list(service, "transactions")
+    crossed = Counter(row["tokenContractAddress"] for row in by_hand.whole_list(service, "cross_chain_transactions"))
     # Not in the order of the service, so that an answer in its order is told from one in the order asked.
-    tx_ids = tuple(row["txid"] for row in (rows[3], rows[0], rows[4], rows[1]))
+    tx_ids = [row["txid"] for row in rows[:100] if by_hand.get(service, "logs", txId=row["txid"])][3::-1]
     transaction = by_hand.get(service, "transactions_by_hash", txId=tx_ids[0])[0]
-    return Sample(token=token, address=transaction["from"], height=int(transaction["height"]), tx_ids=tx_ids)
+    return Sample(
+        token=crossed.most_common(1)[0][0],
+        address=Counter(row["input"] for row in rows).most_common(1)[0][0],
+        height=int(transaction["height"]),
+        tx_ids=tuple(tx_ids),
+    )
 
 
 @pytest.fixture

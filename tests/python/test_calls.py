@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 import by_hand
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import chainframe as cf
-    from chainframe.testing import LocalService
-    from conftest import Sample
+import chainframe as cf
+from chainframe.testing import LocalService
+from conftest import Sample
 
 CALLS = sorted(by_hand.ENDPOINTS)
 
@@ -180,18 +177,6 @@ def test_pages_say_where_they_are(service: LocalService, client: cf.Client) -> N
     tokens = next(iter(client.tokens().pages()))
     assert tokens.chain_short_name == service.main_chain
     assert tokens.total is None
-
-
-def test_a_cursor_goes_on_from_a_page(service: LocalService, client: cf.Client) -> None:
-    query = client.blocks(page_size=10)
-    everything = list(query.collect())
-    page = next(iter(query.pages()))
-    assert page.cursor is not None
-    with service.client() as another:
-        rest = another.resume(page.cursor).collect()
-    assert list(rest) == everything[10:]
-    assert service.secret_key not in page.cursor
-    assert service.passphrase not in page.cursor
 
 
 def test_concurrent_runs_share_a_client(client: cf.Client, sample: Sample) -> None:

@@ -161,7 +161,7 @@ def test_11_either_name_of_a_pair(server: StrictServer, call: str, wires: tuple[
     assert [getattr(one(server, call, **{wire: value}), name) for wire in wires] == [wanted, wanted]
 
 
-@pytest.mark.parametrize("call", ["tokens", "blocks", "transactions_by_hash", "logs"])
+@pytest.mark.parametrize("call", ["tokens", "blocks", "logs"])
 @pytest.mark.parametrize("data", [[], None])
 def test_12_nothing_found(server: StrictServer, call: str, data: object) -> None:
     records = collect(server, call, Answer(envelope(data)))
@@ -169,8 +169,12 @@ def test_12_nothing_found(server: StrictServer, call: str, data: object) -> None
     assert records.report.complete
 
 
-def test_12_no_data_member_at_all(server: StrictServer) -> None:
-    assert len(collect(server, "blocks", Answer(b'{"code":"0","msg":""}'))) == 0
+@pytest.mark.parametrize("data", [[], None])
+def test_12_a_hash_not_found_is_missing(server: StrictServer, data: object) -> None:
+    with pytest.warns(cf.IncompleteResultWarning, match="missing"):
+        records = collect(server, "transactions_by_hash", Answer(envelope(data)))
+    assert records.report.missing == ["0xa"]
+    assert len(records) == 0
 
 
 def test_12_one_object_for_an_array(server: StrictServer) -> None:
@@ -230,7 +234,10 @@ def test_14_bodies_of_errors(
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("body", [b"", b"not json", b"[]", b'{"code":"0","data":[{"data":', b'{"code":"0","data":"x"}'])
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"not json", b"[]", b'{"code":"0","msg":""}', b'{"code":"0","data":[{"data":', b'{"code":"0","data":"x"}'],
+)
 def test_14_a_success_that_is_none(server: StrictServer, body: bytes) -> None:
     with pytest.raises(cf.ResponseFormatError) as caught:
         collect(server, "blocks", Answer(body))

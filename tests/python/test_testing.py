@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -123,8 +123,14 @@ def test_a_database_is_opened_again(tmp_path: Path) -> None:
     assert len(first) == 50
 
 
-def test_a_setting_that_cannot_be_is_refused() -> None:
-    with pytest.raises(cf.ConfigError, match="faults"):
+def test_a_fault_that_cannot_be_is_refused() -> None:
+    with pytest.raises(cf.InvalidParameterError, match=r"faults.*flood"):
         LocalService(transactions=50, faults=[{"kind": "flood"}])  # type: ignore[typeddict-item]
-    with LocalService(transactions=50) as service, pytest.raises(cf.ConfigError, match="port"):
-        LocalService(transactions=50, port=int(service.url.rpartition(":")[2]))
+    with LocalService(transactions=50) as service, pytest.raises(cf.InvalidParameterError, match=r"faults.*seconds"):
+        service.set_faults([{"kind": "stall"}])
+
+
+@pytest.mark.parametrize(("name", "value"), [("reach", 0), ("rate_limit", 0.0), ("main_chain", "")])
+def test_a_setting_that_cannot_be_is_refused(name: str, value: Any) -> None:
+    with pytest.raises(cf.ConfigError, match=name):
+        LocalService(**{"transactions": 50, name: value})
