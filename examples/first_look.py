@@ -92,7 +92,7 @@ def draw(transfers: pd.DataFrame, crossings: pd.DataFrame) -> None:
 
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)
-        axes.yaxis.set_major_formatter("{x:,.0f}")
+        axes.yaxis.set_major_formatter(lambda value, _: f"{abs(value):,.0f}")
     PICTURE.parent.mkdir(exist_ok=True)
     figure.savefig(PICTURE, dpi=150)
     print(f"\nA picture of both: {PICTURE}")

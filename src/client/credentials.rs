@@ -3,7 +3,7 @@
 use zeroize::Zeroizing;
 
 /// Text that no `Debug`, `Display` or serialiser shows.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<String>);
 
 impl Secret {
@@ -22,7 +22,7 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credentials {
     pub api_key: Secret,
     pub secret_key: Secret,

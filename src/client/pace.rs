@@ -59,14 +59,14 @@ impl Pacer {
 
     /// The pacer of that key at that service; one with a set rate is the client's own.
     pub fn shared(limit: RateLimit, base_url: &str, api_key: &str) -> Arc<Self> {
-        static SHARED: LazyLock<(RandomState, Mutex<HashMap<u64, Arc<Pacer>>>)> = LazyLock::new(Default::default);
+        static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+        static SHARED: LazyLock<Mutex<HashMap<u64, Arc<Pacer>>>> = LazyLock::new(Mutex::default);
         if limit != RateLimit::Auto {
             return Arc::new(Self::new(limit));
         }
-        let (hasher, pacers) = &*SHARED;
         // Keys are not kept, only their hash under a seed of this process.
-        let id = hasher.hash_one((base_url, api_key));
-        let mut pacers = pacers.lock().unwrap_or_else(PoisonError::into_inner);
+        let id = HASHER.hash_one((base_url, api_key));
+        let mut pacers = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         pacers.entry(id).or_insert_with(|| Arc::new(Self::new(limit))).clone()
     }
 

@@ -31,7 +31,7 @@ pub struct Given {
     pub ca_bundle: Option<PathBuf>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// Scheme and authority, without a slash at the end.
     pub origin: String,

@@ -53,6 +53,15 @@ impl Column {
     }
 }
 
+impl PartialEq for Columns {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self.record, other.record)
+            && self.rows == other.rows
+            && (0..self.rows)
+                .all(|row| (0..self.columns.len()).all(|column| self.value(column, row) == other.value(column, row)))
+    }
+}
+
 /// Some records of one type, column by column. Cloning and slicing share the data.
 #[derive(Clone, Debug)]
 pub struct Columns {

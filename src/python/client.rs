@@ -1,5 +1,6 @@
 //! `Client`: settings from arguments and the environment, and the nine calls.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::PathBuf;
 
 use pyo3::exceptions::PyTypeError;
@@ -304,6 +305,17 @@ impl Client {
         let _ = (kind, error, traceback);
         self.close();
         super::bridge::coroutine(py, std::future::ready(()), |py, ()| Ok(py.None()))
+    }
+
+    /// Clients are equal when they would ask the same service in the same way.
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Self>().is_ok_and(|other| self.inner.settings() == other.get().inner.settings())
+    }
+
+    fn __hash__(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.base_url().hash(&mut hasher);
+        hasher.finish()
     }
 
     fn __repr__(&self) -> String {

@@ -61,10 +61,13 @@ impl Page {
         self.members(py).into_pyobject(py)?.eq(other.get().members(py))
     }
 
-    fn __repr__(&self, py: Python<'_>) -> String {
+    fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
+        self.members(py).into_pyobject(py)?.hash()
+    }
+
+    fn __repr__(&self) -> String {
         let records = &self.records.get().inner;
         let of = self.total_pages.map_or(String::new(), |total| format!(" of {total}"));
-        let _ = py;
         format!("<Page {}{of}: {} rows of {}>", self.number, records.len(), records.record().name)
     }
 

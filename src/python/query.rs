@@ -1,6 +1,7 @@
 //! `Query`: a call that was checked and not sent, and the two ways to every result: waiting and awaiting.
 
 use std::future::Future;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::PyTypeError;
@@ -230,6 +231,20 @@ impl Query {
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         let numbers = crate::columns::Numbers::Decimal;
         export::schema_capsule(py, &crate::columns::schema(self.inner.endpoint().record(), numbers))
+    }
+
+    /// Queries are equal when they ask the same of equal clients.
+    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let Ok(other) = other.cast::<Self>() else { return Ok(false) };
+        let other = other.get();
+        let same = std::ptr::eq(self.inner.endpoint(), other.inner.endpoint()) && self.given == other.given;
+        Ok(same && self.client.bind(py).eq(other.client.bind(py))?)
+    }
+
+    fn __hash__(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.inner.endpoint().name, &self.given).hash(&mut hasher);
+        hasher.finish()
     }
 
     fn __repr__(&self) -> String {

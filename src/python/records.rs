@@ -1,5 +1,6 @@
 //! `Records`: a result as a sequence of records, held as columns.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
@@ -126,6 +127,17 @@ impl Records {
             }
         }
         Ok(pyo3::types::PyBool::new(py, same).to_owned().into_any().unbind())
+    }
+
+    fn __hash__(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.inner.len().hash(&mut hasher);
+        for (columns, row) in (0..self.inner.len()).filter_map(|row| self.inner.locate(row)) {
+            for column in 0..self.inner.record().fields.len() {
+                columns.value(column, row).hash(&mut hasher);
+            }
+        }
+        hasher.finish()
     }
 
     #[getter]

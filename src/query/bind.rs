@@ -8,7 +8,7 @@ use crate::client::Error;
 use crate::interface::{Endpoint, Number, Param, ParamKind, Role};
 
 /// An argument as a caller gave it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Arg {
     Text(String),
     /// Whole numbers, by their digits, which may be too many for 64 bits.
@@ -20,7 +20,7 @@ pub enum Arg {
 }
 
 /// What every call takes besides its own parameters.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Options {
     pub chain: Option<String>,
     pub page_size: Option<i64>,

@@ -45,6 +45,7 @@ struct Run {
     last_page: LastPage,
     totals: Option<(Option<u64>, Option<u64>)>,
     records: u64,
+    previous: Option<Columns>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -97,7 +98,7 @@ impl Pages {
             let fetched = (&mut task.0).await;
             run.pending.pop_front();
             let fetched = fetched.unwrap_or_else(|crash| Err(Error::Internal(crash.to_string())));
-            let fetched = match fetched {
+            let fetched = match fetched.and_then(|fetched| run.refuse_repeat(&self.query, fetched)) {
                 Ok(fetched) => fetched,
                 Err(error) => {
                     // Asked again if the caller goes on; what was asked after it would come out of order.
@@ -176,25 +177,25 @@ impl Pages {
     fn end_window(&mut self) {
         let Some(run) = self.runs.pop_front() else { return };
         let name = self.query.window_name(run.window).map_or(String::new(), |name| format!(" of {name}"));
-        let short = |cap: u64| run.records >= cap;
-        match (self.query.endpoint().reach, self.query.cap()) {
-            (Reach::Answer(_), Some(cap)) if short(cap) => self.report.reason(format!(
-                "The service returns about {cap} records{name} at most, and returned {}: there are perhaps more.",
-                run.records
-            )),
-            (_, Some(cap)) if self.query.is_paged() && short(cap) => self.report.reason(format!(
-                "The list{name} ends at the {cap} records that the service lets anyone reach: there are perhaps more. \
-                 Narrow the query."
-            )),
-            _ => {
-                if let Some((_, Some(total))) = run.totals
-                    && total != run.records
-                {
-                    self.report
-                        .reason(format!("The service counted {total} records{name} and returned {}.", run.records));
-                }
+        let records = run.records;
+        let total = run.totals.and_then(|(_, total)| total);
+        let cap = self.query.cap();
+        let at_cap = cap.is_some_and(|cap| (cap..cap + self.query.page_size().max(1)).contains(&records));
+        let reason = match (cap, total) {
+            (Some(cap), Some(total)) if total > records && at_cap => format!(
+                "The service counted {total} records{name} and lets anyone reach {cap} of a list: narrow the query."
+            ),
+            (_, Some(total)) if total != records => {
+                format!("The service counted {total} records{name} and returned {records}.")
             }
-        }
+            (_, Some(_)) => return,
+            (Some(cap), None) if at_cap => format!(
+                "The list{name} ends at about {cap} records, as far as the service lets anyone reach: there are \
+                 perhaps more. Narrow the query."
+            ),
+            _ => return,
+        };
+        self.report.reason(reason);
     }
 
     fn finish(&mut self) {
@@ -206,7 +207,15 @@ impl Pages {
 
 impl Run {
     fn new(window: u64) -> Self {
-        Self { window, pending: VecDeque::new(), next_page: 1, last_page: LastPage::Unasked, totals: None, records: 0 }
+        Self {
+            window,
+            pending: VecDeque::new(),
+            next_page: 1,
+            last_page: LastPage::Unasked,
+            totals: None,
+            records: 0,
+            previous: None,
+        }
     }
 
     fn wants_page(&self) -> bool {
@@ -242,6 +251,20 @@ impl Run {
     fn goes_on(query: &Query, page: &Page, rows: u64) -> LastPage {
         let full = page.limit.unwrap_or(query.page_size()).min(query.page_size()).max(1);
         if rows < full { LastPage::Known(0) } else { LastPage::Unknown }
+    }
+
+    /// A service that gives one page for every number would be asked for ever, or would fill a result with repeats.
+    fn refuse_repeat(&mut self, query: &Query, fetched: Fetched) -> Result<Fetched, Error> {
+        let columns = &fetched.page.columns;
+        // Two pages of one record each may well be twins, where the service says how many pages there are.
+        let least = if self.last_page == LastPage::Unknown { 1 } else { 2 };
+        if columns.rows() >= least && self.previous.as_ref() == Some(columns) {
+            let number = self.next_page - 1 - self.pending.len() as u64;
+            let problem = format!("page {number} is the same as the page before it; narrow the query or try later");
+            return Err(Error::Drift { endpoint: query.endpoint().name, problem });
+        }
+        self.previous = Some(columns.clone());
+        Ok(fetched)
     }
 
     /// A list that grew or shrank while it was read may have shifted: records can be repeated or missing.
