@@ -9,6 +9,7 @@ from urllib.request import urlopen
 
 import pytest
 
+import by_hand
 import chainframe as cf
 from chainframe.testing import Fault, LocalService
 
@@ -104,6 +105,19 @@ def test_faults_come_and_go() -> None:
             impatient.blocks().collect()
         service.set_faults([])
         assert list(client.blocks().collect()) == list(records)
+
+
+def test_lists_grow_at_their_head() -> None:
+    with LocalService(transactions=50, growth=2) as service:
+        first, second, third = (by_hand.get(service, "blocks", limit="1")[0] for _ in range(3))
+    assert [int(page["total"]) for page in (first, second, third)] == [50, 52, 54]
+    assert int(first["data"][0]["height"]) < int(second["data"][0]["height"]) < int(third["data"][0]["height"])
+
+
+def test_reach_ends_a_list_of_the_main_chain() -> None:
+    with LocalService(transactions=50, reach=10) as service:
+        assert len(by_hand.whole_list(service, "transactions")) == 10
+        assert len(by_hand.whole_list(service, "blocks")) == 50
 
 
 def test_a_rate_limit_is_kept_to() -> None:
