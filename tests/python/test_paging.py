@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import chainframe as cf
-from strict_server import Answer, Request, StrictServer, page_of
+from strict_server import Answer, Request, Script, StrictServer, page_of
 
 
 def heights(first: int, count: int) -> list[dict[str, str]]:
@@ -51,11 +51,65 @@ def test_a_count_that_is_not_met_is_said(server: StrictServer) -> None:
     assert caught.value.report.reasons == records.report.reasons
 
 
-def test_a_change_under_the_reading_hand_is_said(server: StrictServer) -> None:
-    def growing(request: Request) -> Answer:
-        page = int(request.query["page"])
-        return page_of("blocks", heights(300 - 100 * page, 100), limit="100", totalPage="2", total=str(199 + page))
+def growing(list_of: list[dict[str, str]], *, by: int, counted: bool) -> Script:
+    """Pages of a list that gains `by` records at its head after every answer."""
+    grown = list(list_of)
 
-    server.on("blocks", growing)
+    def answer(request: Request) -> Answer:
+        page, limit = int(request.query["page"]), int(request.query["limit"])
+        part = grown[(page - 1) * limit : page * limit]
+        total = {"total": str(len(grown))} if counted else {}
+        reply = page_of("blocks", part, limit=str(limit), totalPage=str(-(-len(grown) // limit)), **total)
+        top = int(grown[0]["height"])
+        grown[:0] = heights(top + by, by)
+        return reply
+
+    return answer
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+@pytest.mark.parametrize("by", [0, 1, 3, 7, 9])
+def test_a_counted_list_is_as_it_was_at_first(server: StrictServer, by: int, concurrency: int) -> None:
+    server.on("blocks", growing(heights(1_000, 95), by=by, counted=True))
+    records = server.client(concurrency=concurrency).blocks(page_size=10).collect()
+    assert [record.height for record in records] == list(range(1_000, 905, -1))
+    assert records.report.complete
+
+
+def test_twins_in_a_growing_list_are_all_kept(server: StrictServer) -> None:
+    twins = [*heights(1_000, 8), *[{"height": "992", "hash": "0x"}] * 30, *heights(991, 7)]
+    server.on("blocks", growing(twins, by=3, counted=True))
+    records = server.client().blocks(page_size=10).collect()
+    assert [record.height for record in records] == [int(record["height"]) for record in twins]
+
+
+def test_a_list_that_outgrows_its_reader_is_an_error(server: StrictServer) -> None:
+    server.on("blocks", growing(heights(1_000, 95), by=30, counted=True))
+    with pytest.raises(cf.PaginationDriftError, match="faster than it can be read"):
+        server.client().blocks(page_size=10).collect()
+
+
+@pytest.mark.parametrize("by", [0, 3])
+def test_the_head_of_an_uncounted_list_is_looked_at_again(server: StrictServer, by: int) -> None:
+    server.on("blocks", growing(heights(1_000, 95), by=by, counted=False))
+    query = server.client().blocks(page_size=10)
+    if by == 0:
+        assert query.collect().report.complete
+    else:
+        with pytest.warns(cf.IncompleteResultWarning, match="changed while it was read"):
+            query.collect()
+
+
+def test_a_list_that_shrinks_is_said(server: StrictServer) -> None:
+    server.on(
+        "blocks",
+        lambda request: page_of(
+            "blocks",
+            heights(300 - 100 * int(request.query["page"]), 100),
+            limit="100",
+            totalPage="2",
+            total={"1": "200", "2": "199"}[request.query["page"]],
+        ),
+    )
     with pytest.warns(cf.IncompleteResultWarning, match="changed while it was read"):
         server.client().blocks().collect()
