@@ -86,7 +86,7 @@ impl Query {
         Ok(records)
     }
 
-    fn failed(&self, py: Python<'_>, error: &Error) -> PyErr {
+    pub fn failed(&self, py: Python<'_>, error: &Error) -> PyErr {
         let error = errors::raise(py, error);
         self.set_last_error(py, error.clone_ref(py));
         error
@@ -250,6 +250,15 @@ impl Query {
     fn __repr__(&self) -> String {
         let sent: Vec<String> = self.inner.describe().iter().map(|(name, value)| format!(", {name}={value}")).collect();
         format!("<Query {} of {}{}>", self.inner.endpoint().name, self.inner.chain(), sent.concat())
+    }
+
+    /// A query does not change, so it is its own copy.
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {

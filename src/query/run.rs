@@ -12,6 +12,9 @@ use crate::client::{Error, Fetched};
 use crate::columns::Columns;
 use crate::decode::Page;
 
+const UNEVEN: &str = "The pages do not add up (one is short before the end, or is another than was asked for): records may be repeated \
+     or missing.";
+
 /// Times an empty answer is asked again where records were promised: some services throttle that way.
 const EMPTY_RETRIES: u32 = 3;
 /// Answers in a row that bring nothing new before a list counts as growing faster than it can be read.
@@ -163,6 +166,12 @@ impl Run {
                 0
             }
         };
+        if let LastPage::Known(last) = self.last_page {
+            let size = page.limit.unwrap_or(query.page_size()).min(query.page_size());
+            if page.number.is_some_and(|echoed| echoed != number) || (number < last && (rows as u64) < size) {
+                report.reason(UNEVEN.into());
+            }
+        }
         if shift == 0 {
             self.records += rows as u64;
             return Ok(Place::After(0));
@@ -248,7 +257,7 @@ pub(super) async fn fetch(query: &Query, window: u64, page: u64, promised: bool)
             (fetched.attempts, fetched.bytes) = (attempts, bytes);
             return Ok(fetched);
         }
-        if retry == EMPTY_RETRIES {
+        if retry == EMPTY_RETRIES.min(query.client().settings().max_retries) {
             break;
         }
         tokio::time::sleep(Duration::from_millis(250 << retry).mul_f64(0.5 + fastrand::f64() / 2.0)).await;
