@@ -10,10 +10,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 use super::bridge;
+use super::classes;
 use super::page::Page;
 use super::query::Query;
 use super::records::Records;
-use super::{classes, errors};
 use crate::client::Error;
 use crate::columns::Columns;
 use crate::query::{self, Batches, DeliveredPage, Pages, SharedReport};
@@ -119,7 +119,7 @@ impl Stream {
         source: &Source,
         item: Result<Option<Item>, Error>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let item = item.map_err(|error| errors::raise(py, &error))?;
+        let item = item.map_err(|error| source.query.get().failed(py, &error))?;
         let Some(item) = item else {
             if !self.ended.swap(true, Ordering::Relaxed) {
                 source.query.get().ended(py, &source.report)?;
