@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Any
 
 import pytest
 
@@ -137,7 +138,7 @@ def test_an_address_has_a_year_and_says_so(server: StrictServer) -> None:
 def test_a_cancelled_step_leaves_its_item_to_the_next(server: StrictServer, of: str) -> None:
     server.on("blocks", growing(heights(1_000, 40), by=0, counted=True))
     query = server.client().blocks(page_size=2)
-    stream = {"rows": query.__aiter__, "pages": query.pages, "batches": lambda: query.batches(rows=2)}[of]()
+    stream: Any = {"rows": query.__aiter__, "pages": query.pages, "batches": lambda: query.batches(rows=2)}[of]()
 
     async def read() -> list[int | None]:
         seen: list[int | None] = []
@@ -146,7 +147,7 @@ def test_a_cancelled_step_leaves_its_item_to_the_next(server: StrictServer, of: 
             step = asyncio.ensure_future(anext(iterator))
             await asyncio.sleep(0)
             if len(seen) % 3 == 0:
-                time.sleep(0.05)
+                time.sleep(0.05)  # noqa: ASYNC251 - the answer arrives while the loop is busy
                 step.cancel()
             try:
                 item = await step
