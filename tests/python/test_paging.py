@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -138,7 +139,12 @@ def test_an_address_has_a_year_and_says_so(server: StrictServer) -> None:
 def test_a_cancelled_step_leaves_its_item_to_the_next(server: StrictServer, of: str) -> None:
     server.on("blocks", growing(heights(1_000, 40), by=0, counted=True))
     query = server.client().blocks(page_size=2)
-    stream: Any = {"rows": query.__aiter__, "pages": query.pages, "batches": lambda: query.batches(rows=2)}[of]()
+    makers: dict[str, Callable[[], Any]] = {
+        "rows": query.__aiter__,
+        "pages": query.pages,
+        "batches": lambda: query.batches(rows=2),
+    }
+    stream = makers[of]()
 
     async def read() -> list[int | None]:
         seen: list[int | None] = []
