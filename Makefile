@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Every build sees one interpreter, so that none makes cargo start over.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
-.PHONY: demo test lint rust python stub fmt clean build install tools
+.PHONY: demo test bench lint rust python stub fmt clean build install tools
 
 demo: build install
 	$(PIP) install --group demo
@@ -34,6 +34,15 @@ python: tools build install
 	test -s $(BIN)/../lib/python3*/site-packages/chainframe/_native.pyi
 	$(BIN)/python -m mypy.stubtest chainframe._native
 	$(BIN)/pytest
+
+# What it costs beside other ways; brings nginx along where it may.
+bench: build install
+	$(PIP) install --group bench
+	@PATH="$$PATH:/usr/sbin:/sbin"; command -v nginx >/dev/null || { \
+		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get install -y nginx-light; } || \
+		{ echo "make: nginx was not found; install it, for example: sudo apt-get install nginx-light" >&2; exit 1; }
+	cargo build --release --manifest-path benches/bare/Cargo.toml --target-dir target/bare
+	$(BIN)/python benches/run.py
 
 # Writes what the stub says of records and calls anew from the declaration.
 stub: tools build install

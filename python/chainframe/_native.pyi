@@ -347,6 +347,12 @@ class Query(Generic[_R_co]):
         ...     write(records.to_arrow())
         """
 
+    def reader(self, rows: int = 65_536, numbers: _Numbers = "decimal") -> pa.RecordBatchReader:
+        """The result as Arrow batches of `rows` records, fetched as they are read. Errors keep their classes.
+
+        >>> pyarrow.dataset.write_dataset(query.reader(), "transfers", format="parquet")
+        """
+
     def collect(self) -> Records[_R_co]:
         """All records, at once.
 

@@ -6,6 +6,8 @@ import importlib
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import pandas as pd
     import polars as pl
     import pyarrow as pa
@@ -13,6 +15,11 @@ if TYPE_CHECKING:
 
 class ArrowStream(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+class Tables(Protocol):
+    def __iter__(self) -> Iterator[ArrowStream]: ...
+    def __arrow_c_schema__(self) -> object: ...
 
 
 def to_pandas(stream: ArrowStream) -> pd.DataFrame:
@@ -31,6 +38,14 @@ def to_polars(stream: ArrowStream) -> pl.DataFrame:
 def to_arrow(stream: ArrowStream) -> pa.Table:
     table: pa.Table = _load("pyarrow", extra="arrow").table(stream)
     return table
+
+
+def reader(tables: Tables) -> pa.RecordBatchReader:
+    """pyarrow hands on what is raised in a loop of Python, while an Arrow stream could only tell its text."""
+    pyarrow = _load("pyarrow", extra="arrow")
+    batches = (batch for table in tables for batch in pyarrow.table(table).to_batches())
+    made: pa.RecordBatchReader = pyarrow.RecordBatchReader.from_batches(pyarrow.schema(tables), batches)
+    return made
 
 
 def _load(name: str, *, extra: str) -> Any:  # noqa: ANN401 - a module, of which no more is known here

@@ -1,6 +1,6 @@
 //! Arrow's C interface: results as a stream and its schema, taken by any Arrow library without a copy.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
@@ -8,6 +8,7 @@ use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 use pyo3::types::PyCapsule;
 use tokio::sync::Mutex;
 
@@ -117,32 +118,53 @@ impl Schema {
     }
 }
 
-/// A query that is read while an Arrow library asks for more. Batches start with one page and grow, so that a consumer
-/// that wants five rows costs one request.
+/// A query that is read while an Arrow library asks for more.
 pub struct QueryReader {
     query: Py<Query>,
     pages: Arc<Mutex<(Pages, Batches)>>,
     report: SharedReport,
     schema: SchemaRef,
+    numbers: Numbers,
+    /// Rows that a batch may grow to.
+    most: usize,
     row: usize,
     ended: bool,
 }
 
 impl QueryReader {
-    pub fn new(query: Py<Query>, pages: Pages) -> Self {
+    /// Batches start with one page and grow, so that a consumer that wants five rows costs one request.
+    pub fn growing(query: Py<Query>, pages: Pages) -> Self {
+        Self::new(query, pages, 1, MOST_ROWS, Numbers::Decimal)
+    }
+
+    pub fn of_batches(query: Py<Query>, pages: Pages, rows: usize, numbers: Numbers) -> Self {
+        Self::new(query, pages, rows, rows, numbers)
+    }
+
+    fn new(query: Py<Query>, pages: Pages, first: usize, most: usize, numbers: Numbers) -> Self {
         let record = pages.query().endpoint().record();
         let report = pages.report().clone();
-        let pages = Arc::new(Mutex::new((pages, Batches::new(record, 1))));
-        Self { query, pages, report, schema: schema(record, Numbers::Decimal), row: 0, ended: false }
+        let pages = Arc::new(Mutex::new((pages, Batches::new(record, first))));
+        Self { query, pages, report, schema: schema(record, numbers), numbers, most, row: 0, ended: false }
+    }
+
+    /// The next batch. The query keeps an error as it is, whatever its consumer makes of it.
+    fn next_batch(&mut self, py: Python<'_>) -> PyResult<Option<RecordBatch>> {
+        if self.ended {
+            return Ok(None);
+        }
+        let read = self.read(py);
+        self.ended = !matches!(read, Ok(Some(_)));
+        read.inspect_err(|error| self.query.get().set_last_error(py, error.clone_ref(py)))
     }
 
     fn read(&mut self, py: Python<'_>) -> PyResult<Option<RecordBatch>> {
-        let shared = self.pages.clone();
+        let (shared, most) = (self.pages.clone(), self.most);
         let records = bridge::wait(py, async move {
             let (pages, batches) = &mut *shared.lock().await;
             loop {
                 if let Some(records) = batches.full() {
-                    batches.resize((records.len() * 2).min(MOST_ROWS));
+                    batches.resize((records.len() * 2).min(most));
                     return Ok(Some(records));
                 }
                 match pages.next().await? {
@@ -152,17 +174,14 @@ impl QueryReader {
             }
         })?;
         let Some(records) = records.map_err(|error| errors::raise(py, &error))? else {
-            self.ended = true;
             self.query.get().ended(py, &self.report)?;
             return Ok(None);
         };
-        let mut table = Vec::new();
-        for chunk in records.chunks() {
-            let converted = batch(chunk, &self.schema, Numbers::Decimal, self.row);
-            table.push(converted.map_err(|overflow| errors::raise(py, &Error::Overflow(Box::new(overflow))))?);
-            self.row += chunk.rows();
-        }
-        Ok(table.pop())
+        let first_row = self.row;
+        self.row += records.len();
+        let Some(chunk) = records.chunks().first() else { return Ok(None) };
+        let converted = batch(chunk, &self.schema, self.numbers, first_row);
+        converted.map(Some).map_err(|overflow| errors::raise(py, &Error::Overflow(Box::new(overflow))))
     }
 }
 
@@ -170,30 +189,44 @@ impl Iterator for QueryReader {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.ended {
-            return None;
-        }
         // Consumers may call without the interpreter, and from threads of their own.
-        let read = Python::try_attach(|py| {
-            self.read(py).map_err(|error| {
-                let text = error.value(py).to_string();
-                self.query.get().set_last_error(py, error);
-                text
-            })
-        });
-        match read {
-            None => None,
-            Some(Ok(batch)) => batch.map(Ok),
-            Some(Err(text)) => {
-                self.ended = true;
-                Some(Err(ArrowError::ExternalError(text.into())))
-            }
-        }
+        let read = Python::try_attach(|py| self.next_batch(py).map_err(|error| error.value(py).to_string()))?;
+        read.map_err(|text| ArrowError::ExternalError(text.into())).transpose()
     }
 }
 
 impl RecordBatchReader for QueryReader {
     fn schema(&self) -> SchemaRef {
         self.schema.clone()
+    }
+}
+
+/// The batches of a query, one table each, in a Python loop: errors are raised as they are.
+#[pyclass(frozen)]
+pub struct Tables {
+    reader: std::sync::Mutex<QueryReader>,
+    schema: SchemaRef,
+}
+
+impl Tables {
+    pub fn new(reader: QueryReader) -> Self {
+        Self { schema: reader.schema.clone(), reader: std::sync::Mutex::new(reader) }
+    }
+}
+
+#[pymethods]
+impl Tables {
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Table>> {
+        let mut reader = self.reader.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        let batch = reader.next_batch(py)?;
+        Ok(batch.map(|batch| Table { schema: self.schema.clone(), batches: vec![batch] }))
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        schema_capsule(py, &self.schema)
     }
 }

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyList, PyTuple, PyType};
+use pyo3::types::{PyCapsule, PyList, PyModule, PyTuple, PyType};
 
 use super::client::Client;
-use super::export::{self, QueryReader};
+use super::export::{self, QueryReader, Tables};
 use super::records::Records;
 use super::report::Report;
 use super::stream::{Of, Stream};
@@ -44,6 +44,11 @@ pub fn generic(class: &Bound<'_, PyType>, item: &Bound<'_, PyAny>) -> PyResult<P
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn count_of_rows(py: Python<'_>, rows: i64) -> PyResult<usize> {
+    let count = usize::try_from(rows).ok().filter(|rows| *rows > 0);
+    count.ok_or_else(|| errors::parameter(py, "rows", &format!("{rows} is under 1")))
 }
 
 impl Query {
@@ -86,7 +91,7 @@ impl Query {
         Ok(records)
     }
 
-    fn failed(&self, py: Python<'_>, error: &Error) -> PyErr {
+    pub fn failed(&self, py: Python<'_>, error: &Error) -> PyErr {
         let error = errors::raise(py, error);
         self.set_last_error(py, error.clone_ref(py));
         error
@@ -148,10 +153,16 @@ impl Query {
 
     #[pyo3(signature = (rows=65_536))]
     fn batches(slf: &Bound<'_, Self>, rows: i64) -> PyResult<Stream> {
-        match usize::try_from(rows) {
-            Ok(rows) if rows > 0 => Ok(Self::stream(slf, Of::Batches, rows)),
-            _ => Err(errors::parameter(slf.py(), "rows", &format!("{rows} is under 1"))),
-        }
+        Ok(Self::stream(slf, Of::Batches, count_of_rows(slf.py(), rows)?))
+    }
+
+    #[pyo3(signature = (rows=65_536, numbers="decimal"))]
+    fn reader<'py>(slf: &Bound<'py, Self>, rows: i64, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let (rows, numbers) = (count_of_rows(py, rows)?, export::numbers(py, numbers)?);
+        let pages = slf.get().begin(slf.get().inner.clone());
+        let tables = Tables::new(QueryReader::of_batches(slf.clone().unbind(), pages, rows, numbers));
+        PyModule::import(py, "chainframe.frames")?.call_method1("reader", (tables,))
     }
 
     fn collect(&self, py: Python<'_>) -> PyResult<Records> {
@@ -225,7 +236,7 @@ impl Query {
         // The protocol lets a producer pass over what was requested; the consumer then casts.
         let _ = requested_schema;
         let pages = slf.get().begin(slf.get().inner.clone());
-        export::stream_capsule(slf.py(), Box::new(QueryReader::new(slf.clone().unbind(), pages)))
+        export::stream_capsule(slf.py(), Box::new(QueryReader::growing(slf.clone().unbind(), pages)))
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
@@ -250,6 +261,15 @@ impl Query {
     fn __repr__(&self) -> String {
         let sent: Vec<String> = self.inner.describe().iter().map(|(name, value)| format!(", {name}={value}")).collect();
         format!("<Query {} of {}{}>", self.inner.endpoint().name, self.inner.chain(), sent.concat())
+    }
+
+    /// A query does not change, so it is its own copy.
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {

@@ -149,6 +149,14 @@ impl Query {
         }
     }
 
+    /// The block that a window asks for, of a range of heights.
+    pub(super) fn asked_height(&self, window: u64) -> Option<i64> {
+        match &self.filters.windows {
+            Windows::Heights { low, .. } => Some(low + window as i64),
+            _ => None,
+        }
+    }
+
     /// The instants that a window keeps, both ends included.
     pub(super) fn kept_times(&self, window: u64) -> Option<(i64, i64)> {
         match &self.filters.windows {

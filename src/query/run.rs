@@ -163,6 +163,10 @@ impl Run {
                 0
             }
         };
+        let size = page.limit.unwrap_or(query.page_size()).min(query.page_size());
+        if matches!(self.last_page, LastPage::Known(last) if number < last) && (rows as u64) < size {
+            report.reason("A page before the last was not full: records may be missing.".into());
+        }
         if shift == 0 {
             self.records += rows as u64;
             return Ok(Place::After(0));
@@ -248,7 +252,7 @@ pub(super) async fn fetch(query: &Query, window: u64, page: u64, promised: bool)
             (fetched.attempts, fetched.bytes) = (attempts, bytes);
             return Ok(fetched);
         }
-        if retry == EMPTY_RETRIES {
+        if retry == EMPTY_RETRIES.min(query.client().settings().max_retries) {
             break;
         }
         tokio::time::sleep(Duration::from_millis(250 << retry).mul_f64(0.5 + fastrand::f64() / 2.0)).await;

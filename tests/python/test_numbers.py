@@ -1,0 +1,200 @@
+"""Every way a number can take out of a result: the same value, or an error that shows it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import chainframe as cf
+from strict_server import Answer, StrictServer, page_of
+
+from_arrow: Any = getattr(pd.DataFrame, "from_arrow")  # noqa: B009 - which the stubs of pandas do not know yet
+Numbers = Literal["decimal", "float", "string"]
+
+FITTING = [
+    "0",
+    "1",
+    "-1",
+    "0.000000000000000001",
+    "-0.000000000000000001",
+    "9007199254740993",
+    "18446744073709551616",
+    "99999999999999999999.999999999999999999",
+    "2.625E-6",
+    "1e18",
+    "00012.50",
+]
+TOO_LARGE = ["100000000000000000000", str(10**38), str(2**256 - 1), "-1e20"]
+TOO_FINE = ["0.0000000000000000001", "1e-19"]
+EDGES = FITTING + TOO_LARGE + TOO_FINE
+NO_NUMBERS = ["NaN", "nan", "inf", "-Infinity", "0x10", "1,000", "1_000", " 1", "1.2.3", "--1", "e5", "\u0661"]
+
+
+def fetch(server: StrictServer, texts: Sequence[str | None]) -> cf.Records[Any]:
+    rows = [{"txid": f"0x{row}", "amount": text} for row, text in enumerate(texts)]
+    server.on("token_transfers", page_of("token_transfers", rows))
+    with server.client() as client:
+        return client.token_transfers("0xa").collect()
+
+
+def through_duckdb(records: cf.Records[Any], numbers: Numbers) -> list[Any]:
+    with duckdb.connect() as connection:
+        connection.register("records", records.to_arrow(numbers))
+        return [value for (value,) in connection.execute("select amount from records").fetchall()]
+
+
+def through_parquet(records: cf.Records[Any], numbers: Numbers, folder: Path) -> list[Any]:
+    path = folder / "records.parquet"
+    pq.write_table(records.to_arrow(numbers), path)
+    return pq.read_table(path).column("amount").to_pylist()
+
+
+def through_duckdbs_parquet(records: cf.Records[Any], numbers: Numbers, folder: Path) -> list[Any]:
+    path = folder / "records.parquet"
+    pq.write_table(records.to_arrow(numbers), path)
+    with duckdb.connect() as connection:
+        query = "select amount from read_parquet(?)"
+        return [value for (value,) in connection.execute(query, [str(path)]).fetchall()]
+
+
+def through_polars_parquet(records: cf.Records[Any], numbers: Numbers, folder: Path) -> list[Any]:
+    path = folder / "records.parquet"
+    records.to_polars(numbers).write_parquet(path)
+    return pl.read_parquet(path)["amount"].to_list()
+
+
+WAYS: dict[str, Callable[[cf.Records[Any], Numbers, Path], list[Any]]] = {
+    "pandas": lambda records, numbers, _: records.to_pandas(numbers)["amount"].tolist(),
+    "polars": lambda records, numbers, _: records.to_polars(numbers)["amount"].to_list(),
+    "pyarrow": lambda records, numbers, _: records.to_arrow(numbers).column("amount").to_pylist(),
+    "DuckDB": lambda records, numbers, _: through_duckdb(records, numbers),
+    "Parquet": through_parquet,
+    "Parquet by polars": through_polars_parquet,
+    "Parquet into DuckDB": through_duckdbs_parquet,
+}
+STREAMED: dict[str, Callable[[Any], list[Any]]] = {
+    "pandas": lambda stream: from_arrow(stream)["amount"].tolist(),
+    "polars": lambda stream: pl.DataFrame(stream)["amount"].to_list(),
+    "pyarrow": lambda stream: pa.table(stream).column("amount").to_pylist(),
+}
+
+
+def test_a_record_holds_every_number(server: StrictServer) -> None:
+    records = fetch(server, EDGES)
+    assert [record.amount for record in records] == [Decimal(text) for text in EDGES]
+    assert [row["amount"] for row in records.to_dicts()] == [Decimal(text) for text in EDGES]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_decimals_are_the_same_number(server: StrictServer, tmp_path: Path, way: str) -> None:
+    values = WAYS[way](fetch(server, [*FITTING, None, ""]), "decimal", tmp_path)
+    assert all(isinstance(value, Decimal) for value in values[: len(FITTING)])
+    assert values[: len(FITTING)] == [Decimal(text) for text in FITTING]
+    assert all(value is None or value is pd.NA for value in values[len(FITTING) :])
+
+
+@pytest.mark.parametrize("way", STREAMED)
+def test_streamed_decimals_are_the_same_number(server: StrictServer, way: str) -> None:
+    records = fetch(server, FITTING)
+    assert STREAMED[way](records) == [Decimal(text) for text in FITTING]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_floats_are_the_nearest(server: StrictServer, tmp_path: Path, way: str) -> None:
+    assert WAYS[way](fetch(server, EDGES), "float", tmp_path) == [float(text) for text in EDGES]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_strings_are_the_digits_as_sent(server: StrictServer, tmp_path: Path, way: str) -> None:
+    assert WAYS[way](fetch(server, EDGES), "string", tmp_path) == EDGES
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("text", TOO_LARGE + TOO_FINE)
+def test_what_does_not_fit_is_shown(server: StrictServer, tmp_path: Path, way: str, text: str) -> None:
+    records = fetch(server, ["1", None, text, "2"])
+    with pytest.raises(cf.NumericOverflowError) as caught:
+        WAYS[way](records, "decimal", tmp_path)
+    assert (caught.value.column, caught.value.row, caught.value.text) == ("amount", 2, text)
+
+
+@pytest.mark.parametrize("way", STREAMED)
+def test_what_does_not_fit_is_shown_by_streams(server: StrictServer, way: str) -> None:
+    with pytest.raises(cf.NumericOverflowError) as caught:
+        STREAMED[way](fetch(server, ["1", "1e20"]))
+    assert (caught.value.column, caught.value.row, caught.value.text) == ("amount", 1, "1e20")
+
+
+def test_a_row_is_counted_over_pages_and_slices(server: StrictServer) -> None:
+    def pages(request: Any) -> Answer:
+        number = request.query["page"]
+        texts = ["1", "2", "1e20" if number == "3" else "3"]
+        return page_of("token_transfers", [{"txid": number, "amount": t} for t in texts], totalPage="3", page=number)
+
+    server.on("token_transfers", pages)
+    with server.client() as client:
+        query = client.token_transfers("0xa", page_size=3)
+        for convert in (query.to_arrow, query.to_pandas, query.to_polars):
+            with pytest.raises(cf.NumericOverflowError) as caught:
+                convert()
+            assert caught.value.row == 8
+        for rows in (1, 2, 4, 100):
+            with pytest.raises(cf.NumericOverflowError) as caught:
+                query.reader(rows=rows).read_all()
+            assert caught.value.row == 8
+        records = query.collect()
+    with pytest.raises(cf.NumericOverflowError) as caught:
+        records[7:].to_arrow()
+    assert caught.value.row == 1
+    assert records[:8].to_arrow().num_rows == 8
+
+
+def test_estimates_are_doubles_and_exact_in_a_record(server: StrictServer) -> None:
+    server.on("tokens", page_of("tokens", [{"token": text, "price": text} for text in EDGES]))
+    with server.client() as client:
+        records = client.tokens().collect()
+    assert [token.price for token in records] == [Decimal(text) for text in EDGES]
+    for numbers in ("decimal", "float"):
+        assert records.to_arrow(numbers).column("price").to_pylist() == [float(text) for text in EDGES]
+    assert records.to_arrow("string").column("price").to_pylist() == EDGES
+
+
+def test_an_estimate_beyond_all_doubles_is_shown(server: StrictServer) -> None:
+    server.on("tokens", page_of("tokens", [{"price": "1"}, {"price": "-1e400"}]))
+    with server.client() as client:
+        records = client.tokens().collect()
+    assert records[1].price == Decimal("-1e400")
+    with pytest.raises(cf.NumericOverflowError) as caught:
+        records.to_polars()
+    assert (caught.value.column, caught.value.row, caught.value.text) == ("price", 1, "-1e400")
+
+
+@pytest.mark.parametrize("text", NO_NUMBERS)
+@pytest.mark.parametrize(("call", "field"), [("token_transfers", "amount"), ("tokens", "price")])
+def test_what_is_no_number_is_named(server: StrictServer, call: str, field: str, text: str) -> None:
+    server.on(call, page_of(call, [{field: "1"}, {field: text}]))
+    with server.client() as client:
+        query = client.tokens() if call == "tokens" else client.token_transfers("0xa")
+        with pytest.raises(cf.ResponseFormatError) as caught:
+            query.collect()
+    listed = "tokenList" if call == "tokens" else "transactionList"
+    assert caught.value.path == f"data[0].{listed}[1].{field}"
+    assert (caught.value.excerpt or "").strip('"') in {text, json.dumps(text).strip('"')}
+
+
+def test_a_policy_is_one_of_three(server: StrictServer) -> None:
+    records = fetch(server, ["1"])
+    unknown: Any = "double"
+    for convert in (records.to_arrow, records.to_pandas, records.to_polars):
+        with pytest.raises(cf.InvalidParameterError, match=r"numbers.*decimal, float, string"):
+            convert(unknown)
