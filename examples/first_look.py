@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from decimal import Decimal
 from pathlib import Path
 
 import pandas as pd
@@ -45,20 +43,13 @@ def busiest_token(client: cf.Client, tokens: cf.Records[cf.Token]) -> cf.Records
 
 def print_transfers(transfers: cf.Records[cf.TokenTransfer]) -> None:
     frame = transfers.to_pandas()
+    shown = ["transaction_time", "from_address", "to_address", "amount", "state"]
     print(f"\n{len(frame)} transfers of {transfers[0].transaction_symbol}, as a DataFrame")
-    print(
-        frame[["transaction_time", "from_address", "to_address", "amount", "state"]].head().to_string(max_colwidth=28)
-    )
+    print(frame[shown].head().to_string(max_colwidth=32))
 
-    sent: Counter[str] = Counter()
-    total: dict[str, Decimal] = {}
-    for transfer in transfers:
-        sender = transfer.from_address or "?"
-        sent[sender] += 1
-        total[sender] = total.get(sender, Decimal()) + (transfer.amount or Decimal())
+    senders = frame.groupby("from_address").amount.agg(["count", "sum"]).sort_values("count", ascending=False)
     print("\nIts busiest senders, and what they sent to the last digit")
-    for sender, count in sent.most_common(5):
-        print(f"  {sender}  {count:>5}  {total[sender]:>44,}")
+    print(senders.head().to_string())
 
 
 def print_crossings(crossings: cf.Records[cf.CrossChainTransaction]) -> None:
@@ -92,7 +83,7 @@ def draw(transfers: pd.DataFrame, crossings: pd.DataFrame) -> None:
 
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)
-        axes.yaxis.set_major_formatter("{x:,.0f}")
+        axes.yaxis.set_major_formatter(lambda value, _: f"{abs(value):,.0f}")
     PICTURE.parent.mkdir(exist_ok=True)
     figure.savefig(PICTURE, dpi=150)
     print(f"\nA picture of both: {PICTURE}")

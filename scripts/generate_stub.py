@@ -60,10 +60,12 @@ def written(stub: str, declared: list[RecordType]) -> str:
 
 
 def record_class(record: RecordType) -> str:
-    lines = [f"class {record['name']}(Record):", f'    """{record["doc"]}"""', "", "    def __init__("]
-    lines += ["        self,", "        *,"]
+    lines = ["@final", f"class {record['name']}(Record):", f'    """{record["doc"]}"""', ""]
+    lines += ["    __match_args__ = (", *(f'        "{field["name"]}",' for field in record["fields"]), "    )"]
+    lines += ["    def __new__("]
+    lines += ["        cls,", "        *,"]
     lines += [f"        {field['name']}: {field['python']} | None = None," for field in record["fields"]]
-    lines += ["    ) -> None: ..."]
+    lines += ["    ) -> Self: ..."]
     for field in record["fields"]:
         lines += ["    @property", f"    def {field['name']}(self) -> {field['python']} | None:"]
         lines += [f'        """{field["doc"]}"""', ""]

@@ -7,7 +7,7 @@ interface promises, and `PaginationError` for a list that cannot be read complet
 In the examples `cf` is `chainframe` and `client` a `cf.Client()`.
 """
 
-from collections.abc import Awaitable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Iterable, Iterator
 from datetime import datetime
 from decimal import Decimal
 from os import PathLike
@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Generic, Literal, Self, TypeAlias, TypeVar, fi
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+from typing_extensions import disjoint_base
 
 from chainframe.testing import LoggedRequest
 
@@ -27,6 +28,38 @@ _Instant: TypeAlias = datetime | str | int
 _Amount: TypeAlias = Decimal | int | str
 """An exact decimal number; a float is refused, since it is none."""
 _Numbers: TypeAlias = Literal["decimal", "float", "string"]
+
+# The module's own, written by the binding: it lists private names as well.
+__all__ = [
+    "AddressTransaction",
+    "Block",
+    "ChainTransaction",
+    "Client",
+    "CrossChainTransaction",
+    "Deployment",
+    "EventLog",
+    "LargeTransaction",
+    "Page",
+    "Query",
+    "Record",
+    "Records",
+    "Report",
+    "Schema",
+    "Stream",
+    "Token",
+    "TokenTransfer",
+    "Transaction",
+    "_LocalService",
+    "__version__",
+    "_declaration",
+    "_restore_client",
+    "_restore_deployment",
+    "_restore_page",
+    "_restore_query",
+    "_restore_record",
+    "_restore_records",
+    "_restore_report",
+]
 
 __version__: str
 
@@ -45,15 +78,15 @@ class Deployment:
     >>> cf.Client(deployment=cf.Deployment(header_prefix="XY", main="alpha", zone="beta"))
     """
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         *,
         header_prefix: str = "SVC",
         main: str = "main",
         zone: str = "zone",
         prehash: str = "{timestamp}{method}{target}{body}",
         signature_encoding: Literal["base64", "hex"] = "base64",
-    ) -> None: ...
+    ) -> Self: ...
     @property
     def header_prefix(self) -> str: ...
     @property
@@ -98,8 +131,8 @@ class Client:
     ...     transfers = client.token_transfers("0x2b59...").collect()
     """
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         *,
         base_url: str | None = None,
         api_key: str | None = None,
@@ -116,7 +149,7 @@ class Client:
         strict: bool = False,
         proxy: str | None = None,
         ca_bundle: str | PathLike[str] | None = None,
-    ) -> None: ...
+    ) -> Self: ...
     def tokens(
         self,
         *,
@@ -297,7 +330,7 @@ class Query(Generic[_R_co]):
     >>> async for transfer in query: ...
     """
 
-    def __class_getitem__(cls, record: Any, /) -> GenericAlias: ...
+    def __class_getitem__(cls, record: Any) -> GenericAlias: ...
     def __iter__(self) -> Stream[_R_co]: ...
     def __aiter__(self) -> Stream[_R_co]: ...
     def pages(self) -> Stream[Page[_R_co]]:
@@ -376,6 +409,7 @@ class Stream(Generic[_T_co]):
     >>> page = next(stream)
     """
 
+    def __class_getitem__(cls, item: Any) -> GenericAlias: ...
     def __iter__(self) -> Self: ...
     def __next__(self) -> _T_co: ...
     def __aiter__(self) -> Self: ...
@@ -389,6 +423,7 @@ class Page(Generic[_R_co]):
     >>> page.number, page.total_pages, page.total
     """
 
+    def __class_getitem__(cls, record: Any) -> GenericAlias: ...
     @property
     def number(self) -> int: ...
     @property
@@ -407,7 +442,7 @@ class Page(Generic[_R_co]):
     __hash__: ClassVar[None]  # type: ignore[assignment]
 
 @final
-class Records(Sequence[_R_co]):
+class Records(Generic[_R_co]):
     """A sequence of records held as Arrow columns; a record is made when it is looked at.
 
     What it converts to depends on `numbers` for amounts and estimates; all else is int64, timestamp[ms, UTC], bool,
@@ -422,6 +457,7 @@ class Records(Sequence[_R_co]):
     >>> len(records), records[0].token, records[-10:].to_pandas()
     """
 
+    def __class_getitem__(cls, record: Any) -> GenericAlias: ...
     def __len__(self) -> int: ...
     @overload
     def __getitem__(self, index: int, /) -> _R_co: ...
@@ -434,6 +470,7 @@ class Records(Sequence[_R_co]):
     def schema(self) -> Schema:
         """The columns under the default of `numbers`; an empty result has the same."""
 
+    def __contains__(self, record: object, /) -> bool: ...
     def index(self, value: Any, start: int = 0, stop: int | None = None) -> int: ...
     def count(self, value: Any) -> int: ...
     def to_pandas(self, numbers: _Numbers = "decimal") -> pd.DataFrame:
@@ -518,6 +555,7 @@ class Report:
     def __hash__(self) -> int: ...
     def _repr_html_(self) -> str: ...
 
+@disjoint_base
 class Record:
     """One row of a result; each resource has a class of its own.
 
@@ -535,11 +573,29 @@ class Record:
     def __hash__(self) -> int: ...
 
 # --- records, written by scripts/generate_stub.py: `make stub` ---
+@final
 class Token(Record):
     """A token of the main chain."""
 
-    def __init__(
-        self,
+    __match_args__ = (
+        "token_full_name",
+        "token",
+        "precision",
+        "token_contract_address",
+        "protocol_type",
+        "address_count",
+        "total_supply",
+        "circulating_supply",
+        "price",
+        "website",
+        "total_market_cap",
+        "issue_date",
+        "transaction_amount_24h",
+        "tvl",
+        "logo_url",
+    )
+    def __new__(
+        cls,
         *,
         token_full_name: str | None = None,
         token: str | None = None,
@@ -556,7 +612,7 @@ class Token(Record):
         transaction_amount_24h: Decimal | None = None,
         tvl: Decimal | None = None,
         logo_url: str | None = None,
-    ) -> None: ...
+    ) -> Self: ...
     @property
     def token_full_name(self) -> str | None:
         """Full name."""
@@ -617,11 +673,29 @@ class Token(Record):
     def logo_url(self) -> str | None:
         """Address of the logo image."""
 
+@final
 class TokenTransfer(Record):
     """One transfer of a token from one address to another."""
 
-    def __init__(
-        self,
+    __match_args__ = (
+        "tx_id",
+        "block_hash",
+        "height",
+        "transaction_time",
+        "from_address",
+        "to_address",
+        "is_from_contract",
+        "is_to_contract",
+        "amount",
+        "transaction_symbol",
+        "method_id",
+        "token_contract_address",
+        "protocol_type",
+        "state",
+        "token_id",
+    )
+    def __new__(
+        cls,
         *,
         tx_id: str | None = None,
         block_hash: str | None = None,
@@ -638,7 +712,7 @@ class TokenTransfer(Record):
         protocol_type: str | None = None,
         state: str | None = None,
         token_id: str | None = None,
-    ) -> None: ...
+    ) -> Self: ...
     @property
     def tx_id(self) -> str | None:
         """Transaction hash."""
@@ -699,11 +773,34 @@ class TokenTransfer(Record):
     def token_id(self) -> str | None:
         """Token ID of an NFT, as text since it may exceed 64 bits; else empty."""
 
+@final
 class CrossChainTransaction(Record):
     """A transaction that moved value between the main chain and the zone chain."""
 
-    def __init__(
-        self,
+    __match_args__ = (
+        "id",
+        "tx_type",
+        "cross_type",
+        "status",
+        "main_tx_hash",
+        "main_block_height",
+        "main_block_time",
+        "zone_tx_hash",
+        "zone_block_height",
+        "zone_block_time",
+        "from_address",
+        "to_address",
+        "source_address",
+        "target_address",
+        "value",
+        "value_raw",
+        "token_contract_address",
+        "token_type",
+        "token_id",
+        "token_name",
+    )
+    def __new__(
+        cls,
         *,
         id: str | None = None,
         tx_type: str | None = None,
@@ -725,7 +822,7 @@ class CrossChainTransaction(Record):
         token_type: str | None = None,
         token_id: str | None = None,
         token_name: str | None = None,
-    ) -> None: ...
+    ) -> Self: ...
     @property
     def id(self) -> str | None:
         """Hash of the cross-chain transaction; may be empty."""
@@ -806,18 +903,26 @@ class CrossChainTransaction(Record):
     def token_name(self) -> str | None:
         """Name of the token."""
 
+@final
 class Block(Record):
     """A block of the zone chain."""
 
-    def __init__(
-        self,
+    __match_args__ = (
+        "hash",
+        "height",
+        "miner",
+        "block_time",
+        "transaction_count",
+    )
+    def __new__(
+        cls,
         *,
         hash: str | None = None,
         height: int | None = None,
         miner: str | None = None,
         block_time: datetime | None = None,
         transaction_count: int | None = None,
-    ) -> None: ...
+    ) -> Self: ...
     @property
     def hash(self) -> str | None:
         """Block hash."""
@@ -838,11 +943,32 @@ class Block(Record):
     def transaction_count(self) -> int | None:
         """Number of transactions in the block."""
 
+@final
 class AddressTransaction(Record):
     """An ordinary transaction that an address sent or received."""
 
-    def __init__(
-        self,
+    __match_args__ = (
+        "tx_id",
+        "block_hash",
+        "height",
+        "transaction_time",
+        "from_address",
+        "to_address",
+        "is_from_contract",
+        "is_to_contract",
+        "amount",
+        "state",
+        "method_id",
+        "symbol",
+        "nonce",
+        "gas_used",
+        "gas_limit",
+        "gas_price",
+        "tx_fee",
+        "transaction_type",
+    )
+    def __new__(
+        cls,
         *,
         tx_id: str | None = None,
         block_hash: str | None = None,
@@ -862,7 +988,7 @@ class AddressTransaction(Record):
         gas_price: Decimal | None = None,
         tx_fee: Decimal | None = None,
         transaction_type: int | None = None,
-    ) -> None: ...
+    ) -> Self: ...
     @property
     def tx_id(self) -> str | None:
         """Transaction hash."""
@@ -935,11 +1061,28 @@ class AddressTransaction(Record):
     def transaction_type(self) -> int | None:
         """0 original, 1 EIP-2930, 2 EIP-1559."""
 
+@final
 class LargeTransaction(Record):
     """A transaction of the main chain that moved a large amount."""
 
-    def __init__(
-        self,
+    __match_args__ = (
+        "tx_id",
+        "block_hash",
+        "height",
+        "transaction_time",
+        "input",
+        "output",
+        "is_input_contract",
+        "is_output_contract",
+        "amount",
+        "transaction_symbol",
+        "tx_fee",
+        "method_id",
+        "transaction_type",
+        "state",
+    )
+    def __new__(
+        cls,
         *,
         tx_id: str | None = None,
         block_hash: str | None = None,
@@ -955,7 +1098,7 @@ class LargeTransaction(Record):
         method_id: str | None = None,
         transaction_type: int | None = None,
         state: str | None = None,
-    ) -> None: ...
+    ) -> Self: ...
     @property
     def tx_id(self) -> str | None:
         """Transaction hash."""
@@ -1012,11 +1155,28 @@ class LargeTransaction(Record):
     def state(self) -> str | None:
         """`success`, `fail` or `pending`."""
 
+@final
 class ChainTransaction(Record):
     """A transaction in the main chain's list."""
 
-    def __init__(
-        self,
+    __match_args__ = (
+        "tx_id",
+        "block_hash",
+        "height",
+        "transaction_time",
+        "input",
+        "output",
+        "is_input_contract",
+        "is_output_contract",
+        "amount",
+        "transaction_symbol",
+        "tx_fee",
+        "method_id",
+        "transaction_type",
+        "state",
+    )
+    def __new__(
+        cls,
         *,
         tx_id: str | None = None,
         block_hash: str | None = None,
@@ -1032,7 +1192,7 @@ class ChainTransaction(Record):
         method_id: str | None = None,
         transaction_type: int | None = None,
         state: str | None = None,
-    ) -> None: ...
+    ) -> Self: ...
     @property
     def tx_id(self) -> str | None:
         """Transaction hash."""
@@ -1089,11 +1249,32 @@ class ChainTransaction(Record):
     def state(self) -> str | None:
         """`success`, `fail` or `pending`."""
 
+@final
 class Transaction(Record):
     """A transaction of the main chain, looked up by its hash."""
 
-    def __init__(
-        self,
+    __match_args__ = (
+        "tx_id",
+        "block_hash",
+        "height",
+        "transaction_time",
+        "from_address",
+        "to_address",
+        "is_from_contract",
+        "is_to_contract",
+        "amount",
+        "symbol",
+        "nonce",
+        "gas_limit",
+        "gas_used",
+        "gas_price",
+        "tx_fee",
+        "state",
+        "transaction_type",
+        "method_id",
+    )
+    def __new__(
+        cls,
         *,
         tx_id: str | None = None,
         block_hash: str | None = None,
@@ -1113,7 +1294,7 @@ class Transaction(Record):
         state: str | None = None,
         transaction_type: int | None = None,
         method_id: str | None = None,
-    ) -> None: ...
+    ) -> Self: ...
     @property
     def tx_id(self) -> str | None:
         """Transaction hash."""
@@ -1186,11 +1367,23 @@ class Transaction(Record):
     def method_id(self) -> str | None:
         """Identifier of the contract method called."""
 
+@final
 class EventLog(Record):
     """One event that a contract logged during a transaction."""
 
-    def __init__(
-        self,
+    __match_args__ = (
+        "height",
+        "address",
+        "topics",
+        "data",
+        "block_hash",
+        "method_id",
+        "transaction_time",
+        "log_index",
+        "tx_id",
+    )
+    def __new__(
+        cls,
         *,
         height: int | None = None,
         address: str | None = None,
@@ -1201,7 +1394,7 @@ class EventLog(Record):
         transaction_time: datetime | None = None,
         log_index: int | None = None,
         tx_id: str | None = None,
-    ) -> None: ...
+    ) -> Self: ...
     @property
     def height(self) -> int | None:
         """Block height."""
@@ -1244,8 +1437,8 @@ class EventLog(Record):
 
 @final
 class _LocalService:
-    def __init__(
-        self,
+    def __new__(
+        cls,
         *,
         transactions: int,
         seed: int,
@@ -1258,7 +1451,7 @@ class _LocalService:
         port: int,
         main_chain: str,
         zone_chain: str,
-    ) -> None: ...
+    ) -> Self: ...
     @property
     def url(self) -> str: ...
     @property
@@ -1278,3 +1471,22 @@ class _LocalService:
     def close(self) -> None: ...
 
 def _declaration() -> str: ...
+
+# What pickles call.
+
+def _restore_client(given: dict[str, Any]) -> Client: ...
+def _restore_deployment(
+    header_prefix: str, main: str, zone: str, prehash: str, signature_encoding: Literal["base64", "hex"]
+) -> Deployment: ...
+def _restore_page(
+    number: int,
+    total_pages: int | None,
+    total: int | None,
+    chain_full_name: str | None,
+    chain_short_name: str | None,
+    records: Records[Any],
+) -> Page[Any]: ...
+def _restore_query(client: Client, call: str, given: str) -> Query[Any]: ...
+def _restore_record(name: str, fields: dict[str, Any]) -> Record: ...
+def _restore_records(name: str, columns: dict[str, Any], report: Report) -> Records[Any]: ...
+def _restore_report(members: dict[str, Any]) -> Report: ...

@@ -12,7 +12,7 @@ from chainframe import ConfigError, Deployment, __version__
 from chainframe.testing import LocalService
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 USAGE = 2
 INTERRUPTED = 130
@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         return _serve(options)
-    except ConfigError as error:
+    except (ConfigError, RuntimeError) as error:
         print(f"chainframe: {error}", file=sys.stderr)
         return USAGE
     except KeyboardInterrupt:
@@ -39,13 +39,24 @@ def _parser() -> argparse.ArgumentParser:
         description="Serve the whole interface on loopback from made-up data, with made-up credentials.",
     )
     words = Deployment()
-    serve.add_argument("--port", type=int, default=0, help="port; 0, the default, takes a free one")
-    serve.add_argument("--transactions", type=int, default=10_000, help="how many there are (%(default)s)")
-    serve.add_argument("--seed", type=int, default=7, help="which data: the same seed gives the same (%(default)s)")
+    serve.add_argument("--port", type=_within(0, 65_535), default=0, help="port; 0, the default, takes a free one")
+    serve.add_argument(
+        "--transactions", type=_within(0, 10_000_000), default=10_000, help="how many there are (%(default)s)"
+    )
+    serve.add_argument(
+        "--seed", type=_within(0, 2**64 - 1), default=7, help="which data: the same seed gives the same (%(default)s)"
+    )
     serve.add_argument("--db", help="file of the database, kept for the next time; in memory without")
     serve.add_argument("--rate-limit", type=float, help="requests a second that are allowed; any number without")
-    serve.add_argument("--growth", type=int, default=0, help="records that lists grow by after a request (%(default)s)")
-    serve.add_argument("--reach", type=int, default=10_000, help="records of a main-chain list in reach (%(default)s)")
+    serve.add_argument(
+        "--growth", type=_within(0, 1_000), default=0, help="records that lists grow by after a request (%(default)s)"
+    )
+    serve.add_argument(
+        "--reach",
+        type=_within(1, 10_000_000),
+        default=10_000,
+        help="records of a main-chain list in reach (%(default)s)",
+    )
     serve.add_argument("--main-chain", default="MAIN", help="short name of the main chain (%(default)s)")
     serve.add_argument("--zone-chain", default="ZONE_CHAIN", help="short name of the zone chain (%(default)s)")
     serve.add_argument("--header-prefix", default=words.header_prefix, help="its word in header names (%(default)s)")
@@ -54,6 +65,15 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument("--prehash", default=words.prehash, help="what it signs (%(default)s)")
     serve.add_argument("--signature-encoding", default=words.signature_encoding, choices=("base64", "hex"))
     return parser
+
+
+def _within(least: int, most: int) -> Callable[[str], int]:
+    def whole(text: str) -> int:
+        if not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text} is not within {least} to {most}")
+        return int(text)
+
+    return whole
 
 
 def _serve(options: argparse.Namespace) -> int:

@@ -111,6 +111,10 @@ const CODES: &[(&[&str], Class, bool)] = &[
 impl Class {
     /// The class of an answer, and whether asking again can help.
     pub fn of(status: u16, code: Option<&str>) -> (Self, bool) {
+        // A paywall stays one, whatever code comes with it.
+        if status == 402 {
+            return (Self::PermissionDenied, false);
+        }
         let known = code.and_then(|code| CODES.iter().find(|(codes, ..)| codes.contains(&code)));
         if let Some((_, class, retryable)) = known {
             return (*class, *retryable);
@@ -118,7 +122,7 @@ impl Class {
         match status {
             400 => (Self::BadRequest, false),
             401 => (Self::Authentication, false),
-            402 | 403 => (Self::PermissionDenied, false),
+            403 => (Self::PermissionDenied, false),
             404 => (Self::NotFound, false),
             408 => (Self::Unavailable, true),
             429 => (Self::RateLimit, true),
@@ -215,6 +219,7 @@ mod tests {
             (401, Some("50102"), Class::ClockSkew, false),
             (401, Some("50113"), Class::Authentication, false),
             (402, None, Class::PermissionDenied, false),
+            (402, Some("50011"), Class::PermissionDenied, false),
             (429, None, Class::RateLimit, true),
             (502, Some("77777"), Class::Unavailable, true),
             (200, Some("77777"), Class::Other, false),

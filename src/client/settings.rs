@@ -13,6 +13,11 @@ use crate::interface::{Chain, Deployment};
 /// An answer longer than this is no page of records.
 pub const MAX_BODY: usize = 64 << 20;
 
+/// Longer is for ever, and more than clocks can add.
+const LONGEST: Duration = Duration::from_secs(366 * 86_400);
+/// A request a day.
+const LEAST_RATE: f64 = 1.0 / 86_400.0;
+
 /// What a caller gives, unchecked.
 #[derive(Clone, Debug)]
 pub struct Given {
@@ -68,9 +73,10 @@ impl Settings {
             }
         }
         if let RateLimit::PerSecond(rate) = given.rate_limit
-            && !(rate.is_finite() && rate > 0.0)
+            && !(LEAST_RATE..=1e9).contains(&rate)
         {
-            return Err(Error::config("rate_limit", format!("{rate} is not above 0; use \"auto\", a number or None")));
+            let problem = format!("{rate} requests a second is not within {LEAST_RATE} to 1e9; None is no limit");
+            return Err(Error::config("rate_limit", problem));
         }
         if !(1..=256).contains(&given.concurrency) {
             return Err(Error::config("concurrency", format!("{} is not within 1 to 256", given.concurrency)));
@@ -150,8 +156,10 @@ fn check_secret(setting: &'static str, secret: &Secret) -> Result<(), Error> {
 }
 
 fn seconds(setting: &'static str, value: f64) -> Result<Duration, Error> {
-    let duration = Duration::try_from_secs_f64(value).ok().filter(|duration| !duration.is_zero());
-    duration.ok_or_else(|| Error::config(setting, format!("{value} is not a number of seconds above 0")))
+    let duration =
+        Duration::try_from_secs_f64(value).ok().filter(|duration| !duration.is_zero() && *duration <= LONGEST);
+    duration
+        .ok_or_else(|| Error::config(setting, format!("{value} is not a number of seconds above 0, of a year at most")))
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
 //! Waiting for the core: in a thread that can be interrupted, or in asyncio. Every sync and async method is one of these.
 
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -94,9 +96,15 @@ pub fn awaitable<T: Send + 'static>(
     let promise = event_loop.call_method0(intern!(py, "create_future"))?;
     let (target, settled) = (event_loop.clone().unbind(), promise.clone().unbind());
     let task = handle()?.spawn(async move {
-        let value = future.await;
+        let value = AssertUnwindSafe(future).catch_unwind().await;
         // An interpreter that is shutting down cannot be told any more.
-        Python::try_attach(|py| settle(py, &target, settled, convert(py, value)));
+        Python::try_attach(|py| {
+            let outcome: Outcome = Box::new(move |py| match value {
+                Ok(value) => convert(py, value),
+                Err(_) => Err(errors::raise(py, &Error::Internal("a task ended early".into()))),
+            });
+            settle(py, &target, settled, outcome);
+        });
     });
     let cancel = Py::new(py, Cancel(task.abort_handle()))?;
     promise.call_method1(intern!(py, "add_done_callback"), (cancel,))?;
@@ -116,10 +124,13 @@ impl Cancel {
     }
 }
 
+/// What a promise is given, made in the event loop's own thread and only if somebody still waits for it.
+type Outcome = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
+
 #[pyclass(frozen)]
 struct Settle {
     promise: Py<PyAny>,
-    outcome: Mutex<Option<PyResult<Py<PyAny>>>>,
+    outcome: Mutex<Option<Outcome>>,
 }
 
 #[pymethods]
@@ -131,16 +142,16 @@ impl Settle {
         if promise.call_method0(intern!(py, "done"))?.is_truthy()? {
             return Ok(());
         }
-        match outcome {
-            Some(Ok(value)) => promise.call_method1(intern!(py, "set_result"), (value,))?,
-            Some(Err(error)) => promise.call_method1(intern!(py, "set_exception"), (error,))?,
-            None => return Ok(()),
+        let Some(outcome) = outcome else { return Ok(()) };
+        match outcome(py) {
+            Ok(value) => promise.call_method1(intern!(py, "set_result"), (value,))?,
+            Err(error) => promise.call_method1(intern!(py, "set_exception"), (error,))?,
         };
         Ok(())
     }
 }
 
-fn settle(py: Python<'_>, event_loop: &Py<PyAny>, promise: Py<PyAny>, outcome: PyResult<Py<PyAny>>) {
+fn settle(py: Python<'_>, event_loop: &Py<PyAny>, promise: Py<PyAny>, outcome: Outcome) {
     let call = Py::new(py, Settle { promise, outcome: Mutex::new(Some(outcome)) })
         .and_then(|settle| event_loop.call_method1(py, intern!(py, "call_soon_threadsafe"), (settle,)));
     // Only a loop that was closed meanwhile refuses, and then nobody waits for the result.

@@ -328,6 +328,15 @@ impl Client {
         )
     }
 
+    /// A client is shared, not copied: a copy through pickling would have lost its secrets.
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
+    }
+
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let settings = self.inner.settings();
         let given = PyDict::new(py);

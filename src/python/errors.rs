@@ -79,7 +79,10 @@ fn attributes<'py>(py: Python<'py>, error: &Error) -> PyResult<(&'static str, St
             given.set_item("excerpt", excerpt)?;
             "ResponseFormatError"
         }
-        Error::Drift { .. } => "PaginationDriftError",
+        Error::Drift { .. } => {
+            given.set_item("retryable", error.retryable())?;
+            "PaginationDriftError"
+        }
         Error::Overflow(overflow) => {
             let Overflow { column, row, text, .. } = &**overflow;
             given.set_item("column", column)?;

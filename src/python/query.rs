@@ -263,6 +263,15 @@ impl Query {
         format!("<Query {} of {}{}>", self.inner.endpoint().name, self.inner.chain(), sent.concat())
     }
 
+    /// A query does not change, so it is its own copy.
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
+    }
+
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let given = serde_json::to_string(&self.given).map_err(|error| PyTypeError::new_err(error.to_string()))?;
         let restore = py.import("chainframe._native")?.getattr("_restore_query")?;

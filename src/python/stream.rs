@@ -52,6 +52,35 @@ struct Source {
     query: Py<Query>,
     pages: Arc<tokio::sync::Mutex<(Pages, Batches)>>,
     report: SharedReport,
+    arrived: Arc<Mutex<Arrived>>,
+}
+
+/// Items that were read and not handed over yet. A caller that is interrupted or cancelled meanwhile leaves its item
+/// here for the next one.
+#[derive(Default)]
+struct Arrived {
+    items: VecDeque<Item>,
+    /// How many of them somebody is about to take.
+    claimed: usize,
+}
+
+/// The right to one item that arrived, given back if it is not used.
+struct Claim(Arc<Mutex<Arrived>>);
+
+impl Claim {
+    fn lock(&self) -> MutexGuard<'_, Arrived> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(self) -> Option<Item> {
+        self.lock().items.pop_front()
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.lock().claimed -= 1;
+    }
 }
 
 /// What came next.
@@ -68,7 +97,8 @@ impl Stream {
     pub fn of_query(query: Py<Query>, pages: Pages, of: Of, batch_rows: usize) -> Self {
         let report = pages.report().clone();
         let batches = Batches::new(pages.query().endpoint().record(), batch_rows);
-        let source = Source { query, pages: Arc::new(tokio::sync::Mutex::new((pages, batches))), report };
+        let pages = Arc::new(tokio::sync::Mutex::new((pages, batches)));
+        let source = Source { query, pages, report, arrived: Arc::default() };
         Self { of, rows: Mutex::default(), source: Some(source), ended: AtomicBool::new(false) }
     }
 
@@ -92,21 +122,29 @@ impl Stream {
         Some(classes::view(py, columns, row))
     }
 
-    fn next_item(&self, source: &Source) -> impl Future<Output = Result<Option<Item>, Error>> + Send + use<> {
-        let (of, pages) = (self.of, source.pages.clone());
+    /// Sees to it that an item has arrived; nothing at the end.
+    fn next_item(&self, source: &Source) -> impl Future<Output = Result<Option<Claim>, Error>> + Send + use<> {
+        let (of, pages, arrived) = (self.of, source.pages.clone(), source.arrived.clone());
         async move {
             let (pages, batches) = &mut *pages.lock().await;
+            let claim = || {
+                let mut state = arrived.lock().unwrap_or_else(PoisonError::into_inner);
+                let free = state.items.len() > state.claimed;
+                state.claimed += usize::from(free);
+                free.then(|| Claim(arrived.clone()))
+            };
             loop {
-                if of == Of::Batches
-                    && let Some(batch) = batches.full()
-                {
-                    return Ok(Some(Item::Batch(batch)));
+                if let Some(claim) = claim() {
+                    return Ok(Some(claim));
                 }
-                match (of, pages.next().await?) {
-                    (Of::Batches, Some(page)) => batches.push(page.columns),
-                    (Of::Batches, None) => return Ok(batches.rest().map(Item::Batch)),
-                    (Of::Rows, Some(page)) if page.columns.rows() == 0 => {}
-                    (_, page) => return Ok(page.map(Item::Page)),
+                let item = match of {
+                    Of::Batches => next_batch(pages, batches).await?.map(Item::Batch),
+                    Of::Rows | Of::Pages => pages.next().await?.map(Item::Page),
+                };
+                match item {
+                    Some(Item::Page(page)) if of == Of::Rows && page.columns.rows() == 0 => {}
+                    Some(item) => arrived.lock().unwrap_or_else(PoisonError::into_inner).items.push_back(item),
+                    None => return Ok(None),
                 }
             }
         }
@@ -117,10 +155,10 @@ impl Stream {
         &self,
         py: Python<'py>,
         source: &Source,
-        item: Result<Option<Item>, Error>,
+        claim: Result<Option<Claim>, Error>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let item = item.map_err(|error| source.query.get().failed(py, &error))?;
-        let Some(item) = item else {
+        let claim = claim.map_err(|error| source.query.get().failed(py, &error))?;
+        let Some(item) = claim.and_then(Claim::take) else {
             if !self.ended.swap(true, Ordering::Relaxed) {
                 source.query.get().ended(py, &source.report)?;
             }
@@ -191,6 +229,18 @@ impl Stream {
             Of::Rows => "<Stream of records>",
             Of::Pages => "<Stream of pages>",
             Of::Batches => "<Stream of batches>",
+        }
+    }
+}
+
+async fn next_batch(pages: &mut Pages, batches: &mut Batches) -> Result<Option<query::Records>, Error> {
+    loop {
+        if let Some(batch) = batches.full() {
+            return Ok(Some(batch));
+        }
+        match pages.next().await? {
+            Some(page) => batches.push(page.columns),
+            None => return Ok(batches.rest()),
         }
     }
 }

@@ -5,6 +5,7 @@ mod pages;
 mod plan;
 mod records;
 mod report;
+mod run;
 
 pub use bind::{Arg, Options};
 pub use pages::{DeliveredPage, Pages};

@@ -1,19 +1,13 @@
 //! The pages of a query, asked several at a time and delivered in order.
 
 use std::collections::{HashMap, VecDeque};
-use std::time::Duration;
-
-use tokio::task::JoinHandle;
 
 use super::plan::Query;
 use super::report::SharedReport;
+use super::run::{Place, Run, fetch};
 use crate::client::{Error, Fetched};
 use crate::columns::{Column, Columns};
-use crate::decode::Page;
 use crate::interface::{Kind, Reach};
-
-/// Times an empty answer is asked again where records were promised: some services throttle that way.
-const EMPTY_RETRIES: u32 = 3;
 
 /// One page, ready for whoever asked.
 #[derive(Clone, Debug)]
@@ -36,36 +30,6 @@ pub struct Pages {
     delivered: u64,
 }
 
-/// The pages of one window.
-struct Run {
-    window: u64,
-    /// Asked for and not delivered, in order.
-    pending: VecDeque<Task<Result<Fetched, Error>>>,
-    next_page: u64,
-    last_page: LastPage,
-    totals: Option<(Option<u64>, Option<u64>)>,
-    records: u64,
-    previous: Option<Columns>,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum LastPage {
-    /// The first page will tell.
-    Unasked,
-    Known(u64),
-    /// The service does not say: pages end with the first that is not full.
-    Unknown,
-}
-
-/// A spawned task that ends when nobody waits for it any more.
-struct Task<T>(JoinHandle<T>);
-
-impl<T> Drop for Task<T> {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
 impl Pages {
     pub fn new(query: Query) -> Self {
         Self { query, report: SharedReport::start(), runs: VecDeque::new(), next_window: 0, delivered: 0 }
@@ -83,6 +47,7 @@ impl Pages {
     pub async fn next(&mut self) -> Result<Option<DeliveredPage>, Error> {
         loop {
             if self.left() == Some(0) {
+                self.check_head().await;
                 self.finish();
                 return Ok(None);
             }
@@ -91,24 +56,14 @@ impl Pages {
                 self.finish();
                 return Ok(None);
             };
-            let Some(task) = run.pending.front_mut() else {
+            let Some(answered) = run.answered(&self.query).await else {
+                self.check_head().await;
                 self.end_window();
                 continue;
             };
-            let fetched = (&mut task.0).await;
-            run.pending.pop_front();
-            let fetched = fetched.unwrap_or_else(|crash| Err(Error::Internal(crash.to_string())));
-            let fetched = match fetched.and_then(|fetched| run.refuse_repeat(&self.query, fetched)) {
-                Ok(fetched) => fetched,
-                Err(error) => {
-                    // Asked again if the caller goes on; what was asked after it would come out of order.
-                    run.next_page -= 1 + run.pending.len() as u64;
-                    run.pending.clear();
-                    return Err(error);
-                }
-            };
-            let page = self.deliver(fetched);
-            if page.columns.rows() > 0 || self.query.windows() == 1 {
+            let Some(page) = self.deliver(answered?)? else { continue };
+            // An empty list is one empty page.
+            if page.columns.rows() > 0 || (self.query.windows() == 1 && page.number == 1) {
                 return Ok(Some(page));
             }
         }
@@ -122,7 +77,7 @@ impl Pages {
     /// Asks for what comes next until as many requests are open as may be.
     fn fill(&mut self) {
         let concurrency = self.query.client().settings().concurrency;
-        let mut open: usize = self.runs.iter().map(|run| run.pending.len()).sum();
+        let mut open: usize = self.runs.iter().map(Run::open).sum();
         let wanted = self.left().map(|left| left.div_ceil(self.query.page_size().max(1)).max(1));
         for run in &mut self.runs {
             while open < concurrency && run.wants_page() && wanted.is_none_or(|wanted| (open as u64) < wanted) {
@@ -141,15 +96,22 @@ impl Pages {
         }
     }
 
-    fn deliver(&mut self, fetched: Fetched) -> DeliveredPage {
+    /// What of an answer belongs next; nothing if it has to be asked again, since the list moved on.
+    fn deliver(&mut self, (number, fetched): (u64, Fetched)) -> Result<Option<DeliveredPage>, Error> {
         let Fetched { page, attempts, bytes } = fetched;
         let (query, report) = (&self.query, &self.report);
-        let run = self.runs.front_mut().expect("the page is of the first run");
-        let number = run.next_page - run.pending.len() as u64 - 1;
-        run.learn(query, &page);
-        run.notice_change(report, &page);
-        run.records += page.columns.rows() as u64;
-        let mut columns = arrange(query, report, run.window, page.columns);
+        let Some(run) = self.runs.front_mut() else { return Ok(None) };
+        report.update(|report| {
+            report.requests += u64::from(attempts);
+            report.retries += u64::from(attempts) - 1;
+            report.bytes += bytes as u64;
+        });
+        let skip = match run.place(query, report, number, &page)? {
+            Place::After(skip) => skip,
+            Place::Gap => return Ok(None),
+        };
+        let fresh = page.columns.slice(skip, page.columns.rows() - skip);
+        let mut columns = arrange(query, report, run.window, fresh);
         if let Some(left) = query.max_items.map(|most| (most - self.delivered) as usize)
             && left < columns.rows()
         {
@@ -157,19 +119,40 @@ impl Pages {
         }
         self.delivered += columns.rows() as u64;
         report.update(|report| {
-            report.requests += u64::from(attempts);
-            report.retries += u64::from(attempts) - 1;
             report.pages += 1;
             report.records += columns.rows() as u64;
-            report.bytes += bytes as u64;
+            report.duplicates_dropped += skip as u64;
         });
-        DeliveredPage {
+        Ok(Some(DeliveredPage {
             number,
             total_pages: page.total_pages,
             total: page.total,
             chain_full_name: page.chain_full_name,
             chain_short_name: page.chain_short_name,
             columns,
+        }))
+    }
+
+    /// A list that the service does not count may have grown unseen: its first page is asked once more, to see whether
+    /// the head is where it was.
+    async fn check_head(&mut self) {
+        let Some(run) = self.runs.front() else { return };
+        let Some(head) = run.unproven_head(&self.query) else { return };
+        let head = head.clone();
+        let reason = match fetch(&self.query, run.window, 1, true).await {
+            Ok(Fetched { page, attempts, bytes }) => {
+                self.report.update(|report| {
+                    report.requests += u64::from(attempts);
+                    report.retries += u64::from(attempts) - 1;
+                    report.bytes += bytes as u64;
+                });
+                let same = page.columns.rows() == head.rows() && same_records(&page.columns, &head);
+                (!same).then(|| CHANGED.to_owned())
+            }
+            Err(error) => Some(format!("Whether the list changed while it was read could not be seen: {error}.")),
+        };
+        if let Some(reason) = reason {
+            self.report.reason(reason);
         }
     }
 
@@ -178,9 +161,14 @@ impl Pages {
         let Some(run) = self.runs.pop_front() else { return };
         let name = self.query.window_name(run.window).map_or(String::new(), |name| format!(" of {name}"));
         let records = run.records;
-        let total = run.totals.and_then(|(_, total)| total);
+        let total = run.total;
         let cap = self.query.cap();
-        let at_cap = cap.is_some_and(|cap| (cap..cap + self.query.page_size().max(1)).contains(&records));
+        // The limits are about so much, so a list that ends near one counts as having met it.
+        let at_cap = cap.is_some_and(|cap| (cap - cap / 100..=cap + cap / 20).contains(&records));
+        if matches!(self.query.endpoint().reach, Reach::LastYear(_)) && records > 0 {
+            self.report
+                .reason("The service gives out the last year of an address only: there are perhaps more.".into());
+        }
         let reason = match (cap, total) {
             (Some(cap), Some(total)) if total > records && at_cap => format!(
                 "The service counted {total} records{name} and lets anyone reach {cap} of a list: narrow the query."
@@ -205,99 +193,12 @@ impl Pages {
     }
 }
 
-impl Run {
-    fn new(window: u64) -> Self {
-        Self {
-            window,
-            pending: VecDeque::new(),
-            next_page: 1,
-            last_page: LastPage::Unasked,
-            totals: None,
-            records: 0,
-            previous: None,
-        }
-    }
+pub(super) const CHANGED: &str = "The list changed while it was read: records may be repeated or missing.";
 
-    fn wants_page(&self) -> bool {
-        match self.last_page {
-            LastPage::Unasked => self.next_page == 1,
-            LastPage::Known(last) => self.next_page <= last,
-            LastPage::Unknown => self.pending.is_empty(),
-        }
-    }
-
-    fn ask(&mut self, query: &Query) {
-        let (query, window, page) = (query.clone(), self.window, self.next_page);
-        // Only the first page may be empty without having been promised.
-        let promised = matches!(self.last_page, LastPage::Known(_));
-        self.pending.push_back(Task(tokio::spawn(async move { fetch(&query, window, page, promised).await })));
-        self.next_page += 1;
-    }
-
-    /// How far the window goes, from its first page or, where no page says, from the last one's length.
-    fn learn(&mut self, query: &Query, page: &Page) {
-        let rows = page.columns.rows() as u64;
-        self.last_page = match self.last_page {
-            LastPage::Unasked if !query.is_paged() => LastPage::Known(1),
-            LastPage::Unasked => match page.total_pages {
-                Some(last) if last > 0 || rows == 0 => LastPage::Known(last),
-                _ => Self::goes_on(query, page, rows),
-            },
-            LastPage::Unknown => Self::goes_on(query, page, rows),
-            known => known,
-        };
-    }
-
-    fn goes_on(query: &Query, page: &Page, rows: u64) -> LastPage {
-        let full = page.limit.unwrap_or(query.page_size()).min(query.page_size()).max(1);
-        if rows < full { LastPage::Known(0) } else { LastPage::Unknown }
-    }
-
-    /// A service that gives one page for every number would be asked for ever, or would fill a result with repeats.
-    fn refuse_repeat(&mut self, query: &Query, fetched: Fetched) -> Result<Fetched, Error> {
-        let columns = &fetched.page.columns;
-        // Two pages of one record each may well be twins, where the service says how many pages there are.
-        let least = if self.last_page == LastPage::Unknown { 1 } else { 2 };
-        if columns.rows() >= least && self.previous.as_ref() == Some(columns) {
-            let number = self.next_page - 1 - self.pending.len() as u64;
-            let problem = format!("page {number} is the same as the page before it; narrow the query or try later");
-            return Err(Error::Drift { endpoint: query.endpoint().name, problem });
-        }
-        self.previous = Some(columns.clone());
-        Ok(fetched)
-    }
-
-    /// A list that grew or shrank while it was read may have shifted: records can be repeated or missing.
-    fn notice_change(&mut self, report: &SharedReport, page: &Page) {
-        let now = (page.total_pages, page.total);
-        let first = *self.totals.get_or_insert(now);
-        if first != now {
-            report.reason("The list changed while it was read: records may be repeated or missing.".into());
-        }
-    }
-}
-
-/// Gets one page. An empty one where records were promised is asked again: some services throttle that way.
-async fn fetch(query: &Query, window: u64, page: u64, promised: bool) -> Result<Fetched, Error> {
-    let target = query.target(window, page);
-    let rows = if query.is_paged() { query.page_size() as usize } else { query.asked(window).len().max(16) };
-    let (mut attempts, mut bytes) = (0, 0);
-    for retry in 0.. {
-        let mut fetched = query.client().get(query.endpoint(), &target, rows).await?;
-        attempts += fetched.attempts;
-        bytes += fetched.bytes;
-        let contradicts = |page: &Page| promised || page.total > Some(0) || page.total_pages > Some(1);
-        if fetched.page.columns.rows() > 0 || !contradicts(&fetched.page) {
-            (fetched.attempts, fetched.bytes) = (attempts, bytes);
-            return Ok(fetched);
-        }
-        if retry == EMPTY_RETRIES {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(250 << retry).mul_f64(0.5 + fastrand::f64() / 2.0)).await;
-    }
-    let problem = format!("page {page} came back empty although the list goes on; try again later");
-    Err(Error::Drift { endpoint: query.endpoint().name, problem })
+/// Whether two pages are of the same records, whose states and prices may differ by now.
+fn same_records(a: &Columns, b: &Columns) -> bool {
+    let identity = ["tx_id", "hash", "token_contract_address"].iter().find_map(|name| a.record().position(name));
+    identity.is_none_or(|column| (0..a.rows()).all(|row| a.text(column, row) == b.text(column, row)))
 }
 
 /// The rows of a window that belong to the result, in its order.
@@ -309,10 +210,19 @@ fn arrange(query: &Query, report: &SharedReport, window: u64, columns: Columns) 
         let Column::Time(times) = columns.column(times) else { return columns };
         let kept: Vec<u32> = (0..columns.rows() as u32)
             .zip(times.iter())
-            .filter(|(_, time)| time.is_none_or(|time| (low..=high).contains(&time)))
+            // A record without a time could come with every window; it is kept with the first.
+            .filter(|(_, time)| time.map_or(window == 0, |time| (low..=high).contains(&time)))
             .map(|(row, _)| row)
             .collect();
         return if kept.len() == columns.rows() { columns } else { columns.take(&kept) };
+    }
+    if let Some(height) = query.asked_height(window) {
+        let heights = columns.record().position("height").map(|index| columns.column(index));
+        if let Some(Column::Integer(heights)) = heights
+            && heights.iter().flatten().any(|other| other != height)
+        {
+            report.reason("The service returned records of other blocks than were asked for.".into());
+        }
     }
     let asked = query.asked(window);
     if asked.is_empty() || matches!(query.endpoint().reach, Reach::Answer(_)) {

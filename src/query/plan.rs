@@ -106,6 +106,12 @@ impl Query {
         matches!(self.endpoint.shape, Shape::Paged { .. })
     }
 
+    /// Whether new records may come to the head of a list while it is read. One block's list does not grow.
+    pub(super) fn head_moves(&self) -> bool {
+        let of_one_block = self.filters.sent.iter().any(|(wire, _)| matches!(*wire, "height" | "blockHash"));
+        !of_one_block && !matches!(self.filters.windows, Windows::Heights { .. })
+    }
+
     /// How many records of one list can be reached, where the service sets a limit.
     pub(super) fn cap(&self) -> Option<u64> {
         match self.endpoint.reach {
@@ -140,6 +146,14 @@ impl Query {
         match &self.filters.windows {
             Windows::Hashes { chunks, .. } => &chunks[window as usize],
             _ => &[],
+        }
+    }
+
+    /// The block that a window asks for, of a range of heights.
+    pub(super) fn asked_height(&self, window: u64) -> Option<i64> {
+        match &self.filters.windows {
+            Windows::Heights { low, .. } => Some(low + window as i64),
+            _ => None,
         }
     }
 

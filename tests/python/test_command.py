@@ -46,17 +46,40 @@ def settings(lines: list[str]) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
+WRONG = [
+    (),
+    ("sing",),
+    ("serve", "--port", "x"),
+    ("serve", "--port", "70000"),
+    ("serve", "--growth", "-1"),
+    ("serve", "--rate-limit", "0"),
+    ("serve", "--main", "a/b"),
+]
+
+
 def test_version() -> None:
     done = run("--version")
     assert (done.returncode, done.stdout) == (0, f"chainframe {cf.__version__}\n")
 
 
-@pytest.mark.parametrize("arguments", [(), ("sing",), ("serve", "--port", "x"), ("serve", "--main", "a/b")])
-def test_wrong_usage_is_2_and_one_plain_message(arguments: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("arguments", WRONG)
+def test_wrong_usage_is_2_and_says_what_is_wrong(arguments: tuple[str, ...]) -> None:
     done = run(*arguments)
     assert done.returncode == 2
-    assert "chainframe" in done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("chainframe")
+    assert all(name.lstrip("-").split("-")[0] in last for name in arguments[1:2])
     assert "Traceback" not in done.stderr
+
+
+def test_a_port_that_is_taken_is_said() -> None:
+    with serving() as (_, lines):
+        port = settings(lines)["CHAINFRAME_BASE_URL"].rpartition(":")[2]
+        done = run("serve", "--port", port)
+    assert done.returncode == 2
+    assert done.stderr.startswith("chainframe: ")
+    assert port in done.stderr
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_help_names_every_option() -> None:

@@ -49,8 +49,8 @@ def test_the_stub_has_the_declared_fields(name: str) -> None:
     methods = [node for node in body if isinstance(node, ast.FunctionDef)]
     properties = {node.name: ast.unparse(node.returns) for node in methods if node.decorator_list and node.returns}
     assert properties == declared
-    (init,) = (node for node in methods if node.name == "__init__")
-    assert {arg.arg: ast.unparse(arg.annotation) for arg in init.args.kwonlyargs if arg.annotation} == declared
+    (new,) = (node for node in methods if node.name == "__new__")
+    assert {arg.arg: ast.unparse(arg.annotation) for arg in new.args.kwonlyargs if arg.annotation} == declared
 
 
 def test_the_stub_is_as_generated() -> None:

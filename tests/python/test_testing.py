@@ -124,9 +124,9 @@ def test_a_database_is_opened_again(tmp_path: Path) -> None:
 
 
 def test_a_fault_that_cannot_be_is_refused() -> None:
-    with pytest.raises(cf.InvalidParameterError, match=r"faults.*flood"):
+    with pytest.raises(cf.ConfigError, match=r"faults.*flood"):
         LocalService(transactions=50, faults=[{"kind": "flood"}])  # type: ignore[typeddict-item]
-    with LocalService(transactions=50) as service, pytest.raises(cf.InvalidParameterError, match=r"faults.*seconds"):
+    with LocalService(transactions=50) as service, pytest.raises(cf.ConfigError, match=r"faults.*seconds"):
         service.set_faults([{"kind": "stall"}])
 
 
@@ -134,3 +134,14 @@ def test_a_fault_that_cannot_be_is_refused() -> None:
 def test_a_setting_that_cannot_be_is_refused(name: str, value: Any) -> None:
     with pytest.raises(cf.ConfigError, match=name):
         LocalService(**{"transactions": 50, name: value})
+
+
+def test_what_keeps_it_from_starting_is_named(tmp_path: Path) -> None:
+    with LocalService(transactions=50) as service:
+        port = service.url.rpartition(":")[2]
+        with pytest.raises(RuntimeError, match=rf"127\.0\.0\.1:{port}"):
+            LocalService(transactions=50, port=int(port))
+    (tmp_path / "letter").write_text("not a database")
+    with pytest.raises(RuntimeError, match="letter"):
+        LocalService(transactions=50, db=tmp_path / "letter")
+    assert (tmp_path / "letter").read_text() == "not a database"

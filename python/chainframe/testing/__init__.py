@@ -78,6 +78,9 @@ class LocalService:
     - `reach`: how many records of a list of the main chain can be reached.
     - `db`: a file for its database, which a later service can open again; None keeps it in memory.
     - `port`: 0 takes a free one.
+
+    Raises `ConfigError` for a setting that cannot be, and `RuntimeError` where it cannot start: the port is taken, or
+    the file is not its own.
     """
 
     def __init__(

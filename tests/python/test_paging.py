@@ -1,0 +1,115 @@
+"""Services whose pages do not add up: the result is right, or an error says why; nothing is read for ever."""
+
+from __future__ import annotations
+
+import pytest
+
+import chainframe as cf
+from strict_server import Answer, Request, Script, StrictServer, page_of
+
+
+def heights(first: int, count: int) -> list[dict[str, str]]:
+    return [{"height": str(height), "hash": f"0x{height:x}"} for height in range(first, first - count, -1)]
+
+
+@pytest.mark.parametrize("total_page", ["40", "0", None])
+def test_a_page_that_repeats_is_refused(server: StrictServer, total_page: str | None) -> None:
+    def same(_: Request) -> Answer:
+        return page_of("blocks", heights(1_000, 100), limit="100", totalPage=total_page)
+
+    server.on("blocks", same)
+    query = server.client().blocks()
+    with pytest.raises(cf.PaginationDriftError, match="page 2 is the same as the page before it"):
+        query.collect()
+    assert len(query.partial) == 100
+    assert not query.report.complete
+
+
+def test_going_on_after_a_refused_page_does_not_make_it_complete(server: StrictServer) -> None:
+    server.on("blocks", lambda _: page_of("blocks", heights(9, 2), limit="2", totalPage="3"))
+    pages = iter(server.client().blocks(page_size=2).pages())
+    next(pages)
+    for _ in range(2):
+        with pytest.raises(cf.PaginationDriftError):
+            next(pages)
+
+
+def test_twins_on_pages_of_one_are_both_kept(server: StrictServer) -> None:
+    server.on("blocks", lambda _: page_of("blocks", heights(9, 1), limit="1", totalPage="2"))
+    assert len(server.client().blocks(page_size=1).collect()) == 2
+
+
+def test_a_count_that_is_not_met_is_said(server: StrictServer) -> None:
+    server.on("blocks", lambda _: page_of("blocks", heights(9, 4), limit="100", totalPage="1", total="5"))
+    with pytest.warns(cf.IncompleteResultWarning, match="counted 5 records and returned 4"):
+        records = server.client().blocks().collect()
+    assert not records.report.complete
+    with pytest.raises(cf.IncompleteResultError) as caught:
+        server.client(strict=True).blocks().collect()
+    assert caught.value.partial == records
+    assert caught.value.report is not None
+    assert caught.value.report.reasons == records.report.reasons
+
+
+def growing(list_of: list[dict[str, str]], *, by: int, counted: bool) -> Script:
+    """Pages of a list that gains `by` records at its head after every answer."""
+    grown = list(list_of)
+
+    def answer(request: Request) -> Answer:
+        page, limit = int(request.query["page"]), int(request.query["limit"])
+        part = grown[(page - 1) * limit : page * limit]
+        total = {"total": str(len(grown))} if counted else {}
+        reply = page_of("blocks", part, limit=str(limit), totalPage=str(-(-len(grown) // limit)), **total)
+        top = int(grown[0]["height"])
+        grown[:0] = heights(top + by, by)
+        return reply
+
+    return answer
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+@pytest.mark.parametrize("by", [0, 1, 3, 7, 9])
+def test_a_counted_list_is_as_it_was_at_first(server: StrictServer, by: int, concurrency: int) -> None:
+    server.on("blocks", growing(heights(1_000, 95), by=by, counted=True))
+    records = server.client(concurrency=concurrency).blocks(page_size=10).collect()
+    assert [record.height for record in records] == list(range(1_000, 905, -1))
+    assert records.report.complete
+
+
+def test_twins_in_a_growing_list_are_all_kept(server: StrictServer) -> None:
+    twins = [*heights(1_000, 8), *[{"height": "992", "hash": "0x"}] * 30, *heights(991, 7)]
+    server.on("blocks", growing(twins, by=3, counted=True))
+    records = server.client().blocks(page_size=10).collect()
+    assert [record.height for record in records] == [int(record["height"]) for record in twins]
+
+
+def test_a_list_that_outgrows_its_reader_is_an_error(server: StrictServer) -> None:
+    server.on("blocks", growing(heights(1_000, 95), by=30, counted=True))
+    with pytest.raises(cf.PaginationDriftError, match="faster than it can be read"):
+        server.client().blocks(page_size=10).collect()
+
+
+@pytest.mark.parametrize("by", [0, 3])
+def test_the_head_of_an_uncounted_list_is_looked_at_again(server: StrictServer, by: int) -> None:
+    server.on("blocks", growing(heights(1_000, 95), by=by, counted=False))
+    query = server.client().blocks(page_size=10)
+    if by == 0:
+        assert query.collect().report.complete
+    else:
+        with pytest.warns(cf.IncompleteResultWarning, match="changed while it was read"):
+            query.collect()
+
+
+def test_a_list_that_shrinks_is_said(server: StrictServer) -> None:
+    server.on(
+        "blocks",
+        lambda request: page_of(
+            "blocks",
+            heights(300 - 100 * int(request.query["page"]), 100),
+            limit="100",
+            totalPage="2",
+            total={"1": "200", "2": "199"}[request.query["page"]],
+        ),
+    )
+    with pytest.warns(cf.IncompleteResultWarning, match="changed while it was read"):
+        server.client().blocks().collect()
