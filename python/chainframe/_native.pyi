@@ -164,7 +164,8 @@ class Client:
     ) -> Query[Token]:
         """Tokens of the main chain, by market capitalisation unless ordered otherwise. Pages of up to 50.
 
-        `start_time` and `end_time` bound the issue date, both inclusive; more than a year is asked year by year.
+        `start_time` and `end_time` bound the issue date, both inclusive. More than a year is asked year by
+        year, and the order, with it `max_items` and `first`, then holds within each year only.
         The service gives `token_20` tokens unless `protocol_type` says otherwise; `order_by` orders those only.
 
         >>> client.tokens(order_by="transactionAmount24h", max_items=20).to_pandas()

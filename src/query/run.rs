@@ -12,9 +12,6 @@ use crate::client::{Error, Fetched};
 use crate::columns::Columns;
 use crate::decode::Page;
 
-const UNEVEN: &str = "The pages do not add up (one is short before the end, or is another than was asked for): records may be repeated \
-     or missing.";
-
 /// Times an empty answer is asked again where records were promised: some services throttle that way.
 const EMPTY_RETRIES: u32 = 3;
 /// Answers in a row that bring nothing new before a list counts as growing faster than it can be read.
@@ -166,11 +163,9 @@ impl Run {
                 0
             }
         };
-        if let LastPage::Known(last) = self.last_page {
-            let size = page.limit.unwrap_or(query.page_size()).min(query.page_size());
-            if page.number.is_some_and(|echoed| echoed != number) || (number < last && (rows as u64) < size) {
-                report.reason(UNEVEN.into());
-            }
+        let size = page.limit.unwrap_or(query.page_size()).min(query.page_size());
+        if matches!(self.last_page, LastPage::Known(last) if number < last) && (rows as u64) < size {
+            report.reason("A page before the last was not full: records may be missing.".into());
         }
         if shift == 0 {
             self.records += rows as u64;

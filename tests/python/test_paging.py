@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 import chainframe as cf
@@ -113,3 +118,56 @@ def test_a_list_that_shrinks_is_said(server: StrictServer) -> None:
     )
     with pytest.warns(cf.IncompleteResultWarning, match="changed while it was read"):
         server.client().blocks().collect()
+
+
+def test_a_page_that_is_short_before_the_end_is_said(server: StrictServer) -> None:
+    short = {"1": heights(300, 100), "2": heights(200, 7), "3": heights(100, 100)}
+    server.on("transactions", lambda request: page_of("transactions", short[request.query["page"]], totalPage="3"))
+    with pytest.warns(cf.IncompleteResultWarning, match="was not full"):
+        server.client().transactions().collect()
+
+
+def test_an_address_has_a_year_and_says_so(server: StrictServer) -> None:
+    server.on("address_transactions", page_of("address_transactions", heights(9, 1)))
+    with pytest.warns(cf.IncompleteResultWarning, match="last year of an address"):
+        assert not server.client().address_transactions("0x1").collect().report.complete
+    server.on("address_transactions", page_of("address_transactions", [], totalPage="0"))
+    assert server.client().address_transactions("0x1").collect().report.complete
+
+
+@pytest.mark.parametrize("of", ["rows", "pages", "batches"])
+def test_a_cancelled_step_leaves_its_item_to_the_next(server: StrictServer, of: str) -> None:
+    server.on("blocks", growing(heights(1_000, 40), by=0, counted=True))
+    query = server.client().blocks(page_size=2)
+    makers: dict[str, Callable[[], Any]] = {
+        "rows": query.__aiter__,
+        "pages": query.pages,
+        "batches": lambda: query.batches(rows=2),
+    }
+    stream = makers[of]()
+
+    async def read() -> list[int | None]:
+        seen: list[int | None] = []
+        iterator = aiter(stream)
+        while True:
+            step = asyncio.ensure_future(anext(iterator))
+            await asyncio.sleep(0)
+            if len(seen) % 3 == 0:
+                time.sleep(0.05)  # noqa: ASYNC251 - the answer arrives while the loop is busy
+                step.cancel()
+            try:
+                item = await step
+            except asyncio.CancelledError:
+                step = asyncio.ensure_future(anext(iterator))
+                try:
+                    item = await step
+                except StopAsyncIteration:
+                    return seen
+            except StopAsyncIteration:
+                return seen
+            if isinstance(item, cf.Block):
+                seen.append(item.height)
+            else:
+                seen += [block.height for block in (item.records if isinstance(item, cf.Page) else item)]
+
+    assert asyncio.run(read()) == list(range(1_000, 960, -1))
