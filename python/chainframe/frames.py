@@ -25,7 +25,7 @@ class Tables(Protocol):
 def to_pandas(stream: ArrowStream) -> pd.DataFrame:
     """Columns stay Arrow's own (`pandas.ArrowDtype`): nothing is copied, and no null, no decimal, no int64 is bent."""
     pandas = _load("pandas", extra="pandas")
-    table = _load("pyarrow", extra="pandas").table(stream)
+    table = _table(_load("pyarrow", extra="pandas"), stream)
     frame: pd.DataFrame = table.to_pandas(types_mapper=pandas.ArrowDtype)
     return frame
 
@@ -36,14 +36,19 @@ def to_polars(stream: ArrowStream) -> pl.DataFrame:
 
 
 def to_arrow(stream: ArrowStream) -> pa.Table:
-    table: pa.Table = _load("pyarrow", extra="arrow").table(stream)
+    return _table(_load("pyarrow", extra="arrow"), stream)
+
+
+def _table(pyarrow: Any, stream: ArrowStream) -> pa.Table:  # noqa: ANN401 - the module
+    """`pyarrow.table` would load pandas first, to see whether the stream is a data frame."""
+    table: pa.Table = pyarrow.RecordBatchReader.from_stream(stream).read_all()
     return table
 
 
 def reader(tables: Tables) -> pa.RecordBatchReader:
     """pyarrow hands on what is raised in a loop of Python, while an Arrow stream could only tell its text."""
     pyarrow = _load("pyarrow", extra="arrow")
-    batches = (batch for table in tables for batch in pyarrow.table(table).to_batches())
+    batches = (batch for table in tables for batch in _table(pyarrow, table).to_batches())
     made: pa.RecordBatchReader = pyarrow.RecordBatchReader.from_batches(pyarrow.schema(tables), batches)
     return made
 

@@ -1,7 +1,6 @@
 //! The envelope: code, message and data in any order, and the page object with its paging members.
 
-use jiter::Peek;
-
+use super::json::Peek;
 use super::layout::Decoder;
 use super::record::{Reader, syntax};
 use super::strip_mark;
@@ -195,13 +194,10 @@ fn scalar(reader: &mut Reader<'_>) -> Result<Option<String>, Undecodable> {
     match peek {
         Peek::Null => reader.skip().map(|()| None),
         Peek::String => {
-            let text = reader.json.known_str().map_err(syntax)?;
+            let text = reader.json.text().map_err(syntax)?;
             Ok((!text.is_empty()).then(|| text.to_owned()))
         }
-        _ if peek.is_num() => {
-            let digits = reader.json.known_number_bytes(peek).map_err(syntax)?;
-            Ok(Some(String::from_utf8_lossy(digits).into_owned()))
-        }
+        Peek::Number => Ok(Some(reader.json.number().map_err(syntax)?.to_owned())),
         _ => Err(reader.refuse("expected text or a number")),
     }
 }

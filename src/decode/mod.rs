@@ -1,6 +1,7 @@
 //! From an answer's bytes to columns, once. Knows the envelope and the quirks of deployed services; no I/O.
 
 mod answer;
+mod json;
 mod layout;
 mod record;
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! One record: members in any order, any spelling, missing or unknown; each value read by its kind.
 
-use jiter::{Jiter, JiterError, Peek};
-
+use super::json::{Broken, Json, Peek};
 use super::layout::Decoder;
 use super::undecodable::Undecodable;
 use crate::columns::ColumnsBuilder;
@@ -9,16 +8,16 @@ use crate::interface::{Kind, Malformed};
 
 /// A cursor in an answer's JSON.
 pub(super) struct Reader<'j> {
-    pub json: Jiter<'j>,
+    pub json: Json<'j>,
 }
 
-pub(super) fn syntax(error: JiterError) -> Undecodable {
-    Undecodable::syntax(&error)
+pub(super) fn syntax(error: Broken) -> Undecodable {
+    Undecodable::syntax(error)
 }
 
 impl<'j> Reader<'j> {
     pub fn new(body: &'j [u8]) -> Self {
-        Self { json: Jiter::new(body) }
+        Self { json: Json::new(body) }
     }
 
     pub fn peek(&mut self) -> Result<Peek, Undecodable> {
@@ -27,7 +26,7 @@ impl<'j> Reader<'j> {
 
     /// Passes over a value of any type.
     pub fn skip(&mut self) -> Result<(), Undecodable> {
-        self.json.next_skip().map_err(syntax)
+        self.json.skip().map_err(syntax)
     }
 
     /// Refuses the value that stands here, showing it.
@@ -45,10 +44,13 @@ impl<'j> Reader<'j> {
         mut each: impl FnMut(&mut Self, &str) -> Result<(), Undecodable>,
     ) -> Result<(), Undecodable> {
         let mut name = String::new();
-        let mut found = put(&mut name, self.json.known_object().map_err(syntax)?);
-        while found {
+        let mut more = self.json.open(b'}').map_err(syntax)?;
+        while more {
+            name.clear();
+            name.push_str(self.json.key().map_err(syntax)?);
+            self.peek()?;
             each(self, &name).map_err(|error| error.member(&name))?;
-            found = put(&mut name, self.json.next_key().map_err(syntax)?);
+            more = self.json.more(b'}').map_err(syntax)?;
         }
         Ok(())
     }
@@ -59,19 +61,15 @@ impl<'j> Reader<'j> {
         mut each: impl FnMut(&mut Self, Peek) -> Result<(), Undecodable>,
     ) -> Result<(), Undecodable> {
         let mut index = 0;
-        let mut next = self.json.known_array().map_err(syntax)?;
-        while let Some(peek) = next {
+        let mut more = self.json.open(b']').map_err(syntax)?;
+        while more {
+            let peek = self.peek()?;
             each(self, peek).map_err(|error| error.index(index))?;
             index += 1;
-            next = self.json.array_step().map_err(syntax)?;
+            more = self.json.more(b']').map_err(syntax)?;
         }
         Ok(())
     }
-}
-
-fn put(name: &mut String, key: Option<&str>) -> bool {
-    name.clear();
-    key.map(|key| name.push_str(key)).is_some()
 }
 
 impl Decoder {
@@ -90,9 +88,17 @@ impl Decoder {
 
     fn record(&self, reader: &mut Reader<'_>, rows: &mut ColumnsBuilder) -> Result<(), Undecodable> {
         let mut hint = 0;
-        let mut key = reader.json.known_object().map_err(syntax)?;
-        while let Some(name) = key {
-            match self.column(name, &mut hint) {
+        let mut more = reader.json.open(b'}').map_err(syntax)?;
+        while more {
+            // Nearly always the next declared member comes next, written without a blank.
+            let column = match self.expected(hint) {
+                Some((written, column)) if reader.json.take(written) => {
+                    hint += 1;
+                    Some(column)
+                }
+                _ => self.column(reader.json.key().map_err(syntax)?, &mut hint),
+            };
+            match column {
                 None => reader.skip()?,
                 Some(column) => {
                     if let Err(error) = self.cell(reader, column, rows) {
@@ -100,7 +106,7 @@ impl Decoder {
                     }
                 }
             }
-            key = reader.json.next_key().map_err(syntax)?;
+            more = reader.json.more(b'}').map_err(syntax)?;
         }
         rows.end_row();
         Ok(())
@@ -113,7 +119,7 @@ impl Decoder {
         let read = match peek {
             Peek::Null => return reader.skip(),
             Peek::String => {
-                let text = reader.json.known_str().map_err(syntax)?;
+                let text = reader.json.text().map_err(syntax)?;
                 if text.is_empty() {
                     rows.put_empty(column);
                     return Ok(());
@@ -122,15 +128,13 @@ impl Decoder {
                 rows.put_text(column, text)
             }
             Peek::True | Peek::False if kind == Kind::Flag => {
-                let value = reader.json.known_bool(peek).map_err(syntax)?;
+                let value = reader.json.flag(peek).map_err(syntax)?;
                 rows.put_flag(column, value);
                 Ok(())
             }
             Peek::Array if kind == Kind::Texts => return texts(reader, column, rows),
-            _ if peek.is_num() && !matches!(kind, Kind::Flag | Kind::Texts) => {
-                // A JSON number is ASCII.
-                let digits = reader.json.known_number_bytes(peek).map_err(syntax)?;
-                rows.put_text(column, std::str::from_utf8(digits).unwrap_or_default())
+            Peek::Number if !matches!(kind, Kind::Flag | Kind::Texts) => {
+                rows.put_text(column, reader.json.number().map_err(syntax)?)
             }
             _ => return Err(reader.refuse(format!("expected {}", wanted(kind)))),
         };
@@ -146,7 +150,7 @@ fn texts(reader: &mut Reader<'_>, column: usize, rows: &mut ColumnsBuilder) -> R
         if peek != Peek::String {
             return Err(reader.refuse("expected text"));
         }
-        items.push(reader.json.known_str().map_err(syntax)?.to_owned());
+        items.push(reader.json.text().map_err(syntax)?.to_owned());
         Ok(())
     })?;
     rows.put_texts(column, &items);

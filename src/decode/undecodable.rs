@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use jiter::JiterError;
+use super::json::Broken;
 
 /// Enough to recognise a value, too little to fill a log.
 const EXCERPT: usize = 80;
@@ -30,9 +30,9 @@ impl Undecodable {
         Self { inside_out: Vec::new(), problem: problem.into(), place, broken: false }
     }
 
-    pub(super) fn syntax(error: &JiterError) -> Self {
+    pub(super) fn syntax(error: Broken) -> Self {
         let start = error.index.saturating_sub(EXCERPT / 2);
-        let problem = format!("not valid JSON: {error}");
+        let problem = format!("not valid JSON: {}", error.problem);
         Self { broken: true, ..Self::new(problem, start..start + EXCERPT) }
     }
 
