@@ -82,6 +82,8 @@ def _serve(options: argparse.Namespace) -> int:
     deployment = Deployment(**{word: getattr(options, word) for word in words})
     # Stopping a service is no failure; only Ctrl-C has an exit code of its own.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    # A shell that starts it in the background has it ignore Ctrl-C, and then nothing but SIGTERM would stop it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with LocalService(deployment=deployment, **{name: getattr(options, name) for name in service}) as running:
         print(f"export CHAINFRAME_BASE_URL={running.url}")
         print(f"export CHAINFRAME_API_KEY={running.api_key}")
@@ -92,5 +94,7 @@ def _serve(options: argparse.Namespace) -> int:
         if deployment != Deployment():
             print(f"# in Python: Client(deployment={deployment!r})")
         print(f"# serving at {running.url}; stop with Ctrl-C", flush=True)
-        threading.Event().wait()
+        # A signal that another thread receives does not wake this one.
+        while not threading.Event().wait(timeout=0.5):
+            pass
     return 0
