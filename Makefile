@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Every build sees one interpreter, so that none makes cargo start over.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
-.PHONY: demo test bench lint rust python stub fmt clean build install tools
+.PHONY: demo test bench lint rust python stub fmt clean build install dev tools
 
 demo: build install
 	$(PIP) install --group demo
@@ -66,6 +66,11 @@ build: .venv/pip
 install: build
 	$(PIP) install --force-reinstall --no-deps dist/*.whl
 	$(PIP) install "$$(echo dist/*.whl)[all]"
+
+# For work on it: an unoptimised build, seconds after a change; Python files are seen as they are saved.
+dev: tools
+	$(PIP) install --group build
+	$(BIN)/maturin develop
 
 tools: .venv/dev
 
