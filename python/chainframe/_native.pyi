@@ -395,7 +395,16 @@ class Query(Generic[_R_co]):
 
     @property
     def partial(self) -> Records[_R_co]:
-        """The records fetched so far: what is left after an error or Ctrl-C."""
+        """The records that the newest run has fetched so far: what is left after an error or Ctrl-C.
+
+        Of a run that collects it is all of them; of one that hands its records on (iterating, `pages`, `batches`,
+        `reader`, an Arrow stream) the latest 100,000 or 32 MiB, so that a loop without end needs no more memory.
+
+        >>> try:
+        ...     records = query.collect()
+        ... except cf.ChainframeError:
+        ...     records = query.partial
+        """
 
     @property
     def last_error(self) -> Exception | None:
@@ -554,7 +563,7 @@ class Report:
 
     @property
     def elapsed(self) -> float:
-        """Seconds."""
+        """Seconds from the start to the latest answer or error."""
 
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...

@@ -18,7 +18,7 @@ use super::query::Query;
 use crate::client::Error;
 use crate::columns::{Numbers, batch, schema};
 use crate::interface::RecordType;
-use crate::query::{Batches, Pages, Records, SharedReport};
+use crate::query::{Batches, Pages, Partial, Records, SharedReport};
 
 /// Rows of the largest batch of a stream that is read while it is asked for.
 const MOST_ROWS: usize = 65_536;
@@ -123,6 +123,7 @@ pub struct QueryReader {
     query: Py<Query>,
     pages: Arc<Mutex<(Pages, Batches)>>,
     report: SharedReport,
+    partial: Partial,
     schema: SchemaRef,
     numbers: Numbers,
     /// Rows that a batch may grow to.
@@ -143,9 +144,9 @@ impl QueryReader {
 
     fn new(query: Py<Query>, pages: Pages, first: usize, most: usize, numbers: Numbers) -> Self {
         let record = pages.query().endpoint().record();
-        let report = pages.report().clone();
+        let (report, partial) = (pages.report().clone(), pages.partial().clone());
         let pages = Arc::new(Mutex::new((pages, Batches::new(record, first))));
-        Self { query, pages, report, schema: schema(record, numbers), numbers, most, row: 0, ended: false }
+        Self { query, pages, report, partial, schema: schema(record, numbers), numbers, most, row: 0, ended: false }
     }
 
     /// The next batch. The query keeps an error as it is, whatever its consumer makes of it.
@@ -174,7 +175,7 @@ impl QueryReader {
             }
         })?;
         let Some(records) = records.map_err(|error| errors::raise(py, &error))? else {
-            self.query.get().ended(py, &self.report)?;
+            self.query.get().ended(py, &self.report, &self.partial)?;
             return Ok(None);
         };
         let first_row = self.row;

@@ -16,7 +16,7 @@ use super::stream::{Of, Stream};
 use super::{bridge, classes, errors};
 use crate::client::Error;
 use crate::interface::endpoint;
-use crate::query::{self, Arg, Options, Pages, RecordsBuilder, SharedReport};
+use crate::query::{self, Arg, Options, Pages, Partial, SharedReport};
 
 #[pyclass(frozen, module = "chainframe")]
 pub struct Query {
@@ -31,8 +31,7 @@ pub struct Query {
 #[derive(Default)]
 struct Last {
     report: Option<SharedReport>,
-    /// What a run that collects has so far.
-    partial: Option<Arc<Mutex<RecordsBuilder>>>,
+    partial: Option<Partial>,
     error: Option<Py<PyAny>>,
 }
 
@@ -60,26 +59,24 @@ impl Query {
         Ok(Self { inner, client: client.clone().unbind(), given: (args, options), last: Mutex::default() })
     }
 
-    fn begin(&self, inner: query::Query) -> Pages {
-        let pages = Pages::new(inner);
-        *lock(&self.last) = Last { report: Some(pages.report().clone()), partial: None, error: None };
+    fn begin(&self, pages: Pages) -> Pages {
+        let (report, partial) = (pages.report().clone(), pages.partial().clone());
+        *lock(&self.last) = Last { report: Some(report), partial: Some(partial), error: None };
         pages
+    }
+
+    /// A run that hands its records on.
+    fn run(&self) -> Pages {
+        self.begin(Pages::new(self.inner.clone()))
     }
 
     /// Everything, as a future. What it has so far can be read meanwhile.
     fn gather(&self) -> impl Future<Output = Result<(query::Records, query::Report), Error>> + Send + use<> {
-        let mut pages = self.begin(self.inner.clone());
-        let report = pages.report().clone();
-        let record = self.inner.endpoint().record();
-        let builder = Arc::new(Mutex::new(RecordsBuilder::new(record)));
-        lock(&self.last).partial = Some(builder.clone());
+        let result = Partial::all(self.inner.endpoint().record());
+        let mut pages = self.begin(Pages::into(self.inner.clone(), result.clone()));
         async move {
-            while let Some(page) = pages.next().await? {
-                lock(&builder).push(page.columns);
-            }
-            let gathered = std::mem::replace(&mut *lock(&builder), RecordsBuilder::new(record)).finish();
-            *lock(&builder) = RecordsBuilder::of(&gathered);
-            Ok((gathered, report.read()))
+            while pages.next().await?.is_some() {}
+            Ok((result.finish(), pages.report().read()))
         }
     }
 
@@ -98,7 +95,7 @@ impl Query {
     }
 
     fn first_page(&self) -> impl Future<Output = Result<Option<query::Records>, Error>> + Send + use<> {
-        let mut pages = self.begin(self.inner.head(1));
+        let mut pages = self.begin(Pages::new(self.inner.head(1)));
         async move {
             while let Some(page) = pages.next().await? {
                 if page.columns.rows() > 0 {
@@ -118,8 +115,10 @@ impl Query {
     }
 
     /// A run came to its end: an error or a warning if its result was not shown to be complete.
-    pub fn ended(&self, py: Python<'_>, report: &SharedReport) -> PyResult<()> {
-        errors::incomplete(py, self.inner.client().settings().strict, Report { inner: report.read() }, None)
+    pub fn ended(&self, py: Python<'_>, report: &SharedReport, partial: &Partial) -> PyResult<()> {
+        let report = report.read();
+        let partial = (!report.complete).then(|| Records::new(partial.read(), report.clone()));
+        errors::incomplete(py, self.inner.client().settings().strict, Report { inner: report }, partial)
     }
 
     pub fn set_last_error(&self, py: Python<'_>, error: PyErr) {
@@ -127,8 +126,7 @@ impl Query {
     }
 
     fn stream(slf: &Bound<'_, Self>, of: Of, rows: usize) -> Stream {
-        let pages = slf.get().begin(slf.get().inner.clone());
-        Stream::of_query(slf.clone().unbind(), pages, of, rows)
+        Stream::of_query(slf.clone().unbind(), slf.get().run(), of, rows)
     }
 }
 
@@ -160,8 +158,7 @@ impl Query {
     fn reader<'py>(slf: &Bound<'py, Self>, rows: i64, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let (rows, numbers) = (count_of_rows(py, rows)?, export::numbers(py, numbers)?);
-        let pages = slf.get().begin(slf.get().inner.clone());
-        let tables = Tables::new(QueryReader::of_batches(slf.clone().unbind(), pages, rows, numbers));
+        let tables = Tables::new(QueryReader::of_batches(slf.clone().unbind(), slf.get().run(), rows, numbers));
         PyModule::import(py, "chainframe.frames")?.call_method1("reader", (tables,))
     }
 
@@ -215,12 +212,9 @@ impl Query {
 
     #[getter]
     fn partial(&self) -> Records {
-        let builder = lock(&self.last).partial.clone();
-        let records = match builder {
-            Some(builder) => lock(&builder).snapshot(),
-            None => query::Records::new(self.inner.endpoint().record(), Vec::new()),
-        };
-        Records::new(records, self.report().inner)
+        let partial = lock(&self.last).partial.clone();
+        let nothing = || query::Records::new(self.inner.endpoint().record(), Vec::new());
+        Records::new(partial.map_or_else(nothing, |partial| partial.read()), self.report().inner)
     }
 
     #[getter]
@@ -235,8 +229,8 @@ impl Query {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         // The protocol lets a producer pass over what was requested; the consumer then casts.
         let _ = requested_schema;
-        let pages = slf.get().begin(slf.get().inner.clone());
-        export::stream_capsule(slf.py(), Box::new(QueryReader::growing(slf.clone().unbind(), pages)))
+        let reader = QueryReader::growing(slf.clone().unbind(), slf.get().run());
+        export::stream_capsule(slf.py(), Box::new(reader))
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {

@@ -16,7 +16,7 @@ use super::query::Query;
 use super::records::Records;
 use crate::client::Error;
 use crate::columns::Columns;
-use crate::query::{self, Batches, DeliveredPage, Pages, SharedReport};
+use crate::query::{self, Batches, DeliveredPage, Pages, Partial, SharedReport};
 
 /// What a stream yields.
 #[derive(Clone, Copy, PartialEq)]
@@ -52,6 +52,7 @@ struct Source {
     query: Py<Query>,
     pages: Arc<tokio::sync::Mutex<(Pages, Batches)>>,
     report: SharedReport,
+    partial: Partial,
     arrived: Arc<Mutex<Arrived>>,
 }
 
@@ -95,10 +96,10 @@ impl Stream {
     }
 
     pub fn of_query(query: Py<Query>, pages: Pages, of: Of, batch_rows: usize) -> Self {
-        let report = pages.report().clone();
+        let (report, partial) = (pages.report().clone(), pages.partial().clone());
         let batches = Batches::new(pages.query().endpoint().record(), batch_rows);
         let pages = Arc::new(tokio::sync::Mutex::new((pages, batches)));
-        let source = Source { query, pages, report, arrived: Arc::default() };
+        let source = Source { query, pages, report, partial, arrived: Arc::default() };
         Self { of, rows: Mutex::default(), source: Some(source), ended: AtomicBool::new(false) }
     }
 
@@ -160,7 +161,7 @@ impl Stream {
         let claim = claim.map_err(|error| source.query.get().failed(py, &error))?;
         let Some(item) = claim.and_then(Claim::take) else {
             if !self.ended.swap(true, Ordering::Relaxed) {
-                source.query.get().ended(py, &source.report)?;
+                source.query.get().ended(py, &source.report, &source.partial)?;
             }
             return Ok(None);
         };

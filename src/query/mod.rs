@@ -2,6 +2,7 @@
 
 mod bind;
 mod pages;
+mod partial;
 mod plan;
 mod records;
 mod report;
@@ -9,6 +10,7 @@ mod run;
 
 pub use bind::{Arg, Options};
 pub use pages::{DeliveredPage, Pages};
+pub use partial::Partial;
 pub use plan::Query;
-pub use records::{Batches, Records, RecordsBuilder};
+pub use records::{Batches, Records};
 pub use report::{Report, SharedReport};

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use super::partial::Partial;
 use super::plan::Query;
 use super::report::SharedReport;
 use super::run::{Place, Run, fetch};
@@ -24,6 +25,7 @@ pub struct DeliveredPage {
 pub struct Pages {
     query: Query,
     report: SharedReport,
+    partial: Partial,
     /// Windows that were begun, the one being delivered first.
     runs: VecDeque<Run>,
     next_window: u64,
@@ -31,8 +33,16 @@ pub struct Pages {
 }
 
 impl Pages {
+    /// A run that hands its records on, and keeps the latest.
     pub fn new(query: Query) -> Self {
-        Self { query, report: SharedReport::start(), runs: VecDeque::new(), next_window: 0, delivered: 0 }
+        let partial = Partial::latest(query.endpoint().record());
+        Self::into(query, partial)
+    }
+
+    /// A run that puts its records there.
+    pub fn into(query: Query, partial: Partial) -> Self {
+        let report = SharedReport::start();
+        Self { query, report, partial, runs: VecDeque::new(), next_window: 0, delivered: 0 }
     }
 
     pub fn query(&self) -> &Query {
@@ -41,6 +51,10 @@ impl Pages {
 
     pub fn report(&self) -> &SharedReport {
         &self.report
+    }
+
+    pub fn partial(&self) -> &Partial {
+        &self.partial
     }
 
     /// The next page in order, or nothing at the end. After an error or a cancelled call it goes on where it was.
@@ -118,6 +132,7 @@ impl Pages {
             columns = columns.slice(0, left);
         }
         self.delivered += columns.rows() as u64;
+        self.partial.push(&columns);
         report.update(|report| {
             report.pages += 1;
             report.records += columns.rows() as u64;
