@@ -149,7 +149,7 @@ def test_a_result_that_arrived_is_not_lost_with_the_task_that_waited(server: Str
 
         def once_promised() -> None:
             # The result is on its way to the task when the task is cancelled.
-            if any(isinstance(waiter, asyncio.Future) and waiter.done() for waiter in [step._fut_waiter]):  # type: ignore[attr-defined]
+            if any(isinstance(waiter, asyncio.Future) and waiter.done() for waiter in [step._fut_waiter]):
                 step.cancel()
             elif not step.done():
                 loop.call_soon(once_promised)
