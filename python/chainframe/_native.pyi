@@ -40,6 +40,7 @@ __all__ = [
     "EventLog",
     "LargeTransaction",
     "Page",
+    "Plan",
     "Query",
     "Record",
     "Records",
@@ -389,6 +390,16 @@ class Query(Generic[_R_co]):
     def to_dicts(self) -> list[dict[str, Any]]:
         """`collect` and `Records.to_dicts`."""
 
+    def explain(self) -> Plan:
+        """What a run will take and give, from one request: how many records, requests and seconds.
+
+        >>> client.token_transfers("0x2b59...").explain()
+        Plan(records=8120, pages=163, requests=163, windows=1, exact=True, seconds=10.19, cannot=[])
+        """
+
+    async def explain_async(self) -> Plan:
+        """`explain` for asyncio."""
+
     @property
     def report(self) -> Report:
         """Of the newest run, while it runs and after."""
@@ -510,6 +521,40 @@ class Records(Generic[_R_co]):
     def _repr_html_(self) -> str: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def __arrow_c_schema__(self) -> object: ...
+
+@final
+class Plan:
+    """What a query will take and give, as far as one request tells; None for what the service does not tell.
+
+    >>> plan = client.transactions(start_height=4_000_000, end_height=4_000_099).explain()
+    >>> print(plan.requests, "requests,", plan.seconds, "seconds,", *plan.cannot)
+    """
+
+    @property
+    def windows(self) -> int:
+        """Lists that are read one after the other: blocks of a range, years, or requests for hashes."""
+
+    @property
+    def pages(self) -> int | None: ...
+    @property
+    def requests(self) -> int | None:
+        """Where nothing fails and no list grows meanwhile."""
+
+    @property
+    def records(self) -> int | None: ...
+    @property
+    def exact(self) -> bool:
+        """Whether the service counted this; False where all windows are taken to be like the first."""
+
+    @property
+    def seconds(self) -> float | None:
+        """At the pace that the client keeps at present."""
+
+    @property
+    def cannot(self) -> list[str]:
+        """What the service cannot deliver, one sentence each."""
+
+    def _repr_html_(self) -> str: ...
 
 @final
 class Schema:

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::query::Report;
+use crate::query::{Plan, Report};
 
 /// Rows of a table that are shown.
 pub const ROWS: usize = 10;
@@ -42,19 +42,39 @@ pub fn table(caption: &str, head: &[(String, String)], rows: &[Vec<String>]) -> 
 
 pub fn report(report: &Report) -> String {
     let verdict = if report.complete { "✓ complete" } else { "⚠ not shown to be complete" };
-    let mut html = format!("<table><caption>{verdict}</caption><tbody>");
-    for (name, value) in [
+    let rows = [
         ("records", report.records.to_string()),
         ("pages", report.pages.to_string()),
         ("requests", format!("{}, {} of them retries", report.requests, report.retries)),
         ("missing", report.missing.len().to_string()),
         ("bytes", report.bytes.to_string()),
         ("seconds", format!("{:.2}", report.elapsed.as_secs_f64())),
-    ] {
-        _ = write!(html, "<tr><th>{name}</th><td>{}</td></tr>", escape(&value));
+    ];
+    account(verdict, &rows, &report.reasons)
+}
+
+pub fn plan(plan: &Plan) -> String {
+    let verdict = if plan.cannot.is_empty() { "what is expected" } else { "⚠ not all of it can be had" };
+    let about = if plan.exact { "" } else { "about " };
+    let number = |value: Option<u64>| value.map_or("not known".into(), |value| format!("{about}{value}"));
+    let rows = [
+        ("records", number(plan.records)),
+        ("pages", number(plan.pages)),
+        ("requests", number(plan.requests)),
+        ("windows", plan.windows.to_string()),
+        ("seconds", plan.seconds.map_or("not known".into(), |seconds| format!("about {seconds:.1}"))),
+    ];
+    account(verdict, &rows, &plan.cannot)
+}
+
+/// Names with their values, and sentences below.
+fn account(caption: &str, rows: &[(&str, String)], sentences: &[String]) -> String {
+    let mut html = format!("<table><caption>{caption}</caption><tbody>");
+    for (name, value) in rows {
+        _ = write!(html, "<tr><th>{name}</th><td>{}</td></tr>", escape(value));
     }
-    for reason in &report.reasons {
-        _ = write!(html, "<tr><td colspan=\"2\">{}</td></tr>", escape(reason));
+    for sentence in sentences {
+        _ = write!(html, "<tr><td colspan=\"2\">{}</td></tr>", escape(sentence));
     }
     html + "</tbody></table>"
 }

@@ -12,6 +12,7 @@ mod export;
 mod html;
 mod local;
 mod page;
+mod plan;
 mod query;
 mod record;
 mod records;
@@ -30,6 +31,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<page::Page>()?;
     module.add_class::<records::Records>()?;
     module.add_class::<report::Report>()?;
+    module.add_class::<plan::Plan>()?;
     module.add_class::<export::Schema>()?;
     module.add_class::<record::Record>()?;
     classes::add_to(module)?;

@@ -10,6 +10,7 @@ use pyo3::types::{PyCapsule, PyList, PyModule, PyTuple, PyType};
 
 use super::client::Client;
 use super::export::{self, QueryReader, Tables};
+use super::plan::Plan;
 use super::records::Records;
 use super::report::Report;
 use super::stream::{Of, Stream};
@@ -202,6 +203,18 @@ impl Query {
 
     fn to_dicts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         self.collect(py)?.to_dicts(py)
+    }
+
+    fn explain(&self, py: Python<'_>) -> PyResult<Plan> {
+        let plan = bridge::wait(py, self.inner.clone().explain())?;
+        plan.map(|inner| Plan { inner }).map_err(|error| errors::raise(py, &error))
+    }
+
+    fn explain_async(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        bridge::coroutine(py, self.inner.clone().explain(), |py, plan| {
+            let inner = plan.map_err(|error| errors::raise(py, &error))?;
+            Py::new(py, Plan { inner }).map(Py::into_any)
+        })
     }
 
     #[getter]

@@ -1,6 +1,7 @@
 //! From one GET to the complete result: which requests a call needs, their pages in order, and what is missing.
 
 mod bind;
+mod explain;
 mod pages;
 mod partial;
 mod plan;
@@ -9,6 +10,7 @@ mod report;
 mod run;
 
 pub use bind::{Arg, Options};
+pub use explain::Plan;
 pub use pages::{DeliveredPage, Pages};
 pub use partial::Partial;
 pub use plan::Query;

@@ -145,7 +145,7 @@ def test_a_result_that_arrived_is_not_lost_with_the_task_that_waited(server: Str
     async def read() -> list[str | None]:
         stream = aiter(query.pages())
         loop = asyncio.get_running_loop()
-        step: asyncio.Task[cf.Page[cf.Block]] = asyncio.ensure_future(anext(stream))  # type: ignore[arg-type]
+        step: Any = asyncio.ensure_future(anext(stream))
 
         def once_promised() -> None:
             # The result is on its way to the task when the task is cancelled.
