@@ -12,18 +12,16 @@ use super::client::Client;
 use super::export::{self, QueryReader, Tables};
 use super::records::Records;
 use super::report::Report;
-use super::stream::{Of, Stream};
+use super::stream::{Of, RowCursor, Rows, Stream};
 use super::{bridge, classes, errors};
 use crate::client::Error;
 use crate::interface::endpoint;
-use crate::query::{self, Arg, Options, Pages, RecordsBuilder, SharedReport};
+use crate::query::{self, Arg, Options, Pages, Place, RecordsBuilder, SharedReport};
 
 #[pyclass(frozen, module = "chainframe")]
 pub struct Query {
     inner: query::Query,
     client: Py<Client>,
-    /// As given, for pickling.
-    given: (Vec<(String, Arg)>, Options),
     last: Mutex<Last>,
 }
 
@@ -32,8 +30,26 @@ pub struct Query {
 struct Last {
     report: Option<SharedReport>,
     /// What a run that collects has so far.
-    partial: Option<Arc<Mutex<RecordsBuilder>>>,
+    partial: Option<Arc<Mutex<Gathered>>>,
     error: Option<Py<PyAny>>,
+    /// How far it has come: after what was handed over, or by the rows of a stream.
+    place: Option<Place>,
+    rows: Option<Rows>,
+}
+
+struct Gathered {
+    builder: RecordsBuilder,
+    place: Place,
+}
+
+impl Last {
+    fn cursor(&self) -> Option<String> {
+        if let Some(gathered) = &self.partial {
+            return Some(lock(gathered).place.cursor());
+        }
+        let of_rows = self.rows.as_ref().and_then(|rows| lock(rows).front().and_then(RowCursor::place));
+        of_rows.or_else(|| self.place.clone()).map(|place| place.cursor())
+    }
 }
 
 /// `class[item]`, as `typing` has it.
@@ -55,15 +71,29 @@ impl Query {
     pub fn new(client: &Bound<'_, Client>, call: &str, args: Vec<(String, Arg)>, options: Options) -> PyResult<Self> {
         let py = client.py();
         let endpoint = endpoint(call).ok_or_else(|| PyTypeError::new_err(format!("no call {call:?}")))?;
-        let inner = query::Query::new(&client.get().inner, endpoint, &args, options.clone())
-            .map_err(|error| errors::raise(py, &error))?;
-        Ok(Self { inner, client: client.clone().unbind(), given: (args, options), last: Mutex::default() })
+        let inner = query::Query::new(&client.get().inner, endpoint, &args, options);
+        Ok(Self::of(client, inner.map_err(|error| errors::raise(py, &error))?))
+    }
+
+    pub fn resume(client: &Bound<'_, Client>, cursor: &str) -> PyResult<Self> {
+        let inner = query::Cursor::resume(&client.get().inner, cursor);
+        Ok(Self::of(client, inner.map_err(|error| errors::raise(client.py(), &error))?))
+    }
+
+    fn of(client: &Bound<'_, Client>, inner: query::Query) -> Self {
+        Self { inner, client: client.clone().unbind(), last: Mutex::default() }
     }
 
     fn begin(&self, inner: query::Query) -> Pages {
         let pages = Pages::new(inner);
-        *lock(&self.last) = Last { report: Some(pages.report().clone()), partial: None, error: None };
+        let (report, place) = (Some(pages.report().clone()), Some(pages.start()));
+        *lock(&self.last) = Last { report, place, ..Last::default() };
         pages
+    }
+
+    /// The newest run has given out everything up to there.
+    pub fn handed_over(&self, place: Option<Place>) {
+        lock(&self.last).place = place;
     }
 
     /// Everything, as a future. What it has so far can be read meanwhile.
@@ -71,14 +101,17 @@ impl Query {
         let mut pages = self.begin(self.inner.clone());
         let report = pages.report().clone();
         let record = self.inner.endpoint().record();
-        let builder = Arc::new(Mutex::new(RecordsBuilder::new(record)));
-        lock(&self.last).partial = Some(builder.clone());
+        let gathering = Arc::new(Mutex::new(Gathered { builder: RecordsBuilder::new(record), place: pages.start() }));
+        lock(&self.last).partial = Some(gathering.clone());
         async move {
             while let Some(page) = pages.next().await? {
-                lock(&builder).push(page.columns);
+                let mut gathering = lock(&gathering);
+                gathering.builder.push(page.columns);
+                gathering.place = page.place;
             }
-            let gathered = std::mem::replace(&mut *lock(&builder), RecordsBuilder::new(record)).finish();
-            *lock(&builder) = RecordsBuilder::of(&gathered);
+            let mut gathering = lock(&gathering);
+            let gathered = std::mem::replace(&mut gathering.builder, RecordsBuilder::new(record)).finish();
+            gathering.builder = RecordsBuilder::of(&gathered);
             Ok((gathered, report.read()))
         }
     }
@@ -93,6 +126,11 @@ impl Query {
 
     pub fn failed(&self, py: Python<'_>, error: &Error) -> PyErr {
         let error = errors::raise(py, error);
+        // So that whoever catches it can go on from there.
+        let cursor = lock(&self.last).cursor();
+        if let Err(refused) = error.value(py).setattr("cursor", cursor) {
+            return refused;
+        }
         self.set_last_error(py, error.clone_ref(py));
         error
     }
@@ -128,7 +166,9 @@ impl Query {
 
     fn stream(slf: &Bound<'_, Self>, of: Of, rows: usize) -> Stream {
         let pages = slf.get().begin(slf.get().inner.clone());
-        Stream::of_query(slf.clone().unbind(), pages, of, rows)
+        let stream = Stream::of_query(slf.clone().unbind(), pages, of, rows);
+        lock(&slf.get().last).rows = stream.shared_rows();
+        stream
     }
 }
 
@@ -215,12 +255,18 @@ impl Query {
 
     #[getter]
     fn partial(&self) -> Records {
-        let builder = lock(&self.last).partial.clone();
-        let records = match builder {
-            Some(builder) => lock(&builder).snapshot(),
+        let gathered = lock(&self.last).partial.clone();
+        let records = match gathered {
+            Some(gathered) => lock(&gathered).builder.snapshot(),
             None => query::Records::new(self.inner.endpoint().record(), Vec::new()),
         };
         Records::new(records, self.report().inner)
+    }
+
+    #[getter]
+    fn cursor(&self) -> String {
+        let cursor = lock(&self.last).cursor();
+        cursor.unwrap_or_else(|| Pages::new(self.inner.clone()).start().cursor())
     }
 
     #[getter]
@@ -248,13 +294,15 @@ impl Query {
     fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
         let Ok(other) = other.cast::<Self>() else { return Ok(false) };
         let other = other.get();
-        let same = std::ptr::eq(self.inner.endpoint(), other.inner.endpoint()) && self.given == other.given;
+        let same =
+            std::ptr::eq(self.inner.endpoint(), other.inner.endpoint()) && self.inner.given() == other.inner.given();
+        let same = same && self.inner.start() == other.inner.start();
         Ok(same && self.client.bind(py).eq(other.client.bind(py))?)
     }
 
     fn __hash__(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
-        (self.inner.endpoint().name, &self.given).hash(&mut hasher);
+        (self.inner.endpoint().name, self.inner.given()).hash(&mut hasher);
         hasher.finish()
     }
 
@@ -273,7 +321,12 @@ impl Query {
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let given = serde_json::to_string(&self.given).map_err(|error| PyTypeError::new_err(error.to_string()))?;
+        if let Some(start) = self.inner.start() {
+            let resume = py.import("chainframe._native")?.getattr("_resume_query")?;
+            return Ok((resume, (self.client.bind(py), start.text()).into_pyobject(py)?));
+        }
+        let given = serde_json::to_string(self.inner.given());
+        let given = given.map_err(|error| PyTypeError::new_err(error.to_string()))?;
         let restore = py.import("chainframe._native")?.getattr("_restore_query")?;
         Ok((restore, (self.client.bind(py), self.inner.endpoint().name, given).into_pyobject(py)?))
     }
@@ -283,4 +336,9 @@ impl Query {
 pub fn _restore_query(client: &Bound<'_, Client>, call: &str, given: &str) -> PyResult<Query> {
     let (args, options) = serde_json::from_str(given).map_err(|error| PyTypeError::new_err(error.to_string()))?;
     Query::new(client, call, args, options)
+}
+
+#[pyfunction]
+pub fn _resume_query(client: &Bound<'_, Client>, cursor: &str) -> PyResult<Query> {
+    Query::resume(client, cursor)
 }

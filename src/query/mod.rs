@@ -1,6 +1,7 @@
 //! From one GET to the complete result: which requests a call needs, their pages in order, and what is missing.
 
 mod bind;
+mod cursor;
 mod pages;
 mod plan;
 mod records;
@@ -8,7 +9,8 @@ mod report;
 mod run;
 
 pub use bind::{Arg, Options};
+pub use cursor::{Cursor, Place};
 pub use pages::{DeliveredPage, Pages};
 pub use plan::Query;
-pub use records::{Batches, Records, RecordsBuilder};
+pub use records::{Batch, Batches, Records, RecordsBuilder};
 pub use report::{Report, SharedReport};

@@ -29,8 +29,10 @@ pub struct SharedReport {
 }
 
 impl SharedReport {
-    pub fn start() -> Self {
-        Self { state: Arc::new(Mutex::new((Report::default(), Some(Instant::now())))) }
+    /// Of a run that begins, with what already spoke against an earlier part of it.
+    pub(super) fn start(reasons: Vec<String>, missing: Vec<String>) -> Self {
+        let report = Report { reasons, missing, ..Report::default() };
+        Self { state: Arc::new(Mutex::new((report, Some(Instant::now())))) }
     }
 
     fn lock(&self) -> MutexGuard<'_, (Report, Option<Instant>)> {
@@ -44,6 +46,18 @@ impl SharedReport {
             report.elapsed = started.elapsed();
         }
         report
+    }
+
+    /// How many reasons and missing hashes there are.
+    pub(super) fn counts(&self) -> (usize, usize) {
+        let report = &self.lock().0;
+        (report.reasons.len(), report.missing.len())
+    }
+
+    /// The first so many reasons and missing hashes.
+    pub(super) fn said(&self, (reasons, missing): (usize, usize)) -> (Vec<String>, Vec<String>) {
+        let report = &self.lock().0;
+        (report.reasons[..reasons].to_vec(), report.missing[..missing].to_vec())
     }
 
     pub(super) fn update(&self, change: impl FnOnce(&mut Report)) {
