@@ -60,6 +60,7 @@ __all__ = [
     "_restore_record",
     "_restore_records",
     "_restore_report",
+    "_resume_query",
 ]
 
 __version__: str
@@ -290,6 +291,22 @@ class Client:
         >>> [log.topics for log in client.logs("0x71c8...")]
         """
 
+    def resume(self, cursor: str) -> Query[Any]:
+        """The query of a cursor, from there on: exactly the records that were not yet given out, in any process.
+
+        A cursor comes from `Page.cursor`, from `Query.cursor`, or from the `cursor` of an error. It is a small JSON
+        text without secrets. What already spoke against completeness is in the report of the rest as well.
+
+        Raises `InvalidParameterError` for a text that is no cursor, was changed, is of another version, or does not fit
+        this client's chain or deployment.
+
+        >>> try:
+        ...     for page in client.token_transfers("0x2b59...").pages():
+        ...         save(page)
+        ... except cf.ServiceUnavailableError as error:
+        ...     rest = client.resume(error.cursor)
+        """
+
     @property
     def base_url(self) -> str: ...
     @property
@@ -418,6 +435,15 @@ class Query(Generic[_R_co]):
         """
 
     @property
+    def cursor(self) -> str:
+        """Where the newest run stands, for `Client.resume`: after the last record, page or batch that it gave out.
+
+        After `collect` has failed or was interrupted, it stands after the last of `partial`.
+
+        >>> rest = client.resume(query.cursor)
+        """
+
+    @property
     def last_error(self) -> Exception | None:
         """The error of the newest run as it was before an Arrow consumer made text of it."""
 
@@ -463,6 +489,10 @@ class Page(Generic[_R_co]):
     def chain_short_name(self) -> str | None: ...
     @property
     def records(self) -> Records[_R_co]: ...
+    @property
+    def cursor(self) -> str:
+        """Where the result goes on after this page, for `Client.resume`."""
+
     def __eq__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
 
@@ -1544,8 +1574,10 @@ def _restore_page(
     chain_full_name: str | None,
     chain_short_name: str | None,
     records: Records[Any],
+    cursor: str,
 ) -> Page[Any]: ...
 def _restore_query(client: Client, call: str, given: str) -> Query[Any]: ...
 def _restore_record(name: str, fields: dict[str, Any]) -> Record: ...
 def _restore_records(name: str, columns: dict[str, Any], report: Report) -> Records[Any]: ...
 def _restore_report(members: dict[str, Any]) -> Report: ...
+def _resume_query(client: Client, cursor: str) -> Query[Any]: ...

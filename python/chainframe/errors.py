@@ -40,7 +40,8 @@ __all__ = [
 class ChainframeError(Exception):
     """Anything that went wrong in chainframe; catch it to catch them all.
 
-    `retryable` says whether the same call may succeed later. The client has already retried what it could.
+    `retryable` says whether the same call may succeed later. The client has already retried what it could. Errors of
+    the service, of the network and of pages carry a `cursor`: `client.resume(error.cursor)` goes on where they struck.
 
     >>> try:
     ...     tokens = client.tokens().collect()
@@ -258,6 +259,8 @@ class ResponseFormatError(ChainframeError):
     ...     print(error.endpoint, error.path, error.excerpt)
     """
 
+    cursor: str | None = None
+
     def __init__(
         self,
         message: str = "",
@@ -279,6 +282,8 @@ class PaginationError(ChainframeError):
     >>> except cf.PaginationError as error:
     ...     print(error, query.partial)
     """
+
+    cursor: str | None = None
 
 
 class PaginationDriftError(PaginationError):

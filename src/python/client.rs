@@ -262,6 +262,13 @@ impl Client {
         query(slf, "logs", &[("tx_ids", tx_ids)], (chain, None, None))
     }
 
+    fn resume(slf: &Bound<'_, Self>, cursor: &Bound<'_, PyAny>) -> PyResult<Query> {
+        match cursor.cast::<PyString>() {
+            Ok(text) => Query::resume(slf, text.to_str()?),
+            Err(_) => Err(errors::parameter(slf.py(), "cursor", "is not the text of a cursor")),
+        }
+    }
+
     #[getter]
     fn base_url(&self) -> String {
         self.inner.settings().base_url()

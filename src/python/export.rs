@@ -46,7 +46,7 @@ impl Table {
         let mut row = 0;
         let mut batches = Vec::with_capacity(records.chunks().len());
         for chunk in records.chunks() {
-            let converted = batch(chunk, &schema, numbers, row);
+            let converted = self::batch(chunk, &schema, numbers, row);
             batches.push(converted.map_err(|overflow| errors::raise(py, &Error::Overflow(Box::new(overflow))))?);
             row += chunk.rows();
         }
@@ -164,24 +164,26 @@ impl QueryReader {
         let records = bridge::wait(py, async move {
             let (pages, batches) = &mut *shared.lock().await;
             loop {
-                if let Some(records) = batches.full() {
-                    batches.resize((records.len() * 2).min(most));
-                    return Ok(Some(records));
+                if let Some(batch) = batches.full() {
+                    batches.resize((batch.records.len() * 2).min(most));
+                    return Ok(Some(batch));
                 }
                 match pages.next().await? {
-                    Some(page) => batches.push(page.columns),
+                    Some(page) => batches.push(page),
                     None => return Ok::<_, Error>(batches.rest()),
                 }
             }
         })?;
-        let Some(records) = records.map_err(|error| errors::raise(py, &error))? else {
+        let Some(batch) = records.map_err(|error| self.query.get().failed(py, &error))? else {
             self.query.get().ended(py, &self.report, &self.partial)?;
             return Ok(None);
         };
+        let records = batch.records;
+        self.query.get().handed_over(batch.place);
         let first_row = self.row;
         self.row += records.len();
         let Some(chunk) = records.chunks().first() else { return Ok(None) };
-        let converted = batch(chunk, &self.schema, self.numbers, first_row);
+        let converted = self::batch(chunk, &self.schema, self.numbers, first_row);
         converted.map(Some).map_err(|overflow| errors::raise(py, &Error::Overflow(Box::new(overflow))))
     }
 }

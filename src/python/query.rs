@@ -13,18 +13,16 @@ use super::export::{self, QueryReader, Tables};
 use super::plan::Plan;
 use super::records::Records;
 use super::report::Report;
-use super::stream::{Of, Stream};
+use super::stream::{Of, RowCursor, Rows, Stream};
 use super::{bridge, classes, errors};
 use crate::client::Error;
 use crate::interface::endpoint;
-use crate::query::{self, Arg, Options, Pages, Partial, SharedReport};
+use crate::query::{self, Arg, Options, Pages, Partial, Place, SharedReport};
 
 #[pyclass(frozen, module = "chainframe")]
 pub struct Query {
     inner: query::Query,
     client: Py<Client>,
-    /// As given, for pickling.
-    given: (Vec<(String, Arg)>, Options),
     last: Mutex<Last>,
 }
 
@@ -34,6 +32,17 @@ struct Last {
     report: Option<SharedReport>,
     partial: Option<Partial>,
     error: Option<Py<PyAny>>,
+    /// How far it has come: after what was handed over, or by the rows of a stream.
+    place: Option<Place>,
+    rows: Option<Rows>,
+}
+
+impl Last {
+    fn cursor(&self) -> Option<String> {
+        let collected = self.partial.as_ref().and_then(Partial::place);
+        let of_rows = || self.rows.as_ref().and_then(|rows| lock(rows).front().and_then(RowCursor::place));
+        collected.or_else(of_rows).or_else(|| self.place.clone()).map(|place| place.cursor())
+    }
 }
 
 /// `class[item]`, as `typing` has it.
@@ -55,20 +64,34 @@ impl Query {
     pub fn new(client: &Bound<'_, Client>, call: &str, args: Vec<(String, Arg)>, options: Options) -> PyResult<Self> {
         let py = client.py();
         let endpoint = endpoint(call).ok_or_else(|| PyTypeError::new_err(format!("no call {call:?}")))?;
-        let inner = query::Query::new(&client.get().inner, endpoint, &args, options.clone())
-            .map_err(|error| errors::raise(py, &error))?;
-        Ok(Self { inner, client: client.clone().unbind(), given: (args, options), last: Mutex::default() })
+        let inner = query::Query::new(&client.get().inner, endpoint, &args, options);
+        Ok(Self::of(client, inner.map_err(|error| errors::raise(py, &error))?))
+    }
+
+    pub fn resume(client: &Bound<'_, Client>, cursor: &str) -> PyResult<Self> {
+        let inner = query::Cursor::resume(&client.get().inner, cursor);
+        Ok(Self::of(client, inner.map_err(|error| errors::raise(client.py(), &error))?))
+    }
+
+    fn of(client: &Bound<'_, Client>, inner: query::Query) -> Self {
+        Self { inner, client: client.clone().unbind(), last: Mutex::default() }
     }
 
     fn begin(&self, pages: Pages) -> Pages {
-        let (report, partial) = (pages.report().clone(), pages.partial().clone());
-        *lock(&self.last) = Last { report: Some(report), partial: Some(partial), error: None };
+        let (report, partial, place) = (pages.report().clone(), pages.partial().clone(), pages.start());
+        *lock(&self.last) =
+            Last { report: Some(report), partial: Some(partial), place: Some(place), ..Last::default() };
         pages
     }
 
     /// A run that hands its records on.
     fn run(&self) -> Pages {
         self.begin(Pages::new(self.inner.clone()))
+    }
+
+    /// The newest run has given out everything up to there.
+    pub fn handed_over(&self, place: Option<Place>) {
+        lock(&self.last).place = place;
     }
 
     /// Everything, as a future. What it has so far can be read meanwhile.
@@ -91,6 +114,11 @@ impl Query {
 
     pub fn failed(&self, py: Python<'_>, error: &Error) -> PyErr {
         let error = errors::raise(py, error);
+        // So that whoever catches it can go on from there.
+        let cursor = lock(&self.last).cursor();
+        if let Err(refused) = error.value(py).setattr("cursor", cursor) {
+            return refused;
+        }
         self.set_last_error(py, error.clone_ref(py));
         error
     }
@@ -127,7 +155,9 @@ impl Query {
     }
 
     fn stream(slf: &Bound<'_, Self>, of: Of, rows: usize) -> Stream {
-        Stream::of_query(slf.clone().unbind(), slf.get().run(), of, rows)
+        let stream = Stream::of_query(slf.clone().unbind(), slf.get().run(), of, rows);
+        lock(&slf.get().last).rows = stream.shared_rows();
+        stream
     }
 }
 
@@ -231,6 +261,12 @@ impl Query {
     }
 
     #[getter]
+    fn cursor(&self) -> String {
+        let cursor = lock(&self.last).cursor();
+        cursor.unwrap_or_else(|| Pages::new(self.inner.clone()).start().cursor())
+    }
+
+    #[getter]
     fn last_error(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         lock(&self.last).error.as_ref().map(|error| error.clone_ref(py))
     }
@@ -255,13 +291,15 @@ impl Query {
     fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
         let Ok(other) = other.cast::<Self>() else { return Ok(false) };
         let other = other.get();
-        let same = std::ptr::eq(self.inner.endpoint(), other.inner.endpoint()) && self.given == other.given;
+        let same =
+            std::ptr::eq(self.inner.endpoint(), other.inner.endpoint()) && self.inner.given() == other.inner.given();
+        let same = same && self.inner.start() == other.inner.start();
         Ok(same && self.client.bind(py).eq(other.client.bind(py))?)
     }
 
     fn __hash__(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
-        (self.inner.endpoint().name, &self.given).hash(&mut hasher);
+        (self.inner.endpoint().name, self.inner.given()).hash(&mut hasher);
         hasher.finish()
     }
 
@@ -280,7 +318,12 @@ impl Query {
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let given = serde_json::to_string(&self.given).map_err(|error| PyTypeError::new_err(error.to_string()))?;
+        if let Some(start) = self.inner.start() {
+            let resume = py.import("chainframe._native")?.getattr("_resume_query")?;
+            return Ok((resume, (self.client.bind(py), start.text()).into_pyobject(py)?));
+        }
+        let given = serde_json::to_string(self.inner.given());
+        let given = given.map_err(|error| PyTypeError::new_err(error.to_string()))?;
         let restore = py.import("chainframe._native")?.getattr("_restore_query")?;
         Ok((restore, (self.client.bind(py), self.inner.endpoint().name, given).into_pyobject(py)?))
     }
@@ -290,4 +333,9 @@ impl Query {
 pub fn _restore_query(client: &Bound<'_, Client>, call: &str, given: &str) -> PyResult<Query> {
     let (args, options) = serde_json::from_str(given).map_err(|error| PyTypeError::new_err(error.to_string()))?;
     Query::new(client, call, args, options)
+}
+
+#[pyfunction]
+pub fn _resume_query(client: &Bound<'_, Client>, cursor: &str) -> PyResult<Query> {
+    Query::resume(client, cursor)
 }

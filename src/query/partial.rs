@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::cursor::Place;
 use super::records::{Records, RecordsBuilder};
 use crate::columns::Columns;
 use crate::interface::RecordType;
@@ -18,7 +19,8 @@ pub struct Partial {
 }
 
 enum Kept {
-    All(RecordsBuilder),
+    /// With the place after them.
+    All(RecordsBuilder, Option<Place>),
     Latest(Latest),
 }
 
@@ -33,7 +35,7 @@ struct Latest {
 impl Partial {
     /// Of a run that collects: the result in the making.
     pub fn all(record: &'static RecordType) -> Self {
-        Self { kept: Arc::new(Mutex::new(Kept::All(RecordsBuilder::new(record)))) }
+        Self { kept: Arc::new(Mutex::new(Kept::All(RecordsBuilder::new(record), None))) }
     }
 
     /// Of a run that hands its records on.
@@ -46,23 +48,34 @@ impl Partial {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn push(&self, page: &Columns) {
+    pub(super) fn push(&self, page: &Columns, after: Option<&Place>) {
         match &mut *self.lock() {
-            Kept::All(builder) => builder.push(page.clone()),
+            Kept::All(builder, place) => {
+                builder.push(page.clone());
+                *place = after.cloned();
+            }
             Kept::Latest(latest) => latest.push(page.clone()),
+        }
+    }
+
+    /// The place after all that a run has collected. One that hands records on is as far as those are.
+    pub fn place(&self) -> Option<Place> {
+        match &*self.lock() {
+            Kept::All(_, place) => place.clone(),
+            Kept::Latest(_) => None,
         }
     }
 
     pub fn read(&self) -> Records {
         match &*self.lock() {
-            Kept::All(builder) => builder.snapshot(),
+            Kept::All(builder, _) => builder.snapshot(),
             Kept::Latest(latest) => Records::new(latest.record, latest.pages.iter().cloned().collect()),
         }
     }
 
     /// The result, once the run is over. It stays here as well, in the same memory.
     pub fn finish(&self) -> Records {
-        if let Kept::All(builder) = &mut *self.lock() {
+        if let Kept::All(builder, _) = &mut *self.lock() {
             builder.finish();
         }
         self.read()
@@ -99,13 +112,13 @@ mod tests {
         let block = record("Block").unwrap();
         let (latest, all) = (Partial::latest(block), Partial::all(block));
         for rows in [MOST_ROWS / 2, MOST_ROWS / 2, 7, MOST_ROWS * 2, 3] {
-            latest.push(&page(rows));
-            all.push(&page(rows));
+            latest.push(&page(rows), None);
+            all.push(&page(rows), None);
         }
         assert_eq!(latest.read().len(), 3);
         assert_eq!(all.read().len(), MOST_ROWS * 3 + 10);
         assert_eq!(all.finish().len(), all.read().len());
-        latest.push(&page(20));
+        latest.push(&page(20), None);
         assert_eq!(latest.read().len(), 23);
     }
 }

@@ -1,6 +1,9 @@
 //! A query and the windows it is asked in: one request target a page, none of them sent here.
 
+use std::sync::Arc;
+
 use super::bind::{self, Arg, Options};
+use super::cursor::Cursor;
 use crate::client::{Client, Error};
 use crate::interface::{Endpoint, Reach, Shape};
 
@@ -10,9 +13,11 @@ pub struct Query {
     pub(super) client: Client,
     pub(super) endpoint: &'static Endpoint,
     chain: String,
-    filters: Filters,
+    filters: Arc<Filters>,
     page_size: Option<u32>,
     pub(super) max_items: Option<u64>,
+    given: Arc<(Vec<(String, Arg)>, Options)>,
+    pub(super) start: Option<Arc<Cursor>>,
 }
 
 #[derive(Clone, Debug)]
@@ -37,7 +42,8 @@ impl Query {
         args: &[(String, Arg)],
         options: Options,
     ) -> Result<Self, Error> {
-        let filters = bind::bind(endpoint, args)?;
+        let filters = Arc::new(bind::bind(endpoint, args)?);
+        let given = Arc::new((args.to_vec(), options.clone()));
         let chain = options.chain.unwrap_or_else(|| client.settings().chain(endpoint.chain).to_owned());
         if chain.is_empty() {
             return Err(Error::parameter("chain", "is empty; leave it out instead"));
@@ -58,7 +64,22 @@ impl Query {
             // Fewer requests, and no more records than are wanted.
             (Some(max), None) => Some(max_items.map_or(max, |most| most.clamp(1, u64::from(max)) as u32)),
         };
-        Ok(Self { client: client.clone(), endpoint, chain, filters, page_size, max_items })
+        Ok(Self { client: client.clone(), endpoint, chain, filters, page_size, max_items, given, start: None })
+    }
+
+    /// The same query from there on.
+    pub(super) fn starting_at(self, cursor: Cursor) -> Self {
+        Self { start: Some(Arc::new(cursor)), ..self }
+    }
+
+    /// The call's arguments and options as they were given.
+    pub fn given(&self) -> &(Vec<(String, Arg)>, Options) {
+        &self.given
+    }
+
+    /// The cursor that the query goes on from, if it is not one from the beginning.
+    pub fn start(&self) -> Option<&Cursor> {
+        self.start.as_deref()
     }
 
     pub fn client(&self) -> &Client {
@@ -96,6 +117,10 @@ impl Query {
             }
         }
         shown
+    }
+
+    pub(super) fn page_size_asked(&self) -> Option<i64> {
+        self.page_size.map(i64::from)
     }
 
     pub(super) fn page_size(&self) -> u64 {

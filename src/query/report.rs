@@ -36,8 +36,10 @@ struct State {
 }
 
 impl SharedReport {
-    pub fn start() -> Self {
-        let state = State { report: Report::default(), started: Instant::now(), finished: false };
+    /// Of a run that begins, with what already spoke against an earlier part of it.
+    pub(super) fn start(reasons: Vec<String>, missing: Vec<String>) -> Self {
+        let report = Report { reasons, missing, ..Report::default() };
+        let state = State { report, started: Instant::now(), finished: false };
         Self { state: Arc::new(Mutex::new(state)) }
     }
 
@@ -47,6 +49,18 @@ impl SharedReport {
 
     pub fn read(&self) -> Report {
         self.lock().report.clone()
+    }
+
+    /// How many reasons and missing hashes there are.
+    pub(super) fn counts(&self) -> (usize, usize) {
+        let report = &self.lock().report;
+        (report.reasons.len(), report.missing.len())
+    }
+
+    /// The first so many reasons and missing hashes.
+    pub(super) fn said(&self, (reasons, missing): (usize, usize)) -> (Vec<String>, Vec<String>) {
+        let report = &self.lock().report;
+        (report.reasons[..reasons].to_vec(), report.missing[..missing].to_vec())
     }
 
     /// Time is counted up to the latest news, so that it stands still after an error, an interrupt, or when nobody
