@@ -19,6 +19,7 @@ import polars as pl
 import pyarrow as pa
 from typing_extensions import disjoint_base
 
+from chainframe.exports import Export
 from chainframe.testing import LoggedRequest
 
 _R_co = TypeVar("_R_co", bound=Record, default=Any, covariant=True)
@@ -407,6 +408,50 @@ class Query(Generic[_R_co]):
     def to_dicts(self) -> list[dict[str, Any]]:
         """`collect` and `Records.to_dicts`."""
 
+    def to_parquet(
+        self,
+        directory: str | PathLike[str],
+        *,
+        resume: bool = True,
+        overwrite: bool = False,
+        since: Export | str | PathLike[str] | None = None,
+        numbers: _Numbers = "decimal",
+        rows_per_part: int = 65_536,
+    ) -> Export:
+        """The result as Parquet files in a directory, each record once, even if it is killed and run again.
+
+        A run that failed or was killed goes on where it was when it is run again, in the list as it was at first; one
+        that is done sends nothing. Memory holds one part. The directory's `_manifest.json` lists the parts with their
+        checksums; docs/exports.md says why each record is there once.
+
+        - `resume`: False refuses a directory that holds an export already. `overwrite`: start over.
+        - `since`: an earlier export of the same query, or its directory: only records newer than its newest are
+          written, so that a series of exports has each record once. For lists that have their newest record first.
+        - `numbers`: as for `Records`. `rows_per_part`: the most rows of one file.
+
+        Raises `ExportError` for a directory that holds something else, a damaged part, or is being written by another
+        process, and `ImportError` where pyarrow is missing. A result that the service cannot complete is written and
+        then said, as `collect` does.
+
+        >>> client.cross_chain_transactions().to_parquet("crossings/monday")
+        >>> client.cross_chain_transactions().to_parquet("crossings/tuesday", since="crossings/monday")
+        """
+
+    async def to_parquet_async(
+        self,
+        directory: str | PathLike[str],
+        *,
+        resume: bool = True,
+        overwrite: bool = False,
+        since: Export | str | PathLike[str] | None = None,
+        numbers: _Numbers = "decimal",
+        rows_per_part: int = 65_536,
+    ) -> Export:
+        """`to_parquet` for asyncio."""
+
+    # For exports: the query as JSON, and what the end of a run says of its result.
+    def _stated(self) -> str: ...
+    def _settle(self, report: Report) -> None: ...
     def explain(self) -> Plan:
         """What a run will take and give, from one request: how many records, requests and seconds.
 
@@ -549,6 +594,7 @@ class Records(Generic[_R_co]):
         """
 
     def _repr_html_(self) -> str: ...
+    def _identities(self) -> list[str]: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def __arrow_c_schema__(self) -> object: ...
 

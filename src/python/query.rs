@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyList, PyModule, PyTuple, PyType};
+use pyo3::types::{PyCapsule, PyDict, PyList, PyModule, PyTuple, PyType};
 
 use super::client::Client;
 use super::export::{self, QueryReader, Tables};
@@ -247,6 +247,48 @@ impl Query {
         })
     }
 
+    #[pyo3(signature = (
+        directory, *, resume=true, overwrite=false, since=None, numbers="decimal", rows_per_part=65_536,
+    ))]
+    fn to_parquet<'py>(
+        slf: &Bound<'py, Self>,
+        directory: &Bound<'py, PyAny>,
+        resume: bool,
+        overwrite: bool,
+        since: Option<&Bound<'py, PyAny>>,
+        numbers: &str,
+        rows_per_part: i64,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        exported(slf, "to_parquet", directory, (resume, overwrite, since, numbers, rows_per_part))
+    }
+
+    #[pyo3(signature = (
+        directory, *, resume=true, overwrite=false, since=None, numbers="decimal", rows_per_part=65_536,
+    ))]
+    fn to_parquet_async<'py>(
+        slf: &Bound<'py, Self>,
+        directory: &Bound<'py, PyAny>,
+        resume: bool,
+        overwrite: bool,
+        since: Option<&Bound<'py, PyAny>>,
+        numbers: &str,
+        rows_per_part: i64,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        exported(slf, "to_parquet_async", directory, (resume, overwrite, since, numbers, rows_per_part))
+    }
+
+    /// What the query asks for, as JSON, for the manifest of an export.
+    fn _stated(&self, py: Python<'_>) -> PyResult<String> {
+        let mut stated = self.inner.stated().map_err(|error| errors::raise(py, &error))?;
+        stated["newest_first"] = self.inner.is_newest_first().into();
+        Ok(stated.to_string())
+    }
+
+    /// Says of a result what the end of a run says of its own.
+    fn _settle(&self, py: Python<'_>, report: &Report) -> PyResult<()> {
+        errors::incomplete(py, self.inner.client().settings().strict, report.clone(), Some(self.partial()))
+    }
+
     #[getter]
     fn report(&self) -> Report {
         let inner = lock(&self.last).report.as_ref().map(SharedReport::read).unwrap_or_default();
@@ -327,6 +369,26 @@ impl Query {
         let restore = py.import("chainframe._native")?.getattr("_restore_query")?;
         Ok((restore, (self.client.bind(py), self.inner.endpoint().name, given).into_pyobject(py)?))
     }
+}
+
+type ExportOptions<'a, 'py> = (bool, bool, Option<&'a Bound<'py, PyAny>>, &'a str, i64);
+
+fn exported<'py>(
+    query: &Bound<'py, Query>,
+    how: &str,
+    directory: &Bound<'py, PyAny>,
+    (resume, overwrite, since, numbers, rows_per_part): ExportOptions<'_, 'py>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = query.py();
+    export::numbers(py, numbers)?;
+    let options = PyDict::new(py);
+    options.set_item("resume", resume)?;
+    options.set_item("overwrite", overwrite)?;
+    options.set_item("since", since)?;
+    options.set_item("numbers", numbers)?;
+    options.set_item("rows_per_part", rows_per_part)?;
+    let client = query.get().client.bind(py);
+    PyModule::import(py, "chainframe.exports")?.getattr(how)?.call((query, client, directory), Some(&options))
 }
 
 #[pyfunction]

@@ -119,6 +119,24 @@ impl Query {
         shown
     }
 
+    /// Whether new records come to the head of the list and the rest stays in order below, so that what is newer than
+    /// some record can be told. A list that is ordered by something else than age has an order to choose.
+    pub fn is_newest_first(&self) -> bool {
+        self.is_paged() && self.head_moves() && self.endpoint.param("order_by").is_none()
+    }
+
+    /// The query in the values that it was checked to have: equal for queries that ask for the same.
+    pub fn stated(&self) -> Result<serde_json::Value, Error> {
+        let arguments: serde_json::Map<_, _> = bind::stated(self.endpoint, &self.given.0)?.collect();
+        Ok(serde_json::json!({
+            "call": self.endpoint.name,
+            "chain": self.chain,
+            "arguments": arguments,
+            "max_items": self.max_items,
+            "cursor": self.start().map(Cursor::text),
+        }))
+    }
+
     pub(super) fn page_size_asked(&self) -> Option<i64> {
         self.page_size.map(i64::from)
     }
