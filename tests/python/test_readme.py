@@ -20,7 +20,9 @@ def test_its_python_runs(
     service: LocalService,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CHAINFRAME_BASE_URL", service.url)
     monkeypatch.setenv("CHAINFRAME_API_KEY", service.api_key)
     monkeypatch.setenv("CHAINFRAME_SECRET_KEY", service.secret_key)
