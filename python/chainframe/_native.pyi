@@ -116,6 +116,8 @@ class Client:
     - `concurrency`: requests in flight.
     - `strict`: a result that the service cannot complete raises `IncompleteResultError` instead of a warning.
     - `proxy`: URL of a proxy; without, the environment's. `ca_bundle`: PEM file of certificates to trust.
+    - `progress`: "auto" shows a bar on a terminal or in a notebook, for what takes longer than two seconds; True shows
+      one at once and wherever standard error goes, False none. Drawn by tqdm, the extra `progress`.
 
     Raises `ConfigError` for a setting that is missing or malformed. It pickles without its secrets, which are then
     taken from the environment where it is unpickled.
@@ -149,6 +151,7 @@ class Client:
         strict: bool = False,
         proxy: str | None = None,
         ca_bundle: str | PathLike[str] | None = None,
+        progress: Literal["auto"] | bool = "auto",
     ) -> Self: ...
     def tokens(
         self,
@@ -297,6 +300,7 @@ class Client:
     def zone_chain(self) -> str: ...
     @property
     def deployment(self) -> Deployment: ...
+    def _repr_html_(self) -> str: ...
     def close(self) -> None:
         """Give up the connections; a later call makes new ones. The end of a `with` block does the same."""
 
@@ -401,6 +405,7 @@ class Query(Generic[_R_co]):
     def last_error(self) -> Exception | None:
         """The error of the newest run as it was before an Arrow consumer made text of it."""
 
+    def _repr_html_(self) -> str: ...
     def __copy__(self) -> Self: ...
     def __deepcopy__(self, _memo: Any) -> Self: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
@@ -443,6 +448,7 @@ class Page(Generic[_R_co]):
     def chain_short_name(self) -> str | None: ...
     @property
     def records(self) -> Records[_R_co]: ...
+    def _repr_html_(self) -> str: ...
     def __eq__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
 

@@ -12,6 +12,7 @@ mod export;
 mod html;
 mod local;
 mod page;
+mod progress;
 mod query;
 mod record;
 mod records;

@@ -10,10 +10,11 @@ use pyo3::types::{PyCapsule, PyList, PyModule, PyTuple, PyType};
 
 use super::client::Client;
 use super::export::{self, QueryReader, Tables};
+use super::progress::Bar;
 use super::records::Records;
 use super::report::Report;
 use super::stream::{Of, Stream};
-use super::{bridge, classes, errors};
+use super::{bridge, classes, errors, html};
 use crate::client::Error;
 use crate::interface::endpoint;
 use crate::query::{self, Arg, Options, Pages, RecordsBuilder, SharedReport};
@@ -66,21 +67,30 @@ impl Query {
         pages
     }
 
-    /// Everything, as a future. What it has so far can be read meanwhile.
-    fn gather(&self) -> impl Future<Output = Result<(query::Records, query::Report), Error>> + Send + use<> {
+    /// Everything, as a future, and its bar. What it has so far can be read meanwhile.
+    fn gather(
+        &self,
+        py: Python<'_>,
+    ) -> PyResult<(impl Future<Output = Result<(query::Records, query::Report), Error>> + Send + use<>, Bar)> {
         let mut pages = self.begin(self.inner.clone());
+        let bar = self.bar(py, &pages)?;
         let report = pages.report().clone();
         let record = self.inner.endpoint().record();
         let builder = Arc::new(Mutex::new(RecordsBuilder::new(record)));
         lock(&self.last).partial = Some(builder.clone());
-        async move {
+        let gathering = async move {
             while let Some(page) = pages.next().await? {
                 lock(&builder).push(page.columns);
             }
             let gathered = std::mem::replace(&mut *lock(&builder), RecordsBuilder::new(record)).finish();
             *lock(&builder) = RecordsBuilder::of(&gathered);
             Ok((gathered, report.read()))
-        }
+        };
+        Ok((gathering, bar))
+    }
+
+    fn bar(&self, py: Python<'_>, pages: &Pages) -> PyResult<Bar> {
+        Bar::of(py, self.client.get().progress, pages)
     }
 
     fn gathered(&self, py: Python<'_>, result: Result<(query::Records, query::Report), Error>) -> PyResult<Records> {
@@ -126,9 +136,10 @@ impl Query {
         lock(&self.last).error = Some(error.into_value(py).into_any());
     }
 
-    fn stream(slf: &Bound<'_, Self>, of: Of, rows: usize) -> Stream {
+    fn stream(slf: &Bound<'_, Self>, of: Of, rows: usize) -> PyResult<Stream> {
         let pages = slf.get().begin(slf.get().inner.clone());
-        Stream::of_query(slf.clone().unbind(), pages, of, rows)
+        let bar = slf.get().bar(slf.py(), &pages)?;
+        Ok(Stream::of_query(slf.clone().unbind(), pages, bar, of, rows))
     }
 }
 
@@ -139,21 +150,21 @@ impl Query {
         generic(class, record)
     }
 
-    fn __iter__(slf: &Bound<'_, Self>) -> Stream {
+    fn __iter__(slf: &Bound<'_, Self>) -> PyResult<Stream> {
         Self::stream(slf, Of::Rows, 0)
     }
 
-    fn __aiter__(slf: &Bound<'_, Self>) -> Stream {
+    fn __aiter__(slf: &Bound<'_, Self>) -> PyResult<Stream> {
         Self::stream(slf, Of::Rows, 0)
     }
 
-    fn pages(slf: &Bound<'_, Self>) -> Stream {
+    fn pages(slf: &Bound<'_, Self>) -> PyResult<Stream> {
         Self::stream(slf, Of::Pages, 0)
     }
 
     #[pyo3(signature = (rows=65_536))]
     fn batches(slf: &Bound<'_, Self>, rows: i64) -> PyResult<Stream> {
-        Ok(Self::stream(slf, Of::Batches, count_of_rows(slf.py(), rows)?))
+        Self::stream(slf, Of::Batches, count_of_rows(slf.py(), rows)?)
     }
 
     #[pyo3(signature = (rows=65_536, numbers="decimal"))]
@@ -161,17 +172,22 @@ impl Query {
         let py = slf.py();
         let (rows, numbers) = (count_of_rows(py, rows)?, export::numbers(py, numbers)?);
         let pages = slf.get().begin(slf.get().inner.clone());
-        let tables = Tables::new(QueryReader::of_batches(slf.clone().unbind(), pages, rows, numbers));
+        let bar = slf.get().bar(py, &pages)?;
+        let tables = Tables::new(QueryReader::of_batches(slf.clone().unbind(), pages, bar, rows, numbers));
         PyModule::import(py, "chainframe.frames")?.call_method1("reader", (tables,))
     }
 
     fn collect(&self, py: Python<'_>) -> PyResult<Records> {
-        let result = bridge::wait(py, self.gather())?;
+        let (gathering, bar) = self.gather(py)?;
+        let result = bridge::wait(py, gathering)?;
+        drop(bar);
         self.gathered(py, result)
     }
 
     fn collect_async(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        bridge::coroutine(py, slf.get().gather(), move |py, result| {
+        let (gathering, bar) = slf.get().gather(py)?;
+        bridge::coroutine(py, gathering, move |py, result| {
+            drop(bar);
             Py::new(py, slf.get().gathered(py, result)?).map(Py::into_any)
         })
     }
@@ -236,7 +252,8 @@ impl Query {
         // The protocol lets a producer pass over what was requested; the consumer then casts.
         let _ = requested_schema;
         let pages = slf.get().begin(slf.get().inner.clone());
-        export::stream_capsule(slf.py(), Box::new(QueryReader::growing(slf.clone().unbind(), pages)))
+        let bar = slf.get().bar(slf.py(), &pages)?;
+        export::stream_capsule(slf.py(), Box::new(QueryReader::growing(slf.clone().unbind(), pages, bar)))
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
@@ -261,6 +278,20 @@ impl Query {
     fn __repr__(&self) -> String {
         let sent: Vec<String> = self.inner.describe().iter().map(|(name, value)| format!(", {name}={value}")).collect();
         format!("<Query {} of {}{}>", self.inner.endpoint().name, self.inner.chain(), sent.concat())
+    }
+
+    fn _repr_html_(&self) -> String {
+        let (endpoint, last) = (self.inner.endpoint(), lock(&self.last));
+        let mut sent = self.inner.describe();
+        sent.push(("chainShortName", self.inner.chain().to_owned()));
+        let columns: Vec<&str> = endpoint.record().fields.iter().map(|field| field.name).collect();
+        let gives = format!("<p>Gives {} with {}.</p>", endpoint.record().name, columns.join(", "));
+        let state = match &last.report {
+            Some(report) => html::summary(&report.read()),
+            None => "<p class=\"dim\">Nothing was sent yet.</p>".into(),
+        };
+        let about = format!("{} of {}", endpoint.name, self.inner.chain());
+        html::form("Query", &about, &[html::pairs(&sent), gives, state])
     }
 
     /// A query does not change, so it is its own copy.

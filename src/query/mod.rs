@@ -11,4 +11,4 @@ pub use bind::{Arg, Options};
 pub use pages::{DeliveredPage, Pages};
 pub use plan::Query;
 pub use records::{Batches, Records, RecordsBuilder};
-pub use report::{Report, SharedReport};
+pub use report::{Outlook, Report, SharedReport};

@@ -43,6 +43,7 @@ _CLIENT: dict[str, tuple[click.ParamType[Any], str]] = {
     "proxy": (TEXT, "URL of a proxy."),
     "ca_bundle": (TEXT, "PEM file of certificates to trust."),
     "strict": (click.BOOL, "Give out nothing that was not shown to be complete."),
+    "progress": (click.BOOL, "Show a bar, or none; on a terminal only, if not said."),
 }
 _WORDS: dict[str, tuple[click.ParamType[Any], str]] = {
     "header_prefix": (TEXT, "The service's word in header names."),
@@ -55,7 +56,8 @@ _WORDS: dict[str, tuple[click.ParamType[Any], str]] = {
 
 def _option(name: str, kind: click.ParamType[Any], text: str, default: object) -> click.Option:
     if kind is click.BOOL:
-        return click.Option([f"--{name}"], is_flag=True, help=text)
+        off = "" if default is False else f"/--no-{name}"
+        return click.Option([f"--{name}{off}"], is_flag=True, default=None, help=text)
     if default is not None:
         text = f"{text[:-1]} ({default})."
     metavar = None if isinstance(kind, click.Choice) else name.rpartition("_")[2].upper()
