@@ -9,6 +9,7 @@ import pytest
 
 import chainframe as cf
 from chainframe import frames
+from conftest import needs_extra
 
 CASES = [
     ("to_pandas", "pandas", "pandas"),
@@ -18,6 +19,7 @@ CASES = [
 ]
 
 
+@needs_extra
 @pytest.mark.parametrize(("convert", "library", "extra"), CASES)
 def test_a_missing_library_is_named_with_its_command(
     client: cf.Client,
