@@ -30,6 +30,8 @@ rust: tools
 python: tools build install
 	$(BIN)/python scripts/generate_stub.py --check
 	$(BIN)/mypy
+	$(BIN)/pyright
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pyright --ignoreexternal --verifytypes chainframe
 	@# stubtest has no complaint where there is no stub at all.
 	test -s $(BIN)/../lib/python3*/site-packages/chainframe/_native.pyi
 	$(BIN)/python -m mypy.stubtest chainframe._native

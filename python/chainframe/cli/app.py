@@ -119,6 +119,8 @@ def _own_option(param: dict[str, Any]) -> click.Option:
             kind, text = _Hashes(), f"{text} Separated by commas, or - for standard input, one a line."
         case "time":
             text += " ISO 8601 with its offset from UTC, or Unix milliseconds."
+        case _:
+            pass
     metavar = None if isinstance(kind, click.Choice) else param["name"].rpartition("_")[2].upper()
     return click.Option([_flag(param["name"])], type=kind, required=param["required"], metavar=metavar, help=text)
 

@@ -28,7 +28,7 @@ from chainframe import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
     from contextlib import AbstractContextManager
     from io import BufferedWriter
 
@@ -108,7 +108,7 @@ class Export:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[BufferedWriter]:
+def replacing(path: Path) -> Generator[BufferedWriter]:
     """A file that takes the place of `path` when all went well, and else is gone."""
     part = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part")
     with part.open("xb") as file, _terminable():
@@ -125,7 +125,7 @@ def replacing(path: Path) -> Iterator[BufferedWriter]:
 
 
 @contextmanager
-def _terminable() -> Iterator[None]:
+def _terminable() -> Generator[None]:
     """SIGTERM ends the command as an error does, so that nothing is left behind."""
     before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
