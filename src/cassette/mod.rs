@@ -36,21 +36,18 @@ impl Mode {
             Self::All => "all",
         }
     }
-}
 
-impl std::str::FromStr for Mode {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self, Error> {
+    /// `setting` is where the name was given.
+    pub fn named(name: &str, setting: &'static str) -> Result<Self, Error> {
         let known = Self::ALL.into_iter().find(|mode| mode.name() == name);
-        known.ok_or_else(|| Error::Mode { name: name.into() })
+        known.ok_or_else(|| Error::Mode { setting, name: name.into() })
     }
 }
 
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
-    #[error("mode: {name:?} is none of none, once, new_episodes, all")]
-    Mode { name: String },
+    #[error("{setting}: {name:?} is none of none, once, new_episodes, all")]
+    Mode { setting: &'static str, name: String },
     #[error("{}: {problem}", path.display())]
     File { path: PathBuf, problem: String },
     #[error("{} line {line}: {problem}; mend or delete the line, or record the file anew", path.display())]
@@ -181,7 +178,8 @@ impl Cassette {
 
 impl PartialEq for Cassette {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.inner, &other.inner)
+        let Inner { path, mode, records, .. } = &*self.inner;
+        (path, *mode, *records) == (&other.inner.path, other.inner.mode, other.inner.records)
     }
 }
 

@@ -6,14 +6,14 @@ import json
 from typing import TYPE_CHECKING, Any, Literal, Required, Self, TypedDict
 
 from chainframe import Client, Deployment
-from chainframe._native import _LocalService
+from chainframe._native import Cassette, _LocalService
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
     from types import TracebackType
 
-__all__ = ["Fault", "LocalService", "LoggedRequest"]
+__all__ = ["Cassette", "Fault", "LocalService", "LoggedRequest"]
 
 
 class Fault(TypedDict, total=False):
