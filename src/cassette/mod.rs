@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+pub use file::load as read;
 pub use interaction::{Answer, Failure, Interaction, Outcome, Request};
 
 /// What a cassette does with a request, in the words and with the meaning of vcrpy.

@@ -7,8 +7,10 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyTuple};
 
+use super::client::Client;
 use super::errors;
 use crate::cassette::{self, Mode};
+use crate::client::{self, Settings};
 
 #[pyclass(frozen, eq, module = "chainframe.testing")]
 #[derive(Clone, PartialEq)]
@@ -88,6 +90,15 @@ pub fn _restore_cassette(py: Python<'_>, path: PathBuf, mode: &str, recording: b
         if joins { Ok(cassette::Cassette::join(&path, mode)) } else { cassette::Cassette::open(&path, mode) }
     });
     restored.map(|inner| Cassette { inner }).map_err(|error| errors::raise(py, &error.into()))
+}
+
+/// The same client with another cassette.
+#[pyfunction]
+pub fn _with_cassette(py: Python<'_>, client: &Bound<'_, Client>, cassette: &Bound<'_, Cassette>) -> PyResult<Client> {
+    let cassette = Some(cassette.get().inner.clone());
+    let settings = Settings { cassette, concurrency: 1, ..client.get().inner.settings().clone() };
+    let made = client::Client::new(settings);
+    made.map(|inner| Client { inner }).map_err(|error| errors::raise(py, &error))
 }
 
 /// The cassette that the environment names. All clients of the process share one opening of it; `fresh` opens it anew.

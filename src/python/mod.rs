@@ -43,6 +43,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(report::_restore_report, module)?)?;
     module.add_function(wrap_pyfunction!(query::_restore_query, module)?)?;
     module.add_function(wrap_pyfunction!(cassette::_environment_cassette, module)?)?;
+    module.add_function(wrap_pyfunction!(cassette::_with_cassette, module)?)?;
     module.add_function(wrap_pyfunction!(cassette::_restore_cassette, module)?)?;
     module.add_function(wrap_pyfunction!(client::_restore_client, module)?)?;
     module.add_function(wrap_pyfunction!(deployment::_restore_deployment, module)?)

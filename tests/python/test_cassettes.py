@@ -117,9 +117,9 @@ def test_it_replays_wherever_the_service_was_and_whoever_asks(path: Path, server
 
 def test_a_prefix_of_the_base_url_is_not_written(path: Path) -> None:
     settings: dict[str, Any] = {"api_key": "k1", "secret_key": "s1", "passphrase": "p1", "max_retries": 0}
-    with cf.Client(base_url="http://127.0.0.1:9/gate/way", cassette=Cassette(path), **settings) as client:
-        with pytest.raises(cf.TransportError) as recorded:
-            client.blocks().collect()
+    client = cf.Client(base_url="http://127.0.0.1:9/gate/way", cassette=Cassette(path), **settings)
+    with client, pytest.raises(cf.TransportError) as recorded:
+        client.blocks().collect()
     (line,) = lines(path)
     assert line["path"] == "/api/v5/main/zone/block/block-list"
     assert line["error"] == {"phase": "connect", "timed_out": False, "retryable": True}
@@ -155,9 +155,11 @@ def test_failures_and_retries_replay_in_order(faults: list[Fault], kind: type[Ex
         return (list(records), records.report.requests, records.report.retries)
 
     settings: dict[str, Any] = {"max_retries": 2, "deadline": 5.0, "timeout": 0.5}
-    with LocalService(transactions=50, faults=faults) as service:
-        with service.client(cassette=Cassette(path), **settings) as client:
-            recorded = outcome(client)
+    with (
+        LocalService(transactions=50, faults=faults) as service,
+        service.client(cassette=Cassette(path), **settings) as client,
+    ):
+        recorded = outcome(client)
     assert recorded[0] is kind or kind is None
     with replaying(path, **settings) as client:
         assert outcome(client) == recorded
@@ -167,9 +169,12 @@ def test_failures_and_retries_replay_in_order(faults: list[Fault], kind: type[Ex
 
 
 def test_an_attempt_that_the_deadline_ended_is_recorded(path: Path) -> None:
-    with LocalService(transactions=50, faults=[{"kind": "stall", "seconds": 30}]) as service:
-        with service.client(cassette=Cassette(path), deadline=0.2) as client, pytest.raises(cf.RequestTimeoutError):
-            client.blocks().collect()
+    with (
+        LocalService(transactions=50, faults=[{"kind": "stall", "seconds": 30}]) as service,
+        service.client(cassette=Cassette(path), deadline=0.2) as client,
+        pytest.raises(cf.RequestTimeoutError),
+    ):
+        client.blocks().collect()
     with replaying(path) as client, pytest.raises(cf.RequestTimeoutError) as caught:
         client.blocks().collect()
     assert caught.value.phase == "deadline"
@@ -238,7 +243,7 @@ def test_modes(service: LocalService, path: Path) -> None:
     assert service.requests == before + 2
     assert [line["params"]["height"] for line in lines(path)] == ["2", "1"]
     assert not Cassette(path, mode="once").recording
-    with pytest.raises(cf.CassetteError, match="mode.*twice"):
+    with pytest.raises(cf.CassetteError, match=r"mode: .twice"):
         Cassette(path, mode="twice")  # type: ignore[arg-type]
 
 
