@@ -127,6 +127,8 @@ class Client:
     - `cassette` (`CHAINFRAME_CASSETTE`): a `chainframe.testing.Cassette` to record to, or to replay in place of the
       service. Where it can only replay, no other setting is needed. With it, one request is in flight at a time for
       each query, so that what is recorded is no matter of chance.
+    - `progress`: "auto" shows a bar on a terminal or in a notebook, for what takes longer than two seconds; True shows
+      one at once and wherever standard error goes, False none. Drawn by tqdm, the extra `progress`.
 
     Raises `ConfigError` for a setting that is missing or malformed. It pickles without its secrets, which are then
     taken from the environment where it is unpickled.
@@ -161,6 +163,7 @@ class Client:
         proxy: str | None = None,
         ca_bundle: str | PathLike[str] | None = None,
         cassette: Cassette | None = None,
+        progress: Literal["auto"] | bool = "auto",
     ) -> Self: ...
     def tokens(
         self,
@@ -325,6 +328,7 @@ class Client:
     def zone_chain(self) -> str: ...
     @property
     def deployment(self) -> Deployment: ...
+    def _repr_html_(self) -> str: ...
     def close(self) -> None:
         """Give up the connections; a later call makes new ones. The end of a `with` block does the same."""
 
@@ -501,6 +505,7 @@ class Query(Generic[_R_co]):
     def last_error(self) -> Exception | None:
         """The error of the newest run as it was before an Arrow consumer made text of it."""
 
+    def _repr_html_(self) -> str: ...
     def __copy__(self) -> Self: ...
     def __deepcopy__(self, _memo: Any) -> Self: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
@@ -547,6 +552,7 @@ class Page(Generic[_R_co]):
     def cursor(self) -> str:
         """Where the result goes on after this page, for `Client.resume`."""
 
+    def _repr_html_(self) -> str: ...
     def __eq__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
 

@@ -14,6 +14,7 @@ mod html;
 mod local;
 mod page;
 mod plan;
+mod progress;
 mod query;
 mod record;
 mod records;
