@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use crate::query::Report;
+use crate::query::{Plan, Report};
 
 /// Rows of a table that are shown, from its head and from its end.
 pub const HEAD: usize = 6;
@@ -138,10 +138,14 @@ pub fn summary(report: &Report) -> String {
 }
 
 pub fn reasons(report: &Report) -> String {
-    let shown = report.reasons.iter().take(REASONS).map(|reason| escape(&shorten(reason, SENTENCE)));
+    sentences(&report.reasons)
+}
+
+fn sentences(sentences: &[String]) -> String {
+    let shown = sentences.iter().take(REASONS).map(|reason| escape(&shorten(reason, SENTENCE)));
     let mut html: String = shown.map(|reason| format!("<p class=\"warn\">{reason}</p>")).collect();
-    if let Some(more) = report.reasons.len().checked_sub(REASONS).filter(|more| *more > 0) {
-        _ = write!(html, "<p class=\"warn\">and {} more reasons</p>", count(more as u64));
+    if let Some(more) = sentences.len().checked_sub(REASONS).filter(|more| *more > 0) {
+        _ = write!(html, "<p class=\"warn\">and {} more</p>", count(more as u64));
     }
     html
 }
@@ -157,6 +161,20 @@ pub fn report(report: &Report) -> String {
         ("seconds", format!("{:.2}", report.elapsed.as_secs_f64())),
     ];
     form("Report", verdict(report), &[reasons(report), pairs(&facts)])
+}
+
+pub fn plan(plan: &Plan) -> String {
+    let verdict = if plan.cannot.is_empty() { "what is expected" } else { "⚠ not all of it can be had" };
+    let about = if plan.exact { "" } else { "about " };
+    let number = |value: Option<u64>| value.map_or("not known".into(), |value| format!("{about}{}", count(value)));
+    let facts = [
+        ("records", number(plan.records)),
+        ("pages", number(plan.pages)),
+        ("requests", number(plan.requests)),
+        ("windows", count(plan.windows)),
+        ("seconds", plan.seconds.map_or("not known".into(), |seconds| format!("about {seconds:.1}"))),
+    ];
+    form("Plan", verdict, &[sentences(&plan.cannot), pairs(&facts)])
 }
 
 #[cfg(test)]

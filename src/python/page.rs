@@ -7,7 +7,7 @@ use super::html;
 use super::records::Records;
 use crate::query;
 
-type Members<'py> = (u64, Option<u64>, Option<u64>, Option<String>, Option<String>, Bound<'py, Records>);
+type Members<'py> = (u64, Option<u64>, Option<u64>, Option<String>, Option<String>, Bound<'py, Records>, String);
 
 #[pyclass(frozen, module = "chainframe")]
 pub struct Page {
@@ -23,6 +23,13 @@ pub struct Page {
     chain_short_name: Option<String>,
     #[pyo3(get)]
     records: Py<Records>,
+    after: After,
+}
+
+/// Where to go on: made into text only for those who ask.
+enum After {
+    Place(query::Place),
+    Cursor(String),
 }
 
 impl Page {
@@ -35,6 +42,7 @@ impl Page {
             chain_full_name: page.chain_full_name,
             chain_short_name: page.chain_short_name,
             records: Py::new(py, Records::new(records, report))?,
+            after: After::Place(page.place),
         })
     }
 
@@ -46,6 +54,7 @@ impl Page {
             self.chain_full_name.clone(),
             self.chain_short_name.clone(),
             self.records.bind(py).clone(),
+            self.cursor(),
         )
     }
 }
@@ -55,6 +64,14 @@ impl Page {
     #[classmethod]
     fn __class_getitem__(class: &Bound<'_, PyType>, record: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         super::query::generic(class, record)
+    }
+
+    #[getter]
+    fn cursor(&self) -> String {
+        match &self.after {
+            After::Place(place) => place.cursor(),
+            After::Cursor(text) => text.clone(),
+        }
     }
 
     fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -105,6 +122,7 @@ pub fn _restore_page(
     chain_full_name: Option<String>,
     chain_short_name: Option<String>,
     records: Py<Records>,
+    cursor: String,
 ) -> Page {
-    Page { number, total_pages, total, chain_full_name, chain_short_name, records }
+    Page { number, total_pages, total, chain_full_name, chain_short_name, records, after: After::Cursor(cursor) }
 }

@@ -212,6 +212,11 @@ impl Records {
         Ok(dicts)
     }
 
+    fn _identities(&self) -> Vec<String> {
+        let rows = |chunk: &Columns| (0..chunk.rows()).map(|row| chunk.identity(row)).collect::<Vec<_>>();
+        self.inner.chunks().iter().flat_map(rows).collect()
+    }
+
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,

@@ -1,6 +1,9 @@
 //! A query and the windows it is asked in: one request target a page, none of them sent here.
 
+use std::sync::Arc;
+
 use super::bind::{self, Arg, Options};
+use super::cursor::Cursor;
 use super::report::Outlook;
 use crate::client::{Client, Error};
 use crate::interface::{Endpoint, Reach, Shape};
@@ -11,9 +14,11 @@ pub struct Query {
     pub(super) client: Client,
     pub(super) endpoint: &'static Endpoint,
     chain: String,
-    filters: Filters,
+    filters: Arc<Filters>,
     page_size: Option<u32>,
     pub(super) max_items: Option<u64>,
+    given: Arc<(Vec<(String, Arg)>, Options)>,
+    pub(super) start: Option<Arc<Cursor>>,
 }
 
 #[derive(Clone, Debug)]
@@ -38,7 +43,8 @@ impl Query {
         args: &[(String, Arg)],
         options: Options,
     ) -> Result<Self, Error> {
-        let filters = bind::bind(endpoint, args)?;
+        let filters = Arc::new(bind::bind(endpoint, args)?);
+        let given = Arc::new((args.to_vec(), options.clone()));
         let chain = options.chain.unwrap_or_else(|| client.settings().chain(endpoint.chain).to_owned());
         if chain.is_empty() {
             return Err(Error::parameter("chain", "is empty; leave it out instead"));
@@ -59,7 +65,22 @@ impl Query {
             // Fewer requests, and no more records than are wanted.
             (Some(max), None) => Some(max_items.map_or(max, |most| most.clamp(1, u64::from(max)) as u32)),
         };
-        Ok(Self { client: client.clone(), endpoint, chain, filters, page_size, max_items })
+        Ok(Self { client: client.clone(), endpoint, chain, filters, page_size, max_items, given, start: None })
+    }
+
+    /// The same query from there on.
+    pub(super) fn starting_at(self, cursor: Cursor) -> Self {
+        Self { start: Some(Arc::new(cursor)), ..self }
+    }
+
+    /// The call's arguments and options as they were given.
+    pub fn given(&self) -> &(Vec<(String, Arg)>, Options) {
+        &self.given
+    }
+
+    /// The cursor that the query goes on from, if it is not one from the beginning.
+    pub fn start(&self) -> Option<&Cursor> {
+        self.start.as_deref()
     }
 
     pub fn client(&self) -> &Client {
@@ -97,6 +118,28 @@ impl Query {
             }
         }
         shown
+    }
+
+    /// Whether new records come to the head of the list and the rest stays in order below, so that what is newer than
+    /// some record can be told. A list that is ordered by something else than age has an order to choose.
+    pub fn is_newest_first(&self) -> bool {
+        self.is_paged() && self.head_moves() && self.endpoint.param("order_by").is_none()
+    }
+
+    /// The query in the values that it was checked to have: equal for queries that ask for the same.
+    pub fn stated(&self) -> Result<serde_json::Value, Error> {
+        let arguments: serde_json::Map<_, _> = bind::stated(self.endpoint, &self.given.0)?.collect();
+        Ok(serde_json::json!({
+            "call": self.endpoint.name,
+            "chain": self.chain,
+            "arguments": arguments,
+            "max_items": self.max_items,
+            "cursor": self.start().map(Cursor::text),
+        }))
+    }
+
+    pub(super) fn page_size_asked(&self) -> Option<i64> {
+        self.page_size.map(i64::from)
     }
 
     pub(super) fn page_size(&self) -> u64 {

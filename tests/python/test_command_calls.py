@@ -111,7 +111,7 @@ def test_the_options_are_the_declared_parameters(call: str) -> None:
 def test_the_options_are_the_settings_that_are_no_secrets() -> None:
     names = {param.name for param in app.commands["blocks"].params}
     settings = {*inspect.signature(cf.Client).parameters, *inspect.signature(cf.Deployment).parameters}
-    assert settings - names == {"api_key", "secret_key", "passphrase", "deployment"}
+    assert settings - names == {"api_key", "secret_key", "passphrase", "deployment", "cassette"}
     assert len(settings & names) > 12
 
 
