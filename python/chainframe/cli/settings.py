@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any, Literal
 
 import click
 from click.core import ParameterSource
 
 from chainframe import Client, Deployment
+from chainframe.testing import Cassette
 
 
 class _Number(click.ParamType[Any]):
@@ -73,7 +74,14 @@ def _options() -> list[click.Option]:
     ]
 
 
-SETTINGS = _options()
+_CASSETTE: dict[str, tuple[Literal["all", "none"], str]] = {
+    "record": ("all", "Keep the service's answers in this file."),
+    "replay": ("none", "Answer from this file, and ask no service."),
+}
+SETTINGS = [
+    *_options(),
+    *(click.Option([f"--{name}"], metavar="FILE", help=text) for name, (_, text) in _CASSETTE.items()),
+]
 
 
 def client(given: dict[str, Any]) -> Client:
@@ -82,4 +90,9 @@ def client(given: dict[str, Any]) -> Client:
     said = {name for name in given if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
     words = {name: given[name] for name in _WORDS if name in said}
     settings = {name: given[name] for name in _CLIENT if name in said}
+    cassettes = [Cassette(given[name], mode) for name, (mode, _) in _CASSETTE.items() if name in said]
+    if len(cassettes) > 1:
+        raise click.UsageError("--record and --replay exclude each other")
+    if cassettes:
+        settings["cassette"] = cassettes[0]
     return Client(deployment=Deployment(**words), **settings)
