@@ -98,7 +98,7 @@ pub fn _with_cassette(py: Python<'_>, client: &Bound<'_, Client>, cassette: &Bou
     let cassette = Some(cassette.get().inner.clone());
     let settings = Settings { cassette, concurrency: 1, ..client.get().inner.settings().clone() };
     let made = client::Client::new(settings);
-    made.map(|inner| Client { inner }).map_err(|error| errors::raise(py, &error))
+    made.map(|inner| Client { inner, progress: client.get().progress }).map_err(|error| errors::raise(py, &error))
 }
 
 /// The cassette that the environment names. All clients of the process share one opening of it; `fresh` opens it anew.

@@ -39,7 +39,7 @@ def test_a_broken_library_speaks_for_itself(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr("importlib.import_module", broken)
     with pytest.raises(ModuleNotFoundError, match="lacks a part"):
-        frames._load("pandas", extra="pandas")
+        frames.load("pandas", extra="pandas")
 
 
 def test_without_any_of_them_records_still_give_their_values(

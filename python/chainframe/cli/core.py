@@ -1,4 +1,4 @@
-"""The `chainframe` command."""
+"""What the command does without any extra: `serve` and `--version`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 USAGE = 2
 INTERRUPTED = 130
+COMMANDS = {"serve": "Run the local service until interrupted."}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -35,7 +36,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     serve = commands.add_parser(
         "serve",
-        help="run the local service until interrupted",
+        help=COMMANDS["serve"],
         description="Serve the whole interface on loopback from made-up data, with made-up credentials.",
     )
     words = Deployment()
