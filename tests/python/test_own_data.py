@@ -65,11 +65,11 @@ WAYS: dict[str, Callable[[cf.Records[Any], Path], Any]] = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("call", by_hand.ENDPOINTS)
+@pytest.mark.parametrize("case", [(call, way) for call in by_hand.ENDPOINTS for way in WAYS], ids="-".join)
 def test_records_come_back_as_they_were(
-    own: LocalService, client: cf.Client, sample: Sample, call: str, way: str, tmp_path: Path
+    own: LocalService, client: cf.Client, sample: Sample, case: tuple[str, str], tmp_path: Path
 ) -> None:
+    call, way = case
     records = sample.query(client, call).collect()
     own.load(call, WAYS[way](records, tmp_path))
     with own.client() as ask:
@@ -272,7 +272,7 @@ def test_it_can_be_set_while_it_runs() -> None:
             client.blocks().collect()
         service.faults = []
         service.growth = 3
-        counts = [int(by_hand.get(service, "blocks", limit="1")[0]["total"]) for _ in range(2)]  # type: ignore[arg-type]
+        counts = [int(by_hand.get(service, "blocks", limit="1")[0]["total"]) for _ in range(2)]
         assert counts[1] - counts[0] == service.growth
         service.growth = 0
         service.rate_limit = 0.001

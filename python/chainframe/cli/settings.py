@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any, Final, Literal
 
 import click
 from click.core import ParameterSource
 
 from chainframe import Client, Deployment
+from chainframe.testing import Cassette
 
 
 class _Number(click.ParamType[Any]):
@@ -73,7 +74,13 @@ def _options() -> list[click.Option]:
     ]
 
 
-SETTINGS = _options()
+# The modes of a cassette, by the options that name its file.
+_CASSETTES: Final[dict[str, Literal["all", "none"]]] = {"record": "all", "replay": "none"}
+SETTINGS = [
+    *_options(),
+    click.Option(["--record"], metavar="FILE", help="Record what the service answers into this cassette."),
+    click.Option(["--replay"], metavar="FILE", help="Answer from this cassette; no service is asked, and none needed."),
+]
 
 
 def client(given: dict[str, Any]) -> Client:
@@ -82,4 +89,7 @@ def client(given: dict[str, Any]) -> Client:
     said = {name for name in given if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
     words = {name: given[name] for name in _WORDS if name in said}
     settings = {name: given[name] for name in _CLIENT if name in said}
-    return Client(deployment=Deployment(**words), **settings)
+    cassettes = [Cassette(given[name], mode) for name, mode in _CASSETTES.items() if given[name]]
+    if len(cassettes) > 1:
+        raise click.UsageError("--record and --replay are one or the other")
+    return Client(deployment=Deployment(**words), cassette=next(iter(cassettes), None), **settings)
