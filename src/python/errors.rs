@@ -6,6 +6,7 @@ use pyo3::types::{PyDict, PyModule, PyString};
 
 use super::records::Records;
 use super::report::Report;
+use crate::cassette;
 use crate::client::{Class, Error};
 use crate::columns::Overflow;
 
@@ -89,6 +90,10 @@ fn attributes<'py>(py: Python<'py>, error: &Error) -> PyResult<(&'static str, St
             given.set_item("row", row)?;
             given.set_item("text", text)?;
             "NumericOverflowError"
+        }
+        Error::Cassette(cassette::Error::Miss { .. }) => "CassetteMissError",
+        Error::Cassette(cassette::Error::Mode { .. } | cassette::Error::File { .. } | cassette::Error::Line { .. }) => {
+            "CassetteError"
         }
         Error::Internal(_) => "ChainframeError",
     };

@@ -11,10 +11,11 @@ use pyo3::types::{PyCapsule, PyDict, PyList, PyModule, PyTuple, PyType};
 use super::client::Client;
 use super::export::{self, QueryReader, Tables};
 use super::plan::Plan;
+use super::progress::Bar;
 use super::records::Records;
 use super::report::Report;
 use super::stream::{Of, RowCursor, Rows, Stream};
-use super::{bridge, classes, errors};
+use super::{bridge, classes, errors, html};
 use crate::client::Error;
 use crate::interface::endpoint;
 use crate::query::{self, Arg, Options, Pages, Partial, Place, SharedReport};
@@ -84,9 +85,11 @@ impl Query {
         pages
     }
 
-    /// A run that hands its records on.
-    fn run(&self) -> Pages {
-        self.begin(Pages::new(self.inner.clone()))
+    /// A run that hands its records on, and its bar.
+    fn run(&self, py: Python<'_>) -> PyResult<(Pages, Bar)> {
+        let pages = self.begin(Pages::new(self.inner.clone()));
+        let bar = self.bar(py, &pages)?;
+        Ok((pages, bar))
     }
 
     /// The newest run has given out everything up to there.
@@ -94,14 +97,23 @@ impl Query {
         lock(&self.last).place = place;
     }
 
-    /// Everything, as a future. What it has so far can be read meanwhile.
-    fn gather(&self) -> impl Future<Output = Result<(query::Records, query::Report), Error>> + Send + use<> {
+    /// Everything, as a future, and its bar. What it has so far can be read meanwhile.
+    fn gather(
+        &self,
+        py: Python<'_>,
+    ) -> PyResult<(impl Future<Output = Result<(query::Records, query::Report), Error>> + Send + use<>, Bar)> {
         let result = Partial::all(self.inner.endpoint().record());
         let mut pages = self.begin(Pages::into(self.inner.clone(), result.clone()));
-        async move {
+        let bar = self.bar(py, &pages)?;
+        let gathering = async move {
             while pages.next().await?.is_some() {}
             Ok((result.finish(), pages.report().read()))
-        }
+        };
+        Ok((gathering, bar))
+    }
+
+    fn bar(&self, py: Python<'_>, pages: &Pages) -> PyResult<Bar> {
+        Bar::of(py, self.client.get().progress, pages)
     }
 
     fn gathered(&self, py: Python<'_>, result: Result<(query::Records, query::Report), Error>) -> PyResult<Records> {
@@ -154,10 +166,11 @@ impl Query {
         lock(&self.last).error = Some(error.into_value(py).into_any());
     }
 
-    fn stream(slf: &Bound<'_, Self>, of: Of, rows: usize) -> Stream {
-        let stream = Stream::of_query(slf.clone().unbind(), slf.get().run(), of, rows);
+    fn stream(slf: &Bound<'_, Self>, of: Of, rows: usize) -> PyResult<Stream> {
+        let (pages, bar) = slf.get().run(slf.py())?;
+        let stream = Stream::of_query(slf.clone().unbind(), pages, bar, of, rows);
         lock(&slf.get().last).rows = stream.shared_rows();
-        stream
+        Ok(stream)
     }
 }
 
@@ -168,15 +181,15 @@ impl Query {
         generic(class, record)
     }
 
-    fn __iter__(slf: &Bound<'_, Self>) -> Stream {
+    fn __iter__(slf: &Bound<'_, Self>) -> PyResult<Stream> {
         Self::stream(slf, Of::Rows, 0)
     }
 
-    fn __aiter__(slf: &Bound<'_, Self>) -> Stream {
+    fn __aiter__(slf: &Bound<'_, Self>) -> PyResult<Stream> {
         Self::stream(slf, Of::Rows, 0)
     }
 
-    fn pages(slf: &Bound<'_, Self>) -> Stream {
+    fn pages(slf: &Bound<'_, Self>) -> PyResult<Stream> {
         Self::stream(slf, Of::Pages, 0)
     }
 
@@ -186,24 +199,29 @@ impl Query {
 
     #[pyo3(signature = (rows=65_536))]
     fn batches(slf: &Bound<'_, Self>, rows: i64) -> PyResult<Stream> {
-        Ok(Self::stream(slf, Of::Batches, count_of_rows(slf.py(), rows)?))
+        Self::stream(slf, Of::Batches, count_of_rows(slf.py(), rows)?)
     }
 
     #[pyo3(signature = (rows=65_536, numbers="decimal"))]
     fn reader<'py>(slf: &Bound<'py, Self>, rows: i64, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let (rows, numbers) = (count_of_rows(py, rows)?, export::numbers(py, numbers)?);
-        let tables = Tables::new(QueryReader::of_batches(slf.clone().unbind(), slf.get().run(), rows, numbers));
+        let (pages, bar) = slf.get().run(py)?;
+        let tables = Tables::new(QueryReader::of_batches(slf.clone().unbind(), pages, bar, rows, numbers));
         PyModule::import(py, "chainframe.frames")?.call_method1("reader", (tables,))
     }
 
     fn collect(&self, py: Python<'_>) -> PyResult<Records> {
-        let result = bridge::wait(py, self.gather())?;
+        let (gathering, bar) = self.gather(py)?;
+        let result = bridge::wait(py, gathering)?;
+        drop(bar);
         self.gathered(py, result)
     }
 
     fn collect_async(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        bridge::coroutine(py, slf.get().gather(), move |py, result| {
+        let (gathering, bar) = slf.get().gather(py)?;
+        bridge::coroutine(py, gathering, move |py, result| {
+            drop(bar);
             Py::new(py, slf.get().gathered(py, result)?).map(Py::into_any)
         })
     }
@@ -324,8 +342,8 @@ impl Query {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         // The protocol lets a producer pass over what was requested; the consumer then casts.
         let _ = requested_schema;
-        let reader = QueryReader::growing(slf.clone().unbind(), slf.get().run());
-        export::stream_capsule(slf.py(), Box::new(reader))
+        let (pages, bar) = slf.get().run(slf.py())?;
+        export::stream_capsule(slf.py(), Box::new(QueryReader::growing(slf.clone().unbind(), pages, bar)))
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
@@ -352,6 +370,20 @@ impl Query {
     fn __repr__(&self) -> String {
         let sent: Vec<String> = self.inner.describe().iter().map(|(name, value)| format!(", {name}={value}")).collect();
         format!("<Query {} of {}{}>", self.inner.endpoint().name, self.inner.chain(), sent.concat())
+    }
+
+    fn _repr_html_(&self) -> String {
+        let (endpoint, last) = (self.inner.endpoint(), lock(&self.last));
+        let mut sent = self.inner.describe();
+        sent.push(("chainShortName", self.inner.chain().to_owned()));
+        let columns: Vec<&str> = endpoint.record().fields.iter().map(|field| field.name).collect();
+        let gives = format!("<p>Gives {} with {}.</p>", endpoint.record().name, columns.join(", "));
+        let state = match &last.report {
+            Some(report) => html::summary(&report.read()),
+            None => "<p class=\"dim\">Nothing was sent yet.</p>".into(),
+        };
+        let about = format!("{} of {}", endpoint.name, self.inner.chain());
+        html::form("Query", &about, &[html::pairs(&sent), gives, state])
     }
 
     /// A query does not change, so it is its own copy.

@@ -17,4 +17,4 @@ pub use pages::{DeliveredPage, Pages};
 pub use partial::Partial;
 pub use plan::Query;
 pub use records::{Batch, Batches, Records};
-pub use report::{Report, SharedReport};
+pub use report::{Outlook, Report, SharedReport};

@@ -173,6 +173,7 @@ impl Pages {
             report.pages += 1;
             report.records += columns.rows() as u64;
             report.duplicates_dropped += skip as u64;
+            report.outlook = query.outlook(run.window, run.total, page.total_pages, report.pages, self.delivered);
         });
         let place = Place::after(Mark {
             query: query.clone(),

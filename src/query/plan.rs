@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::bind::{self, Arg, Options};
 use super::cursor::Cursor;
+use super::report::Outlook;
 use crate::client::{Client, Error};
 use crate::interface::{Endpoint, Reach, Shape};
 
@@ -169,6 +170,39 @@ impl Query {
             Windows::Heights { low, high, .. } => (high - low) as u64 + 1,
             Windows::Times(windows) => windows.len() as u64,
             Windows::Hashes { chunks, .. } => chunks.len() as u64,
+        }
+    }
+
+    /// How far a run is that has delivered so many pages and records, the last of them of this window, whose list has
+    /// so many records or else so many pages.
+    pub(super) fn outlook(
+        &self,
+        window: u64,
+        total: Option<u64>,
+        total_pages: Option<u64>,
+        pages: u64,
+        records: u64,
+    ) -> Outlook {
+        let most = self.max_items;
+        let several = match &self.filters.windows {
+            _ if self.windows() == 1 => None,
+            Windows::One => None,
+            Windows::Heights { .. } => Some("blocks"),
+            Windows::Times(_) => Some("years"),
+            Windows::Hashes { .. } => Some("requests"),
+        };
+        match (several, total, total_pages) {
+            (Some(unit), ..) => {
+                Outlook { unit, done: window + 1, total: Some(self.windows()).filter(|_| most.is_none()) }
+            }
+            (None, Some(total), _) => {
+                Outlook { unit: "records", done: records, total: Some(most.map_or(total, |most| most.min(total))) }
+            }
+            (None, None, Some(last)) if last > 0 => {
+                let wanted = most.map(|most| most.div_ceil(self.page_size().max(1)));
+                Outlook { unit: "pages", done: pages, total: Some(wanted.map_or(last, |wanted| wanted.min(last))) }
+            }
+            _ => Outlook { unit: "records", done: records, total: None },
         }
     }
 

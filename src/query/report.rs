@@ -20,6 +20,23 @@ pub struct Report {
     /// Of the answers' bodies, uncompressed.
     pub bytes: u64,
     pub elapsed: Duration,
+    pub outlook: Outlook,
+}
+
+/// How far a run is, for whoever watches it: in records where the service counts them, else in pages, and in windows
+/// where there are several.
+#[derive(Clone, Copy, Debug)]
+pub struct Outlook {
+    pub unit: &'static str,
+    pub done: u64,
+    /// Where it ends, if that is known.
+    pub total: Option<u64>,
+}
+
+impl Default for Outlook {
+    fn default() -> Self {
+        Self { unit: "records", done: 0, total: None }
+    }
 }
 
 /// A report that a run writes and others read meanwhile.

@@ -310,7 +310,7 @@ pub(super) async fn fetch(query: &Query, window: u64, page: u64, promised: bool)
         if retry == EMPTY_RETRIES.min(query.client().settings().max_retries) {
             break;
         }
-        tokio::time::sleep(Duration::from_millis(250 << retry).mul_f64(0.5 + fastrand::f64() / 2.0)).await;
+        query.client().pause(Duration::from_millis(250 << retry).mul_f64(0.5 + fastrand::f64() / 2.0)).await;
     }
     let problem = format!("page {page} came back empty although the list goes on; try again later");
     Err(Error::Drift { endpoint: query.endpoint().name, problem })
