@@ -247,7 +247,7 @@ def test_the_local_service_has_a_series_too(tmp_path: Path, call: str) -> None:
 
 def test_the_nightly_recipe_of_the_docs_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = (Path(__file__).parents[2] / "docs" / "exports.md").read_text(encoding="utf-8")
-    (recipe,) = [block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "import" in block]
+    (recipe,) = [block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "since=" in block]
     monkeypatch.chdir(tmp_path)
     with LocalService(transactions=2_000, growth=5) as service:
         for name in ("base_url", "api_key", "secret_key", "passphrase"):
