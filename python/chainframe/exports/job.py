@@ -33,7 +33,7 @@ class Waiting:
 
     @property
     def rows(self) -> int:
-        return len(self.identities)
+        return int(self.table.num_rows)
 
     def head(self, rows: int) -> Waiting:
         return replace(self, table=self.table.slice(0, rows), identities=self.identities[:rows])
@@ -66,7 +66,7 @@ class Job:
 
     def add(self, page: Page[Any]) -> bool:
         """Takes a page; whether nothing after it is wanted."""
-        waiting = Waiting(self._table(page), page.records._identities(), page.cursor)  # noqa: SLF001 - made for this
+        waiting = Waiting(self._table(page), self._identities(page), page.cursor)
         known = None if self._anchor is None else self._anchor.feed(waiting.identities)
         if known is None and self._rows and self._rows + waiting.rows > self._most:
             self._write(self._certain(besides=waiting.rows))
@@ -75,6 +75,11 @@ class Job:
         if known is not None:
             self._cut(known - self._passed)
         return self.met
+
+    def _identities(self, page: Page[Any]) -> list[str]:
+        """Of the records that are compared, and of those that a later export is to compare."""
+        wanted = self._anchor is not None or self.manifest.rows + self._rows < HEAD
+        return page.records._identities() if wanted else []  # noqa: SLF001 - made for exports
 
     def _table(self, page: Page[Any]) -> pa.Table:
         try:
