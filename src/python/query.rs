@@ -308,7 +308,8 @@ impl Query {
 
     /// Says of a result what the end of a run says of its own.
     fn _settle(&self, py: Python<'_>, report: &Report) -> PyResult<()> {
-        errors::incomplete(py, self.inner.client().settings().strict, report.clone(), Some(self.partial()))
+        let partial = (!report.inner.complete).then(|| self.partial());
+        errors::incomplete(py, self.inner.client().settings().strict, report.clone(), partial)
     }
 
     #[getter]

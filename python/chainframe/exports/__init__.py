@@ -142,7 +142,7 @@ def to_parquet(query: Query[Any], client: Client, directory: str | PathLike[str]
     with Directory(order.directory) as held:
         job = order.begin(held)
         if not job.manifest.finished:
-            stream = iter(job.query._quiet_pages())  # noqa: SLF001 - made for exports
+            stream = iter(job.pages())
             while True:
                 try:
                     page = next(stream)
@@ -167,7 +167,7 @@ async def to_parquet_async(
     with Directory(order.directory) as held:
         job = await _apart(lambda: order.begin(held))
         if not job.manifest.finished:
-            stream = aiter(job.query._quiet_pages())  # noqa: SLF001 - made for exports
+            stream = aiter(job.pages())
             while True:
                 try:
                     page = await anext(stream)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from chainframe import Page, Query, Report
+    from chainframe._native import Stream
     from chainframe.exports.directory import Directory, Manifest, Part
 
 HEAD = 100
@@ -63,6 +64,12 @@ class Job:
         self._rows = 0
         self._passed = 0
         self._before = manifest.report
+        self._run: Stream[Page[Any]] | None = None
+
+    def pages(self) -> Stream[Page[Any]]:
+        """What is left of the result; its end warns of nothing, since the whole export's does."""
+        self._run = self.query._quiet_pages()  # noqa: SLF001 - made for exports
+        return self._run
 
     def add(self, page: Page[Any]) -> bool:
         """Takes a page; whether nothing after it is wanted."""
@@ -115,7 +122,7 @@ class Job:
             if self._anchor.open:
                 # The list ends within what is known.
                 self._cut(self._rows - self._anchor.open)
-            elif self.query.report.complete:
+            elif self._now().complete:
                 self._refuse_repeats()
         self._write(len(self._waiting), finished=True)
 
@@ -167,9 +174,12 @@ class Job:
 
         return [write(number, piece) for number, piece in numbered]
 
+    def _now(self) -> Report:
+        return self.query.report if self._run is None else self._run._report()  # noqa: SLF001 - made for exports
+
     def _account(self, *, finished: bool) -> dict[str, Any]:
         """The report over all runs so far."""
-        now = self.query.report
+        now = self._now()
         counts: dict[str, Any] = {name: getattr(now, name) + self._before.get(name, 0) for name in COUNTS}
         reasons = now.reasons
         if finished and self._anchor is not None and not self.met:
