@@ -46,6 +46,9 @@ impl Last {
     }
 }
 
+/// What comes of a run that collects.
+type Collected = Result<(query::Records, query::Report), Error>;
+
 /// `class[item]`, as `typing` has it.
 pub fn generic(class: &Bound<'_, PyType>, item: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
     let alias = class.py().import("types")?.getattr("GenericAlias")?;
@@ -56,9 +59,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn count_of_rows(py: Python<'_>, rows: i64) -> PyResult<usize> {
+fn count_of_rows(py: Python<'_>, name: &str, rows: i64) -> PyResult<usize> {
     let count = usize::try_from(rows).ok().filter(|rows| *rows > 0);
-    count.ok_or_else(|| errors::parameter(py, "rows", &format!("{rows} is under 1")))
+    count.ok_or_else(|| errors::parameter(py, name, &format!("{rows} is under 1")))
 }
 
 impl Query {
@@ -98,10 +101,7 @@ impl Query {
     }
 
     /// Everything, as a future, and its bar. What it has so far can be read meanwhile.
-    fn gather(
-        &self,
-        py: Python<'_>,
-    ) -> PyResult<(impl Future<Output = Result<(query::Records, query::Report), Error>> + Send + use<>, Bar)> {
+    fn gather(&self, py: Python<'_>) -> PyResult<(impl Future<Output = Collected> + Send + use<>, Bar)> {
         let result = Partial::all(self.inner.endpoint().record());
         let mut pages = self.begin(Pages::into(self.inner.clone(), result.clone()));
         let bar = self.bar(py, &pages)?;
@@ -116,7 +116,7 @@ impl Query {
         Bar::of(py, self.client.get().progress, pages)
     }
 
-    fn gathered(&self, py: Python<'_>, result: Result<(query::Records, query::Report), Error>) -> PyResult<Records> {
+    fn gathered(&self, py: Python<'_>, result: Collected) -> PyResult<Records> {
         let (records, report) = result.map_err(|error| self.failed(py, &error))?;
         let report = Report { inner: report };
         let records = Records::new(records, report.inner.clone());
@@ -199,13 +199,13 @@ impl Query {
 
     #[pyo3(signature = (rows=65_536))]
     fn batches(slf: &Bound<'_, Self>, rows: i64) -> PyResult<Stream> {
-        Self::stream(slf, Of::Batches, count_of_rows(slf.py(), rows)?)
+        Self::stream(slf, Of::Batches, count_of_rows(slf.py(), "rows", rows)?)
     }
 
     #[pyo3(signature = (rows=65_536, numbers="decimal"))]
     fn reader<'py>(slf: &Bound<'py, Self>, rows: i64, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        let (rows, numbers) = (count_of_rows(py, rows)?, export::numbers(py, numbers)?);
+        let (rows, numbers) = (count_of_rows(py, "rows", rows)?, export::numbers(py, numbers)?);
         let (pages, bar) = slf.get().run(py)?;
         let tables = Tables::new(QueryReader::of_batches(slf.clone().unbind(), pages, bar, rows, numbers));
         PyModule::import(py, "chainframe.frames")?.call_method1("reader", (tables,))
@@ -301,9 +301,11 @@ impl Query {
 
     /// What the query asks for, as JSON, for the manifest of an export.
     fn _stated(&self, py: Python<'_>) -> PyResult<String> {
-        let mut stated = self.inner.stated().map_err(|error| errors::raise(py, &error))?;
-        stated["newest_first"] = self.inner.is_newest_first().into();
-        Ok(stated.to_string())
+        self.inner.stated().map(|stated| stated.to_string()).map_err(|error| errors::raise(py, &error))
+    }
+
+    fn _newest_first(&self) -> bool {
+        self.inner.is_newest_first()
     }
 
     /// Says of a result what the end of a run says of its own.
@@ -423,7 +425,7 @@ fn exported<'py>(
     options.set_item("overwrite", overwrite)?;
     options.set_item("since", since)?;
     options.set_item("numbers", numbers)?;
-    options.set_item("rows_per_part", rows_per_part)?;
+    options.set_item("rows_per_part", count_of_rows(py, "rows_per_part", rows_per_part)?)?;
     let client = query.get().client.bind(py);
     PyModule::import(py, "chainframe.exports")?.getattr(how)?.call((query, client, directory), Some(&options))
 }
