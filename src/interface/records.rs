@@ -11,6 +11,8 @@ pub struct RecordType {
     /// The class name, e.g. `TokenTransfer`.
     pub name: &'static str,
     pub doc: &'static str,
+    /// Fields that tell a record from its neighbours and stay as they are, whatever becomes of its state and price.
+    pub identity: &'static [&'static str],
     /// In column order.
     pub fields: &'static [Field],
 }
@@ -102,6 +104,7 @@ const TXFEE: Field = Field { wire: &["txfee", "txFee"], ..TX_FEE };
 static TOKEN: RecordType = RecordType {
     name: "Token",
     doc: "A token of the main chain.",
+    identity: &["token_contract_address"],
     fields: &[
         field("token_full_name", &["tokenFullName"], Text, "Full name."),
         field("token", &["token"], Text, "Symbol."),
@@ -129,6 +132,7 @@ static TOKEN: RecordType = RecordType {
 static TOKEN_TRANSFER: RecordType = RecordType {
     name: "TokenTransfer",
     doc: "One transfer of a token from one address to another.",
+    identity: &["tx_id", "from_address", "to_address", "amount", "token_contract_address", "token_id"],
     fields: &[
         TXID,
         BLOCK_HASH,
@@ -151,6 +155,7 @@ static TOKEN_TRANSFER: RecordType = RecordType {
 static CROSS_CHAIN_TRANSACTION: RecordType = RecordType {
     name: "CrossChainTransaction",
     doc: "A transaction that moved value between the main chain and the zone chain.",
+    identity: &["id", "main_tx_hash", "zone_tx_hash", "source_address", "target_address", "value", "token_id"],
     fields: &[
         field("id", &["id"], Text, "Hash of the cross-chain transaction; may be empty."),
         field("tx_type", &["txType"], Direction, "`MainToZone` or `ZoneToMain`, whatever the deployment calls them."),
@@ -178,6 +183,7 @@ static CROSS_CHAIN_TRANSACTION: RecordType = RecordType {
 static BLOCK: RecordType = RecordType {
     name: "Block",
     doc: "A block of the zone chain.",
+    identity: &["hash", "height"],
     fields: &[
         field("hash", &["hash"], Text, "Block hash."),
         HEIGHT,
@@ -190,6 +196,7 @@ static BLOCK: RecordType = RecordType {
 static ADDRESS_TRANSACTION: RecordType = RecordType {
     name: "AddressTransaction",
     doc: "An ordinary transaction that an address sent or received.",
+    identity: &["tx_id", "from_address", "to_address", "amount"],
     fields: &[
         TX_ID,
         BLOCK_HASH,
@@ -215,6 +222,7 @@ static ADDRESS_TRANSACTION: RecordType = RecordType {
 static LARGE_TRANSACTION: RecordType = RecordType {
     name: "LargeTransaction",
     doc: "A transaction of the main chain that moved a large amount.",
+    identity: &["tx_id", "input", "output", "amount"],
     fields: &[
         TXID,
         BLOCK_HASH,
@@ -236,6 +244,7 @@ static LARGE_TRANSACTION: RecordType = RecordType {
 static CHAIN_TRANSACTION: RecordType = RecordType {
     name: "ChainTransaction",
     doc: "A transaction in the main chain's list.",
+    identity: &["tx_id", "input", "output", "amount"],
     fields: &[
         TXID,
         BLOCK_HASH,
@@ -257,6 +266,7 @@ static CHAIN_TRANSACTION: RecordType = RecordType {
 static TRANSACTION: RecordType = RecordType {
     name: "Transaction",
     doc: "A transaction of the main chain, looked up by its hash.",
+    identity: &["tx_id"],
     fields: &[
         TX_ID,
         BLOCK_HASH,
@@ -282,6 +292,7 @@ static TRANSACTION: RecordType = RecordType {
 static EVENT_LOG: RecordType = RecordType {
     name: "EventLog",
     doc: "One event that a contract logged during a transaction.",
+    identity: &["tx_id", "log_index"],
     fields: &[
         HEIGHT,
         field("address", &["address"], Text, "Contract that logged the event."),

@@ -2,11 +2,14 @@
 
 mod bind;
 mod cursor;
+mod list;
+mod pace;
 mod pages;
 mod plan;
 mod records;
 mod report;
 mod run;
+mod seams;
 
 pub use bind::{Arg, Options};
 pub use cursor::{Cursor, Place};

@@ -25,17 +25,18 @@ pub struct Report {
 /// A report that a run writes and others read meanwhile.
 #[derive(Clone, Debug)]
 pub struct SharedReport {
-    state: Arc<Mutex<(Report, Option<Instant>)>>,
+    /// With since when the clock runs, and whether the run is over.
+    state: Arc<Mutex<(Report, Option<Instant>, bool)>>,
 }
 
 impl SharedReport {
     /// Of a run that begins, with what already spoke against an earlier part of it.
     pub(super) fn start(reasons: Vec<String>, missing: Vec<String>) -> Self {
         let report = Report { reasons, missing, ..Report::default() };
-        Self { state: Arc::new(Mutex::new((report, Some(Instant::now())))) }
+        Self { state: Arc::new(Mutex::new((report, Some(Instant::now()), false))) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, (Report, Option<Instant>)> {
+    fn lock(&self) -> MutexGuard<'_, (Report, Option<Instant>, bool)> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -43,7 +44,7 @@ impl SharedReport {
         let state = self.lock();
         let mut report = state.0.clone();
         if let Some(started) = state.1 {
-            report.elapsed = started.elapsed();
+            report.elapsed += started.elapsed();
         }
         report
     }
@@ -73,12 +74,26 @@ impl SharedReport {
         });
     }
 
-    /// The run came to its end. It is complete if nothing spoke against it.
-    pub(super) fn finish(&self) {
+    /// The clock stands from an error until the run goes on.
+    pub(super) fn pause(&self) {
         let mut state = self.lock();
         if let Some(started) = state.1.take() {
-            state.0.elapsed = started.elapsed();
-            state.0.complete = state.0.reasons.is_empty();
+            state.0.elapsed += started.elapsed();
         }
+    }
+
+    pub(super) fn go_on(&self) {
+        let mut state = self.lock();
+        if !state.2 {
+            state.1.get_or_insert_with(Instant::now);
+        }
+    }
+
+    /// The run came to its end. It is complete if nothing spoke against it.
+    pub(super) fn finish(&self) {
+        self.pause();
+        let mut state = self.lock();
+        state.2 = true;
+        state.0.complete = state.0.reasons.is_empty();
     }
 }
