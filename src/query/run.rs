@@ -141,9 +141,7 @@ impl List {
         let pages = self.first.and_then(|first| first.pages).unwrap_or(0);
         match ask.purpose {
             Purpose::Length | Purpose::Head => true,
-            Purpose::Records => {
-                ask.top.is_none() && ask.page * ask.limit <= pages.saturating_sub(1) * self.page_rows()
-            }
+            Purpose::Records => ask.top.is_none() && ask.page * ask.limit <= pages.saturating_sub(1) * self.page_rows(),
         }
     }
 }

@@ -232,7 +232,9 @@ impl List {
 
     /// Whether the length of a list that says nothing of it is still to be asked for.
     fn unchecked(&self) -> bool {
-        self.terms.moves && self.terms.paged && !self.counted()
+        self.terms.moves
+            && self.terms.paged
+            && !self.counted()
             && !self.checked
             && self.first.is_some_and(|first| first.pages.is_some_and(|pages| pages > 1))
     }
@@ -414,7 +416,8 @@ impl List {
         // No more at a time than was wanted.
         let to = if ask.limit > self.terms.size { rows.min(from + self.terms.size as usize) } else { rows };
         self.deliver(&page.columns.slice(0, to), from);
-        self.ended = to == rows && last && place + rows as i64 >= next || self.moved && self.length == Some(self.next());
+        self.ended =
+            to == rows && last && place + rows as i64 >= next || self.moved && self.length == Some(self.next());
         if !last && (rows as u64) < size && self.length.is_none() {
             self.notes.push("A page before the last was not full: records may be missing.".into());
             self.shift += size as i64 - rows as i64;

@@ -25,7 +25,8 @@ impl List {
             (Some(then), Some(now)) => Some(start_of(start, self.pin) + then as i64 - now as i64),
             _ => self.by_height(&page.columns),
         };
-        let in_order = self.goes_on_below(&page.columns) && (counted.is_some() || self.is_plausible(page, size, self.shift));
+        let in_order =
+            self.goes_on_below(&page.columns) && (counted.is_some() || self.is_plausible(page, size, self.shift));
         if counted.is_none_or(|place| place == expected)
             && expected == next
             && in_order

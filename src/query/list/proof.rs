@@ -77,7 +77,11 @@ impl List {
         let size = list.terms.size;
         // An uncounted list shows by its records alone that it did not move meanwhile.
         list.checked = true;
-        list.way = if seam.moved || list.terms.moves && seam.total.is_none() { Way::Overlapping } else { Way::Ahead { next: list.position(next) / size + 1 } };
+        list.way = if seam.moved || list.terms.moves && seam.total.is_none() {
+            Way::Overlapping
+        } else {
+            Way::Ahead { next: list.position(next) / size + 1 }
+        };
         list
     }
 

@@ -36,6 +36,8 @@ struct Play {
     top: bool,
     /// Whether it keeps to its own page size whatever is asked.
     stubborn: bool,
+    /// Whether its heights follow each other without a gap.
+    blocks: bool,
 }
 
 impl Default for Play {
@@ -54,6 +56,7 @@ impl Default for Play {
             loss: 0,
             top: false,
             stubborn: false,
+            blocks: false,
         }
     }
 }
@@ -85,13 +88,14 @@ impl World {
         let size = if self.play.stubborn { self.play.size } else { ask.limit } as usize;
         let from = ((ask.page as usize - 1) * size).min(shown.len());
         let rows = &shown[from..(from + size).min(shown.len())];
-        let kind = record("ChainTransaction").unwrap();
-        let (id, height) = (kind.position("tx_id").unwrap(), kind.position("height").unwrap());
+        let kind = record(if self.play.blocks { "Block" } else { "ChainTransaction" }).unwrap();
+        let (id, height) = (kind.position(kind.identity[0]).unwrap(), kind.position("height").unwrap());
         let mut columns = ColumnsBuilder::new(kind, rows.len());
         for row in rows {
             columns.put_text(id, &format!("0x{row:x}")).unwrap();
             if self.play.heights {
-                columns.put_text(height, &Self::height(*row).to_string()).unwrap();
+                let of_row = if self.play.blocks { *row } else { Self::height(*row) };
+                columns.put_text(height, &of_row.to_string()).unwrap();
             }
             columns.end_row();
         }
@@ -128,7 +132,7 @@ struct Outcome {
 }
 
 fn ids(page: &Page, from: usize, to: usize) -> Vec<u64> {
-    let column = page.columns.record().position("tx_id").unwrap();
+    let column = page.columns.record().position(page.columns.record().identity[0]).unwrap();
     let id = |row| u64::from_str_radix(&page.columns.text(column, row).unwrap()[2..], 16).unwrap();
     (from..to).map(id).collect()
 }
@@ -172,7 +176,20 @@ fn read(play: Play) -> Outcome {
         let page = page.unwrap();
         let shift_before = list.shift;
         let taken = list.take(&ask, &page);
-        if std::env::var("SEED").is_ok() { println!("{ask:?} {:?} rows {} pages {:?} -> {taken:?} next {} shift {} -> {} {:?} {:?} {:?}", ids(&page, 0, page.columns.rows()), page.columns.rows(), page.total_pages, list.next(), shift_before, list.shift, list.way, list.pin, list.pace); }
+        if std::env::var("SEED").is_ok() {
+            println!(
+                "{ask:?} {:?} rows {} pages {:?} -> {taken:?} next {} shift {} -> {} {:?} {:?} {:?}",
+                ids(&page, 0, page.columns.rows()),
+                page.columns.rows(),
+                page.total_pages,
+                list.next(),
+                shift_before,
+                list.shift,
+                list.way,
+                list.pin,
+                list.pace
+            );
+        }
         if taken.as_ref().map_or(true, |taken| taken.void) {
             for (ask, _) in open.drain(..).rev() {
                 list.give_up(&ask);
@@ -182,8 +199,13 @@ fn read(play: Play) -> Outcome {
             && ask.purpose == Purpose::Records
         {
             got.extend(ids(&page, taken.from, taken.to));
-            if std::env::var("SEED").is_ok() && !snapshot.starts_with(&got) { println!("Ask WRONG\nAsk {got:?}\nAsk {snapshot:?}"); }
-            assert!(snapshot.starts_with(&got) || play.loss > 0 || play.twins > 0, "wrong records were given out: {play:?}");
+            if std::env::var("SEED").is_ok() && !snapshot.starts_with(&got) {
+                println!("Ask WRONG\nAsk {got:?}\nAsk {snapshot:?}");
+            }
+            assert!(
+                snapshot.starts_with(&got) || play.loss > 0 || play.twins > 0,
+                "wrong records were given out: {play:?}"
+            );
         }
     }
 }
@@ -221,15 +243,21 @@ fn try_all(of: impl Fn(&mut fastrand::Rng) -> Play) -> (f64, f64) {
         let ratio = outcome.requests as f64 / (play.length.div_ceil(play.size) + 2) as f64;
         if let Some(error) = outcome.error {
             failed += 1;
-            if show { println!("{play:?} {error} {}", outcome.requests); }
+            if show {
+                println!("{play:?} {error} {}", outcome.requests);
+            }
             continue;
         }
         assert!(outcome.exact, "{play:?}");
-        if ratio > 3.0 && show { println!("{ratio} {} {play:?}", outcome.requests); }
+        if ratio > 3.0 && show {
+            println!("{ratio} {} {play:?}", outcome.requests);
+        }
         worst = worst.max(ratio);
     }
     let failed = f64::from(failed) / f64::from(count);
-    if show { println!("worst {worst} failed {failed}"); }
+    if show {
+        println!("worst {worst} failed {failed}");
+    }
     (failed, worst)
 }
 
@@ -254,6 +282,12 @@ fn a_list_that_holds_still_costs_one_request_more_at_most() {
         let most = least + u64::from(!play.counted && least > 1);
         assert!(outcome.requests <= most, "{} {play:?}", outcome.requests);
     }
+}
+
+#[test]
+fn blocks_have_their_heights_for_places() {
+    let (failed, worst) = try_all(|random| Play { blocks: true, heights: true, top: false, ..any(random) });
+    assert!(failed == 0.0 && worst <= 3.0, "{failed} {worst}");
 }
 
 #[test]
@@ -304,6 +338,7 @@ fn trace() {
             Play { stubborn: true, growth: play.growth.min(play.size / 3), ..play }
         }
         "loss" => Play { loss: random.u64(3..30), ..any(random) },
+        "blocks" => Play { blocks: true, heights: true, top: false, ..any(random) },
         "fast" => Play { growth: random.u64(0..=60), ..any(random) },
         "untold" => Play { pages_told: false, ..any(random) },
         _ => any(random),
