@@ -19,6 +19,7 @@ __all__ = [
     "ChainframeError",
     "ClockSkewError",
     "ConfigError",
+    "ExportError",
     "IncompleteResultError",
     "IncompleteResultWarning",
     "InvalidParameterError",
@@ -351,6 +352,21 @@ class NumericOverflowError(ChainframeError, OverflowError):
         self.column = column
         self.row = row
         self.text = text
+
+
+class ExportError(ChainframeError):
+    """An export cannot go on in its directory: `path` is what stands in its way.
+
+    The directory holds an export of another query, is being written by another process (`retryable`), or a part of it
+    is missing or damaged. Nothing in it was changed.
+
+    >>> except cf.ExportError as error:
+    ...     print(error, error.path)
+    """
+
+    def __init__(self, message: str = "", *, path: str | None = None, retryable: bool | None = None) -> None:
+        super().__init__(message, retryable=retryable)
+        self.path = path
 
 
 class CassetteError(ChainframeError):

@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 
+use super::html;
 use super::records::Records;
 use crate::query;
 
@@ -86,6 +87,25 @@ impl Page {
         let records = &self.records.get().inner;
         let of = self.total_pages.map_or(String::new(), |total| format!(" of {total}"));
         format!("<Page {}{of}: {} rows of {}>", self.number, records.len(), records.record().name)
+    }
+
+    fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
+        let records = self.records.get();
+        let mut about = records.about();
+        about.insert_str(
+            0,
+            &match self.total_pages {
+                Some(pages) => format!("{} of {}: ", html::count(self.number), html::count(pages)),
+                None => format!("{}: ", html::count(self.number)),
+            },
+        );
+        if let Some(total) = self.total {
+            about += &format!(", {} rows in the list", html::count(total));
+        }
+        if let Some(chain) = self.chain_full_name.as_ref().or(self.chain_short_name.as_ref()) {
+            about += &format!(", chain {chain}");
+        }
+        Ok(html::form("Page", &about, &[records.table(py)?]))
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {

@@ -12,11 +12,12 @@ use pyo3::types::PyType;
 use super::bridge;
 use super::classes;
 use super::page::Page;
+use super::progress::Bar;
 use super::query::Query;
 use super::records::Records;
 use crate::client::Error;
 use crate::columns::Columns;
-use crate::query::{self, Batches, DeliveredPage, Pages, Place, SharedReport};
+use crate::query::{self, Batches, DeliveredPage, Pages, Partial, Place, SharedReport};
 
 /// What a stream yields.
 #[derive(Clone, Copy, PartialEq)]
@@ -61,7 +62,17 @@ struct Source {
     query: Py<Query>,
     pages: Arc<tokio::sync::Mutex<(Pages, Batches)>>,
     report: SharedReport,
+    partial: Partial,
     arrived: Arc<Mutex<Arrived>>,
+    bar: Mutex<Bar>,
+}
+
+impl Source {
+    fn end_bar(&self) {
+        let bar = std::mem::replace(&mut *self.bar.lock().unwrap_or_else(PoisonError::into_inner), Bar::none());
+        // Only now: closing it runs Python, and so may come back here.
+        drop(bar);
+    }
 }
 
 /// Items that were read and not handed over yet. A caller that is interrupted or cancelled meanwhile leaves its item
@@ -103,12 +114,17 @@ impl Stream {
         Self { of: Of::Rows, rows: Arc::new(Mutex::new(rows)), source: None, ended: AtomicBool::new(false) }
     }
 
-    pub fn of_query(query: Py<Query>, pages: Pages, of: Of, batch_rows: usize) -> Self {
-        let report = pages.report().clone();
+    pub fn of_query(query: Py<Query>, pages: Pages, bar: Bar, of: Of, batch_rows: usize) -> Self {
+        let (report, partial) = (pages.report().clone(), pages.partial().clone());
         let batches = Batches::new(pages.query().endpoint().record(), batch_rows);
         let pages = Arc::new(tokio::sync::Mutex::new((pages, batches)));
-        let source = Source { query, pages, report, arrived: Arc::default() };
+        let source = Source { query, pages, report, partial, arrived: Arc::default(), bar: Mutex::new(bar) };
         Self { of, rows: Rows::default(), source: Some(source), ended: AtomicBool::new(false) }
+    }
+
+    /// The same, and its end says nothing of what the result lacks: who reads it does.
+    pub fn quiet(self) -> Self {
+        Self { ended: AtomicBool::new(true), ..self }
     }
 
     /// The rows that this stream has at hand, to tell how far it has come.
@@ -174,10 +190,13 @@ impl Stream {
         source: &Source,
         claim: Result<Option<Claim>, Error>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if !matches!(claim, Ok(Some(_))) {
+            source.end_bar();
+        }
         let claim = claim.map_err(|error| source.query.get().failed(py, &error))?;
         let Some(item) = claim.and_then(Claim::take) else {
             if !self.ended.swap(true, Ordering::Relaxed) {
-                source.query.get().ended(py, &source.report)?;
+                source.query.get().ended(py, &source.report, &source.partial)?;
             }
             return Ok(None);
         };

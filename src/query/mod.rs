@@ -2,9 +2,11 @@
 
 mod bind;
 mod cursor;
+mod explain;
 mod list;
 mod pace;
 mod pages;
+mod partial;
 mod plan;
 mod records;
 mod report;
@@ -13,7 +15,9 @@ mod seams;
 
 pub use bind::{Arg, Options};
 pub use cursor::{Cursor, Place};
+pub use explain::Plan;
 pub use pages::{DeliveredPage, Pages};
+pub use partial::Partial;
 pub use plan::Query;
-pub use records::{Batch, Batches, Records, RecordsBuilder};
-pub use report::{Report, SharedReport};
+pub use records::{Batch, Batches, Records};
+pub use report::{Outlook, Report, SharedReport};

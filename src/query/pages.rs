@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use super::cursor::{Mark, Place};
 use super::list::{Ask, Purpose, Seam, Taken};
+use super::partial::Partial;
 use super::plan::Query;
 use super::report::SharedReport;
 use super::run::Run;
@@ -29,6 +30,7 @@ pub struct DeliveredPage {
 pub struct Pages {
     query: Query,
     report: SharedReport,
+    partial: Partial,
     /// Windows that were begun, the one being delivered first.
     runs: VecDeque<Run>,
     next_window: u64,
@@ -36,7 +38,14 @@ pub struct Pages {
 }
 
 impl Pages {
+    /// A run that hands its records on, and keeps the latest.
     pub fn new(query: Query) -> Self {
+        let partial = Partial::latest(query.endpoint().record());
+        Self::into(query, partial)
+    }
+
+    /// A run that puts its records there.
+    pub fn into(query: Query, partial: Partial) -> Self {
         let (mut runs, mut next_window) = (VecDeque::new(), 0);
         let mut said = (Vec::new(), Vec::new());
         if let Some(start) = query.start.clone() {
@@ -46,7 +55,8 @@ impl Pages {
             }
             next_window = start.window + 1;
         }
-        Self { query, report: SharedReport::start(said.0, said.1), runs, next_window, delivered: 0 }
+        let report = SharedReport::start(said.0, said.1);
+        Self { query, report, partial, runs, next_window, delivered: 0 }
     }
 
     /// The place where the run begins.
@@ -79,9 +89,12 @@ impl Pages {
         &self.report
     }
 
+    pub fn partial(&self) -> &Partial {
+        &self.partial
+    }
+
     /// The next page in order, or nothing at the end. After an error or a cancelled call it goes on where it was.
     pub async fn next(&mut self) -> Result<Option<DeliveredPage>, Error> {
-        self.report.go_on();
         loop {
             if self.left() == Some(0) {
                 self.finish();
@@ -94,14 +107,13 @@ impl Pages {
             };
             let Some(answered) = run.answered().await else {
                 if let Some(error) = &run.list.broken {
-                    self.report.pause();
                     return Err(error.clone());
                 }
                 self.end_window();
                 continue;
             };
             let page = answered.and_then(|(ask, page)| self.deliver(ask, page));
-            let Some(page) = page.inspect_err(|_| self.report.pause())? else { continue };
+            let Some(page) = page? else { continue };
             // An empty list is one empty page.
             if page.columns.rows() > 0 || (self.query.windows() == 1 && page.number == 1) {
                 return Ok(Some(page));
@@ -178,6 +190,8 @@ impl Pages {
             report.pages += 1;
             report.records += columns.rows() as u64;
             report.duplicates_dropped += from as u64;
+            let total = run.list.first.and_then(|first| first.total);
+            report.outlook = query.outlook(run.window, total, page.total_pages, report.pages, self.delivered);
         });
         let covered = if query.is_paged() && !cut { covered } else { columns.clone() };
         let place = Place::after(Mark {
@@ -195,6 +209,7 @@ impl Pages {
             report: report.clone(),
             said: report.counts(),
         });
+        self.partial.push(&columns, Some(&place));
         Ok(Some(DeliveredPage {
             place,
             number: ask.page,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::bind::{self, Arg, Options};
 use super::cursor::Cursor;
 use super::list::Ask;
+use super::report::Outlook;
 use crate::client::{Client, Error};
 use crate::interface::{Endpoint, Param, ParamKind, Reach, Shape};
 
@@ -120,6 +121,24 @@ impl Query {
         shown
     }
 
+    /// Whether new records come to the head of the list and the rest stays in order below, so that what is newer than
+    /// some record can be told. A list that is ordered by something else than age has an order to choose.
+    pub fn is_newest_first(&self) -> bool {
+        self.is_paged() && self.head_moves() && self.endpoint.param("order_by").is_none()
+    }
+
+    /// The query in the values that it was checked to have: equal for queries that ask for the same.
+    pub fn stated(&self) -> Result<serde_json::Value, Error> {
+        let arguments: serde_json::Map<_, _> = bind::stated(self.endpoint, &self.given.0)?.collect();
+        Ok(serde_json::json!({
+            "call": self.endpoint.name,
+            "chain": self.chain,
+            "arguments": arguments,
+            "max_items": self.max_items,
+            "cursor": self.start().map(Cursor::text),
+        }))
+    }
+
     pub(super) fn page_size_asked(&self) -> Option<i64> {
         self.page_size.map(i64::from)
     }
@@ -178,6 +197,39 @@ impl Query {
             Windows::Heights { low, high, .. } => (high - low) as u64 + 1,
             Windows::Times(windows) => windows.len() as u64,
             Windows::Hashes { chunks, .. } => chunks.len() as u64,
+        }
+    }
+
+    /// How far a run is that has delivered so many pages and records, the last of them of this window, whose list has
+    /// so many records or else so many pages.
+    pub(super) fn outlook(
+        &self,
+        window: u64,
+        total: Option<u64>,
+        total_pages: Option<u64>,
+        pages: u64,
+        records: u64,
+    ) -> Outlook {
+        let most = self.max_items;
+        let several = match &self.filters.windows {
+            _ if self.windows() == 1 => None,
+            Windows::One => None,
+            Windows::Heights { .. } => Some("blocks"),
+            Windows::Times(_) => Some("years"),
+            Windows::Hashes { .. } => Some("requests"),
+        };
+        match (several, total, total_pages) {
+            (Some(unit), ..) => {
+                Outlook { unit, done: window + 1, total: Some(self.windows()).filter(|_| most.is_none()) }
+            }
+            (None, Some(total), _) => {
+                Outlook { unit: "records", done: records, total: Some(most.map_or(total, |most| most.min(total))) }
+            }
+            (None, None, Some(last)) if last > 0 => {
+                let wanted = most.map(|most| most.div_ceil(self.page_size().max(1)));
+                Outlook { unit: "pages", done: pages, total: Some(wanted.map_or(last, |wanted| wanted.min(last))) }
+            }
+            _ => Outlook { unit: "records", done: records, total: None },
         }
     }
 

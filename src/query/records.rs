@@ -90,21 +90,17 @@ impl RecordsBuilder {
         Self { record, chunks: Vec::new(), open: Vec::new(), open_rows: 0, open_bytes: 0 }
     }
 
-    /// What was gathered, to be read again.
-    pub fn of(records: &Records) -> Self {
-        Self { chunks: records.chunks.clone(), ..Self::new(records.record) }
-    }
-
     pub fn push(&mut self, page: Columns) {
         self.open_rows += page.rows();
         self.open_bytes += page.memory();
         self.open.push(page);
         if self.open_rows >= CHUNK || self.open_bytes >= CHUNK_BYTES {
-            self.close();
+            self.finish();
         }
     }
 
-    fn close(&mut self) {
+    /// No open pages any more, but chunks.
+    pub fn finish(&mut self) {
         self.chunks.push(Columns::concat(self.record, &std::mem::take(&mut self.open)));
         (self.open_rows, self.open_bytes) = (0, 0);
     }
@@ -114,11 +110,6 @@ impl RecordsBuilder {
         let mut chunks = self.chunks.clone();
         chunks.extend(self.open.iter().cloned());
         Records::new(self.record, chunks)
-    }
-
-    pub fn finish(mut self) -> Records {
-        self.close();
-        Records::new(self.record, self.chunks)
     }
 }
 

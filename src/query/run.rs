@@ -87,7 +87,13 @@ impl Run {
 }
 
 /// Gets one page. An empty one where records were promised is asked again: some services throttle that way.
-async fn fetch(query: &Query, window: u64, ask: Ask, promised: bool, report: &SharedReport) -> Result<Page, Error> {
+pub(super) async fn fetch(
+    query: &Query,
+    window: u64,
+    ask: Ask,
+    promised: bool,
+    report: &SharedReport,
+) -> Result<Page, Error> {
     let target = query.target(window, &ask);
     let rows = if query.is_paged() { ask.limit as usize } else { query.asked(window).len().max(16) };
     let before = (ask.page - 1) * ask.limit;
@@ -114,7 +120,7 @@ async fn fetch(query: &Query, window: u64, ask: Ask, promised: bool, report: &Sh
             break;
         }
         report.update(|report| report.retries += 1);
-        tokio::time::sleep(Duration::from_millis(250 << retry).mul_f64(0.5 + fastrand::f64() / 2.0)).await;
+        query.client().pause(Duration::from_millis(250 << retry).mul_f64(0.5 + fastrand::f64() / 2.0)).await;
     }
     let problem = format!("page {} came back empty although the list goes on; try again later", ask.page);
     Err(Error::Drift { endpoint: query.endpoint().name, problem })

@@ -30,6 +30,12 @@ pub struct Ask {
     pub purpose: Purpose,
 }
 
+impl Ask {
+    pub fn first(limit: u64) -> Self {
+        Self { page: 1, limit, top: None, purpose: Purpose::Records }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     Records,
@@ -205,8 +211,7 @@ impl List {
             return self.last_check(open);
         }
         if self.first.is_none() {
-            let ask = Ask { page: 1, limit: self.terms.size, top: None, purpose: Purpose::Records };
-            return (open == 0).then_some(ask);
+            return (open == 0).then(|| Ask::first(self.terms.size));
         }
         if self.unchecked() {
             // What is asked before it is known whether the list holds still may be asked in vain.
@@ -480,6 +485,12 @@ impl List {
             _ => self.ordered = false,
         }
         self.trail.push(fresh);
+    }
+
+    /// Whether heights are known to fall, and so tell what is newer.
+    fn descends(&self) -> bool {
+        let top = self.first.and_then(|first| first.top);
+        self.ordered && top.zip(self.latest).is_some_and(|(top, (latest, _))| latest < top)
     }
 
     /// The heights of a page, if each record has one.

@@ -25,8 +25,8 @@ impl List {
             (Some(then), Some(now)) => Some(start_of(start, self.pin) + then as i64 - now as i64),
             _ => self.by_height(&page.columns),
         };
-        let in_order =
-            self.goes_on_below(&page.columns) && (counted.is_some() || self.is_plausible(page, size, self.shift));
+        let in_order = counted.is_some()
+            || self.is_plausible(page, size, self.shift).unwrap_or_else(|| self.goes_on_below(&page.columns));
         if counted.is_none_or(|place| place == expected)
             && expected == next
             && in_order
@@ -86,7 +86,7 @@ impl List {
 
     /// Newest first: a page whose first record is above the latest one is new itself.
     fn goes_on_below(&self, columns: &Columns) -> bool {
-        let (Some((latest, _)), true) = (self.latest, self.ordered) else { return true };
+        let (Some((latest, _)), true) = (self.latest, self.descends()) else { return true };
         self.heights_of(columns, 0).and_then(|heights| heights.first().copied()).is_none_or(|first| first <= latest)
     }
 }

@@ -141,7 +141,8 @@ impl List {
         let rows = page.columns.rows() as i64;
         let safe = start - self.shift <= self.next() as i64;
         let first = self.heights_of(&page.columns, 0).and_then(|heights| heights.first().copied());
-        let older = matches!((first, self.latest), (Some(first), Some((latest, _))) if self.ordered && first < latest);
+        let older =
+            matches!((first, self.latest), (Some(first), Some((latest, _))) if self.descends() && first < latest);
         let mut shift = self.shift;
         match (safe, older) {
             // Nothing was skipped and yet it lies beyond: records above have vanished.
@@ -167,21 +168,22 @@ impl List {
         then.filter(|_| (length as u64) < cap - cap / 100).map_or(0, |then| length - then as i64)
     }
 
-    /// Whether a list that has moved by so much would have as many pages as an answer says.
-    pub(super) fn is_plausible(&self, page: &Page, size: u64, shift: i64) -> bool {
-        let (Some(then), Some(now)) = (self.first.and_then(|first| first.pages), page.total_pages) else { return true };
+    /// Whether a list that has moved by so much would have as many pages as an answer says, if that tells.
+    pub(super) fn is_plausible(&self, page: &Page, size: u64, shift: i64) -> Option<bool> {
+        let then = self.first.and_then(|first| first.pages).filter(|_| self.pin.is_none())?;
+        let now = page.total_pages.filter(|pages| *pages > 0)? as i64;
         let least = self.length.unwrap_or((then - 1) * self.page_rows() + 1) as i64 + shift;
         let most = self.length.unwrap_or(then * self.page_rows()) as i64 + shift;
-        let (now, size) = (now as i64, size as i64);
+        let size = size as i64;
         let capped = self.terms.cap.is_some_and(|cap| now * size >= (cap - cap / 100) as i64);
-        capped || self.pin.is_some() || now == 0 || least <= now * size && most > (now - 1) * size
+        (!capped).then_some(least <= now * size && most > (now - 1) * size)
     }
 
     /// The list without what comes above its first page's top, if the service can cut it there.
     pub(super) fn pin_at_top(&mut self) {
         let top = self.first.and_then(|first| first.top);
         if let (None, false, Some(most), Some(top), true) =
-            (self.pin, self.pin_failed, self.terms.top, top, self.ordered)
+            (self.pin, self.pin_failed, self.terms.top, top, self.descends())
         {
             self.pin = Some(Pin { top: top.min(most), base: 0 });
             (self.unpinned, self.shift) = (self.shift, 0);
@@ -208,7 +210,7 @@ impl List {
 
     /// Beyond the reach of a list lies another: that of the heights from the latest one down.
     pub(super) fn go_on_below(&mut self) -> bool {
-        let (Some((height, run)), Some(_), true) = (self.latest, self.terms.top, self.ordered) else { return false };
+        let (Some((height, run)), Some(_), true) = (self.latest, self.terms.top, self.descends()) else { return false };
         if self.pin.map(|pin| pin.top).or(self.first.and_then(|first| first.top)).is_none_or(|top| height >= top) {
             return false;
         }
