@@ -20,6 +20,9 @@ use crate::client::Error;
 use crate::interface::endpoint;
 use crate::query::{self, Arg, Options, Pages, Partial, Place, SharedReport};
 
+/// Everything, with its report.
+type Gathered = Result<(query::Records, query::Report), Error>;
+
 #[pyclass(frozen, module = "chainframe")]
 pub struct Query {
     inner: query::Query,
@@ -45,9 +48,6 @@ impl Last {
         collected.or_else(of_rows).or_else(|| self.place.clone()).map(|place| place.cursor())
     }
 }
-
-/// What comes of a run that collects.
-type Collected = Result<(query::Records, query::Report), Error>;
 
 /// `class[item]`, as `typing` has it.
 pub fn generic(class: &Bound<'_, PyType>, item: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
@@ -101,7 +101,7 @@ impl Query {
     }
 
     /// Everything, as a future, and its bar. What it has so far can be read meanwhile.
-    fn gather(&self, py: Python<'_>) -> PyResult<(impl Future<Output = Collected> + Send + use<>, Bar)> {
+    fn gather(&self, py: Python<'_>) -> PyResult<(impl Future<Output = Gathered> + Send + use<>, Bar)> {
         let result = Partial::all(self.inner.endpoint().record());
         let mut pages = self.begin(Pages::into(self.inner.clone(), result.clone()));
         let bar = self.bar(py, &pages)?;
@@ -116,7 +116,7 @@ impl Query {
         Bar::of(py, self.client.get().progress, pages)
     }
 
-    fn gathered(&self, py: Python<'_>, result: Collected) -> PyResult<Records> {
+    fn gathered(&self, py: Python<'_>, result: Gathered) -> PyResult<Records> {
         let (records, report) = result.map_err(|error| self.failed(py, &error))?;
         let report = Report { inner: report };
         let records = Records::new(records, report.inner.clone());
