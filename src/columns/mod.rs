@@ -2,7 +2,6 @@
 
 mod build;
 mod export;
-mod identity;
 mod value;
 
 use std::sync::Arc;

@@ -37,11 +37,6 @@ impl RecordType {
     pub fn position(&self, name: &str) -> Option<usize> {
         self.fields.iter().position(|field| field.name == name)
     }
-
-    /// The columns of `identity`.
-    pub fn identifying(&self) -> impl Iterator<Item = usize> {
-        self.identity.iter().filter_map(|name| self.position(name))
-    }
 }
 
 /// The record type of that class name.
@@ -160,7 +155,8 @@ static TOKEN_TRANSFER: RecordType = RecordType {
 static CROSS_CHAIN_TRANSACTION: RecordType = RecordType {
     name: "CrossChainTransaction",
     doc: "A transaction that moved value between the main chain and the zone chain.",
-    identity: &["id", "main_tx_hash", "zone_tx_hash", "source_address", "target_address", "value", "token_id"],
+    // A withdrawal may get its transaction on the main chain later.
+    identity: &["id", "zone_tx_hash", "source_address", "target_address", "value", "token_id"],
     fields: &[
         field("id", &["id"], Text, "Hash of the cross-chain transaction; may be empty."),
         field("tx_type", &["txType"], Direction, "`MainToZone` or `ZoneToMain`, whatever the deployment calls them."),

@@ -78,17 +78,19 @@ impl Query {
         let given = page.limit.unwrap_or(if self.counts_pages_only() { 1 } else { self.page_size() }).max(rows).max(1);
         let size = self.page_size().max(1);
         let last = page.total_pages.filter(|last| *last > 0 || rows == 0);
-        let reach = last.map_or(u64::MAX, |last| last.saturating_mul(given));
+        // What lies beyond the reach of a list can be had where a height cuts it off.
+        let reach = last.filter(|_| self.top().is_none()).map_or(u64::MAX, |last| last.saturating_mul(given));
         let counted = page.total.or_else(|| last.filter(|_| given == 1 || last == Some(0)));
         let only = last == Some(1) || (last.is_none() && rows < given);
         let records = match counted {
             Some(counted) => Some(counted.min(reach)),
             None if only => Some(rows),
             // The last page may hold fewer.
-            None => last.map(|_| reach),
+            None => last.map(|last| last.saturating_mul(given)),
         };
         let pages = records.map(|records| records.div_ceil(size).max(1));
-        Window { records, pages, exact: counted.is_some() || only }
+        let open = page.total.is_none() && self.top().is_some() && self.meets_cap(records.unwrap_or(0));
+        Window { records, pages, exact: (counted.is_some() || only) && !open }
     }
 
     /// All windows are taken to be like the first.
@@ -113,6 +115,11 @@ impl Query {
         self.counts_pages_only() && self.head_moves() && pages > 1
     }
 
+    /// Whether a list of so many records ends about where the service lets nobody go on.
+    fn meets_cap(&self, records: u64) -> bool {
+        self.cap().is_some_and(|cap| records >= cap - cap / 100)
+    }
+
     fn cannot(&self, first: u64, page: &Page, window: &Window) -> Vec<String> {
         let records = window.records.unwrap_or(0);
         let wanted = self.max_items.unwrap_or(u64::MAX);
@@ -123,12 +130,14 @@ impl Query {
         }
         if let Some(total) = page.total.filter(|total| *total > records && wanted > records) {
             cannot.push(format!(
-                "The service counts {total} records{name} and lets anyone reach {records} of a list: narrow the query."
+                "The service counts {total} records{name} and lets anyone reach {records} of a list. {}",
+                self.advice()
             ));
-        } else if self.cap().is_some_and(|cap| records >= cap - cap / 100 && wanted > records) {
+        } else if self.meets_cap(records) && wanted > records && self.top().is_none() {
             cannot.push(format!(
                 "The list{name} ends at {records} records, about as far as the service lets anyone reach: there are \
-                 perhaps more. Narrow the query."
+                 perhaps more. {}",
+                self.advice()
             ));
         }
         let asked = self.asked(first).len() as u64;

@@ -21,3 +21,4 @@ pub use partial::Partial;
 pub use plan::Query;
 pub use records::{Batch, Batches, Records};
 pub use report::{Outlook, Report, SharedReport};
+pub use seams::identities;

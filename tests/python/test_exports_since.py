@@ -228,7 +228,7 @@ def test_an_export_under_way_cannot_be_continued(server: StrictServer, tmp_path:
         chain.query(client).to_parquet(tmp_path / "1", since=tmp_path / "0")
 
 
-@pytest.mark.parametrize("call", ["token_transfers", "cross_chain_transactions"])
+@pytest.mark.parametrize("call", ["token_transfers", "cross_chain_transactions", "large_transactions", "transactions"])
 def test_the_local_service_has_a_series_too(tmp_path: Path, call: str) -> None:
     with LocalService(transactions=2_000, growth=5) as service, service.client(rate_limit=None) as client:
         token = next(iter(client.cross_chain_transactions())).token_contract_address
