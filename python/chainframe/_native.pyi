@@ -1652,6 +1652,8 @@ class _LocalService:
         deployment: Deployment,
         rate_limit: float | None,
         growth: int,
+        growth_rate: float | None,
+        reorg: tuple[int, int] | None,
         faults_json: str,
         reach: int,
         db: str | PathLike[str] | None,
