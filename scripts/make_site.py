@@ -36,6 +36,15 @@ DECLARED = json.loads(_native._declaration())  # noqa: SLF001 - made for what is
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
 
 
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """A page at the top of docs/ that the navigation does not name says how something works."""
+    (works,) = (section for section in config.nav or [] if "How it works" in section)
+    named = json.dumps(config.nav)
+    others = [path.name for path in sorted((ROOT / "docs").glob("*.md")) if f'"{path.name}"' not in named]
+    works["How it works"][-1:-1] = others
+    return config
+
+
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     made: dict[str, str | bytes] = {
         "reference/core.md": core(),

@@ -16,7 +16,7 @@ import chainframe as cf
 from chainframe.testing import Cassette, LocalService
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
 COMMAND = str(Path(sysconfig.get_path("scripts")) / "chainframe")
 
@@ -26,7 +26,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @contextmanager
-def serving(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
+def serving(*arguments: str) -> Generator[tuple[subprocess.Popen[str], list[str]]]:
     """A running `chainframe serve`, and the lines it says before it serves."""
     command = [COMMAND, "serve", "--transactions", "50", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

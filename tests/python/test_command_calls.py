@@ -112,29 +112,7 @@ def test_the_options_are_the_settings_that_are_no_secrets() -> None:
     names = {param.name for param in app.commands["blocks"].params}
     settings = {*inspect.signature(cf.Client).parameters, *inspect.signature(cf.Deployment).parameters}
     assert settings - names == {"api_key", "secret_key", "passphrase", "deployment", "cassette"}
-    assert names >= {"record", "replay"}
     assert len(settings & names) > 12
-
-
-def test_a_recorded_command_replays_without_a_service(
-    at_service: LocalService, capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cassette = str(tmp_path / "blocks.jsonl")
-    shown = []
-    for _ in range(2):
-        assert main(["blocks", "--max-items", "5", "--record", cassette]) == 0
-        shown.append(capfd.readouterr().out)
-    before = at_service.requests
-    for name in ("BASE_URL", "API_KEY", "SECRET_KEY", "PASSPHRASE"):
-        monkeypatch.delenv(f"CHAINFRAME_{name}")
-    assert main(["blocks", "--max-items", "5", "--replay", cassette]) == 0
-    shown.append(capfd.readouterr().out)
-    assert len(shown[0].splitlines()) == 5
-    assert shown[0] == shown[1] == shown[2]
-    assert at_service.requests == before
-    assert main(["blocks", "--max-items", "4", "--replay", cassette]) == 2
-    assert "holds no answer" in capfd.readouterr().err
-    assert main(["blocks", "--record", cassette, "--replay", cassette]) == 2
 
 
 def test_files_by_suffix(at_service: LocalService, client: cf.Client, sample: Sample, tmp_path: Path) -> None:
@@ -220,12 +198,16 @@ WRONG = [
     (["blocks", "--columns", "hash,hash"], "twice"),
     (["blocks", "-o", "blocks.xlsx"], ".parquet, .csv, .jsonl, .arrow"),
     (["blocks", "-o", "nowhere/blocks.csv"], "no directory"),
-    (["blocks", "-o", "."], "ends in none"),
+    (["blocks", "-o", ".", "--format", "csv"], "all columns"),
     (["blocks", "--format", "parquet"], "--output: parquet needs a file"),
     (["blocks", "--rate-limit", "fast"], "'fast' is neither a number nor auto nor none"),
     (["blocks", "--concurrency", "0"], "concurrency"),
     (["blocks", "--base-url", "http://data.example.com"], "base_url"),
     (["blocks", "extra"], "extra"),
+    (["blocks", "--resume"], "--resume: only a directory"),
+    (["blocks", "-o", "blocks.csv", "--resume"], "--resume: only a directory"),
+    (["blocks", "-o", "blocks/", "--columns", "hash"], "all columns"),
+    (["blocks", "--record", "a.jsonl", "--replay", "a.jsonl"], "exclude each other"),
 ]
 
 
@@ -252,11 +234,53 @@ def test_a_missing_setting_is_usage(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     assert "CHAINFRAME_BASE_URL" in capsys.readouterr().err
 
 
-def test_a_dry_run_asks_nothing(at_service: LocalService, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_asks_once(at_service: LocalService, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     before = at_service.requests
-    assert main(["large-transactions", "--min-amount", "500", "--dry-run"]) == 0
-    assert "500" in capsys.readouterr().out
+    assert main(["blocks", "--page-size", "50", "--dry-run", "-o", str(tmp_path / "blocks.csv")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "Query blocks of ZONE_CHAIN"
+    assert {"records: 600", "pages: 12", "requests: 12"} < set(lines)
+    assert at_service.requests == before + 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_can_be_gone_on_with(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    arguments = ["blocks", "--page-size", "50", "-o", f"{tmp_path / 'blocks'}/", "--max-retries", "0"]
+    fault: Fault = {"kind": "status", "status": 503, "every": 4}
+    with LocalService(transactions=300, faults=[fault]) as service, service.client() as client:
+        for name, value in environment(service).items():
+            monkeypatch.setenv(name, value)
+        assert main(arguments) == 5
+        service.faults = []
+        assert main(arguments) == 2
+        assert "blocks" in capsys.readouterr().err.splitlines()[-1]
+        assert main([*arguments, "--resume"]) == 0
+        expected = client.blocks().to_arrow()
+    written = pyarrow.parquet.read_table(sorted((tmp_path / "blocks").glob("*.parquet")))
+    assert written == expected
+
+
+def test_answers_are_recorded_and_replayed(
+    at_service: LocalService,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    cassette = str(tmp_path / "blocks.jsonl")
+    assert main(["blocks", "--max-items", "5", "--record", cassette]) == 0
+    recorded = capsys.readouterr().out
+    before = at_service.requests
+    for name in environment(at_service):
+        monkeypatch.delenv(name)
+    assert main(["blocks", "--max-items", "5", "--replay", cassette]) == 0
+    assert capsys.readouterr().out == recorded
+    assert main(["tokens", "--replay", cassette]) == 2
     assert at_service.requests == before
+    assert len(recorded.splitlines()) == 5
 
 
 FAULTS: list[tuple[Fault, int]] = [

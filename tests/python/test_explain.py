@@ -141,9 +141,8 @@ def test_it_shows_itself(server: StrictServer) -> None:
     plan = server.client().logs("<b>0x1</b>").explain()
     assert repr(plan).startswith("Plan(records=1000, pages=1, requests=1, windows=1, exact=True, seconds=")
     html = plan._repr_html_()
-    assert "<b>" not in html
-    assert "&lt;b&gt;" in html
-    assert "color" not in html
+    assert "<b>0x1" not in html
+    assert "&lt;b&gt;0x1" in html
 
 
 def test_a_request_is_of_the_query(server: StrictServer) -> None:

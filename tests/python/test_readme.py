@@ -11,11 +11,13 @@ import pytest
 import chainframe as cf
 from chainframe import errors
 from chainframe.testing import LocalService
+from conftest import needs_extra
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 
 
+@needs_extra
 def test_its_python_runs(
     service: LocalService,
     monkeypatch: pytest.MonkeyPatch,

@@ -12,13 +12,15 @@ from click.shell_completion import CompletionItem, get_completion_class
 
 from chainframe import ChainframeError, __version__, _native
 from chainframe.cli import core
-from chainframe.cli.export import FORMATS, INCOMPLETE, INTERRUPTED, USAGE, Export, exit_code
+from chainframe.cli.export import FORMATS, INCOMPLETE, INTERRUPTED, USAGE, destination, exit_code
 from chainframe.cli.settings import SETTINGS, client
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from click import Context, Parameter
+
+    from chainframe import Query
 
 DECLARED = json.loads(_native._declaration())  # noqa: SLF001 - made for what is derived
 FIELDS = {record["name"]: [field["name"] for field in record["fields"]] for record in DECLARED["records"]}
@@ -119,6 +121,8 @@ def _own_option(param: dict[str, Any]) -> click.Option:
             kind, text = _Hashes(), f"{text} Separated by commas, or - for standard input, one a line."
         case "time":
             text += " ISO 8601 with its offset from UTC, or Unix milliseconds."
+        case _:
+            pass
     metavar = None if isinstance(kind, click.Choice) else param["name"].rpartition("_")[2].upper()
     return click.Option([_flag(param["name"])], type=kind, required=param["required"], metavar=metavar, help=text)
 
@@ -140,7 +144,8 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
             ["-o", "--output"],
             metavar="FILE",
             type=click.Path(),
-            help="A .parquet, .csv, .jsonl or .arrow file, there when it is whole; otherwise standard output.",
+            help="A .parquet, .csv, .jsonl or .arrow file, there when it is whole; or a directory, ending with /, "
+            "that an export can be gone on with; otherwise standard output.",
         ),
         click.Option(
             ["--format"],
@@ -153,26 +158,28 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
             type=click.Choice(["decimal", "float", "string"]),
             help="Amounts as exact decimals (.parquet, .arrow), doubles, or their digits (.csv, .jsonl).",
         ),
-        click.Option(["--dry-run"], is_flag=True, help="Say what would be asked, and ask nothing."),
+        click.Option(["--resume"], is_flag=True, help="Go on with an export to a directory that was cut short."),
+        click.Option(["--dry-run"], is_flag=True, help="Say what a run would take, from one request."),
     ]
 
     def run(**given: Any) -> int:  # noqa: ANN401 - click's
         arguments = {name: given.pop(name) for name in names}
         try:
-            export = Export.of(*(given.pop(name) for name in ("output", "format", "numbers", "columns")))
+            said = (given.pop(name) for name in ("output", "format", "numbers", "columns"))
+            target = destination(*said, resume=given.pop("resume"))
             dry_run = given.pop("dry_run")
             with client(given) as made:
                 query = getattr(made, endpoint["name"])(**arguments)
                 if dry_run:
-                    click.echo(repr(query).strip("<>"))
+                    _explain(query)
                     return 0
-                report = export.run(query)
+                report = target.run(query)
         except BrokenPipeError:
             # Whoever read the output has enough of it, and what is still buffered must not be tried again at the end.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return BROKEN_PIPE
         except (ChainframeError, ModuleNotFoundError, OSError) as error:
-            _say(_in_flags(str(error), [*names, "output"]))
+            _say(_in_flags(str(error), [*names, "output", "resume"]))
             return exit_code(error)
         for reason in report.reasons:
             _say(reason)
@@ -182,6 +189,18 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
     return click.Command(
         endpoint["name"].replace("_", "-"), callback=run, help=help_text, params=[*own, *result, *SETTINGS]
     )
+
+
+def _explain(query: Query[Any]) -> None:
+    """What a run would take, from one request."""
+    plan = query.explain()
+    click.echo(repr(query).strip("<>"))
+    for name in ("records", "pages", "requests", "seconds"):
+        value = getattr(plan, name)
+        text = "not known" if value is None else f"{value:,.1f}" if isinstance(value, float) else f"{value:,}"
+        click.echo(f"{name}: {'' if plan.exact or value is None else 'about '}{text}")
+    for sentence in plan.cannot:
+        click.echo(sentence)
 
 
 def _in_flags(message: str, names: list[str]) -> str:

@@ -100,7 +100,7 @@ def _serve(options: argparse.Namespace) -> int:
     service = ("port", "transactions", "seed", "db", "rate_limit", "growth", "reach", "main_chain", "zone_chain")
     deployment = Deployment(**{word: getattr(options, word) for word in words})
     # Stopping a service is no failure; only Ctrl-C has an exit code of its own.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(0))
     # A shell that starts it in the background has it ignore Ctrl-C, and then nothing but SIGTERM would stop it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     with LocalService(deployment=deployment, **{name: getattr(options, name) for name in service}) as running:

@@ -28,7 +28,7 @@ from chainframe import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
     from contextlib import AbstractContextManager
     from io import BufferedWriter
 
@@ -53,31 +53,57 @@ def exit_code(error: Exception) -> int:
     return next((code for kind, code in EXIT_CODES if isinstance(error, kind)), FAILED)
 
 
+def destination(
+    output: str | None,
+    form: str | None,
+    numbers: Numbers | None,
+    columns: list[str] | None,
+    *,
+    resume: bool,
+) -> File | Directory:
+    """Where a result goes; refuses what cannot be written before anything is asked."""
+    if output and output != "-" and (output.endswith(("/", os.sep)) or Path(output).is_dir()):
+        if columns or form not in {None, "parquet"}:
+            raise InvalidParameterError(f"output: a directory, {output}, gets Parquet files with all columns")
+        return Directory(Path(output), numbers or "decimal", resume)
+    path = None if output in {None, "-"} else Path(str(output)).resolve()
+    if resume:
+        raise InvalidParameterError("resume: only a directory can be gone on with; name one, such as -o transfers/")
+    form = form or (path.suffix.lower().removeprefix(".") if path else "jsonl")
+    if form not in FORMATS:
+        raise InvalidParameterError(
+            f"output: {output} ends in none of .{', .'.join(FORMATS)}; or say --format, or end a directory with /"
+        )
+    if path is None and form == "parquet":
+        raise InvalidParameterError("output: parquet needs a file; name one, or stream arrow")
+    if path and not path.parent.is_dir():
+        raise InvalidParameterError(f"output: there is no directory {path.parent}")
+    return File(form, numbers or ("string" if form in TEXT_FORMATS else "decimal"), path, columns)
+
+
 @dataclass(frozen=True)
-class Export:
-    """What becomes of a result."""
+class Directory:
+    """Parquet files, each record once whatever happens on the way."""
+
+    path: Path
+    numbers: Numbers
+    resume: bool
+
+    def run(self, query: Query[Any]) -> Report:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", IncompleteResultWarning)
+            return query.to_parquet(self.path, resume=self.resume, numbers=self.numbers).report
+
+
+@dataclass(frozen=True)
+class File:
+    """One file, or standard output."""
 
     form: str
     numbers: Numbers
-    """Where to, or None for standard output."""
     path: Path | None
+    """None is standard output."""
     columns: list[str] | None
-
-    @classmethod
-    def of(cls, output: str | None, form: str | None, numbers: Numbers | None, columns: list[str] | None) -> Export:
-        """Refuses what cannot be written before anything is asked."""
-        path = None if output in {None, "-"} else Path(str(output)).resolve()
-        suffix = path.suffix.lower().removeprefix(".") if path else ""
-        form = form or (suffix if path else "jsonl")
-        if form not in FORMATS:
-            raise InvalidParameterError(f"output: {output} ends in none of .{', .'.join(FORMATS)}; or say --format")
-        if path is None and form == "parquet":
-            raise InvalidParameterError("output: parquet needs a file; name one, or stream arrow")
-        if path and not path.parent.is_dir():
-            raise InvalidParameterError(f"output: there is no directory {path.parent}")
-        if path and path.is_dir():
-            raise InvalidParameterError(f"output: {path} is a directory; name a file in it")
-        return cls(form, numbers or ("string" if form in TEXT_FORMATS else "decimal"), path, columns)
 
     def run(self, query: Query[Any]) -> Report:
         """The report of the run, once everything is written. A file is there when it is whole, or not at all."""
@@ -108,7 +134,7 @@ class Export:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[BufferedWriter]:
+def replacing(path: Path) -> Generator[BufferedWriter]:
     """A file that takes the place of `path` when all went well, and else is gone."""
     part = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part")
     with part.open("xb") as file, _terminable():
@@ -125,7 +151,7 @@ def replacing(path: Path) -> Iterator[BufferedWriter]:
 
 
 @contextmanager
-def _terminable() -> Iterator[None]:
+def _terminable() -> Generator[None]:
     """SIGTERM ends the command as an error does, so that nothing is left behind."""
     before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:

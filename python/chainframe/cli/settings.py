@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import click
 from click.core import ParameterSource
@@ -74,12 +74,13 @@ def _options() -> list[click.Option]:
     ]
 
 
-# The modes of a cassette, by the options that name its file.
-_CASSETTES: Final[dict[str, Literal["all", "none"]]] = {"record": "all", "replay": "none"}
+_CASSETTE: dict[str, tuple[Literal["all", "none"], str]] = {
+    "record": ("all", "Keep the service's answers in this file."),
+    "replay": ("none", "Answer from this file, and ask no service."),
+}
 SETTINGS = [
     *_options(),
-    click.Option(["--record"], metavar="FILE", help="Record what the service answers into this cassette."),
-    click.Option(["--replay"], metavar="FILE", help="Answer from this cassette; no service is asked, and none needed."),
+    *(click.Option([f"--{name}"], metavar="FILE", help=text) for name, (_, text) in _CASSETTE.items()),
 ]
 
 
@@ -89,7 +90,9 @@ def client(given: dict[str, Any]) -> Client:
     said = {name for name in given if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
     words = {name: given[name] for name in _WORDS if name in said}
     settings = {name: given[name] for name in _CLIENT if name in said}
-    cassettes = [Cassette(given[name], mode) for name, mode in _CASSETTES.items() if given[name]]
+    cassettes = [Cassette(given[name], mode) for name, (mode, _) in _CASSETTE.items() if name in said]
     if len(cassettes) > 1:
-        raise click.UsageError("--record and --replay are one or the other")
-    return Client(deployment=Deployment(**words), cassette=next(iter(cassettes), None), **settings)
+        raise click.UsageError("--record and --replay exclude each other")
+    if cassettes:
+        settings["cassette"] = cassettes[0]
+    return Client(deployment=Deployment(**words), **settings)
