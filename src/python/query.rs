@@ -194,7 +194,7 @@ impl Query {
     }
 
     fn _quiet_pages(slf: &Bound<'_, Self>) -> PyResult<Stream> {
-        Ok(Self::stream(slf, Of::Pages, 0)?.quiet())
+        Self::stream(slf, Of::Pages, 0).map(Stream::quiet)
     }
 
     #[pyo3(signature = (rows=65_536))]
