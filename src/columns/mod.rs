@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, ListArray, StringArray, TimestampMillisecondArray};
 use arrow_array::{UInt32Array, cast::AsArray};
-use arrow_select::{concat::concat, take::take};
+use arrow_select::take::take;
 
 pub use build::ColumnsBuilder;
 pub use export::{Numbers, Overflow, batch, schema};
@@ -116,29 +116,15 @@ impl Columns {
         Self { record: self.record, columns, rows: rows.len() }
     }
 
-    /// All rows of all parts, which are of one type; buffers are exactly as large as their content.
-    pub fn concat(record: &'static RecordType, parts: &[Self]) -> Self {
-        match parts {
-            [] => return Self::empty(record),
-            [part] => return part.clone(),
-            _ => {}
-        }
-        let columns = (0..record.fields.len())
-            .map(|index| {
-                let arrays: Vec<&dyn Array> = parts.iter().map(|part| part.columns[index].array()).collect();
-                parts[0].columns[index].like(&concat(&arrays).expect("parts of one type"))
-            })
-            .collect();
-        Self { record, columns, rows: parts.iter().map(|part| part.rows).sum() }
-    }
-
-    pub fn empty(record: &'static RecordType) -> Self {
-        ColumnsBuilder::new(record, 0).finish()
-    }
-
-    /// Bytes that the values take in memory.
-    pub fn memory(&self) -> usize {
-        self.columns.iter().map(|column| column.array().get_array_memory_size()).sum()
+    /// Bytes of all its text.
+    pub fn text_size(&self) -> usize {
+        let size = |offsets: &[i32]| (offsets[offsets.len() - 1] - offsets[0]) as usize;
+        let sizes = self.columns.iter().map(|column| match column {
+            Column::Text(texts) => size(texts.value_offsets()),
+            Column::Texts(lists) => lists.values().as_string::<i32>().value_data().len(),
+            _ => 0,
+        });
+        sizes.sum()
     }
 
     fn share(&self, index: usize) -> ArrayRef {

@@ -64,21 +64,19 @@ impl<'a> Number<'a> {
     pub fn scaled(&self, scale: i8) -> Option<i128> {
         let shift = self.exponent + i32::from(scale) - self.fraction.len() as i32;
         let dropped = usize::try_from(-shift).unwrap_or(0);
-        let count = self.whole.len() + self.fraction.len();
-        let mut value: i128 = 0;
-        for (position, digit) in self.digits().enumerate() {
-            if position + dropped < count {
-                value = value.checked_mul(10)?.checked_add(i128::from(digit))?;
-            } else if digit != 0 {
-                return None;
-            }
-        }
-        if shift > 0 && value != 0 {
-            value = value.checked_mul(10_i128.checked_pow(shift as u32)?)?;
-        }
-        if value >= 10_i128.pow(u32::from(AMOUNT_PRECISION)) {
+        let kept = (self.whole.len() + self.fraction.len()).saturating_sub(dropped);
+        if dropped > 0 && self.digits().skip(kept).any(|digit| digit != 0) {
             return None;
         }
+        let zeros = self.digits().take(kept).take_while(|digit| *digit == 0).count();
+        let (significant, added) = (kept - zeros, u32::try_from(shift).unwrap_or(0));
+        if significant == 0 {
+            return Some(0);
+        }
+        if significant + added as usize > usize::from(AMOUNT_PRECISION) {
+            return None;
+        }
+        let value = joined(self.digits().take(kept)) * 10_i128.pow(added);
         Some(if self.negative { -value } else { value })
     }
 
@@ -175,6 +173,20 @@ impl<'a> Number<'a> {
     fn digits(&self) -> impl Iterator<Item = u8> {
         self.whole.bytes().chain(self.fraction.bytes()).map(|byte| byte - b'0')
     }
+}
+
+/// The digits as one number, of which at most 38 are significant. Sums of 64 bits are several times as quick as of 128.
+fn joined(digits: impl Iterator<Item = u8>) -> i128 {
+    const BLOCK: u32 = 18;
+    let (mut value, mut block, mut length) = (0_i128, 0_i64, 0);
+    for digit in digits {
+        (block, length) = (block * 10 + i64::from(digit), length + 1);
+        if length == BLOCK {
+            value = value * 10_i128.pow(BLOCK) + i128::from(block);
+            (block, length) = (0, 0);
+        }
+    }
+    value * 10_i128.pow(length) + i128::from(block)
 }
 
 fn digits_end(bytes: &[u8], from: usize) -> usize {

@@ -1,5 +1,6 @@
 //! Arrow's C interface: results as a stream and its schema, taken by any Arrow library without a copy.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
@@ -16,7 +17,7 @@ use super::bridge;
 use super::errors;
 use super::query::Query;
 use crate::client::Error;
-use crate::columns::{Numbers, batch, schema};
+use crate::columns::{Columns, Numbers, batch, schema};
 use crate::interface::RecordType;
 use crate::query::{Batches, Pages, Records, SharedReport};
 
@@ -127,6 +128,8 @@ pub struct QueryReader {
     numbers: Numbers,
     /// Rows that a batch may grow to.
     most: usize,
+    /// Of a batch that is too large for one, what was not given yet.
+    chunks: VecDeque<Columns>,
     row: usize,
     ended: bool,
 }
@@ -145,7 +148,8 @@ impl QueryReader {
         let record = pages.query().endpoint().record();
         let report = pages.report().clone();
         let pages = Arc::new(Mutex::new((pages, Batches::new(record, first))));
-        Self { query, pages, report, schema: schema(record, numbers), numbers, most, row: 0, ended: false }
+        let chunks = VecDeque::new();
+        Self { query, pages, report, schema: schema(record, numbers), numbers, most, chunks, row: 0, ended: false }
     }
 
     /// The next batch. The query keeps an error as it is, whatever its consumer makes of it.
@@ -159,29 +163,35 @@ impl QueryReader {
     }
 
     fn read(&mut self, py: Python<'_>) -> PyResult<Option<RecordBatch>> {
+        if self.chunks.is_empty() {
+            self.chunks = self.fetch(py)?.chunks().iter().cloned().collect();
+        }
+        let Some(chunk) = self.chunks.pop_front() else {
+            self.query.get().ended(py, &self.report)?;
+            return Ok(None);
+        };
+        let converted = batch(&chunk, &self.schema, self.numbers, self.row);
+        self.row += chunk.rows();
+        converted.map(Some).map_err(|overflow| errors::raise(py, &Error::Overflow(Box::new(overflow))))
+    }
+
+    /// The records of the next batch; none at the end.
+    fn fetch(&self, py: Python<'_>) -> PyResult<Records> {
         let (shared, most) = (self.pages.clone(), self.most);
         let records = bridge::wait(py, async move {
             let (pages, batches) = &mut *shared.lock().await;
             loop {
                 if let Some(records) = batches.full() {
                     batches.resize((records.len() * 2).min(most));
-                    return Ok(Some(records));
+                    return Ok(records);
                 }
                 match pages.next().await? {
-                    Some(page) => batches.push(page.columns),
+                    Some(page) => batches.push(&page.columns),
                     None => return Ok::<_, Error>(batches.rest()),
                 }
             }
         })?;
-        let Some(records) = records.map_err(|error| errors::raise(py, &error))? else {
-            self.query.get().ended(py, &self.report)?;
-            return Ok(None);
-        };
-        let first_row = self.row;
-        self.row += records.len();
-        let Some(chunk) = records.chunks().first() else { return Ok(None) };
-        let converted = batch(chunk, &self.schema, self.numbers, first_row);
-        converted.map(Some).map_err(|overflow| errors::raise(py, &Error::Overflow(Box::new(overflow))))
+        records.map_err(|error| errors::raise(py, &error))
     }
 }
 

@@ -75,9 +75,9 @@ impl Query {
         lock(&self.last).partial = Some(builder.clone());
         async move {
             while let Some(page) = pages.next().await? {
-                lock(&builder).push(page.columns);
+                lock(&builder).push(&page.columns);
             }
-            let gathered = std::mem::replace(&mut *lock(&builder), RecordsBuilder::new(record)).finish();
+            let gathered = lock(&builder).finish();
             *lock(&builder) = RecordsBuilder::of(&gathered);
             Ok((gathered, report.read()))
         }

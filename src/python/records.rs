@@ -86,8 +86,7 @@ impl Records {
         let sliced = if range.step == 1 {
             self.inner.slice(range.start as usize, range.slicelength)
         } else {
-            let rows = (0..range.slicelength as isize).map(|n| (range.start + n * range.step) as u32);
-            self.inner.take(&rows.collect::<Vec<_>>())
+            self.inner.take((0..range.slicelength as isize).map(|n| (range.start + n * range.step) as usize))
         };
         Ok(Bound::new(py, Self::new(sliced, self.report.inner.clone()))?.into_any())
     }

@@ -1,12 +1,13 @@
 //! Results as a sequence of rows over a few large chunks, and the cutting of pages into batches of a wanted size.
 
-use crate::columns::Columns;
+use crate::columns::{Columns, ColumnsBuilder};
 use crate::interface::RecordType;
 
-/// Rows a chunk is closed at. Large enough for columns to be worth it, small enough to copy pages only once.
+/// Rows a chunk is closed at. Large enough for columns to be worth it, small enough for work on one to take little
+/// memory beside all of them.
 const CHUNK: usize = 16_384;
 /// Arrow's offsets have 32 bits: a chunk is closed long before its text reaches them.
-const CHUNK_BYTES: usize = 512 << 20;
+const CHUNK_TEXT: usize = 512 << 20;
 
 /// Records of one type, in the order they were delivered. Cloning and slicing share the data.
 #[derive(Clone, Debug)]
@@ -48,9 +49,14 @@ impl Records {
 
     /// The chunk that holds a row, and the row's place in it.
     pub fn locate(&self, row: usize) -> Option<(&Columns, usize)> {
+        let (chunk, row) = self.place(row);
+        self.chunks.get(chunk).map(|columns| (columns, row))
+    }
+
+    fn place(&self, row: usize) -> (usize, usize) {
         let chunk = self.ends.partition_point(|end| *end <= row);
         let start = chunk.checked_sub(1).map_or(0, |before| self.ends[before]);
-        self.chunks.get(chunk).map(|columns| (columns, row - start))
+        (chunk, row - start)
     }
 
     pub fn slice(&self, offset: usize, length: usize) -> Self {
@@ -67,23 +73,36 @@ impl Records {
     }
 
     /// These rows, in this order.
-    pub fn take(&self, rows: &[u32]) -> Self {
-        Self::new(self.record, vec![Columns::concat(self.record, &self.chunks).take(rows)])
+    pub fn take(&self, rows: impl IntoIterator<Item = usize>) -> Self {
+        let mut parts: Vec<(usize, Vec<u32>)> = Vec::new();
+        for row in rows {
+            let (chunk, row) = self.place(row);
+            match parts.last_mut() {
+                Some((last, rows)) if *last == chunk => rows.push(row as u32),
+                _ => parts.push((chunk, vec![row as u32])),
+            }
+        }
+        Self::new(self.record, parts.iter().map(|(chunk, rows)| self.chunks[*chunk].take(rows)).collect())
     }
 }
 
-/// Pages on their way to becoming records.
+/// Pages on their way to becoming records. What is pushed is copied at once, so that pages do not pile up.
 pub struct RecordsBuilder {
     record: &'static RecordType,
     chunks: Vec<Columns>,
-    open: Vec<Columns>,
-    open_rows: usize,
-    open_bytes: usize,
+    open: ColumnsBuilder,
+    open_text: usize,
+    /// Rows a chunk is closed at.
+    most: usize,
 }
 
 impl RecordsBuilder {
     pub fn new(record: &'static RecordType) -> Self {
-        Self { record, chunks: Vec::new(), open: Vec::new(), open_rows: 0, open_bytes: 0 }
+        Self::in_chunks_of(record, CHUNK)
+    }
+
+    fn in_chunks_of(record: &'static RecordType, most: usize) -> Self {
+        Self { record, chunks: Vec::new(), open: ColumnsBuilder::new(record, 0), open_text: 0, most }
     }
 
     /// What was gathered, to be read again.
@@ -91,49 +110,60 @@ impl RecordsBuilder {
         Self { chunks: records.chunks.clone(), ..Self::new(records.record) }
     }
 
-    pub fn push(&mut self, page: Columns) {
-        self.open_rows += page.rows();
-        self.open_bytes += page.memory();
-        self.open.push(page);
-        if self.open_rows >= CHUNK || self.open_bytes >= CHUNK_BYTES {
+    pub fn push(&mut self, page: &Columns) {
+        let text = page.text_size();
+        if self.open_text + text > CHUNK_TEXT {
+            self.close();
+        }
+        self.open.append(page);
+        self.open_text += text;
+        if self.open.rows() >= self.most {
             self.close();
         }
     }
 
     fn close(&mut self) {
-        self.chunks.push(Columns::concat(self.record, &std::mem::take(&mut self.open)));
-        (self.open_rows, self.open_bytes) = (0, 0);
+        if self.open.rows() > 0 {
+            self.chunks.push(self.open.finish());
+        }
+        self.open_text = 0;
     }
 
     /// What there is so far.
-    pub fn snapshot(&self) -> Records {
-        let mut chunks = self.chunks.clone();
-        chunks.extend(self.open.iter().cloned());
-        Records::new(self.record, chunks)
+    pub fn snapshot(&mut self) -> Records {
+        self.close();
+        Records::new(self.record, self.chunks.clone())
     }
 
-    pub fn finish(mut self) -> Records {
+    /// All of it, which is no longer here.
+    pub fn finish(&mut self) -> Records {
         self.close();
-        Records::new(self.record, self.chunks)
+        Records::new(self.record, std::mem::take(&mut self.chunks))
     }
 }
 
-/// Cuts what comes in into batches of exactly `rows` rows, but for the last.
+/// Cuts what comes in into batches of exactly `rows` rows, but for the last. A batch is one chunk unless its text is
+/// too long for one.
 pub struct Batches {
-    record: &'static RecordType,
     rows: usize,
-    open: Vec<Columns>,
+    /// What the last cut left.
+    left: Records,
+    open: RecordsBuilder,
     open_rows: usize,
 }
 
 impl Batches {
     pub fn new(record: &'static RecordType, rows: usize) -> Self {
-        Self { record, rows, open: Vec::new(), open_rows: 0 }
+        let open = RecordsBuilder::in_chunks_of(record, usize::MAX);
+        Self { rows, left: Records::new(record, Vec::new()), open, open_rows: 0 }
     }
 
-    pub fn push(&mut self, page: Columns) {
-        self.open_rows += page.rows();
-        self.open.push(page);
+    pub fn push(&mut self, page: &Columns) {
+        let left = self.left.slice(0, 0);
+        for chunk in std::mem::replace(&mut self.left, left).chunks().iter().chain([page]) {
+            self.open.push(chunk);
+            self.open_rows += chunk.rows();
+        }
     }
 
     /// From now on, cut batches of at least one row and this many.
@@ -143,21 +173,20 @@ impl Batches {
 
     /// A full batch, if there is one.
     pub fn full(&mut self) -> Option<Records> {
-        if self.open_rows < self.rows {
-            return None;
+        if self.open_rows >= self.rows {
+            self.left = self.open.finish();
+            self.open_rows = 0;
         }
-        let all = Columns::concat(self.record, &std::mem::take(&mut self.open));
-        self.open_rows = all.rows() - self.rows;
-        if self.open_rows > 0 {
-            self.open.push(all.slice(self.rows, self.open_rows));
-        }
-        Some(Records::new(self.record, vec![all.slice(0, self.rows)]))
+        let rest = self.left.len().checked_sub(self.rows)?;
+        let batch = self.left.slice(0, self.rows);
+        self.left = self.left.slice(self.rows, rest);
+        Some(batch)
     }
 
-    /// What is left at the end.
-    pub fn rest(&mut self) -> Option<Records> {
-        let all = Columns::concat(self.record, &std::mem::take(&mut self.open));
-        self.open_rows = 0;
-        (all.rows() > 0).then(|| Records::new(self.record, vec![all]))
+    /// What is left at the end, if anything.
+    pub fn rest(&mut self) -> Records {
+        let rest = if self.open_rows > 0 { self.open.finish() } else { self.left.clone() };
+        (self.left, self.open_rows) = (rest.slice(0, 0), 0);
+        rest
     }
 }

@@ -112,6 +112,11 @@ impl Run {
         self.pending.clear();
     }
 
+    /// Whether the next answer is there.
+    pub fn is_answered(&self) -> bool {
+        self.pending.front().is_some_and(|task| task.0.is_finished())
+    }
+
     /// The next answer with its page number, or nothing if none is open. Safe to drop: the answer then stays open.
     pub async fn answered(&mut self, query: &Query) -> Option<Result<(u64, Fetched), Error>> {
         let task = self.pending.front_mut()?;
