@@ -22,21 +22,30 @@ class Tables(Protocol):
     def __arrow_c_schema__(self) -> object: ...
 
 
+# What each way needs, and the extra that brings it.
+_NEEDS = {
+    "to_pandas": (("pandas", "pyarrow"), "pandas"),
+    "to_polars": (("polars",), "polars"),
+    "to_arrow": (("pyarrow",), "arrow"),
+}
+
+
 def to_pandas(stream: ArrowStream) -> pd.DataFrame:
     """Columns stay Arrow's own (`pandas.ArrowDtype`): nothing is copied, and no null, no decimal, no int64 is bent."""
-    pandas = _load("pandas", extra="pandas")
-    table = _table(_load("pyarrow", extra="pandas"), stream)
-    frame: pd.DataFrame = table.to_pandas(types_mapper=pandas.ArrowDtype)
+    pandas, pyarrow = load("to_pandas")
+    frame: pd.DataFrame = _table(pyarrow, stream).to_pandas(types_mapper=pandas.ArrowDtype)
     return frame
 
 
 def to_polars(stream: ArrowStream) -> pl.DataFrame:
-    frame: pl.DataFrame = _load("polars", extra="polars").DataFrame(stream)
+    (polars,) = load("to_polars")
+    frame: pl.DataFrame = polars.DataFrame(stream)
     return frame
 
 
 def to_arrow(stream: ArrowStream) -> pa.Table:
-    return _table(_load("pyarrow", extra="arrow"), stream)
+    (pyarrow,) = load("to_arrow")
+    return _table(pyarrow, stream)
 
 
 def _table(pyarrow: Any, stream: ArrowStream) -> pa.Table:  # noqa: ANN401 - the module
@@ -47,10 +56,16 @@ def _table(pyarrow: Any, stream: ArrowStream) -> pa.Table:  # noqa: ANN401 - the
 
 def reader(tables: Tables) -> pa.RecordBatchReader:
     """pyarrow hands on what is raised in a loop of Python, while an Arrow stream could only tell its text."""
-    pyarrow = _load("pyarrow", extra="arrow")
+    (pyarrow,) = load("to_arrow")
     batches = (batch for table in tables for batch in _table(pyarrow, table).to_batches())
     made: pa.RecordBatchReader = pyarrow.RecordBatchReader.from_batches(pyarrow.schema(tables), batches)
     return made
+
+
+def load(way: str) -> list[Any]:
+    """The libraries of one way. Asked for before the first request too, so that a missing one costs none."""
+    names, extra = _NEEDS[way]
+    return [_load(name, extra=extra) for name in names]
 
 
 def _load(name: str, *, extra: str) -> Any:  # noqa: ANN401 - a module, of which no more is known here

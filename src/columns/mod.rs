@@ -11,7 +11,7 @@ use arrow_array::{UInt32Array, cast::AsArray};
 use arrow_select::take::take;
 
 pub use build::ColumnsBuilder;
-pub use export::{Numbers, Overflow, batch, schema};
+pub use export::{Numbers, Overflow, batch, laid_out, schema, with_views};
 pub use value::Value;
 
 use crate::interface::{Kind, RecordType};
@@ -50,6 +50,19 @@ impl Column {
 
     fn slice(&self, offset: usize, length: usize) -> Self {
         self.like(&self.array().slice(offset, length))
+    }
+
+    /// Bytes of all its text.
+    fn text_size(&self) -> usize {
+        let size = |texts: &StringArray| {
+            let offsets = texts.value_offsets();
+            (offsets[offsets.len() - 1] - offsets[0]) as usize
+        };
+        match self {
+            Self::Text(texts) => size(texts),
+            Self::Texts(lists) => size(lists.values().as_string()),
+            _ => 0,
+        }
     }
 }
 
@@ -118,13 +131,7 @@ impl Columns {
 
     /// Bytes of all its text.
     pub fn text_size(&self) -> usize {
-        let size = |offsets: &[i32]| (offsets[offsets.len() - 1] - offsets[0]) as usize;
-        let sizes = self.columns.iter().map(|column| match column {
-            Column::Text(texts) => size(texts.value_offsets()),
-            Column::Texts(lists) => lists.values().as_string::<i32>().value_data().len(),
-            _ => 0,
-        });
-        sizes.sum()
+        self.columns.iter().map(Column::text_size).sum()
     }
 
     fn share(&self, index: usize) -> ArrayRef {

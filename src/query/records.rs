@@ -5,7 +5,7 @@ use crate::interface::RecordType;
 
 /// Rows a chunk is closed at. Large enough for columns to be worth it, small enough for work on one to take little
 /// memory beside all of them.
-const CHUNK: usize = 16_384;
+const CHUNK: usize = 65_536;
 /// Arrow's offsets have 32 bits: a chunk is closed long before its text reaches them.
 const CHUNK_TEXT: usize = 512 << 20;
 
