@@ -1,5 +1,7 @@
 //! A query and the windows it is asked in: one request target a page, none of them sent here.
 
+use std::sync::Arc;
+
 use super::bind::{self, Arg, Options};
 use crate::client::{Client, Error};
 use crate::interface::{Endpoint, Reach, Shape};
@@ -10,7 +12,8 @@ pub struct Query {
     pub(super) client: Client,
     pub(super) endpoint: &'static Endpoint,
     chain: String,
-    filters: Filters,
+    /// Shared with the requests: there may be thousands of hashes.
+    filters: Arc<Filters>,
     page_size: Option<u32>,
     pub(super) max_items: Option<u64>,
 }
@@ -37,7 +40,7 @@ impl Query {
         args: &[(String, Arg)],
         options: Options,
     ) -> Result<Self, Error> {
-        let filters = bind::bind(endpoint, args)?;
+        let filters = Arc::new(bind::bind(endpoint, args)?);
         let chain = options.chain.unwrap_or_else(|| client.settings().chain(endpoint.chain).to_owned());
         if chain.is_empty() {
             return Err(Error::parameter("chain", "is empty; leave it out instead"));
