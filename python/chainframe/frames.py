@@ -30,22 +30,28 @@ _NEEDS = {
 }
 
 
+def require(way: str) -> None:
+    """Loads what a way needs. Asked for before the first request, so that a missing library costs none."""
+    names, extra = _NEEDS[way]
+    for name in names:
+        load(name, extra=extra)
+
+
 def to_pandas(stream: ArrowStream) -> pd.DataFrame:
     """Columns stay Arrow's own (`pandas.ArrowDtype`): nothing is copied, and no null, no decimal, no int64 is bent."""
-    pandas, pyarrow = load("to_pandas")
-    frame: pd.DataFrame = _table(pyarrow, stream).to_pandas(types_mapper=pandas.ArrowDtype)
+    pandas = load("pandas", extra="pandas")
+    table = _table(load("pyarrow", extra="pandas"), stream)
+    frame: pd.DataFrame = table.to_pandas(types_mapper=pandas.ArrowDtype)
     return frame
 
 
 def to_polars(stream: ArrowStream) -> pl.DataFrame:
-    (polars,) = load("to_polars")
-    frame: pl.DataFrame = polars.DataFrame(stream)
+    frame: pl.DataFrame = load("polars", extra="polars").DataFrame(stream)
     return frame
 
 
 def to_arrow(stream: ArrowStream) -> pa.Table:
-    (pyarrow,) = load("to_arrow")
-    return _table(pyarrow, stream)
+    return _table(load("pyarrow", extra="arrow"), stream)
 
 
 def _table(pyarrow: Any, stream: ArrowStream) -> pa.Table:  # noqa: ANN401 - the module
@@ -56,19 +62,13 @@ def _table(pyarrow: Any, stream: ArrowStream) -> pa.Table:  # noqa: ANN401 - the
 
 def reader(tables: Tables) -> pa.RecordBatchReader:
     """pyarrow hands on what is raised in a loop of Python, while an Arrow stream could only tell its text."""
-    (pyarrow,) = load("to_arrow")
+    pyarrow = load("pyarrow", extra="arrow")
     batches = (batch for table in tables for batch in _table(pyarrow, table).to_batches())
     made: pa.RecordBatchReader = pyarrow.RecordBatchReader.from_batches(pyarrow.schema(tables), batches)
     return made
 
 
-def load(way: str) -> list[Any]:
-    """The libraries of one way. Asked for before the first request too, so that a missing one costs none."""
-    names, extra = _NEEDS[way]
-    return [_load(name, extra=extra) for name in names]
-
-
-def _load(name: str, *, extra: str) -> Any:  # noqa: ANN401 - a module, of which no more is known here
+def load(name: str, *, extra: str) -> Any:  # noqa: ANN401 - a module, of which no more is known here
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:

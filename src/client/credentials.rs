@@ -39,15 +39,20 @@ impl Credentials {
     pub fn mask(&self, body: &[u8], signature: &str) -> Vec<u8> {
         let mut masked = body.to_vec();
         for secret in [self.api_key.expose(), self.secret_key.expose(), self.passphrase.expose(), signature] {
-            for form in forms(secret) {
-                overwrite(&mut masked, &form);
-            }
+            strike(&mut masked, secret);
         }
         masked
     }
 
     pub fn mask_text(&self, text: &str, signature: &str) -> String {
         String::from_utf8_lossy(&self.mask(text.as_bytes(), signature)).into_owned()
+    }
+}
+
+/// Overwrites a text, however escaped.
+pub fn strike(body: &mut [u8], text: &str) {
+    for form in forms(text) {
+        overwrite(body, &form);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::cassette;
 use crate::columns::Overflow;
 use crate::interface::DeploymentError;
 
@@ -28,6 +29,9 @@ pub enum Error {
     /// The list did not hold still, or does not hold what it promises.
     #[error("{endpoint}: {problem}")]
     Drift { endpoint: &'static str, problem: String },
+    /// A cassette cannot be read or written, or lacks an answer.
+    #[error("{0}")]
+    Cassette(#[from] cassette::Error),
     /// A defect of ours.
     #[error("internal error: {0}; please report it")]
     Internal(String),
@@ -78,6 +82,12 @@ pub enum Phase {
 }
 
 impl Phase {
+    /// The phase of that name; of a name that is none, the one in which an answer is waited for.
+    pub fn of(name: &str) -> Self {
+        let all = [Self::Connect, Self::Tls, Self::Read, Self::Body, Self::Deadline];
+        all.into_iter().find(|phase| phase.as_str() == name).unwrap_or(Self::Read)
+    }
+
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Connect => "connect",
@@ -195,6 +205,7 @@ impl Error {
             Self::Config { .. }
             | Self::InvalidParameter { .. }
             | Self::Format { .. }
+            | Self::Cassette(_)
             | Self::Internal(_)
             | Self::Overflow(_) => false,
         }

@@ -3,6 +3,7 @@
 
 mod credentials;
 mod error;
+mod exchange;
 mod pace;
 mod process;
 mod retry;
@@ -14,7 +15,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use chrono::Utc;
 use reqwest::header::{DATE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 
 pub use credentials::{Credentials, Secret};
@@ -26,6 +26,7 @@ pub use sign::{signature, timestamp};
 
 use crate::decode::{self, Decoder, Page};
 use crate::interface::{ENDPOINTS, Endpoint};
+use exchange::Exchange;
 use pace::Pacer;
 use process::PerProcess;
 use retry::{Policy, Verdict};
@@ -68,6 +69,8 @@ struct Attempt {
     retry: retry::Failure,
     /// The service's clock minus ours, in milliseconds.
     skew: Option<i64>,
+    /// It came from a cassette.
+    replayed: bool,
 }
 
 impl Client {
@@ -95,7 +98,9 @@ impl Client {
             Inner { settings, headers, decoders, connections: PerProcess::new(), pacer, clock_offset: 0.into() };
         let client = Self { inner: Arc::new(inner) };
         // Made now, so that a bad certificate file is told where it was given.
-        client.connections()?;
+        if !client.only_replays() {
+            client.connections()?;
+        }
         Ok(client)
     }
 
@@ -134,7 +139,10 @@ impl Client {
                 None => attempt.await,
                 Some(left) => match tokio::time::timeout(left, attempt).await {
                     Ok(result) => result,
-                    Err(_) => return Err(self.out_of_time(endpoint, attempts + 1)),
+                    Err(_) => {
+                        self.record_out_of_time(target)?;
+                        return Err(self.out_of_time(endpoint, attempts + 1));
+                    }
                 },
             };
             let failed = match failed {
@@ -142,16 +150,25 @@ impl Client {
                 Err(failed) => failed,
             };
             attempts += 1;
+            // Where the recording gave up, so does its replay.
+            if failed.replayed && self.is_played_out(target) {
+                return Err(failed.error);
+            }
             // A rejected timestamp is mended by the service's own clock, once.
             if let (Error::Service(refusal), Some(skew), false) = (&failed.error, failed.skew, corrected)
                 && refusal.class == Class::ClockSkew
             {
                 corrected = true;
-                self.inner.clock_offset.store(skew, Ordering::Relaxed);
+                if !failed.replayed {
+                    self.inner.clock_offset.store(skew, Ordering::Relaxed);
+                }
                 continue;
             }
+            // A replay takes no time.
+            let policy = if failed.replayed { Policy { deadline: None, ..policy } } else { policy };
             match policy.verdict(failed.retry, attempts, started.elapsed(), fastrand::f64()) {
                 Verdict::GiveUp => return Err(failed.error),
+                Verdict::RetryAfter(_) if failed.replayed => {}
                 Verdict::RetryAfter(pause) => tokio::time::sleep(pause).await,
             }
         }
@@ -172,22 +189,16 @@ impl Client {
     ) -> Result<Fetched, Attempt> {
         let inner = &*self.inner;
         let settings = &inner.settings;
-        inner.pacer.wait().await;
-        let connections = self.connections().map_err(Attempt::hopeless)?;
-        let offset = chrono::TimeDelta::milliseconds(inner.clock_offset.load(Ordering::Relaxed));
-        let timestamp = sign::timestamp(Utc::now() + offset);
-        let signature = sign::signature(&settings.deployment, &settings.credentials.secret_key, &timestamp, target);
-        let headers = inner.headers.of(&timestamp, &signature);
-        let sent = Instant::now();
-        let answer = transport::get(&connections, &settings.origin, target, headers, settings.timeout)
-            .await
-            .map_err(|failure| Attempt::unanswered(endpoint, failure, attempts))?;
+        let Exchange { outcome, signature, sent, replayed } = self.exchange(target).await.map_err(Attempt::hopeless)?;
+        let answer = outcome.map_err(|failure| Attempt::unanswered(endpoint, failure, attempts, replayed))?;
         let mask = |text: &str| settings.credentials.mask_text(text, &signature);
         let (code, msg) = if answer.status == 200 {
             let decoder = &inner.decoders[index(endpoint)];
             match decoder.decode(&answer.body, rows) {
                 Ok(decode::Answer::Page(page)) => {
-                    inner.pacer.succeeded(Instant::now());
+                    if !replayed {
+                        inner.pacer.succeeded(Instant::now());
+                    }
                     return Ok(Fetched { page, attempts, bytes: answer.body.len() });
                 }
                 Ok(decode::Answer::Refused { code, msg }) => (Some(code), msg),
@@ -200,7 +211,7 @@ impl Client {
                         excerpt: error.excerpt(&masked),
                     };
                     let retry = retry::Failure { retryable: error.broken, retry_after: None };
-                    return Err(Attempt { error: error_text, retry, skew: None });
+                    return Err(Attempt { error: error_text, retry, skew: None, replayed });
                 }
             }
         } else {
@@ -208,7 +219,7 @@ impl Client {
         };
         let (class, retryable) = Class::of(answer.status, code.as_deref());
         let asked = answer.header(RETRY_AFTER).and_then(|value| retry::retry_after(value, SystemTime::now()));
-        if class == Class::RateLimit {
+        if class == Class::RateLimit && !replayed {
             inner.pacer.throttled(sent, Instant::now(), asked);
         }
         let skew = answer.header(DATE).and_then(|date| httpdate::parse_http_date(date).ok()).map(skew);
@@ -223,7 +234,7 @@ impl Client {
             clock_ahead: skew.filter(|_| class == Class::ClockSkew).map(|skew| -skew),
         };
         let retry = retry::Failure { retryable, retry_after: asked };
-        Err(Attempt { error: Error::Service(Box::new(refusal)), retry, skew })
+        Err(Attempt { error: Error::Service(Box::new(refusal)), retry, skew, replayed })
     }
 }
 
@@ -243,10 +254,10 @@ impl Headers {
 
 impl Attempt {
     fn hopeless(error: Error) -> Self {
-        Self { error, retry: retry::Failure::default(), skew: None }
+        Self { error, retry: retry::Failure::default(), skew: None, replayed: false }
     }
 
-    fn unanswered(endpoint: &Endpoint, failure: transport::Failure, attempts: u32) -> Self {
+    fn unanswered(endpoint: &Endpoint, failure: transport::Failure, attempts: u32, replayed: bool) -> Self {
         let transport::Failure { phase, problem, timed_out, retryable } = failure;
         let endpoint = endpoint.name;
         let error = if timed_out {
@@ -254,7 +265,7 @@ impl Attempt {
         } else {
             Error::Transport { endpoint, phase, problem, attempts }
         };
-        Self { error, retry: retry::Failure { retryable, retry_after: None }, skew: None }
+        Self { error, retry: retry::Failure { retryable, retry_after: None }, skew: None, replayed }
     }
 }
 

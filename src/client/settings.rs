@@ -8,6 +8,7 @@ use url::{Host, Url};
 use super::credentials::{Credentials, Secret};
 use super::error::Error;
 use super::pace::RateLimit;
+use crate::cassette::Cassette;
 use crate::interface::{Chain, Deployment};
 
 /// An answer longer than this is no page of records.
@@ -34,6 +35,7 @@ pub struct Given {
     pub strict: bool,
     pub proxy: Option<String>,
     pub ca_bundle: Option<PathBuf>,
+    pub cassette: Option<Cassette>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -55,6 +57,7 @@ pub struct Settings {
     pub strict: bool,
     pub proxy: Option<String>,
     pub ca_bundle: Option<PathBuf>,
+    pub cassette: Option<Cassette>,
 }
 
 impl Settings {
@@ -97,10 +100,12 @@ impl Settings {
             deadline: given.deadline.map(|deadline| seconds("deadline", deadline)).transpose()?,
             max_retries: given.max_retries,
             rate_limit: given.rate_limit,
-            concurrency: given.concurrency,
+            // What is asked ahead and dropped would be recorded or not, by chance, and so would replay or not.
+            concurrency: if given.cassette.is_some() { 1 } else { given.concurrency },
             strict: given.strict,
             proxy: given.proxy,
             ca_bundle: given.ca_bundle,
+            cassette: given.cassette,
         })
     }
 

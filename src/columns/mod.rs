@@ -2,6 +2,7 @@
 
 mod build;
 mod export;
+mod identity;
 mod value;
 
 use std::sync::Arc;
@@ -127,6 +128,11 @@ impl Columns {
             .map(|column| column.like(&take(column.array(), &indices, None).expect("the rows exist")))
             .collect();
         Self { record: self.record, columns, rows: rows.len() }
+    }
+
+    /// Bytes that the values take in memory.
+    pub fn memory(&self) -> usize {
+        self.columns.iter().map(|column| column.array().get_array_memory_size()).sum()
     }
 
     /// Bytes of all its text.

@@ -1,5 +1,9 @@
 //! Results as a sequence of rows over a few large chunks, and the cutting of pages into batches of a wanted size.
 
+use std::collections::VecDeque;
+
+use super::cursor::Place;
+use super::pages::DeliveredPage;
 use crate::columns::{Columns, ColumnsBuilder};
 use crate::interface::RecordType;
 
@@ -94,6 +98,7 @@ pub struct RecordsBuilder {
     open_text: usize,
     /// Rows a chunk is closed at.
     most: usize,
+    rows: usize,
 }
 
 impl RecordsBuilder {
@@ -102,12 +107,7 @@ impl RecordsBuilder {
     }
 
     fn in_chunks_of(record: &'static RecordType, most: usize) -> Self {
-        Self { record, chunks: Vec::new(), open: ColumnsBuilder::new(record, 0), open_text: 0, most }
-    }
-
-    /// What was gathered, to be read again.
-    pub fn of(records: &Records) -> Self {
-        Self { chunks: records.chunks.clone(), ..Self::new(records.record) }
+        Self { record, chunks: Vec::new(), open: ColumnsBuilder::new(record, 0), open_text: 0, most, rows: 0 }
     }
 
     pub fn push(&mut self, page: &Columns) {
@@ -117,6 +117,7 @@ impl RecordsBuilder {
         }
         self.open.append(page);
         self.open_text += text;
+        self.rows += page.rows();
         if self.open.rows() >= self.most {
             self.close();
         }
@@ -135,35 +136,51 @@ impl RecordsBuilder {
         Records::new(self.record, self.chunks.clone())
     }
 
-    /// All of it, which is no longer here.
-    pub fn finish(&mut self) -> Records {
+    /// The same, which is no longer here.
+    fn take(&mut self) -> Records {
         self.close();
+        self.rows = 0;
         Records::new(self.record, std::mem::take(&mut self.chunks))
     }
+}
+
+/// Records on their way out, and the place in the run after them.
+pub struct Batch {
+    pub records: Records,
+    pub place: Option<Place>,
 }
 
 /// Cuts what comes in into batches of exactly `rows` rows, but for the last. A batch is one chunk unless its text is
 /// too long for one.
 pub struct Batches {
     rows: usize,
+    open: RecordsBuilder,
     /// What the last cut left.
     left: Records,
-    open: RecordsBuilder,
-    open_rows: usize,
+    /// The pages of all rows here.
+    parts: VecDeque<Part>,
+}
+
+/// A page, of which some rows are no longer here.
+struct Part {
+    rows: usize,
+    used: usize,
+    place: Place,
 }
 
 impl Batches {
     pub fn new(record: &'static RecordType, rows: usize) -> Self {
         let open = RecordsBuilder::in_chunks_of(record, usize::MAX);
-        Self { rows, left: Records::new(record, Vec::new()), open, open_rows: 0 }
+        Self { rows, open, left: Records::new(record, Vec::new()), parts: VecDeque::new() }
     }
 
-    pub fn push(&mut self, page: &Columns) {
-        let left = self.left.slice(0, 0);
-        for chunk in std::mem::replace(&mut self.left, left).chunks().iter().chain([page]) {
+    pub fn push(&mut self, page: DeliveredPage) {
+        for chunk in self.left.chunks() {
             self.open.push(chunk);
-            self.open_rows += chunk.rows();
         }
+        self.left = self.left.slice(0, 0);
+        self.open.push(&page.columns);
+        self.parts.push_back(Part { rows: page.columns.rows(), used: 0, place: page.place });
     }
 
     /// From now on, cut batches of at least one row and this many.
@@ -172,21 +189,38 @@ impl Batches {
     }
 
     /// A full batch, if there is one.
-    pub fn full(&mut self) -> Option<Records> {
-        if self.open_rows >= self.rows {
-            self.left = self.open.finish();
-            self.open_rows = 0;
+    pub fn full(&mut self) -> Option<Batch> {
+        if self.open.rows >= self.rows {
+            self.left = self.open.take();
         }
-        let rest = self.left.len().checked_sub(self.rows)?;
-        let batch = self.left.slice(0, self.rows);
-        self.left = self.left.slice(self.rows, rest);
-        Some(batch)
+        (self.left.len() >= self.rows).then(|| self.cut(self.rows))
     }
 
-    /// What is left at the end, if anything.
-    pub fn rest(&mut self) -> Records {
-        let rest = if self.open_rows > 0 { self.open.finish() } else { self.left.clone() };
-        (self.left, self.open_rows) = (rest.slice(0, 0), 0);
-        rest
+    /// What is left at the end.
+    pub fn rest(&mut self) -> Option<Batch> {
+        if self.open.rows > 0 {
+            self.left = self.open.take();
+        }
+        (!self.left.is_empty()).then(|| self.cut(self.left.len()))
+    }
+
+    fn cut(&mut self, rows: usize) -> Batch {
+        let records = self.left.slice(0, rows);
+        self.left = self.left.slice(rows, self.left.len() - rows);
+        let (mut wanted, mut place) = (rows, None);
+        while let Some(part) = self.parts.front_mut() {
+            let taken = wanted.min(part.rows - part.used);
+            part.used += taken;
+            wanted -= taken;
+            place = Some(part.place.back_to(part.used));
+            if part.used < part.rows {
+                break;
+            }
+            self.parts.pop_front();
+            if wanted == 0 {
+                break;
+            }
+        }
+        Batch { records, place }
     }
 }

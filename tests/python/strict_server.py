@@ -190,7 +190,7 @@ def _handler(server: StrictServer) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
             self.wfile.write(answer.body)
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - named there
             """Say nothing: what matters is in `requests`."""
 
     return Handler
