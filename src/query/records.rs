@@ -11,7 +11,7 @@ use crate::interface::RecordType;
 /// memory beside all of them.
 const CHUNK: usize = 65_536;
 /// Arrow's offsets have 32 bits: a chunk is closed long before its text reaches them.
-const CHUNK_TEXT: usize = 512 << 20;
+const CHUNK_TEXT: usize = if cfg!(test) { 1 << 20 } else { 512 << 20 };
 
 /// Records of one type, in the order they were delivered. Cloning and slicing share the data.
 #[derive(Clone, Debug)]
@@ -222,5 +222,60 @@ impl Batches {
             }
         }
         Batch { records, place }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::columns::Value;
+    use crate::interface::record;
+
+    /// Blocks of these heights, with so long a text each.
+    fn page(heights: std::ops::Range<usize>, text: usize) -> Columns {
+        let block = record("Block").unwrap();
+        let mut page = ColumnsBuilder::new(block, 0);
+        for height in heights {
+            page.put_text(block.position("height").unwrap(), &height.to_string()).unwrap();
+            page.put_text(block.position("hash").unwrap(), &"x".repeat(text)).unwrap();
+            page.end_row();
+        }
+        page.finish()
+    }
+
+    fn heights(records: &Records) -> Vec<usize> {
+        let column = records.record().position("height").unwrap();
+        let height = |row| match records.locate(row).map(|(columns, row)| columns.value(column, row)) {
+            Some(Value::Integer(height)) => height as usize,
+            other => panic!("no height: {other:?}"),
+        };
+        (0..records.len()).map(height).collect()
+    }
+
+    #[test]
+    fn text_that_is_too_long_for_one_chunk_makes_several_and_rows_are_found_in_all() {
+        let mut builder = RecordsBuilder::new(record("Block").unwrap());
+        for start in (0..40).step_by(4) {
+            builder.push(&page(start..start + 4, CHUNK_TEXT / 10));
+        }
+        let records = builder.snapshot();
+        assert_eq!(records.chunks().len(), 5);
+        assert_eq!(heights(&records), (0..40).collect::<Vec<_>>());
+        for step in [1, 2, 7, 39] {
+            let rows: Vec<usize> = (0..40).step_by(step).collect();
+            assert_eq!(heights(&records.take(rows.iter().copied())), rows);
+            assert_eq!(heights(&records.take(rows.iter().rev().copied())), rows.into_iter().rev().collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn what_was_shown_stays_and_what_comes_follows() {
+        let mut builder = RecordsBuilder::new(record("Block").unwrap());
+        builder.push(&page(0..3, 0));
+        assert_eq!(heights(&builder.snapshot()), [0, 1, 2]);
+        builder.push(&page(3..5, 1));
+        assert_eq!(heights(&builder.snapshot()), [0, 1, 2, 3, 4]);
+        assert_eq!(builder.take().len(), 5);
+        assert!(builder.snapshot().is_empty());
     }
 }
