@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList, PyModule, PyTuple, PyType};
+use pyo3::types::{PyBool, PyCapsule, PyDict, PyList, PyModule, PyTuple, PyType};
 
 use super::client::Client;
-use super::export::{self, QueryReader, Tables};
+use super::export::{self, Frame, QueryReader, Table, Tables};
 use super::plan::Plan;
 use super::progress::Bar;
 use super::records::Records;
@@ -29,6 +29,9 @@ pub struct Query {
     client: Py<Client>,
     last: Mutex<Last>,
 }
+
+/// Rows of a batch where nobody says.
+const ROWS: usize = 65_536;
 
 /// The latest run.
 #[derive(Default)]
@@ -59,9 +62,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn count_of_rows(py: Python<'_>, name: &str, rows: i64) -> PyResult<usize> {
-    let count = usize::try_from(rows).ok().filter(|rows| *rows > 0);
-    count.ok_or_else(|| errors::parameter(py, name, &format!("{rows} is under 1")))
+fn count_of_rows(name: &str, rows: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
+    let Some(rows) = rows else { return Ok(ROWS) };
+    match rows.extract() {
+        Ok(count) if count > 0 && !rows.is_instance_of::<PyBool>() => Ok(count),
+        _ => Err(errors::parameter(rows.py(), name, &format!("{} is not a whole number from 1 on", rows.repr()?))),
+    }
 }
 
 impl Query {
@@ -107,7 +113,7 @@ impl Query {
         let bar = self.bar(py, &pages)?;
         let gathering = async move {
             while pages.next().await?.is_some() {}
-            Ok((result.finish(), pages.report().read()))
+            Ok((result.read(), pages.report().read()))
         };
         Ok((gathering, bar))
     }
@@ -122,6 +128,18 @@ impl Query {
         let records = Records::new(records, report.inner.clone());
         errors::incomplete(py, self.inner.client().settings().strict, report, Some(records.clone()))?;
         Ok(records)
+    }
+
+    fn convert<'py>(&self, py: Python<'py>, frame: Frame, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
+        let numbers = export::numbers(py, numbers)?;
+        frame.load(py)?;
+        let records = self.collect(py)?.inner;
+        // Where the columns were made, since an allocator keeps what is let go for the thread that it gave it to.
+        let table = bridge::wait(py, async move { Table::new(&records, numbers) })?;
+        let table = table.map_err(|error| self.failed(py, &error))?;
+        // From here on the result is the frame's, and is not kept beside it.
+        lock(&self.last).partial = None;
+        bridge::wait(py, async move { table.laid_out(frame) })?.into_frame(py, frame)
     }
 
     pub fn failed(&self, py: Python<'_>, error: &Error) -> PyErr {
@@ -197,15 +215,19 @@ impl Query {
         Self::stream(slf, Of::Pages, 0).map(Stream::quiet)
     }
 
-    #[pyo3(signature = (rows=65_536))]
-    fn batches(slf: &Bound<'_, Self>, rows: i64) -> PyResult<Stream> {
-        Self::stream(slf, Of::Batches, count_of_rows(slf.py(), "rows", rows)?)
+    #[pyo3(signature = (rows=None), text_signature = "($self, rows=65_536)")]
+    fn batches(slf: &Bound<'_, Self>, rows: Option<&Bound<'_, PyAny>>) -> PyResult<Stream> {
+        Self::stream(slf, Of::Batches, count_of_rows("rows", rows)?)
     }
 
-    #[pyo3(signature = (rows=65_536, numbers="decimal"))]
-    fn reader<'py>(slf: &Bound<'py, Self>, rows: i64, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
+    #[pyo3(signature = (rows=None, numbers="decimal"), text_signature = "($self, rows=65_536, numbers='decimal')")]
+    fn reader<'py>(
+        slf: &Bound<'py, Self>,
+        rows: Option<&Bound<'py, PyAny>>,
+        numbers: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        let (rows, numbers) = (count_of_rows(py, "rows", rows)?, export::numbers(py, numbers)?);
+        let (rows, numbers) = (count_of_rows("rows", rows)?, export::numbers(py, numbers)?);
         let (pages, bar) = slf.get().run(py)?;
         let tables = Tables::new(QueryReader::of_batches(slf.clone().unbind(), pages, bar, rows, numbers));
         PyModule::import(py, "chainframe.frames")?.call_method1("reader", (tables,))
@@ -237,20 +259,17 @@ impl Query {
 
     #[pyo3(signature = (numbers="decimal"))]
     fn to_pandas<'py>(&self, py: Python<'py>, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
-        export::numbers(py, numbers)?;
-        self.collect(py)?.to_pandas(py, numbers)
+        self.convert(py, Frame::Pandas, numbers)
     }
 
     #[pyo3(signature = (numbers="decimal"))]
     fn to_polars<'py>(&self, py: Python<'py>, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
-        export::numbers(py, numbers)?;
-        self.collect(py)?.to_polars(py, numbers)
+        self.convert(py, Frame::Polars, numbers)
     }
 
     #[pyo3(signature = (numbers="decimal"))]
     fn to_arrow<'py>(&self, py: Python<'py>, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
-        export::numbers(py, numbers)?;
-        self.collect(py)?.to_arrow(py, numbers)
+        self.convert(py, Frame::Arrow, numbers)
     }
 
     fn to_dicts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
@@ -270,8 +289,9 @@ impl Query {
     }
 
     #[pyo3(signature = (
-        directory, *, resume=true, overwrite=false, since=None, numbers="decimal", rows_per_part=65_536,
-    ))]
+        directory, *, resume=true, overwrite=false, since=None, numbers="decimal", rows_per_part=None,
+    ), text_signature = "($self, directory, *, resume=True, overwrite=False, since=None, numbers='decimal', \
+        rows_per_part=65_536)")]
     fn to_parquet<'py>(
         slf: &Bound<'py, Self>,
         directory: &Bound<'py, PyAny>,
@@ -279,14 +299,15 @@ impl Query {
         overwrite: bool,
         since: Option<&Bound<'py, PyAny>>,
         numbers: &str,
-        rows_per_part: i64,
+        rows_per_part: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         exported(slf, "to_parquet", directory, (resume, overwrite, since, numbers, rows_per_part))
     }
 
     #[pyo3(signature = (
-        directory, *, resume=true, overwrite=false, since=None, numbers="decimal", rows_per_part=65_536,
-    ))]
+        directory, *, resume=true, overwrite=false, since=None, numbers="decimal", rows_per_part=None,
+    ), text_signature = "($self, directory, *, resume=True, overwrite=False, since=None, numbers='decimal', \
+        rows_per_part=65_536)")]
     fn to_parquet_async<'py>(
         slf: &Bound<'py, Self>,
         directory: &Bound<'py, PyAny>,
@@ -294,7 +315,7 @@ impl Query {
         overwrite: bool,
         since: Option<&Bound<'py, PyAny>>,
         numbers: &str,
-        rows_per_part: i64,
+        rows_per_part: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         exported(slf, "to_parquet_async", directory, (resume, overwrite, since, numbers, rows_per_part))
     }
@@ -410,7 +431,7 @@ impl Query {
     }
 }
 
-type ExportOptions<'a, 'py> = (bool, bool, Option<&'a Bound<'py, PyAny>>, &'a str, i64);
+type ExportOptions<'a, 'py> = (bool, bool, Option<&'a Bound<'py, PyAny>>, &'a str, Option<&'a Bound<'py, PyAny>>);
 
 fn exported<'py>(
     query: &Bound<'py, Query>,
@@ -425,7 +446,7 @@ fn exported<'py>(
     options.set_item("overwrite", overwrite)?;
     options.set_item("since", since)?;
     options.set_item("numbers", numbers)?;
-    options.set_item("rows_per_part", count_of_rows(py, "rows_per_part", rows_per_part)?)?;
+    options.set_item("rows_per_part", count_of_rows("rows_per_part", rows_per_part)?)?;
     let client = query.get().client.bind(py);
     PyModule::import(py, "chainframe.exports")?.getattr(how)?.call((query, client, directory), Some(&options))
 }

@@ -121,6 +121,11 @@ impl Pages {
         }
     }
 
+    /// Whether the next page has been answered.
+    pub fn is_ready(&self) -> bool {
+        self.runs.front().is_some_and(Run::is_answered)
+    }
+
     /// Records still wanted, where there is a limit.
     fn left(&self) -> Option<u64> {
         self.query.max_items.map(|most| most.saturating_sub(self.delivered))
