@@ -65,6 +65,7 @@ __all__ = [
     "_restore_record",
     "_restore_records",
     "_restore_report",
+    "_restore_schema",
     "_resume_query",
     "_with_cassette",
 ]
@@ -485,7 +486,7 @@ class Query(Generic[_R_co]):
         """The records that the newest run has fetched so far: what is left after an error or Ctrl-C.
 
         Of a run that collects it is all of them; of one that hands its records on (iterating, `pages`, `batches`,
-        `reader`, an Arrow stream) the latest 100,000 or 32 MiB, so that a loop without end needs no more memory.
+        `reader`, an Arrow stream) the latest 10,000 or 8 MiB, so that a loop without end needs no more memory.
 
         >>> try:
         ...     records = query.collect()
@@ -659,6 +660,8 @@ class Schema:
     @property
     def names(self) -> list[str]: ...
     def __len__(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
     def __arrow_c_schema__(self) -> object: ...
 
 @final
@@ -1695,6 +1698,7 @@ def _with_cassette(client: Client, cassette: Cassette) -> Client: ...
 
 # What pickles call.
 
+def _restore_schema(name: str) -> Schema: ...
 def _restore_cassette(
     path: str | PathLike[str], mode: Literal["none", "once", "new_episodes", "all"], recording: bool
 ) -> Cassette: ...

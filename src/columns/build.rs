@@ -1,6 +1,7 @@
 //! Filling columns value by value, in any order of members.
 
 use arrow_array::builder::{BooleanBuilder, Int64Builder, ListBuilder, StringBuilder, TimestampMillisecondBuilder};
+use arrow_array::cast::AsArray;
 
 use super::{Column, Columns};
 use crate::interface::{Kind, Malformed, RecordType};
@@ -43,8 +44,30 @@ impl Builder {
         }
     }
 
-    fn finish(mut self) -> Column {
-        match &mut self {
+    /// Appends all values of a column of the same kind.
+    fn append(&mut self, column: &Column) {
+        match (self, column) {
+            (Self::Integer(builder), Column::Integer(values)) => builder.append_array(values),
+            (Self::Time(builder), Column::Time(values)) => builder.append_array(values),
+            (Self::Flag(builder), Column::Flag(values)) => builder.append_array(values),
+            (Self::Text(builder), Column::Text(values)) => {
+                builder.append_array(values).expect("columns are closed long before their text outgrows its offsets");
+            }
+            (Self::Texts(builder), Column::Texts(lists)) => {
+                for list in lists.iter() {
+                    if let Some(list) = &list {
+                        let items = list.as_string::<i32>();
+                        builder.values().append_array(items).expect("likewise");
+                    }
+                    builder.append(list.is_some());
+                }
+            }
+            _ => unreachable!("columns of one record type are of the same kinds"),
+        }
+    }
+
+    fn finish(&mut self) -> Column {
+        match self {
             Self::Integer(builder) => Column::Integer(builder.finish()),
             Self::Time(builder) => Column::Time(builder.finish()),
             Self::Flag(builder) => Column::Flag(builder.finish()),
@@ -156,12 +179,21 @@ impl ColumnsBuilder {
         self.rows += 1;
     }
 
+    /// Appends whole rows, which are copied.
+    pub fn append(&mut self, rows: &Columns) {
+        for (builder, column) in self.builders.iter_mut().zip(&rows.columns) {
+            builder.append(column);
+        }
+        self.rows += rows.rows;
+    }
+
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    pub fn finish(self) -> Columns {
-        let columns = self.builders.into_iter().map(Builder::finish).collect();
-        Columns { record: self.record, columns, rows: self.rows }
+    /// The columns, which are no longer here.
+    pub fn finish(&mut self) -> Columns {
+        let columns = self.builders.iter_mut().map(Builder::finish).collect();
+        Columns { record: self.record, columns, rows: std::mem::take(&mut self.rows) }
     }
 }

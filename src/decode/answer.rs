@@ -175,7 +175,7 @@ impl Draft {
         }
     }
 
-    fn finish(self) -> Page {
+    fn finish(mut self) -> Page {
         Page {
             number: self.number,
             limit: self.limit,

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList, PyModule, PyTuple, PyType};
+use pyo3::types::{PyBool, PyCapsule, PyDict, PyList, PyModule, PyTuple, PyType};
 
 use super::client::Client;
-use super::export::{self, QueryReader, Tables};
+use super::export::{self, Frame, QueryReader, Table, Tables};
 use super::plan::Plan;
 use super::progress::Bar;
 use super::records::Records;
@@ -20,12 +20,18 @@ use crate::client::Error;
 use crate::interface::endpoint;
 use crate::query::{self, Arg, Options, Pages, Partial, Place, SharedReport};
 
+/// Everything, with its report.
+type Gathered = Result<(query::Records, query::Report), Error>;
+
 #[pyclass(frozen, module = "chainframe")]
 pub struct Query {
     inner: query::Query,
     client: Py<Client>,
     last: Mutex<Last>,
 }
+
+/// Rows of a batch where nobody says.
+const ROWS: usize = 65_536;
 
 /// The latest run.
 #[derive(Default)]
@@ -56,9 +62,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn count_of_rows(py: Python<'_>, rows: i64) -> PyResult<usize> {
-    let count = usize::try_from(rows).ok().filter(|rows| *rows > 0);
-    count.ok_or_else(|| errors::parameter(py, "rows", &format!("{rows} is under 1")))
+fn count_of_rows(rows: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
+    let Some(rows) = rows else { return Ok(ROWS) };
+    match rows.extract() {
+        Ok(count) if count > 0 && !rows.is_instance_of::<PyBool>() => Ok(count),
+        _ => Err(errors::parameter(rows.py(), "rows", &format!("{} is not a whole number from 1 on", rows.repr()?))),
+    }
 }
 
 impl Query {
@@ -98,16 +107,13 @@ impl Query {
     }
 
     /// Everything, as a future, and its bar. What it has so far can be read meanwhile.
-    fn gather(
-        &self,
-        py: Python<'_>,
-    ) -> PyResult<(impl Future<Output = Result<(query::Records, query::Report), Error>> + Send + use<>, Bar)> {
+    fn gather(&self, py: Python<'_>) -> PyResult<(impl Future<Output = Gathered> + Send + use<>, Bar)> {
         let result = Partial::all(self.inner.endpoint().record());
         let mut pages = self.begin(Pages::into(self.inner.clone(), result.clone()));
         let bar = self.bar(py, &pages)?;
         let gathering = async move {
             while pages.next().await?.is_some() {}
-            Ok((result.finish(), pages.report().read()))
+            Ok((result.read(), pages.report().read()))
         };
         Ok((gathering, bar))
     }
@@ -122,6 +128,18 @@ impl Query {
         let records = Records::new(records, report.inner.clone());
         errors::incomplete(py, self.inner.client().settings().strict, report, Some(records.clone()))?;
         Ok(records)
+    }
+
+    fn convert<'py>(&self, py: Python<'py>, frame: Frame, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
+        let numbers = export::numbers(py, numbers)?;
+        frame.load(py)?;
+        let records = self.collect(py)?.inner;
+        // Where the columns were made, since an allocator keeps what is let go for the thread that it gave it to.
+        let table = bridge::wait(py, async move { Table::new(&records, numbers) })?;
+        let table = table.map_err(|error| self.failed(py, &error))?;
+        // From here on the result is the frame's, and is not kept beside it.
+        lock(&self.last).partial = None;
+        bridge::wait(py, async move { table.laid_out(frame) })?.into_frame(py, frame)
     }
 
     pub fn failed(&self, py: Python<'_>, error: &Error) -> PyErr {
@@ -197,15 +215,19 @@ impl Query {
         Self::stream(slf, Of::Pages, 0).map(Stream::quiet)
     }
 
-    #[pyo3(signature = (rows=65_536))]
-    fn batches(slf: &Bound<'_, Self>, rows: i64) -> PyResult<Stream> {
-        Self::stream(slf, Of::Batches, count_of_rows(slf.py(), rows)?)
+    #[pyo3(signature = (rows=None), text_signature = "($self, rows=65_536)")]
+    fn batches(slf: &Bound<'_, Self>, rows: Option<&Bound<'_, PyAny>>) -> PyResult<Stream> {
+        Self::stream(slf, Of::Batches, count_of_rows(rows)?)
     }
 
-    #[pyo3(signature = (rows=65_536, numbers="decimal"))]
-    fn reader<'py>(slf: &Bound<'py, Self>, rows: i64, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
+    #[pyo3(signature = (rows=None, numbers="decimal"), text_signature = "($self, rows=65_536, numbers='decimal')")]
+    fn reader<'py>(
+        slf: &Bound<'py, Self>,
+        rows: Option<&Bound<'py, PyAny>>,
+        numbers: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        let (rows, numbers) = (count_of_rows(py, rows)?, export::numbers(py, numbers)?);
+        let (rows, numbers) = (count_of_rows(rows)?, export::numbers(py, numbers)?);
         let (pages, bar) = slf.get().run(py)?;
         let tables = Tables::new(QueryReader::of_batches(slf.clone().unbind(), pages, bar, rows, numbers));
         PyModule::import(py, "chainframe.frames")?.call_method1("reader", (tables,))
@@ -237,20 +259,17 @@ impl Query {
 
     #[pyo3(signature = (numbers="decimal"))]
     fn to_pandas<'py>(&self, py: Python<'py>, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
-        export::numbers(py, numbers)?;
-        self.collect(py)?.to_pandas(py, numbers)
+        self.convert(py, Frame::Pandas, numbers)
     }
 
     #[pyo3(signature = (numbers="decimal"))]
     fn to_polars<'py>(&self, py: Python<'py>, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
-        export::numbers(py, numbers)?;
-        self.collect(py)?.to_polars(py, numbers)
+        self.convert(py, Frame::Polars, numbers)
     }
 
     #[pyo3(signature = (numbers="decimal"))]
     fn to_arrow<'py>(&self, py: Python<'py>, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
-        export::numbers(py, numbers)?;
-        self.collect(py)?.to_arrow(py, numbers)
+        self.convert(py, Frame::Arrow, numbers)
     }
 
     fn to_dicts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {

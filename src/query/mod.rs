@@ -3,12 +3,15 @@
 mod bind;
 mod cursor;
 mod explain;
+mod list;
+mod pace;
 mod pages;
 mod partial;
 mod plan;
 mod records;
 mod report;
 mod run;
+mod seams;
 
 pub use bind::{Arg, Options};
 pub use cursor::{Cursor, Place};
