@@ -462,8 +462,9 @@ class Query(Generic[_R_co]):
     ) -> Export:
         """`to_parquet` for asyncio."""
 
-    # For exports: the query as JSON, and what the end of a run says of its result.
+    # For exports: the query as JSON, pages whose end says nothing, and what it would have said.
     def _stated(self) -> str: ...
+    def _quiet_pages(self) -> Stream[Page[_R_co]]: ...
     def _settle(self, report: Report) -> None: ...
     def explain(self) -> Plan:
         """What a run will take and give, from one request: how many records, requests and seconds.

@@ -193,6 +193,10 @@ impl Query {
         Self::stream(slf, Of::Pages, 0)
     }
 
+    fn _quiet_pages(slf: &Bound<'_, Self>) -> Stream {
+        Self::stream(slf, Of::Pages, 0).quiet()
+    }
+
     #[pyo3(signature = (rows=65_536))]
     fn batches(slf: &Bound<'_, Self>, rows: i64) -> PyResult<Stream> {
         Self::stream(slf, Of::Batches, count_of_rows(slf.py(), rows)?)

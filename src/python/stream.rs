@@ -122,6 +122,11 @@ impl Stream {
         Self { of, rows: Rows::default(), source: Some(source), ended: AtomicBool::new(false) }
     }
 
+    /// The same, and its end says nothing of what the result lacks: who reads it does.
+    pub fn quiet(self) -> Self {
+        Self { ended: AtomicBool::new(true), ..self }
+    }
+
     /// The rows that this stream has at hand, to tell how far it has come.
     pub fn shared_rows(&self) -> Option<Rows> {
         (self.of == Of::Rows).then(|| self.rows.clone())

@@ -66,7 +66,10 @@ impl Filter {
         let told = Sql::Text(protocol.replace("token_", "ERC"));
         if table.own {
             // Where nobody asked for a protocol, a token without one is not held back.
-            self.add("coalesce(protocol_type, ?) IN (?, ?)", [told.clone(), told, Sql::Text(protocol.into())]);
+            self.add(
+                "coalesce(nullif(protocol_type, ''), ?) IN (?, ?)",
+                [told.clone(), told, Sql::Text(protocol.into())],
+            );
         } else {
             self.add("protocol_type = ?", [told]);
         }

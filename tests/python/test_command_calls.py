@@ -112,7 +112,29 @@ def test_the_options_are_the_settings_that_are_no_secrets() -> None:
     names = {param.name for param in app.commands["blocks"].params}
     settings = {*inspect.signature(cf.Client).parameters, *inspect.signature(cf.Deployment).parameters}
     assert settings - names == {"api_key", "secret_key", "passphrase", "deployment", "cassette"}
+    assert names >= {"record", "replay"}
     assert len(settings & names) > 12
+
+
+def test_a_recorded_command_replays_without_a_service(
+    at_service: LocalService, capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cassette = str(tmp_path / "blocks.jsonl")
+    shown = []
+    for _ in range(2):
+        assert main(["blocks", "--max-items", "5", "--record", cassette]) == 0
+        shown.append(capfd.readouterr().out)
+    before = at_service.requests
+    for name in ("BASE_URL", "API_KEY", "SECRET_KEY", "PASSPHRASE"):
+        monkeypatch.delenv(f"CHAINFRAME_{name}")
+    assert main(["blocks", "--max-items", "5", "--replay", cassette]) == 0
+    shown.append(capfd.readouterr().out)
+    assert len(shown[0].splitlines()) == 5
+    assert shown[0] == shown[1] == shown[2]
+    assert at_service.requests == before
+    assert main(["blocks", "--max-items", "4", "--replay", cassette]) == 2
+    assert "holds no answer" in capfd.readouterr().err
+    assert main(["blocks", "--record", cassette, "--replay", cassette]) == 2
 
 
 def test_files_by_suffix(at_service: LocalService, client: cf.Client, sample: Sample, tmp_path: Path) -> None:

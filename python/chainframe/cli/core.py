@@ -8,7 +8,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
-from chainframe import ConfigError, Deployment, __version__
+from chainframe import CassetteError, ConfigError, Deployment, __version__
 from chainframe.testing import LocalService
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         return _serve(options)
-    except (ConfigError, RuntimeError) as error:
+    except (CassetteError, ConfigError, OSError, RuntimeError) as error:
         print(f"chainframe: {error}", file=sys.stderr)
         return USAGE
     except KeyboardInterrupt:
@@ -48,6 +48,17 @@ def _parser() -> argparse.ArgumentParser:
         "--seed", type=_within(0, 2**64 - 1), default=7, help="which data: the same seed gives the same (%(default)s)"
     )
     serve.add_argument("--db", help="file of the database, kept for the next time; in memory without")
+    serve.add_argument(
+        "--load",
+        type=_load,
+        action="append",
+        default=[],
+        metavar="CALL=FILE",
+        help="your own records for that call, such as blocks=blocks.parquet (or .jsonl, .json); may be repeated",
+    )
+    serve.add_argument(
+        "--answers", action="append", default=[], metavar="FILE", help="a cassette to answer from; may be repeated"
+    )
     serve.add_argument("--rate-limit", type=float, help="requests a second that are allowed; any number without")
     serve.add_argument(
         "--growth", type=_within(0, 1_000), default=0, help="records that lists grow by after a request (%(default)s)"
@@ -77,6 +88,13 @@ def _within(least: int, most: int) -> Callable[[str], int]:
     return whole
 
 
+def _load(text: str) -> tuple[str, str]:
+    call, equals, file = text.partition("=")
+    if not (call and equals and file):
+        raise argparse.ArgumentTypeError(f"{text} is not CALL=FILE")
+    return call, file
+
+
 def _serve(options: argparse.Namespace) -> int:
     words = ("header_prefix", "main", "zone", "prehash", "signature_encoding")
     service = ("port", "transactions", "seed", "db", "rate_limit", "growth", "reach", "main_chain", "zone_chain")
@@ -86,6 +104,10 @@ def _serve(options: argparse.Namespace) -> int:
     # A shell that starts it in the background has it ignore Ctrl-C, and then nothing but SIGTERM would stop it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     with LocalService(deployment=deployment, **{name: getattr(options, name) for name in service}) as running:
+        for call, file in options.load:
+            running.load(call, file)
+        for file in options.answers:
+            running.load_answers(file)
         print(f"export CHAINFRAME_BASE_URL={running.url}")
         print(f"export CHAINFRAME_API_KEY={running.api_key}")
         print(f"export CHAINFRAME_SECRET_KEY={running.secret_key}")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from chainframe.errors import ExportError, IncompleteResultError, IncompleteResultWarning, InvalidParameterError
+from chainframe.errors import ExportError, InvalidParameterError
 from chainframe.exports.directory import Directory, Manifest, read_manifest
 from chainframe.exports.job import Job
 from chainframe.frames import load
@@ -142,14 +142,14 @@ def to_parquet(query: Query[Any], client: Client, directory: str | PathLike[str]
     with Directory(order.directory) as held:
         job = order.begin(held)
         if not job.manifest.finished:
-            stream = iter(job.query.pages())
+            stream = iter(job.query._quiet_pages())  # noqa: SLF001 - made for exports
             while True:
                 try:
                     page = next(stream)
                 except StopIteration:
                     break
-                except BaseException as error:
-                    _failed(job, error)
+                except BaseException:
+                    job.flush()
                     raise
                 if job.add(page):
                     break
@@ -167,14 +167,14 @@ async def to_parquet_async(
     with Directory(order.directory) as held:
         job = await _apart(lambda: order.begin(held))
         if not job.manifest.finished:
-            stream = aiter(job.query.pages())
+            stream = aiter(job.query._quiet_pages())  # noqa: SLF001 - made for exports
             while True:
                 try:
                     page = await anext(stream)
                 except StopAsyncIteration:
                     break
-                except BaseException as error:
-                    _failed(job, error)
+                except BaseException:
+                    job.flush()
                     raise
                 if await _apart(lambda page=page: job.add(page)):  # type: ignore[misc]
                     break
@@ -182,19 +182,9 @@ async def to_parquet_async(
         return _export(job)
 
 
-def _failed(job: Job, error: BaseException) -> None:
-    """Keeps what was fetched. A result that the service cannot complete is at its end, and so is its export."""
-    if isinstance(error, IncompleteResultError | IncompleteResultWarning):
-        job.finish()
-    else:
-        job.flush()
-
-
 def _export(job: Job) -> Export:
     report = job.report()
-    # What the end of a stream has said is not said again.
-    if job.query.report.reasons != report.reasons or job.met:
-        job.query._settle(report)  # noqa: SLF001 - made for exports
+    job.query._settle(report)  # noqa: SLF001 - made for exports
     held, manifest = job.directory, job.manifest
     return Export(
         path=held.path,
