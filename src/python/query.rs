@@ -193,8 +193,8 @@ impl Query {
         Self::stream(slf, Of::Pages, 0)
     }
 
-    fn _quiet_pages(slf: &Bound<'_, Self>) -> Stream {
-        Self::stream(slf, Of::Pages, 0).quiet()
+    fn _quiet_pages(slf: &Bound<'_, Self>) -> PyResult<Stream> {
+        Self::stream(slf, Of::Pages, 0).map(Stream::quiet)
     }
 
     #[pyo3(signature = (rows=65_536))]
