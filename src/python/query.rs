@@ -56,9 +56,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn count_of_rows(py: Python<'_>, rows: i64) -> PyResult<usize> {
-    let count = usize::try_from(rows).ok().filter(|rows| *rows > 0);
-    count.ok_or_else(|| errors::parameter(py, "rows", &format!("{rows} is under 1")))
+fn count(py: Python<'_>, name: &str, given: i64) -> PyResult<usize> {
+    let count = usize::try_from(given).ok().filter(|count| *count > 0);
+    count.ok_or_else(|| errors::parameter(py, name, &format!("{given} is under 1")))
 }
 
 impl Query {
@@ -199,13 +199,13 @@ impl Query {
 
     #[pyo3(signature = (rows=65_536))]
     fn batches(slf: &Bound<'_, Self>, rows: i64) -> PyResult<Stream> {
-        Self::stream(slf, Of::Batches, count_of_rows(slf.py(), rows)?)
+        Self::stream(slf, Of::Batches, count(slf.py(), "rows", rows)?)
     }
 
     #[pyo3(signature = (rows=65_536, numbers="decimal"))]
     fn reader<'py>(slf: &Bound<'py, Self>, rows: i64, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        let (rows, numbers) = (count_of_rows(py, rows)?, export::numbers(py, numbers)?);
+        let (rows, numbers) = (count(py, "rows", rows)?, export::numbers(py, numbers)?);
         let (pages, bar) = slf.get().run(py)?;
         let tables = Tables::new(QueryReader::of_batches(slf.clone().unbind(), pages, bar, rows, numbers));
         PyModule::import(py, "chainframe.frames")?.call_method1("reader", (tables,))
@@ -267,6 +267,18 @@ impl Query {
             let inner = plan.map_err(|error| errors::raise(py, &error))?;
             Py::new(py, Plan { inner }).map(Py::into_any)
         })
+    }
+
+    fn partitions<'py>(slf: &Bound<'py, Self>, n: i64) -> PyResult<Bound<'py, PyList>> {
+        let py = slf.py();
+        let most = count(py, "n", n)?;
+        let parts = bridge::wait(py, slf.get().inner.clone().partitions(most as u64))?;
+        let parts = parts.map_err(|error| errors::raise(py, &error))?;
+        let (client, count) = (slf.get().client.bind(py), parts.len());
+        let class = PyModule::import(py, "chainframe.partitions")?.getattr("Partition")?;
+        let made =
+            parts.into_iter().enumerate().map(|(number, part)| class.call1((Self::of(client, part), number, count)));
+        PyList::new(py, made.collect::<PyResult<Vec<_>>>()?)
     }
 
     #[pyo3(signature = (

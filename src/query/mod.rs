@@ -5,6 +5,7 @@ mod cursor;
 mod explain;
 mod pages;
 mod partial;
+mod partition;
 mod plan;
 mod records;
 mod report;
