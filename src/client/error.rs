@@ -29,6 +29,9 @@ pub enum Error {
     /// The list did not hold still, or does not hold what it promises.
     #[error("{endpoint}: {problem}")]
     Drift { endpoint: &'static str, problem: String },
+    /// The result lies beyond what the service lets anyone reach.
+    #[error("{endpoint}: {problem}")]
+    Window { endpoint: &'static str, problem: String },
     /// A cassette cannot be read or written, or lacks an answer.
     #[error("{0}")]
     Cassette(#[from] cassette::Error),
@@ -196,6 +199,16 @@ impl Error {
         Self::InvalidParameter { parameter: parameter.into(), problem: problem.into() }
     }
 
+    /// How often the request was made that ended in this.
+    pub fn attempts(&self) -> u32 {
+        match self {
+            Self::Service(refusal) => refusal.attempts,
+            Self::Transport { attempts, .. } | Self::Timeout { attempts, .. } => *attempts,
+            Self::Format { .. } => 1,
+            _ => 0,
+        }
+    }
+
     /// Whether the same request may succeed later.
     pub fn retryable(&self) -> bool {
         match self {
@@ -205,6 +218,7 @@ impl Error {
             Self::Config { .. }
             | Self::InvalidParameter { .. }
             | Self::Format { .. }
+            | Self::Window { .. }
             | Self::Cassette(_)
             | Self::Internal(_)
             | Self::Overflow(_) => false,

@@ -11,6 +11,8 @@ pub struct RecordType {
     /// The class name, e.g. `TokenTransfer`.
     pub name: &'static str,
     pub doc: &'static str,
+    /// Fields that tell a record from its neighbours and stay as they are, whatever becomes of its state and price.
+    pub identity: &'static [&'static str],
     /// In column order.
     pub fields: &'static [Field],
 }
@@ -123,6 +125,7 @@ const TXFEE: Field = Field { wire: &["txfee", "txFee"], ..TX_FEE };
 static TOKEN: RecordType = RecordType {
     name: "Token",
     doc: "A token of the main chain.",
+    identity: &["token_contract_address"],
     fields: &[
         field("token_full_name", &["tokenFullName"], Text, "Full name."),
         field("token", &["token"], Text, "Symbol."),
@@ -150,6 +153,7 @@ static TOKEN: RecordType = RecordType {
 static TOKEN_TRANSFER: RecordType = RecordType {
     name: "TokenTransfer",
     doc: "One transfer of a token from one address to another.",
+    identity: &["tx_id", "from_address", "to_address", "amount", "token_contract_address", "token_id"],
     fields: &[
         TXID,
         BLOCK_HASH,
@@ -172,6 +176,7 @@ static TOKEN_TRANSFER: RecordType = RecordType {
 static CROSS_CHAIN_TRANSACTION: RecordType = RecordType {
     name: "CrossChainTransaction",
     doc: "A transaction that moved value between the main chain and the zone chain.",
+    identity: &["id", "main_tx_hash", "zone_tx_hash", "source_address", "target_address", "value", "token_id"],
     fields: &[
         field("id", &["id"], Text, "Hash of the cross-chain transaction; may be empty."),
         field("tx_type", &["txType"], Direction, "`MainToZone` or `ZoneToMain`, whatever the deployment calls them."),
@@ -199,6 +204,7 @@ static CROSS_CHAIN_TRANSACTION: RecordType = RecordType {
 static BLOCK: RecordType = RecordType {
     name: "Block",
     doc: "A block of the zone chain.",
+    identity: &["hash", "height"],
     fields: &[
         field("hash", &["hash"], Text, "Block hash."),
         HEIGHT,
@@ -211,6 +217,7 @@ static BLOCK: RecordType = RecordType {
 static ADDRESS_TRANSACTION: RecordType = RecordType {
     name: "AddressTransaction",
     doc: "An ordinary transaction that an address sent or received.",
+    identity: &["tx_id", "from_address", "to_address", "amount"],
     fields: &[
         TX_ID,
         BLOCK_HASH,
@@ -236,6 +243,7 @@ static ADDRESS_TRANSACTION: RecordType = RecordType {
 static LARGE_TRANSACTION: RecordType = RecordType {
     name: "LargeTransaction",
     doc: "A transaction of the main chain that moved a large amount.",
+    identity: &["tx_id", "input", "output", "amount"],
     fields: &[
         TXID,
         BLOCK_HASH,
@@ -257,6 +265,7 @@ static LARGE_TRANSACTION: RecordType = RecordType {
 static CHAIN_TRANSACTION: RecordType = RecordType {
     name: "ChainTransaction",
     doc: "A transaction in the main chain's list.",
+    identity: &["tx_id", "input", "output", "amount"],
     fields: &[
         TXID,
         BLOCK_HASH,
@@ -278,6 +287,7 @@ static CHAIN_TRANSACTION: RecordType = RecordType {
 static TRANSACTION: RecordType = RecordType {
     name: "Transaction",
     doc: "A transaction of the main chain, looked up by its hash.",
+    identity: &["tx_id"],
     fields: &[
         TX_ID,
         BLOCK_HASH,
@@ -303,6 +313,7 @@ static TRANSACTION: RecordType = RecordType {
 static EVENT_LOG: RecordType = RecordType {
     name: "EventLog",
     doc: "One event that a contract logged during a transaction.",
+    identity: &["tx_id", "log_index"],
     fields: &[
         HEIGHT,
         field("address", &["address"], Text, "Contract that logged the event."),

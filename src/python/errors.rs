@@ -84,6 +84,7 @@ fn attributes<'py>(py: Python<'py>, error: &Error) -> PyResult<(&'static str, St
             given.set_item("retryable", error.retryable())?;
             "PaginationDriftError"
         }
+        Error::Window { .. } => "ResultWindowError",
         Error::Overflow(overflow) => {
             let Overflow { column, row, text, .. } = &**overflow;
             given.set_item("column", column)?;

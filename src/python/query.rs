@@ -20,6 +20,9 @@ use crate::client::Error;
 use crate::interface::endpoint;
 use crate::query::{self, Arg, Options, Pages, Partial, Place, SharedReport};
 
+/// Everything, with its report.
+type Gathered = Result<(query::Records, query::Report), Error>;
+
 #[pyclass(frozen, module = "chainframe")]
 pub struct Query {
     inner: query::Query,
@@ -98,10 +101,7 @@ impl Query {
     }
 
     /// Everything, as a future, and its bar. What it has so far can be read meanwhile.
-    fn gather(
-        &self,
-        py: Python<'_>,
-    ) -> PyResult<(impl Future<Output = Result<(query::Records, query::Report), Error>> + Send + use<>, Bar)> {
+    fn gather(&self, py: Python<'_>) -> PyResult<(impl Future<Output = Gathered> + Send + use<>, Bar)> {
         let result = Partial::all(self.inner.endpoint().record());
         let mut pages = self.begin(Pages::into(self.inner.clone(), result.clone()));
         let bar = self.bar(py, &pages)?;

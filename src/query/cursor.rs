@@ -7,10 +7,12 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::bind::{Arg, Options};
+use super::list::Seam;
 use super::plan::Query;
 use super::report::SharedReport;
-use super::run::Alignment;
+use super::seams::identities;
 use crate::client::{Client, Error};
+use crate::columns::Columns;
 use crate::interface::{Endpoint, endpoint};
 
 /// Of the text's form and meaning; a text of another version is refused.
@@ -28,8 +30,8 @@ pub struct Cursor {
     /// The window that is being read, and how many of its records were delivered.
     pub(super) window: u64,
     pub(super) position: u64,
-    #[serde(default, skip_serializing_if = "Alignment::is_empty")]
-    pub(super) list: Alignment,
+    #[serde(default, skip_serializing_if = "Seam::is_empty")]
+    pub(super) list: Seam,
     /// What already speaks against completeness.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) reasons: Vec<String>,
@@ -113,10 +115,13 @@ pub(super) struct Mark {
     pub offsets: Option<Vec<u32>>,
     /// Records of the page, and of the list those that it covers.
     pub rows: usize,
-    pub covered: u64,
+    pub covered: Columns,
     /// Whether the window ends with this page.
     pub last: bool,
-    pub list: Alignment,
+    /// The list before this page.
+    pub list: Seam,
+    /// The list after it, unless not all of it was wanted.
+    pub after: Option<Seam>,
     /// Records that were still wanted before this page, where there is a limit.
     pub left: Option<u64>,
     pub report: SharedReport,
@@ -144,14 +149,17 @@ impl Place {
         let mark = &*self.mark;
         let whole = self.rows >= mark.rows;
         let within = match &mark.offsets {
-            _ if whole => mark.covered,
-            Some(offsets) => u64::from(offsets[self.rows]),
-            None => self.rows as u64,
+            _ if whole => mark.covered.rows(),
+            Some(offsets) => offsets[self.rows] as usize,
+            None => self.rows,
         };
         let (window, position, list) = if whole && mark.last {
-            (mark.window + 1, 0, Alignment::default())
+            (mark.window + 1, 0, Seam::default())
         } else {
-            (mark.window, mark.position + within, mark.list.at(mark.position + within))
+            let position = mark.position + within as u64;
+            let fresh = identities(&mark.covered.slice(0, within.min(mark.covered.rows())));
+            let list = mark.after.clone().filter(|_| whole).unwrap_or_else(|| mark.list.after(&fresh));
+            (mark.window, position, list)
         };
         let (reasons, missing) = mark.report.said(mark.said);
         let (args, options) = mark.query.given();

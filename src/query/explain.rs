@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use super::list::Ask;
 use super::plan::Query;
+use super::report::SharedReport;
 use super::run::fetch;
 use crate::client::Error;
 use crate::decode::Page;
@@ -39,7 +41,7 @@ impl Query {
         let started = Instant::now();
         // In pages of one, a list's number of pages is its length.
         let asked = if self.counts_pages_only() { self.head(1) } else { self.clone() };
-        let page = fetch(&asked, 0, 1, false).await?.page;
+        let page = fetch(&asked, 0, Ask::first(asked.page_size()), false, &SharedReport::default()).await?;
         let latency = started.elapsed();
         let window = self.first_window(&page);
         let mut plan = self.extrapolate(&window);
@@ -96,7 +98,7 @@ impl Query {
         Plan { windows, pages, requests, records, exact: all == 1 && first.exact, ..Plan::default() }
     }
 
-    /// Whether the first page is asked for once more when the last was read.
+    /// Whether the length of the list is asked for by itself.
     fn proves_head(&self, pages: u64) -> bool {
         self.counts_pages_only() && self.head_moves() && pages > 1
     }

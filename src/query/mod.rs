@@ -3,6 +3,8 @@
 mod bind;
 mod cursor;
 mod explain;
+mod list;
+mod pace;
 mod pages;
 mod partial;
 mod partition;
@@ -10,6 +12,7 @@ mod plan;
 mod records;
 mod report;
 mod run;
+mod seams;
 
 pub use bind::{Arg, Options};
 pub use cursor::{Cursor, Place};

@@ -3,12 +3,14 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::cursor::{Mark, Place};
+use super::list::{Ask, Purpose, Seam, Taken};
 use super::partial::Partial;
 use super::plan::Query;
 use super::report::SharedReport;
-use super::run::{Alignment, Run, Where, fetch};
-use crate::client::{Error, Fetched};
+use super::run::Run;
+use crate::client::Error;
 use crate::columns::{Column, Columns};
+use crate::decode::Page;
 use crate::interface::{Kind, Reach};
 
 /// One page, ready for whoever asked.
@@ -61,7 +63,7 @@ impl Pages {
     pub fn start(&self) -> Place {
         let (window, position, list) = match &self.query.start {
             Some(start) => (start.window, start.position, start.list.clone()),
-            None => (0, 0, Alignment::default()),
+            None => (0, 0, Seam::default()),
         };
         Place::after(Mark {
             query: self.query.clone(),
@@ -69,8 +71,9 @@ impl Pages {
             position,
             offsets: None,
             rows: 0,
-            covered: 0,
+            covered: Columns::empty(self.query.endpoint().record()),
             last: false,
+            after: Some(list.clone()),
             list,
             left: self.query.max_items,
             report: self.report.clone(),
@@ -94,7 +97,6 @@ impl Pages {
     pub async fn next(&mut self) -> Result<Option<DeliveredPage>, Error> {
         loop {
             if self.left() == Some(0) {
-                self.check_head().await?;
                 self.finish();
                 return Ok(None);
             }
@@ -103,12 +105,15 @@ impl Pages {
                 self.finish();
                 return Ok(None);
             };
-            let Some(answered) = run.answered(&self.query).await else {
-                self.check_head().await?;
+            let Some(answered) = run.answered().await else {
+                if let Some(error) = &run.list.broken {
+                    return Err(error.clone());
+                }
                 self.end_window();
                 continue;
             };
-            let Some(page) = self.deliver(answered?)? else { continue };
+            let page = answered.and_then(|(ask, page)| self.deliver(ask, page));
+            let Some(page) = page? else { continue };
             // An empty list is one empty page.
             if page.columns.rows() > 0 || (self.query.windows() == 1 && page.number == 1) {
                 return Ok(Some(page));
@@ -127,16 +132,18 @@ impl Pages {
         let mut open: usize = self.runs.iter().map(Run::open).sum();
         let wanted = self.left().map(|left| left.div_ceil(self.query.page_size().max(1)).max(1));
         for run in &mut self.runs {
-            while open < concurrency && run.wants_page() && wanted.is_none_or(|wanted| (open as u64) < wanted) {
-                run.ask(&self.query);
+            while open < concurrency
+                && wanted.is_none_or(|wanted| (open as u64) < wanted)
+                && run.ask(&self.query, &self.report)
+            {
                 open += 1;
             }
         }
         // With a limit the windows after this one may not be needed at all.
         let ahead = if wanted.is_some() { 1 } else { concurrency };
         while open < ahead && self.next_window < self.query.windows() && (wanted.is_none() || self.runs.is_empty()) {
-            let mut run = Run::new(self.next_window);
-            run.ask(&self.query);
+            let mut run = Run::new(&self.query, self.next_window);
+            run.ask(&self.query, &self.report);
             self.runs.push_back(run);
             self.next_window += 1;
             open += 1;
@@ -144,22 +151,32 @@ impl Pages {
     }
 
     /// What of an answer belongs next; nothing if it has to be asked again, since the list moved on.
-    fn deliver(&mut self, (number, fetched): (u64, Fetched)) -> Result<Option<DeliveredPage>, Error> {
-        let Fetched { page, attempts, bytes } = fetched;
+    fn deliver(&mut self, ask: Ask, page: Page) -> Result<Option<DeliveredPage>, Error> {
         let (query, report) = (&self.query, &self.report);
         let Some(run) = self.runs.front_mut() else { return Ok(None) };
-        report.update(|report| {
-            report.requests += u64::from(attempts);
-            report.retries += u64::from(attempts) - 1;
-            report.bytes += bytes as u64;
-        });
-        let skip = match run.place(query, report, number, &page)? {
-            Where::After(skip) => skip,
-            Where::Gap => return Ok(None),
-        };
-        let fresh = page.columns.slice(skip, page.columns.rows() - skip);
-        let covered = fresh.rows() as u64;
-        let (mut columns, offsets) = arrange(query, report, run.window, fresh);
+        let (position, before) = (run.list.next(), run.list.seam());
+        let taken = run.list.take(&ask, &page);
+        for note in run.list.notes.drain(..) {
+            report.reason(note);
+        }
+        if taken.as_ref().map_or(true, |taken| taken.void) {
+            run.give_up();
+        }
+        let Taken { from, to, .. } = taken?;
+        // A question that brought nothing new is no page.
+        if ask.purpose != Purpose::Records || (from == to && !(position == 0 && ask.page == 1)) {
+            return Ok(None);
+        }
+        let first = run.list.first.unwrap_or_default();
+        if let (Some(height), Some(cap), Some(pages)) = (query.asked_height(run.window), query.cap(), first.pages)
+            && pages * run.list.page_rows() >= cap - cap / 100
+        {
+            let problem =
+                format!("block {height} has about {cap} records or more, and no more of a list can be reached");
+            return Err(Error::Window { endpoint: query.endpoint().name, problem });
+        }
+        let covered = page.columns.slice(from, to - from);
+        let (mut columns, offsets) = arrange(query, report, run.window, covered.clone());
         // A look-up has one answer a window; what was delivered of it before is passed over.
         let passed = if query.is_paged() { 0 } else { (run.skip as usize).min(columns.rows()) };
         columns = columns.slice(passed, columns.rows() - passed);
@@ -172,18 +189,22 @@ impl Pages {
         report.update(|report| {
             report.pages += 1;
             report.records += columns.rows() as u64;
-            report.duplicates_dropped += skip as u64;
-            report.outlook = query.outlook(run.window, run.total, page.total_pages, report.pages, self.delivered);
+            report.duplicates_dropped += from as u64;
+            let total = run.list.first.and_then(|first| first.total);
+            report.outlook = query.outlook(run.window, total, page.total_pages, report.pages, self.delivered);
         });
+        let covered = if query.is_paged() && !cut { covered } else { columns.clone() };
         let place = Place::after(Mark {
             query: query.clone(),
             window: run.window,
-            position: if query.is_paged() { run.records - covered } else { passed as u64 },
+            position: if query.is_paged() { position } else { passed as u64 },
             offsets,
             rows: columns.rows(),
-            covered: if query.is_paged() && !cut { covered } else { columns.rows() as u64 },
-            last: !cut && run.is_at_end(),
-            list: run.alignment(),
+            covered,
+            last: !cut && run.list.is_ended(),
+            // What the first page says of the list is known to it from its first record on.
+            list: if position == 0 { run.list.seam().without_records() } else { before },
+            after: (!cut).then(|| run.list.seam()),
             left,
             report: report.clone(),
             said: report.counts(),
@@ -191,7 +212,7 @@ impl Pages {
         self.partial.push(&columns, Some(&place));
         Ok(Some(DeliveredPage {
             place,
-            number,
+            number: ask.page,
             total_pages: page.total_pages,
             total: page.total,
             chain_full_name: page.chain_full_name,
@@ -200,48 +221,32 @@ impl Pages {
         }))
     }
 
-    /// A list that the service does not count may have grown unseen: its first page is asked once more, to see whether
-    /// the head is where it was.
-    async fn check_head(&mut self) -> Result<(), Error> {
-        let Some(run) = self.runs.front() else { return Ok(()) };
-        let Some(head) = run.unproven_head(&self.query) else { return Ok(()) };
-        let head = head.clone();
-        let Fetched { page, attempts, bytes } = fetch(&self.query, run.window, 1, true).await?;
-        self.report.update(|report| {
-            report.requests += u64::from(attempts);
-            report.retries += u64::from(attempts) - 1;
-            report.bytes += bytes as u64;
-        });
-        if page.columns.rows() != head.rows() || !same_records(&page.columns, &head) {
-            self.report.reason(CHANGED.into());
-        }
-        Ok(())
-    }
-
     /// The first window has no more pages: say what it could not give.
     fn end_window(&mut self) {
         let Some(run) = self.runs.pop_front() else { return };
         let name = self.query.window_name(run.window).map_or(String::new(), |name| format!(" of {name}"));
-        let records = run.records;
-        let total = run.total;
-        let cap = self.query.cap();
-        // The limits are about so much, so a list that ends near one counts as having met it.
-        let at_cap = cap.is_some_and(|cap| (cap - cap / 100..=cap + cap / 20).contains(&records));
-        if matches!(self.query.endpoint().reach, Reach::LastYear(_)) && records > 0 {
+        let list = &run.list;
+        let records = list.next();
+        let reach = self.query.endpoint().reach;
+        if matches!(reach, Reach::LastYear(_)) && records > 0 {
             self.report
                 .reason("The service gives out the last year of an address only: there are perhaps more.".into());
         }
-        let reason = match (cap, total) {
-            (Some(cap), Some(total)) if total > records && at_cap => format!(
-                "The service counted {total} records{name} and lets anyone reach {cap} of a list: narrow the query."
+        let total = list.first.and_then(|first| first.total);
+        let at_cap =
+            list.capped || !self.query.is_paged() && self.query.cap().is_some_and(|cap| records >= cap - cap / 100);
+        let reason = match total {
+            Some(total) if total > records && at_cap => format!(
+                "The service counted {total} records{name} and lets anyone reach {records} of a list. {}",
+                self.query.advice()
             ),
-            (_, Some(total)) if total != records => {
+            Some(total) if total != records => {
                 format!("The service counted {total} records{name} and returned {records}.")
             }
-            (_, Some(_)) => return,
-            (Some(cap), None) if at_cap => format!(
-                "The list{name} ends at about {cap} records, as far as the service lets anyone reach: there are \
-                 perhaps more. Narrow the query."
+            None if at_cap => format!(
+                "The list{name} ends at about {records} records, as far as the service lets anyone reach: there are \
+                 perhaps more. {}",
+                self.query.advice()
             ),
             _ => return,
         };
@@ -253,14 +258,6 @@ impl Pages {
         self.next_window = self.query.windows();
         self.report.finish();
     }
-}
-
-pub(super) const CHANGED: &str = "The list changed while it was read: records may be repeated or missing.";
-
-/// Whether two pages are of the same records, whose states and prices may differ by now.
-fn same_records(a: &Columns, b: &Columns) -> bool {
-    let identity = ["tx_id", "hash", "token_contract_address"].iter().find_map(|name| a.record().position(name));
-    identity.is_none_or(|column| (0..a.rows()).all(|row| a.text(column, row) == b.text(column, row)))
 }
 
 /// The rows of a window that belong to the result, in its order; with their places if some of a list were left out.

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use super::bind::{self, Arg, Options};
 use super::cursor::Cursor;
+use super::list::Ask;
 use super::report::Outlook;
 use crate::client::{Client, Error};
-use crate::interface::{Endpoint, Reach, Shape};
+use crate::interface::{Endpoint, Param, ParamKind, Reach, Shape};
 
 /// A call that was checked and not sent.
 #[derive(Clone)]
@@ -156,11 +157,37 @@ impl Query {
         !of_one_block && !matches!(self.filters.windows, Windows::Heights { .. })
     }
 
+    /// The filter that cuts a list off above a height, where there is one.
+    fn top_wire(&self) -> Option<&'static str> {
+        let param = self.endpoint.params.iter().find(|param| param.name == "end_height")?;
+        param.wire().filter(|_| self.head_moves())
+    }
+
+    /// The height that the list is cut off above, or none yet, where it can be.
+    pub(super) fn top(&self) -> Option<i64> {
+        let wire = self.top_wire()?;
+        let given = self.filters.sent.iter().find(|(name, _)| *name == wire);
+        Some(given.and_then(|(_, height)| height.parse().ok()).unwrap_or(i64::MAX))
+    }
+
     /// How many records of one list can be reached, where the service sets a limit.
     pub(super) fn cap(&self) -> Option<u64> {
         match self.endpoint.reach {
             Reach::Records(cap) | Reach::LastYear(cap) | Reach::Answer(cap) => Some(cap),
             Reach::Unlimited => None,
+        }
+    }
+
+    /// What narrows the query, for one that meets a limit.
+    pub(super) fn advice(&self) -> String {
+        let asked = |name: &str| self.given.0.iter().any(|(given, _)| given == name);
+        let narrowing = |param: &&Param| !param.required && !matches!(param.kind, ParamKind::OneOf(_));
+        let all = self.endpoint.params.iter().filter(narrowing);
+        let names: Vec<&str> = all.filter(|param| !asked(param.name)).map(|param| param.name).collect();
+        match names.as_slice() {
+            [] => "Narrow the query.".into(),
+            [only] => format!("Narrow the query with {only}."),
+            [most @ .., last] => format!("Narrow the query with {} or {last}.", most.join(", ")),
         }
     }
 
@@ -251,7 +278,7 @@ impl Query {
     }
 
     /// The target of one page of one window.
-    pub(super) fn target(&self, window: u64, page: u64) -> String {
+    pub(super) fn target(&self, window: u64, ask: &Ask) -> String {
         let mut params: Vec<(&str, String)> = vec![("chainShortName", self.chain.clone())];
         params.extend(self.filters.sent.iter().cloned());
         match &self.filters.windows {
@@ -265,9 +292,13 @@ impl Query {
             }
             Windows::Hashes { wire, chunks } => params.push((wire, chunks[window as usize].join(","))),
         }
-        if let Some(size) = self.page_size {
-            params.push(("limit", size.to_string()));
-            params.push(("page", page.to_string()));
+        if let (Some(top), Some(wire)) = (ask.top, self.top_wire()) {
+            params.retain(|(name, _)| *name != wire);
+            params.push((wire, top.to_string()));
+        }
+        if self.is_paged() {
+            params.push(("limit", ask.limit.to_string()));
+            params.push(("page", ask.page.to_string()));
         }
         self.client.target(self.endpoint, params.iter().map(|(name, value)| (*name, value.as_str())))
     }

@@ -52,6 +52,12 @@ struct State {
     finished: bool,
 }
 
+impl Default for SharedReport {
+    fn default() -> Self {
+        Self::start(Vec::new(), Vec::new())
+    }
+}
+
 impl SharedReport {
     /// Of a run that begins, with what already spoke against an earlier part of it.
     pub(super) fn start(reasons: Vec<String>, missing: Vec<String>) -> Self {

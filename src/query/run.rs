@@ -1,80 +1,26 @@
-//! The pages of one window: asked ahead, and each put where it belongs although the list grows at its head meanwhile.
+//! The questions of one window that are open, and their answers in the order asked.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use tokio::task::JoinHandle;
 
 use super::cursor::Cursor;
-use super::pages::CHANGED;
+use super::list::{Ask, List, Purpose, Terms};
 use super::plan::Query;
 use super::report::SharedReport;
-use crate::client::{Error, Fetched};
-use crate::columns::Columns;
+use crate::client::Error;
 use crate::decode::Page;
 
 /// Times an empty answer is asked again where records were promised: some services throttle that way.
 const EMPTY_RETRIES: u32 = 3;
-/// Answers in a row that bring nothing new before a list counts as growing faster than it can be read.
-const STALLS: u32 = 10;
 
 pub(super) struct Run {
     pub window: u64,
-    /// Asked for and not delivered, in order; the last is the page before `next_page`.
-    pending: VecDeque<Task<Result<Fetched, Error>>>,
-    next_page: u64,
-    last_page: LastPage,
-    /// Records and pages of the list as the first page counted them.
-    pub total: Option<u64>,
-    total_pages: Option<u64>,
-    /// Records of that list which were delivered.
-    pub records: u64,
-    pages: u64,
-    stalls: u32,
-    /// How far the list had grown at the latest answer, and whether it still did.
-    shift: u64,
-    growing: bool,
-    first: Option<Columns>,
-    previous: Option<Columns>,
+    pub list: List,
+    pending: VecDeque<(Ask, Task<Result<Page, Error>>)>,
     /// Records of a look-up that were delivered before this run.
     pub skip: u64,
-    resumed: Option<u64>,
-    went_on: bool,
-}
-
-/// What a later run needs to find the place in a list again.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Alignment {
-    /// The list's length when its first page was answered.
-    total: Option<u64>,
-}
-
-impl Alignment {
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-
-    pub fn at(&self, _position: u64) -> Self {
-        self.clone()
-    }
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum LastPage {
-    /// The first page will tell.
-    Unasked,
-    Known(u64),
-    /// The service does not say: pages end with the first that is not full.
-    Unknown,
-}
-
-/// Where an answer stands in the list.
-pub(super) enum Where {
-    /// It continues what was delivered, after this many records that were delivered already.
-    After(usize),
-    /// Records before it are still missing.
-    Gap,
 }
 
 /// A spawned task that ends when nobody waits for it any more.
@@ -87,231 +33,121 @@ impl<T> Drop for Task<T> {
 }
 
 impl Run {
-    pub fn new(window: u64) -> Self {
-        Self {
-            window,
-            pending: VecDeque::new(),
-            next_page: 1,
-            last_page: LastPage::Unasked,
-            total: None,
-            total_pages: None,
-            records: 0,
-            pages: 0,
-            stalls: 0,
-            shift: 0,
-            growing: false,
-            first: None,
-            previous: None,
-            skip: 0,
-            resumed: None,
-            went_on: false,
-        }
+    pub fn new(query: &Query, window: u64) -> Self {
+        let list = List::new(query.terms());
+        Self { window, list, pending: VecDeque::new(), skip: 0 }
     }
 
     /// Goes on where an earlier run left off.
     pub fn resumed(query: &Query, start: &Cursor) -> Self {
-        let mut run = Self::new(start.window);
-        if query.is_paged() && start.position > 0 {
-            run.records = start.position;
-            run.resumed = Some(start.position);
-            run.went_on = true;
-            run.total = start.list.total;
-            run.next_page = start.position / query.page_size() + 1;
+        let mut run = Self::new(query, start.window);
+        if query.is_paged() {
+            run.list = List::resumed(query.terms(), start.position, &start.list);
         } else {
             run.skip = start.position;
         }
         run
     }
 
-    pub fn alignment(&self) -> Alignment {
-        Alignment { total: self.total }
-    }
-
-    /// Whether nothing comes after what was delivered.
-    pub fn is_at_end(&self) -> bool {
-        matches!(self.last_page, LastPage::Known(last) if self.next_page > last && self.pending.is_empty())
-    }
-
     pub fn open(&self) -> usize {
         self.pending.len()
     }
 
-    pub fn wants_page(&self) -> bool {
-        // Pages asked ahead of a growing list would be gone when they are answered.
-        if self.growing && !self.pending.is_empty() {
-            return false;
-        }
-        match self.last_page {
-            LastPage::Unasked => self.pending.is_empty(),
-            LastPage::Known(last) => self.next_page <= last,
-            LastPage::Unknown => self.pending.is_empty(),
+    /// Asks the next question, if there is one by now.
+    pub fn ask(&mut self, query: &Query, report: &SharedReport) -> bool {
+        let open = self.pending.len();
+        let Some(ask) = self.list.ask(open) else { return false };
+        let (query, window, promised) = (query.clone(), self.window, self.list.promises(&ask));
+        let report = report.clone();
+        let fetch = async move { fetch(&query, window, ask, promised, &report).await };
+        self.pending.push_back((ask, Task(tokio::spawn(fetch))));
+        true
+    }
+
+    /// Gives up all open questions.
+    pub fn give_up(&mut self) {
+        for (ask, _) in self.pending.drain(..).rev() {
+            self.list.give_up(&ask);
         }
     }
 
-    pub fn ask(&mut self, query: &Query) {
-        let (query, window, page) = (query.clone(), self.window, self.next_page);
-        // Only the first page may be empty without having been promised.
-        let promised = matches!(self.last_page, LastPage::Known(_));
-        self.pending.push_back(Task(tokio::spawn(async move { fetch(&query, window, page, promised).await })));
-        self.next_page += 1;
-    }
-
-    /// Goes on from this page; what was asked after it would come out of order.
-    fn rewind(&mut self, page: u64) {
-        self.next_page = page;
-        self.pending.clear();
-    }
-
-    /// The next answer with its page number, or nothing if none is open. Safe to drop: the answer then stays open.
-    pub async fn answered(&mut self, query: &Query) -> Option<Result<(u64, Fetched), Error>> {
-        let task = self.pending.front_mut()?;
-        let fetched = (&mut task.0).await;
-        self.pending.pop_front();
-        let number = self.next_page - 1 - self.pending.len() as u64;
-        let fetched = fetched.unwrap_or_else(|crash| Err(Error::Internal(crash.to_string())));
-        Some(match fetched.and_then(|fetched| self.refuse_repeat(query, number, fetched)) {
-            Ok(fetched) => Ok((number, fetched)),
-            Err(error) => {
-                // Asked again if the caller goes on.
-                self.rewind(number);
-                Err(error)
-            }
-        })
-    }
-
-    /// A service that gives one page for every number would be asked for ever, or would fill a result with repeats.
-    fn refuse_repeat(&mut self, query: &Query, number: u64, fetched: Fetched) -> Result<Fetched, Error> {
-        let columns = &fetched.page.columns;
-        // Two pages of one record each may well be twins, where the service says how many pages there are.
-        let least = if self.last_page == LastPage::Unknown { 1 } else { 2 };
-        let moved = fetched.page.total != self.total;
-        if columns.rows() >= least && !moved && self.previous.as_ref() == Some(columns) {
-            let problem = format!("page {number} is the same as the page before it; narrow the query or try later");
-            return Err(Error::Drift { endpoint: query.endpoint().name, problem });
+    /// The next answer with its question, or nothing if none is open. Safe to drop: the answer then stays open.
+    pub async fn answered(&mut self) -> Option<Result<(Ask, Page), Error>> {
+        let (ask, task) = self.pending.front_mut()?;
+        let ask = *ask;
+        let fetched = (&mut task.0).await.unwrap_or_else(|crash| Err(Error::Internal(crash.to_string())));
+        if fetched.is_err() {
+            // Asked again if the caller goes on.
+            self.give_up();
+        } else {
+            self.pending.pop_front();
         }
-        self.previous = Some(columns.clone());
-        Ok(fetched)
-    }
-
-    /// Where a page's records stand in the list as it was when its first page was answered.
-    ///
-    /// The list grows at its head only, so a page that counts `shift` records more than the first page did has moved
-    /// back by as many: page p of size s starts at (p - 1) s - shift.
-    pub fn place(&mut self, query: &Query, report: &SharedReport, number: u64, page: &Page) -> Result<Where, Error> {
-        let rows = page.columns.rows();
-        self.learn(query, page);
-        self.pages += 1;
-        if self.first.is_none() {
-            self.first = Some(page.columns.clone());
-            (self.total, self.total_pages) = (self.total.or(page.total), page.total_pages);
-        }
-        let shift = match (self.total, page.total) {
-            (Some(first), Some(now)) if now >= first => now - first,
-            (None, None) if page.total_pages == self.total_pages => 0,
-            _ => {
-                report.reason(CHANGED.into());
-                0
-            }
-        };
-        let size = page.limit.unwrap_or(query.page_size()).min(query.page_size());
-        if matches!(self.last_page, LastPage::Known(last) if number < last) && (rows as u64) < size {
-            report.reason("A page before the last was not full: records may be missing.".into());
-        }
-        if let Some(resumed) = self.resumed.take().filter(|_| shift == 0) {
-            let skip = ((resumed - (number - 1) * size) as usize).min(rows);
-            self.records += (rows - skip) as u64;
-            return Ok(Where::After(skip));
-        }
-        if shift == 0 {
-            self.records += rows as u64;
-            return Ok(Where::After(0));
-        }
-        self.align(query, number, page, shift)
-    }
-
-    /// Puts a page of a list that has grown by `shift` where it belongs, and chooses the page to ask for next.
-    fn align(&mut self, query: &Query, number: u64, page: &Page, shift: u64) -> Result<Where, Error> {
-        let (rows, size) = (page.columns.rows(), page.limit.unwrap_or(query.page_size()).max(1));
-        let before = (number - 1) * size;
-        let known = self.records + shift;
-        let place = if before > known { Where::Gap } else { Where::After(((known - before) as usize).min(rows)) };
-        let fresh = match place {
-            Where::After(skip) => rows - skip,
-            Where::Gap => 0,
-        };
-        self.records += fresh as u64;
-        self.stalls = if fresh == 0 { self.stalls + 1 } else { 0 };
-        if self.stalls > STALLS {
-            let problem = "the list grows faster than it can be read; use a larger page_size or narrow the query";
-            return Err(Error::Drift { endpoint: query.endpoint().name, problem: problem.into() });
-        }
-        let last = match (self.last_page, page.total_pages) {
-            (LastPage::Known(last), now) => last.max(now.unwrap_or(0)),
-            _ => u64::MAX - 1,
-        };
-        if last < u64::MAX - 1 {
-            self.last_page = LastPage::Known(last);
-        }
-        let growth = shift.saturating_sub(self.shift);
-        (self.shift, self.growing) = (shift, growth > 0);
-        let holding = |record: u64| (record / size + 1).min(last);
-        match place {
-            _ if Some(self.records) == self.total => self.rewind(last + 1),
-            // While it grows, the page to ask for is the one that will hold the next record when it is answered; a
-            // guess that went too far is taken back.
-            Where::After(_) if growth > 0 => self.rewind(holding(self.records + shift + growth)),
-            Where::After(_) => {}
-            Where::Gap => self.rewind(holding(self.records + shift)),
-        }
-        Ok(place)
-    }
-
-    /// How far the window goes, from its first page or, where no page says, from the last one's length.
-    fn learn(&mut self, query: &Query, page: &Page) {
-        let rows = page.columns.rows() as u64;
-        self.last_page = match self.last_page {
-            LastPage::Unasked if !query.is_paged() => LastPage::Known(1),
-            LastPage::Unasked => match page.total_pages {
-                Some(last) if last > 0 || rows == 0 => LastPage::Known(last),
-                _ => Self::goes_on(query, page, rows),
-            },
-            LastPage::Unknown => Self::goes_on(query, page, rows),
-            known => known,
-        };
-    }
-
-    fn goes_on(query: &Query, page: &Page, rows: u64) -> LastPage {
-        let full = page.limit.unwrap_or(query.page_size()).min(query.page_size()).max(1);
-        if rows < full { LastPage::Known(0) } else { LastPage::Unknown }
-    }
-
-    /// The first page, where nothing else shows that the list did not move: it was read in several pages, and the
-    /// service does not count it.
-    pub fn unproven_head(&self, query: &Query) -> Option<&Columns> {
-        let unproven = self.pages > 1 && !self.went_on && self.total.is_none() && query.head_moves();
-        self.first.as_ref().filter(|_| unproven)
+        Some(fetched.map(|page| (ask, page)))
     }
 }
 
 /// Gets one page. An empty one where records were promised is asked again: some services throttle that way.
-pub(super) async fn fetch(query: &Query, window: u64, page: u64, promised: bool) -> Result<Fetched, Error> {
-    let target = query.target(window, page);
-    let rows = if query.is_paged() { query.page_size() as usize } else { query.asked(window).len().max(16) };
-    let (mut attempts, mut bytes) = (0, 0);
+pub(super) async fn fetch(
+    query: &Query,
+    window: u64,
+    ask: Ask,
+    promised: bool,
+    report: &SharedReport,
+) -> Result<Page, Error> {
+    let target = query.target(window, &ask);
+    let rows = if query.is_paged() { ask.limit as usize } else { query.asked(window).len().max(16) };
+    let before = (ask.page - 1) * ask.limit;
+    let contradicts = |page: &Page| {
+        promised
+            || page.total.is_some_and(|total| total > before)
+            || page.total_pages.is_some_and(|pages| pages > 1 && pages >= ask.page)
+    };
     for retry in 0.. {
-        let mut fetched = query.client().get(query.endpoint(), &target, rows).await?;
-        attempts += fetched.attempts;
-        bytes += fetched.bytes;
-        let contradicts = |page: &Page| promised || page.total > Some(0) || page.total_pages > Some(1);
-        if fetched.page.columns.rows() > 0 || !contradicts(&fetched.page) {
-            (fetched.attempts, fetched.bytes) = (attempts, bytes);
-            return Ok(fetched);
+        // Counted when it goes out: nobody may be waiting any more when it is answered.
+        report.update(|report| report.requests += 1);
+        let fetched = query.client().get(query.endpoint(), &target, rows).await;
+        let attempts = fetched.as_ref().map_or_else(Error::attempts, |fetched| fetched.attempts);
+        report.update(|report| {
+            report.requests += u64::from(attempts.saturating_sub(1));
+            report.retries += u64::from(attempts.saturating_sub(1));
+            report.bytes += fetched.as_ref().map_or(0, |fetched| fetched.bytes as u64);
+        });
+        let page = fetched?.page;
+        if page.columns.rows() > 0 || !contradicts(&page) {
+            return Ok(page);
         }
         if retry == EMPTY_RETRIES.min(query.client().settings().max_retries) {
             break;
         }
+        report.update(|report| report.retries += 1);
         query.client().pause(Duration::from_millis(250 << retry).mul_f64(0.5 + fastrand::f64() / 2.0)).await;
     }
-    let problem = format!("page {page} came back empty although the list goes on; try again later");
+    let problem = format!("page {} came back empty although the list goes on; try again later", ask.page);
     Err(Error::Drift { endpoint: query.endpoint().name, problem })
+}
+
+impl Query {
+    /// What is known of each of its lists.
+    pub(super) fn terms(&self) -> Terms {
+        Terms {
+            endpoint: self.endpoint().name,
+            size: self.page_size().max(1),
+            size_max: self.endpoint().page_size_max().map_or(1, u64::from),
+            paged: self.is_paged(),
+            moves: self.head_moves(),
+            top: self.top(),
+            cap: self.cap(),
+        }
+    }
+}
+
+impl List {
+    /// Whether an answer without records would contradict what is known of the list.
+    fn promises(&self, ask: &Ask) -> bool {
+        let pages = self.first.and_then(|first| first.pages).unwrap_or(0);
+        match ask.purpose {
+            Purpose::Length | Purpose::Head => true,
+            Purpose::Records => ask.top.is_none() && ask.page * ask.limit <= pages.saturating_sub(1) * self.page_rows(),
+        }
+    }
 }

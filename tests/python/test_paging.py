@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import count, repeat
 from typing import Any
 
 import pytest
@@ -56,17 +57,18 @@ def test_a_count_that_is_not_met_is_said(server: StrictServer) -> None:
     assert caught.value.report.reasons == records.report.reasons
 
 
-def growing(list_of: list[dict[str, str]], *, by: int, counted: bool) -> Script:
+def growing(list_of: list[dict[str, str]], *, by: int | Iterator[int], counted: bool) -> Script:
     """Pages of a list that gains `by` records at its head after every answer."""
     grown = list(list_of)
+    gains = repeat(by) if isinstance(by, int) else by
 
     def answer(request: Request) -> Answer:
         page, limit = int(request.query["page"]), int(request.query["limit"])
         part = grown[(page - 1) * limit : page * limit]
         total = {"total": str(len(grown))} if counted else {}
         reply = page_of("blocks", part, limit=str(limit), totalPage=str(-(-len(grown) // limit)), **total)
-        top = int(grown[0]["height"])
-        grown[:0] = heights(top + by, by)
+        top, gain = int(grown[0]["height"]), next(gains)
+        grown[:0] = heights(top + gain, gain)
         return reply
 
     return answer
@@ -89,23 +91,23 @@ def test_twins_in_a_growing_list_are_all_kept(server: StrictServer) -> None:
 
 
 def test_a_list_that_outgrows_its_reader_is_an_error(server: StrictServer) -> None:
-    server.on("blocks", growing(heights(1_000, 95), by=30, counted=True))
-    with pytest.raises(cf.PaginationDriftError, match="faster than it can be read"):
-        server.client().blocks(page_size=10).collect()
+    server.on("blocks", growing(heights(1_000, 95), by=count(30, 60), counted=True))
+    query = server.client().blocks(page_size=10)
+    with pytest.raises(cf.PaginationDriftError, match="faster than it can be read") as caught:
+        query.collect()
+    assert caught.value.retryable
+    assert len(server.requests) < 20
 
 
-@pytest.mark.parametrize("by", [0, 3])
-def test_the_head_of_an_uncounted_list_is_looked_at_again(server: StrictServer, by: int) -> None:
+@pytest.mark.parametrize("by", [0, 3, 60])
+def test_an_uncounted_list_is_as_it_was_at_first(server: StrictServer, by: int) -> None:
     server.on("blocks", growing(heights(1_000, 95), by=by, counted=False))
     query = server.client().blocks(page_size=10)
-    if by == 0:
-        assert query.collect().report.complete
-    else:
-        with pytest.warns(cf.IncompleteResultWarning, match="changed while it was read"):
-            query.collect()
+    assert [record.height for record in query] == list(range(1_000, 905, -1))
+    assert query.report.complete
 
 
-def test_a_list_that_shrinks_is_said(server: StrictServer) -> None:
+def test_a_list_that_shrinks_is_an_error(server: StrictServer) -> None:
     server.on(
         "blocks",
         lambda request: page_of(
@@ -116,8 +118,52 @@ def test_a_list_that_shrinks_is_said(server: StrictServer) -> None:
             total={"1": "200", "2": "199"}[request.query["page"]],
         ),
     )
-    with pytest.warns(cf.IncompleteResultWarning, match="changed while it was read"):
+    with pytest.raises(cf.PaginationDriftError):
         server.client().blocks().collect()
+
+
+LISTS: dict[str, dict[str, Any]] = {
+    "tokens": {},
+    "token_transfers": {"token_contract_address": "0xa"},
+    "cross_chain_transactions": {},
+    "address_transactions": {"address": "0xa"},
+    "large_transactions": {},
+    "transactions": {},
+}
+HASHES = {"tokens": "tokenContractAddress", "cross_chain_transactions": "betaTxHash"}
+TOTALS = {"token_transfers": "totalTransfer", "cross_chain_transactions": "total"}
+
+
+def chain_of(call: str, *, by: int, length: int) -> Script:
+    """The list of that call, newest first, three records a block; it can be cut off above a height."""
+    ids = list(range(length, 0, -1))
+    height = "betaBlockHeight" if call == "cross_chain_transactions" else "height"
+
+    def answer(request: Request) -> Answer:
+        page, limit = int(request.query["page"]), int(request.query["limit"])
+        top = int(request.query.get("endBlockHeight", 1 << 40))
+        shown = [n for n in ids if n // 3 <= top]
+        part = [
+            {HASHES.get(call, "txid"): f"0x{n}", height: str(n // 3)} for n in shown[(page - 1) * limit : page * limit]
+        ]
+        total = {TOTALS[call]: str(len(shown))} if call in TOTALS else {}
+        ids[:0] = range(ids[0] + by, ids[0], -1)
+        return page_of(call, part, limit=str(limit), totalPage=str(-(-len(shown) // limit)), **total)
+
+    return answer
+
+
+@pytest.mark.filterwarnings("ignore:.*last year of an address")
+@pytest.mark.parametrize("concurrency", [1, 4])
+@pytest.mark.parametrize("by", [0, 1, 19, 50, 60])
+@pytest.mark.parametrize("call", LISTS)
+def test_every_list_is_as_it_was_at_first(server: StrictServer, call: str, by: int, concurrency: int) -> None:
+    server.on(call, chain_of(call, by=by, length=330))
+    client = server.client(concurrency=concurrency)
+    records = getattr(client, call)(**LISTS[call], page_size=50).to_dicts()
+    name = {"tokens": "token_contract_address", "cross_chain_transactions": "zone_tx_hash"}.get(call, "tx_id")
+    assert [record[name] for record in records] == [f"0x{n}" for n in range(330, 0, -1)]
+    assert len(server.requests) <= (8 if by == 0 else 3 * 7)
 
 
 def test_a_page_that_is_short_before_the_end_is_said(server: StrictServer) -> None:
