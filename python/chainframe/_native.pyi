@@ -21,6 +21,7 @@ import pyarrow as pa
 from typing_extensions import disjoint_base
 
 from chainframe.exports import Export
+from chainframe.partitions import Partition
 from chainframe.testing import LoggedRequest
 
 _R_co = TypeVar("_R_co", bound=Record, default=Any, covariant=True)
@@ -462,6 +463,18 @@ class Query(Generic[_R_co]):
         rows_per_part: int = 65_536,
     ) -> Export:
         """`to_parquet` for asyncio."""
+
+    def partitions(self, n: int) -> list[Partition[_R_co]]:
+        """The result in at most `n` parts that are read apart: by height, by time, or by hash.
+
+        Together, and one after the other, they are the result as it is now: no record is in two of them, and what is
+        new later is in none. Where a range of heights is open, requests for one record each find its ends. A query that
+        cannot be cut is one part: lists without such a range, and whatever has `max_items`.
+
+        >>> parts = client.transactions(start_height=4_000_000, end_height=4_009_999).partitions(8)
+        >>> with ProcessPoolExecutor() as pool:
+        ...     results = list(pool.map(Partition.read, parts))
+        """
 
     # For exports: the query as JSON, whether its list grows at its head, pages whose end says nothing, and what it
     # would have said.

@@ -62,11 +62,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn count_of_rows(name: &str, rows: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
-    let Some(rows) = rows else { return Ok(ROWS) };
-    match rows.extract() {
-        Ok(count) if count > 0 && !rows.is_instance_of::<PyBool>() => Ok(count),
-        _ => Err(errors::parameter(rows.py(), name, &format!("{} is not a whole number from 1 on", rows.repr()?))),
+/// A number from 1 on, or the rows of a batch where none was given.
+fn count(name: &str, given: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
+    let Some(given) = given else { return Ok(ROWS) };
+    match given.extract() {
+        Ok(count) if count > 0 && !given.is_instance_of::<PyBool>() => Ok(count),
+        _ => Err(errors::parameter(given.py(), name, &format!("{} is not a whole number from 1 on", given.repr()?))),
     }
 }
 
@@ -217,7 +218,7 @@ impl Query {
 
     #[pyo3(signature = (rows=None), text_signature = "($self, rows=65_536)")]
     fn batches(slf: &Bound<'_, Self>, rows: Option<&Bound<'_, PyAny>>) -> PyResult<Stream> {
-        Self::stream(slf, Of::Batches, count_of_rows("rows", rows)?)
+        Self::stream(slf, Of::Batches, count("rows", rows)?)
     }
 
     #[pyo3(signature = (rows=None, numbers="decimal"), text_signature = "($self, rows=65_536, numbers='decimal')")]
@@ -227,7 +228,7 @@ impl Query {
         numbers: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        let (rows, numbers) = (count_of_rows("rows", rows)?, export::numbers(py, numbers)?);
+        let (rows, numbers) = (count("rows", rows)?, export::numbers(py, numbers)?);
         let (pages, bar) = slf.get().run(py)?;
         let tables = Tables::new(QueryReader::of_batches(slf.clone().unbind(), pages, bar, rows, numbers));
         PyModule::import(py, "chainframe.frames")?.call_method1("reader", (tables,))
@@ -286,6 +287,18 @@ impl Query {
             let inner = plan.map_err(|error| errors::raise(py, &error))?;
             Py::new(py, Plan { inner }).map(Py::into_any)
         })
+    }
+
+    fn partitions<'py>(slf: &Bound<'py, Self>, n: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+        let py = slf.py();
+        let most = count("n", Some(n))?;
+        let parts = bridge::wait(py, slf.get().inner.clone().partitions(most as u64))?;
+        let parts = parts.map_err(|error| errors::raise(py, &error))?;
+        let (client, count) = (slf.get().client.bind(py), parts.len());
+        let class = PyModule::import(py, "chainframe.partitions")?.getattr("Partition")?;
+        let made =
+            parts.into_iter().enumerate().map(|(number, part)| class.call1((Self::of(client, part), number, count)));
+        PyList::new(py, made.collect::<PyResult<Vec<_>>>()?)
     }
 
     #[pyo3(signature = (
@@ -446,7 +459,7 @@ fn exported<'py>(
     options.set_item("overwrite", overwrite)?;
     options.set_item("since", since)?;
     options.set_item("numbers", numbers)?;
-    options.set_item("rows_per_part", count_of_rows("rows_per_part", rows_per_part)?)?;
+    options.set_item("rows_per_part", count("rows_per_part", rows_per_part)?)?;
     let client = query.get().client.bind(py);
     PyModule::import(py, "chainframe.exports")?.getattr(how)?.call((query, client, directory), Some(&options))
 }

@@ -7,6 +7,7 @@ mod list;
 mod pace;
 mod pages;
 mod partial;
+mod partition;
 mod plan;
 mod records;
 mod report;

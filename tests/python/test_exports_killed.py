@@ -96,6 +96,7 @@ def test_killed_at_any_step_it_is_whole_after_the_next_run(service: LocalService
 
         return work
 
+    step = 0
     for step in range(1, 1_000):
         directory = tmp_path / str(step)
         if ended(in_a_child(dying(directory, step))) == 0:
