@@ -27,6 +27,9 @@ pub struct Query {
     last: Mutex<Last>,
 }
 
+/// A whole result, and what it took.
+type Gathered = Result<(query::Records, query::Report), Error>;
+
 /// Rows of a batch where nobody says.
 const ROWS: usize = 65_536;
 
@@ -104,10 +107,7 @@ impl Query {
     }
 
     /// Everything, as a future, and its bar. What it has so far can be read meanwhile.
-    fn gather(
-        &self,
-        py: Python<'_>,
-    ) -> PyResult<(impl Future<Output = Result<(query::Records, query::Report), Error>> + Send + use<>, Bar)> {
+    fn gather(&self, py: Python<'_>) -> PyResult<(impl Future<Output = Gathered> + Send + use<>, Bar)> {
         let result = Partial::all(self.inner.endpoint().record());
         let mut pages = self.begin(Pages::into(self.inner.clone(), result.clone()));
         let bar = self.bar(py, &pages)?;
@@ -122,7 +122,7 @@ impl Query {
         Bar::of(py, self.client.get().progress, pages)
     }
 
-    fn gathered(&self, py: Python<'_>, result: Result<(query::Records, query::Report), Error>) -> PyResult<Records> {
+    fn gathered(&self, py: Python<'_>, result: Gathered) -> PyResult<Records> {
         let (records, report) = result.map_err(|error| self.failed(py, &error))?;
         let report = Report { inner: report };
         let records = Records::new(records, report.inner.clone());
