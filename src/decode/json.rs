@@ -364,10 +364,15 @@ mod tests {
         }
 
         #[test]
-        fn words_begin_texts(text in "[ab]{0,20}", word in "[ab]{0,10}", length in 0_usize..20) {
-            prop_assert_eq!(begins(text.as_bytes(), word.as_bytes()), text.starts_with(&word));
-            let start = &text[..length.min(text.len())];
-            prop_assert!(begins(text.as_bytes(), start.as_bytes()));
+        fn words_begin_texts(text in "[ab]{0,30}", length in 0_usize..30, wrong in 0_usize..30) {
+            let word = &text.as_bytes()[..length.min(text.len())];
+            prop_assert!(begins(text.as_bytes(), word));
+            prop_assert!(!begins(word, (text.clone() + "a").as_bytes()));
+            let mut other = word.to_vec();
+            if let Some(byte) = other.get_mut(wrong) {
+                *byte = b'c';
+                prop_assert!(!begins(text.as_bytes(), &other));
+            }
         }
     }
 }

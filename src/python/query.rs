@@ -30,9 +30,6 @@ pub struct Query {
     last: Mutex<Last>,
 }
 
-/// A whole result, and what it took.
-type Gathered = Result<(query::Records, query::Report), Error>;
-
 /// Rows of a batch where nobody says.
 const ROWS: usize = 65_536;
 
