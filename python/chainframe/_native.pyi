@@ -41,6 +41,7 @@ __all__ = [
     "LargeTransaction",
     "Page",
     "Query",
+    "RateLimitState",
     "Record",
     "Records",
     "Report",
@@ -115,7 +116,9 @@ class Client:
     - `rate_limit`: "auto" finds the service's pace, a number is requests a second, None is no limit.
     - `concurrency`: requests in flight.
     - `strict`: a result that the service cannot complete raises `IncompleteResultError` instead of a warning.
-    - `proxy`: URL of a proxy; without, the environment's. `ca_bundle`: PEM file of certificates to trust.
+    - `max_body`: bytes that an answer may have, compressed or not; a longer one is a `TransportError`.
+    - `proxy`: URL of a proxy; without, the environment's (`HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`), though not to
+      loopback. `ca_bundle`: PEM file of certificates to trust instead of the system's; without, `REQUESTS_CA_BUNDLE`.
 
     Raises `ConfigError` for a setting that is missing or malformed. It pickles without its secrets, which are then
     taken from the environment where it is unpickled.
@@ -147,6 +150,7 @@ class Client:
         rate_limit: Literal["auto"] | float | None = "auto",
         concurrency: int = 4,
         strict: bool = False,
+        max_body: int = 67108864,
         proxy: str | None = None,
         ca_bundle: str | PathLike[str] | None = None,
     ) -> Self: ...
@@ -297,6 +301,14 @@ class Client:
     def zone_chain(self) -> str: ...
     @property
     def deployment(self) -> Deployment: ...
+    @property
+    def rate_limit_state(self) -> RateLimitState:
+        """How fast requests leave at the moment; "auto" shares one pace among all clients of a key.
+
+        >>> client.rate_limit_state
+        RateLimitState(rate=7.21, waiting=3, throttled=2, pause=0.109)
+        """
+
     def close(self) -> None:
         """Give up the connections; a later call makes new ones. The end of a `with` block does the same."""
 
@@ -318,6 +330,29 @@ class Client:
         traceback: TracebackType | None,
         /,
     ) -> None: ...
+
+@final
+class RateLimitState:
+    """What a client's pace was when it was asked for.
+
+    - `rate`: requests a second that may leave, or None while nothing bounds them.
+    - `waiting`: requests that wait for their turn.
+    - `throttled`: answers so far that asked for fewer requests.
+    - `pause`: seconds until the next request may leave.
+
+    >>> client.rate_limit_state.rate
+    7.21
+    """
+
+    @property
+    def rate(self) -> float | None: ...
+    @property
+    def waiting(self) -> int: ...
+    @property
+    def throttled(self) -> int: ...
+    @property
+    def pause(self) -> float: ...
+    def __eq__(self, other: object, /) -> bool: ...
 
 @final
 class Query(Generic[_R_co]):

@@ -10,7 +10,7 @@ use super::error::Error;
 use super::pace::RateLimit;
 use crate::interface::{Chain, Deployment};
 
-/// An answer longer than this is no page of records.
+/// An answer longer than this is no page of records, unless a caller knows better.
 pub const MAX_BODY: usize = 64 << 20;
 
 /// Longer is for ever, and more than clocks can add.
@@ -32,6 +32,7 @@ pub struct Given {
     pub rate_limit: RateLimit,
     pub concurrency: usize,
     pub strict: bool,
+    pub max_body: usize,
     pub proxy: Option<String>,
     pub ca_bundle: Option<PathBuf>,
 }
@@ -53,6 +54,7 @@ pub struct Settings {
     pub rate_limit: RateLimit,
     pub concurrency: usize,
     pub strict: bool,
+    pub max_body: usize,
     pub proxy: Option<String>,
     pub ca_bundle: Option<PathBuf>,
 }
@@ -81,6 +83,9 @@ impl Settings {
         if !(1..=256).contains(&given.concurrency) {
             return Err(Error::config("concurrency", format!("{} is not within 1 to 256", given.concurrency)));
         }
+        if given.max_body == 0 {
+            return Err(Error::config("max_body", "0 is not a number of bytes above 0"));
+        }
         if let Some(proxy) = &given.proxy {
             // The address may hold a password, so it is not shown.
             reqwest::Proxy::all(proxy).map_err(|_| Error::config("proxy", "is not the address of a proxy"))?;
@@ -99,6 +104,7 @@ impl Settings {
             rate_limit: given.rate_limit,
             concurrency: given.concurrency,
             strict: given.strict,
+            max_body: given.max_body,
             proxy: given.proxy,
             ca_bundle: given.ca_bundle,
         })

@@ -11,6 +11,8 @@ mod errors;
 mod export;
 mod html;
 mod local;
+mod logs;
+mod pace;
 mod page;
 mod query;
 mod record;
@@ -22,9 +24,11 @@ use pyo3::prelude::*;
 
 #[pymodule(gil_used = false)]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    logs::install();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<deployment::Deployment>()?;
     module.add_class::<client::Client>()?;
+    module.add_class::<pace::RateLimitState>()?;
     module.add_class::<query::Query>()?;
     module.add_class::<stream::Stream>()?;
     module.add_class::<page::Page>()?;

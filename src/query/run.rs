@@ -1,19 +1,16 @@
 //! The pages of one window: asked ahead, and each put where it belongs although the list grows at its head meanwhile.
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
 use super::pages::CHANGED;
 use super::plan::Query;
 use super::report::SharedReport;
-use crate::client::{Error, Fetched};
+use crate::client::{Error, Expected, Fetched};
 use crate::columns::Columns;
 use crate::decode::Page;
 
-/// Times an empty answer is asked again where records were promised: some services throttle that way.
-const EMPTY_RETRIES: u32 = 3;
 /// Answers in a row that bring nothing new before a list counts as growing faster than it can be read.
 const STALLS: u32 = 10;
 
@@ -238,25 +235,8 @@ impl Run {
     }
 }
 
-/// Gets one page. An empty one where records were promised is asked again: some services throttle that way.
+/// Gets one page; `promised` says that the service spoke of its records before.
 pub(super) async fn fetch(query: &Query, window: u64, page: u64, promised: bool) -> Result<Fetched, Error> {
-    let target = query.target(window, page);
     let rows = if query.is_paged() { query.page_size() as usize } else { query.asked(window).len().max(16) };
-    let (mut attempts, mut bytes) = (0, 0);
-    for retry in 0.. {
-        let mut fetched = query.client().get(query.endpoint(), &target, rows).await?;
-        attempts += fetched.attempts;
-        bytes += fetched.bytes;
-        let contradicts = |page: &Page| promised || page.total > Some(0) || page.total_pages > Some(1);
-        if fetched.page.columns.rows() > 0 || !contradicts(&fetched.page) {
-            (fetched.attempts, fetched.bytes) = (attempts, bytes);
-            return Ok(fetched);
-        }
-        if retry == EMPTY_RETRIES.min(query.client().settings().max_retries) {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(250 << retry).mul_f64(0.5 + fastrand::f64() / 2.0)).await;
-    }
-    let problem = format!("page {page} came back empty although the list goes on; try again later");
-    Err(Error::Drift { endpoint: query.endpoint().name, problem })
+    query.client().get(query.endpoint(), &query.target(window, page), Expected { rows, promised }).await
 }
