@@ -5,6 +5,7 @@
 ...     frame = client.tokens().to_pandas()
 """
 
+from chainframe import _logs
 from chainframe._native import (
     AddressTransaction,
     Block,
@@ -92,3 +93,5 @@ __all__ = [
     "TransportError",
     "__version__",
 ]
+
+_logs.install()

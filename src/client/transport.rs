@@ -159,21 +159,28 @@ impl Failure {
 }
 
 fn explain(error: &reqwest::Error, phase: Phase, timeout: Duration) -> Failure {
-    let mut sources = std::iter::successors(error.source(), |error| (*error).source());
-    let is_tls = sources.any(|source| {
-        let inner = source.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        source.is::<rustls::Error>() || inner.is_some_and(|inner| inner.is::<rustls::Error>())
-    });
     let phase = match () {
-        () if is_tls => Phase::Tls,
+        () if is_tls(error) => Phase::Tls,
         () if error.is_connect() => Phase::Connect,
         () => phase,
     };
     if error.is_timeout() {
         return Failure::slow(phase, "no connection", timeout);
     }
-    // A certificate does not mend itself within seconds.
-    Failure { phase, problem: cause(error), timed_out: false, retryable: phase != Phase::Tls }
+    if phase == Phase::Tls {
+        let problem = format!("{}; check base_url, or give the authority to trust as ca_bundle", cause(error));
+        // A certificate does not mend itself within seconds.
+        return Failure { phase, problem, timed_out: false, retryable: false };
+    }
+    Failure { phase, problem: cause(error), timed_out: false, retryable: true }
+}
+
+/// Whether it began with TLS. An I/O error passes over what it holds when it is asked for its source.
+fn is_tls(error: &(dyn std::error::Error + 'static)) -> bool {
+    let held = |error: &'_ (dyn std::error::Error + 'static)| -> Option<bool> {
+        error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref).map(|held| is_tls(held))
+    };
+    error.is::<rustls::Error>() || held(error).or_else(|| error.source().map(is_tls)).unwrap_or(false)
 }
 
 /// The innermost cause: the outer ones repeat the URL and say less.
