@@ -60,6 +60,7 @@ __all__ = [
     "_restore_record",
     "_restore_records",
     "_restore_report",
+    "_signature",
 ]
 
 __version__: str
@@ -1515,6 +1516,7 @@ def _declaration() -> str: ...
 # What pickles call.
 
 def _restore_client(given: dict[str, Any]) -> Client: ...
+def _signature(secret: str, timestamp: str, target: str) -> str: ...
 def _restore_deployment(
     header_prefix: str, main: str, zone: str, prehash: str, signature_encoding: Literal["base64", "hex"]
 ) -> Deployment: ...

@@ -63,9 +63,11 @@ impl Credentials {
     }
 }
 
-/// A secret as it is, and as it stands within base64, where it may begin at any of three places in a group.
+/// A secret as it is, without the padding of base64, and as it stands within base64, where it may begin at any of three places in a group.
 fn forms(secret: &[u8]) -> Vec<Vec<u8>> {
-    let mut forms = Vec::from_iter((secret.len() >= LEAST).then(|| secret.to_vec()));
+    let unpadded = &secret[..secret.iter().rposition(|byte| *byte != b'=').map_or(0, |last| last + 1)];
+    let mut forms: Vec<Vec<u8>> =
+        [secret, unpadded].iter().filter(|form| form.len() >= LEAST).map(|form| form.to_vec()).collect();
     for (before, begun) in [(0, 0), (1, 2), (2, 3)] {
         let encoded = STANDARD_NO_PAD.encode([&[0; 2][..before], secret].concat());
         // The last character is the secret's alone only where a group ends with it.
@@ -191,6 +193,7 @@ mod tests {
             "pass &quot;word&quot;",
             "sig+1/x=",
             "sig-1_x=",
+            "sig-1_x",
             "sig%2B1%2Fx%3D",
             "SIG+1/X=",
         ] {

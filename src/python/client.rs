@@ -415,3 +415,9 @@ fn query(
 pub fn _restore_client<'py>(given: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
     given.py().get_type::<Client>().call((), Some(given))
 }
+
+/// For `chainframe doctor`, which signs what is known.
+#[pyfunction]
+pub fn _signature(secret: String, timestamp: &str, target: &str) -> String {
+    client::signature(&interface::Deployment::default(), &Secret::new(secret), timestamp, target)
+}

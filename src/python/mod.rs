@@ -44,6 +44,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(page::_restore_page, module)?)?;
     module.add_function(wrap_pyfunction!(report::_restore_report, module)?)?;
     module.add_function(wrap_pyfunction!(query::_restore_query, module)?)?;
+    module.add_function(wrap_pyfunction!(client::_signature, module)?)?;
     module.add_function(wrap_pyfunction!(client::_restore_client, module)?)?;
     module.add_function(wrap_pyfunction!(deployment::_restore_deployment, module)?)
 }

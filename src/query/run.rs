@@ -52,11 +52,27 @@ pub(super) enum Place {
 }
 
 /// A spawned task that ends when nobody waits for it any more.
-struct Task<T>(JoinHandle<T>);
+struct Task<T> {
+    handle: JoinHandle<T>,
+    process: u32,
+}
+
+impl<T> Task<T> {
+    fn new(handle: JoinHandle<T>) -> Self {
+        Self { handle, process: std::process::id() }
+    }
+
+    /// In a forked child the task's threads do not exist, and what they left may be locked.
+    fn is_ours(&self) -> bool {
+        self.process == std::process::id()
+    }
+}
 
 impl<T> Drop for Task<T> {
     fn drop(&mut self) {
-        self.0.abort();
+        if self.is_ours() {
+            self.handle.abort();
+        }
     }
 }
 
@@ -99,7 +115,7 @@ impl Run {
         let (query, window, page) = (query.clone(), self.window, self.next_page);
         // Only the first page may be empty without having been promised.
         let promised = matches!(self.last_page, LastPage::Known(_));
-        self.pending.push_back(Task(tokio::spawn(async move { fetch(&query, window, page, promised).await })));
+        self.pending.push_back(Task::new(tokio::spawn(async move { fetch(&query, window, page, promised).await })));
         self.next_page += 1;
     }
 
@@ -109,10 +125,17 @@ impl Run {
         self.pending.clear();
     }
 
+    /// What a parent process had asked for has to be asked for again.
+    pub fn survive_fork(&mut self) {
+        if self.pending.iter().any(|task| !task.is_ours()) {
+            self.rewind(self.next_page - self.pending.len() as u64);
+        }
+    }
+
     /// The next answer with its page number, or nothing if none is open. Safe to drop: the answer then stays open.
     pub async fn answered(&mut self, query: &Query) -> Option<Result<(u64, Fetched), Error>> {
         let task = self.pending.front_mut()?;
-        let fetched = (&mut task.0).await;
+        let fetched = (&mut task.handle).await;
         self.pending.pop_front();
         let number = self.next_page - 1 - self.pending.len() as u64;
         let fetched = fetched.unwrap_or_else(|crash| Err(Error::Internal(crash.to_string())));
