@@ -13,7 +13,7 @@ import ssl
 import time
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -160,7 +160,7 @@ def _tls_and_clock(url: SplitResult, proxy: SplitResult | None, ca_bundle: str |
         yield Finding("tls", "fail", f"{reason}; check base_url, or give the authority to trust as ca_bundle", NETWORK)
         return
     except (OSError, http.client.HTTPException) as error:
-        yield Finding("http", "fail", f"{error or type(error).__name__}; check base_url and proxy", NETWORK)
+        yield Finding("http", "fail", f"{str(error) or type(error).__name__}; check base_url and proxy", NETWORK)
         return
     finally:
         connection.close()
@@ -195,11 +195,10 @@ def _connection(url: SplitResult, proxy: SplitResult | None, ca_bundle: str | No
 
 def _certificate(connection: ssl.SSLSocket) -> str:
     certificate = connection.getpeercert() or {}
-    names = {
-        key: value for part in ("subject", "issuer") for pairs in certificate.get(part, ()) for key, value in pairs
-    }
-    issuer = names.get("organizationName") or names.get("commonName") or "an authority without a name"
-    return f"{connection.version()}, a certificate of {issuer}, good until {certificate.get('notAfter', 'unknown')}"
+    issuer: Any = certificate.get("issuer", ())
+    names = {key: value for pairs in issuer for key, value in pairs}
+    authority = names.get("organizationName") or names.get("commonName") or "an authority without a name"
+    return f"{connection.version()}, a certificate of {authority}, good until {certificate.get('notAfter', 'unknown')}"
 
 
 def _request(client: Client) -> Finding:

@@ -76,7 +76,8 @@ def test_what_a_second_look_mends_is_looked_at_again(kind: Any) -> None:
     extra: dict[str, Any] = {"html": {"status": 200}, "huge": {"mib": 1}}.get(kind, {})
     with LocalService(transactions=200) as service, service.client(rate_limit=None, max_body=1 << 20) as client:
         expected = client.transactions().collect().to_dicts()
-        service.set_faults([{"kind": kind, "every": 2, **extra}])
+        fault: Any = {"kind": kind, "every": 2, **extra}
+        service.set_faults([fault])
         records = client.transactions().collect()
         assert records.to_dicts() == expected
         assert records.report.retries >= 2
@@ -198,14 +199,16 @@ def test_a_handshake_that_stalls_ends() -> None:
 
 @pytest.mark.parametrize("ahead", [3600, -3600])
 def test_a_service_an_hour_off_is_met_once(ahead: int) -> None:
-    with LocalService(transactions=1_000, faults=[{"kind": "clock", "seconds": ahead}]) as service:
-        with service.client(rate_limit=None, max_retries=0, concurrency=8) as client:
-            assert len(client.transactions().collect()) == 1_000
-            tries = Counter(request["code"] for request in service.request_log)
-            assert tries["50102"] == 1
-            # Its clock is mended meanwhile: with several requests under way each is signed anew, and none fails.
-            service.set_faults([])
-            assert len(client.transactions().collect()) == 1_000
+    faults: list[Fault] = [{"kind": "clock", "seconds": ahead}]
+    with (
+        LocalService(transactions=1_000, faults=faults) as service,
+        service.client(rate_limit=None, max_retries=0, concurrency=8) as client,
+    ):
+        assert len(client.transactions().collect()) == 1_000
+        assert Counter(request["code"] for request in service.request_log)["50102"] == 1
+        # Its clock is mended meanwhile: with several requests under way each is signed anew, and none fails.
+        service.set_faults([])
+        assert len(client.transactions().collect()) == 1_000
 
 
 @pytest.mark.parametrize(("headers", "said"), [({}, " s"), ({"Date": "some day"}, "system clock")])
