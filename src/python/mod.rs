@@ -22,6 +22,7 @@ mod stream;
 
 use pyo3::prelude::*;
 
+/// Safe without the interpreter's lock: docs/survival.md says of each class why.
 #[pymodule(gil_used = false)]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     logs::install();

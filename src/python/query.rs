@@ -62,7 +62,10 @@ impl Query {
 
     fn begin(&self, inner: query::Query) -> Pages {
         let pages = Pages::new(inner);
-        *lock(&self.last) = Last { report: Some(pages.report().clone()), partial: None, error: None };
+        let begun = Last { report: Some(pages.report().clone()), partial: None, error: None };
+        let before = std::mem::replace(&mut *lock(&self.last), begun);
+        // Not under the lock: an error's end may run code of anyone's.
+        drop(before);
         pages
     }
 
@@ -123,7 +126,9 @@ impl Query {
     }
 
     pub fn set_last_error(&self, py: Python<'_>, error: PyErr) {
-        lock(&self.last).error = Some(error.into_value(py).into_any());
+        let error = Some(error.into_value(py).into_any());
+        let before = std::mem::replace(&mut lock(&self.last).error, error);
+        drop(before);
     }
 
     fn stream(slf: &Bound<'_, Self>, of: Of, rows: usize) -> Stream {
