@@ -49,6 +49,8 @@ const PAUSE: Duration = Duration::from_millis(400);
 /// A halved rate is back at this part of what was throttled within `RECOVERY` seconds. Beyond, it creeps up by `CREEP` of
 /// it in a second, and by so much more in each further one, so that a limit that was lifted is found out.
 const KNEE: f64 = 0.9;
+/// What a further throttle takes the limit down to at most.
+const HOLD: f64 = 0.8;
 const RECOVERY: f64 = 1.0;
 const CREEP: f64 = 0.004;
 const CREEP_GROWTH: f64 = 0.002;
@@ -179,9 +181,10 @@ impl Pace {
             auto.cut = Some(now);
             if auto.limit.is_some() || auto.started.is_none_or(|started| now > started + YOUNG) {
                 // What got through tells more than a rate that nobody may have made use of.
-                let rate = self.rate.min(auto.delivered.count(now, 0).max(FIRST));
+                self.rate = self.rate.min(auto.delivered.count(now, 0).max(FIRST));
+                // A throttle on the way back up may be a whim: the limit is taken to be lower, but not that low.
+                let rate = self.rate.max(auto.limit.map_or(0.0, |limit| limit.rate * HOLD));
                 auto.limit = Some(Limit { rate, raised: now, creeps_since: now });
-                self.rate = rate;
             }
             self.rate = (self.rate / 2.0).max(LEAST);
         }

@@ -108,6 +108,8 @@ enum Counts {
     Fixed,
     /// A bucket that refills steadily and holds so many.
     Bucket { holds: f64 },
+    /// Nothing: it throttles one in ten, however few they are.
+    Nothing,
 }
 
 struct Service {
@@ -115,6 +117,7 @@ struct Service {
     seen: VecDeque<f64>,
     room: f64,
     at: f64,
+    dice: fastrand::Rng,
 }
 
 const ALLOWED: f64 = 8.0;
@@ -122,7 +125,7 @@ const ALLOWED: f64 = 8.0;
 impl Service {
     fn new(counts: Counts) -> Self {
         let room = if let Counts::Bucket { holds } = counts { holds } else { 0.0 };
-        Self { counts, seen: VecDeque::new(), room, at: 0.0 }
+        Self { counts, seen: VecDeque::new(), room, at: 0.0, dice: fastrand::Rng::with_seed(3) }
     }
 
     fn admits(&mut self, now: f64) -> bool {
@@ -141,6 +144,7 @@ impl Service {
                 self.seen.push_back(now);
                 self.seen.len() as f64 <= ALLOWED
             }
+            Counts::Nothing => self.dice.f64() > 0.1,
             Counts::Bucket { holds } => {
                 self.room = holds.min(self.room + (now - self.at) * ALLOWED);
                 self.at = now;
@@ -237,6 +241,14 @@ fn most_of_what_a_service_allows_is_used_and_little_of_it_throttled() {
 fn a_service_without_a_burst_is_found_too() {
     let (good, bad, silence) = run(Counts::Bucket { holds: 2.0 }, 120, 4, 50_000, None);
     assert!(good > 0.75 * ALLOWED * 120.0 && bad < 0.05 * (good + bad) && silence < 3_000_000, "{good} {bad}");
+}
+
+#[test]
+fn a_service_that_throttles_at_random_is_not_waited_for_for_ever() {
+    for seconds in [60, 600] {
+        let (good, _, silence) = run(Counts::Nothing, seconds, 4, 50_000, None);
+        assert!(good > seconds as f64 && silence < 10_000_000, "{seconds} s: {good} {silence}");
+    }
 }
 
 #[test]
