@@ -211,6 +211,19 @@ def test_a_service_an_hour_off_is_met_once(ahead: int) -> None:
         assert len(client.transactions().collect()) == 1_000
 
 
+def test_a_clock_is_set_for_all_who_ask_at_once() -> None:
+    faults: list[Fault] = [{"kind": "clock", "seconds": 3600}, {"kind": "stall", "seconds": 0.05}]
+    with (
+        LocalService(transactions=100, faults=faults) as service,
+        service.client(rate_limit=None, max_retries=0) as client,
+    ):
+        with ThreadPoolExecutor(8) as pool:
+            lengths = list(pool.map(lambda _: len(client.blocks().collect()), range(8)))
+        assert len(set(lengths)) == 1
+        tries = Counter(request["code"] for request in service.request_log)
+        assert 1 <= tries["50102"] <= 8
+
+
 @pytest.mark.parametrize(("headers", "said"), [({}, " s"), ({"Date": "some day"}, "system clock")])
 def test_a_clock_that_cannot_be_set_is_told(server: StrictServer, headers: dict[str, str], said: str) -> None:
     server.on("blocks", error(401, "50112", **headers))
