@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Every build sees one interpreter, so that none makes cargo start over.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
-.PHONY: demo test bench fuzz lint rust python stub fmt clean build install dev tools
+.PHONY: demo test bare bench fuzz docs lint rust python stub fmt clean build install dev tools
 
 demo: build install
 	$(PIP) install --group demo
@@ -30,10 +30,16 @@ rust: tools
 python: tools build install
 	$(BIN)/python scripts/generate_stub.py --check
 	$(BIN)/mypy
+	$(BIN)/pyright
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pyright --ignoreexternal --verifytypes chainframe
 	@# stubtest has no complaint where there is no stub at all.
 	test -s $(BIN)/../lib/python3*/site-packages/chainframe/_native.pyi
 	$(BIN)/python -m mypy.stubtest chainframe._native
 	$(BIN)/pytest
+
+# The wheel where nothing else is installed: the tests that need no extra.
+bare: build
+	$(BIN)/python scripts/test_wheel.py dist
 
 # What it costs beside other ways; brings nginx along where it may.
 bench: build install
@@ -48,6 +54,10 @@ bench: build install
 SECONDS ?= 60
 fuzz:
 	FUZZ_SECONDS=$(SECONDS) cargo test --profile fuzz --test mutations -- --nocapture
+
+# The site, in target/site.
+docs: tools build install
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # Writes what the stub says of records and calls anew from the declaration.
 stub: tools build install

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Iterable, Iterator
 from datetime import datetime
 from decimal import Decimal
 from os import PathLike
+from pathlib import Path
 from types import GenericAlias, TracebackType
 from typing import Any, ClassVar, Generic, Literal, Self, TypeAlias, TypeVar, final, overload
 
@@ -19,6 +20,7 @@ import polars as pl
 import pyarrow as pa
 from typing_extensions import disjoint_base
 
+from chainframe.exports import Export
 from chainframe.testing import LoggedRequest
 
 _R_co = TypeVar("_R_co", bound=Record, default=Any, covariant=True)
@@ -33,6 +35,7 @@ _Numbers: TypeAlias = Literal["decimal", "float", "string"]
 __all__ = [
     "AddressTransaction",
     "Block",
+    "Cassette",
     "ChainTransaction",
     "Client",
     "CrossChainTransaction",
@@ -40,6 +43,7 @@ __all__ = [
     "EventLog",
     "LargeTransaction",
     "Page",
+    "Plan",
     "Query",
     "RateLimitState",
     "Record",
@@ -53,6 +57,8 @@ __all__ = [
     "_LocalService",
     "__version__",
     "_declaration",
+    "_environment_cassette",
+    "_restore_cassette",
     "_restore_client",
     "_restore_deployment",
     "_restore_page",
@@ -60,7 +66,9 @@ __all__ = [
     "_restore_record",
     "_restore_records",
     "_restore_report",
+    "_resume_query",
     "_signature",
+    "_with_cassette",
 ]
 
 __version__: str
@@ -120,6 +128,11 @@ class Client:
     - `max_body`: bytes that an answer may have, compressed or not; a longer one is a `TransportError`.
     - `proxy`: URL of a proxy; without, the environment's (`HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`), though not to
       loopback. `ca_bundle`: PEM file of certificates to trust instead of the system's; without, `REQUESTS_CA_BUNDLE`.
+    - `cassette` (`CHAINFRAME_CASSETTE`): a `chainframe.testing.Cassette` to record to, or to replay in place of the
+      service. Where it can only replay, no other setting is needed. With it, one request is in flight at a time for
+      each query, so that what is recorded is no matter of chance.
+    - `progress`: "auto" shows a bar on a terminal or in a notebook, for what takes longer than two seconds; True shows
+      one at once and wherever standard error goes, False none. Drawn by tqdm, the extra `progress`.
 
     Raises `ConfigError` for a setting that is missing or malformed. It pickles without its secrets, which are then
     taken from the environment where it is unpickled.
@@ -154,6 +167,8 @@ class Client:
         max_body: int = 67108864,
         proxy: str | None = None,
         ca_bundle: str | PathLike[str] | None = None,
+        cassette: Cassette | None = None,
+        progress: Literal["auto"] | bool = "auto",
     ) -> Self: ...
     def tokens(
         self,
@@ -294,6 +309,22 @@ class Client:
         >>> [log.topics for log in client.logs("0x71c8...")]
         """
 
+    def resume(self, cursor: str) -> Query[Any]:
+        """The query of a cursor, from there on: exactly the records that were not yet given out, in any process.
+
+        A cursor comes from `Page.cursor`, from `Query.cursor`, or from the `cursor` of an error. It is a small JSON
+        text without secrets. What already spoke against completeness is in the report of the rest as well.
+
+        Raises `InvalidParameterError` for a text that is no cursor, was changed, is of another version, or does not fit
+        this client's chain or deployment.
+
+        >>> try:
+        ...     for page in client.token_transfers("0x2b59...").pages():
+        ...         save(page)
+        ... except cf.ServiceUnavailableError as error:
+        ...     rest = client.resume(error.cursor)
+        """
+
     @property
     def base_url(self) -> str: ...
     @property
@@ -310,6 +341,7 @@ class Client:
         RateLimitState(rate=7.21, waiting=3, throttled=2, pause=0.109)
         """
 
+    def _repr_html_(self) -> str: ...
     def close(self) -> None:
         """Give up the connections; a later call makes new ones. The end of a `with` block does the same."""
 
@@ -425,18 +457,92 @@ class Query(Generic[_R_co]):
     def to_dicts(self) -> list[dict[str, Any]]:
         """`collect` and `Records.to_dicts`."""
 
+    def to_parquet(
+        self,
+        directory: str | PathLike[str],
+        *,
+        resume: bool = True,
+        overwrite: bool = False,
+        since: Export | str | PathLike[str] | None = None,
+        numbers: _Numbers = "decimal",
+        rows_per_part: int = 65_536,
+    ) -> Export:
+        """The result as Parquet files in a directory, each record once, even if it is killed and run again.
+
+        A run that failed or was killed goes on where it was when it is run again, in the list as it was at first; one
+        that is done sends nothing. Memory holds one part. The directory's `_manifest.json` lists the parts with their
+        checksums; docs/exports.md says why each record is there once.
+
+        - `resume`: False refuses a directory that holds an export already. `overwrite`: start over.
+        - `since`: an earlier export of the same query, or its directory: only records newer than its newest are
+          written, so that a series of exports has each record once. For lists that have their newest record first.
+        - `numbers`: as for `Records`. `rows_per_part`: the most rows of one file.
+
+        Raises `ExportError` for a directory that holds something else, a damaged part, or is being written by another
+        process, and `ImportError` where pyarrow is missing. A result that the service cannot complete is written and
+        then said, as `collect` does.
+
+        >>> client.cross_chain_transactions().to_parquet("crossings/monday")
+        >>> client.cross_chain_transactions().to_parquet("crossings/tuesday", since="crossings/monday")
+        """
+
+    async def to_parquet_async(
+        self,
+        directory: str | PathLike[str],
+        *,
+        resume: bool = True,
+        overwrite: bool = False,
+        since: Export | str | PathLike[str] | None = None,
+        numbers: _Numbers = "decimal",
+        rows_per_part: int = 65_536,
+    ) -> Export:
+        """`to_parquet` for asyncio."""
+
+    # For exports: the query as JSON, pages whose end says nothing, and what it would have said.
+    def _stated(self) -> str: ...
+    def _quiet_pages(self) -> Stream[Page[_R_co]]: ...
+    def _settle(self, report: Report) -> None: ...
+    def explain(self) -> Plan:
+        """What a run will take and give, from one request: how many records, requests and seconds.
+
+        >>> client.token_transfers("0x2b59...").explain()
+        Plan(records=8120, pages=163, requests=163, windows=1, exact=True, seconds=10.19, cannot=[])
+        """
+
+    async def explain_async(self) -> Plan:
+        """`explain` for asyncio."""
+
     @property
     def report(self) -> Report:
         """Of the newest run, while it runs and after."""
 
     @property
     def partial(self) -> Records[_R_co]:
-        """The records fetched so far: what is left after an error or Ctrl-C."""
+        """The records that the newest run has fetched so far: what is left after an error or Ctrl-C.
+
+        Of a run that collects it is all of them; of one that hands its records on (iterating, `pages`, `batches`,
+        `reader`, an Arrow stream) the latest 100,000 or 32 MiB, so that a loop without end needs no more memory.
+
+        >>> try:
+        ...     records = query.collect()
+        ... except cf.ChainframeError:
+        ...     records = query.partial
+        """
+
+    @property
+    def cursor(self) -> str:
+        """Where the newest run stands, for `Client.resume`: after the last record, page or batch that it gave out.
+
+        After `collect` has failed or was interrupted, it stands after the last of `partial`.
+
+        >>> rest = client.resume(query.cursor)
+        """
 
     @property
     def last_error(self) -> Exception | None:
         """The error of the newest run as it was before an Arrow consumer made text of it."""
 
+    def _repr_html_(self) -> str: ...
     def __copy__(self) -> Self: ...
     def __deepcopy__(self, _memo: Any) -> Self: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
@@ -479,6 +585,11 @@ class Page(Generic[_R_co]):
     def chain_short_name(self) -> str | None: ...
     @property
     def records(self) -> Records[_R_co]: ...
+    @property
+    def cursor(self) -> str:
+        """Where the result goes on after this page, for `Client.resume`."""
+
+    def _repr_html_(self) -> str: ...
     def __eq__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
 
@@ -535,8 +646,43 @@ class Records(Generic[_R_co]):
         """
 
     def _repr_html_(self) -> str: ...
+    def _identities(self) -> list[str]: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def __arrow_c_schema__(self) -> object: ...
+
+@final
+class Plan:
+    """What a query will take and give, as far as one request tells; None for what the service does not tell.
+
+    >>> plan = client.transactions(start_height=4_000_000, end_height=4_000_099).explain()
+    >>> print(plan.requests, "requests,", plan.seconds, "seconds,", *plan.cannot)
+    """
+
+    @property
+    def windows(self) -> int:
+        """Lists that are read one after the other: blocks of a range, years, or requests for hashes."""
+
+    @property
+    def pages(self) -> int | None: ...
+    @property
+    def requests(self) -> int | None:
+        """Where nothing fails and no list grows meanwhile."""
+
+    @property
+    def records(self) -> int | None: ...
+    @property
+    def exact(self) -> bool:
+        """Whether the service counted this; False where all windows are taken to be like the first."""
+
+    @property
+    def seconds(self) -> float | None:
+        """At the pace that the client keeps at present."""
+
+    @property
+    def cannot(self) -> list[str]:
+        """What the service cannot deliver, one sentence each."""
+
+    def _repr_html_(self) -> str: ...
 
 @final
 class Schema:
@@ -590,7 +736,7 @@ class Report:
 
     @property
     def elapsed(self) -> float:
-        """Seconds."""
+        """Seconds from the start to the latest answer or error."""
 
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
@@ -1477,6 +1623,59 @@ class EventLog(Record):
 # For the testing kit, the command and the tests of the package itself.
 
 @final
+class Cassette:
+    """Recorded answers in a file, replayed in place of the service; for tests that need no network.
+
+    `mode` says what becomes of a request, as in vcrpy:
+
+    - "none": it is replayed, or raises `CassetteMissError`. The service is never asked.
+    - "once": recorded if the file is new or empty; else as "none".
+    - "new_episodes": replayed if it is in the file, else recorded.
+    - "all": recorded anew, in place of what the file has of that request.
+
+    A request is known by its path and its parameters, wherever the service is and whoever asks; each recording of it is
+    played once, in order, failures and retries included, and without their waits. A line of the file is one exchange,
+    as JSON. It never holds a header, a key, a signature, a host or the time of the request, and what an answer echoes
+    of them is overwritten with `*`.
+
+    One cassette serves any number of clients, threads and forked children. Several processes may record into one file,
+    with "new_episodes" or "all". In the environment, `CHAINFRAME_CASSETTE` names the file for every client that is not
+    given a cassette, and `CHAINFRAME_CASSETTE_MODE` the mode.
+
+    Raises `CassetteError` for an unknown mode, and for a file that cannot be read: it names the line.
+
+    >>> with cf.Client(cassette=Cassette("blocks.jsonl", mode="none")) as client:
+    ...     blocks = client.blocks(max_items=3).collect()
+    """
+
+    def __new__(
+        cls, path: str | PathLike[str], mode: Literal["none", "once", "new_episodes", "all"] = "once"
+    ) -> Self: ...
+    @property
+    def path(self) -> Path: ...
+    @property
+    def mode(self) -> Literal["none", "once", "new_episodes", "all"]: ...
+    @property
+    def recording(self) -> bool:
+        """Whether the service may be asked: false with "none", and with "once" where there was a recording."""
+
+    @property
+    def play_count(self) -> int:
+        """Exchanges replayed so far."""
+
+    @property
+    def all_played(self) -> bool:
+        """Whether every exchange was replayed, as a test may want to assert at its end."""
+
+    def __len__(self) -> int:
+        """Exchanges in the file when it was opened, and recorded since."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __copy__(self) -> Self: ...
+    def __deepcopy__(self, _memo: Any) -> Self: ...
+
+@final
 class _LocalService:
     def __new__(
         cls,
@@ -1508,13 +1707,33 @@ class _LocalService:
     @property
     def requests(self) -> int: ...
     def request_log(self) -> list[LoggedRequest]: ...
+    def clear_requests(self) -> None: ...
+    @property
+    def faults_json(self) -> str: ...
     def set_faults(self, json_text: str) -> None: ...
+    @property
+    def growth(self) -> int: ...
+    def set_growth(self, growth: int) -> None: ...
+    @property
+    def rate_limit(self) -> float | None: ...
+    def set_rate_limit(self, rate: float | None) -> None: ...
+    @property
+    def clock_ahead(self) -> float: ...
+    def set_clock_ahead(self, seconds: float) -> None: ...
+    def load(self, call: str, columns: dict[str, list[Any]]) -> None: ...
+    def load_body(self, call: str, body: bytes) -> None: ...
+    def load_answers(self, path: str | PathLike[str]) -> int: ...
     def close(self) -> None: ...
 
 def _declaration() -> str: ...
+def _environment_cassette(fresh: bool) -> Cassette | None: ...
+def _with_cassette(client: Client, cassette: Cassette) -> Client: ...
 
 # What pickles call.
 
+def _restore_cassette(
+    path: str | PathLike[str], mode: Literal["none", "once", "new_episodes", "all"], recording: bool
+) -> Cassette: ...
 def _restore_client(given: dict[str, Any]) -> Client: ...
 def _signature(secret: str, timestamp: str, target: str) -> str: ...
 def _restore_deployment(
@@ -1527,8 +1746,10 @@ def _restore_page(
     chain_full_name: str | None,
     chain_short_name: str | None,
     records: Records[Any],
+    cursor: str,
 ) -> Page[Any]: ...
 def _restore_query(client: Client, call: str, given: str) -> Query[Any]: ...
 def _restore_record(name: str, fields: dict[str, Any]) -> Record: ...
 def _restore_records(name: str, columns: dict[str, Any], report: Report) -> Records[Any]: ...
 def _restore_report(members: dict[str, Any]) -> Report: ...
+def _resume_query(client: Client, cursor: str) -> Query[Any]: ...

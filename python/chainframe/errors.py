@@ -19,6 +19,7 @@ __all__ = [
     "ChainframeError",
     "ClockSkewError",
     "ConfigError",
+    "ExportError",
     "IncompleteResultError",
     "IncompleteResultWarning",
     "InvalidParameterError",
@@ -40,7 +41,8 @@ __all__ = [
 class ChainframeError(Exception):
     """Anything that went wrong in chainframe; catch it to catch them all.
 
-    `retryable` says whether the same call may succeed later. The client has already retried what it could.
+    `retryable` says whether the same call may succeed later. The client has already retried what it could. Errors of
+    the service, of the network and of pages carry a `cursor`: `client.resume(error.cursor)` goes on where they struck.
 
     >>> try:
     ...     tokens = client.tokens().collect()
@@ -258,6 +260,8 @@ class ResponseFormatError(ChainframeError):
     ...     print(error.endpoint, error.path, error.excerpt)
     """
 
+    cursor: str | None = None
+
     def __init__(
         self,
         message: str = "",
@@ -279,6 +283,8 @@ class PaginationError(ChainframeError):
     >>> except cf.PaginationError as error:
     ...     print(error, query.partial)
     """
+
+    cursor: str | None = None
 
 
 class PaginationDriftError(PaginationError):
@@ -346,6 +352,21 @@ class NumericOverflowError(ChainframeError, OverflowError):
         self.column = column
         self.row = row
         self.text = text
+
+
+class ExportError(ChainframeError):
+    """An export cannot go on in its directory: `path` is what stands in its way.
+
+    The directory holds an export of another query, is being written by another process (`retryable`), or a part of it
+    is missing or damaged. Nothing in it was changed.
+
+    >>> except cf.ExportError as error:
+    ...     print(error, error.path)
+    """
+
+    def __init__(self, message: str = "", *, path: str | None = None, retryable: bool | None = None) -> None:
+        super().__init__(message, retryable=retryable)
+        self.path = path
 
 
 class CassetteError(ChainframeError):

@@ -24,19 +24,19 @@ class Tables(Protocol):
 
 def to_pandas(stream: ArrowStream) -> pd.DataFrame:
     """Columns stay Arrow's own (`pandas.ArrowDtype`): nothing is copied, and no null, no decimal, no int64 is bent."""
-    pandas = _load("pandas", extra="pandas")
-    table = _table(_load("pyarrow", extra="pandas"), stream)
+    pandas = load("pandas", extra="pandas")
+    table = _table(load("pyarrow", extra="pandas"), stream)
     frame: pd.DataFrame = table.to_pandas(types_mapper=pandas.ArrowDtype)
     return frame
 
 
 def to_polars(stream: ArrowStream) -> pl.DataFrame:
-    frame: pl.DataFrame = _load("polars", extra="polars").DataFrame(stream)
+    frame: pl.DataFrame = load("polars", extra="polars").DataFrame(stream)
     return frame
 
 
 def to_arrow(stream: ArrowStream) -> pa.Table:
-    return _table(_load("pyarrow", extra="arrow"), stream)
+    return _table(load("pyarrow", extra="arrow"), stream)
 
 
 def _table(pyarrow: Any, stream: ArrowStream) -> pa.Table:  # noqa: ANN401 - the module
@@ -47,13 +47,13 @@ def _table(pyarrow: Any, stream: ArrowStream) -> pa.Table:  # noqa: ANN401 - the
 
 def reader(tables: Tables) -> pa.RecordBatchReader:
     """pyarrow hands on what is raised in a loop of Python, while an Arrow stream could only tell its text."""
-    pyarrow = _load("pyarrow", extra="arrow")
+    pyarrow = load("pyarrow", extra="arrow")
     batches = (batch for table in tables for batch in _table(pyarrow, table).to_batches())
     made: pa.RecordBatchReader = pyarrow.RecordBatchReader.from_batches(pyarrow.schema(tables), batches)
     return made
 
 
-def _load(name: str, *, extra: str) -> Any:  # noqa: ANN401 - a module, of which no more is known here
+def load(name: str, *, extra: str) -> Any:  # noqa: ANN401 - a module, of which no more is known here
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:

@@ -34,36 +34,56 @@ const MASK: u8 = b'*';
 /// Shorter texts are no secrets worth garbling a message for.
 const LEAST: usize = 2;
 /// Shorter stretches of base64 stand for anything.
-const LEAST_ENCODED: usize = 4;
+const LEAST_ENCODED: usize = 8;
 /// How often a text may be escaped over, as a URL within JSON within a page for people.
 const DEEPEST: usize = 3;
+
+/// Longer texts are searched piece by piece, which overlap by more than any secret is long, however escaped.
+const PIECE: usize = 1 << 20;
+const OVERLAP: usize = 32 << 10;
 
 impl Credentials {
     /// The bytes with every occurrence of a secret or of `signature`, however escaped or encoded, overwritten in place,
     /// so that positions stay what they were.
     pub fn mask(&self, text: &[u8], signature: &str) -> Vec<u8> {
-        let secrets = [self.api_key.expose(), self.secret_key.expose(), self.passphrase.expose(), signature];
-        let forms: Vec<Vec<u8>> = secrets.iter().flat_map(|secret| forms(secret.as_bytes())).collect();
         let mut masked = text.to_vec();
-        let mut view = View::of(text);
+        let secrets = [self.api_key.expose(), self.secret_key.expose(), self.passphrase.expose(), signature];
+        overwrite(&mut masked, &secrets);
+        masked
+    }
+}
+
+/// Overwrites a text, however escaped or encoded.
+pub fn strike(body: &mut [u8], text: &str) {
+    overwrite(body, &[text]);
+}
+
+fn overwrite(body: &mut [u8], texts: &[&str]) {
+    let forms: Vec<Vec<u8>> = texts.iter().flat_map(|text| forms(text.as_bytes())).collect();
+    let mut from = 0;
+    loop {
+        let piece = &mut body[from..];
+        let length = piece.len().min(PIECE);
+        let last = length == piece.len();
+        let mut view = View::of(&piece[..length]);
         for _ in 0..=DEEPEST {
             for form in &forms {
-                view.overwrite(form, &mut masked);
+                view.overwrite(form, piece);
             }
             match view.unfold() {
                 Some(unfolded) => view = unfolded,
                 None => break,
             }
         }
-        masked
-    }
-
-    pub fn mask_text(&self, text: &str, signature: &str) -> String {
-        String::from_utf8_lossy(&self.mask(text.as_bytes(), signature)).into_owned()
+        if last {
+            return;
+        }
+        from += PIECE - OVERLAP;
     }
 }
 
-/// A secret as it is, without the padding of base64, and as it stands within base64, where it may begin at any of three places in a group.
+/// A secret as it is, without the padding of base64, and as it stands within base64, where it may begin at any of three
+/// places in a group.
 fn forms(secret: &[u8]) -> Vec<Vec<u8>> {
     let unpadded = &secret[..secret.iter().rposition(|byte| *byte != b'=').map_or(0, |last| last + 1)];
     let mut forms: Vec<Vec<u8>> =
@@ -170,7 +190,7 @@ mod tests {
     }
 
     fn left_of(echo: &str) -> String {
-        let masked = credentials().mask_text(echo, "sig+1/x=");
+        let masked = String::from_utf8(credentials().mask(echo.as_bytes(), "sig+1/x=")).unwrap();
         assert_eq!(masked.len(), echo.len());
         masked.replace('*', "")
     }
@@ -215,6 +235,16 @@ mod tests {
                     assert!(left <= before.len() + after.len() + 6 && left + 8 <= echo.len(), "{echo}: {left}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn an_echo_where_two_pieces_meet_is_masked() {
+        for at in [PIECE - 4, PIECE - OVERLAP - 4, 2 * PIECE] {
+            let mut text = vec![b' '; 3 * PIECE];
+            text[at..at + 8].copy_from_slice(b"KEY-1234");
+            let masked = credentials().mask(&text, "sig+1/x=");
+            assert_eq!(&masked[at - 1..at + 9], b" ******** ");
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::cassette;
 use crate::columns::Overflow;
 use crate::interface::DeploymentError;
 
@@ -31,6 +32,9 @@ pub enum Error {
     /// The list did not hold still, or does not hold what it promises.
     #[error("{endpoint}: {problem}")]
     Drift { endpoint: &'static str, problem: String },
+    /// A cassette cannot be read or written, or lacks an answer.
+    #[error("{0}")]
+    Cassette(#[from] cassette::Error),
     /// A defect of ours.
     #[error("internal error: {0}; please report it")]
     Internal(String),
@@ -81,6 +85,12 @@ pub enum Phase {
 }
 
 impl Phase {
+    /// The phase of that name; of a name that is none, the one in which an answer is waited for.
+    pub fn of(name: &str) -> Self {
+        let all = [Self::Connect, Self::Tls, Self::Read, Self::Body, Self::Deadline];
+        all.into_iter().find(|phase| phase.as_str() == name).unwrap_or(Self::Read)
+    }
+
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Connect => "connect",
@@ -208,7 +218,11 @@ impl Error {
             Self::Service(refusal) => Class::of(refusal.status, refusal.code.as_deref()).1,
             Self::Transport { retryable, .. } | Self::Format { retryable, .. } => *retryable,
             Self::Timeout { .. } | Self::Empty { .. } | Self::Drift { .. } => true,
-            Self::Config { .. } | Self::InvalidParameter { .. } | Self::Internal(_) | Self::Overflow(_) => false,
+            Self::Config { .. }
+            | Self::InvalidParameter { .. }
+            | Self::Cassette(_)
+            | Self::Internal(_)
+            | Self::Overflow(_) => false,
         }
     }
 }

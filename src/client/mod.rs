@@ -4,6 +4,7 @@
 mod clock;
 mod credentials;
 mod error;
+mod exchange;
 pub mod log;
 mod pace;
 mod process;
@@ -16,7 +17,6 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use chrono::Utc;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 
 pub use credentials::{Credentials, Secret};
@@ -29,6 +29,7 @@ pub use sign::{signature, timestamp};
 use crate::decode::{self, Decoder, Page};
 use crate::interface::{ENDPOINTS, Endpoint};
 use clock::Clock;
+use exchange::Exchange;
 use log::Level;
 use pace::Pacer;
 use process::PerProcess;
@@ -81,6 +82,8 @@ struct Attempt {
     retry: retry::Failure,
     /// The clock's offset that was signed with, and the service's clock minus ours.
     skew: Option<(i64, i64)>,
+    /// It came from a cassette.
+    replayed: bool,
 }
 
 impl Client {
@@ -114,7 +117,9 @@ impl Client {
         };
         let client = Self { inner: Arc::new(inner) };
         // Made now, so that a bad certificate file is told where it was given.
-        client.connections()?;
+        if !client.only_replays() {
+            client.connections()?;
+        }
         Ok(client)
     }
 
@@ -160,10 +165,13 @@ impl Client {
                 None => attempt.await,
                 Some(left) => match tokio::time::timeout(left, attempt).await {
                     Ok(result) => result,
-                    Err(_) => return Err(self.out_of_time(endpoint, attempts + 1)),
+                    Err(_) => {
+                        self.record_out_of_time(target)?;
+                        return Err(self.out_of_time(endpoint, attempts + 1));
+                    }
                 },
             };
-            let Attempt { error, retry, skew } = match failed {
+            let Attempt { error, retry, skew, replayed } = match failed {
                 Ok(fetched) => {
                     self.inner.budget.earn();
                     return Ok(fetched);
@@ -171,18 +179,27 @@ impl Client {
                 Err(failed) => failed,
             };
             attempts += 1;
+            // Where the recording gave up, so does its replay.
+            if replayed && self.is_played_out(target) {
+                return Err(error);
+            }
             // A rejected timestamp is mended by the service's own clock.
             if let Some((used, skew)) = skew
                 && !signed_anew
-                && self.inner.clock.correct(used, skew)
+                && (replayed || self.inner.clock.correct(used, skew))
             {
                 signed_anew = true;
                 log::emit(Level::Warning, || format!("{error}; signing anew by the service's clock"));
                 continue;
             }
+            // A replay takes no time, and costs the service nothing.
+            let policy = if replayed { Policy { deadline: None, ..policy } } else { policy };
             let Verdict::RetryAfter(pause) = policy.verdict(retry, attempts, started.elapsed(), fastrand::f64()) else {
                 return Err(error);
             };
+            if replayed {
+                continue;
+            }
             if !self.inner.budget.spend() {
                 log::emit(Level::Warning, || format!("{error}; too much failed lately to try again"));
                 return Err(error);
@@ -208,26 +225,18 @@ impl Client {
         attempts: u32,
     ) -> Result<Fetched, Attempt> {
         let inner = &*self.inner;
-        let settings = &inner.settings;
-        let pacer = self.pacer();
-        let waited = pacer.wait().await;
-        let connections = self.connections().map_err(Attempt::hopeless)?;
-        let offset = inner.clock.offset();
-        let timestamp = sign::timestamp(Utc::now() + chrono::TimeDelta::milliseconds(offset));
-        let signature = sign::signature(&settings.deployment, &settings.credentials.secret_key, &timestamp, target);
-        let headers = inner.headers.of(&timestamp, &signature);
-        let sent = Instant::now();
-        let answer =
-            transport::get(&connections, &settings.origin, target, headers, settings.timeout, settings.max_body).await;
+        let Exchange { outcome, signature, offset, waited, sent, replayed } =
+            self.exchange(target).await.map_err(Attempt::hopeless)?;
         let told = |outcome: &str| {
             let (waited, elapsed) = (waited.as_secs_f64(), sent.elapsed().as_secs_f64());
-            format!("GET {target} attempt={attempts} {outcome} wait={waited:.3} elapsed={elapsed:.3}")
+            let from = if replayed { " replayed" } else { "" };
+            format!("GET {target} attempt={attempts} {outcome} wait={waited:.3} elapsed={elapsed:.3}{from}")
         };
-        let answer = answer.map_err(|failure| {
+        let answer = outcome.map_err(|failure| {
             log::emit(Level::Debug, || told(&format!("phase={} error={:?}", failure.phase, failure.problem)));
-            Attempt::unanswered(endpoint, failure, attempts)
+            Attempt::unanswered(endpoint, failure, attempts, replayed)
         })?;
-        let mask = |text: &[u8]| settings.credentials.mask(text, &signature);
+        let mask = |text: &[u8]| inner.settings.credentials.mask(text, &signature);
         let judged = self.judge(endpoint, &answer, expected, attempts, &mask);
         log::emit(Level::Debug, || {
             let code = match &judged {
@@ -239,19 +248,21 @@ impl Client {
         });
         let error = match judged {
             Ok(page) => {
-                pacer.succeeded(sent);
+                if !replayed {
+                    self.pacer().succeeded(sent);
+                }
                 return Ok(Fetched { page, attempts, bytes: answer.body.len() });
             }
             Err(error) => error,
         };
         let asked = error.retry_after();
-        if error.is_throttle() {
-            pacer.throttled(sent, asked);
+        if error.is_throttle() && !replayed {
+            self.pacer().throttled(sent, asked);
         }
         let skewed = matches!(&error, Error::Service(refusal) if refusal.class == Class::ClockSkew);
         let skew = answer.skew().filter(|_| skewed).map(|skew| (offset, skew));
         let retry = retry::Failure { retryable: error.retryable(), retry_after: asked };
-        Err(Attempt { error, retry, skew })
+        Err(Attempt { error, retry, skew, replayed })
     }
 
     /// What an answer is: the page that was asked for, or what stands in its way.
@@ -318,10 +329,10 @@ impl Headers {
 
 impl Attempt {
     fn hopeless(error: Error) -> Self {
-        Self { error, retry: retry::Failure::default(), skew: None }
+        Self { error, retry: retry::Failure::default(), skew: None, replayed: false }
     }
 
-    fn unanswered(endpoint: &Endpoint, failure: transport::Failure, attempts: u32) -> Self {
+    fn unanswered(endpoint: &Endpoint, failure: transport::Failure, attempts: u32, replayed: bool) -> Self {
         let transport::Failure { phase, problem, timed_out, retryable } = failure;
         let endpoint = endpoint.name;
         let error = if timed_out {
@@ -329,7 +340,7 @@ impl Attempt {
         } else {
             Error::Transport { endpoint, phase, problem, attempts, retryable }
         };
-        Self { error, retry: retry::Failure { retryable, retry_after: None }, skew: None }
+        Self { error, retry: retry::Failure { retryable, retry_after: None }, skew: None, replayed }
     }
 }
 

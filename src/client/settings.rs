@@ -8,6 +8,7 @@ use url::{Host, Url};
 use super::credentials::{Credentials, Secret};
 use super::error::Error;
 use super::pace::RateLimit;
+use crate::cassette::Cassette;
 use crate::interface::{Chain, Deployment};
 
 /// An answer longer than this is no page of records, unless a caller knows better.
@@ -35,6 +36,7 @@ pub struct Given {
     pub max_body: usize,
     pub proxy: Option<String>,
     pub ca_bundle: Option<PathBuf>,
+    pub cassette: Option<Cassette>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -57,6 +59,7 @@ pub struct Settings {
     pub max_body: usize,
     pub proxy: Option<String>,
     pub ca_bundle: Option<PathBuf>,
+    pub cassette: Option<Cassette>,
 }
 
 impl Settings {
@@ -102,11 +105,13 @@ impl Settings {
             deadline: given.deadline.map(|deadline| seconds("deadline", deadline)).transpose()?,
             max_retries: given.max_retries,
             rate_limit: given.rate_limit,
-            concurrency: given.concurrency,
+            // What is asked ahead and dropped would be recorded or not, by chance, and so would replay or not.
+            concurrency: if given.cassette.is_some() { 1 } else { given.concurrency },
             strict: given.strict,
             max_body: given.max_body,
             proxy: given.proxy,
             ca_bundle: given.ca_bundle,
+            cassette: given.cassette,
         })
     }
 

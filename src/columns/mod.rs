@@ -2,6 +2,7 @@
 
 mod build;
 mod export;
+mod identity;
 mod value;
 
 use std::sync::Arc;

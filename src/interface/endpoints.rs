@@ -140,6 +140,11 @@ impl Endpoint {
         self.params.iter().find(|param| param.name == name)
     }
 
+    /// Whether an answer says how many records the whole list has.
+    pub fn counts(&self) -> bool {
+        matches!(self.shape, Shape::Paged { total: Some(_), .. })
+    }
+
     pub fn page_size_max(&self) -> Option<u32> {
         match self.shape {
             Shape::Paged { page_size_max, .. } => Some(page_size_max),

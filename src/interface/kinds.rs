@@ -34,6 +34,10 @@ impl Kind {
         }
     }
 
+    pub const fn is_number(self) -> bool {
+        matches!(self, Self::Integer | Self::Amount | Self::Estimate | Self::RawInteger)
+    }
+
     /// The Python type of a record's attribute, `None` aside.
     pub const fn python(self) -> &'static str {
         match self {

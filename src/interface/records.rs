@@ -35,7 +35,28 @@ impl RecordType {
     pub fn position(&self, name: &str) -> Option<usize> {
         self.fields.iter().position(|field| field.name == name)
     }
+
+    /// The columns that tell a record from others and never change, as its state, its block and its prices may.
+    pub fn identity(&self) -> impl Iterator<Item = usize> {
+        IDENTITY.iter().filter_map(|name| self.position(name))
+    }
 }
+
+const IDENTITY: [&str; 13] = [
+    "tx_id",
+    "log_index",
+    "hash",
+    "id",
+    "zone_tx_hash",
+    "token_contract_address",
+    "token_id",
+    "from_address",
+    "to_address",
+    "source_address",
+    "target_address",
+    "input",
+    "output",
+];
 
 /// The record type of that class name.
 pub fn record(name: &str) -> Option<&'static RecordType> {

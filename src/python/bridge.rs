@@ -8,10 +8,11 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::types::PyTuple;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
@@ -90,7 +91,7 @@ pub fn coroutine<T: Send + 'static>(
     Ok(RUN.import(py, "chainframe._await", "run")?.call1((deferred,))?.unbind())
 }
 
-/// An asyncio future of the running loop. Cancelling it drops the core's future, and with it the request.
+/// What is awaited in the running loop. Cancelling it drops the core's future, and with it the request.
 pub fn awaitable<T: Send + 'static>(
     py: Python<'_>,
     future: impl Future<Output = T> + Send + 'static,
@@ -114,7 +115,43 @@ pub fn awaitable<T: Send + 'static>(
     });
     let cancel = Py::new(py, Cancel(task.abort_handle()))?;
     promise.call_method1(intern!(py, "add_done_callback"), (cancel,))?;
-    Ok(promise.unbind())
+    let turns = promise.call_method0(intern!(py, "__await__"))?.unbind();
+    Ok(Py::new(py, Awaited(turns))?.into_any())
+}
+
+/// The wait for a promise. What was promised is made at its end, so that it is made where it is awaited: a warning
+/// points there, and what nobody came for any more was not taken from the next.
+#[pyclass(frozen)]
+struct Awaited(Py<PyAny>);
+
+#[pymethods]
+impl Awaited {
+    fn __await__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let ended = match self.0.call_method0(py, intern!(py, "__next__")) {
+            Err(error) if error.is_instance_of::<PyStopIteration>(py) => error,
+            turn => return turn,
+        };
+        let promised = ended.value(py).getattr(intern!(py, "value"))?;
+        let made = promised.cast::<Promised>()?.get().make(py)?;
+        Err(PyStopIteration::new_err((made,)))
+    }
+
+    #[pyo3(signature = (*error))]
+    fn throw(&self, py: Python<'_>, error: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
+        self.0.call_method1(py, intern!(py, "throw"), error)
+    }
+
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.0.call_method0(py, intern!(py, "close")).map(drop)
+    }
 }
 
 #[pyclass(frozen)]
@@ -130,35 +167,41 @@ impl Cancel {
     }
 }
 
-/// What a promise is given, made in the event loop's own thread and only if somebody still waits for it.
+/// What makes a result of what has arrived.
 type Outcome = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
+
+/// What a promise is given.
+#[pyclass(frozen)]
+struct Promised(Mutex<Option<Outcome>>);
+
+impl Promised {
+    fn make(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let outcome = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        outcome.ok_or_else(|| PyRuntimeError::new_err("awaited twice"))?(py)
+    }
+}
 
 #[pyclass(frozen)]
 struct Settle {
     promise: Py<PyAny>,
-    outcome: Mutex<Option<Outcome>>,
+    promised: Py<Promised>,
 }
 
 #[pymethods]
 impl Settle {
     fn __call__(&self, py: Python<'_>) -> PyResult<()> {
         let promise = self.promise.bind(py);
-        let outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
         // It may have been cancelled while the result was on its way.
-        if promise.call_method0(intern!(py, "done"))?.is_truthy()? {
-            return Ok(());
+        if !promise.call_method0(intern!(py, "done"))?.is_truthy()? {
+            promise.call_method1(intern!(py, "set_result"), (&self.promised,))?;
         }
-        let Some(outcome) = outcome else { return Ok(()) };
-        match outcome(py) {
-            Ok(value) => promise.call_method1(intern!(py, "set_result"), (value,))?,
-            Err(error) => promise.call_method1(intern!(py, "set_exception"), (error,))?,
-        };
         Ok(())
     }
 }
 
 fn settle(py: Python<'_>, event_loop: &Py<PyAny>, promise: Py<PyAny>, outcome: Outcome) {
-    let call = Py::new(py, Settle { promise, outcome: Mutex::new(Some(outcome)) })
+    let call = Py::new(py, Promised(Mutex::new(Some(outcome))))
+        .and_then(|promised| Py::new(py, Settle { promise, promised }))
         .and_then(|settle| event_loop.call_method1(py, intern!(py, "call_soon_threadsafe"), (settle,)));
     // Only a loop that was closed meanwhile refuses, and then nobody waits for the result.
     drop(call);

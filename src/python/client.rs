@@ -7,19 +7,27 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
 
+use super::cassette::{_environment_cassette, Cassette};
 use super::deployment::Deployment;
 use super::pace::RateLimitState;
+use super::progress::Show;
 use super::query::Query;
-use super::{arguments, errors};
+use super::{arguments, errors, html};
 use crate::client::{self, Credentials, Error, Given, RateLimit, Secret, Settings};
 use crate::interface::{self, endpoint};
 use crate::query::Options;
+
+/// Where a client that only replays is said to be: a name that never leads anywhere.
+const NOWHERE: &str = "https://cassette.invalid";
+/// What it has for credentials.
+const NOBODY: &str = "no-credentials-for-a-replay";
 
 type Any<'py> = Option<Bound<'py, PyAny>>;
 
 #[pyclass(frozen, module = "chainframe")]
 pub struct Client {
     pub inner: client::Client,
+    pub progress: Show,
 }
 
 /// The argument, or the environment's variable, or the default.
@@ -59,10 +67,11 @@ impl Client {
     #[pyo3(signature = (
         *, base_url=None, api_key=None, secret_key=None, passphrase=None, main_chain=None, zone_chain=None,
         deployment=None, timeout=30.0, deadline=Some(120.0), max_retries=5, rate_limit=Pace(Ok(RateLimit::Auto)),
-        concurrency=4, strict=false, max_body=67_108_864, proxy=None, ca_bundle=None,
+        concurrency=4, strict=false, max_body=67_108_864, proxy=None, ca_bundle=None, cassette=None,
+        progress=Show::Auto,
     ), text_signature = "(*, base_url=None, api_key=None, secret_key=None, passphrase=None, main_chain=None, \
         zone_chain=None, deployment=None, timeout=30.0, deadline=120.0, max_retries=5, rate_limit='auto', \
-        concurrency=4, strict=False, max_body=67108864, proxy=None, ca_bundle=None)")]
+        concurrency=4, strict=False, max_body=67108864, proxy=None, ca_bundle=None, cassette=None, progress='auto')")]
     #[expect(clippy::too_many_arguments, reason = "the settings, all by keyword")]
     fn new(
         py: Python<'_>,
@@ -82,13 +91,22 @@ impl Client {
         max_body: i64,
         proxy: Option<String>,
         ca_bundle: Option<PathBuf>,
+        cassette: Option<&Bound<'_, Cassette>>,
+        progress: Show,
     ) -> PyResult<Self> {
+        let cassette = match cassette {
+            None => _environment_cassette(py, false)?,
+            Some(given) => Some(given.get().clone()),
+        };
+        // Without a service to ask, nothing needs to be known of it.
+        let replays = cassette.as_ref().is_some_and(|cassette| !cassette.inner.records());
+        let secret = |name, given| setting(py, name, given, Some(NOBODY).filter(|_| replays)).map(Secret::new);
         let given = Given {
-            base_url: setting(py, "base_url", base_url, None)?,
+            base_url: setting(py, "base_url", base_url, Some(NOWHERE).filter(|_| replays))?,
             credentials: Credentials {
-                api_key: Secret::new(setting(py, "api_key", api_key, None)?),
-                secret_key: Secret::new(setting(py, "secret_key", secret_key, None)?),
-                passphrase: Secret::new(setting(py, "passphrase", passphrase, None)?),
+                api_key: secret("api_key", api_key)?,
+                secret_key: secret("secret_key", secret_key)?,
+                passphrase: secret("passphrase", passphrase)?,
             },
             main_chain: setting(py, "main_chain", main_chain, Some("MAIN"))?,
             zone_chain: setting(py, "zone_chain", zone_chain, Some("ZONE_CHAIN"))?,
@@ -102,6 +120,7 @@ impl Client {
             max_body: 0,
             proxy,
             ca_bundle: ca_bundle.or_else(ca_bundle_of_environment),
+            cassette: cassette.map(|cassette| cassette.inner),
         };
         let checked = move || {
             let max_retries = count("max_retries", max_retries)?;
@@ -110,7 +129,11 @@ impl Client {
             let rate_limit = rate_limit.0?;
             client::Client::new(Settings::new(Given { max_retries, rate_limit, concurrency, max_body, ..given })?)
         };
-        checked().map(|inner| Self { inner }).map_err(|error| errors::raise(py, &error))
+        if progress == Show::Always {
+            // A missing extra is told where it was asked for.
+            py.import("chainframe.progress")?.call_method0("need")?;
+        }
+        checked().map(|inner| Self { inner, progress }).map_err(|error| errors::raise(py, &error))
     }
 
     #[pyo3(signature = (
@@ -271,6 +294,13 @@ impl Client {
         query(slf, "logs", &[("tx_ids", tx_ids)], (chain, None, None))
     }
 
+    fn resume(slf: &Bound<'_, Self>, cursor: &Bound<'_, PyAny>) -> PyResult<Query> {
+        match cursor.cast::<PyString>() {
+            Ok(text) => Query::resume(slf, text.to_str()?),
+            Err(_) => Err(errors::parameter(slf.py(), "cursor", "is not the text of a cursor")),
+        }
+    }
+
     #[getter]
     fn base_url(&self) -> String {
         self.inner.settings().base_url()
@@ -342,6 +372,27 @@ impl Client {
         )
     }
 
+    fn _repr_html_(&self) -> String {
+        let settings = self.inner.settings();
+        let rate = match (settings.rate_limit, self.inner.pace().rate) {
+            (RateLimit::Auto, Some(rate)) => format!("auto, now {rate:.1} a second"),
+            (RateLimit::Auto, None) => "auto, not held back".into(),
+            (RateLimit::PerSecond(rate), _) => format!("{rate} a second"),
+            (RateLimit::Unlimited, _) => "none".into(),
+        };
+        let deadline = settings.deadline.map_or("none".into(), |deadline| format!("{} s", deadline.as_secs_f64()));
+        let facts = [
+            ("main chain", settings.main_chain.clone()),
+            ("zone chain", settings.zone_chain.clone()),
+            ("rate limit", rate),
+            ("concurrency", settings.concurrency.to_string()),
+            ("timeout, deadline", format!("{} s, {deadline}", settings.timeout.as_secs_f64())),
+            ("retries", settings.max_retries.to_string()),
+            ("strict", if settings.strict { "True" } else { "False" }.into()),
+        ];
+        html::form("Client", &format!("of {}", settings.base_url()), &[html::pairs(&facts)])
+    }
+
     /// A client is shared, not copied: a copy through pickling would have lost its secrets.
     fn __copy__(slf: Py<Self>) -> Py<Self> {
         slf
@@ -372,6 +423,8 @@ impl Client {
         // A proxy's address may hold a password.
         given.set_item("proxy", settings.proxy.as_ref().filter(|proxy| !proxy.contains('@')))?;
         given.set_item("ca_bundle", &settings.ca_bundle)?;
+        given.set_item("cassette", settings.cassette.clone().map(|inner| Cassette { inner }))?;
+        given.set_item("progress", self.progress.into_python(py))?;
         let restore = py.import("chainframe._native")?.getattr("_restore_client")?;
         Ok((restore, (given,).into_pyobject(py)?))
     }

@@ -6,6 +6,7 @@ use pyo3::types::{PyDict, PyModule, PyString};
 
 use super::records::Records;
 use super::report::Report;
+use crate::cassette;
 use crate::client::{Class, Error};
 use crate::columns::Overflow;
 
@@ -91,6 +92,10 @@ fn attributes<'py>(py: Python<'py>, error: &Error) -> PyResult<(&'static str, St
             given.set_item("text", text)?;
             "NumericOverflowError"
         }
+        Error::Cassette(cassette::Error::Miss { .. }) => "CassetteMissError",
+        Error::Cassette(cassette::Error::Mode { .. } | cassette::Error::File { .. } | cassette::Error::Line { .. }) => {
+            "CassetteError"
+        }
         Error::Internal(_) => "ChainframeError",
     };
     Ok((name, message, given))
@@ -113,5 +118,24 @@ pub fn incomplete(py: Python<'_>, strict: bool, report: Report, partial: Option<
         return Err(new(py, "IncompleteResultError", &message, &given));
     }
     let category = class(py, "IncompleteResultWarning")?;
-    PyErr::warn(py, &category, &std::ffi::CString::new(message.replace('\0', " "))?, 1)
+    PyErr::warn(py, &category, &std::ffi::CString::new(message.replace('\0', " "))?, outside(py)?)
+}
+
+/// How many frames up the first is that is neither of this package nor of the event loop: the line that a warning is
+/// about.
+fn outside(py: Python<'_>) -> PyResult<i32> {
+    // A thread of an Arrow library has no frame.
+    let Ok(mut frame) = py.import("sys")?.call_method0("_getframe") else { return Ok(1) };
+    for level in 1.. {
+        let module = frame.getattr("f_globals")?.call_method1("get", ("__name__", ""))?.str()?;
+        if !["chainframe.", "asyncio."].iter().any(|inside| module.to_cow().is_ok_and(|name| name.starts_with(inside)))
+        {
+            return Ok(level);
+        }
+        frame = frame.getattr("f_back")?;
+        if frame.is_none() {
+            break;
+        }
+    }
+    Ok(1)
 }

@@ -14,11 +14,12 @@ use tokio::sync::Mutex;
 
 use super::bridge;
 use super::errors;
+use super::progress::Bar;
 use super::query::Query;
 use crate::client::Error;
 use crate::columns::{Numbers, batch, schema};
 use crate::interface::RecordType;
-use crate::query::{Batches, Pages, Records, SharedReport};
+use crate::query::{Batches, Pages, Partial, Records, SharedReport};
 
 /// Rows of the largest batch of a stream that is read while it is asked for.
 const MOST_ROWS: usize = 65_536;
@@ -46,7 +47,7 @@ impl Table {
         let mut row = 0;
         let mut batches = Vec::with_capacity(records.chunks().len());
         for chunk in records.chunks() {
-            let converted = batch(chunk, &schema, numbers, row);
+            let converted = self::batch(chunk, &schema, numbers, row);
             batches.push(converted.map_err(|overflow| errors::raise(py, &Error::Overflow(Box::new(overflow))))?);
             row += chunk.rows();
         }
@@ -123,29 +124,32 @@ pub struct QueryReader {
     query: Py<Query>,
     pages: Arc<Mutex<(Pages, Batches)>>,
     report: SharedReport,
+    partial: Partial,
     schema: SchemaRef,
     numbers: Numbers,
     /// Rows that a batch may grow to.
     most: usize,
     row: usize,
     ended: bool,
+    bar: Bar,
 }
 
 impl QueryReader {
     /// Batches start with one page and grow, so that a consumer that wants five rows costs one request.
-    pub fn growing(query: Py<Query>, pages: Pages) -> Self {
-        Self::new(query, pages, 1, MOST_ROWS, Numbers::Decimal)
+    pub fn growing(query: Py<Query>, pages: Pages, bar: Bar) -> Self {
+        Self::new(query, pages, bar, 1, MOST_ROWS, Numbers::Decimal)
     }
 
-    pub fn of_batches(query: Py<Query>, pages: Pages, rows: usize, numbers: Numbers) -> Self {
-        Self::new(query, pages, rows, rows, numbers)
+    pub fn of_batches(query: Py<Query>, pages: Pages, bar: Bar, rows: usize, numbers: Numbers) -> Self {
+        Self::new(query, pages, bar, rows, rows, numbers)
     }
 
-    fn new(query: Py<Query>, pages: Pages, first: usize, most: usize, numbers: Numbers) -> Self {
+    fn new(query: Py<Query>, pages: Pages, bar: Bar, first: usize, most: usize, numbers: Numbers) -> Self {
         let record = pages.query().endpoint().record();
-        let report = pages.report().clone();
+        let (report, partial) = (pages.report().clone(), pages.partial().clone());
         let pages = Arc::new(Mutex::new((pages, Batches::new(record, first))));
-        Self { query, pages, report, schema: schema(record, numbers), numbers, most, row: 0, ended: false }
+        let schema = schema(record, numbers);
+        Self { query, pages, report, partial, schema, numbers, most, row: 0, ended: false, bar }
     }
 
     /// The next batch. The query keeps an error as it is, whatever its consumer makes of it.
@@ -155,6 +159,9 @@ impl QueryReader {
         }
         let read = self.read(py);
         self.ended = !matches!(read, Ok(Some(_)));
+        if self.ended {
+            self.bar = Bar::none();
+        }
         read.inspect_err(|error| self.query.get().set_last_error(py, error.clone_ref(py)))
     }
 
@@ -163,24 +170,26 @@ impl QueryReader {
         let records = bridge::wait(py, async move {
             let (pages, batches) = &mut *shared.lock().await;
             loop {
-                if let Some(records) = batches.full() {
-                    batches.resize((records.len() * 2).min(most));
-                    return Ok(Some(records));
+                if let Some(batch) = batches.full() {
+                    batches.resize((batch.records.len() * 2).min(most));
+                    return Ok(Some(batch));
                 }
                 match pages.next().await? {
-                    Some(page) => batches.push(page.columns),
+                    Some(page) => batches.push(page),
                     None => return Ok::<_, Error>(batches.rest()),
                 }
             }
         })?;
-        let Some(records) = records.map_err(|error| errors::raise(py, &error))? else {
-            self.query.get().ended(py, &self.report)?;
+        let Some(batch) = records.map_err(|error| self.query.get().failed(py, &error))? else {
+            self.query.get().ended(py, &self.report, &self.partial)?;
             return Ok(None);
         };
+        let records = batch.records;
+        self.query.get().handed_over(batch.place);
         let first_row = self.row;
         self.row += records.len();
         let Some(chunk) = records.chunks().first() else { return Ok(None) };
-        let converted = batch(chunk, &self.schema, self.numbers, first_row);
+        let converted = self::batch(chunk, &self.schema, self.numbers, first_row);
         converted.map(Some).map_err(|overflow| errors::raise(py, &Error::Overflow(Box::new(overflow))))
     }
 }

@@ -7,9 +7,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use super::deployment::Deployment;
-use super::errors;
+use super::{convert, errors};
 use crate::client::Error;
-use crate::service::{Fault, Service, ServiceError, Settings};
+use crate::columns::{Columns, ColumnsBuilder};
+use crate::decode::{Answer, Decoder};
+use crate::interface::{ENDPOINTS, Endpoint, endpoint};
+use crate::service::{Fault, LoadError, Service, ServiceError, Settings};
 
 #[pyclass(frozen, name = "_LocalService", module = "chainframe._native")]
 pub struct LocalService {
@@ -115,12 +118,106 @@ impl LocalService {
         Ok(log)
     }
 
+    fn clear_requests(&self) {
+        self.inner.clear_requests();
+    }
+
+    #[getter]
+    fn faults_json(&self) -> PyResult<String> {
+        serde_json::to_string(&self.inner.faults()).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+    }
+
     fn set_faults(&self, py: Python<'_>, json_text: &str) -> PyResult<()> {
         self.inner.set_faults(faults(py, json_text)?);
         Ok(())
     }
 
+    #[getter]
+    fn growth(&self) -> u32 {
+        self.inner.growth()
+    }
+
+    fn set_growth(&self, growth: u32) {
+        self.inner.set_growth(growth);
+    }
+
+    #[getter]
+    fn rate_limit(&self) -> Option<f64> {
+        self.inner.rate_limit()
+    }
+
+    fn set_rate_limit(&self, py: Python<'_>, rate: Option<f64>) -> PyResult<()> {
+        self.inner.set_rate_limit(rate).map_err(|error| raise(py, &error))
+    }
+
+    #[getter]
+    fn clock_ahead(&self) -> f64 {
+        self.inner.clock_ahead()
+    }
+
+    fn set_clock_ahead(&self, py: Python<'_>, seconds: f64) -> PyResult<()> {
+        self.inner.set_clock_ahead(seconds).map_err(|error| raise(py, &error))
+    }
+
+    /// `columns` are lists of values, by the fields of the call's record.
+    fn load(&self, py: Python<'_>, call: &str, columns: &Bound<'_, PyDict>) -> PyResult<()> {
+        let endpoint = called(py, call)?;
+        let record = endpoint.record();
+        let mut lists = Vec::new();
+        for (column, field) in record.fields.iter().enumerate() {
+            if let Some(values) = columns.get_item(field.name)? {
+                lists.push((column, field, values.cast_into::<PyList>()?));
+            }
+        }
+        let count = lists.first().map_or(0, |(.., values)| values.len());
+        let mut rows = ColumnsBuilder::new(record, count);
+        for row in 0..count {
+            for (column, field, values) in &lists {
+                let value = values.get_item(row)?;
+                convert::put(&mut rows, *column, field.kind, &value)?.map_err(|problem| {
+                    let problem = format!("row {row} has a {} that {problem}", field.name);
+                    errors::raise(py, &Error::config(endpoint.name, problem))
+                })?;
+            }
+            rows.end_row();
+        }
+        self.put(py, endpoint, &rows.finish())
+    }
+
+    /// The records of an answer's body.
+    fn load_body(&self, py: Python<'_>, call: &str, body: &[u8]) -> PyResult<()> {
+        let endpoint = called(py, call)?;
+        let refuse = |problem: String| Err(errors::raise(py, &Error::config(endpoint.name, problem)));
+        match Decoder::new(endpoint, &self.inner.settings().deployment).decode(body, 64) {
+            Ok(Answer::Page(page)) => self.put(py, endpoint, &page.columns),
+            Ok(Answer::Refused { code, .. }) => refuse(format!("the answer is an error, of code {code}")),
+            Err(error) => refuse(format!("{}: {}", error.path(), error.problem)),
+        }
+    }
+
+    fn load_answers(&self, py: Python<'_>, path: PathBuf) -> PyResult<usize> {
+        py.detach(|| self.inner.load_answers(&path)).map_err(|error| match error {
+            LoadError::Cassette(error) => errors::raise(py, &error.into()),
+            LoadError::Service(error) => raise(py, &error),
+            LoadError::Path { .. } => errors::raise(py, &Error::config("deployment", error.to_string())),
+        })
+    }
+
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.inner.stop());
     }
+}
+
+impl LocalService {
+    fn put(&self, py: Python<'_>, endpoint: &'static Endpoint, records: &Columns) -> PyResult<()> {
+        py.detach(|| self.inner.load(endpoint, records)).map_err(|error| raise(py, &error))
+    }
+}
+
+fn called(py: Python<'_>, call: &str) -> PyResult<&'static Endpoint> {
+    let names: Vec<&str> = ENDPOINTS.iter().map(|endpoint| endpoint.name).collect();
+    endpoint(call).ok_or_else(|| {
+        let problem = format!("{call:?} is no call of a client; there are {}", names.join(", "));
+        errors::raise(py, &Error::config("data", problem))
+    })
 }

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod bridge;
+mod cassette;
 mod classes;
 mod client;
 mod convert;
@@ -14,6 +15,8 @@ mod local;
 mod logs;
 mod pace;
 mod page;
+mod plan;
+mod progress;
 mod query;
 mod record;
 mod records;
@@ -35,9 +38,11 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<page::Page>()?;
     module.add_class::<records::Records>()?;
     module.add_class::<report::Report>()?;
+    module.add_class::<plan::Plan>()?;
     module.add_class::<export::Schema>()?;
     module.add_class::<record::Record>()?;
     classes::add_to(module)?;
+    module.add_class::<cassette::Cassette>()?;
     module.add_class::<local::LocalService>()?;
     module.add_function(wrap_pyfunction!(declaration::_declaration, module)?)?;
     module.add_function(wrap_pyfunction!(record::_restore_record, module)?)?;
@@ -46,6 +51,10 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(report::_restore_report, module)?)?;
     module.add_function(wrap_pyfunction!(query::_restore_query, module)?)?;
     module.add_function(wrap_pyfunction!(client::_signature, module)?)?;
+    module.add_function(wrap_pyfunction!(query::_resume_query, module)?)?;
+    module.add_function(wrap_pyfunction!(cassette::_environment_cassette, module)?)?;
+    module.add_function(wrap_pyfunction!(cassette::_with_cassette, module)?)?;
+    module.add_function(wrap_pyfunction!(cassette::_restore_cassette, module)?)?;
     module.add_function(wrap_pyfunction!(client::_restore_client, module)?)?;
     module.add_function(wrap_pyfunction!(deployment::_restore_deployment, module)?)
 }

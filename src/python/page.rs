@@ -3,10 +3,11 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 
+use super::html;
 use super::records::Records;
 use crate::query;
 
-type Members<'py> = (u64, Option<u64>, Option<u64>, Option<String>, Option<String>, Bound<'py, Records>);
+type Members<'py> = (u64, Option<u64>, Option<u64>, Option<String>, Option<String>, Bound<'py, Records>, String);
 
 #[pyclass(frozen, module = "chainframe")]
 pub struct Page {
@@ -22,6 +23,13 @@ pub struct Page {
     chain_short_name: Option<String>,
     #[pyo3(get)]
     records: Py<Records>,
+    after: After,
+}
+
+/// Where to go on: made into text only for those who ask.
+enum After {
+    Place(query::Place),
+    Cursor(String),
 }
 
 impl Page {
@@ -34,6 +42,7 @@ impl Page {
             chain_full_name: page.chain_full_name,
             chain_short_name: page.chain_short_name,
             records: Py::new(py, Records::new(records, report))?,
+            after: After::Place(page.place),
         })
     }
 
@@ -45,6 +54,7 @@ impl Page {
             self.chain_full_name.clone(),
             self.chain_short_name.clone(),
             self.records.bind(py).clone(),
+            self.cursor(),
         )
     }
 }
@@ -54,6 +64,14 @@ impl Page {
     #[classmethod]
     fn __class_getitem__(class: &Bound<'_, PyType>, record: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         super::query::generic(class, record)
+    }
+
+    #[getter]
+    fn cursor(&self) -> String {
+        match &self.after {
+            After::Place(place) => place.cursor(),
+            After::Cursor(text) => text.clone(),
+        }
     }
 
     fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -71,6 +89,25 @@ impl Page {
         format!("<Page {}{of}: {} rows of {}>", self.number, records.len(), records.record().name)
     }
 
+    fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
+        let records = self.records.get();
+        let mut about = records.about();
+        about.insert_str(
+            0,
+            &match self.total_pages {
+                Some(pages) => format!("{} of {}: ", html::count(self.number), html::count(pages)),
+                None => format!("{}: ", html::count(self.number)),
+            },
+        );
+        if let Some(total) = self.total {
+            about += &format!(", {} rows in the list", html::count(total));
+        }
+        if let Some(chain) = self.chain_full_name.as_ref().or(self.chain_short_name.as_ref()) {
+            about += &format!(", chain {chain}");
+        }
+        Ok(html::form("Page", &about, &[records.table(py)?]))
+    }
+
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let restore = py.import("chainframe._native")?.getattr("_restore_page")?;
         Ok((restore, self.members(py).into_pyobject(py)?))
@@ -85,6 +122,7 @@ pub fn _restore_page(
     chain_full_name: Option<String>,
     chain_short_name: Option<String>,
     records: Py<Records>,
+    cursor: String,
 ) -> Page {
-    Page { number, total_pages, total, chain_full_name, chain_short_name, records }
+    Page { number, total_pages, total, chain_full_name, chain_short_name, records, after: After::Cursor(cursor) }
 }

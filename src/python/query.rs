@@ -6,24 +6,27 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyList, PyModule, PyTuple, PyType};
+use pyo3::types::{PyCapsule, PyDict, PyList, PyModule, PyTuple, PyType};
 
 use super::client::Client;
 use super::export::{self, QueryReader, Tables};
+use super::plan::Plan;
+use super::progress::Bar;
 use super::records::Records;
 use super::report::Report;
-use super::stream::{Of, Stream};
-use super::{bridge, classes, errors};
+use super::stream::{Of, RowCursor, Rows, Stream};
+use super::{bridge, classes, errors, html};
 use crate::client::Error;
 use crate::interface::endpoint;
-use crate::query::{self, Arg, Options, Pages, RecordsBuilder, SharedReport};
+use crate::query::{self, Arg, Options, Pages, Partial, Place, SharedReport};
+
+/// All records of a run with its account, or what ended it.
+type Gathered = Result<(query::Records, query::Report), Error>;
 
 #[pyclass(frozen, module = "chainframe")]
 pub struct Query {
     inner: query::Query,
     client: Py<Client>,
-    /// As given, for pickling.
-    given: (Vec<(String, Arg)>, Options),
     last: Mutex<Last>,
 }
 
@@ -31,9 +34,19 @@ pub struct Query {
 #[derive(Default)]
 struct Last {
     report: Option<SharedReport>,
-    /// What a run that collects has so far.
-    partial: Option<Arc<Mutex<RecordsBuilder>>>,
+    partial: Option<Partial>,
     error: Option<Py<PyAny>>,
+    /// How far it has come: after what was handed over, or by the rows of a stream.
+    place: Option<Place>,
+    rows: Option<Rows>,
+}
+
+impl Last {
+    fn cursor(&self) -> Option<String> {
+        let collected = self.partial.as_ref().and_then(Partial::place);
+        let of_rows = || self.rows.as_ref().and_then(|rows| lock(rows).front().and_then(RowCursor::place));
+        collected.or_else(of_rows).or_else(|| self.place.clone()).map(|place| place.cursor())
+    }
 }
 
 /// `class[item]`, as `typing` has it.
@@ -55,38 +68,57 @@ impl Query {
     pub fn new(client: &Bound<'_, Client>, call: &str, args: Vec<(String, Arg)>, options: Options) -> PyResult<Self> {
         let py = client.py();
         let endpoint = endpoint(call).ok_or_else(|| PyTypeError::new_err(format!("no call {call:?}")))?;
-        let inner = query::Query::new(&client.get().inner, endpoint, &args, options.clone())
-            .map_err(|error| errors::raise(py, &error))?;
-        Ok(Self { inner, client: client.clone().unbind(), given: (args, options), last: Mutex::default() })
+        let inner = query::Query::new(&client.get().inner, endpoint, &args, options);
+        Ok(Self::of(client, inner.map_err(|error| errors::raise(py, &error))?))
     }
 
-    fn begin(&self, inner: query::Query) -> Pages {
-        let pages = Pages::new(inner);
-        let begun = Last { report: Some(pages.report().clone()), partial: None, error: None };
+    pub fn resume(client: &Bound<'_, Client>, cursor: &str) -> PyResult<Self> {
+        let inner = query::Cursor::resume(&client.get().inner, cursor);
+        Ok(Self::of(client, inner.map_err(|error| errors::raise(client.py(), &error))?))
+    }
+
+    fn of(client: &Bound<'_, Client>, inner: query::Query) -> Self {
+        Self { inner, client: client.clone().unbind(), last: Mutex::default() }
+    }
+
+    fn begin(&self, pages: Pages) -> Pages {
+        let (report, partial, place) = (pages.report().clone(), pages.partial().clone(), pages.start());
+        let begun = Last { report: Some(report), partial: Some(partial), place: Some(place), ..Last::default() };
         let before = std::mem::replace(&mut *lock(&self.last), begun);
         // Not under the lock: an error's end may run code of anyone's.
         drop(before);
         pages
     }
 
-    /// Everything, as a future. What it has so far can be read meanwhile.
-    fn gather(&self) -> impl Future<Output = Result<(query::Records, query::Report), Error>> + Send + use<> {
-        let mut pages = self.begin(self.inner.clone());
-        let report = pages.report().clone();
-        let record = self.inner.endpoint().record();
-        let builder = Arc::new(Mutex::new(RecordsBuilder::new(record)));
-        lock(&self.last).partial = Some(builder.clone());
-        async move {
-            while let Some(page) = pages.next().await? {
-                lock(&builder).push(page.columns);
-            }
-            let gathered = std::mem::replace(&mut *lock(&builder), RecordsBuilder::new(record)).finish();
-            *lock(&builder) = RecordsBuilder::of(&gathered);
-            Ok((gathered, report.read()))
-        }
+    /// A run that hands its records on, and its bar.
+    fn run(&self, py: Python<'_>) -> PyResult<(Pages, Bar)> {
+        let pages = self.begin(Pages::new(self.inner.clone()));
+        let bar = self.bar(py, &pages)?;
+        Ok((pages, bar))
     }
 
-    fn gathered(&self, py: Python<'_>, result: Result<(query::Records, query::Report), Error>) -> PyResult<Records> {
+    /// The newest run has given out everything up to there.
+    pub fn handed_over(&self, place: Option<Place>) {
+        lock(&self.last).place = place;
+    }
+
+    /// Everything, as a future, and its bar. What it has so far can be read meanwhile.
+    fn gather(&self, py: Python<'_>) -> PyResult<(impl Future<Output = Gathered> + Send + use<>, Bar)> {
+        let result = Partial::all(self.inner.endpoint().record());
+        let mut pages = self.begin(Pages::into(self.inner.clone(), result.clone()));
+        let bar = self.bar(py, &pages)?;
+        let gathering = async move {
+            while pages.next().await?.is_some() {}
+            Ok((result.finish(), pages.report().read()))
+        };
+        Ok((gathering, bar))
+    }
+
+    fn bar(&self, py: Python<'_>, pages: &Pages) -> PyResult<Bar> {
+        Bar::of(py, self.client.get().progress, pages)
+    }
+
+    fn gathered(&self, py: Python<'_>, result: Gathered) -> PyResult<Records> {
         let (records, report) = result.map_err(|error| self.failed(py, &error))?;
         let report = Report { inner: report };
         let records = Records::new(records, report.inner.clone());
@@ -96,12 +128,17 @@ impl Query {
 
     pub fn failed(&self, py: Python<'_>, error: &Error) -> PyErr {
         let error = errors::raise(py, error);
+        // So that whoever catches it can go on from there.
+        let cursor = lock(&self.last).cursor();
+        if let Err(refused) = error.value(py).setattr("cursor", cursor) {
+            return refused;
+        }
         self.set_last_error(py, error.clone_ref(py));
         error
     }
 
     fn first_page(&self) -> impl Future<Output = Result<Option<query::Records>, Error>> + Send + use<> {
-        let mut pages = self.begin(self.inner.head(1));
+        let mut pages = self.begin(Pages::new(self.inner.head(1)));
         async move {
             while let Some(page) = pages.next().await? {
                 if page.columns.rows() > 0 {
@@ -121,8 +158,10 @@ impl Query {
     }
 
     /// A run came to its end: an error or a warning if its result was not shown to be complete.
-    pub fn ended(&self, py: Python<'_>, report: &SharedReport) -> PyResult<()> {
-        errors::incomplete(py, self.inner.client().settings().strict, Report { inner: report.read() }, None)
+    pub fn ended(&self, py: Python<'_>, report: &SharedReport, partial: &Partial) -> PyResult<()> {
+        let report = report.read();
+        let partial = (!report.complete).then(|| Records::new(partial.read(), report.clone()));
+        errors::incomplete(py, self.inner.client().settings().strict, Report { inner: report }, partial)
     }
 
     pub fn set_last_error(&self, py: Python<'_>, error: PyErr) {
@@ -131,9 +170,11 @@ impl Query {
         drop(before);
     }
 
-    fn stream(slf: &Bound<'_, Self>, of: Of, rows: usize) -> Stream {
-        let pages = slf.get().begin(slf.get().inner.clone());
-        Stream::of_query(slf.clone().unbind(), pages, of, rows)
+    fn stream(slf: &Bound<'_, Self>, of: Of, rows: usize) -> PyResult<Stream> {
+        let (pages, bar) = slf.get().run(slf.py())?;
+        let stream = Stream::of_query(slf.clone().unbind(), pages, bar, of, rows);
+        lock(&slf.get().last).rows = stream.shared_rows();
+        Ok(stream)
     }
 }
 
@@ -144,39 +185,47 @@ impl Query {
         generic(class, record)
     }
 
-    fn __iter__(slf: &Bound<'_, Self>) -> Stream {
+    fn __iter__(slf: &Bound<'_, Self>) -> PyResult<Stream> {
         Self::stream(slf, Of::Rows, 0)
     }
 
-    fn __aiter__(slf: &Bound<'_, Self>) -> Stream {
+    fn __aiter__(slf: &Bound<'_, Self>) -> PyResult<Stream> {
         Self::stream(slf, Of::Rows, 0)
     }
 
-    fn pages(slf: &Bound<'_, Self>) -> Stream {
+    fn pages(slf: &Bound<'_, Self>) -> PyResult<Stream> {
         Self::stream(slf, Of::Pages, 0)
+    }
+
+    fn _quiet_pages(slf: &Bound<'_, Self>) -> PyResult<Stream> {
+        Self::stream(slf, Of::Pages, 0).map(Stream::quiet)
     }
 
     #[pyo3(signature = (rows=65_536))]
     fn batches(slf: &Bound<'_, Self>, rows: i64) -> PyResult<Stream> {
-        Ok(Self::stream(slf, Of::Batches, count_of_rows(slf.py(), rows)?))
+        Self::stream(slf, Of::Batches, count_of_rows(slf.py(), rows)?)
     }
 
     #[pyo3(signature = (rows=65_536, numbers="decimal"))]
     fn reader<'py>(slf: &Bound<'py, Self>, rows: i64, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let (rows, numbers) = (count_of_rows(py, rows)?, export::numbers(py, numbers)?);
-        let pages = slf.get().begin(slf.get().inner.clone());
-        let tables = Tables::new(QueryReader::of_batches(slf.clone().unbind(), pages, rows, numbers));
+        let (pages, bar) = slf.get().run(py)?;
+        let tables = Tables::new(QueryReader::of_batches(slf.clone().unbind(), pages, bar, rows, numbers));
         PyModule::import(py, "chainframe.frames")?.call_method1("reader", (tables,))
     }
 
     fn collect(&self, py: Python<'_>) -> PyResult<Records> {
-        let result = bridge::wait(py, self.gather())?;
+        let (gathering, bar) = self.gather(py)?;
+        let result = bridge::wait(py, gathering)?;
+        drop(bar);
         self.gathered(py, result)
     }
 
     fn collect_async(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        bridge::coroutine(py, slf.get().gather(), move |py, result| {
+        let (gathering, bar) = slf.get().gather(py)?;
+        bridge::coroutine(py, gathering, move |py, result| {
+            drop(bar);
             Py::new(py, slf.get().gathered(py, result)?).map(Py::into_any)
         })
     }
@@ -212,6 +261,60 @@ impl Query {
         self.collect(py)?.to_dicts(py)
     }
 
+    fn explain(&self, py: Python<'_>) -> PyResult<Plan> {
+        let plan = bridge::wait(py, self.inner.clone().explain())?;
+        plan.map(|inner| Plan { inner }).map_err(|error| errors::raise(py, &error))
+    }
+
+    fn explain_async(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        bridge::coroutine(py, self.inner.clone().explain(), |py, plan| {
+            let inner = plan.map_err(|error| errors::raise(py, &error))?;
+            Py::new(py, Plan { inner }).map(Py::into_any)
+        })
+    }
+
+    #[pyo3(signature = (
+        directory, *, resume=true, overwrite=false, since=None, numbers="decimal", rows_per_part=65_536,
+    ))]
+    fn to_parquet<'py>(
+        slf: &Bound<'py, Self>,
+        directory: &Bound<'py, PyAny>,
+        resume: bool,
+        overwrite: bool,
+        since: Option<&Bound<'py, PyAny>>,
+        numbers: &str,
+        rows_per_part: i64,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        exported(slf, "to_parquet", directory, (resume, overwrite, since, numbers, rows_per_part))
+    }
+
+    #[pyo3(signature = (
+        directory, *, resume=true, overwrite=false, since=None, numbers="decimal", rows_per_part=65_536,
+    ))]
+    fn to_parquet_async<'py>(
+        slf: &Bound<'py, Self>,
+        directory: &Bound<'py, PyAny>,
+        resume: bool,
+        overwrite: bool,
+        since: Option<&Bound<'py, PyAny>>,
+        numbers: &str,
+        rows_per_part: i64,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        exported(slf, "to_parquet_async", directory, (resume, overwrite, since, numbers, rows_per_part))
+    }
+
+    /// What the query asks for, as JSON, for the manifest of an export.
+    fn _stated(&self, py: Python<'_>) -> PyResult<String> {
+        let mut stated = self.inner.stated().map_err(|error| errors::raise(py, &error))?;
+        stated["newest_first"] = self.inner.is_newest_first().into();
+        Ok(stated.to_string())
+    }
+
+    /// Says of a result what the end of a run says of its own.
+    fn _settle(&self, py: Python<'_>, report: &Report) -> PyResult<()> {
+        errors::incomplete(py, self.inner.client().settings().strict, report.clone(), Some(self.partial()))
+    }
+
     #[getter]
     fn report(&self) -> Report {
         let inner = lock(&self.last).report.as_ref().map(SharedReport::read).unwrap_or_default();
@@ -220,12 +323,15 @@ impl Query {
 
     #[getter]
     fn partial(&self) -> Records {
-        let builder = lock(&self.last).partial.clone();
-        let records = match builder {
-            Some(builder) => lock(&builder).snapshot(),
-            None => query::Records::new(self.inner.endpoint().record(), Vec::new()),
-        };
-        Records::new(records, self.report().inner)
+        let partial = lock(&self.last).partial.clone();
+        let nothing = || query::Records::new(self.inner.endpoint().record(), Vec::new());
+        Records::new(partial.map_or_else(nothing, |partial| partial.read()), self.report().inner)
+    }
+
+    #[getter]
+    fn cursor(&self) -> String {
+        let cursor = lock(&self.last).cursor();
+        cursor.unwrap_or_else(|| Pages::new(self.inner.clone()).start().cursor())
     }
 
     #[getter]
@@ -240,8 +346,8 @@ impl Query {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         // The protocol lets a producer pass over what was requested; the consumer then casts.
         let _ = requested_schema;
-        let pages = slf.get().begin(slf.get().inner.clone());
-        export::stream_capsule(slf.py(), Box::new(QueryReader::growing(slf.clone().unbind(), pages)))
+        let (pages, bar) = slf.get().run(slf.py())?;
+        export::stream_capsule(slf.py(), Box::new(QueryReader::growing(slf.clone().unbind(), pages, bar)))
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
@@ -253,19 +359,35 @@ impl Query {
     fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
         let Ok(other) = other.cast::<Self>() else { return Ok(false) };
         let other = other.get();
-        let same = std::ptr::eq(self.inner.endpoint(), other.inner.endpoint()) && self.given == other.given;
+        let same =
+            std::ptr::eq(self.inner.endpoint(), other.inner.endpoint()) && self.inner.given() == other.inner.given();
+        let same = same && self.inner.start() == other.inner.start();
         Ok(same && self.client.bind(py).eq(other.client.bind(py))?)
     }
 
     fn __hash__(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
-        (self.inner.endpoint().name, &self.given).hash(&mut hasher);
+        (self.inner.endpoint().name, self.inner.given()).hash(&mut hasher);
         hasher.finish()
     }
 
     fn __repr__(&self) -> String {
         let sent: Vec<String> = self.inner.describe().iter().map(|(name, value)| format!(", {name}={value}")).collect();
         format!("<Query {} of {}{}>", self.inner.endpoint().name, self.inner.chain(), sent.concat())
+    }
+
+    fn _repr_html_(&self) -> String {
+        let (endpoint, last) = (self.inner.endpoint(), lock(&self.last));
+        let mut sent = self.inner.describe();
+        sent.push(("chainShortName", self.inner.chain().to_owned()));
+        let columns: Vec<&str> = endpoint.record().fields.iter().map(|field| field.name).collect();
+        let gives = format!("<p>Gives {} with {}.</p>", endpoint.record().name, columns.join(", "));
+        let state = match &last.report {
+            Some(report) => html::summary(&report.read()),
+            None => "<p class=\"dim\">Nothing was sent yet.</p>".into(),
+        };
+        let about = format!("{} of {}", endpoint.name, self.inner.chain());
+        html::form("Query", &about, &[html::pairs(&sent), gives, state])
     }
 
     /// A query does not change, so it is its own copy.
@@ -278,14 +400,44 @@ impl Query {
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let given = serde_json::to_string(&self.given).map_err(|error| PyTypeError::new_err(error.to_string()))?;
+        if let Some(start) = self.inner.start() {
+            let resume = py.import("chainframe._native")?.getattr("_resume_query")?;
+            return Ok((resume, (self.client.bind(py), start.text()).into_pyobject(py)?));
+        }
+        let given = serde_json::to_string(self.inner.given());
+        let given = given.map_err(|error| PyTypeError::new_err(error.to_string()))?;
         let restore = py.import("chainframe._native")?.getattr("_restore_query")?;
         Ok((restore, (self.client.bind(py), self.inner.endpoint().name, given).into_pyobject(py)?))
     }
+}
+
+type ExportOptions<'a, 'py> = (bool, bool, Option<&'a Bound<'py, PyAny>>, &'a str, i64);
+
+fn exported<'py>(
+    query: &Bound<'py, Query>,
+    how: &str,
+    directory: &Bound<'py, PyAny>,
+    (resume, overwrite, since, numbers, rows_per_part): ExportOptions<'_, 'py>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = query.py();
+    export::numbers(py, numbers)?;
+    let options = PyDict::new(py);
+    options.set_item("resume", resume)?;
+    options.set_item("overwrite", overwrite)?;
+    options.set_item("since", since)?;
+    options.set_item("numbers", numbers)?;
+    options.set_item("rows_per_part", rows_per_part)?;
+    let client = query.get().client.bind(py);
+    PyModule::import(py, "chainframe.exports")?.getattr(how)?.call((query, client, directory), Some(&options))
 }
 
 #[pyfunction]
 pub fn _restore_query(client: &Bound<'_, Client>, call: &str, given: &str) -> PyResult<Query> {
     let (args, options) = serde_json::from_str(given).map_err(|error| PyTypeError::new_err(error.to_string()))?;
     Query::new(client, call, args, options)
+}
+
+#[pyfunction]
+pub fn _resume_query(client: &Bound<'_, Client>, cursor: &str) -> PyResult<Query> {
+    Query::resume(client, cursor)
 }

@@ -13,7 +13,7 @@ use super::report::Report;
 use super::stream::{RowCursor, Stream};
 use super::{classes, convert, html};
 use crate::columns::{Columns, ColumnsBuilder};
-use crate::interface;
+use crate::interface::{self, Kind};
 use crate::query;
 
 #[pyclass(frozen, sequence, module = "chainframe")]
@@ -45,6 +45,45 @@ impl Records {
     fn convert<'py>(&self, py: Python<'py>, how: &str, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
         let table = Table::new(py, &self.inner, export::numbers(py, numbers)?)?;
         PyModule::import(py, "chainframe.frames")?.call_method1(how, (table,))
+    }
+
+    /// What these are, for people.
+    pub fn about(&self) -> String {
+        let record = self.inner.record();
+        format!("{} rows of {}, {} columns", html::count(self.inner.len() as u64), record.name, record.fields.len())
+    }
+
+    /// The first rows and the last ones as HTML.
+    pub fn table(&self, py: Python<'_>) -> PyResult<String> {
+        let fields = self.inner.record().fields;
+        let head: Vec<_> = fields
+            .iter()
+            .map(|field| html::Head {
+                name: field.name,
+                kind: if field.kind == Kind::Time { "time, UTC" } else { field.kind.name() },
+                is_number: field.kind.is_number(),
+            })
+            .collect();
+        let length = self.inner.len();
+        let left_out = if length > html::HEAD + html::TAIL { html::HEAD..length - html::TAIL } else { 0..0 };
+        let mut rows = Vec::new();
+        for row in (0..length).filter(|row| !left_out.contains(row) || *row == left_out.start) {
+            let Some((columns, at)) = self.inner.locate(row).filter(|_| !left_out.contains(&row)) else {
+                rows.push(None);
+                continue;
+            };
+            let cells = (0..fields.len()).map(|column| {
+                let value = convert::cell(py, columns, column, at)?;
+                if value.is_none() {
+                    return Ok(None);
+                }
+                let text: String = value.str()?.extract()?;
+                let is_time = fields[column].kind == Kind::Time;
+                Ok(Some(if is_time { text.replace("000+00:00", "").replace("+00:00", "") } else { text }))
+            });
+            rows.push(Some(cells.collect::<PyResult<Vec<_>>>()?));
+        }
+        Ok(html::table(&head, &rows))
     }
 
     fn find(&self, wanted: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
@@ -173,6 +212,11 @@ impl Records {
         Ok(dicts)
     }
 
+    fn _identities(&self) -> Vec<String> {
+        let rows = |chunk: &Columns| (0..chunk.rows()).map(|row| chunk.identity(row)).collect::<Vec<_>>();
+        self.inner.chunks().iter().flat_map(rows).collect()
+    }
+
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -194,20 +238,8 @@ impl Records {
     }
 
     fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
-        let record = self.inner.record();
-        let head: Vec<_> = record.fields.iter().map(|field| (field.name.into(), field.kind.name().into())).collect();
-        let shown = self.inner.len().min(html::ROWS);
-        let mut rows = Vec::with_capacity(shown);
-        for row in 0..shown {
-            let Some((columns, row)) = self.inner.locate(row) else { break };
-            let cells = (0..record.fields.len()).map(|column| {
-                let value = convert::cell(py, columns, column, row)?;
-                if value.is_none() { Ok(String::new()) } else { value.str()?.extract() }
-            });
-            rows.push(cells.collect::<PyResult<Vec<String>>>()?);
-        }
-        let caption = format!("{}: {} of {} rows", record.name, shown, self.inner.len());
-        Ok(html::table(&caption, &head, &rows) + &html::report(&self.report.inner))
+        let parts = [self.table(py)?, html::summary(&self.report.inner)];
+        Ok(html::form("Records", &self.about(), &parts))
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {

@@ -131,6 +131,7 @@ pub fn _restore_report(members: &Bound<'_, PyDict>) -> PyResult<Report> {
         missing: member("missing")?.extract()?,
         bytes: member("bytes")?.extract()?,
         elapsed: Duration::try_from_secs_f64(member("elapsed")?.extract()?).unwrap_or_default(),
+        outlook: query::Outlook::default(),
     };
     Ok(Report { inner })
 }

@@ -12,11 +12,12 @@ use pyo3::types::PyType;
 use super::bridge;
 use super::classes;
 use super::page::Page;
+use super::progress::Bar;
 use super::query::Query;
 use super::records::Records;
 use crate::client::Error;
 use crate::columns::Columns;
-use crate::query::{self, Batches, DeliveredPage, Pages, SharedReport};
+use crate::query::{self, Batches, DeliveredPage, Pages, Partial, Place, SharedReport};
 
 /// What a stream yields.
 #[derive(Clone, Copy, PartialEq)]
@@ -30,8 +31,7 @@ pub enum Of {
 #[pyclass(frozen, module = "chainframe")]
 pub struct Stream {
     of: Of,
-    /// Rows at hand, in order.
-    rows: Mutex<VecDeque<RowCursor>>,
+    rows: Rows,
     source: Option<Source>,
     ended: AtomicBool,
 }
@@ -40,19 +40,39 @@ pub struct Stream {
 pub struct RowCursor {
     columns: Arc<Columns>,
     row: usize,
+    /// In the run, after the last of the columns.
+    place: Option<Place>,
 }
 
 impl RowCursor {
     pub fn new(columns: Arc<Columns>) -> Self {
-        Self { columns, row: 0 }
+        Self { columns, row: 0, place: None }
+    }
+
+    /// In the run, after the latest row.
+    pub fn place(&self) -> Option<Place> {
+        self.place.as_ref().map(|place| place.back_to(self.row))
     }
 }
+
+/// Rows at hand, in order. What was read to its end stays first until there is something after it.
+pub type Rows = Arc<Mutex<VecDeque<RowCursor>>>;
 
 struct Source {
     query: Py<Query>,
     pages: Arc<tokio::sync::Mutex<(Pages, Batches)>>,
     report: SharedReport,
+    partial: Partial,
     arrived: Arc<Mutex<Arrived>>,
+    bar: Mutex<Bar>,
+}
+
+impl Source {
+    fn end_bar(&self) {
+        let bar = std::mem::replace(&mut *self.bar.lock().unwrap_or_else(PoisonError::into_inner), Bar::none());
+        // Only now: closing it runs Python, and so may come back here.
+        drop(bar);
+    }
 }
 
 /// Items that were read and not handed over yet. A caller that is interrupted or cancelled meanwhile leaves its item
@@ -86,20 +106,30 @@ impl Drop for Claim {
 /// What came next.
 enum Item {
     Page(DeliveredPage),
-    Batch(query::Records),
+    Batch(query::Batch),
 }
 
 impl Stream {
     pub fn of_rows(rows: VecDeque<RowCursor>) -> Self {
-        Self { of: Of::Rows, rows: Mutex::new(rows), source: None, ended: AtomicBool::new(false) }
+        Self { of: Of::Rows, rows: Arc::new(Mutex::new(rows)), source: None, ended: AtomicBool::new(false) }
     }
 
-    pub fn of_query(query: Py<Query>, pages: Pages, of: Of, batch_rows: usize) -> Self {
-        let report = pages.report().clone();
+    pub fn of_query(query: Py<Query>, pages: Pages, bar: Bar, of: Of, batch_rows: usize) -> Self {
+        let (report, partial) = (pages.report().clone(), pages.partial().clone());
         let batches = Batches::new(pages.query().endpoint().record(), batch_rows);
         let pages = Arc::new(tokio::sync::Mutex::new((pages, batches)));
-        let source = Source { query, pages, report, arrived: Arc::default() };
-        Self { of, rows: Mutex::default(), source: Some(source), ended: AtomicBool::new(false) }
+        let source = Source { query, pages, report, partial, arrived: Arc::default(), bar: Mutex::new(bar) };
+        Self { of, rows: Rows::default(), source: Some(source), ended: AtomicBool::new(false) }
+    }
+
+    /// The same, and its end says nothing of what the result lacks: who reads it does.
+    pub fn quiet(self) -> Self {
+        Self { ended: AtomicBool::new(true), ..self }
+    }
+
+    /// The rows that this stream has at hand, to tell how far it has come.
+    pub fn shared_rows(&self) -> Option<Rows> {
+        (self.of == Of::Rows).then(|| self.rows.clone())
     }
 
     fn rows(&self) -> MutexGuard<'_, VecDeque<RowCursor>> {
@@ -115,6 +145,9 @@ impl Stream {
                 if cursor.row < cursor.columns.rows() {
                     cursor.row += 1;
                     break (cursor.columns.clone(), cursor.row - 1);
+                }
+                if rows.len() == 1 {
+                    return None;
                 }
                 rows.pop_front();
             }
@@ -157,23 +190,33 @@ impl Stream {
         source: &Source,
         claim: Result<Option<Claim>, Error>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if !matches!(claim, Ok(Some(_))) {
+            source.end_bar();
+        }
         let claim = claim.map_err(|error| source.query.get().failed(py, &error))?;
         let Some(item) = claim.and_then(Claim::take) else {
             if !self.ended.swap(true, Ordering::Relaxed) {
-                source.query.get().ended(py, &source.report)?;
+                source.query.get().ended(py, &source.report, &source.partial)?;
             }
             return Ok(None);
         };
         match item {
             Item::Page(page) if self.of == Of::Rows => {
-                let mut rest = RowCursor::new(Arc::new(page.columns));
+                let rest = RowCursor { columns: Arc::new(page.columns), row: 1, place: Some(page.place) };
                 let first = classes::view(py, rest.columns.clone(), 0)?;
-                rest.row = 1;
-                self.rows().push_back(rest);
+                let mut rows = self.rows();
+                rows.retain(|cursor| cursor.row < cursor.columns.rows());
+                rows.push_back(rest);
                 Ok(Some(first))
             }
-            Item::Page(page) => Ok(Some(Bound::new(py, Page::new(py, page, source.report.read())?)?.into_any())),
-            Item::Batch(batch) => Ok(Some(Bound::new(py, Records::new(batch, source.report.read()))?.into_any())),
+            Item::Page(page) => {
+                source.query.get().handed_over(Some(page.place.clone()));
+                Ok(Some(Bound::new(py, Page::new(py, page, source.report.read())?)?.into_any()))
+            }
+            Item::Batch(batch) => {
+                source.query.get().handed_over(batch.place);
+                Ok(Some(Bound::new(py, Records::new(batch.records, source.report.read()))?.into_any()))
+            }
         }
     }
 }
@@ -233,13 +276,13 @@ impl Stream {
     }
 }
 
-async fn next_batch(pages: &mut Pages, batches: &mut Batches) -> Result<Option<query::Records>, Error> {
+async fn next_batch(pages: &mut Pages, batches: &mut Batches) -> Result<Option<query::Batch>, Error> {
     loop {
         if let Some(batch) = batches.full() {
             return Ok(Some(batch));
         }
         match pages.next().await? {
-            Some(page) => batches.push(page.columns),
+            Some(page) => batches.push(page),
             None => return Ok(batches.rest()),
         }
     }

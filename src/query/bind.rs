@@ -28,6 +28,8 @@ pub struct Options {
 }
 
 /// A checked value.
+#[derive(Serialize)]
+#[serde(untagged)]
 enum Value {
     Text(String),
     Number(i64),
@@ -56,6 +58,19 @@ pub(super) fn bind(endpoint: &Endpoint, args: &[(String, Arg)]) -> Result<Filter
         }
     }
     arrange(endpoint, values)
+}
+
+/// The arguments as they are understood, by name.
+pub(super) fn stated(
+    endpoint: &Endpoint,
+    args: &[(String, Arg)],
+) -> Result<impl Iterator<Item = (String, serde_json::Value)>, Error> {
+    let mut stated = Vec::new();
+    for (name, arg) in args {
+        let Some(param) = endpoint.param(name) else { continue };
+        stated.push((name.clone(), serde_json::json!(check(param, arg)?)));
+    }
+    Ok(stated.into_iter())
 }
 
 fn check(param: &Param, arg: &Arg) -> Result<Value, Error> {

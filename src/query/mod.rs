@@ -1,14 +1,20 @@
 //! From one GET to the complete result: which requests a call needs, their pages in order, and what is missing.
 
 mod bind;
+mod cursor;
+mod explain;
 mod pages;
+mod partial;
 mod plan;
 mod records;
 mod report;
 mod run;
 
 pub use bind::{Arg, Options};
+pub use cursor::{Cursor, Place};
+pub use explain::Plan;
 pub use pages::{DeliveredPage, Pages};
+pub use partial::Partial;
 pub use plan::Query;
-pub use records::{Batches, Records, RecordsBuilder};
-pub use report::{Report, SharedReport};
+pub use records::{Batch, Batches, Records};
+pub use report::{Outlook, Report, SharedReport};

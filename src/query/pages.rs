@@ -2,9 +2,11 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use super::cursor::{Mark, Place};
+use super::partial::Partial;
 use super::plan::Query;
 use super::report::SharedReport;
-use super::run::{Place, Run, fetch};
+use super::run::{Alignment, Run, Where, fetch};
 use crate::client::{Error, Fetched};
 use crate::columns::{Column, Columns};
 use crate::interface::{Kind, Reach};
@@ -18,12 +20,15 @@ pub struct DeliveredPage {
     pub chain_full_name: Option<String>,
     pub chain_short_name: Option<String>,
     pub columns: Columns,
+    /// The place in the run after this page.
+    pub place: Place,
 }
 
 /// A run of a query. Dropping it, or a future of it, leaves nothing running and loses no page.
 pub struct Pages {
     query: Query,
     report: SharedReport,
+    partial: Partial,
     /// Windows that were begun, the one being delivered first.
     runs: VecDeque<Run>,
     next_window: u64,
@@ -31,8 +36,46 @@ pub struct Pages {
 }
 
 impl Pages {
+    /// A run that hands its records on, and keeps the latest.
     pub fn new(query: Query) -> Self {
-        Self { query, report: SharedReport::start(), runs: VecDeque::new(), next_window: 0, delivered: 0 }
+        let partial = Partial::latest(query.endpoint().record());
+        Self::into(query, partial)
+    }
+
+    /// A run that puts its records there.
+    pub fn into(query: Query, partial: Partial) -> Self {
+        let (mut runs, mut next_window) = (VecDeque::new(), 0);
+        let mut said = (Vec::new(), Vec::new());
+        if let Some(start) = query.start.clone() {
+            said = (start.reasons.clone(), start.missing.clone());
+            if start.window < query.windows() {
+                runs.push_back(Run::resumed(&query, &start));
+            }
+            next_window = start.window + 1;
+        }
+        let report = SharedReport::start(said.0, said.1);
+        Self { query, report, partial, runs, next_window, delivered: 0 }
+    }
+
+    /// The place where the run begins.
+    pub fn start(&self) -> Place {
+        let (window, position, list) = match &self.query.start {
+            Some(start) => (start.window, start.position, start.list.clone()),
+            None => (0, 0, Alignment::default()),
+        };
+        Place::after(Mark {
+            query: self.query.clone(),
+            window,
+            position,
+            offsets: None,
+            rows: 0,
+            covered: 0,
+            last: false,
+            list,
+            left: self.query.max_items,
+            report: self.report.clone(),
+            said: self.report.counts(),
+        })
     }
 
     pub fn query(&self) -> &Query {
@@ -43,11 +86,15 @@ impl Pages {
         &self.report
     }
 
+    pub fn partial(&self) -> &Partial {
+        &self.partial
+    }
+
     /// The next page in order, or nothing at the end. After an error or a cancelled call it goes on where it was.
     pub async fn next(&mut self) -> Result<Option<DeliveredPage>, Error> {
         loop {
             if self.left() == Some(0) {
-                self.check_head().await;
+                self.check_head().await?;
                 self.finish();
                 return Ok(None);
             }
@@ -57,7 +104,7 @@ impl Pages {
                 return Ok(None);
             };
             let Some(answered) = run.answered(&self.query).await else {
-                self.check_head().await;
+                self.check_head().await?;
                 self.end_window();
                 continue;
             };
@@ -108,23 +155,43 @@ impl Pages {
             report.bytes += bytes as u64;
         });
         let skip = match run.place(query, report, number, &page)? {
-            Place::After(skip) => skip,
-            Place::Gap => return Ok(None),
+            Where::After(skip) => skip,
+            Where::Gap => return Ok(None),
         };
         let fresh = page.columns.slice(skip, page.columns.rows() - skip);
-        let mut columns = arrange(query, report, run.window, fresh);
-        if let Some(left) = query.max_items.map(|most| (most - self.delivered) as usize)
-            && left < columns.rows()
-        {
-            columns = columns.slice(0, left);
+        let covered = fresh.rows() as u64;
+        let (mut columns, offsets) = arrange(query, report, run.window, fresh);
+        // A look-up has one answer a window; what was delivered of it before is passed over.
+        let passed = if query.is_paged() { 0 } else { (run.skip as usize).min(columns.rows()) };
+        columns = columns.slice(passed, columns.rows() - passed);
+        let left = query.max_items.map(|most| most - self.delivered);
+        let cut = left.is_some_and(|left| (left as usize) < columns.rows());
+        if let Some(left) = left.filter(|_| cut) {
+            columns = columns.slice(0, left as usize);
         }
         self.delivered += columns.rows() as u64;
         report.update(|report| {
             report.pages += 1;
             report.records += columns.rows() as u64;
             report.duplicates_dropped += skip as u64;
+            report.outlook = query.outlook(run.window, run.total, page.total_pages, report.pages, self.delivered);
         });
+        let place = Place::after(Mark {
+            query: query.clone(),
+            window: run.window,
+            position: if query.is_paged() { run.records - covered } else { passed as u64 },
+            offsets,
+            rows: columns.rows(),
+            covered: if query.is_paged() && !cut { covered } else { columns.rows() as u64 },
+            last: !cut && run.is_at_end(),
+            list: run.alignment(),
+            left,
+            report: report.clone(),
+            said: report.counts(),
+        });
+        self.partial.push(&columns, Some(&place));
         Ok(Some(DeliveredPage {
+            place,
             number,
             total_pages: page.total_pages,
             total: page.total,
@@ -136,25 +203,20 @@ impl Pages {
 
     /// A list that the service does not count may have grown unseen: its first page is asked once more, to see whether
     /// the head is where it was.
-    async fn check_head(&mut self) {
-        let Some(run) = self.runs.front() else { return };
-        let Some(head) = run.unproven_head(&self.query) else { return };
+    async fn check_head(&mut self) -> Result<(), Error> {
+        let Some(run) = self.runs.front() else { return Ok(()) };
+        let Some(head) = run.unproven_head(&self.query) else { return Ok(()) };
         let head = head.clone();
-        let reason = match fetch(&self.query, run.window, 1, true).await {
-            Ok(Fetched { page, attempts, bytes }) => {
-                self.report.update(|report| {
-                    report.requests += u64::from(attempts);
-                    report.retries += u64::from(attempts) - 1;
-                    report.bytes += bytes as u64;
-                });
-                let same = page.columns.rows() == head.rows() && same_records(&page.columns, &head);
-                (!same).then(|| CHANGED.to_owned())
-            }
-            Err(error) => Some(format!("Whether the list changed while it was read could not be seen: {error}.")),
-        };
-        if let Some(reason) = reason {
-            self.report.reason(reason);
+        let Fetched { page, attempts, bytes } = fetch(&self.query, run.window, 1, true).await?;
+        self.report.update(|report| {
+            report.requests += u64::from(attempts);
+            report.retries += u64::from(attempts) - 1;
+            report.bytes += bytes as u64;
+        });
+        if page.columns.rows() != head.rows() || !same_records(&page.columns, &head) {
+            self.report.reason(CHANGED.into());
         }
+        Ok(())
     }
 
     /// The first window has no more pages: say what it could not give.
@@ -202,20 +264,20 @@ fn same_records(a: &Columns, b: &Columns) -> bool {
     identity.is_none_or(|column| (0..a.rows()).all(|row| a.text(column, row) == b.text(column, row)))
 }
 
-/// The rows of a window that belong to the result, in its order.
-fn arrange(query: &Query, report: &SharedReport, window: u64, columns: Columns) -> Columns {
+/// The rows of a window that belong to the result, in its order; with their places if some of a list were left out.
+fn arrange(query: &Query, report: &SharedReport, window: u64, columns: Columns) -> (Columns, Option<Vec<u32>>) {
     if let Some((low, high)) = query.kept_times(window) {
         let Some(times) = (0..columns.record().fields.len()).find(|index| columns.kind(*index) == Kind::Time) else {
-            return columns;
+            return (columns, None);
         };
-        let Column::Time(times) = columns.column(times) else { return columns };
+        let Column::Time(times) = columns.column(times) else { return (columns, None) };
         let kept: Vec<u32> = (0..columns.rows() as u32)
             .zip(times.iter())
             // A record without a time could come with every window; it is kept with the first.
             .filter(|(_, time)| time.map_or(window == 0, |time| (low..=high).contains(&time)))
             .map(|(row, _)| row)
             .collect();
-        return if kept.len() == columns.rows() { columns } else { columns.take(&kept) };
+        return if kept.len() == columns.rows() { (columns, None) } else { (columns.take(&kept), Some(kept)) };
     }
     if let Some(height) = query.asked_height(window) {
         let heights = columns.record().position("height").map(|index| columns.column(index));
@@ -227,9 +289,9 @@ fn arrange(query: &Query, report: &SharedReport, window: u64, columns: Columns) 
     }
     let asked = query.asked(window);
     if asked.is_empty() || matches!(query.endpoint().reach, Reach::Answer(_)) {
-        return columns;
+        return (columns, None);
     }
-    in_order_asked(asked, report, &columns)
+    (in_order_asked(asked, report, &columns), None)
 }
 
 fn in_order_asked(asked: &[String], report: &SharedReport, columns: &Columns) -> Columns {
@@ -255,7 +317,11 @@ fn in_order_asked(asked: &[String], report: &SharedReport, columns: &Columns) ->
         report.reason(format!("The service returned {} transactions that were not asked for.", rows.len()));
     }
     if !missing.is_empty() {
-        report.update(|report| report.missing.extend(missing));
+        // A run that goes on from within this window may have said so before.
+        report.update(|report| {
+            missing.retain(|hash| !report.missing.contains(hash));
+            report.missing.extend(missing);
+        });
         report.reason("Some of the transactions asked for were not returned; they are in `missing`.".into());
     }
     columns.take(&order)

@@ -1,6 +1,10 @@
 //! A query and the windows it is asked in: one request target a page, none of them sent here.
 
+use std::sync::Arc;
+
 use super::bind::{self, Arg, Options};
+use super::cursor::Cursor;
+use super::report::Outlook;
 use crate::client::{Client, Error};
 use crate::interface::{Endpoint, Reach, Shape};
 
@@ -10,9 +14,11 @@ pub struct Query {
     pub(super) client: Client,
     pub(super) endpoint: &'static Endpoint,
     chain: String,
-    filters: Filters,
+    filters: Arc<Filters>,
     page_size: Option<u32>,
     pub(super) max_items: Option<u64>,
+    given: Arc<(Vec<(String, Arg)>, Options)>,
+    pub(super) start: Option<Arc<Cursor>>,
 }
 
 #[derive(Clone, Debug)]
@@ -37,7 +43,8 @@ impl Query {
         args: &[(String, Arg)],
         options: Options,
     ) -> Result<Self, Error> {
-        let filters = bind::bind(endpoint, args)?;
+        let filters = Arc::new(bind::bind(endpoint, args)?);
+        let given = Arc::new((args.to_vec(), options.clone()));
         let chain = options.chain.unwrap_or_else(|| client.settings().chain(endpoint.chain).to_owned());
         if chain.is_empty() {
             return Err(Error::parameter("chain", "is empty; leave it out instead"));
@@ -58,7 +65,22 @@ impl Query {
             // Fewer requests, and no more records than are wanted.
             (Some(max), None) => Some(max_items.map_or(max, |most| most.clamp(1, u64::from(max)) as u32)),
         };
-        Ok(Self { client: client.clone(), endpoint, chain, filters, page_size, max_items })
+        Ok(Self { client: client.clone(), endpoint, chain, filters, page_size, max_items, given, start: None })
+    }
+
+    /// The same query from there on.
+    pub(super) fn starting_at(self, cursor: Cursor) -> Self {
+        Self { start: Some(Arc::new(cursor)), ..self }
+    }
+
+    /// The call's arguments and options as they were given.
+    pub fn given(&self) -> &(Vec<(String, Arg)>, Options) {
+        &self.given
+    }
+
+    /// The cursor that the query goes on from, if it is not one from the beginning.
+    pub fn start(&self) -> Option<&Cursor> {
+        self.start.as_deref()
     }
 
     pub fn client(&self) -> &Client {
@@ -98,6 +120,28 @@ impl Query {
         shown
     }
 
+    /// Whether new records come to the head of the list and the rest stays in order below, so that what is newer than
+    /// some record can be told. A list that is ordered by something else than age has an order to choose.
+    pub fn is_newest_first(&self) -> bool {
+        self.is_paged() && self.head_moves() && self.endpoint.param("order_by").is_none()
+    }
+
+    /// The query in the values that it was checked to have: equal for queries that ask for the same.
+    pub fn stated(&self) -> Result<serde_json::Value, Error> {
+        let arguments: serde_json::Map<_, _> = bind::stated(self.endpoint, &self.given.0)?.collect();
+        Ok(serde_json::json!({
+            "call": self.endpoint.name,
+            "chain": self.chain,
+            "arguments": arguments,
+            "max_items": self.max_items,
+            "cursor": self.start().map(Cursor::text),
+        }))
+    }
+
+    pub(super) fn page_size_asked(&self) -> Option<i64> {
+        self.page_size.map(i64::from)
+    }
+
     pub(super) fn page_size(&self) -> u64 {
         self.page_size.map_or(0, u64::from)
     }
@@ -126,6 +170,39 @@ impl Query {
             Windows::Heights { low, high, .. } => (high - low) as u64 + 1,
             Windows::Times(windows) => windows.len() as u64,
             Windows::Hashes { chunks, .. } => chunks.len() as u64,
+        }
+    }
+
+    /// How far a run is that has delivered so many pages and records, the last of them of this window, whose list has
+    /// so many records or else so many pages.
+    pub(super) fn outlook(
+        &self,
+        window: u64,
+        total: Option<u64>,
+        total_pages: Option<u64>,
+        pages: u64,
+        records: u64,
+    ) -> Outlook {
+        let most = self.max_items;
+        let several = match &self.filters.windows {
+            _ if self.windows() == 1 => None,
+            Windows::One => None,
+            Windows::Heights { .. } => Some("blocks"),
+            Windows::Times(_) => Some("years"),
+            Windows::Hashes { .. } => Some("requests"),
+        };
+        match (several, total, total_pages) {
+            (Some(unit), ..) => {
+                Outlook { unit, done: window + 1, total: Some(self.windows()).filter(|_| most.is_none()) }
+            }
+            (None, Some(total), _) => {
+                Outlook { unit: "records", done: records, total: Some(most.map_or(total, |most| most.min(total))) }
+            }
+            (None, None, Some(last)) if last > 0 => {
+                let wanted = most.map(|most| most.div_ceil(self.page_size().max(1)));
+                Outlook { unit: "pages", done: pages, total: Some(wanted.map_or(last, |wanted| wanted.min(last))) }
+            }
+            _ => Outlook { unit: "records", done: records, total: None },
         }
     }
 

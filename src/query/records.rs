@@ -1,5 +1,9 @@
 //! Results as a sequence of rows over a few large chunks, and the cutting of pages into batches of a wanted size.
 
+use std::collections::VecDeque;
+
+use super::cursor::Place;
+use super::pages::DeliveredPage;
 use crate::columns::Columns;
 use crate::interface::RecordType;
 
@@ -86,21 +90,17 @@ impl RecordsBuilder {
         Self { record, chunks: Vec::new(), open: Vec::new(), open_rows: 0, open_bytes: 0 }
     }
 
-    /// What was gathered, to be read again.
-    pub fn of(records: &Records) -> Self {
-        Self { chunks: records.chunks.clone(), ..Self::new(records.record) }
-    }
-
     pub fn push(&mut self, page: Columns) {
         self.open_rows += page.rows();
         self.open_bytes += page.memory();
         self.open.push(page);
         if self.open_rows >= CHUNK || self.open_bytes >= CHUNK_BYTES {
-            self.close();
+            self.finish();
         }
     }
 
-    fn close(&mut self) {
+    /// No open pages any more, but chunks.
+    pub fn finish(&mut self) {
         self.chunks.push(Columns::concat(self.record, &std::mem::take(&mut self.open)));
         (self.open_rows, self.open_bytes) = (0, 0);
     }
@@ -111,29 +111,37 @@ impl RecordsBuilder {
         chunks.extend(self.open.iter().cloned());
         Records::new(self.record, chunks)
     }
+}
 
-    pub fn finish(mut self) -> Records {
-        self.close();
-        Records::new(self.record, self.chunks)
-    }
+/// Records on their way out, and the place in the run after them.
+pub struct Batch {
+    pub records: Records,
+    pub place: Option<Place>,
 }
 
 /// Cuts what comes in into batches of exactly `rows` rows, but for the last.
 pub struct Batches {
     record: &'static RecordType,
     rows: usize,
-    open: Vec<Columns>,
+    open: VecDeque<Part>,
     open_rows: usize,
+}
+
+/// What is left of a page.
+struct Part {
+    columns: Columns,
+    used: usize,
+    place: Place,
 }
 
 impl Batches {
     pub fn new(record: &'static RecordType, rows: usize) -> Self {
-        Self { record, rows, open: Vec::new(), open_rows: 0 }
+        Self { record, rows, open: VecDeque::new(), open_rows: 0 }
     }
 
-    pub fn push(&mut self, page: Columns) {
-        self.open_rows += page.rows();
-        self.open.push(page);
+    pub fn push(&mut self, page: DeliveredPage) {
+        self.open_rows += page.columns.rows();
+        self.open.push_back(Part { columns: page.columns, used: 0, place: page.place });
     }
 
     /// From now on, cut batches of at least one row and this many.
@@ -142,22 +150,32 @@ impl Batches {
     }
 
     /// A full batch, if there is one.
-    pub fn full(&mut self) -> Option<Records> {
-        if self.open_rows < self.rows {
-            return None;
-        }
-        let all = Columns::concat(self.record, &std::mem::take(&mut self.open));
-        self.open_rows = all.rows() - self.rows;
-        if self.open_rows > 0 {
-            self.open.push(all.slice(self.rows, self.open_rows));
-        }
-        Some(Records::new(self.record, vec![all.slice(0, self.rows)]))
+    pub fn full(&mut self) -> Option<Batch> {
+        (self.open_rows >= self.rows).then(|| self.cut(self.rows))
     }
 
     /// What is left at the end.
-    pub fn rest(&mut self) -> Option<Records> {
-        let all = Columns::concat(self.record, &std::mem::take(&mut self.open));
-        self.open_rows = 0;
-        (all.rows() > 0).then(|| Records::new(self.record, vec![all]))
+    pub fn rest(&mut self) -> Option<Batch> {
+        (self.open_rows > 0).then(|| self.cut(self.open_rows))
+    }
+
+    fn cut(&mut self, rows: usize) -> Batch {
+        let (mut parts, mut wanted, mut place) = (Vec::new(), rows, None);
+        while let Some(part) = self.open.front_mut() {
+            let taken = wanted.min(part.columns.rows() - part.used);
+            parts.push(part.columns.slice(part.used, taken));
+            part.used += taken;
+            wanted -= taken;
+            place = Some(part.place.back_to(part.used));
+            if part.used < part.columns.rows() {
+                break;
+            }
+            self.open.pop_front();
+            if wanted == 0 {
+                break;
+            }
+        }
+        self.open_rows -= rows;
+        Batch { records: Records::new(self.record, vec![Columns::concat(self.record, &parts)]), place }
     }
 }

@@ -20,34 +20,74 @@ pub struct Report {
     /// Of the answers' bodies, uncompressed.
     pub bytes: u64,
     pub elapsed: Duration,
+    pub outlook: Outlook,
+}
+
+/// How far a run is, for whoever watches it: in records where the service counts them, else in pages, and in windows
+/// where there are several.
+#[derive(Clone, Copy, Debug)]
+pub struct Outlook {
+    pub unit: &'static str,
+    pub done: u64,
+    /// Where it ends, if that is known.
+    pub total: Option<u64>,
+}
+
+impl Default for Outlook {
+    fn default() -> Self {
+        Self { unit: "records", done: 0, total: None }
+    }
 }
 
 /// A report that a run writes and others read meanwhile.
 #[derive(Clone, Debug)]
 pub struct SharedReport {
-    state: Arc<Mutex<(Report, Option<Instant>)>>,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug)]
+struct State {
+    report: Report,
+    started: Instant,
+    finished: bool,
 }
 
 impl SharedReport {
-    pub fn start() -> Self {
-        Self { state: Arc::new(Mutex::new((Report::default(), Some(Instant::now())))) }
+    /// Of a run that begins, with what already spoke against an earlier part of it.
+    pub(super) fn start(reasons: Vec<String>, missing: Vec<String>) -> Self {
+        let report = Report { reasons, missing, ..Report::default() };
+        let state = State { report, started: Instant::now(), finished: false };
+        Self { state: Arc::new(Mutex::new(state)) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, (Report, Option<Instant>)> {
+    fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn read(&self) -> Report {
-        let state = self.lock();
-        let mut report = state.0.clone();
-        if let Some(started) = state.1 {
-            report.elapsed = started.elapsed();
-        }
-        report
+        self.lock().report.clone()
     }
 
+    /// How many reasons and missing hashes there are.
+    pub(super) fn counts(&self) -> (usize, usize) {
+        let report = &self.lock().report;
+        (report.reasons.len(), report.missing.len())
+    }
+
+    /// The first so many reasons and missing hashes.
+    pub(super) fn said(&self, (reasons, missing): (usize, usize)) -> (Vec<String>, Vec<String>) {
+        let report = &self.lock().report;
+        (report.reasons[..reasons].to_vec(), report.missing[..missing].to_vec())
+    }
+
+    /// Time is counted up to the latest news, so that it stands still after an error, an interrupt, or when nobody
+    /// goes on.
     pub(super) fn update(&self, change: impl FnOnce(&mut Report)) {
-        change(&mut self.lock().0);
+        let mut state = self.lock();
+        if !state.finished {
+            state.report.elapsed = state.started.elapsed();
+        }
+        change(&mut state.report);
     }
 
     /// A reason once, however often it is met.
@@ -62,9 +102,9 @@ impl SharedReport {
     /// The run came to its end. It is complete if nothing spoke against it.
     pub(super) fn finish(&self) {
         let mut state = self.lock();
-        if let Some(started) = state.1.take() {
-            state.0.elapsed = started.elapsed();
-            state.0.complete = state.0.reasons.is_empty();
+        if !std::mem::replace(&mut state.finished, true) {
+            state.report.elapsed = state.started.elapsed();
+            state.report.complete = state.report.reasons.is_empty();
         }
     }
 }

@@ -2,8 +2,10 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
 use tokio::task::JoinHandle;
 
+use super::cursor::Cursor;
 use super::pages::CHANGED;
 use super::plan::Query;
 use super::report::SharedReport;
@@ -32,6 +34,27 @@ pub(super) struct Run {
     growing: bool,
     first: Option<Columns>,
     previous: Option<Columns>,
+    /// Records of a look-up that were delivered before this run.
+    pub skip: u64,
+    resumed: Option<u64>,
+    went_on: bool,
+}
+
+/// What a later run needs to find the place in a list again.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Alignment {
+    /// The list's length when its first page was answered.
+    total: Option<u64>,
+}
+
+impl Alignment {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub fn at(&self, _position: u64) -> Self {
+        self.clone()
+    }
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -44,7 +67,7 @@ enum LastPage {
 }
 
 /// Where an answer stands in the list.
-pub(super) enum Place {
+pub(super) enum Where {
     /// It continues what was delivered, after this many records that were delivered already.
     After(usize),
     /// Records before it are still missing.
@@ -92,7 +115,34 @@ impl Run {
             growing: false,
             first: None,
             previous: None,
+            skip: 0,
+            resumed: None,
+            went_on: false,
         }
+    }
+
+    /// Goes on where an earlier run left off.
+    pub fn resumed(query: &Query, start: &Cursor) -> Self {
+        let mut run = Self::new(start.window);
+        if query.is_paged() && start.position > 0 {
+            run.records = start.position;
+            run.resumed = Some(start.position);
+            run.went_on = true;
+            run.total = start.list.total;
+            run.next_page = start.position / query.page_size() + 1;
+        } else {
+            run.skip = start.position;
+        }
+        run
+    }
+
+    pub fn alignment(&self) -> Alignment {
+        Alignment { total: self.total }
+    }
+
+    /// Whether nothing comes after what was delivered.
+    pub fn is_at_end(&self) -> bool {
+        matches!(self.last_page, LastPage::Known(last) if self.next_page > last && self.pending.is_empty())
     }
 
     pub fn open(&self) -> usize {
@@ -105,7 +155,7 @@ impl Run {
             return false;
         }
         match self.last_page {
-            LastPage::Unasked => self.next_page == 1,
+            LastPage::Unasked => self.pending.is_empty(),
             LastPage::Known(last) => self.next_page <= last,
             LastPage::Unknown => self.pending.is_empty(),
         }
@@ -167,13 +217,13 @@ impl Run {
     ///
     /// The list grows at its head only, so a page that counts `shift` records more than the first page did has moved
     /// back by as many: page p of size s starts at (p - 1) s - shift.
-    pub fn place(&mut self, query: &Query, report: &SharedReport, number: u64, page: &Page) -> Result<Place, Error> {
+    pub fn place(&mut self, query: &Query, report: &SharedReport, number: u64, page: &Page) -> Result<Where, Error> {
         let rows = page.columns.rows();
         self.learn(query, page);
         self.pages += 1;
         if self.first.is_none() {
             self.first = Some(page.columns.clone());
-            (self.total, self.total_pages) = (page.total, page.total_pages);
+            (self.total, self.total_pages) = (self.total.or(page.total), page.total_pages);
         }
         let shift = match (self.total, page.total) {
             (Some(first), Some(now)) if now >= first => now - first,
@@ -187,22 +237,27 @@ impl Run {
         if matches!(self.last_page, LastPage::Known(last) if number < last) && (rows as u64) < size {
             report.reason("A page before the last was not full: records may be missing.".into());
         }
+        if let Some(resumed) = self.resumed.take().filter(|_| shift == 0) {
+            let skip = ((resumed - (number - 1) * size) as usize).min(rows);
+            self.records += (rows - skip) as u64;
+            return Ok(Where::After(skip));
+        }
         if shift == 0 {
             self.records += rows as u64;
-            return Ok(Place::After(0));
+            return Ok(Where::After(0));
         }
         self.align(query, number, page, shift)
     }
 
     /// Puts a page of a list that has grown by `shift` where it belongs, and chooses the page to ask for next.
-    fn align(&mut self, query: &Query, number: u64, page: &Page, shift: u64) -> Result<Place, Error> {
+    fn align(&mut self, query: &Query, number: u64, page: &Page, shift: u64) -> Result<Where, Error> {
         let (rows, size) = (page.columns.rows(), page.limit.unwrap_or(query.page_size()).max(1));
         let before = (number - 1) * size;
         let known = self.records + shift;
-        let place = if before > known { Place::Gap } else { Place::After(((known - before) as usize).min(rows)) };
+        let place = if before > known { Where::Gap } else { Where::After(((known - before) as usize).min(rows)) };
         let fresh = match place {
-            Place::After(skip) => rows - skip,
-            Place::Gap => 0,
+            Where::After(skip) => rows - skip,
+            Where::Gap => 0,
         };
         self.records += fresh as u64;
         self.stalls = if fresh == 0 { self.stalls + 1 } else { 0 };
@@ -224,9 +279,9 @@ impl Run {
             _ if Some(self.records) == self.total => self.rewind(last + 1),
             // While it grows, the page to ask for is the one that will hold the next record when it is answered; a
             // guess that went too far is taken back.
-            Place::After(_) if growth > 0 => self.rewind(holding(self.records + shift + growth)),
-            Place::After(_) => {}
-            Place::Gap => self.rewind(holding(self.records + shift)),
+            Where::After(_) if growth > 0 => self.rewind(holding(self.records + shift + growth)),
+            Where::After(_) => {}
+            Where::Gap => self.rewind(holding(self.records + shift)),
         }
         Ok(place)
     }
@@ -253,7 +308,7 @@ impl Run {
     /// The first page, where nothing else shows that the list did not move: it was read in several pages, and the
     /// service does not count it.
     pub fn unproven_head(&self, query: &Query) -> Option<&Columns> {
-        let unproven = self.pages > 1 && self.total.is_none() && query.head_moves();
+        let unproven = self.pages > 1 && !self.went_on && self.total.is_none() && query.head_moves();
         self.first.as_ref().filter(|_| unproven)
     }
 }

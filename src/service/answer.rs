@@ -15,10 +15,17 @@ use crate::interface::{Deployment, ENDPOINTS, Endpoint, Kind, Reach, Shape};
 #[derive(Debug)]
 pub struct View {
     pub endpoint: &'static Endpoint,
-    table: &'static Table,
-    select: String,
+    made_up: Source,
+    own: Source,
     members: Vec<Member>,
     directions: [(&'static str, String); 2],
+}
+
+/// A table and the reading of its rows as this endpoint's records.
+#[derive(Debug)]
+struct Source {
+    table: &'static Table,
+    select: String,
 }
 
 #[derive(Debug)]
@@ -35,18 +42,22 @@ impl View {
 
     fn of(endpoint: &'static Endpoint, deployment: &Deployment) -> Option<View> {
         let record = endpoint.record();
-        let table = Table::of(record)?;
+        let source = |table: &'static Table| Source { table, select: table.select(record) };
         let member = |field: &crate::interface::Field| {
             let name = field.wire.first().map_or_else(|| field.name.to_owned(), |name| deployment.words(name));
             Member { key: format!("{}:", quoted(&name)), kind: field.kind }
         };
         Some(View {
             endpoint,
-            table,
-            select: table.select(record),
+            made_up: source(Table::of(record)?),
+            own: source(Table::of_own(endpoint)?),
             members: record.fields.iter().map(member).collect(),
             directions: directions(deployment),
         })
+    }
+
+    fn source(&self, store: &Store) -> &Source {
+        if store.owns(self.own.table) { &self.own } else { &self.made_up }
     }
 
     /// The whole body.
@@ -86,17 +97,19 @@ impl View {
         parameters: &Parameters,
         settings: &Settings,
     ) -> rusqlite::Result<(String, Found)> {
+        let Source { table, select } = self.source(store);
         let since = match self.endpoint.reach {
-            Reach::LastYear(_) => self.last_year(store, parameters)?,
+            // What was loaded is there to be found, and in any order.
+            Reach::LastYear(_) if !table.own => self.last_year(store, parameters)?,
             _ => None,
         };
-        let filter = Filter::of(self.endpoint, self.table, parameters);
+        let filter = Filter::of(self.endpoint, table, parameters);
         let (connection, listings) = store.reader();
-        let listing = listings.list(connection, self.table, &filter)?;
+        let listing = listings.list(connection, table, &filter)?;
         let total = match since {
             Some(since) => {
-                let mut times = connection
-                    .prepare_cached(&format!("SELECT transaction_time FROM {} WHERE seq = ?", self.table.name))?;
+                let mut times =
+                    connection.prepare_cached(&format!("SELECT transaction_time FROM {} WHERE seq = ?", table.name))?;
                 // Newest first, so what is too old is the list's end.
                 let (mut low, mut high) = (0, listing.len());
                 while low < high {
@@ -114,7 +127,7 @@ impl View {
         };
         let first = (parameters.page - 1).saturating_mul(parameters.limit);
         let mut records = String::new();
-        let mut statement = connection.prepare_cached(&format!("{} WHERE own.seq = ?", self.select))?;
+        let mut statement = connection.prepare_cached(&format!("{select} WHERE own.seq = ?"))?;
         for place in first..first.saturating_add(parameters.limit).min(reached) {
             let mut rows = statement.query([listing.get(place)])?;
             while let Some(row) = rows.next()? {
@@ -127,22 +140,24 @@ impl View {
     /// A year before the address's last transaction, whatever else is asked of it.
     fn last_year(&self, store: &mut Store, parameters: &Parameters) -> rusqlite::Result<Option<i64>> {
         let values = parameters.values.iter().filter(|(name, _)| *name == "address").cloned().collect();
-        let filter = Filter::of(self.endpoint, self.table, &Parameters { values, page: 1, limit: 1 });
+        let table = self.made_up.table;
+        let filter = Filter::of(self.endpoint, table, &Parameters { values, page: 1, limit: 1 });
         let (connection, listings) = store.reader();
-        let Some(last) = listings.list(connection, self.table, &filter)?.get(0) else { return Ok(None) };
-        let statement = format!("SELECT transaction_time FROM {} WHERE seq = ?", self.table.name);
+        let Some(last) = listings.list(connection, table, &filter)?.get(0) else { return Ok(None) };
+        let statement = format!("SELECT transaction_time FROM {} WHERE seq = ?", table.name);
         let time = connection.prepare_cached(&statement)?.query_row([last], |row| row.get(0))?;
         Ok(years_after(time, -1))
     }
 
     fn look_up(&self, store: &mut Store, parameters: &Parameters) -> rusqlite::Result<String> {
+        let Source { table, select } = self.source(store);
         let (connection, _) = store.reader();
         let most = match self.endpoint.reach {
             Reach::Answer(most) => i64::try_from(most).unwrap_or(i64::MAX),
             _ => i64::MAX,
         };
-        let holder = if self.table.belongs() { "parent" } else { "own" };
-        let statement = format!("{} WHERE {holder}.tx_id = ? ORDER BY own.seq LIMIT ?", self.select);
+        let holder = if table.belongs() { "parent" } else { "own" };
+        let statement = format!("{select} WHERE {holder}.tx_id = ? ORDER BY own.seq LIMIT ?");
         let mut statement = connection.prepare_cached(&statement)?;
         let mut records = String::new();
         for (_, value) in &parameters.values {
@@ -165,8 +180,9 @@ impl View {
         let start = out.len();
         for (place, member) in self.members.iter().enumerate() {
             let value = row.get_ref(place)?;
-            // A flag is true, false or not there; everything else without a value is empty.
-            if member.kind == Kind::Flag && value == ValueRef::Null {
+            // A number or a time without a value is empty; what is empty text is some text, so no text is not there.
+            let is_text = matches!(member.kind, Kind::Flag | Kind::Text | Kind::Direction | Kind::Texts);
+            if is_text && value == ValueRef::Null {
                 continue;
             }
             if out.len() > start {
@@ -176,7 +192,6 @@ impl View {
             match (member.kind, value) {
                 (Kind::Flag, value) => out.push_str(if value == ValueRef::Integer(0) { "false" } else { "true" }),
                 (Kind::Texts, ValueRef::Text(list)) => out.push_str(&String::from_utf8_lossy(list)),
-                (Kind::Texts, _) => out.push_str("[]"),
                 (Kind::Direction, ValueRef::Text(text)) => {
                     let known = self.directions.iter().find(|(neutral, _)| neutral.as_bytes() == text);
                     write_text(out, known.map_or(text, |(_, own)| own.as_bytes()));

@@ -70,7 +70,7 @@ struct Declared {
     path: Option<String>,
 }
 
-const MOST_SECONDS: f64 = 1e9;
+pub const MOST_SECONDS: f64 = 1e9;
 const MOST_MIB: u64 = 1 << 20;
 
 impl TryFrom<Declared> for Fault {
@@ -191,6 +191,11 @@ pub struct Due {
 impl Faults {
     pub fn new(faults: Vec<Fault>) -> Self {
         Self { faults: faults.into_iter().map(|fault| (fault, 0)).collect() }
+    }
+
+    /// As they were given.
+    pub fn declared(&self) -> Vec<Fault> {
+        self.faults.iter().map(|(fault, _)| fault.clone()).collect()
     }
 
     /// Counts the request for every fault whose path it has, whatever else befalls it.

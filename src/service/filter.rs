@@ -19,7 +19,7 @@ impl Filter {
     pub fn of(endpoint: &Endpoint, table: &Table, parameters: &Parameters) -> Self {
         let mut filter = Self::default();
         if endpoint.name == "tokens" {
-            filter.tokens(parameters);
+            filter.tokens(table, parameters);
         }
         if let Some(ParamKind::Amount { min }) = endpoint.param("min_amount").map(|param| param.kind)
             && endpoint.name == "large_transactions"
@@ -50,20 +50,29 @@ impl Filter {
             ("cross_chain_transactions", "address") => {
                 self.any(&["from_address", "to_address", "source_address", "target_address"], value);
             }
-            ("address_transactions", "address") => self.party(value, all.get("direction")),
+            ("address_transactions", "address") => self.party(table, value, all.get("direction")),
             ("address_transactions", "direction") => {}
             (_, column) if table.has(column) => self.add(&format!("\"{column}\" = ?"), [sql(value)]),
             _ => {}
         }
     }
 
-    fn tokens(&mut self, parameters: &Parameters) {
+    fn tokens(&mut self, table: &Table, parameters: &Parameters) {
         let word = |name| match parameters.get(name) {
             Some(Value::Word(word)) => Some(*word),
             _ => None,
         };
         let protocol = word("protocol_type").unwrap_or("token_20");
-        self.add("protocol_type = ?", [Sql::Text(protocol.replace("token_", "ERC"))]);
+        let told = Sql::Text(protocol.replace("token_", "ERC"));
+        if table.own {
+            // Where nobody asked for a protocol, a token without one is not held back.
+            self.add(
+                "coalesce(nullif(protocol_type, ''), ?) IN (?, ?)",
+                [told.clone(), told, Sql::Text(protocol.into())],
+            );
+        } else {
+            self.add("protocol_type = ?", [told]);
+        }
         self.order = Some(match word("order_by") {
             Some("transactionAmount24h") if protocol == "token_20" => "transaction_amount_24h_rank",
             _ => "total_market_cap_rank",
@@ -71,12 +80,17 @@ impl Filter {
     }
 
     /// Transactions an address sent, received, or either, alone or among others.
-    fn party(&mut self, address: &Value, direction: Option<&Value>) {
+    fn party(&mut self, table: &Table, address: &Value, direction: Option<&Value>) {
         let sides = match direction {
             Some(Value::Word("from")) => &["from"][..],
             Some(Value::Word("to")) => &["to"],
             _ => &["from", "to"],
         };
+        if table.own {
+            let among = |side| format!("instr(',' || lower({side}_address) || ',', ',' || ? || ',') > 0");
+            let conditions: Vec<String> = sides.iter().map(among).collect();
+            return self.add(&format!("({})", conditions.join(" OR ")), vec![sql(address); sides.len()]);
+        }
         let (mut selects, mut values) = (Vec::new(), Vec::new());
         for side in sides {
             selects.push(format!("SELECT seq FROM chain_transaction WHERE {side}_address = ?"));

@@ -30,6 +30,10 @@ impl Journal {
         self.entries.push_back(entry);
     }
 
+    pub fn clear(&mut self) {
+        self.entries.clear();
+    }
+
     pub fn entries(&self) -> Vec<RequestEntry> {
         self.entries.iter().cloned().collect()
     }

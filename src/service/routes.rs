@@ -1,7 +1,7 @@
 //! The way of a request: its fault, who asks, how often, what for, and the answer on its way out.
 
 use std::convert::Infallible;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,7 @@ use super::refusal::Refusal;
 use super::settings::Settings;
 use super::store::Store;
 use super::throttle::Throttle;
+use crate::cassette;
 
 /// A dripping body comes in this many pieces.
 const DRIPS: u32 = 20;
@@ -38,9 +39,12 @@ pub struct State {
     pub requests: AtomicU64,
     pub journal: Mutex<Journal>,
     pub faults: Mutex<Faults>,
+    pub growth: AtomicU32,
+    /// How far the service's clock is ahead.
+    pub clock_ms: AtomicI64,
+    pub throttle: Mutex<Option<Throttle>>,
+    pub store: Mutex<Store>,
     views: Vec<View>,
-    store: Mutex<Store>,
-    throttle: Option<Mutex<Throttle>>,
 }
 
 impl State {
@@ -51,13 +55,20 @@ impl State {
             faults: Mutex::new(Faults::new(settings.faults.clone())),
             views: View::all(&settings.deployment),
             store: Mutex::new(store),
-            throttle: settings.rate_limit.map(|rate| Mutex::new(Throttle::new(rate, Instant::now()))),
+            growth: settings.growth.into(),
+            clock_ms: AtomicI64::new(0),
+            throttle: Mutex::new(settings.rate_limit.map(|rate| Throttle::new(rate, Instant::now()))),
             settings,
         }
     }
+
+    /// Whether that is the path of an endpoint.
+    pub fn serves(&self, path: &str) -> bool {
+        self.views.iter().any(|view| self.settings.deployment.words(view.endpoint.path) == path)
+    }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -105,7 +116,7 @@ async fn handle(
     if !due.stall.is_zero() {
         tokio::time::sleep(due.stall).await;
     }
-    let now = Utc::now() + TimeDelta::milliseconds(due.clock_ms);
+    let now = Utc::now() + TimeDelta::milliseconds(due.clock_ms + state.clock_ms.load(Ordering::Relaxed));
     let mut entry = RequestEntry {
         method: request.method().to_string(),
         path: request.uri().path().into(),
@@ -116,7 +127,7 @@ async fn handle(
     let answer = match &due.answer {
         Some(kind) => fault_answer(kind),
         None => match admit(&state, place, &request, now) {
-            Ok((place, parameters)) => look_up(state.clone(), place, parameters).await,
+            Ok(place) => look_up(state.clone(), place, Asked::of(&request)).await,
             Err(refusal) => Answer::refusal(&refusal),
         },
     };
@@ -131,12 +142,7 @@ async fn handle(
 }
 
 /// Everything a request must pass before anything is looked up.
-fn admit(
-    state: &State,
-    place: Option<usize>,
-    request: &Request,
-    now: DateTime<Utc>,
-) -> Result<(usize, Parameters), Refusal> {
+fn admit(state: &State, place: Option<usize>, request: &Request, now: DateTime<Utc>) -> Result<usize, Refusal> {
     let place = place.ok_or_else(|| Refusal::new("50404", "No such URL"))?;
     if request.method() != Method::GET {
         return Err(Refusal::new("50405", format!("{} is not supported, GET is", request.method())));
@@ -144,31 +150,58 @@ fn admit(
     // As it came: put together anew, it might no longer be what was signed.
     let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
     check(request.headers(), request.method().as_str(), target, now, &state.settings)?;
-    if let Some(throttle) = &state.throttle
-        && !lock(throttle).admit(Instant::now())
+    if let Some(throttle) = &mut *lock(&state.throttle)
+        && !throttle.admit(Instant::now())
     {
         return Err(Refusal::new("50011", "Too many requests"));
     }
-    let query = request.uri().query().unwrap_or_default();
-    Ok((place, Parameters::read(query, state.views[place].endpoint, &state.settings)?))
+    Ok(place)
+}
+
+/// Of an admitted request, what is looked up.
+struct Asked {
+    request: cassette::Request,
+    query: String,
+}
+
+impl Asked {
+    fn of(request: &Request) -> Self {
+        let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
+        Self { request: cassette::Request::get(target), query: request.uri().query().unwrap_or_default().into() }
+    }
 }
 
 /// The database blocks, so it is asked aside from the runtime's own threads.
-async fn look_up(state: Arc<State>, place: usize, parameters: Parameters) -> Answer {
-    let asked = tokio::task::spawn_blocking(move || -> rusqlite::Result<String> {
+async fn look_up(state: Arc<State>, place: usize, asked: Asked) -> Answer {
+    let asked = tokio::task::spawn_blocking(move || -> rusqlite::Result<Answer> {
         let view = &state.views[place];
         let mut store = lock(&state.store);
-        let body = view.body(&mut store, &parameters, &state.settings)?;
-        if state.settings.growth > 0 && view.endpoint.page_size_max().is_some() {
-            store.grow(state.settings.growth, if body.found { Some(&parameters) } else { None })?;
+        if let Some(body) = store.recorded(&asked.request)? {
+            let code = serde_json::from_slice(&body).map(|Coded { code }| code).unwrap_or_default();
+            return Ok(Answer::json(200, &code, body));
         }
-        Ok(body.text)
+        let parameters = match Parameters::read(&asked.query, view.endpoint, &state.settings) {
+            Ok(parameters) => parameters,
+            Err(refusal) => return Ok(Answer::refusal(&refusal)),
+        };
+        let body = view.body(&mut store, &parameters, &state.settings)?;
+        let growth = state.growth.load(Ordering::Relaxed);
+        if growth > 0 && view.endpoint.page_size_max().is_some() {
+            store.grow(growth, if body.found { Some(&parameters) } else { None })?;
+        }
+        Ok(Answer::json(200, "0", body.text))
     });
     match asked.await {
-        Ok(Ok(body)) => Answer::json(200, "0", body),
+        Ok(Ok(answer)) => answer,
         Ok(Err(error)) => Answer::refusal(&Refusal::new("50026", format!("System error: {error}"))),
         Err(_) => Answer::refusal(&Refusal::new("50026", "System error")),
     }
+}
+
+/// The code of a recorded answer, for the journal.
+#[derive(serde::Deserialize)]
+struct Coded {
+    code: String,
 }
 
 fn fault_answer(kind: &FaultKind) -> Answer {

@@ -1,7 +1,9 @@
 //! The tables, derived from the declared records: a field that is declared has its column, its place in every query and
 //! its member in the answer. What is said here is only which records are views of the same rows, and what is indexed.
 
-use crate::interface::{Field, Kind, Number, RecordType, record};
+use std::sync::LazyLock;
+
+use crate::interface::{ENDPOINTS, Endpoint, Field, Kind, Number, RecordType, Shape, record};
 
 /// Rows of which one or several record types are views.
 #[derive(Debug)]
@@ -13,6 +15,8 @@ pub struct Table {
     /// Decimal columns that are compared by value.
     ranked: &'static [&'static str],
     indexed: &'static [&'static str],
+    /// Holds records that a user loaded, as they were given, and not those of the made-up chain.
+    pub own: bool,
 }
 
 const INHERITED: &[&str] = &["tx_id", "block_hash", "height", "transaction_time", "method_id", "state"];
@@ -23,6 +27,7 @@ pub static TOKEN: Table = Table {
     inherited: &[],
     ranked: &["total_market_cap", "transaction_amount_24h"],
     indexed: &["token_contract_address"],
+    own: false,
 };
 
 pub static CHAIN_TRANSACTION: Table = Table {
@@ -31,6 +36,7 @@ pub static CHAIN_TRANSACTION: Table = Table {
     inherited: &[],
     ranked: &["amount"],
     indexed: &["tx_id", "height", "block_hash", "from_address", "to_address", "amount_rank"],
+    own: false,
 };
 
 pub static TOKEN_TRANSFER: Table = Table {
@@ -39,6 +45,7 @@ pub static TOKEN_TRANSFER: Table = Table {
     inherited: INHERITED,
     ranked: &["amount"],
     indexed: &["token_contract_address"],
+    own: false,
 };
 
 pub static EVENT_LOG: Table = Table {
@@ -47,6 +54,7 @@ pub static EVENT_LOG: Table = Table {
     inherited: INHERITED,
     ranked: &[],
     indexed: &["transaction_seq"],
+    own: false,
 };
 
 pub static CROSS_CHAIN_TRANSACTION: Table = Table {
@@ -55,13 +63,18 @@ pub static CROSS_CHAIN_TRANSACTION: Table = Table {
     inherited: &[],
     ranked: &[],
     indexed: &["zone_block_height"],
+    own: false,
 };
 
 pub static BLOCK: Table =
-    Table { name: "block", records: &["Block"], inherited: &[], ranked: &[], indexed: &["height"] };
+    Table { name: "block", records: &["Block"], inherited: &[], ranked: &[], indexed: &["height"], own: false };
 
 pub static TABLES: [&Table; 6] =
     [&TOKEN, &CHAIN_TRANSACTION, &TOKEN_TRANSFER, &EVENT_LOG, &CROSS_CHAIN_TRANSACTION, &BLOCK];
+
+/// For each endpoint the table of what was loaded for it.
+static OWN: LazyLock<Vec<(&str, Table)>> =
+    LazyLock::new(|| ENDPOINTS.iter().map(|e| (e.name, Table::own(e))).collect());
 
 /// Addresses that share one comma-separated member, each by itself, so that a transaction is found by any of them.
 pub const PARTY: &str = "CREATE TABLE party (address TEXT, side TEXT, seq INTEGER, PRIMARY KEY (address, side, seq)) \
@@ -74,6 +87,24 @@ pub struct Column {
 }
 
 impl Table {
+    fn own(endpoint: &'static Endpoint) -> Self {
+        let record = endpoint.record();
+        let ranked = Self::of(record).map_or(&[][..], |made_up| made_up.ranked);
+        Self {
+            // Once for each endpoint, for as long as the process lives.
+            name: Box::leak(format!("own_{}", endpoint.name).into_boxed_str()),
+            records: Box::leak(Box::new([record.name])),
+            inherited: &[],
+            ranked: if ranked.iter().all(|name| record.position(name).is_some()) { ranked } else { &[] },
+            indexed: if matches!(endpoint.shape, Shape::Direct) { &["tx_id"] } else { &[] },
+            own: true,
+        }
+    }
+
+    pub fn of_own(endpoint: &Endpoint) -> Option<&'static Table> {
+        OWN.iter().find(|(name, _)| *name == endpoint.name).map(|(_, table)| table)
+    }
+
     pub fn of(record: &RecordType) -> Option<&'static Table> {
         TABLES.into_iter().find(|table| table.records.contains(&record.name))
     }
@@ -125,7 +156,13 @@ impl Table {
         if self.belongs() {
             parts.push("transaction_seq INTEGER NOT NULL".into());
         }
-        parts.extend(self.columns().iter().map(|column| format!("\"{}\" {}", column.name, storage(column.kind))));
+        // Addresses and hashes are asked for in any letter case; only those of the made-up chain are all in lower case.
+        let collation = if self.own { " COLLATE NOCASE" } else { "" };
+        let column = |column: &Column| match storage(column.kind) {
+            "TEXT" => format!("\"{}\" TEXT{collation}", column.name),
+            other => format!("\"{}\" {other}", column.name),
+        };
+        parts.extend(self.columns().iter().map(column));
         parts.extend(self.ranked.iter().map(|name| format!("\"{name}_rank\" BLOB")));
         format!("CREATE TABLE {} ({})", self.name, parts.join(", "))
     }
@@ -212,6 +249,18 @@ mod tests {
         assert_eq!(names, address.fields.iter().map(|field| field.name).collect::<Vec<_>>());
         for inherited in TOKEN_TRANSFER.inherited {
             assert!(names.contains(inherited), "{inherited}");
+        }
+    }
+
+    #[test]
+    fn every_endpoint_has_a_table_of_the_very_members_of_its_record() {
+        for endpoint in &ENDPOINTS {
+            let table = Table::of_own(endpoint).unwrap();
+            let kinds = |fields: &[Field]| fields.iter().map(|field| field.kind).collect::<Vec<_>>();
+            let columns: Vec<_> = table.columns().iter().map(|column| column.kind).collect();
+            assert_eq!(columns, kinds(endpoint.record().fields), "{}", endpoint.name);
+            let made_up = Table::of(endpoint.record()).unwrap();
+            assert!(made_up.ranked.iter().all(|name| table.ranked.contains(name)), "{}", endpoint.name);
         }
     }
 

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::faults::Fault;
+use crate::cassette;
 use crate::interface::Deployment;
 
 /// Above this a chain no longer fits the memory of an ordinary machine.
@@ -80,6 +81,27 @@ pub enum ServiceError {
     Database(#[from] rusqlite::Error),
 }
 
+/// Why recorded answers cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    #[error(transparent)]
+    Cassette(#[from] cassette::Error),
+    #[error(transparent)]
+    Service(#[from] ServiceError),
+    #[error("{path} is no path of this service; give it the deployment that the answers were recorded from")]
+    Path { path: String },
+}
+
+pub(super) fn check_rate(rate: Option<f64>) -> Result<(), ServiceError> {
+    match rate {
+        Some(rate) if !(rate.is_finite() && rate > 0.0) => {
+            let problem = "must be a positive number of requests per second".into();
+            Err(ServiceError::Setting { setting: "rate_limit", problem })
+        }
+        _ => Ok(()),
+    }
+}
+
 impl Settings {
     pub(super) fn check(&self) -> Result<(), ServiceError> {
         let refuse = |setting, problem: &str| Err(ServiceError::Setting { setting, problem: problem.into() });
@@ -89,9 +111,7 @@ impl Settings {
         if self.reach == 0 {
             return refuse("reach", "must be at least 1");
         }
-        if self.rate_limit.is_some_and(|rate| !(rate.is_finite() && rate > 0.0)) {
-            return refuse("rate_limit", "must be a positive number of requests per second");
-        }
+        check_rate(self.rate_limit)?;
         for (setting, text) in [
             ("main_chain", &self.main_chain),
             ("zone_chain", &self.zone_chain),

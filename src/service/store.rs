@@ -2,14 +2,19 @@
 
 use std::path::Path;
 
+use bytes::Bytes;
 use rusqlite::types::{Null, Value as Sql};
 use rusqlite::{CachedStatement, Connection, OptionalExtension};
 
 use super::listing::{Listings, last_row};
+use super::own::Own;
 use super::parameters::{Parameters, Value};
 use super::schema::{self, Column, TABLES, Table, rank};
 use super::settings::{ServiceError, Settings};
 use super::synthesis::{self, Cell, Focus, Row, Sink, World};
+use crate::cassette::Request;
+use crate::columns::Columns;
+use crate::interface::Endpoint;
 
 /// Marks a file as a database of this service ("chfr").
 const APPLICATION: i64 = 0x6368_6672;
@@ -19,6 +24,7 @@ pub struct Store {
     connection: Connection,
     listings: Listings,
     world: World,
+    own: Own,
 }
 
 impl Store {
@@ -36,7 +42,29 @@ impl Store {
         } else {
             fill(&mut connection, &world)?;
         }
-        Ok(Self { connection, listings: Listings::default(), world })
+        let own = Own::of(&connection).map_err(|problem| problem.at(settings.db.as_deref()))?;
+        Ok(Self { connection, listings: Listings::default(), world, own })
+    }
+
+    /// Whether a table of loaded records stands in for the made-up ones.
+    pub fn owns(&self, table: &Table) -> bool {
+        self.own.holds(table)
+    }
+
+    /// Puts these records in the place of whatever the endpoint has had.
+    pub fn load(&mut self, endpoint: &'static Endpoint, records: &Columns) -> rusqlite::Result<()> {
+        self.listings = Listings::default();
+        self.own.load(&mut self.connection, endpoint, records)
+    }
+
+    /// Keeps recorded answers; the latest to a request is the one that is given.
+    pub fn load_answers(&mut self, answers: &[(Request, Bytes)]) -> rusqlite::Result<()> {
+        self.own.load_answers(&mut self.connection, answers)
+    }
+
+    /// The recorded answer to that very request.
+    pub fn recorded(&self, request: &Request) -> rusqlite::Result<Option<Vec<u8>>> {
+        self.own.recorded(&self.connection, request)
     }
 
     pub fn reader(&mut self) -> (&Connection, &mut Listings) {

@@ -14,6 +14,10 @@ impl Throttle {
         Self { rate, room: rate.max(1.0), at: now }
     }
 
+    pub fn rate(&self) -> f64 {
+        self.rate
+    }
+
     /// Takes a request's share, unless the bucket is empty.
     pub fn admit(&mut self, now: Instant) -> bool {
         let gained = now.saturating_duration_since(self.at).as_secs_f64() * self.rate;

@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import ast
+import importlib.util
+import os
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,6 +17,25 @@ from strict_server import StrictServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+def needed(path: Path) -> set[str]:
+    """The modules that a test imports first of all."""
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    names = [alias.name for node in body if isinstance(node, ast.Import) for alias in node.names]
+    names += [node.module for node in body if isinstance(node, ast.ImportFrom) and node.module]
+    # The one part of the package that is an extra's.
+    return {"click" if name == "chainframe.cli.app" else name.partition(".")[0] for name in names}
+
+
+def lacking(path: Path) -> bool:
+    return any(importlib.util.find_spec(name) is None for name in needed(path) if not name.startswith("make_"))
+
+
+# Where only the wheel is installed, tests that need an extra are left out; anywhere else a missing one is an error.
+BARE = os.environ.get("CHAINFRAME_TESTS") == "bare"
+collect_ignore = [path.name for path in Path(__file__).parent.glob("test_*.py") if BARE and lacking(path)]
+needs_extra = pytest.mark.skipif(BARE, reason="it needs an extra")
 
 
 @dataclass(frozen=True)

@@ -213,7 +213,7 @@ def _handler(server: StrictServer) -> type[BaseHTTPRequestHandler]:
             with contextlib.suppress(OSError):
                 super().finish()
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - named there
             """Say nothing: what matters is in `requests`."""
 
     return Handler

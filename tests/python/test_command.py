@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 import chainframe as cf
+from chainframe.testing import Cassette, LocalService
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
 COMMAND = str(Path(sysconfig.get_path("scripts")) / "chainframe")
 
@@ -25,7 +26,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @contextmanager
-def serving(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
+def serving(*arguments: str) -> Generator[tuple[subprocess.Popen[str], list[str]]]:
     """A running `chainframe serve`, and the lines it says before it serves."""
     command = [COMMAND, "serve", "--transactions", "50", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -54,6 +55,9 @@ WRONG = [
     ("serve", "--growth", "-1"),
     ("serve", "--rate-limit", "0"),
     ("serve", "--main", "a/b"),
+    ("serve", "--load", "blocks"),
+    ("serve", "--load", "block=blocks.jsonl"),
+    ("serve", "--load", "blocks=nowhere.jsonl"),
 ]
 
 
@@ -68,7 +72,8 @@ def test_wrong_usage_is_2_and_says_what_is_wrong(arguments: tuple[str, ...]) -> 
     assert done.returncode == 2
     last = done.stderr.splitlines()[-1]
     assert last.startswith("chainframe")
-    assert all(name.lstrip("-").split("-")[0] in last for name in arguments[1:2])
+    assert all(name.lstrip("-").split("-")[0] in last for name in arguments[1:2] if name != "--load")
+    assert all(name.partition("=")[2] in last or "block" in last for name in arguments[2:] if "=" in name)
     assert "Traceback" not in done.stderr
 
 
@@ -95,6 +100,21 @@ def test_serve_prints_the_settings_of_a_client(monkeypatch: pytest.MonkeyPatch) 
         assert len(settings(lines)) == 6
         with cf.Client() as client:
             assert len(client.tokens().collect()) > 0
+
+
+def test_serve_keeps_records_and_answers_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "blocks.jsonl").write_text('{"height": 7}\n')
+    with LocalService(transactions=60) as service, service.client(cassette=Cassette(tmp_path / "answers")) as client:
+        client.transactions().collect()
+    database = ("--db", str(tmp_path / "chain.sqlite"))
+    own = ("--load", f"blocks={tmp_path / 'blocks.jsonl'}", "--answers", str(tmp_path / "answers"))
+    for arguments in ((*database, *own), database):
+        with serving(*arguments) as (_, lines), monkeypatch.context() as environment:
+            for name, value in settings(lines).items():
+                environment.setenv(name, value)
+            with cf.Client() as client:
+                assert [block.height for block in client.blocks()] == [7]
+                assert len(client.transactions().collect()) == 60
 
 
 def test_serve_in_other_words() -> None:

@@ -39,6 +39,7 @@ TREE: dict[str, tuple[tuple[type, ...], tuple[str, ...], bool]] = {
     "ResultWindowError": ((cf.PaginationError,), (), False),
     "IncompleteResultError": ((cf.PaginationError,), ("report", "partial"), False),
     "NumericOverflowError": ((cf.ChainframeError, OverflowError), ("column", "row", "text"), False),
+    "ExportError": ((cf.ChainframeError,), ("path",), False),
     "CassetteError": ((cf.ChainframeError,), (), False),
     "CassetteMissError": ((cf.CassetteError,), (), False),
 }

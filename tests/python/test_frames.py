@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 import chainframe as cf
 from chainframe import frames
+from conftest import needs_extra
 
 CASES = [
     ("to_pandas", "pandas", "pandas"),
@@ -18,6 +20,7 @@ CASES = [
 ]
 
 
+@needs_extra
 @pytest.mark.parametrize(("convert", "library", "extra"), CASES)
 def test_a_missing_library_is_named_with_its_command(
     client: cf.Client,
@@ -27,6 +30,8 @@ def test_a_missing_library_is_named_with_its_command(
     extra: str,
 ) -> None:
     records: Any = client.blocks(max_items=3).collect()
+    # pandas looks for pyarrow once, when it is loaded; other tests shall have both.
+    importlib.import_module("pandas")
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(ImportError, match=rf"{library}.*pip install 'chainframe\[{extra}\]'") as caught:
         getattr(records, convert)()
@@ -39,7 +44,7 @@ def test_a_broken_library_speaks_for_itself(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr("importlib.import_module", broken)
     with pytest.raises(ModuleNotFoundError, match="lacks a part"):
-        frames._load("pandas", extra="pandas")
+        frames.load("pandas", extra="pandas")
 
 
 def test_without_any_of_them_records_still_give_their_values(

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import chainframe as cf
+from conftest import needs_extra
 from strict_server import Answer, StrictServer, envelope, error, page_of, rows_of
 
 # What the calls are asked for, where they must be asked for something.
@@ -79,6 +80,7 @@ def test_4_every_digit_of_a_decimal(server: StrictServer, text: str) -> None:
     assert one(server, "tokens", price=text).price == Decimal(text)
 
 
+@needs_extra
 def test_4_raw_integers_of_78_digits(server: StrictServer) -> None:
     most = 2**256 - 1
     record = one(server, "cross_chain_transactions", valueRaw=str(most))

@@ -185,24 +185,6 @@ def test_arrow_takes_records_and_queries_as_they_are(client: cf.Client) -> None:
     assert pa.schema(exporter) == records.to_arrow().schema
 
 
-def test_notebooks_get_tables(blocks: cf.Records[cf.Block]) -> None:
-    html: str = blocks._repr_html_()
-    assert "<table" in html
-    assert str(blocks[0].hash) in html
-    assert len(html) < 100_000
-    assert "complete" in blocks.report._repr_html_()
-    assert "\n" not in repr(blocks)
-    assert len(repr(blocks)) < 500
-
-
-def test_html_is_escaped(server: StrictServer) -> None:
-    server.on("tokens", page_of("tokens", [{"token": "<script>alert(1)</script>"}]))
-    with server.client() as client:
-        html: str = client.tokens().collect()._repr_html_()
-    assert "<script>" not in html
-    assert "&lt;script&gt;" in html
-
-
 def test_the_report_counts(client: cf.Client) -> None:
     query = client.blocks(page_size=10)
     records = query.collect()

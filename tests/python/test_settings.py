@@ -17,6 +17,12 @@ GIVEN: dict[str, Any] = {
     "secret_key": "s",
     "passphrase": "p",
 }
+
+
+def given(**changes: Any) -> dict[str, Any]:
+    return {**GIVEN, **changes}
+
+
 FROM_ENVIRONMENT = [*GIVEN, "main_chain", "zone_chain"]
 
 
@@ -34,7 +40,7 @@ def variable(name: str) -> str:
 @pytest.mark.parametrize("value", [None, ""])
 def test_a_missing_setting_is_named_with_its_variable(name: str, value: str | None) -> None:
     with pytest.raises(cf.ConfigError) as caught:
-        cf.Client(**{**GIVEN, name: value})
+        cf.Client(**given(**{name: value}))
     assert name in str(caught.value)
     assert variable(name) in str(caught.value)
     assert isinstance(caught.value, ValueError)
@@ -91,7 +97,7 @@ def test_a_malformed_setting_is_named(number: int) -> None:
     "url", ["http://127.0.0.1:1", "http://localhost:1", "http://[::1]:1", "https://data.example.com"]
 )
 def test_plain_http_is_for_loopback(url: str) -> None:
-    with cf.Client(**{**GIVEN, "base_url": url}) as client:
+    with cf.Client(**given(base_url=url)) as client:
         assert client.base_url.rstrip("/") == url
 
 

@@ -147,7 +147,7 @@ def test_a_fault_that_cannot_be_is_refused() -> None:
 @pytest.mark.parametrize(("name", "value"), [("reach", 0), ("rate_limit", 0.0), ("main_chain", "")])
 def test_a_setting_that_cannot_be_is_refused(name: str, value: Any) -> None:
     with pytest.raises(cf.ConfigError, match=name):
-        LocalService(**{"transactions": 50, name: value})
+        LocalService(**{name: value})
 
 
 def test_what_keeps_it_from_starting_is_named(tmp_path: Path) -> None:

@@ -1,19 +1,28 @@
-"""The local service: the whole interface, served for real on loopback from made-up data, for tests and offline work."""
+"""For tests and offline work: the local service, a real server of the whole interface on loopback, and cassettes.
+
+The service makes up its data, or has yours; see `LocalService`. A cassette records what a service answers, and replays
+it; see `Cassette`. Both are fixtures of the pytest plugin that comes along, `chainframe.testing.plugin`.
+"""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Literal, Required, Self, TypedDict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Literal, Required, Self, TypedDict, cast
 
 from chainframe import Client, Deployment
-from chainframe._native import _LocalService
+from chainframe._native import Cassette, _LocalService, _with_cassette
+from chainframe.testing import _rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from os import PathLike
     from types import TracebackType
 
-__all__ = ["Fault", "LocalService", "LoggedRequest"]
+    from chainframe import Query
+
+__all__ = ["Cassette", "Fault", "LocalService", "LoggedRequest"]
 
 
 class Fault(TypedDict, total=False):
@@ -76,8 +85,16 @@ class LocalService:
     - `growth`: how many records every growing list gains at its head after each request for a list.
     - `faults`: how it misbehaves; see `Fault`.
     - `reach`: how many records of a list of the main chain can be reached.
-    - `db`: a file for its database, which a later service can open again; None keeps it in memory.
+    - `data`: records of your own, by the names of the calls that shall find them; see `load`.
+    - `db`: a file for its database, which a later service can open again, with all that was loaded; None keeps it in
+      memory.
     - `port`: 0 takes a free one.
+
+    While it runs, `faults`, `growth`, `rate_limit` and `clock_ahead` can be set, and `requests` and `request_log` tell
+    what came in.
+
+    >>> service.faults = [{"kind": "throttle", "first": 3}]
+    >>> service.clock_ahead = 90.0
 
     Raises `ConfigError` for a setting that cannot be, and `RuntimeError` where it cannot start: the port is taken, or
     the file is not its own.
@@ -93,6 +110,7 @@ class LocalService:
         growth: int = 0,
         faults: Sequence[Fault] = (),
         reach: int = 10_000,
+        data: Mapping[str, Any] | None = None,
         db: str | PathLike[str] | None = None,
         port: int = 0,
         main_chain: str = "MAIN",
@@ -112,6 +130,12 @@ class LocalService:
             main_chain=main_chain,
             zone_chain=zone_chain,
         )
+        try:
+            for call, records in (data or {}).items():
+                self.load(call, records)
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def url(self) -> str:
@@ -147,9 +171,98 @@ class LocalService:
         """The latest requests, oldest first."""
         return self._native.request_log()
 
+    def clear_requests(self) -> None:
+        """Forget the requests that came in so far."""
+        self._native.clear_requests()
+
+    @property
+    def faults(self) -> list[Fault]:
+        """How it misbehaves; see `Fault`. Setting them starts their counts anew; an empty list ends it."""
+        faults: list[Fault] = json.loads(self._native.faults_json)
+        return faults
+
+    @faults.setter
+    def faults(self, faults: Sequence[Fault]) -> None:
+        self.set_faults(faults)
+
     def set_faults(self, faults: Sequence[Fault]) -> None:
         """Misbehave like this from now on, counting anew; an empty list ends it."""
         self._native.set_faults(json.dumps(list(faults)))
+
+    @property
+    def growth(self) -> int:
+        """How many records every growing list gains at its head after each request for a list."""
+        return self._native.growth
+
+    @growth.setter
+    def growth(self, growth: int) -> None:
+        self._native.set_growth(growth)
+
+    @property
+    def rate_limit(self) -> float | None:
+        """Requests a second that it allows; None for any number."""
+        return self._native.rate_limit
+
+    @rate_limit.setter
+    def rate_limit(self, rate: float | None) -> None:
+        self._native.set_rate_limit(rate)
+
+    @property
+    def clock_ahead(self) -> float:
+        """Seconds that its clock is ahead of this machine's; negative where it is behind."""
+        return self._native.clock_ahead
+
+    @clock_ahead.setter
+    def clock_ahead(self, seconds: float) -> None:
+        self._native.set_clock_ahead(seconds)
+
+    def load(self, call: str, data: Any) -> None:  # noqa: ANN401 - any library's table
+        """Let that call of a client find these records, in place of made-up ones or of what was loaded before.
+
+        `data` is a data frame or table of any library, `Records`, an iterable of records or of mappings, or the path of
+        a `.parquet`, `.jsonl` or `.json` file of records, or of an answer as a service sent it (`.json`). Fields have
+        the names of a record's attributes, or of the wire; those that are not there have no value.
+
+        Values are kept to the digit, and the order is kept as well: the first record is the newest of a list. All
+        filters work, and lists have pages; they do not grow, and none is cut to its last year. Other calls are not
+        touched, so load the same transaction for each call that is to tell of it.
+
+        Raises `ConfigError` for a call, a field or a value that cannot be, with the number of its row.
+
+        >>> service.load("token_transfers", "transfers.parquet")
+        >>> service.load("blocks", [cf.Block(height=1), {"height": 0, "block_time": "2026-01-31T00:00:00Z"}])
+        """
+        content = _rows.read(Path(data)) if _rows.is_file(data) else _rows.rows(data)
+        if isinstance(content, bytes):
+            self._native.load_body(call, content)
+        else:
+            self._native.load(call, _rows.columns(call, content, self._deployment))
+
+    def load_answers(self, path: str | PathLike[str]) -> int:
+        """Answer the requests of a cassette as recorded, from now on; returns how many answers that are.
+
+        Of several answers to one request the last counts. Everything else is answered as before. Raises `CassetteError`
+        for a file that is none, and `ConfigError` if it was recorded from another deployment.
+
+        >>> service.load_answers("cassettes/test_report/test_report.jsonl")
+        """
+        return self._native.load_answers(path)
+
+    def mirror(self, *queries: Query[Any]) -> None:
+        """Run these queries of a real service's client, and answer the very same calls alike from now on.
+
+        With `db` they are kept, and a notebook works offline on what was mirrored.
+
+        >>> with LocalService(db="offline.sqlite") as service:
+        ...     service.mirror(client.tokens(max_items=100), client.blocks(height=4_300_000))
+        """
+        with TemporaryDirectory() as folder:
+            answers = Path(folder) / "answers.jsonl"
+            cassette = Cassette(answers, mode="all")
+            for query in queries:
+                restore, (client, *asked) = cast("tuple[Any, tuple[Any, ...]]", query.__reduce__())
+                restore(_with_cassette(client, cassette), *asked).collect()
+            self.load_answers(answers)
 
     def client(self, **overrides: Any) -> Client:  # noqa: ANN401 - the arguments of `Client`, which checks them
         """A client of this service; `overrides` are arguments of `Client`."""

@@ -66,7 +66,7 @@ pub fn grow<S: Sink>(
         let seq = sink.put(&schema::CHAIN_TRANSACTION, None, &transaction)?;
         let transfer = Transfer::new(&mut random, token, &sender, &receiver);
         sink.put(&schema::TOKEN_TRANSFER, Some(seq), &transfer)?;
-        sink.put(&schema::EVENT_LOG, Some(seq), &Log::of(&transfer, &mut random, place))?;
+        sink.put(&schema::EVENT_LOG, Some(seq), &Log::of(&transfer, &sender, &mut random, place))?;
 
         let zone = zone_chain::Block {
             hash: random.hash(),

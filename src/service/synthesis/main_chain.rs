@@ -11,7 +11,10 @@ const FIRST_HEIGHT: i64 = 18_000_000;
 /// Chains of fewer transactions have none with more logs than one answer holds.
 const CROWDED_FROM: u64 = 10_000;
 const CROWD: usize = 1_200;
+/// What a token contract logs, by the hash of its signature: `Transfer(address,address,uint256)` and
+/// `TransferSingle(address,address,address,uint256,uint256)`.
 const TRANSFERRED: &str = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
+const TRANSFERRED_OF_MANY: &str = "0xc3d58168c5ae7397731d063d5bbf3d657854427343f4c083240f7aacaa2d0f62";
 pub const NOBODY: &str = "0x0000000000000000000000000000000000000000";
 
 #[derive(Clone, Debug)]
@@ -89,24 +92,27 @@ pub struct Transfer<'w> {
     pub from_contract: Option<bool>,
     pub to_contract: bool,
     pub amount: String,
+    /// The amount in the token's smallest unit.
+    pub units: u128,
     pub id: String,
 }
 
 impl<'w> Transfer<'w> {
     pub fn new(random: &mut Random, token: &'w Token, from: &str, to: &str) -> Self {
-        let amount = match token.protocol {
-            "ERC721" => "1".to_owned(),
-            "ERC1155" => random.between(1, 50).to_string(),
+        let units = match token.protocol {
+            "ERC721" => 1,
+            "ERC1155" => random.between(1, 50).unsigned_abs().into(),
             _ => {
                 let decimals = [0, 2, 6, 18][random.index(4)];
                 let most = [2, 100, 10_000, 3_000_000][random.index(4)];
-                let units = units(random, 0, most, decimals, token.precision);
-                decimal(units, token.precision, Spelling::any(random, units, token.precision))
+                units(random, 0, most, decimals, token.precision)
             }
         };
+        let spelling = if token.is_fungible() { Spelling::any(random, units, token.precision) } else { Spelling::Bare };
+        let amount = decimal(units, token.precision, spelling);
         let id = token.id(random);
         let (from, to) = (from.to_owned(), to.to_owned());
-        Self { token, from, to, from_contract: Some(false), to_contract: false, amount, id }
+        Self { token, from, to, from_contract: Some(false), to_contract: false, amount, units, id }
     }
 }
 
@@ -136,10 +142,22 @@ pub struct Log {
 }
 
 impl Log {
-    pub fn of(transfer: &Transfer<'_>, random: &mut Random, index: i64) -> Self {
+    /// What the token's contract logs of a transfer, in the words of its protocol.
+    pub fn of(transfer: &Transfer<'_>, sender: &str, random: &mut Random, index: i64) -> Self {
+        // Drawn for nothing: a seed goes on making the chain that it has always made.
+        random.hex(32);
         let padded = |address: &str| format!("0x{:0>64}", address.trim_start_matches("0x"));
-        let topics = vec![TRANSFERRED.to_owned(), padded(&transfer.from), padded(&transfer.to)];
-        Self { address: transfer.token.contract.clone(), topics, data: random.hex(32), index }
+        let (from, to) = (padded(&transfer.from), padded(&transfer.to));
+        let amount = format!("{:064x}", transfer.units);
+        let (topics, data) = match transfer.token.protocol {
+            "ERC721" => (vec![TRANSFERRED.into(), from, to, format!("0x{}", word(&transfer.id))], "0x".into()),
+            "ERC1155" => {
+                let topics = vec![TRANSFERRED_OF_MANY.into(), padded(sender), from, to];
+                (topics, format!("0x{}{amount}", word(&transfer.id)))
+            }
+            _ => (vec![TRANSFERRED.into(), from, to], format!("0x{amount}")),
+        };
+        Self { address: transfer.token.contract.clone(), topics, data, index }
     }
 
     fn any(world: &World, random: &mut Random, index: i64) -> Self {
@@ -148,6 +166,20 @@ impl Log {
         let data = if words == 0 { "0x".into() } else { random.hex(32 * words) };
         Self { address: world.contract(random).to_owned(), topics, data, index }
     }
+}
+
+/// Decimal digits as a word of 32 bytes, in hex.
+fn word(digits: &str) -> String {
+    let mut bytes = [0_u8; 32];
+    for digit in digits.bytes() {
+        let mut carry = u16::from(digit - b'0');
+        for byte in bytes.iter_mut().rev() {
+            carry += u16::from(*byte) * 10;
+            *byte = carry as u8;
+            carry >>= 8;
+        }
+    }
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl Row for Log {
@@ -347,7 +379,11 @@ impl History<'_> {
             }
             sink.put(&schema::TOKEN_TRANSFER, Some(seq), &transfer)?;
             if transaction.state == "success" {
-                sink.put(&schema::EVENT_LOG, Some(seq), &Log::of(&transfer, random, self.log_index))?;
+                sink.put(
+                    &schema::EVENT_LOG,
+                    Some(seq),
+                    &Log::of(&transfer, &transaction.from, random, self.log_index),
+                )?;
                 self.log_index += 1;
             }
         }
@@ -385,5 +421,18 @@ fn coins(random: &mut Random) -> u128 {
         78 => hundred + 1,
         79..=96 => units(random, 100, 5_000, decimals, COIN_SCALE),
         _ => units(random, 5_000, 2_000_000, decimals, COIN_SCALE),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::word;
+
+    #[test]
+    fn digits_become_a_word() {
+        assert_eq!(word("0"), "0".repeat(64));
+        assert_eq!(word("4660"), format!("{:064x}", 4660));
+        let most = "115792089237316195423570985008687907853269984665640564039457584007913129639935";
+        assert_eq!(word(most), "f".repeat(64));
     }
 }

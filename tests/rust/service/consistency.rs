@@ -111,6 +111,43 @@ async fn transfers_and_logs_belong_to_their_transactions() {
 }
 
 #[tokio::test]
+async fn a_log_tells_the_amount_of_its_transfer() {
+    let caller = Caller::new(shared());
+    let mut told = BTreeMap::<&str, usize>::new();
+    for kind in ["token_20", "token_721", "token_1155", "token_10"] {
+        for token in caller.all("tokens", &format!("protocolType={kind}")).await.iter().take(40) {
+            let contract = text(token, "tokenContractAddress");
+            let transfers = caller.all("token_transfers", &format!("tokenContractAddress={contract}")).await;
+            for transfer in transfers.iter().filter(|transfer| text(transfer, "state") == "success").take(5) {
+                let logs = caller.look_up("logs", text(transfer, "txid")).await;
+                let padded = |address: &str| format!("0x{:0>64}", address.trim_start_matches("0x"));
+                let (from, to) = (padded(text(transfer, "from")), padded(text(transfer, "to")));
+                let number = |word: &str| Number::parse(word).unwrap().canonical();
+                let says_so = logs.iter().any(|log| {
+                    let topics: Vec<&str> =
+                        log["topics"].as_array().unwrap().iter().map(|topic| topic.as_str().unwrap()).collect();
+                    let data = text(log, "data").trim_start_matches("0x");
+                    let unit = |word: &str| u128::from_str_radix(word, 16).unwrap().to_string();
+                    let amount =
+                        || number(&format!("{}e-{}", unit(&data[data.len() - 64..]), text(token, "precision")));
+                    let moved = || number(text(transfer, "amount")) == amount();
+                    text(log, "address") == contract
+                        && topics.windows(2).any(|pair| pair == [from.as_str(), to.as_str()])
+                        && match kind {
+                            "token_721" => topics.len() == 4 && data.is_empty(),
+                            "token_1155" => topics.len() == 4 && data.len() == 128 && moved(),
+                            _ => topics.len() == 3 && data.len() == 64 && moved(),
+                        }
+                });
+                assert!(says_so, "{transfer} is in none of {logs:?}");
+                *told.entry(kind).or_default() += 1;
+            }
+        }
+    }
+    assert_eq!(told.len(), 4, "{told:?}");
+}
+
+#[tokio::test]
 async fn crossings_agree_with_both_chains() {
     let caller = Caller::new(shared());
     let transactions = by_hash(&caller).await;

@@ -1,4 +1,4 @@
-"""The `chainframe` command."""
+"""What the command does without any extra: `serve` and `--version`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import threading
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from chainframe import ConfigError, Deployment, __version__, doctor
+from chainframe import CassetteError, ConfigError, Deployment, __version__, doctor
 from chainframe.testing import LocalService
 
 if TYPE_CHECKING:
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 USAGE = 2
 INTERRUPTED = 130
+COMMANDS = {
+    "serve": "Run the local service until interrupted.",
+    "doctor": "Find what stands between this machine and an answer.",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -25,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         run: Callable[[argparse.Namespace], int] = options.run
         return run(options)
-    except (ConfigError, RuntimeError) as error:
+    except (CassetteError, ConfigError, OSError, RuntimeError) as error:
         print(f"chainframe: {error}", file=sys.stderr)
         return USAGE
     except KeyboardInterrupt:
@@ -38,7 +42,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     serve = commands.add_parser(
         "serve",
-        help="run the local service until interrupted",
+        help=COMMANDS["serve"],
         description="Serve the whole interface on loopback from made-up data, with made-up credentials.",
     )
     serve.set_defaults(run=_serve)
@@ -50,6 +54,17 @@ def _parser() -> argparse.ArgumentParser:
         "--seed", type=_within(0, 2**64 - 1), default=7, help="which data: the same seed gives the same (%(default)s)"
     )
     serve.add_argument("--db", help="file of the database, kept for the next time; in memory without")
+    serve.add_argument(
+        "--load",
+        type=_load,
+        action="append",
+        default=[],
+        metavar="CALL=FILE",
+        help="your own records for that call, such as blocks=blocks.parquet (or .jsonl, .json); may be repeated",
+    )
+    serve.add_argument(
+        "--answers", action="append", default=[], metavar="FILE", help="a cassette to answer from; may be repeated"
+    )
     serve.add_argument("--rate-limit", type=float, help="requests a second that are allowed; any number without")
     serve.add_argument(
         "--growth", type=_within(0, 1_000), default=0, help="records that lists grow by after a request (%(default)s)"
@@ -65,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_words(serve)
     diagnose = commands.add_parser(
         "doctor",
-        help="find what stands between this machine and an answer",
+        help=COMMANDS["doctor"],
         description="Look at settings, proxy, name, connection, TLS, clock and signature, and send one signed request. "
         "No secret is shown. Exit codes: 0 well, 2 settings, 3 authentication, 4 rate limit, 5 network or service.",
     )
@@ -102,14 +117,25 @@ def _within(least: int, most: int) -> Callable[[str], int]:
     return whole
 
 
+def _load(text: str) -> tuple[str, str]:
+    call, equals, file = text.partition("=")
+    if not (call and equals and file):
+        raise argparse.ArgumentTypeError(f"{text} is not CALL=FILE")
+    return call, file
+
+
 def _serve(options: argparse.Namespace) -> int:
     service = ("port", "transactions", "seed", "db", "rate_limit", "growth", "reach", "main_chain", "zone_chain")
     deployment = _deployment(options)
     # Stopping a service is no failure; only Ctrl-C has an exit code of its own.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(0))
     # A shell that starts it in the background has it ignore Ctrl-C, and then nothing but SIGTERM would stop it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     with LocalService(deployment=deployment, **{name: getattr(options, name) for name in service}) as running:
+        for call, file in options.load:
+            running.load(call, file)
+        for file in options.answers:
+            running.load_answers(file)
         print(f"export CHAINFRAME_BASE_URL={running.url}")
         print(f"export CHAINFRAME_API_KEY={running.api_key}")
         print(f"export CHAINFRAME_SECRET_KEY={running.secret_key}")

@@ -1,0 +1,31 @@
+"""The `chainframe` command: `serve` for everyone, and with the `cli` extra a subcommand for every call."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from chainframe.cli import core
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and say its exit code.
+
+    >>> from chainframe.cli import main
+    >>> main(["blocks", "--max-items", "10", "-o", "blocks.csv"])
+    0
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["--version"] or (given and given[0] in core.COMMANDS):
+        return core.main(given)
+    try:
+        from chainframe.cli import app  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as error:
+        if error.name != "click":
+            raise
+        print("chainframe: click is not installed; run: pip install 'chainframe[cli]'", file=sys.stderr)
+        return core.USAGE
+    return app.main(given)

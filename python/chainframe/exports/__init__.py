@@ -1,0 +1,211 @@
+"""`Query.to_parquet`: a result as Parquet files in a directory, each record once, whatever happens on the way.
+
+A part is written under a temporary name, brought to the disk and renamed; then the manifest, which lists the parts and
+the place in the result after them, is replaced in the same way. So what the manifest lists is always whole, and what it
+does not list is removed and fetched again by the next run. docs/exports.md has the argument.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from chainframe.errors import ExportError, InvalidParameterError
+from chainframe.exports.directory import Directory, Manifest, read_manifest
+from chainframe.exports.job import Job
+from chainframe.frames import load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from os import PathLike
+
+    from chainframe import Client, Query, Report
+
+__all__ = ["Export", "to_parquet", "to_parquet_async"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Export:
+    """A finished export.
+
+    - `path`: its directory. `parts`: its Parquet files, in order; an empty result has one, without rows.
+    - `rows`: records in all parts.
+    - `complete` and `report`: as of a result that was collected, over all runs that it took.
+    - `manifest`: the JSON file that lists the parts with their checksums.
+
+    >>> export = client.blocks().to_parquet("blocks")
+    >>> duckdb.sql(f"select count(*) from '{export.path}/*.parquet'")
+    """
+
+    path: Path
+    parts: tuple[Path, ...]
+    rows: int
+    report: Report
+    manifest: Path
+
+    @property
+    def complete(self) -> bool:
+        return self.report.complete
+
+
+@dataclass(frozen=True)
+class Order:
+    """What was asked for: the query, where to put it, and how."""
+
+    query: Query[Any]
+    client: Client
+    directory: Path
+    resume: bool
+    overwrite: bool
+    since: Path | None
+    numbers: Any
+    rows_per_part: int
+
+    @classmethod
+    def checked(
+        cls,
+        query: Query[Any],
+        client: Client,
+        directory: str | PathLike[str],
+        *,
+        resume: bool,
+        overwrite: bool,
+        since: Export | str | PathLike[str] | None,
+        numbers: str,
+        rows_per_part: int,
+    ) -> Order:
+        if rows_per_part < 1:
+            raise InvalidParameterError(f"rows_per_part: {rows_per_part} is under 1")
+        known = since.path if isinstance(since, Export) else since
+        return cls(
+            query=query,
+            client=client,
+            directory=Path(directory),
+            resume=resume,
+            overwrite=overwrite,
+            since=None if known is None else Path(known),
+            numbers=numbers,
+            rows_per_part=rows_per_part,
+        )
+
+    def begin(self, held: Directory) -> Job:
+        """The job as it stands: new, half done, or finished."""
+        wanted = self._wanted()
+        advice = "use another directory, or say overwrite=True to start over"
+        found = held.manifest(lenient=self.overwrite)
+        if found is not None and not self.overwrite:
+            if not self.resume:
+                raise ExportError(f"{held.path} holds an export; name another directory, or say overwrite=True")
+            wanted.refuse_other(found, held.path, advice)
+            held.verify(found)
+        else:
+            if not self.overwrite:
+                held.refuse_foreign()
+            held.commit(wanted)
+            found = wanted
+        held.sweep(found)
+        query = self.query if found.cursor is None else self.client.resume(found.cursor)
+        return Job(held, found, query, numbers=self.numbers, most=self.rows_per_part)
+
+    def _wanted(self) -> Manifest:
+        load("pyarrow", extra="arrow")
+        stated = json.loads(self.query._stated())  # noqa: SLF001 - made for exports
+        ordered = stated.pop("newest_first")
+        table = self.query.partial[:0].to_arrow(self.numbers)
+        schema = {field.name: str(field.type) for field in table.schema}
+        manifest = Manifest(query=stated, numbers=self.numbers, schema=schema)
+        if self.since is None:
+            return manifest
+        if not ordered:
+            raise InvalidParameterError("since: this call gives no list that grows at its head; export it anew")
+        if stated["max_items"] is not None:
+            raise InvalidParameterError("since: does not go with max_items, which could end before what is known")
+        if self.since.resolve() in {self.directory.resolve(), self.directory.resolve() / Manifest.NAME}:
+            raise InvalidParameterError("since: is the directory of this export itself; name the one before it")
+        earlier = read_manifest(self.since / Manifest.NAME if self.since.is_dir() else self.since)
+        if earlier is None:
+            raise ExportError(f"{self.since} holds no export", path=str(self.since))
+        if not earlier.finished:
+            raise ExportError(f"{self.since} is not finished; run that export again first", path=str(self.since))
+        manifest.refuse_other(earlier, self.since, "only the same query can be continued", continued=True)
+        manifest.since = earlier.head
+        return manifest
+
+
+def to_parquet(query: Query[Any], client: Client, directory: str | PathLike[str], **options: Any) -> Export:  # noqa: ANN401
+    order = Order.checked(query, client, directory, **options)
+    with Directory(order.directory) as held:
+        job = order.begin(held)
+        if not job.manifest.finished:
+            stream = iter(job.query._quiet_pages())  # noqa: SLF001 - made for exports
+            while True:
+                try:
+                    page = next(stream)
+                except StopIteration:
+                    break
+                except BaseException:
+                    job.flush()
+                    raise
+                if job.add(page):
+                    break
+            job.finish()
+        return _export(job)
+
+
+async def to_parquet_async(
+    query: Query[Any],
+    client: Client,
+    directory: str | PathLike[str],
+    **options: Any,  # noqa: ANN401
+) -> Export:
+    order = Order.checked(query, client, directory, **options)
+    with Directory(order.directory) as held:
+        job = await _apart(lambda: order.begin(held))
+        if not job.manifest.finished:
+            stream = aiter(job.query._quiet_pages())  # noqa: SLF001 - made for exports
+            while True:
+                try:
+                    page = await anext(stream)
+                except StopAsyncIteration:
+                    break
+                except BaseException:
+                    job.flush()
+                    raise
+                if await _apart(lambda page=page: job.add(page)):  # type: ignore[misc]
+                    break
+            await _apart(job.finish)
+        return _export(job)
+
+
+def _export(job: Job) -> Export:
+    report = job.report()
+    job.query._settle(report)  # noqa: SLF001 - made for exports
+    held, manifest = job.directory, job.manifest
+    return Export(
+        path=held.path,
+        parts=tuple(held.path / part.name for part in manifest.parts),
+        rows=manifest.rows,
+        report=report,
+        manifest=held.path / Manifest.NAME,
+    )
+
+
+async def _apart(work: Callable[[], T]) -> T:
+    """In a thread, so that the loop goes on. It is seen to its end even if the task is cancelled: while it writes, the
+    directory has to be held."""
+    task = asyncio.ensure_future(asyncio.to_thread(work))
+    cancelled = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        task.exception()
+        raise cancelled
+    return task.result()

@@ -1,0 +1,218 @@
+"""What the site shows beside the pages in docs/: everything that would otherwise be said twice. mkdocs calls it.
+
+The reference comes from the stub and the docstrings, the interface's tables from the declaration, the shell's page from
+the command itself, the notebooks from running them, and parts of pages from the README.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import re
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import nbformat
+from mkdocs.structure.files import File
+from nbclient import NotebookClient
+from nbconvert import MarkdownExporter
+
+from chainframe import _native, errors, testing
+from chainframe.cli.app import app
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).resolve().parents[1]
+STUB = Path(_native.__file__).with_name("_native.pyi")
+DECLARED = json.loads(_native._declaration())  # noqa: SLF001 - made for what is derived
+NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """A page at the top of docs/ that the navigation does not name says how something works."""
+    (works,) = (section for section in config.nav or [] if "How it works" in section)
+    named = json.dumps(config.nav)
+    others = [path.name for path in sorted((ROOT / "docs").glob("*.md")) if f'"{path.name}"' not in named]
+    works["How it works"][-1:-1] = others
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    made: dict[str, str | bytes] = {
+        "reference/core.md": core(),
+        "reference/records.md": records(),
+        "reference/errors.md": classes("Errors", errors),
+        "reference/testing.md": classes("Testing kit", testing),
+        "reference/shell.md": shell(),
+        "reference/interface.md": interface(),
+        "changes.md": (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"),
+    }
+    for notebook in NOTEBOOKS:
+        made.update(rendered(notebook))
+    for path, content in made.items():
+        files.append(File.generated(config, path, content=content))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001 - mkdocs's
+    """Put in the README's section where a page has `{{ README: its title }}`."""
+    up = "../" * page.file.src_uri.count("/")
+    return re.sub(r"\{\{ README: (.+?) \}\}", lambda match: readme(match[1], up), markdown)
+
+
+def readme(title: str, up: str = "") -> str:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    found = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    if found is None:
+        raise ValueError(f"the README has no section {title!r}")
+    return found[1].replace("](docs/", f"]({up}").replace("\n### ", "\n## ")
+
+
+def core() -> str:
+    """The stub's public classes, records aside, with their signatures and what they say."""
+    text = STUB.read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    plain = {record["name"] for record in DECLARED["records"]}
+    parts = ["# Client, queries, results\n", prose(ast.get_docstring(tree) or "")]
+    # What a deployment is called matters to few.
+    for node in sorted(tree.body, key=lambda node: getattr(node, "name", "") == "Deployment"):
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and node.name not in plain:
+            parts += [f"## {node.name}\n", prose(ast.get_docstring(node) or ""), *members(node)]
+    return "\n".join(parts)
+
+
+def members(node: ast.ClassDef) -> Iterator[str]:
+    for member in node.body:
+        if not isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if member.name == "__new__":
+            yield f"```python\n{signature(member, node.name)}\n```\n"
+        elif not member.name.startswith("_"):
+            yield f"### {node.name}.{member.name}\n\n```python\n{signature(member)}\n```\n"
+            yield prose(ast.get_docstring(member) or "")
+
+
+def signature(node: ast.FunctionDef | ast.AsyncFunctionDef, name: str | None = None) -> str:
+    result = f" -> {ast.unparse(node.returns)}" if node.returns and name is None else ""
+    if any(ast.unparse(decorator) == "property" for decorator in node.decorator_list):
+        return f"{node.name}: {result.removeprefix(' -> ')}"
+    arguments = ast.unparse(node.args).removeprefix("cls, ").removeprefix("self, ")
+    arguments = "" if arguments in {"self", "cls"} else arguments
+    line = f"{name or node.name}({arguments}){result}"
+    if len(line) > 100:  # noqa: PLR2004 - as wide as a page shows
+        given = ",\n".join(f"    {part}" for part in split(arguments))
+        line = f"{name or node.name}(\n{given},\n){result}"
+    return ("async " if isinstance(node, ast.AsyncFunctionDef) else "") + line
+
+
+def split(arguments: str) -> list[str]:
+    """At the commas that are in no brackets."""
+    parts, depth = [""], 0
+    for char in arguments:
+        depth += (char in "[(") - (char in "])")
+        if char == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += char
+    return [part.strip() for part in parts]
+
+
+def records() -> str:
+    parts = ["# Records\n", "Every member may be None, where the service gave no value.\n"]
+    for record in DECLARED["records"]:
+        parts += [f"## {record['name']}\n", f"{record['doc']}\n", "| attribute | type | meaning |", "|---|---|---|"]
+        parts += [f"| `{field['name']}` | `{field['python']}` | {field['doc']} |" for field in record["fields"]]
+        parts.append("")
+    return "\n".join(parts)
+
+
+def interface() -> str:
+    """What is asked and what comes back, in the service's own names."""
+    kinds = {record["name"]: record["fields"] for record in DECLARED["records"]}
+    parts = [
+        "# The interface's fields\n",
+        "What each call sends, and where each value comes from; a field with several spellings is read in any.",
+        "`{main}` and `{zone}` stand for a deployment's words.\n",
+    ]
+    for endpoint in DECLARED["endpoints"]:
+        parts += [f"## {endpoint['name']}\n", f"{endpoint['doc']}\n", f"`GET {endpoint['path']}`\n"]
+        if endpoint["page_size_max"]:
+            parts.append(f"Pages of up to {endpoint['page_size_max']} records.\n")
+        parts += ["| argument | sent as | meaning |", "|---|---|---|"]
+        for param in endpoint["params"]:
+            wire = f"`{param['wire']}`" if param["wire"] else "value by value"
+            needed = " **Required.**" if param["required"] else ""
+            parts.append(f"| `{param['name']}` | {wire} | {param['doc']}{needed} |")
+        parts += [f"\nIt gives [{endpoint['record']}](records.md#{endpoint['record'].lower()}):\n"]
+        parts += ["| field | read from | kind |", "|---|---|---|"]
+        for field in kinds[endpoint["record"]]:
+            wire = ", ".join(f"`{name}`" for name in field["wire"])
+            parts.append(f"| `{field['name']}` | {wire} | {field['kind']} |")
+        parts.append("")
+    return "\n".join(parts)
+
+
+def classes(title: str, module: Any) -> str:  # noqa: ANN401 - a module
+    """The public classes of a Python module."""
+    parts = [f"# {title}\n", prose(inspect.getdoc(module) or "")]
+    for name in module.__all__:
+        made = getattr(module, name)
+        parts.append(f"## {name}\n")
+        bases = [base.__name__ for base in made.__bases__ if base is not object and base is not dict]
+        if bases:
+            parts.append(f"A `{'` and `'.join(bases)}`.\n")
+        parts.append(prose(inspect.getdoc(made) or ""))
+        for member, value in vars(made).items():
+            text = inspect.getdoc(value.fget if isinstance(value, property) else value)
+            if not member.startswith("_") and text and (callable(value) or isinstance(value, property)):
+                parts += [f"### {name}.{member}\n", prose(text)]
+    return "\n".join(parts)
+
+
+def shell() -> str:
+    parts = ["# The command\n", prose(inspect.getdoc(app.callback) or "").replace("\b\n", "")]
+    for name, command in app.commands.items():
+        if command.params:
+            with click.Context(command, info_name=f"chainframe {name}", max_content_width=96) as context:
+                parts += [f"## {name}\n", f"```text\n{command.get_help(context)}\n```\n"]
+    return "\n".join(parts)
+
+
+def prose(text: str) -> str:
+    """A docstring as Markdown: its examples become code that can be copied, what they print becomes comments."""
+    lines: list[str] = []
+    in_code = False
+    for line in text.splitlines():
+        prompt = re.match(r"(>>>|\.\.\.) ?(.*)", line)
+        if prompt and not in_code:
+            lines += ["", "```python"]
+            in_code = True
+        elif in_code and not line.strip():
+            lines.append("```")
+            in_code = False
+        lines.append(prompt[2] if prompt else f"# {line}" if in_code else line)
+    return "\n".join([*lines, "```"] if in_code else lines) + "\n"
+
+
+def rendered(notebook: Path) -> dict[str, str | bytes]:
+    """A notebook that was run just now, as a page and its pictures."""
+    cells = nbformat.read(notebook, as_version=4)
+    NotebookClient(cells, timeout=300, kernel_name="python3").execute()
+    text, resources = MarkdownExporter().from_notebook_node(cells)
+    folder = f"notebooks/{notebook.stem}"
+    pictures: dict[str, bytes] = {f"{folder}/{name}": data for name, data in resources["outputs"].items()}
+    for name in resources["outputs"]:
+        text = text.replace(f"]({name})", f"]({notebook.stem}/{name})")
+    # Markdown would take an indented line of HTML for code.
+    text = re.sub(r"<(div|table|style).*?</\1>", lambda html: textwrap.dedent(html[0]), text, flags=re.DOTALL)
+    source = f"From `examples/{notebook.name}`, run when this page was made.\n\n"
+    title, _, rest = text.lstrip().partition("\n")
+    return {f"notebooks/{notebook.stem}.md": f"{title}\n\n{source}{rest}", **pictures}

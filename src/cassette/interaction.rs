@@ -1,0 +1,164 @@
+//! One exchange, and the line it is written as. A body of JSON stands in the line as it was sent, to be read and
+//! compared by people; its numbers keep their digits and its members their order.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use bytes::Bytes;
+use percent_encoding::percent_decode_str;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// What is compared: neither host nor what stands before the declared paths.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Request {
+    pub method: String,
+    pub path: String,
+    pub params: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    Answer(Answer),
+    Failure(Failure),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    pub status: u16,
+    /// Seconds.
+    pub retry_after: Option<f64>,
+    /// Seconds that the service's clock was ahead, where that matters.
+    pub clock_ahead: Option<i64>,
+    pub body: Bytes,
+}
+
+/// No answer: where the exchange was when it failed. Words of the system would tell of hosts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Failure {
+    pub phase: String,
+    pub timed_out: bool,
+    pub retryable: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Interaction {
+    pub request: Request,
+    pub outcome: Outcome,
+}
+
+/// An interaction as it is written.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line<'a> {
+    #[serde(borrow)]
+    method: Cow<'a, str>,
+    #[serde(borrow)]
+    path: Cow<'a, str>,
+    params: Cow<'a, BTreeMap<String, String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    status: Option<u16>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    retry_after: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    clock_ahead: Option<i64>,
+    #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
+    json: Option<&'a RawValue>,
+    #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
+    text: Option<Cow<'a, str>>,
+    #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
+    base64: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    error: Option<Failure>,
+}
+
+impl Request {
+    /// The GET of a target, its path below the base URL's.
+    pub fn get(target: &str) -> Self {
+        let decode = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let pairs = query.split('&').filter(|pair| !pair.is_empty());
+        let pairs = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+        let params = pairs.map(|(name, value)| (decode(name), decode(value))).collect();
+        Self { method: "GET".into(), path: path.into(), params }
+    }
+}
+
+impl Interaction {
+    pub fn to_line(&self) -> String {
+        let Request { method, path, params } = &self.request;
+        let mut line = Line {
+            method: method.into(),
+            path: path.into(),
+            params: Cow::Borrowed(params),
+            status: None,
+            retry_after: None,
+            clock_ahead: None,
+            json: None,
+            text: None,
+            base64: None,
+            error: None,
+        };
+        let on_one_line;
+        match &self.outcome {
+            Outcome::Failure(failure) => line.error = Some(failure.clone()),
+            Outcome::Answer(answer) => {
+                (line.status, line.retry_after) = (Some(answer.status), answer.retry_after);
+                line.clock_ahead = answer.clock_ahead;
+                match std::str::from_utf8(&answer.body) {
+                    Err(_) => line.base64 = Some(STANDARD.encode(&answer.body).into()),
+                    Ok(text) => {
+                        // Within JSON's strings a line break is escaped, so any other is a blank between tokens.
+                        on_one_line = text.replace(['\n', '\r'], " ");
+                        line.json = structure(&on_one_line);
+                        if line.json.is_none() {
+                            line.text = Some(text.into());
+                        }
+                    }
+                }
+            }
+        }
+        serde_json::to_string(&line).expect("texts and numbers are JSON")
+    }
+
+    /// Says what is wrong with the line, if anything is.
+    pub fn of_line(line: &str) -> Result<Self, String> {
+        let line: Line<'_> = serde_json::from_str(line).map_err(|error| explain(&error))?;
+        let outcome = match (line.status, line.error) {
+            (Some(status), None) => {
+                let body = match (line.json, line.text, line.base64) {
+                    (Some(json), None, None) => Bytes::copy_from_slice(json.get().as_bytes()),
+                    (None, Some(text), None) => Bytes::from(text.into_owned().into_bytes()),
+                    (None, None, Some(text)) => STANDARD.decode(&*text).map_err(|_| "its base64 is none")?.into(),
+                    _ => return Err("an answer has one of json, text and base64".into()),
+                };
+                let retry_after = line.retry_after;
+                Outcome::Answer(Answer { status, retry_after, clock_ahead: line.clock_ahead, body })
+            }
+            (None, Some(failure)) => Outcome::Failure(failure),
+            _ => return Err("an interaction has either a status or an error".into()),
+        };
+        let request = Request {
+            method: line.method.into_owned(),
+            path: line.path.into_owned(),
+            params: line.params.into_owned(),
+        };
+        Ok(Self { request, outcome })
+    }
+}
+
+/// The text itself, if it is an object or an array. A bare `null` would be read as no body at all.
+fn structure(text: &str) -> Option<&RawValue> {
+    let json: &RawValue = serde_json::from_str(text).ok()?;
+    json.get().starts_with(['{', '[']).then_some(json)
+}
+
+fn explain(error: &serde_json::Error) -> String {
+    if error.is_eof() {
+        return "it breaks off".into();
+    }
+    // The line of a line is always the first.
+    error.to_string().replace(" at line 1 column ", " at column ")
+}

@@ -1,0 +1,137 @@
+//! What a query will take and give, told beforehand from one request.
+
+use std::time::{Duration, Instant};
+
+use super::plan::Query;
+use super::run::fetch;
+use crate::client::Error;
+use crate::decode::Page;
+use crate::interface::Reach;
+
+/// What is to be expected of a run. What the service does not tell is left open.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// Lists that are read one after the other: blocks, years, or requests for hashes.
+    pub windows: u64,
+    pub pages: Option<u64>,
+    pub requests: Option<u64>,
+    pub records: Option<u64>,
+    /// Whether these numbers were counted by the service, and not inferred from the first window.
+    pub exact: bool,
+    pub seconds: Option<f64>,
+    /// What the service cannot deliver, a sentence each.
+    pub cannot: Vec<String>,
+}
+
+/// One window, as far as one answer tells.
+struct Window {
+    records: Option<u64>,
+    pages: Option<u64>,
+    exact: bool,
+}
+
+impl Query {
+    pub async fn explain(self) -> Result<Plan, Error> {
+        let nothing = Plan { pages: Some(0), requests: Some(0), records: Some(0), exact: true, ..Plan::default() };
+        if self.windows() == 0 || self.max_items == Some(0) {
+            return Ok(Plan { seconds: Some(0.0), ..nothing });
+        }
+        let started = Instant::now();
+        // In pages of one, a list's number of pages is its length.
+        let asked = if self.counts_pages_only() { self.head(1) } else { self.clone() };
+        let page = fetch(&asked, 0, 1, false).await?.page;
+        let latency = started.elapsed();
+        let window = self.first_window(&page);
+        let mut plan = self.extrapolate(&window);
+        plan.cannot = self.cannot(&page, &window);
+        plan.seconds = plan.requests.map(|requests| self.seconds(requests, latency));
+        Ok(plan)
+    }
+
+    /// Whether the service tells of a list how many pages it has, and not how many records.
+    fn counts_pages_only(&self) -> bool {
+        self.is_paged() && !self.endpoint().counts()
+    }
+
+    fn first_window(&self, page: &Page) -> Window {
+        let rows = page.columns.rows() as u64;
+        if !self.is_paged() {
+            let asked = self.asked(0).len() as u64;
+            // A look-up of several hashes has a record for each; one of a transaction's logs has any number.
+            let records = if matches!(self.endpoint().reach, Reach::Answer(_)) { rows } else { asked.min(rows) };
+            return Window { records: Some(records), pages: Some(1), exact: true };
+        }
+        // A service may answer in pages of another size than was asked for.
+        let given = page.limit.unwrap_or(if self.counts_pages_only() { 1 } else { self.page_size() }).max(rows).max(1);
+        let size = self.page_size().max(1);
+        let last = page.total_pages.filter(|last| *last > 0 || rows == 0);
+        let reach = last.map_or(u64::MAX, |last| last.saturating_mul(given));
+        let counted = page.total.or_else(|| last.filter(|_| given == 1 || last == Some(0)));
+        let only = last == Some(1) || (last.is_none() && rows < given);
+        let records = match counted {
+            Some(counted) => Some(counted.min(reach)),
+            None if only => Some(rows),
+            // The last page may hold fewer.
+            None => last.map(|_| reach),
+        };
+        let pages = records.map(|records| records.div_ceil(size).max(1));
+        Window { records, pages, exact: counted.is_some() || only }
+    }
+
+    /// All windows are taken to be like the first.
+    fn extrapolate(&self, first: &Window) -> Plan {
+        let all = self.windows();
+        let each = first.records.map(|records| records.max(1));
+        let needed = |most: u64| each.map_or(1, |each| most.div_ceil(each)).min(all);
+        let windows = self.max_items.map_or(all, needed);
+        let most = self.max_items.unwrap_or(u64::MAX);
+        let records = first.records.map(|records| (records * windows).min(most));
+        let pages = match (first.pages, self.max_items) {
+            // A list that does not tell its length is read no further than to the limit.
+            (None, Some(most)) => Some(most.div_ceil(self.page_size().max(1))),
+            (Some(pages), Some(most)) if windows == 1 => Some(pages.min(most.div_ceil(self.page_size().max(1)))),
+            (pages, _) => pages.map(|pages| pages * windows),
+        };
+        let requests = pages.map(|pages| pages + u64::from(self.proves_head(pages)));
+        Plan { windows, pages, requests, records, exact: all == 1 && first.exact, ..Plan::default() }
+    }
+
+    /// Whether the first page is asked for once more when the last was read.
+    fn proves_head(&self, pages: u64) -> bool {
+        self.counts_pages_only() && self.head_moves() && pages > 1
+    }
+
+    fn cannot(&self, page: &Page, window: &Window) -> Vec<String> {
+        let records = window.records.unwrap_or(0);
+        let wanted = self.max_items.unwrap_or(u64::MAX);
+        let name = self.window_name(0).map_or(String::new(), |name| format!(" of {name}"));
+        let mut cannot = Vec::new();
+        if matches!(self.endpoint().reach, Reach::LastYear(_)) && records > 0 {
+            cannot.push("The service gives out the last year of an address only.".to_owned());
+        }
+        if let Some(total) = page.total.filter(|total| *total > records && wanted > records) {
+            cannot.push(format!(
+                "The service counts {total} records{name} and lets anyone reach {records} of a list: narrow the query."
+            ));
+        } else if self.cap().is_some_and(|cap| records >= cap - cap / 100 && wanted > records) {
+            cannot.push(format!(
+                "The list{name} ends at {records} records, about as far as the service lets anyone reach: there are \
+                 perhaps more. Narrow the query."
+            ));
+        }
+        let asked = self.asked(0).len() as u64;
+        if !matches!(self.endpoint().reach, Reach::Answer(_)) && asked > records {
+            let missing = asked - records;
+            cannot.push(format!("Of the first {asked} transactions asked for, {missing} are not returned."));
+        }
+        cannot
+    }
+
+    /// At the pace that the client keeps at present, or as fast as this answer came where it keeps none.
+    fn seconds(&self, requests: u64, latency: Duration) -> f64 {
+        let side_by_side = self.client().settings().concurrency.max(1) as f64;
+        let rounds = (requests as f64 / side_by_side).ceil();
+        let paced = self.client().pace().rate.map_or(0.0, |rate| requests as f64 / rate);
+        (rounds * latency.as_secs_f64()).max(paced)
+    }
+}

@@ -1,0 +1,174 @@
+"""Cursors: from any place, in any process, exactly the rest; and nothing else is followed."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import by_hand
+import chainframe as cf
+from chainframe.testing import LocalService
+from strict_server import Answer, StrictServer, error, rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from conftest import Sample
+
+CALLS = sorted(by_hand.ENDPOINTS)
+
+
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+@pytest.mark.parametrize("call", CALLS)
+def test_the_rest_after_every_page(client: cf.Client, sample: Sample, call: str) -> None:
+    query = sample.query(client, call)
+    whole = query.collect().to_dicts()
+    seen = 0
+    for number, page in enumerate(query.pages()):
+        seen += len(page.records)
+        if number < 3:
+            assert client.resume(page.cursor).to_dicts() == whole[seen:]
+    assert seen == len(whole) > 0
+    assert client.resume(query.cursor).to_dicts() == []
+
+
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+@pytest.mark.parametrize("call", CALLS)
+def test_the_rest_after_every_record(client: cf.Client, sample: Sample, call: str) -> None:
+    query = sample.query(client, call)
+    whole = query.collect().to_dicts()
+    stream = iter(query)
+    assert len(whole) > 3
+    for taken in range(4):
+        assert client.resume(query.cursor).to_dicts() == whole[taken:]
+        assert next(stream).to_dict() == whole[taken]
+
+
+def test_the_rest_after_a_batch_and_of_a_rest(client: cf.Client) -> None:
+    query = client.transactions(max_items=330)
+    whole = query.collect().to_dicts()
+    batches = query.batches(rows=70)
+    assert next(batches).to_dicts() == whole[:70]
+    rest = client.resume(query.cursor)
+    assert next(iter(rest.batches(rows=45))).to_dicts() == whole[70:115]
+    assert client.resume(rest.cursor).to_dicts() == whole[115:]
+    assert pickle.loads(pickle.dumps(rest.report)).records >= 45
+
+
+def test_a_resumed_query_is_a_query(client: cf.Client) -> None:
+    query = client.transactions(max_items=120)
+    page = next(iter(query.pages()))
+    rest = client.resume(page.cursor)
+    assert rest == client.resume(page.cursor)
+    assert rest != query
+    assert pickle.loads(pickle.dumps(page)).cursor == page.cursor
+    assert len(page.cursor) < 1024
+    assert rest.first() == query.collect()[50]
+    for secret in ("local-key", "local-secret", "local-passphrase", "127.0.0.1"):
+        assert secret not in page.cursor
+
+
+@pytest.fixture
+def failing() -> Iterator[LocalService]:
+    with LocalService(transactions=400, seed=7) as service:
+        yield service
+
+
+def read_rows(query: cf.Query[Any], rows: list[Any]) -> None:
+    for record in query:
+        rows.append(record.to_dict())  # noqa: PERF401 - what came before an error stays
+
+
+def read_pages(query: cf.Query[Any], rows: list[Any]) -> None:
+    for page in query.pages():
+        rows += page.records.to_dicts()
+
+
+def read_batches(query: cf.Query[Any], rows: list[Any]) -> None:
+    for batch in query.batches(rows=13):
+        rows += batch.to_dicts()
+
+
+def read_tables(query: cf.Query[Any], rows: list[Any]) -> None:
+    for table in query.reader(rows=13):
+        rows += table.to_pylist()
+
+
+def read_all(query: cf.Query[Any], rows: list[Any]) -> None:
+    try:
+        query.collect()
+    finally:
+        rows += query.partial.to_dicts()
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+@pytest.mark.parametrize("read", [read_rows, read_pages, read_batches, read_tables, read_all])
+def test_a_failure_at_every_third_request(
+    failing: LocalService, read: Callable[[cf.Query[Any], list[Any]], None], concurrency: int
+) -> None:
+    whole = failing.client().transactions(page_size=20).to_dicts()
+    failing.set_faults([{"kind": "status", "status": 403, "every": 3}])
+    rows: list[Any] = []
+    failures = 0
+    query: cf.Query[Any] = failing.client(max_retries=0, concurrency=concurrency).transactions(page_size=20)
+    while True:
+        try:
+            read(query, rows)
+            break
+        except cf.PermissionDeniedError as caught:
+            failures += 1
+            assert failures < 200
+            cursor = pickle.loads(pickle.dumps(caught)).cursor
+            assert cursor == query.cursor
+            query = failing.client(max_retries=0, concurrency=concurrency).resume(cursor)
+    assert [row["tx_id"] for row in rows] == [row["tx_id"] for row in whole]
+    assert failures > 3
+
+
+def test_reasons_go_along(server: StrictServer) -> None:
+    client = server.client(concurrency=1)
+    ids = [f"0x{n}" for n in range(21)]
+    server.on("transactions_by_hash", *[_found(ids[:19]), error(500, "50026"), _found(ids[20:])])
+    query = client.transactions_by_hash(ids)
+    with pytest.raises(cf.ServiceUnavailableError) as caught:
+        query.collect()
+    assert caught.value.cursor is not None
+    with pytest.warns(cf.IncompleteResultWarning, match="were not returned"):
+        rest = client.resume(caught.value.cursor).collect()
+    assert [record.tx_id for record in rest] == ids[20:]
+    assert rest.report.missing == ids[19:20]
+
+
+def _found(ids: list[str]) -> Answer:
+    return rows_of("transactions_by_hash", [{"txId": tx_id} for tx_id in ids])
+
+
+def test_what_does_not_fit_is_refused(client: cf.Client, service: LocalService) -> None:
+    cursor = next(iter(client.blocks().pages())).cursor
+    fields = json.loads(cursor)
+
+    def changed(**members: object) -> str:
+        return json.dumps({**fields, **members})
+
+    assert client.resume(json.dumps(fields, indent=1)) == client.resume(cursor)
+    for text, complaint in [
+        ("", "is not the text of a cursor"),
+        ("[]", "is not the text of a cursor"),
+        ("{}", "is not the text of a cursor"),
+        (cursor[:-9], "is not the text of a cursor"),
+        (changed(more=1), "is not the text of a cursor"),
+        (changed(version=99), "version 99"),
+        (changed(call="tokens"), "was changed"),
+        (changed(position=7), "was changed"),
+    ]:
+        with pytest.raises(cf.InvalidParameterError, match=f"^cursor: .*{complaint}"):
+            client.resume(text)
+    with pytest.raises(cf.InvalidParameterError, match=r"^cursor: "):
+        client.resume(None)  # type: ignore[arg-type]
+    with pytest.raises(cf.InvalidParameterError, match=r"^cursor: is of the chain ZONE_CHAIN"):
+        service.client(zone_chain="OTHER").resume(cursor)
+    with pytest.raises(cf.InvalidParameterError, match=r"^cursor: is of the deployment"):
+        service.client(deployment=cf.Deployment(header_prefix="XY")).resume(cursor)

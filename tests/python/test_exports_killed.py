@@ -1,0 +1,145 @@
+"""An export that is killed, at each of its steps and at any moment, and run again: each row once, nothing left over."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import chainframe as cf
+from chainframe.testing import LocalService
+
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="forking is Unix's"),
+    pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning"),
+]
+
+# What reaches the disk, as the export calls it.
+STEPS: list[tuple[object, str]] = [
+    (os, "fsync"),
+    (Path, "open"),
+    (Path, "replace"),
+    (Path, "unlink"),
+    (Path, "mkdir"),
+    (pq, "write_table"),
+]
+
+
+def export(service: LocalService, directory: Path, most: int | None = None) -> None:
+    with service.client(concurrency=2, rate_limit=None) as client:
+        client.blocks(page_size=10, max_items=most).to_parquet(directory, rows_per_part=20)
+
+
+def die_at(step: int) -> None:
+    """Has this process killed before its so many-th step."""
+    left = step
+
+    def counted(call: Callable[..., object]) -> Callable[..., object]:
+        def then(*arguments: object, **options: object) -> object:
+            nonlocal left
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return call(*arguments, **options)
+
+        return then
+
+    for owner, name in STEPS:
+        setattr(owner, name, counted(getattr(owner, name)))
+
+
+def in_a_child(work: Callable[[], None]) -> int:
+    """The child's process id; it ends with 0 if the work was done."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    return child
+
+
+def ended(child: int) -> int:
+    """How the child ended: 0 for well, or the signal that killed it."""
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert code in {0, -signal.SIGKILL}
+    return -code
+
+
+def hashes(directory: Path) -> list[Any]:
+    listed: list[Any] = pq.read_table(directory).column("hash").to_pylist()
+    return listed
+
+
+def assert_tidy(directory: Path) -> None:
+    parts = sorted(directory.glob("part-*.parquet"))
+    assert sorted(directory.iterdir()) == sorted([*parts, directory / "_manifest.json"])
+    assert parts
+
+
+def test_killed_at_any_step_it_is_whole_after_the_next_run(service: LocalService, tmp_path: Path) -> None:
+    with service.client() as client:
+        expected = [block.hash for block in client.blocks(max_items=45)]
+
+    def dying(directory: Path, step: int) -> Callable[[], None]:
+        def work() -> None:
+            die_at(step)
+            export(service, directory, 45)
+
+        return work
+
+    for step in range(1, 1_000):
+        directory = tmp_path / str(step)
+        if ended(in_a_child(dying(directory, step))) == 0:
+            break
+        export(service, directory, 45)
+        assert hashes(directory) == expected
+        assert_tidy(directory)
+        before = service.requests
+        export(service, directory, 45)
+        assert service.requests == before
+    assert step > 30
+
+
+@pytest.mark.parametrize("growth", [0, 3])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_killed_at_any_moment_again_and_again(tmp_path: Path, growth: int, seed: int) -> None:
+    chance = random.Random(seed)
+    kills = 0
+    with LocalService(transactions=400, growth=growth) as service:
+        for attempt in range(200):
+            child = in_a_child(lambda: export(service, tmp_path))
+            # Later kills leave more time, so that it ends.
+            time.sleep(chance.uniform(0, 0.01 * (attempt + 2)))
+            os.kill(child, signal.SIGKILL)
+            if ended(child) == 0:
+                break
+            kills += 1
+        export(service, tmp_path)
+        with service.client() as client:
+            now = [block.hash for block in client.blocks()]
+    found = hashes(tmp_path)
+    # The list as it was at some moment: whole from there on, and nothing twice.
+    assert found == now[len(now) - len(found) :]
+    assert len(found) > 50
+    assert growth or found == now
+    assert kills
+    assert_tidy(tmp_path)
+
+
+def test_a_child_does_die_half_way(service: LocalService, tmp_path: Path) -> None:
+    def work() -> None:
+        die_at(25)
+        export(service, tmp_path)
+
+    assert ended(in_a_child(work)) == signal.SIGKILL
+    with service.client() as client, pytest.raises(cf.ExportError, match="holds an export"):
+        client.blocks().to_parquet(tmp_path, resume=False)

@@ -1,0 +1,163 @@
+"""What is left after a failure, and where and how an incomplete result is said."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import chainframe as cf
+from strict_server import Answer, Request, StrictServer, page_of
+
+Way = Callable[[cf.Query[Any]], object]
+
+
+async def every(stream: Any) -> None:
+    async for _ in stream:
+        pass
+
+
+WAYS: dict[str, Way] = {
+    "collect": lambda query: query.collect(),
+    "collect_async": lambda query: asyncio.run(query.collect_async()),
+    "records": list,
+    "records, async": lambda query: asyncio.run(every(query)),
+    "pages": lambda query: list(query.pages()),
+    "pages, async": lambda query: asyncio.run(every(query.pages())),
+    "batches": lambda query: list(query.batches(rows=3)),
+    "batches, async": lambda query: asyncio.run(every(query.batches(rows=3))),
+    "reader": lambda query: query.reader(rows=3).read_all(),
+    "stream": pa.table,
+    "to_dicts": lambda query: query.to_dicts(),
+}
+
+
+def five(number: int, **members: object) -> Answer:
+    """Page n of nine: five blocks."""
+    rows = [{"hash": f"0x{number}-{row}"} for row in range(5)]
+    return page_of("blocks", rows, totalPage="9", page=str(number), limit="5", **members)
+
+
+HASHES = [f"0x{number}-{row}" for number in range(1, 10) for row in range(5)]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_failure_leaves_what_was_fetched(server: StrictServer, way: str) -> None:
+    def answer(request: Request) -> Answer:
+        number = int(request.query["page"])
+        return five(number) if number < 4 else Answer(b"", 503)
+
+    server.on("blocks", answer)
+    query = server.client().blocks(page_size=5)
+    assert len(query.partial) == 0
+    with pytest.raises(Exception, match="503"):
+        WAYS[way](query)
+    assert [block.hash for block in query.partial] == HASHES[:15]
+    assert not query.partial.report.complete
+    elapsed = query.report.elapsed
+    assert elapsed > 0
+    assert query.report.elapsed == elapsed
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals are Unix's")
+@pytest.mark.parametrize("way", ["collect", "records", "pages", "batches"])
+def test_an_interrupt_leaves_what_was_fetched(server: StrictServer, way: str) -> None:
+    asked, opened = threading.Event(), threading.Event()
+
+    def answer(request: Request) -> Answer:
+        number = int(request.query["page"])
+        if number == 3:
+            asked.set()
+            opened.wait(60)
+        return five(number)
+
+    def interrupt() -> None:
+        asked.wait(60)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    server.on("blocks", answer)
+    thread = threading.Thread(target=interrupt)
+    with server.client(concurrency=1) as client:
+        query = client.blocks(page_size=5)
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            WAYS[way](query)
+        thread.join()
+        assert [block.hash for block in query.partial] == HASHES[:10]
+        elapsed = query.report.elapsed
+        opened.set()
+        assert query.report.elapsed == elapsed
+
+
+def test_a_run_that_comes_to_its_end_leaves_all(server: StrictServer) -> None:
+    server.on("blocks", lambda request: five(int(request.query["page"])))
+    query = server.client().blocks(page_size=5)
+    records = query.collect()
+    assert query.partial == records
+    assert query.partial.report.complete
+    assert [block.hash for block in query] == HASHES
+    assert query.partial == records
+
+
+def short(request: Request) -> Answer:
+    """A list that counts more than it gives."""
+    return five(int(request.query["page"]), total="46")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_strictness_raises_with_all_there_is(server: StrictServer, way: str) -> None:
+    server.on("blocks", short)
+    query = server.client(strict=True).blocks(page_size=5)
+    with pytest.raises(Exception, match="counted 46 records and returned 45") as caught:
+        WAYS[way](query)
+    error = query.last_error if way == "stream" else caught.value
+    assert isinstance(error, cf.IncompleteResultError)
+    assert error.partial is not None
+    assert [block.hash for block in error.partial] == HASHES
+    assert error.report is not None
+    assert not error.report.complete
+    assert error.report.reasons == error.partial.report.reasons == query.report.reasons
+    assert all(reason.endswith(".") for reason in error.report.reasons)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_warning_points_to_the_line_that_asked(server: StrictServer, way: str) -> None:
+    server.on("blocks", short)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        WAYS[way](server.client().blocks(page_size=5))
+    (warning,) = caught
+    assert warning.category is cf.IncompleteResultWarning
+    assert warning.filename == __file__
+
+
+def test_a_result_that_arrived_is_not_lost_with_the_task_that_waited(server: StrictServer) -> None:
+    server.on("blocks", lambda request: five(int(request.query["page"])))
+    query = server.client().blocks(page_size=5)
+
+    async def read() -> list[str | None]:
+        stream = aiter(query.pages())
+        loop = asyncio.get_running_loop()
+        step: Any = asyncio.ensure_future(anext(stream))
+
+        def once_promised() -> None:
+            # The result is on its way to the task when the task is cancelled.
+            if any(isinstance(waiter, asyncio.Future) and waiter.done() for waiter in [step._fut_waiter]):
+                step.cancel()
+            elif not step.done():
+                loop.call_soon(once_promised)
+
+        await asyncio.sleep(0)
+        loop.call_soon(once_promised)
+        with pytest.raises(asyncio.CancelledError):
+            await step
+        return [block.hash async for page in stream for block in page.records]
+
+    assert asyncio.run(read()) == HASHES

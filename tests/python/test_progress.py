@@ -1,0 +1,172 @@
+"""The bar: where it shows, what it counts, and that it ends with its run."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import chainframe as cf
+from chainframe import progress
+from chainframe.testing import LocalService
+from strict_server import Answer, StrictServer
+
+WAYS: dict[str, Callable[[cf.Query[Any]], int]] = {
+    "collect": lambda query: len(query.collect()),
+    "collect_async": lambda query: len(asyncio.run(query.collect_async())),
+    "rows": lambda query: len(list(query)),
+    "pages": lambda query: sum(len(page.records) for page in query.pages()),
+    "batches": lambda query: sum(len(records) for records in query.batches(7)),
+    "async for": lambda query: asyncio.run(count(query)),
+    "reader": lambda query: query.reader().read_all().num_rows,
+    "arrow": lambda query: pa.table(query).num_rows,
+}
+
+
+async def count(query: cf.Query[Any]) -> int:
+    return len([record async for record in query])
+
+
+def bars() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("chainframe progress")]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_has_a_bar_that_ends(way: str, service: LocalService, capsys: pytest.CaptureFixture[str]) -> None:
+    with service.client(progress=True) as client:
+        rows = WAYS[way](client.blocks(page_size=50))
+    last = capsys.readouterr().err.rstrip().rpartition("\r")[2]
+    assert rows == 600
+    assert last.startswith("blocks: 100%")
+    assert "600/600" in last
+    assert "pages: 12" in last
+    assert bars() == []
+
+
+def test_what_is_counted_where_records_are_not(service: LocalService, capsys: pytest.CaptureFixture[str]) -> None:
+    with service.client(progress=True) as client:
+        newest = client.transactions().first()
+        assert newest is not None
+        assert newest.height is not None
+        capsys.readouterr()
+        client.transactions().collect()
+        assert " 12/12 " in (text := capsys.readouterr().err)
+        assert "records: 600" in text
+        client.transactions(max_items=120).collect()
+        assert " 3/3 " in capsys.readouterr().err
+        client.transactions(start_height=newest.height - 3, end_height=newest.height).collect()
+        assert " 4/4 " in (text := capsys.readouterr().err)
+        assert "blocks/s" in text
+
+
+def test_waits_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    with (
+        LocalService(transactions=50, faults=[{"kind": "throttle", "first": 1}]) as service,
+        service.client(progress=True) as client,
+    ):
+        client.blocks().collect()
+    text = capsys.readouterr().err
+    assert "retries: 1" in text
+    assert "held to 8.0 requests/s" in text
+
+
+def test_a_log_has_none(service: LocalService, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
+    monkeypatch.setattr(progress, "PATIENCE", 0)
+    with service.client() as client:
+        assert len(client.blocks(page_size=9).collect()) == 600
+    with service.client(progress=False) as client:
+        assert len(client.blocks(page_size=9).collect()) == 600
+    assert capsys.readouterr().err == ""
+
+
+SCRIPT = """
+import chainframe as cf
+from chainframe import progress
+from chainframe.testing import LocalService
+with LocalService(transactions=600) as service, service.client({setting}) as client:
+    client.blocks(page_size=50).collect()
+    progress.PATIENCE = 0
+    client.transactions(page_size=50).collect()
+    left = iter(client.tokens())
+    next(left)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Unix has terminals of this kind")
+@pytest.mark.parametrize(("setting", "shown"), [("", 1), ("progress=False", 0)])
+def test_a_terminal_has_one_for_what_takes_long(setting: str, shown: int) -> None:
+    import fcntl  # noqa: PLC0415 - Unix has it
+    import pty  # noqa: PLC0415
+    import struct  # noqa: PLC0415
+    import termios  # noqa: PLC0415
+
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 160, 0, 0))
+    with subprocess.Popen([sys.executable, "-c", SCRIPT.format(setting=setting)], stderr=theirs) as process:
+        os.close(theirs)
+        text = b""
+        while piece := read(ours):
+            text += piece
+        assert process.wait(60) == 0
+    os.close(ours)
+    assert text.count(b"transactions: 100%") >= shown
+    assert shown or text == b""
+    assert b"blocks:" not in text
+    assert b"Traceback" not in text
+
+
+def read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 65_536)
+    except OSError:  # how Linux says that the other end is closed
+        return b""
+
+
+def test_a_run_that_is_left_or_fails_ends_its_bar(server: StrictServer, capsys: pytest.CaptureFixture[str]) -> None:
+    server.on("blocks", Answer(b"", 503))
+    with server.client(progress=True) as client:
+        for way in WAYS.values():
+            with pytest.raises(Exception, match="503"):
+                way(client.blocks())
+            assert bars() == []
+    with LocalService(transactions=50) as service, service.client(progress=True) as client:
+        rows = iter(client.blocks(page_size=5))
+        next(rows)
+        assert len(bars()) == 1
+        del rows
+        assert bars() == []
+    assert "blocks: " in capsys.readouterr().err
+
+
+def test_without_its_extra_it_names_the_command_to_install_it(
+    service: LocalService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'chainframe\[progress\]'"):
+        service.client(progress=True)
+    with service.client() as client:
+        assert client.blocks().first() is not None
+
+
+@pytest.mark.parametrize("wrong", [None, "yes", 1, 0.5])
+def test_a_setting_that_cannot_be_is_refused(service: LocalService, wrong: Any) -> None:
+    with pytest.raises(cf.ConfigError, match="progress: "):
+        service.client(progress=wrong)
+
+
+def test_it_goes_along_with_its_client(
+    service: LocalService, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("api_key", "secret_key", "passphrase"):
+        monkeypatch.setenv(f"CHAINFRAME_{name.upper()}", getattr(service, name))
+    client = pickle.loads(pickle.dumps(service.client(progress=True)))
+    client.blocks().collect()
+    assert "blocks: 100%" in capsys.readouterr().err

@@ -1,0 +1,59 @@
+"""The recipes of the guide for suites, each run as the suite that it shows."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from chainframe.testing import LocalService
+
+GUIDE = (Path(__file__).parents[2] / "docs" / "guide" / "testing.md").read_text(encoding="utf-8")
+RECIPES = dict(re.findall(r'^```python title="([\w.]+)"\n(.*?)^```', GUIDE, re.MULTILINE | re.DOTALL))
+
+
+def connect(service: LocalService, environment: pytest.MonkeyPatch) -> None:
+    environment.setenv("CHAINFRAME_BASE_URL", service.url)
+    for name in ("api_key", "secret_key", "passphrase"):
+        environment.setenv(f"CHAINFRAME_{name.upper()}", getattr(service, name))
+
+
+def run(pytester: pytest.Pytester, name: str, *arguments: str) -> pytest.RunResult:
+    (pytester.path / name).write_text(RECIPES[name], encoding="utf-8")
+    return pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider", name, *arguments)
+
+
+def test_there_are_three_and_a_mirror() -> None:
+    assert sorted(RECIPES) == ["mirror.py", "test_bad_days.py", "test_own_data.py", "test_report.py"]
+
+
+def test_record_and_replay(pytester: pytest.Pytester, service: LocalService, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CI", raising=False)
+    with monkeypatch.context() as environment:
+        connect(service, environment)
+        run(pytester, "test_report.py").assert_outcomes(passed=1)
+    before = service.requests
+    monkeypatch.setenv("CI", "true")
+    run(pytester, "test_report.py").assert_outcomes(passed=1)
+    assert service.requests == before
+    assert (pytester.path / "cassettes" / "test_report" / "test_heights_fall.jsonl").is_file()
+
+
+@pytest.mark.parametrize(("name", "count"), [("test_bad_days.py", 3), ("test_own_data.py", 1)])
+def test_the_local_service(pytester: pytest.Pytester, name: str, count: int) -> None:
+    run(pytester, name).assert_outcomes(passed=count)
+
+
+def test_a_mirror(pytester: pytest.Pytester, service: LocalService, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect(service, monkeypatch)
+    (pytester.path / "mirror.py").write_text(RECIPES["mirror.py"], encoding="utf-8")
+    assert pytester.runpython(pytester.path / "mirror.py").ret == 0
+    assert (pytester.path / "offline.sqlite").is_file()
+
+
+def test_the_modes_are_told(pytester: pytest.Pytester) -> None:
+    shown = pytester.runpytest_subprocess("--help").stdout.str()
+    told = re.findall(r"^\| `(\w+)`", GUIDE.partition("| mode |")[2], re.MULTILINE)
+    assert told == ["none", "once", "new_episodes", "all"]
+    assert all(mode in shown for mode in told)

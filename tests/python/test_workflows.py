@@ -1,0 +1,49 @@
+"""The workflows build for every platform, test what they build, and publish nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / ".github" / "workflows"
+
+
+def workflow(name: str) -> dict[str, Any]:
+    made: dict[str, Any] = yaml.safe_load((FOLDER / f"{name}.yml").read_text(encoding="utf-8"))
+    return made
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.yml")), ids=lambda path: path.stem)
+def test_jobs_need_what_there_is(path: Path) -> None:
+    made = workflow(path.stem)
+    assert made["permissions"] == {"contents": "read"}
+    assert made["jobs"]
+    for job in made["jobs"].values():
+        needs = job.get("needs", [])
+        assert {needs} if isinstance(needs, str) else set(needs) <= made["jobs"].keys()
+        used = [job["uses"]] if "uses" in job else [step["uses"] for step in job["steps"] if "uses" in step]
+        assert [name for name in used if name.startswith("./") and not (ROOT / name).is_file()] == []
+
+
+def test_every_platform_has_a_wheel_that_is_tested() -> None:
+    job = workflow("wheels")["jobs"]["wheel"]
+    names = {entry["name"] for entry in job["strategy"]["matrix"]["include"]}
+    systems = ("linux-glibc", "linux-musl", "macos", "windows")
+    assert names == {f"{system}-{kind}" for system in systems for kind in ("x86_64", "aarch64")}
+    tests = [step["if"] for step in job["steps"] if "test_wheel.py" in step.get("run", "")]
+    assert tests == ["${{ !matrix.image }}", "${{ matrix.image }}"]
+
+
+def test_a_release_is_a_tested_version() -> None:
+    jobs = workflow("release")["jobs"]
+    assert (jobs["publish"]["needs"], jobs["wheels"]["needs"]) == ("wheels", "version")
+    assert jobs["publish"]["permissions"] == {"id-token": "write"}
+    (check,) = (step["run"] for step in jobs["version"]["steps"] if "run" in step)
+    for file in ("Cargo.toml", "CHANGELOG.md"):
+        assert file in check
+        version = '"0.' if file == "Cargo.toml" else "## 0."
+        assert version in (ROOT / file).read_text(encoding="utf-8")
