@@ -113,7 +113,9 @@ pub(super) async fn fetch(
             report.bytes += fetched.as_ref().map_or(0, |fetched| fetched.bytes as u64);
         });
         let page = fetched?.page;
-        if page.columns.rows() > 0 || !contradicts(&page) {
+        // A block without any transaction, and without so much as a page to say so, is asked for once more.
+        let bare = page.total_pages.is_none() && page.total.is_none() && query.asked_height(window).is_some();
+        if page.columns.rows() > 0 || !contradicts(&page) && (!bare || retry > 0) {
             return Ok(page);
         }
         if retry == EMPTY_RETRIES.min(query.client().settings().max_retries) {
@@ -147,7 +149,10 @@ impl List {
         let pages = self.first.and_then(|first| first.pages).unwrap_or(0);
         match ask.purpose {
             Purpose::Length | Purpose::Head => true,
-            Purpose::Records => ask.top.is_none() && ask.page * ask.limit <= pages.saturating_sub(1) * self.page_rows(),
+            // The list's last page holds one record at least.
+            Purpose::Records => {
+                ask.top.is_none() && pages > 0 && (ask.page - 1) * ask.limit <= (pages - 1) * self.page_rows()
+            }
         }
     }
 }
