@@ -21,6 +21,7 @@ import pyarrow as pa
 from typing_extensions import disjoint_base
 
 from chainframe.exports import Export
+from chainframe.partitions import Partition
 from chainframe.testing import LoggedRequest
 
 _R_co = TypeVar("_R_co", bound=Record, default=Any, covariant=True)
@@ -463,8 +464,22 @@ class Query(Generic[_R_co]):
     ) -> Export:
         """`to_parquet` for asyncio."""
 
-    # For exports: the query as JSON, pages whose end says nothing, and what it would have said.
+    def partitions(self, n: int) -> list[Partition[_R_co]]:
+        """The result in at most `n` parts that are read apart: by height, by time, or by hash.
+
+        Together, and one after the other, they are the result as it is now: no record is in two of them, and what is
+        new later is in none. Where a range of heights is open, requests for one record each find its ends. A query that
+        cannot be cut is one part: lists without such a range, and whatever has `max_items`.
+
+        >>> parts = client.transactions(start_height=4_000_000, end_height=4_009_999).partitions(8)
+        >>> with ProcessPoolExecutor() as pool:
+        ...     results = list(pool.map(Partition.read, parts))
+        """
+
+    # For exports: the query as JSON, whether its list grows at its head, pages whose end says nothing, and what it
+    # would have said.
     def _stated(self) -> str: ...
+    def _newest_first(self) -> bool: ...
     def _quiet_pages(self) -> Stream[Page[_R_co]]: ...
     def _settle(self, report: Report) -> None: ...
     def explain(self) -> Plan:
@@ -526,6 +541,7 @@ class Stream(Generic[_T_co]):
     def __next__(self) -> _T_co: ...
     def __aiter__(self) -> Self: ...
     def __anext__(self) -> Awaitable[_T_co]: ...
+    def _report(self) -> Report: ...
 
 @final
 class Page(Generic[_R_co]):
@@ -1652,6 +1668,8 @@ class _LocalService:
         deployment: Deployment,
         rate_limit: float | None,
         growth: int,
+        growth_rate: float | None,
+        reorg: tuple[int, int] | None,
         faults_json: str,
         reach: int,
         db: str | PathLike[str] | None,

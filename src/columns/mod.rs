@@ -2,7 +2,6 @@
 
 mod build;
 mod export;
-mod identity;
 mod value;
 
 use std::sync::Arc;
@@ -11,7 +10,7 @@ use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, ListArray, StringAr
 use arrow_array::{UInt32Array, cast::AsArray};
 use arrow_select::take::take;
 
-pub use build::ColumnsBuilder;
+pub use build::{ColumnsBuilder, TextSizes};
 pub use export::{Numbers, Overflow, batch, laid_out, schema, with_views};
 pub use value::Value;
 

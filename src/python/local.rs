@@ -34,7 +34,7 @@ fn raise(py: Python<'_>, error: &ServiceError) -> PyErr {
 impl LocalService {
     #[new]
     #[pyo3(signature = (
-        *, transactions, seed, deployment, rate_limit, growth, faults_json, reach, db, port, main_chain, zone_chain,
+        *, transactions, seed, deployment, rate_limit, growth, growth_rate, reorg, faults_json, reach, db, port, main_chain, zone_chain,
     ))]
     #[expect(clippy::too_many_arguments, reason = "the settings, all by keyword")]
     fn new(
@@ -44,6 +44,8 @@ impl LocalService {
         deployment: &Bound<'_, Deployment>,
         rate_limit: Option<f64>,
         growth: u32,
+        growth_rate: Option<f64>,
+        reorg: Option<(u64, u32)>,
         faults_json: &str,
         reach: u64,
         db: Option<PathBuf>,
@@ -60,6 +62,8 @@ impl LocalService {
             reach,
             rate_limit,
             growth,
+            growth_rate,
+            reorg,
             faults: faults(py, faults_json)?,
             db,
             port,

@@ -30,6 +30,9 @@ pub struct Query {
     last: Mutex<Last>,
 }
 
+/// A whole result, and what it took.
+type Gathered = Result<(query::Records, query::Report), Error>;
+
 /// Rows of a batch where nobody says.
 const ROWS: usize = 65_536;
 
@@ -62,11 +65,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn count_of_rows(rows: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
-    let Some(rows) = rows else { return Ok(ROWS) };
-    match rows.extract() {
-        Ok(count) if count > 0 && !rows.is_instance_of::<PyBool>() => Ok(count),
-        _ => Err(errors::parameter(rows.py(), "rows", &format!("{} is not a whole number from 1 on", rows.repr()?))),
+/// A number from 1 on, or the rows of a batch where none was given.
+fn count(name: &str, given: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
+    let Some(given) = given else { return Ok(ROWS) };
+    match given.extract() {
+        Ok(count) if count > 0 && !given.is_instance_of::<PyBool>() => Ok(count),
+        _ => Err(errors::parameter(given.py(), name, &format!("{} is not a whole number from 1 on", given.repr()?))),
     }
 }
 
@@ -122,7 +126,7 @@ impl Query {
         Bar::of(py, self.client.get().progress, pages)
     }
 
-    fn gathered(&self, py: Python<'_>, result: Result<(query::Records, query::Report), Error>) -> PyResult<Records> {
+    fn gathered(&self, py: Python<'_>, result: Gathered) -> PyResult<Records> {
         let (records, report) = result.map_err(|error| self.failed(py, &error))?;
         let report = Report { inner: report };
         let records = Records::new(records, report.inner.clone());
@@ -217,7 +221,7 @@ impl Query {
 
     #[pyo3(signature = (rows=None), text_signature = "($self, rows=65_536)")]
     fn batches(slf: &Bound<'_, Self>, rows: Option<&Bound<'_, PyAny>>) -> PyResult<Stream> {
-        Self::stream(slf, Of::Batches, count_of_rows(rows)?)
+        Self::stream(slf, Of::Batches, count("rows", rows)?)
     }
 
     #[pyo3(signature = (rows=None, numbers="decimal"), text_signature = "($self, rows=65_536, numbers='decimal')")]
@@ -227,7 +231,7 @@ impl Query {
         numbers: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        let (rows, numbers) = (count_of_rows(rows)?, export::numbers(py, numbers)?);
+        let (rows, numbers) = (count("rows", rows)?, export::numbers(py, numbers)?);
         let (pages, bar) = slf.get().run(py)?;
         let tables = Tables::new(QueryReader::of_batches(slf.clone().unbind(), pages, bar, rows, numbers));
         PyModule::import(py, "chainframe.frames")?.call_method1("reader", (tables,))
@@ -288,9 +292,22 @@ impl Query {
         })
     }
 
+    fn partitions<'py>(slf: &Bound<'py, Self>, n: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+        let py = slf.py();
+        let most = count("n", Some(n))?;
+        let parts = bridge::wait(py, slf.get().inner.clone().partitions(most as u64))?;
+        let parts = parts.map_err(|error| errors::raise(py, &error))?;
+        let (client, count) = (slf.get().client.bind(py), parts.len());
+        let class = PyModule::import(py, "chainframe.partitions")?.getattr("Partition")?;
+        let made =
+            parts.into_iter().enumerate().map(|(number, part)| class.call1((Self::of(client, part), number, count)));
+        PyList::new(py, made.collect::<PyResult<Vec<_>>>()?)
+    }
+
     #[pyo3(signature = (
-        directory, *, resume=true, overwrite=false, since=None, numbers="decimal", rows_per_part=65_536,
-    ))]
+        directory, *, resume=true, overwrite=false, since=None, numbers="decimal", rows_per_part=None,
+    ), text_signature = "($self, directory, *, resume=True, overwrite=False, since=None, numbers='decimal', \
+        rows_per_part=65_536)")]
     fn to_parquet<'py>(
         slf: &Bound<'py, Self>,
         directory: &Bound<'py, PyAny>,
@@ -298,14 +315,15 @@ impl Query {
         overwrite: bool,
         since: Option<&Bound<'py, PyAny>>,
         numbers: &str,
-        rows_per_part: i64,
+        rows_per_part: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         exported(slf, "to_parquet", directory, (resume, overwrite, since, numbers, rows_per_part))
     }
 
     #[pyo3(signature = (
-        directory, *, resume=true, overwrite=false, since=None, numbers="decimal", rows_per_part=65_536,
-    ))]
+        directory, *, resume=true, overwrite=false, since=None, numbers="decimal", rows_per_part=None,
+    ), text_signature = "($self, directory, *, resume=True, overwrite=False, since=None, numbers='decimal', \
+        rows_per_part=65_536)")]
     fn to_parquet_async<'py>(
         slf: &Bound<'py, Self>,
         directory: &Bound<'py, PyAny>,
@@ -313,21 +331,24 @@ impl Query {
         overwrite: bool,
         since: Option<&Bound<'py, PyAny>>,
         numbers: &str,
-        rows_per_part: i64,
+        rows_per_part: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         exported(slf, "to_parquet_async", directory, (resume, overwrite, since, numbers, rows_per_part))
     }
 
     /// What the query asks for, as JSON, for the manifest of an export.
     fn _stated(&self, py: Python<'_>) -> PyResult<String> {
-        let mut stated = self.inner.stated().map_err(|error| errors::raise(py, &error))?;
-        stated["newest_first"] = self.inner.is_newest_first().into();
-        Ok(stated.to_string())
+        self.inner.stated().map(|stated| stated.to_string()).map_err(|error| errors::raise(py, &error))
+    }
+
+    fn _newest_first(&self) -> bool {
+        self.inner.is_newest_first()
     }
 
     /// Says of a result what the end of a run says of its own.
     fn _settle(&self, py: Python<'_>, report: &Report) -> PyResult<()> {
-        errors::incomplete(py, self.inner.client().settings().strict, report.clone(), Some(self.partial()))
+        let partial = (!report.inner.complete).then(|| self.partial());
+        errors::incomplete(py, self.inner.client().settings().strict, report.clone(), partial)
     }
 
     #[getter]
@@ -426,7 +447,7 @@ impl Query {
     }
 }
 
-type ExportOptions<'a, 'py> = (bool, bool, Option<&'a Bound<'py, PyAny>>, &'a str, i64);
+type ExportOptions<'a, 'py> = (bool, bool, Option<&'a Bound<'py, PyAny>>, &'a str, Option<&'a Bound<'py, PyAny>>);
 
 fn exported<'py>(
     query: &Bound<'py, Query>,
@@ -441,7 +462,7 @@ fn exported<'py>(
     options.set_item("overwrite", overwrite)?;
     options.set_item("since", since)?;
     options.set_item("numbers", numbers)?;
-    options.set_item("rows_per_part", rows_per_part)?;
+    options.set_item("rows_per_part", count("rows_per_part", rows_per_part)?)?;
     let client = query.get().client.bind(py);
     PyModule::import(py, "chainframe.exports")?.getattr(how)?.call((query, client, directory), Some(&options))
 }

@@ -213,8 +213,8 @@ impl Records {
     }
 
     fn _identities(&self) -> Vec<String> {
-        let rows = |chunk: &Columns| (0..chunk.rows()).map(|row| chunk.identity(row)).collect::<Vec<_>>();
-        self.inner.chunks().iter().flat_map(rows).collect()
+        let identities = self.inner.chunks().iter().flat_map(query::identities);
+        identities.map(|identity| format!("{identity:016x}")).collect()
     }
 
     #[pyo3(signature = (requested_schema=None))]

@@ -15,6 +15,7 @@ use super::page::Page;
 use super::progress::Bar;
 use super::query::Query;
 use super::records::Records;
+use super::report::Report;
 use crate::client::Error;
 use crate::columns::Columns;
 use crate::query::{self, Batches, DeliveredPage, Pages, Partial, Place, SharedReport};
@@ -282,6 +283,11 @@ impl Stream {
                 None => Err(PyStopAsyncIteration::new_err(())),
             }
         })
+    }
+
+    /// Of this run, whatever else the query is used for meanwhile.
+    fn _report(&self) -> Report {
+        Report { inner: self.source.as_ref().map(|source| source.report.read()).unwrap_or_default() }
     }
 
     fn __repr__(&self) -> &'static str {

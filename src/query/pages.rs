@@ -274,8 +274,7 @@ fn arrange(query: &Query, report: &SharedReport, window: u64, columns: Columns) 
         let Column::Time(times) = columns.column(times) else { return (columns, None) };
         let kept: Vec<u32> = (0..columns.rows() as u32)
             .zip(times.iter())
-            // A record without a time could come with every window; it is kept with the first.
-            .filter(|(_, time)| time.map_or(window == 0, |time| (low..=high).contains(&time)))
+            .filter(|(_, time)| time.map_or(query.keeps_undated(window), |time| (low..=high).contains(&time)))
             .map(|(row, _)| row)
             .collect();
         return if kept.len() == columns.rows() { (columns, None) } else { (columns.take(&kept), Some(kept)) };

@@ -40,6 +40,9 @@ pub struct State {
     pub journal: Mutex<Journal>,
     pub faults: Mutex<Faults>,
     pub growth: AtomicU32,
+    /// Answered requests for lists, and the records that came by the clock alone.
+    lists: AtomicU64,
+    clocked: Mutex<(Instant, u64)>,
     /// How far the service's clock is ahead.
     pub clock_ms: AtomicI64,
     pub throttle: Mutex<Option<Throttle>>,
@@ -56,10 +59,21 @@ impl State {
             views: View::all(&settings.deployment),
             store: Mutex::new(store),
             growth: settings.growth.into(),
+            lists: AtomicU64::new(0),
+            clocked: Mutex::new((Instant::now(), 0)),
             clock_ms: AtomicI64::new(0),
             throttle: Mutex::new(settings.rate_limit.map(|rate| Throttle::new(rate, Instant::now()))),
             settings,
         }
+    }
+
+    /// Records that have come by the clock since this was asked last.
+    fn due(&self, now: Instant) -> u32 {
+        let Some(rate) = self.settings.growth_rate else { return 0 };
+        let (started, come) = &mut *lock(&self.clocked);
+        let due = (now.saturating_duration_since(*started).as_secs_f64() * rate) as u64 - *come;
+        *come += due;
+        u32::try_from(due).unwrap_or(u32::MAX)
     }
 
     /// Whether that is the path of an endpoint.
@@ -184,10 +198,21 @@ async fn look_up(state: Arc<State>, place: usize, asked: Asked) -> Answer {
             Ok(parameters) => parameters,
             Err(refusal) => return Ok(Answer::refusal(&refusal)),
         };
+        let is_list = view.endpoint.page_size_max().is_some();
+        let due = state.due(Instant::now());
+        if is_list && due > 0 {
+            store.grow(due, Some(&parameters))?;
+        }
         let body = view.body(&mut store, &parameters, &state.settings)?;
+        let found = if body.found { Some(&parameters) } else { None };
         let growth = state.growth.load(Ordering::Relaxed);
-        if growth > 0 && view.endpoint.page_size_max().is_some() {
-            store.grow(growth, if body.found { Some(&parameters) } else { None })?;
+        if growth > 0 && is_list {
+            store.grow(growth, found)?;
+        }
+        if let Some((every, depth)) = state.settings.reorg.filter(|_| is_list)
+            && (state.lists.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(every)
+        {
+            store.reorganize(depth, found)?;
         }
         Ok(Answer::json(200, "0", body.text))
     });

@@ -27,6 +27,10 @@ pub struct Settings {
     pub rate_limit: Option<f64>,
     /// New records at the head of every growing list after each answered list request.
     pub growth: u32,
+    /// New records a second at the head of every growing list, whoever asks.
+    pub growth_rate: Option<f64>,
+    /// After every so many list requests, so many of the newest records are replaced by others.
+    pub reorg: Option<(u64, u32)>,
     pub faults: Vec<Fault>,
     /// Where the database is kept; in memory without it.
     pub db: Option<PathBuf>,
@@ -46,6 +50,8 @@ impl Default for Settings {
             reach: 10_000,
             rate_limit: None,
             growth: 0,
+            growth_rate: None,
+            reorg: None,
             faults: Vec::new(),
             db: None,
             port: 0,
@@ -107,6 +113,12 @@ impl Settings {
         let refuse = |setting, problem: &str| Err(ServiceError::Setting { setting, problem: problem.into() });
         if self.transactions > MOST_TRANSACTIONS {
             return refuse("transactions", &format!("at most {MOST_TRANSACTIONS} fit in memory"));
+        }
+        if self.growth_rate.is_some_and(|rate| !(rate.is_finite() && rate > 0.0)) {
+            return refuse("growth_rate", "must be a positive number of records per second");
+        }
+        if self.reorg.is_some_and(|(every, depth)| every == 0 || depth == 0) {
+            return refuse("reorg", "must be two numbers of at least 1: every so many requests, so many records");
         }
         if self.reach == 0 {
             return refuse("reach", "must be at least 1");

@@ -25,6 +25,8 @@ pub struct Store {
     listings: Listings,
     world: World,
     own: Own,
+    /// How often the chain's end was replaced.
+    turn: u64,
 }
 
 impl Store {
@@ -43,7 +45,7 @@ impl Store {
             fill(&mut connection, &world)?;
         }
         let own = Own::of(&connection).map_err(|problem| problem.at(settings.db.as_deref()))?;
-        Ok(Self { connection, listings: Listings::default(), world, own })
+        Ok(Self { connection, listings: Listings::default(), world, own, turn: 0 })
     }
 
     /// Whether a table of loaded records stands in for the made-up ones.
@@ -73,7 +75,7 @@ impl Store {
 
     /// Puts new records at the head of the lists; also of what the answered request was about.
     pub fn grow(&mut self, count: u32, answered: Option<&Parameters>) -> rusqlite::Result<()> {
-        let world = &self.world;
+        let (world, turn) = (&self.world, self.turn);
         let focus = answered.map(focus).unwrap_or_default();
         let transaction = self.connection.transaction()?;
         let head = transaction.query_row(
@@ -84,7 +86,7 @@ impl Store {
             [],
             |row| {
                 let (height, time) = (row.get(0)?, row.get(1)?);
-                Ok(synthesis::Head { height, time, zone_height: row.get(2)?, zone_time: row.get(3)? })
+                Ok(synthesis::Head { height, time, zone_height: row.get(2)?, zone_time: row.get(3)?, turn })
             },
         )?;
         let nonce = |sender: &str| {
@@ -93,6 +95,25 @@ impl Store {
         };
         synthesis::grow(world, head, nonce, count, &focus, &mut Loader::new(&transaction)?)?;
         transaction.commit()
+    }
+
+    /// The newest records turn out to be others, on both chains: what was there is gone.
+    pub fn reorganize(&mut self, depth: u32, answered: Option<&Parameters>) -> rusqlite::Result<()> {
+        let transaction = self.connection.transaction()?;
+        let kept = |table: &Table| Ok::<_, rusqlite::Error>((last_row(&transaction, table)? - i64::from(depth)).max(0));
+        let transactions = kept(&schema::CHAIN_TRANSACTION)?;
+        for table in TABLES.into_iter().filter(|table| table.name != schema::TOKEN.name) {
+            let (column, last) =
+                if table.belongs() { ("transaction_seq", transactions) } else { ("seq", kept(table)?) };
+            transaction.execute(&format!("DELETE FROM {} WHERE {column} > ?", table.name), [last])?;
+        }
+        transaction.execute("DELETE FROM party WHERE seq > ?", [transactions])?;
+        // A file that is opened again holds another chain now.
+        transaction.execute("UPDATE chain SET made_from = ''", [])?;
+        transaction.commit()?;
+        self.listings = Listings::default();
+        self.turn += 1;
+        self.grow(depth, answered)
     }
 }
 

@@ -39,15 +39,14 @@ def test_a_missing_library_is_named_with_its_command(
     assert caught.value.name == library
 
 
-@pytest.mark.parametrize(("convert", "library", "extra"), CASES)
+@pytest.mark.parametrize("case", CASES)
 def test_a_missing_library_costs_no_request(
     service: LocalService,
     client: cf.Client,
     monkeypatch: pytest.MonkeyPatch,
-    convert: str,
-    library: str,
-    extra: str,
+    case: tuple[str, str, str],
 ) -> None:
+    convert, library, extra = case
     monkeypatch.setitem(sys.modules, library, None)
     before = service.requests
     with pytest.raises(ImportError, match=rf"chainframe\[{extra}\]"):

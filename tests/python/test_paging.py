@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import chainframe as cf
+from chainframe.testing import LocalService
 from strict_server import Answer, Request, Script, StrictServer, page_of
 
 
@@ -217,3 +218,29 @@ def test_a_cancelled_step_leaves_its_item_to_the_next(server: StrictServer, of: 
                 seen += [block.height for block in (item.records if isinstance(item, cf.Page) else item)]
 
     assert asyncio.run(read()) == list(range(1_000, 960, -1))
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_a_chain_that_reorganises_is_read_as_it_was_or_refused(concurrency: int) -> None:
+    with (
+        LocalService(transactions=600, seed=7, reorg=(3, 5), growth=2) as service,
+        LocalService(transactions=600, seed=7) as still,
+    ):
+        for call in ("transactions", "large_transactions", "cross_chain_transactions", "blocks"):
+            # The same request makes both see the same first page only once: what came before must be read first.
+            whole = getattr(still.client(), call)().to_dicts()
+            records = getattr(service.client(concurrency=concurrency), call)(page_size=20)
+            try:
+                read = records.to_dicts()
+            except cf.PaginationDriftError:
+                continue
+            assert read[-len(whole) // 2 :] == whole[-len(whole) // 2 :]
+            assert len({row.get("tx_id") or row.get("hash") or row.get("zone_tx_hash") for row in read}) == len(read)
+
+
+def test_a_list_that_grows_by_the_clock_is_as_it_was() -> None:
+    with LocalService(transactions=600, seed=7, growth_rate=200.0) as service:
+        heights = [block.height for block in service.client().blocks(page_size=20)]
+        assert None not in heights
+        first = heights[0] or 0
+        assert heights == list(range(first, first - len(heights), -1))

@@ -38,7 +38,6 @@ fn is(value: &Value<'_>, expected: &Json) -> bool {
         Value::Null => expected.is_null(),
         Value::Integer(number) | Value::Time(number) => expected.as_i64() == Some(*number),
         Value::Flag(flag) => expected.as_bool() == Some(*flag),
-
         Value::Number(text) | Value::RawInteger(text) | Value::Text(text) => expected.as_str() == Some(*text),
         Value::Texts(texts) => *expected == Json::from(texts.as_slice()),
     }

@@ -60,6 +60,14 @@ def _parser() -> argparse.ArgumentParser:
         "--answers", action="append", default=[], metavar="FILE", help="a cassette to answer from; may be repeated"
     )
     serve.add_argument("--rate-limit", type=float, help="requests a second that are allowed; any number without")
+    serve.add_argument("--growth-rate", type=float, help="records that lists grow by a second; none without")
+    serve.add_argument(
+        "--reorg",
+        type=_within(1, 1_000_000),
+        nargs=2,
+        metavar=("N", "M"),
+        help="after every N-th request for a list, its newest M records are replaced; never without",
+    )
     serve.add_argument(
         "--growth", type=_within(0, 1_000), default=0, help="records that lists grow by after a request (%(default)s)"
     )
@@ -97,13 +105,18 @@ def _load(text: str) -> tuple[str, str]:
 
 def _serve(options: argparse.Namespace) -> int:
     words = ("header_prefix", "main", "zone", "prehash", "signature_encoding")
-    service = ("port", "transactions", "seed", "db", "rate_limit", "growth", "reach", "main_chain", "zone_chain")
+    service = (
+        *("port", "transactions", "seed", "db", "rate_limit", "growth", "growth_rate", "reach"),
+        *("main_chain", "zone_chain"),
+    )
+    reorg = tuple(options.reorg) if options.reorg else None
     deployment = Deployment(**{word: getattr(options, word) for word in words})
     # Stopping a service is no failure; only Ctrl-C has an exit code of its own.
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(0))
     # A shell that starts it in the background has it ignore Ctrl-C, and then nothing but SIGTERM would stop it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    with LocalService(deployment=deployment, **{name: getattr(options, name) for name in service}) as running:
+    given = {name: getattr(options, name) for name in service}
+    with LocalService(deployment=deployment, reorg=reorg, **given) as running:
         for call, file in options.load:
             running.load(call, file)
         for file in options.answers:

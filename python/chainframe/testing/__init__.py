@@ -83,6 +83,9 @@ class LocalService:
     - `deployment`: the words it speaks; `main_chain` and `zone_chain`: the short names it answers to.
     - `rate_limit`: requests a second that it allows; None for any number.
     - `growth`: how many records every growing list gains at its head after each request for a list.
+    - `growth_rate`: how many records every growing list gains a second, whoever asks.
+    - `reorg`: two numbers (n, m): after every n-th request for a list, the newest m records of every growing list are
+      replaced by others, as when a chain reorganises.
     - `faults`: how it misbehaves; see `Fault`.
     - `reach`: how many records of a list of the main chain can be reached.
     - `data`: records of your own, by the names of the calls that shall find them; see `load`.
@@ -108,6 +111,8 @@ class LocalService:
         deployment: Deployment | None = None,
         rate_limit: float | None = None,
         growth: int = 0,
+        growth_rate: float | None = None,
+        reorg: tuple[int, int] | None = None,
         faults: Sequence[Fault] = (),
         reach: int = 10_000,
         data: Mapping[str, Any] | None = None,
@@ -123,6 +128,8 @@ class LocalService:
             deployment=self._deployment,
             rate_limit=rate_limit,
             growth=growth,
+            growth_rate=growth_rate,
+            reorg=reorg,
             faults_json=json.dumps(list(faults)),
             reach=reach,
             db=db,

@@ -18,6 +18,8 @@ pub struct Head {
     pub time: i64,
     pub zone_height: i64,
     pub zone_time: i64,
+    /// How often the chain's end was replaced, so that what replaces it is something else.
+    pub turn: u64,
 }
 
 /// What a list is of, so that it grows and not another one only.
@@ -39,7 +41,7 @@ pub fn grow<S: Sink>(
     focus: &Focus,
     sink: &mut S,
 ) -> Result<(), S::Error> {
-    let mut random = Random::new(world.seed ^ head.height.unsigned_abs(), "head");
+    let mut random = Random::new(world.seed ^ head.height.unsigned_abs() ^ (head.turn << 40), "head");
     let block = Block { height: head.height + 1, hash: random.hash(), time: head.time + MAIN_INTERVAL_MS };
     let sender = focus.sender.clone().unwrap_or_else(|| world.address(0).to_owned());
     let receiver = focus.receiver.clone().unwrap_or_else(|| world.address(2).to_owned());

@@ -121,3 +121,33 @@ async fn growth_needs_an_answered_list_and_is_the_same_each_time() {
     assert!(caller.page("transactions", "").await.records.is_empty());
     assert_eq!(caller.page("transactions", "").await.records.len(), 1);
 }
+
+#[tokio::test]
+async fn a_reorganisation_replaces_the_newest_records_of_every_list() {
+    const DEPTH: usize = 3;
+    let service = start(|settings| settings.reorg = Some((2, DEPTH as u32)));
+    let caller = Caller::new(&service);
+    for name in ["transactions", "cross_chain_transactions", "blocks"] {
+        // Every second request is followed by one.
+        let mut pages = Vec::new();
+        for _ in 0..3 {
+            pages.push(caller.page(name, "limit=50").await.records);
+        }
+        let moved = pages.windows(2).filter(|pair| pair[0] != pair[1]).count();
+        assert_eq!(moved, 1, "{name}");
+        let (before, after) = (&pages[0], &pages[2]);
+        assert_eq!(before[DEPTH..], after[DEPTH..], "{name}");
+        assert!(after[..DEPTH].iter().all(|record| !before.contains(record)), "{name}");
+        caller.page(name, "").await;
+    }
+}
+
+#[tokio::test]
+async fn a_list_may_grow_by_the_clock() {
+    let service = start(|settings| settings.growth_rate = Some(2_000.0));
+    let caller = Caller::new(&service);
+    let first = caller.page("blocks", "limit=1").await.records;
+    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    let later = caller.page("blocks", "limit=1").await.records;
+    assert!(integer(&later[0], "height") >= integer(&first[0], "height") + 20);
+}
