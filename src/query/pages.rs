@@ -133,6 +133,7 @@ impl Pages {
 
     /// Asks for what comes next until as many requests are open as may be.
     fn fill(&mut self) {
+        self.runs.iter_mut().for_each(Run::survive_fork);
         let concurrency = self.query.client().settings().concurrency;
         let mut open: usize = self.runs.iter().map(Run::open).sum();
         let wanted = self.left().map(|left| left.div_ceil(self.query.page_size().max(1)).max(1));
@@ -178,7 +179,9 @@ impl Pages {
         {
             let problem =
                 format!("block {height} has about {cap} records or more, and no more of a list can be reached");
-            return Err(Error::Window { endpoint: query.endpoint().name, problem });
+            let error = Error::Window { endpoint: query.endpoint().name, problem };
+            run.list.broken = Some(error.clone());
+            return Err(error);
         }
         let covered = page.columns.slice(from, to - from);
         let (mut columns, offsets) = arrange(query, report, run.window, covered.clone());
