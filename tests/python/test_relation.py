@@ -246,7 +246,7 @@ def peak():
 import sys
 client = cf.Client(base_url=sys.argv[1], api_key="k", secret_key="s", passphrase="p", rate_limit=None, concurrency=2)
 query = client.blocks()
-duckdb.sql("select 1").fetchall()
+duckdb.execute("set enable_progress_bar = false")
 before = peak()
 print(*duckdb.sql("select count(*), count(hash) from query").fetchall()[0], peak() - before)
 """
