@@ -298,12 +298,12 @@ class PaginationDriftError(PaginationError):
 
 
 class ResultWindowError(PaginationError):
-    """A page beyond the records that the service lets anyone reach was asked for.
+    """A block of a range of heights has more records than the service lets anyone reach; the message names it.
 
-    Narrow the query with a filter, such as a range of heights.
+    What came before it is in `query.partial`. Ask for the heights on either side of it.
 
     >>> except cf.ResultWindowError:
-    ...     records = client.transactions(start_height=low, end_height=high).collect()
+    ...     records = query.partial
     """
 
 

@@ -179,7 +179,9 @@ impl Pages {
         {
             let problem =
                 format!("block {height} has about {cap} records or more, and no more of a list can be reached");
-            return Err(Error::Window { endpoint: query.endpoint().name, problem });
+            let error = Error::Window { endpoint: query.endpoint().name, problem };
+            run.list.broken = Some(error.clone());
+            return Err(error);
         }
         let covered = page.columns.slice(from, to - from);
         let (mut columns, offsets) = arrange(query, report, run.window, covered.clone());

@@ -118,6 +118,22 @@ pub(super) async fn fetch(
     promised: bool,
     report: &SharedReport,
 ) -> Result<Page, Error> {
+    let page = fetch_once(query, window, ask, promised, report).await?;
+    // A block without any transaction, and without so much as a page to say so, is asked for once more.
+    let bare = page.columns.rows() == 0 && page.total_pages.is_none() && page.total.is_none();
+    if bare && query.asked_height(window).is_some() {
+        return fetch_once(query, window, ask, promised, report).await;
+    }
+    Ok(page)
+}
+
+async fn fetch_once(
+    query: &Query,
+    window: u64,
+    ask: Ask,
+    promised: bool,
+    report: &SharedReport,
+) -> Result<Page, Error> {
     let rows = if query.is_paged() { ask.limit as usize } else { query.asked(window).len().max(16) };
     let expected = Expected { rows, page: ask.page, before: (ask.page - 1) * ask.limit, promised };
     // Counted when it goes out: nobody may be waiting any more when it is answered.
@@ -153,7 +169,10 @@ impl List {
         let pages = self.first.and_then(|first| first.pages).unwrap_or(0);
         match ask.purpose {
             Purpose::Length | Purpose::Head => true,
-            Purpose::Records => ask.top.is_none() && ask.page * ask.limit <= pages.saturating_sub(1) * self.page_rows(),
+            // The list's last page holds one record at least.
+            Purpose::Records => {
+                ask.top.is_none() && pages > 0 && (ask.page - 1) * ask.limit <= (pages - 1) * self.page_rows()
+            }
         }
     }
 }

@@ -205,7 +205,7 @@ impl List {
         let near = |cap: u64| (cap - cap / 100..=cap + cap / 20).contains(&end);
         let uncounted = page.total.is_none_or(|total| total > end);
         let said = page.total.zip(page.total_pages).is_some_and(|(total, pages)| pages * size < total);
-        uncounted && (self.terms.cap.is_some_and(near) || said)
+        uncounted && self.terms.cap.is_some_and(|cap| near(cap) || said)
     }
 
     /// Beyond the reach of a list lies another: that of the heights from the latest one down.
