@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import ast
 import inspect
+import io
 import json
 import re
 import textwrap
+from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +23,7 @@ from nbclient import NotebookClient
 from nbconvert import MarkdownExporter
 
 from chainframe import _native, errors, exports, partitions, testing
+from chainframe.cli import core as core_commands
 from chainframe.cli.app import app
 from chainframe.integrations import spark
 
@@ -183,6 +186,12 @@ def classes(title: str, *modules: Any) -> str:  # noqa: ANN401 - modules
 
 def shell() -> str:
     parts = ["# The command\n", prose(inspect.getdoc(app.callback) or "").replace("\b\n", "")]
+    for name in core_commands.COMMANDS:
+        told = io.StringIO()
+        # argparse prints its help, and leaves.
+        with redirect_stdout(told), suppress(SystemExit):
+            core_commands.main([name, "--help"])
+        parts += [f"## {name}\n", f"```text\n{told.getvalue()}```\n"]
     for name, command in app.commands.items():
         if command.params:
             with click.Context(command, info_name=f"chainframe {name}", max_content_width=96) as context:

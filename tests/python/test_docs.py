@@ -78,7 +78,7 @@ def test_the_reference_has_every_call_and_command(site: Path) -> None:
     core, shell = page(site, "reference/core.html"), page(site, "reference/shell.html")
     assert [name for name in by_hand.ENDPOINTS if f"Client.{name}" not in core] == []
     assert len(app.commands) > 10
-    derived = [name.replace("_", "-") for name in by_hand.ENDPOINTS]
+    derived = [*(name.replace("_", "-") for name in by_hand.ENDPOINTS), "serve", "doctor"]
     assert [name for name in derived if f'<h2 id="{name}"' not in shell] == []
 
 

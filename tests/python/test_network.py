@@ -22,7 +22,7 @@ from chainframe.testing import Fault, LocalService
 from strict_server import PATHS, Answer, StrictServer, envelope, error, page_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
 BLOCKS = page_of("blocks", [{"hash": "0x1"}])
 PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
@@ -183,7 +183,7 @@ def test_a_slow_answer_ends_in_its_phase(fault: Fault, phase: str) -> None:
 
 
 @contextlib.contextmanager
-def deaf() -> Iterator[int]:
+def deaf() -> Generator[int]:
     """A port that takes connections and says nothing."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield listener.getsockname()[1]

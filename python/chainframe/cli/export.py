@@ -109,12 +109,12 @@ class File:
         """The report of the run, once everything is written. A file is there when it is whole, or not at all."""
         # Whoever reads a pipe wants to see the first page soon; a file is best in large pieces.
         rows = 65_536 if self.path else 100
+        batches = query.reader(rows, self.numbers)
+        from chainframe.cli.formats import WRITERS  # noqa: PLC0415 - pyarrow is there, or the reader had said so
+
         with warnings.catch_warnings(), self._sink() as sink:
             # The caller says what the report says.
             warnings.simplefilter("ignore", IncompleteResultWarning)
-            batches = query.reader(rows, self.numbers)
-            from chainframe.cli.formats import WRITERS  # noqa: PLC0415 - pyarrow is there, or the reader had said so
-
             columns = self.columns or batches.schema.names
             out = WRITERS[self.form](sink, batches.schema.empty_table().select(columns).schema)
             for batch in batches:
@@ -137,15 +137,14 @@ class File:
 def replacing(path: Path) -> Generator[BufferedWriter]:
     """A file that takes the place of `path` when all went well, and else is gone."""
     part = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.part")
-    with part.open("xb") as file, _terminable():
+    with _terminable():
         try:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-            file.close()
+            with part.open("xb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
             part.replace(path)
         except BaseException:
-            file.close()
             part.unlink(missing_ok=True)
             raise
 
