@@ -20,8 +20,9 @@ from mkdocs.structure.files import File
 from nbclient import NotebookClient
 from nbconvert import MarkdownExporter
 
-from chainframe import _native, errors, testing
+from chainframe import _native, errors, exports, partitions, testing
 from chainframe.cli.app import app
+from chainframe.integrations import spark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,6 +52,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "reference/records.md": records(),
         "reference/errors.md": classes("Errors", errors),
         "reference/testing.md": classes("Testing kit", testing),
+        "reference/parts.md": classes("Exports and parts", exports, partitions, spark),
         "reference/shell.md": shell(),
         "reference/interface.md": interface(),
         "changes.md": (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"),
@@ -160,11 +162,13 @@ def interface() -> str:
     return "\n".join(parts)
 
 
-def classes(title: str, module: Any) -> str:  # noqa: ANN401 - a module
-    """The public classes of a Python module."""
-    parts = [f"# {title}\n", prose(inspect.getdoc(module) or "")]
-    for name in module.__all__:
-        made = getattr(module, name)
+def classes(title: str, *modules: Any) -> str:  # noqa: ANN401 - modules
+    """The public classes of Python modules."""
+    parts = [f"# {title}\n", *(prose(inspect.getdoc(module) or "") for module in modules)]
+    public = {name: getattr(module, name) for module in modules for name in module.__all__}
+    for name, made in public.items():
+        if not isinstance(made, type):
+            continue
         parts.append(f"## {name}\n")
         bases = [base.__name__ for base in made.__bases__ if base is not object and base is not dict]
         if bases:

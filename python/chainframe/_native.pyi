@@ -21,6 +21,7 @@ import pyarrow as pa
 from typing_extensions import disjoint_base
 
 from chainframe.exports import Export
+from chainframe.partitions import Partition
 from chainframe.testing import LoggedRequest
 
 _R_co = TypeVar("_R_co", bound=Record, default=Any, covariant=True)
@@ -65,6 +66,7 @@ __all__ = [
     "_restore_record",
     "_restore_records",
     "_restore_report",
+    "_restore_schema",
     "_resume_query",
     "_with_cassette",
 ]
@@ -462,8 +464,22 @@ class Query(Generic[_R_co]):
     ) -> Export:
         """`to_parquet` for asyncio."""
 
-    # For exports: the query as JSON, pages whose end says nothing, and what it would have said.
+    def partitions(self, n: int) -> list[Partition[_R_co]]:
+        """The result in at most `n` parts that are read apart: by height, by time, or by hash.
+
+        Together, and one after the other, they are the result as it is now: no record is in two of them, and what is
+        new later is in none. Where a range of heights is open, requests for one record each find its ends. A query that
+        cannot be cut is one part: lists without such a range, and whatever has `max_items`.
+
+        >>> parts = client.transactions(start_height=4_000_000, end_height=4_009_999).partitions(8)
+        >>> with ProcessPoolExecutor() as pool:
+        ...     results = list(pool.map(Partition.read, parts))
+        """
+
+    # For exports: the query as JSON, whether its list grows at its head, pages whose end says nothing, and what it
+    # would have said.
     def _stated(self) -> str: ...
+    def _newest_first(self) -> bool: ...
     def _quiet_pages(self) -> Stream[Page[_R_co]]: ...
     def _settle(self, report: Report) -> None: ...
     def explain(self) -> Plan:
@@ -485,7 +501,7 @@ class Query(Generic[_R_co]):
         """The records that the newest run has fetched so far: what is left after an error or Ctrl-C.
 
         Of a run that collects it is all of them; of one that hands its records on (iterating, `pages`, `batches`,
-        `reader`, an Arrow stream) the latest 100,000 or 32 MiB, so that a loop without end needs no more memory.
+        `reader`, an Arrow stream) the latest 10,000 or 8 MiB, so that a loop without end needs no more memory.
 
         >>> try:
         ...     records = query.collect()
@@ -525,6 +541,7 @@ class Stream(Generic[_T_co]):
     def __next__(self) -> _T_co: ...
     def __aiter__(self) -> Self: ...
     def __anext__(self) -> Awaitable[_T_co]: ...
+    def _report(self) -> Report: ...
 
 @final
 class Page(Generic[_R_co]):
@@ -659,6 +676,8 @@ class Schema:
     @property
     def names(self) -> list[str]: ...
     def __len__(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
     def __arrow_c_schema__(self) -> object: ...
 
 @final
@@ -1697,6 +1716,7 @@ def _with_cassette(client: Client, cassette: Cassette) -> Client: ...
 
 # What pickles call.
 
+def _restore_schema(name: str) -> Schema: ...
 def _restore_cassette(
     path: str | PathLike[str], mode: Literal["none", "once", "new_episodes", "all"], recording: bool
 ) -> Cassette: ...

@@ -358,7 +358,7 @@ class ExportError(ChainframeError):
     """An export cannot go on in its directory: `path` is what stands in its way.
 
     The directory holds an export of another query, is being written by another process (`retryable`), or a part of it
-    is missing or damaged. Nothing in it was changed.
+    is missing or damaged; or the list does not hold any more what `since` names. No file was removed.
 
     >>> except cf.ExportError as error:
     ...     print(error, error.path)

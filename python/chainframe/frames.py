@@ -22,6 +22,21 @@ class Tables(Protocol):
     def __arrow_c_schema__(self) -> object: ...
 
 
+# What each way needs, and the extra that brings it.
+_NEEDS = {
+    "to_pandas": (("pandas", "pyarrow"), "pandas"),
+    "to_polars": (("polars",), "polars"),
+    "to_arrow": (("pyarrow",), "arrow"),
+}
+
+
+def require(way: str) -> None:
+    """Loads what a way needs. Asked for before the first request, so that a missing library costs none."""
+    names, extra = _NEEDS[way]
+    for name in names:
+        load(name, extra=extra)
+
+
 def to_pandas(stream: ArrowStream) -> pd.DataFrame:
     """Columns stay Arrow's own (`pandas.ArrowDtype`): nothing is copied, and no null, no decimal, no int64 is bent."""
     pandas = load("pandas", extra="pandas")

@@ -12,6 +12,7 @@ use super::transport::{self, Answer, Failure};
 use super::{Client, retry, sign, skew};
 use crate::cassette::{self, Outcome, Request};
 
+const OK: u16 = 200;
 /// The status that may come of a wrong clock.
 const UNAUTHORIZED: u16 = 401;
 
@@ -75,6 +76,12 @@ impl Client {
         };
         let mut body = self.settings().credentials.mask(&answer.body, &exchange.signature);
         strike(&mut body, timestamp);
+        // Pages of proxies tell where they were sent; in records a host may be the address of a website.
+        if answer.status != OK {
+            for host in self.hosts() {
+                strike(&mut body, host);
+            }
+        }
         let seconds = |after: Duration| (after.as_secs_f64() * 1e3).round() / 1e3;
         let retry_after = answer.header(RETRY_AFTER).and_then(|value| retry::retry_after(value, SystemTime::now()));
         let date = answer.header(DATE).filter(|_| answer.status == UNAUTHORIZED);
@@ -86,6 +93,14 @@ impl Client {
             clock_ahead: date.map(|date| (skew(date) as f64 / 1e3).round() as i64),
             body: body.into(),
         })
+    }
+
+    /// The service's host with its port, and without.
+    fn hosts(&self) -> [&str; 2] {
+        let origin = self.settings().origin.as_str();
+        let authority = origin.split_once("://").map_or(origin, |(_, authority)| authority);
+        let port = authority.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
+        [authority, port.map_or(authority, |(host, _)| host)]
     }
 
     /// Whether a request that was played will not be played again, and so was not asked again when it was recorded.

@@ -1,12 +1,34 @@
 //! Filling columns value by value, in any order of members.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use arrow_array::builder::{BooleanBuilder, Int64Builder, ListBuilder, StringBuilder, TimestampMillisecondBuilder};
+use arrow_array::cast::AsArray;
 
 use super::{Column, Columns};
 use crate::interface::{Kind, Malformed, RecordType};
 
 /// Hashes and addresses of 66 and 42 characters make up most of the text.
 const EXPECTED_TEXT: usize = 48;
+/// One page of long texts does not make the next ones large.
+const MOST_TEXT: usize = 1 << 16;
+
+/// Bytes of text a row that each column had in the latest page, so that the next one's buffers are neither short nor
+/// half empty.
+#[derive(Debug)]
+pub struct TextSizes(Vec<AtomicUsize>);
+
+impl TextSizes {
+    pub fn new(record: &'static RecordType) -> Self {
+        Self(record.fields.iter().map(|_| AtomicUsize::new(EXPECTED_TEXT)).collect())
+    }
+
+    pub fn learn(&self, page: &Columns) {
+        for (size, column) in self.0.iter().zip(&page.columns).filter(|_| page.rows > 0) {
+            size.store(column.text_size().div_ceil(page.rows), Ordering::Relaxed);
+        }
+    }
+}
 
 enum Builder {
     Integer(Int64Builder),
@@ -17,7 +39,7 @@ enum Builder {
 }
 
 impl Builder {
-    fn new(kind: Kind, rows: usize) -> Self {
+    fn new(kind: Kind, rows: usize, text: usize) -> Self {
         match kind {
             Kind::Integer => Self::Integer(Int64Builder::with_capacity(rows)),
             Kind::Time => {
@@ -25,7 +47,7 @@ impl Builder {
             }
             Kind::Flag => Self::Flag(BooleanBuilder::with_capacity(rows)),
             Kind::Amount | Kind::Estimate | Kind::RawInteger | Kind::Text | Kind::Direction => {
-                Self::Text(StringBuilder::with_capacity(rows, rows * EXPECTED_TEXT))
+                Self::Text(StringBuilder::with_capacity(rows, text))
             }
             Kind::Texts => Self::Texts(
                 ListBuilder::with_capacity(StringBuilder::new(), rows).with_field(super::export::item_field()),
@@ -43,8 +65,30 @@ impl Builder {
         }
     }
 
-    fn finish(mut self) -> Column {
-        match &mut self {
+    /// Appends all values of a column of the same kind.
+    fn append(&mut self, column: &Column) {
+        match (self, column) {
+            (Self::Integer(builder), Column::Integer(values)) => builder.append_array(values),
+            (Self::Time(builder), Column::Time(values)) => builder.append_array(values),
+            (Self::Flag(builder), Column::Flag(values)) => builder.append_array(values),
+            (Self::Text(builder), Column::Text(values)) => {
+                builder.append_array(values).expect("columns are closed long before their text outgrows its offsets");
+            }
+            (Self::Texts(builder), Column::Texts(lists)) => {
+                for list in lists.iter() {
+                    if let Some(list) = &list {
+                        let items = list.as_string::<i32>();
+                        builder.values().append_array(items).expect("likewise");
+                    }
+                    builder.append(list.is_some());
+                }
+            }
+            _ => unreachable!("columns of one record type are of the same kinds"),
+        }
+    }
+
+    fn finish(&mut self) -> Column {
+        match self {
             Self::Integer(builder) => Column::Integer(builder.finish()),
             Self::Time(builder) => Column::Time(builder.finish()),
             Self::Flag(builder) => Column::Flag(builder.finish()),
@@ -68,8 +112,17 @@ pub struct ColumnsBuilder {
 impl ColumnsBuilder {
     pub fn new(record: &'static RecordType, rows: usize) -> Self {
         assert!(record.fields.len() <= 64, "rows are tracked in 64 bits");
-        let builders = record.fields.iter().map(|field| Builder::new(field.kind, rows)).collect();
+        let builders = record.fields.iter().map(|field| Builder::new(field.kind, rows, rows * EXPECTED_TEXT)).collect();
         Self { record, builders, filled: 0, empty: 0, rows: 0 }
+    }
+
+    /// For a page of so many rows like the latest one, and a little more.
+    pub fn like(record: &'static RecordType, rows: usize, sizes: &TextSizes) -> Self {
+        let sized = record.fields.iter().zip(&sizes.0).map(|(field, size)| {
+            let text = rows * size.load(Ordering::Relaxed);
+            Builder::new(field.kind, rows, (text + text / 16).min(MOST_TEXT))
+        });
+        Self { builders: sized.collect(), ..Self::new(record, 0) }
     }
 
     /// The builder to append one value to, unless the column already has one for this row.
@@ -156,12 +209,21 @@ impl ColumnsBuilder {
         self.rows += 1;
     }
 
+    /// Appends whole rows, which are copied.
+    pub fn append(&mut self, rows: &Columns) {
+        for (builder, column) in self.builders.iter_mut().zip(&rows.columns) {
+            builder.append(column);
+        }
+        self.rows += rows.rows;
+    }
+
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    pub fn finish(self) -> Columns {
-        let columns = self.builders.into_iter().map(Builder::finish).collect();
-        Columns { record: self.record, columns, rows: self.rows }
+    /// The columns, which are no longer here.
+    pub fn finish(&mut self) -> Columns {
+        let columns = self.builders.iter_mut().map(Builder::finish).collect();
+        Columns { record: self.record, columns, rows: std::mem::take(&mut self.rows) }
     }
 }

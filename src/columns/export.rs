@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use arrow_array::types::Decimal128Type;
-use arrow_array::{Array, ArrayRef, Float64Array, PrimitiveArray, RecordBatch, RecordBatchOptions, StringArray};
+use arrow_array::{Array, ArrayRef, Float64Array, PrimitiveArray, RecordBatch, RecordBatchOptions};
+use arrow_array::{StringArray, StringViewArray, cast::AsArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
 use super::{Column, Columns};
@@ -85,6 +86,39 @@ pub fn batch(
         .collect::<Result<Vec<_>, _>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(columns.rows));
     Ok(RecordBatch::try_new_with_options(schema.clone(), arrays, &options).expect("arrays of the schema's types"))
+}
+
+/// Texts of up to this many bytes stand in their view.
+const MOST_INLINE: i32 = 12;
+
+/// The same schema with texts as views.
+pub fn with_views(schema: &Schema) -> SchemaRef {
+    let fields = schema.fields().iter().map(|field| match field.data_type() {
+        DataType::Utf8 => Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8View)),
+        _ => field.clone(),
+    });
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+/// The same rows as that schema has them, with views where it wants them. Long texts stay where they are.
+pub fn laid_out(batch: RecordBatch, schema: &SchemaRef) -> RecordBatch {
+    let (_, arrays, rows) = batch.into_parts();
+    let columns = arrays.into_iter().zip(schema.fields());
+    let arrays = columns.map(|(array, field)| match (array.as_string_opt::<i32>(), field.data_type()) {
+        (Some(texts), DataType::Utf8View) => Arc::new(views(texts)),
+        _ => array,
+    });
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    let batch = RecordBatch::try_new_with_options(schema.clone(), arrays.collect(), &options);
+    batch.expect("arrays of the schema's types")
+}
+
+fn views(texts: &StringArray) -> StringViewArray {
+    if texts.value_offsets().windows(2).any(|ends| ends[1] - ends[0] > MOST_INLINE) {
+        texts.into()
+    } else {
+        texts.iter().collect()
+    }
 }
 
 fn decimals(texts: &StringArray, overflow: impl Fn(usize, &str) -> Overflow) -> Result<ArrayRef, Overflow> {

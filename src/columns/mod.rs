@@ -2,17 +2,16 @@
 
 mod build;
 mod export;
-mod identity;
 mod value;
 
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, ListArray, StringArray, TimestampMillisecondArray};
 use arrow_array::{UInt32Array, cast::AsArray};
-use arrow_select::{concat::concat, take::take};
+use arrow_select::take::take;
 
-pub use build::ColumnsBuilder;
-pub use export::{Numbers, Overflow, batch, schema};
+pub use build::{ColumnsBuilder, TextSizes};
+pub use export::{Numbers, Overflow, batch, laid_out, schema, with_views};
 pub use value::Value;
 
 use crate::interface::{Kind, RecordType};
@@ -51,6 +50,19 @@ impl Column {
 
     fn slice(&self, offset: usize, length: usize) -> Self {
         self.like(&self.array().slice(offset, length))
+    }
+
+    /// Bytes of all its text.
+    fn text_size(&self) -> usize {
+        let size = |texts: &StringArray| {
+            let offsets = texts.value_offsets();
+            (offsets[offsets.len() - 1] - offsets[0]) as usize
+        };
+        match self {
+            Self::Text(texts) => size(texts),
+            Self::Texts(lists) => size(lists.values().as_string()),
+            _ => 0,
+        }
     }
 }
 
@@ -117,22 +129,6 @@ impl Columns {
         Self { record: self.record, columns, rows: rows.len() }
     }
 
-    /// All rows of all parts, which are of one type; buffers are exactly as large as their content.
-    pub fn concat(record: &'static RecordType, parts: &[Self]) -> Self {
-        match parts {
-            [] => return Self::empty(record),
-            [part] => return part.clone(),
-            _ => {}
-        }
-        let columns = (0..record.fields.len())
-            .map(|index| {
-                let arrays: Vec<&dyn Array> = parts.iter().map(|part| part.columns[index].array()).collect();
-                parts[0].columns[index].like(&concat(&arrays).expect("parts of one type"))
-            })
-            .collect();
-        Self { record, columns, rows: parts.iter().map(|part| part.rows).sum() }
-    }
-
     pub fn empty(record: &'static RecordType) -> Self {
         ColumnsBuilder::new(record, 0).finish()
     }
@@ -140,6 +136,11 @@ impl Columns {
     /// Bytes that the values take in memory.
     pub fn memory(&self) -> usize {
         self.columns.iter().map(|column| column.array().get_array_memory_size()).sum()
+    }
+
+    /// Bytes of all its text.
+    pub fn text_size(&self) -> usize {
+        self.columns.iter().map(Column::text_size).sum()
     }
 
     fn share(&self, index: usize) -> ArrayRef {

@@ -15,7 +15,8 @@ pub enum Value<'a> {
     /// Unix milliseconds.
     Time(i64),
     Flag(bool),
-    Number(Number<'a>),
+    /// The digits as sent.
+    Number(&'a str),
     RawInteger(&'a str),
     Text(&'a str),
     Texts(Vec<&'a str>),
@@ -31,7 +32,7 @@ impl<'a> Value<'a> {
             Column::Time(array) => Self::Time(array.value(row)),
             Column::Flag(array) => Self::Flag(array.value(row)),
             Column::Text(array) => match kind {
-                Kind::Amount | Kind::Estimate => Number::parse(array.value(row)).map_or(Self::Null, Self::Number),
+                Kind::Amount | Kind::Estimate => Self::Number(array.value(row)),
                 Kind::RawInteger => Self::RawInteger(array.value(row)),
                 _ => Self::Text(array.value(row)),
             },
@@ -50,7 +51,7 @@ impl PartialEq for Value<'_> {
             (Self::Null, Self::Null) => true,
             (Self::Integer(a), Self::Integer(b)) | (Self::Time(a), Self::Time(b)) => a == b,
             (Self::Flag(a), Self::Flag(b)) => a == b,
-            (Self::Number(a), Self::Number(b)) => a.text() == b.text() || a.canonical() == b.canonical(),
+            (Self::Number(a), Self::Number(b)) => a == b || canonical(a) == canonical(b),
             (Self::RawInteger(a), Self::RawInteger(b)) | (Self::Text(a), Self::Text(b)) => a == b,
             (Self::Texts(a), Self::Texts(b)) => a == b,
             _ => false,
@@ -67,9 +68,13 @@ impl Hash for Value<'_> {
             Self::Null => {}
             Self::Integer(value) | Self::Time(value) => value.hash(state),
             Self::Flag(value) => value.hash(state),
-            Self::Number(number) => number.canonical().hash(state),
+            Self::Number(text) => canonical(text).hash(state),
             Self::RawInteger(text) | Self::Text(text) => text.hash(state),
             Self::Texts(texts) => texts.hash(state),
         }
     }
+}
+
+fn canonical(number: &str) -> Option<(bool, Vec<u8>, i32)> {
+    Number::parse(number).map(|number| number.canonical())
 }

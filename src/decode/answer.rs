@@ -71,7 +71,7 @@ impl Decoder {
     fn answer(&self, body: &[u8], rows: usize) -> Result<Answer, Undecodable> {
         let mut reader = Reader::new(body);
         let (mut code, mut msg, mut has_data) = (None, String::new(), false);
-        let mut draft = Draft::new(ColumnsBuilder::new(self.record, rows));
+        let mut draft = Draft::new(ColumnsBuilder::like(self.record, rows, &self.sizes));
         if reader.peek()? != Peek::Object {
             return Err(reader.refuse("expected an object with code, msg and data"));
         }
@@ -95,7 +95,11 @@ impl Decoder {
             None => Err(Undecodable::new("the code is missing", 0..body.len()).member("code")),
             Some(code) if !is_success(&code) => Ok(Answer::Refused { code, msg }),
             Some(_) if !has_data => Err(Undecodable::new("the data are missing", 0..body.len()).member("data")),
-            Some(_) => Ok(Answer::Page(draft.finish())),
+            Some(_) => {
+                let page = draft.finish();
+                self.sizes.learn(&page.columns);
+                Ok(Answer::Page(page))
+            }
         }
     }
 
@@ -175,7 +179,7 @@ impl Draft {
         }
     }
 
-    fn finish(self) -> Page {
+    fn finish(mut self) -> Page {
         Page {
             number: self.number,
             limit: self.limit,

@@ -69,6 +69,7 @@ impl<'j> Json<'j> {
     }
 
     /// What kind of value comes next.
+    #[inline]
     pub fn peek(&mut self) -> Result<Peek, Broken> {
         self.blanks();
         Ok(match self.here() {
@@ -84,8 +85,9 @@ impl<'j> Json<'j> {
     }
 
     /// Steps over `expected`, if it stands here.
+    #[inline]
     pub fn take(&mut self, expected: &str) -> bool {
-        let found = self.text.as_bytes()[self.at..].starts_with(expected.as_bytes());
+        let found = begins(&self.text.as_bytes()[self.at..], expected.as_bytes());
         if found {
             self.at += expected.len();
         }
@@ -102,6 +104,7 @@ impl<'j> Json<'j> {
     }
 
     /// Steps to the next member or item, or out of what has no more.
+    #[inline]
     pub fn more(&mut self, close: u8) -> Result<bool, Broken> {
         self.blanks();
         match self.here() {
@@ -133,6 +136,7 @@ impl<'j> Json<'j> {
     }
 
     /// The text that stands here.
+    #[inline]
     pub fn text(&mut self) -> Result<&str, Broken> {
         let span = self.string()?;
         Ok(self.shown(span))
@@ -142,6 +146,7 @@ impl<'j> Json<'j> {
         span.map_or(&self.unescaped, |span| &self.text[span])
     }
 
+    #[inline]
     fn string(&mut self) -> Result<Span, Broken> {
         let start = self.at + 1;
         let end = special(self.text.as_bytes(), start);
@@ -251,26 +256,73 @@ impl<'j> Json<'j> {
     }
 }
 
-/// Where the next quote, backslash or control character stands, or the end. Looks at eight bytes at once: the lowest
-/// bit that the borrows leave is always that of a true find.
+fn is_special(byte: u8) -> bool {
+    (byte == b'"') | (byte == b'\\') | (byte < 0x20)
+}
+
+/// Where the next quote, backslash or control character stands, or the end.
+#[inline]
 fn special(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk::<16>) {
+        let found = first_special(chunk);
+        at += found;
+        if found < 16 {
+            return at;
+        }
+    }
+    while bytes.get(at).is_some_and(|byte| !is_special(*byte)) {
+        at += 1;
+    }
+    at
+}
+
+/// The first special byte of sixteen, or 16: looked for at once, in a register that every x86-64 has.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn first_special(chunk: &[u8; 16]) -> usize {
+    use std::arch::x86_64::{
+        _mm_cmpeq_epi8, _mm_loadu_si128, _mm_min_epu8, _mm_movemask_epi8, _mm_or_si128, _mm_set1_epi8,
+    };
+    // SAFETY: these are of SSE2, which is part of x86-64, and the bytes that are loaded are the chunk's.
+    let found = unsafe {
+        let bytes = _mm_loadu_si128(chunk.as_ptr().cast());
+        let controls = _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(0x1F)), bytes);
+        let quotes = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(b'"' as i8));
+        let backslashes = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(b'\\' as i8));
+        _mm_movemask_epi8(_mm_or_si128(controls, _mm_or_si128(quotes, backslashes)))
+    };
+    (found | 1 << 16).trailing_zeros() as usize
+}
+
+/// The same, eight bytes at once: the lowest bit that the borrows leave is always that of a true find.
+#[cfg(any(test, not(target_arch = "x86_64")))]
+fn first_special_of_halves(chunk: &[u8; 16]) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
-    while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
-        let word = u64::from_le_bytes(*chunk);
+    for half in [0, 8] {
+        let word = u64::from_le_bytes(std::array::from_fn(|at| chunk[half + at]));
         let (quote, backslash) = (word ^ (ONES * 0x22), word ^ (ONES * 0x5C));
         let quotes = quote.wrapping_sub(ONES) & !quote;
         let backslashes = backslash.wrapping_sub(ONES) & !backslash;
         let controls = word.wrapping_sub(ONES * 0x20) & !word;
         let found = (quotes | backslashes | controls) & (ONES << 7);
         if found != 0 {
-            return at + found.trailing_zeros() as usize / 8;
+            return half + found.trailing_zeros() as usize / 8;
         }
-        at += 8;
     }
-    while bytes.get(at).is_some_and(|byte| !matches!(byte, b'"' | b'\\' | 0..0x20)) {
-        at += 1;
+    16
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+use first_special_of_halves as first_special;
+
+/// Whether the text begins with that word. Names are short: comparing words of a register beats a call.
+#[inline]
+fn begins(text: &[u8], word: &[u8]) -> bool {
+    let Some(text) = text.get(..word.len()) else { return false };
+    match (text.last_chunk::<8>(), word.last_chunk::<8>()) {
+        (Some(end), Some(word_end)) => end == word_end && text.as_chunks::<8>().0 == word.as_chunks::<8>().0,
+        _ => text == word,
     }
-    at
 }
 
 #[cfg(test)]
@@ -302,9 +354,20 @@ mod tests {
         }
 
         #[test]
-        fn what_is_special_is_found(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
-            let plain = bytes.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20)).unwrap_or(bytes.len());
+        fn what_is_special_is_found(bytes in proptest::collection::vec(0x1F_u8.., 0..90)) {
+            let plain = bytes.iter().position(|byte| is_special(*byte)).unwrap_or(bytes.len());
             prop_assert_eq!(special(&bytes, 0), plain);
+            if let Some(chunk) = bytes.first_chunk() {
+                prop_assert_eq!(first_special(chunk), plain.min(16));
+                prop_assert_eq!(first_special_of_halves(chunk), plain.min(16));
+            }
+        }
+
+        #[test]
+        fn words_begin_texts(text in "[ab]{0,20}", word in "[ab]{0,10}", length in 0_usize..20) {
+            prop_assert_eq!(begins(text.as_bytes(), word.as_bytes()), text.starts_with(&word));
+            let start = &text[..length.min(text.len())];
+            prop_assert!(begins(text.as_bytes(), start.as_bytes()));
         }
     }
 }

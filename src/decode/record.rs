@@ -20,6 +20,7 @@ impl<'j> Reader<'j> {
         Self { json: Json::new(body) }
     }
 
+    #[inline]
     pub fn peek(&mut self) -> Result<Peek, Undecodable> {
         self.json.peek().map_err(syntax)
     }

@@ -62,23 +62,38 @@ impl<'a> Number<'a> {
 
     /// The number times 10^`scale` where that is whole and has at most 38 digits; else nothing, never a rounded one.
     pub fn scaled(&self, scale: i8) -> Option<i128> {
+        if let Some(value) = self.scaled_at_once(scale) {
+            return Some(value);
+        }
         let shift = self.exponent + i32::from(scale) - self.fraction.len() as i32;
         let dropped = usize::try_from(-shift).unwrap_or(0);
-        let count = self.whole.len() + self.fraction.len();
-        let mut value: i128 = 0;
-        for (position, digit) in self.digits().enumerate() {
-            if position + dropped < count {
-                value = value.checked_mul(10)?.checked_add(i128::from(digit))?;
-            } else if digit != 0 {
-                return None;
-            }
-        }
-        if shift > 0 && value != 0 {
-            value = value.checked_mul(10_i128.checked_pow(shift as u32)?)?;
-        }
-        if value >= 10_i128.pow(u32::from(AMOUNT_PRECISION)) {
+        let kept = (self.whole.len() + self.fraction.len()).saturating_sub(dropped);
+        if dropped > 0 && self.digits().skip(kept).any(|digit| digit != 0) {
             return None;
         }
+        let zeros = self.digits().take(kept).take_while(|digit| *digit == 0).count();
+        let (significant, added) = (kept - zeros, u32::try_from(shift).unwrap_or(0));
+        if significant == 0 {
+            return Some(0);
+        }
+        if significant + added as usize > usize::from(AMOUNT_PRECISION) {
+            return None;
+        }
+        // Thirty-eight digits fit, whatever zeros stand before them.
+        let value =
+            self.digits().take(kept).fold(0, |value, digit| value * 10 + i128::from(digit)) * 10_i128.pow(added);
+        Some(if self.negative { -value } else { value })
+    }
+
+    /// The same for nearly every amount: no exponent, at most 18 digits on either side of the point, none to drop.
+    fn scaled_at_once(&self, scale: i8) -> Option<i128> {
+        let missing = usize::try_from(scale).ok()?.checked_sub(self.fraction.len())?;
+        if self.exponent != 0 || scale > 18 || self.whole.len() > 18 {
+            return None;
+        }
+        let number = |digits: &str| digits.bytes().fold(0, |value, digit| value * 10 + i64::from(digit - b'0'));
+        let fraction = number(self.fraction) * 10_i64.pow(missing as u32);
+        let value = i128::from(number(self.whole)) * 10_i128.pow(scale as u32) + i128::from(fraction);
         Some(if self.negative { -value } else { value })
     }
 

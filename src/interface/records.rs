@@ -37,28 +37,7 @@ impl RecordType {
     pub fn position(&self, name: &str) -> Option<usize> {
         self.fields.iter().position(|field| field.name == name)
     }
-
-    /// The columns that tell a record from others and never change, as its state, its block and its prices may.
-    pub fn identity(&self) -> impl Iterator<Item = usize> {
-        IDENTITY.iter().filter_map(|name| self.position(name))
-    }
 }
-
-const IDENTITY: [&str; 13] = [
-    "tx_id",
-    "log_index",
-    "hash",
-    "id",
-    "zone_tx_hash",
-    "token_contract_address",
-    "token_id",
-    "from_address",
-    "to_address",
-    "source_address",
-    "target_address",
-    "input",
-    "output",
-];
 
 /// The record type of that class name.
 pub fn record(name: &str) -> Option<&'static RecordType> {
@@ -176,7 +155,8 @@ static TOKEN_TRANSFER: RecordType = RecordType {
 static CROSS_CHAIN_TRANSACTION: RecordType = RecordType {
     name: "CrossChainTransaction",
     doc: "A transaction that moved value between the main chain and the zone chain.",
-    identity: &["id", "main_tx_hash", "zone_tx_hash", "source_address", "target_address", "value", "token_id"],
+    // A withdrawal may get its transaction on the main chain later.
+    identity: &["id", "zone_tx_hash", "source_address", "target_address", "value", "token_id"],
     fields: &[
         field("id", &["id"], Text, "Hash of the cross-chain transaction; may be empty."),
         field("tx_type", &["txType"], Direction, "`MainToZone` or `ZoneToMain`, whatever the deployment calls them."),

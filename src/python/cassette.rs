@@ -1,6 +1,7 @@
 //! `Cassette`, and the one that the environment names.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
@@ -57,7 +58,6 @@ impl Cassette {
     }
 
     fn __hash__(&self) -> u64 {
-        use std::hash::{DefaultHasher, Hash as _, Hasher as _};
         let mut hasher = DefaultHasher::new();
         self.inner.path().hash(&mut hasher);
         hasher.finish()

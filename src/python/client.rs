@@ -443,8 +443,12 @@ fn query(
         None => None,
         Some(chain) => Some(chain.extract().map_err(|_| errors::parameter(py, "chain", "is not text"))?),
     };
-    let options =
-        Options { chain, page_size: whole("page_size", page_size)?, max_items: whole("max_items", max_items)? };
+    let options = Options {
+        chain,
+        page_size: whole("page_size", page_size)?,
+        max_items: whole("max_items", max_items)?,
+        later: false,
+    };
     Query::new(slf, call, args, options)
 }
 

@@ -1,15 +1,17 @@
 //! Arrow's C interface: results as a stream and its schema, taken by any Arrow library without a copy.
 
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, PoisonError};
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, SchemaRef};
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyBool, PyCapsule};
 use tokio::sync::Mutex;
 
 use super::bridge;
@@ -17,9 +19,9 @@ use super::errors;
 use super::progress::Bar;
 use super::query::Query;
 use crate::client::Error;
-use crate::columns::{Numbers, batch, schema};
-use crate::interface::RecordType;
-use crate::query::{Batches, Pages, Partial, Records, SharedReport};
+use crate::columns::{Columns, Numbers, batch, laid_out, schema, with_views};
+use crate::interface::{RecordType, record};
+use crate::query::{Batch, Batches, Pages, Partial, Records, SharedReport};
 
 /// Rows of the largest batch of a stream that is read while it is asked for.
 const MOST_ROWS: usize = 65_536;
@@ -33,25 +35,67 @@ pub fn numbers(py: Python<'_>, text: &str) -> PyResult<Numbers> {
     }
 }
 
-/// A result under a policy of numbers, for Arrow libraries.
+/// A result under a policy of numbers, on its way to one Arrow library, which takes it once: nothing is held here that
+/// it has no use for.
 #[pyclass(frozen)]
 pub struct Table {
     schema: SchemaRef,
-    batches: Vec<RecordBatch>,
+    batches: std::sync::Mutex<Vec<RecordBatch>>,
+}
+
+/// A data frame's library.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Frame {
+    Pandas,
+    Polars,
+    Arrow,
+}
+
+impl Frame {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Pandas => "to_pandas",
+            Self::Polars => "to_polars",
+            Self::Arrow => "to_arrow",
+        }
+    }
+
+    /// Sees to it that the library is there, before anything is fetched for it.
+    pub fn load(self, py: Python<'_>) -> PyResult<()> {
+        PyModule::import(py, "chainframe.frames")?.call_method1("require", (self.name(),)).map(drop)
+    }
 }
 
 impl Table {
     /// Converts at once, so that a number that does not fit is our error and not the consumer's.
-    pub fn new(py: Python<'_>, records: &Records, numbers: Numbers) -> PyResult<Self> {
+    pub fn new(records: &Records, numbers: Numbers) -> Result<Self, Error> {
         let schema = schema(records.record(), numbers);
         let mut row = 0;
         let mut batches = Vec::with_capacity(records.chunks().len());
         for chunk in records.chunks() {
             let converted = self::batch(chunk, &schema, numbers, row);
-            batches.push(converted.map_err(|overflow| errors::raise(py, &Error::Overflow(Box::new(overflow))))?);
+            batches.push(converted.map_err(|overflow| Error::Overflow(Box::new(overflow)))?);
             row += chunk.rows();
         }
-        Ok(Self { schema, batches })
+        Ok(Self::of(schema, batches))
+    }
+
+    fn of(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
+        Self { schema, batches: std::sync::Mutex::new(batches) }
+    }
+
+    /// As the library keeps it. What was in another form is let go column by column.
+    pub fn laid_out(self, frame: Frame) -> Self {
+        if frame != Frame::Polars {
+            return self;
+        }
+        let schema = with_views(&self.schema);
+        let batches = self.batches.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Self::of(schema.clone(), batches.into_iter().map(|batch| laid_out(batch, &schema)).collect())
+    }
+
+    pub fn into_frame(self, py: Python<'_>, frame: Frame) -> PyResult<Bound<'_, PyAny>> {
+        PyModule::import(py, "chainframe.frames")?.call_method1(frame.name(), (self,))
     }
 }
 
@@ -65,8 +109,8 @@ impl Table {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         // The protocol lets a producer pass over what was requested; the consumer then casts.
         let _ = requested_schema;
-        let batches = self.batches.clone().into_iter().map(Ok);
-        stream_capsule(py, Box::new(RecordBatchIterator::new(batches, self.schema.clone())))
+        let batches = std::mem::take(&mut *self.batches.lock().unwrap_or_else(PoisonError::into_inner));
+        stream_capsule(py, Box::new(RecordBatchIterator::new(batches.into_iter().map(Ok), self.schema.clone())))
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
@@ -85,38 +129,65 @@ pub fn schema_capsule<'py>(py: Python<'py>, schema: &SchemaRef) -> PyResult<Boun
 }
 
 /// The schema of a result, for Arrow libraries and for people.
-#[pyclass(frozen, eq, module = "chainframe")]
-#[derive(Clone, PartialEq)]
+#[pyclass(frozen, module = "chainframe")]
 pub struct Schema {
-    schema: SchemaRef,
+    record: &'static RecordType,
 }
 
 impl Schema {
-    pub fn new(record: &RecordType) -> Self {
-        Self { schema: schema(record, Numbers::Decimal) }
+    pub fn new(record: &'static RecordType) -> Self {
+        Self { record }
+    }
+
+    fn schema(&self) -> SchemaRef {
+        schema(self.record, Numbers::Decimal)
     }
 }
 
 #[pymethods]
 impl Schema {
     #[getter]
-    fn names(&self) -> Vec<String> {
-        self.schema.fields().iter().map(|field| field.name().clone()).collect()
+    fn names(&self) -> Vec<&'static str> {
+        self.record.fields.iter().map(|field| field.name).collect()
     }
 
     fn __len__(&self) -> usize {
-        self.schema.fields().len()
+        self.record.fields.len()
+    }
+
+    /// Two record types may have the same columns.
+    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> Py<PyAny> {
+        let Ok(other) = other.cast::<Self>() else { return py.NotImplemented() };
+        let same = self.schema() == other.get().schema();
+        PyBool::new(py, same).to_owned().into_any().unbind()
+    }
+
+    fn __hash__(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.names().hash(&mut hasher);
+        hasher.finish()
     }
 
     fn __repr__(&self) -> String {
-        let fields: Vec<String> =
-            self.schema.fields().iter().map(|field| format!("{}: {}", field.name(), field.data_type())).collect();
-        format!("Schema({})", fields.join(", "))
+        let schema = self.schema();
+        let fields = schema.fields().iter().map(|field| format!("{}: {}", field.name(), field.data_type()));
+        format!("Schema({})", fields.collect::<Vec<_>>().join(", "))
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (&'static str,))> {
+        let restore = py.import("chainframe._native")?.getattr("_restore_schema")?;
+        Ok((restore, (self.record.name,)))
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        schema_capsule(py, &self.schema)
+        schema_capsule(py, &self.schema())
     }
+}
+
+#[pyfunction]
+pub fn _restore_schema(name: &str) -> PyResult<Schema> {
+    let record = record(name).ok_or_else(|| PyTypeError::new_err(format!("no record type {name:?}")))?;
+    Ok(Schema::new(record))
 }
 
 /// A query that is read while an Arrow library asks for more.
@@ -129,6 +200,8 @@ pub struct QueryReader {
     numbers: Numbers,
     /// Rows that a batch may grow to.
     most: usize,
+    /// Of a batch that is too large for one, what was not given yet.
+    chunks: VecDeque<Columns>,
     row: usize,
     ended: bool,
     bar: Bar,
@@ -148,8 +221,8 @@ impl QueryReader {
         let record = pages.query().endpoint().record();
         let (report, partial) = (pages.report().clone(), pages.partial().clone());
         let pages = Arc::new(Mutex::new((pages, Batches::new(record, first))));
-        let schema = schema(record, numbers);
-        Self { query, pages, report, partial, schema, numbers, most, row: 0, ended: false, bar }
+        let (schema, chunks) = (schema(record, numbers), VecDeque::new());
+        Self { query, pages, report, partial, schema, numbers, most, chunks, row: 0, ended: false, bar }
     }
 
     /// The next batch. The query keeps an error as it is, whatever its consumer makes of it.
@@ -166,6 +239,23 @@ impl QueryReader {
     }
 
     fn read(&mut self, py: Python<'_>) -> PyResult<Option<RecordBatch>> {
+        if self.chunks.is_empty() {
+            let Some(batch) = self.fetch(py)? else {
+                self.query.get().ended(py, &self.report, &self.partial)?;
+                return Ok(None);
+            };
+            self.query.get().handed_over(batch.place);
+            self.chunks = batch.records.chunks().iter().cloned().collect();
+        }
+        let Some(chunk) = self.chunks.pop_front() else { return Ok(None) };
+        let first_row = self.row;
+        self.row += chunk.rows();
+        let converted = self::batch(&chunk, &self.schema, self.numbers, first_row);
+        converted.map(Some).map_err(|overflow| errors::raise(py, &Error::Overflow(Box::new(overflow))))
+    }
+
+    /// The records of the next batch; none at the end.
+    fn fetch(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
         let (shared, most) = (self.pages.clone(), self.most);
         let records = bridge::wait(py, async move {
             let (pages, batches) = &mut *shared.lock().await;
@@ -180,17 +270,7 @@ impl QueryReader {
                 }
             }
         })?;
-        let Some(batch) = records.map_err(|error| self.query.get().failed(py, &error))? else {
-            self.query.get().ended(py, &self.report, &self.partial)?;
-            return Ok(None);
-        };
-        let records = batch.records;
-        self.query.get().handed_over(batch.place);
-        let first_row = self.row;
-        self.row += records.len();
-        let Some(chunk) = records.chunks().first() else { return Ok(None) };
-        let converted = self::batch(chunk, &self.schema, self.numbers, first_row);
-        converted.map(Some).map_err(|overflow| errors::raise(py, &Error::Overflow(Box::new(overflow))))
+        records.map_err(|error| self.query.get().failed(py, &error))
     }
 }
 
@@ -232,7 +312,7 @@ impl Tables {
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Table>> {
         let mut reader = self.reader.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
         let batch = reader.next_batch(py)?;
-        Ok(batch.map(|batch| Table { schema: self.schema.clone(), batches: vec![batch] }))
+        Ok(batch.map(|batch| Table::of(self.schema.clone(), vec![batch])))
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {

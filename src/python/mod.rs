@@ -42,6 +42,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(declaration::_declaration, module)?)?;
     module.add_function(wrap_pyfunction!(record::_restore_record, module)?)?;
     module.add_function(wrap_pyfunction!(records::_restore_records, module)?)?;
+    module.add_function(wrap_pyfunction!(export::_restore_schema, module)?)?;
     module.add_function(wrap_pyfunction!(page::_restore_page, module)?)?;
     module.add_function(wrap_pyfunction!(report::_restore_report, module)?)?;
     module.add_function(wrap_pyfunction!(query::_restore_query, module)?)?;

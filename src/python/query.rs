@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList, PyModule, PyTuple, PyType};
+use pyo3::types::{PyBool, PyCapsule, PyDict, PyList, PyModule, PyTuple, PyType};
 
 use super::client::Client;
-use super::export::{self, QueryReader, Tables};
+use super::export::{self, Frame, QueryReader, Table, Tables};
 use super::plan::Plan;
 use super::progress::Bar;
 use super::records::Records;
@@ -29,6 +29,12 @@ pub struct Query {
     client: Py<Client>,
     last: Mutex<Last>,
 }
+
+/// A whole result, and what it took.
+type Gathered = Result<(query::Records, query::Report), Error>;
+
+/// Rows of a batch where nobody says.
+const ROWS: usize = 65_536;
 
 /// The latest run.
 #[derive(Default)]
@@ -59,9 +65,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn count_of_rows(py: Python<'_>, rows: i64) -> PyResult<usize> {
-    let count = usize::try_from(rows).ok().filter(|rows| *rows > 0);
-    count.ok_or_else(|| errors::parameter(py, "rows", &format!("{rows} is under 1")))
+/// A number from 1 on, or the rows of a batch where none was given.
+fn count(name: &str, given: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
+    let Some(given) = given else { return Ok(ROWS) };
+    match given.extract() {
+        Ok(count) if count > 0 && !given.is_instance_of::<PyBool>() => Ok(count),
+        _ => Err(errors::parameter(given.py(), name, &format!("{} is not a whole number from 1 on", given.repr()?))),
+    }
 }
 
 impl Query {
@@ -107,7 +117,7 @@ impl Query {
         let bar = self.bar(py, &pages)?;
         let gathering = async move {
             while pages.next().await?.is_some() {}
-            Ok((result.finish(), pages.report().read()))
+            Ok((result.read(), pages.report().read()))
         };
         Ok((gathering, bar))
     }
@@ -116,12 +126,24 @@ impl Query {
         Bar::of(py, self.client.get().progress, pages)
     }
 
-    fn gathered(&self, py: Python<'_>, result: Result<(query::Records, query::Report), Error>) -> PyResult<Records> {
+    fn gathered(&self, py: Python<'_>, result: Gathered) -> PyResult<Records> {
         let (records, report) = result.map_err(|error| self.failed(py, &error))?;
         let report = Report { inner: report };
         let records = Records::new(records, report.inner.clone());
         errors::incomplete(py, self.inner.client().settings().strict, report, Some(records.clone()))?;
         Ok(records)
+    }
+
+    fn convert<'py>(&self, py: Python<'py>, frame: Frame, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
+        let numbers = export::numbers(py, numbers)?;
+        frame.load(py)?;
+        let records = self.collect(py)?.inner;
+        // Where the columns were made, since an allocator keeps what is let go for the thread that it gave it to.
+        let table = bridge::wait(py, async move { Table::new(&records, numbers) })?;
+        let table = table.map_err(|error| self.failed(py, &error))?;
+        // From here on the result is the frame's, and is not kept beside it.
+        lock(&self.last).partial = None;
+        bridge::wait(py, async move { table.laid_out(frame) })?.into_frame(py, frame)
     }
 
     pub fn failed(&self, py: Python<'_>, error: &Error) -> PyErr {
@@ -197,15 +219,19 @@ impl Query {
         Self::stream(slf, Of::Pages, 0).map(Stream::quiet)
     }
 
-    #[pyo3(signature = (rows=65_536))]
-    fn batches(slf: &Bound<'_, Self>, rows: i64) -> PyResult<Stream> {
-        Self::stream(slf, Of::Batches, count_of_rows(slf.py(), rows)?)
+    #[pyo3(signature = (rows=None), text_signature = "($self, rows=65_536)")]
+    fn batches(slf: &Bound<'_, Self>, rows: Option<&Bound<'_, PyAny>>) -> PyResult<Stream> {
+        Self::stream(slf, Of::Batches, count("rows", rows)?)
     }
 
-    #[pyo3(signature = (rows=65_536, numbers="decimal"))]
-    fn reader<'py>(slf: &Bound<'py, Self>, rows: i64, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
+    #[pyo3(signature = (rows=None, numbers="decimal"), text_signature = "($self, rows=65_536, numbers='decimal')")]
+    fn reader<'py>(
+        slf: &Bound<'py, Self>,
+        rows: Option<&Bound<'py, PyAny>>,
+        numbers: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        let (rows, numbers) = (count_of_rows(py, rows)?, export::numbers(py, numbers)?);
+        let (rows, numbers) = (count("rows", rows)?, export::numbers(py, numbers)?);
         let (pages, bar) = slf.get().run(py)?;
         let tables = Tables::new(QueryReader::of_batches(slf.clone().unbind(), pages, bar, rows, numbers));
         PyModule::import(py, "chainframe.frames")?.call_method1("reader", (tables,))
@@ -237,20 +263,17 @@ impl Query {
 
     #[pyo3(signature = (numbers="decimal"))]
     fn to_pandas<'py>(&self, py: Python<'py>, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
-        export::numbers(py, numbers)?;
-        self.collect(py)?.to_pandas(py, numbers)
+        self.convert(py, Frame::Pandas, numbers)
     }
 
     #[pyo3(signature = (numbers="decimal"))]
     fn to_polars<'py>(&self, py: Python<'py>, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
-        export::numbers(py, numbers)?;
-        self.collect(py)?.to_polars(py, numbers)
+        self.convert(py, Frame::Polars, numbers)
     }
 
     #[pyo3(signature = (numbers="decimal"))]
     fn to_arrow<'py>(&self, py: Python<'py>, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
-        export::numbers(py, numbers)?;
-        self.collect(py)?.to_arrow(py, numbers)
+        self.convert(py, Frame::Arrow, numbers)
     }
 
     fn to_dicts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
@@ -269,9 +292,22 @@ impl Query {
         })
     }
 
+    fn partitions<'py>(slf: &Bound<'py, Self>, n: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+        let py = slf.py();
+        let most = count("n", Some(n))?;
+        let parts = bridge::wait(py, slf.get().inner.clone().partitions(most as u64))?;
+        let parts = parts.map_err(|error| errors::raise(py, &error))?;
+        let (client, count) = (slf.get().client.bind(py), parts.len());
+        let class = PyModule::import(py, "chainframe.partitions")?.getattr("Partition")?;
+        let made =
+            parts.into_iter().enumerate().map(|(number, part)| class.call1((Self::of(client, part), number, count)));
+        PyList::new(py, made.collect::<PyResult<Vec<_>>>()?)
+    }
+
     #[pyo3(signature = (
-        directory, *, resume=true, overwrite=false, since=None, numbers="decimal", rows_per_part=65_536,
-    ))]
+        directory, *, resume=true, overwrite=false, since=None, numbers="decimal", rows_per_part=None,
+    ), text_signature = "($self, directory, *, resume=True, overwrite=False, since=None, numbers='decimal', \
+        rows_per_part=65_536)")]
     fn to_parquet<'py>(
         slf: &Bound<'py, Self>,
         directory: &Bound<'py, PyAny>,
@@ -279,14 +315,15 @@ impl Query {
         overwrite: bool,
         since: Option<&Bound<'py, PyAny>>,
         numbers: &str,
-        rows_per_part: i64,
+        rows_per_part: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         exported(slf, "to_parquet", directory, (resume, overwrite, since, numbers, rows_per_part))
     }
 
     #[pyo3(signature = (
-        directory, *, resume=true, overwrite=false, since=None, numbers="decimal", rows_per_part=65_536,
-    ))]
+        directory, *, resume=true, overwrite=false, since=None, numbers="decimal", rows_per_part=None,
+    ), text_signature = "($self, directory, *, resume=True, overwrite=False, since=None, numbers='decimal', \
+        rows_per_part=65_536)")]
     fn to_parquet_async<'py>(
         slf: &Bound<'py, Self>,
         directory: &Bound<'py, PyAny>,
@@ -294,21 +331,24 @@ impl Query {
         overwrite: bool,
         since: Option<&Bound<'py, PyAny>>,
         numbers: &str,
-        rows_per_part: i64,
+        rows_per_part: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         exported(slf, "to_parquet_async", directory, (resume, overwrite, since, numbers, rows_per_part))
     }
 
     /// What the query asks for, as JSON, for the manifest of an export.
     fn _stated(&self, py: Python<'_>) -> PyResult<String> {
-        let mut stated = self.inner.stated().map_err(|error| errors::raise(py, &error))?;
-        stated["newest_first"] = self.inner.is_newest_first().into();
-        Ok(stated.to_string())
+        self.inner.stated().map(|stated| stated.to_string()).map_err(|error| errors::raise(py, &error))
+    }
+
+    fn _newest_first(&self) -> bool {
+        self.inner.is_newest_first()
     }
 
     /// Says of a result what the end of a run says of its own.
     fn _settle(&self, py: Python<'_>, report: &Report) -> PyResult<()> {
-        errors::incomplete(py, self.inner.client().settings().strict, report.clone(), Some(self.partial()))
+        let partial = (!report.inner.complete).then(|| self.partial());
+        errors::incomplete(py, self.inner.client().settings().strict, report.clone(), partial)
     }
 
     #[getter]
@@ -407,7 +447,7 @@ impl Query {
     }
 }
 
-type ExportOptions<'a, 'py> = (bool, bool, Option<&'a Bound<'py, PyAny>>, &'a str, i64);
+type ExportOptions<'a, 'py> = (bool, bool, Option<&'a Bound<'py, PyAny>>, &'a str, Option<&'a Bound<'py, PyAny>>);
 
 fn exported<'py>(
     query: &Bound<'py, Query>,
@@ -422,7 +462,7 @@ fn exported<'py>(
     options.set_item("overwrite", overwrite)?;
     options.set_item("since", since)?;
     options.set_item("numbers", numbers)?;
-    options.set_item("rows_per_part", rows_per_part)?;
+    options.set_item("rows_per_part", count("rows_per_part", rows_per_part)?)?;
     let client = query.get().client.bind(py);
     PyModule::import(py, "chainframe.exports")?.getattr(how)?.call((query, client, directory), Some(&options))
 }

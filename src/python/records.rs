@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList, PyModule, PySlice, PyTuple, PyType};
+use pyo3::types::{PyCapsule, PyDict, PyList, PySlice, PyTuple, PyType};
 
-use super::export::{self, Schema, Table};
+use super::export::{self, Frame, Schema, Table};
 use super::record::Record;
 use super::report::Report;
 use super::stream::{RowCursor, Stream};
-use super::{classes, convert, html};
+use super::{classes, convert, errors, html};
 use crate::columns::{Columns, ColumnsBuilder};
 use crate::interface::{self, Kind};
 use crate::query;
@@ -42,9 +42,10 @@ impl Records {
         Err(PyIndexError::new_err("record index out of range"))
     }
 
-    fn convert<'py>(&self, py: Python<'py>, how: &str, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
-        let table = Table::new(py, &self.inner, export::numbers(py, numbers)?)?;
-        PyModule::import(py, "chainframe.frames")?.call_method1(how, (table,))
+    fn convert<'py>(&self, py: Python<'py>, frame: Frame, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
+        let numbers = export::numbers(py, numbers)?;
+        let table = py.detach(|| Table::new(&self.inner, numbers).map(|table| table.laid_out(frame)));
+        table.map_err(|error| errors::raise(py, &error))?.into_frame(py, frame)
     }
 
     /// What these are, for people.
@@ -125,8 +126,7 @@ impl Records {
         let sliced = if range.step == 1 {
             self.inner.slice(range.start as usize, range.slicelength)
         } else {
-            let rows = (0..range.slicelength as isize).map(|n| (range.start + n * range.step) as u32);
-            self.inner.take(&rows.collect::<Vec<_>>())
+            self.inner.take((0..range.slicelength as isize).map(|n| (range.start + n * range.step) as usize))
         };
         Ok(Bound::new(py, Self::new(sliced, self.report.inner.clone()))?.into_any())
     }
@@ -191,17 +191,17 @@ impl Records {
 
     #[pyo3(signature = (numbers="decimal"))]
     pub fn to_pandas<'py>(&self, py: Python<'py>, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
-        self.convert(py, "to_pandas", numbers)
+        self.convert(py, Frame::Pandas, numbers)
     }
 
     #[pyo3(signature = (numbers="decimal"))]
     pub fn to_polars<'py>(&self, py: Python<'py>, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
-        self.convert(py, "to_polars", numbers)
+        self.convert(py, Frame::Polars, numbers)
     }
 
     #[pyo3(signature = (numbers="decimal"))]
     pub fn to_arrow<'py>(&self, py: Python<'py>, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
-        self.convert(py, "to_arrow", numbers)
+        self.convert(py, Frame::Arrow, numbers)
     }
 
     pub fn to_dicts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
@@ -213,8 +213,8 @@ impl Records {
     }
 
     fn _identities(&self) -> Vec<String> {
-        let rows = |chunk: &Columns| (0..chunk.rows()).map(|row| chunk.identity(row)).collect::<Vec<_>>();
-        self.inner.chunks().iter().flat_map(rows).collect()
+        let identities = self.inner.chunks().iter().flat_map(query::identities);
+        identities.map(|identity| format!("{identity:016x}")).collect()
     }
 
     #[pyo3(signature = (requested_schema=None))]
@@ -224,7 +224,8 @@ impl Records {
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let numbers = crate::columns::Numbers::Decimal;
-        Table::new(py, &self.inner, numbers)?.__arrow_c_stream__(py, requested_schema)
+        let table = Table::new(&self.inner, numbers).map_err(|error| errors::raise(py, &error))?;
+        table.__arrow_c_stream__(py, requested_schema)
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {

@@ -15,6 +15,7 @@ use super::page::Page;
 use super::progress::Bar;
 use super::query::Query;
 use super::records::Records;
+use super::report::Report;
 use crate::client::Error;
 use crate::columns::Columns;
 use crate::query::{self, Batches, DeliveredPage, Pages, Partial, Place, SharedReport};
@@ -88,25 +89,34 @@ struct Arrived {
 struct Claim(Arc<Mutex<Arrived>>);
 
 impl Claim {
-    fn lock(&self) -> MutexGuard<'_, Arrived> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The right to the next item that nobody else is about to take.
+    fn of(arrived: &Arc<Mutex<Arrived>>) -> Option<Self> {
+        let mut state = lock(arrived);
+        let free = state.items.len() > state.claimed;
+        state.claimed += usize::from(free);
+        free.then(|| Self(arrived.clone()))
     }
 
     fn take(self) -> Option<Item> {
-        self.lock().items.pop_front()
+        lock(&self.0).items.pop_front()
     }
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        self.lock().claimed -= 1;
+        lock(&self.0).claimed -= 1;
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What came next.
 enum Item {
     Page(DeliveredPage),
     Batch(query::Batch),
+    Failure(Error),
 }
 
 impl Stream {
@@ -132,14 +142,10 @@ impl Stream {
         (self.of == Of::Rows).then(|| self.rows.clone())
     }
 
-    fn rows(&self) -> MutexGuard<'_, VecDeque<RowCursor>> {
-        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The next record at hand.
     fn row<'py>(&self, py: Python<'py>) -> Option<PyResult<Bound<'py, PyAny>>> {
         let (columns, row) = {
-            let mut rows = self.rows();
+            let mut rows = lock(&self.rows);
             loop {
                 let cursor = rows.front_mut()?;
                 if cursor.row < cursor.columns.rows() {
@@ -156,28 +162,30 @@ impl Stream {
     }
 
     /// Sees to it that an item has arrived; nothing at the end.
-    fn next_item(&self, source: &Source) -> impl Future<Output = Result<Option<Claim>, Error>> + Send + use<> {
+    fn next_item(&self, source: &Source) -> impl Future<Output = Option<Claim>> + Send + use<> {
         let (of, pages, arrived) = (self.of, source.pages.clone(), source.arrived.clone());
         async move {
             let (pages, batches) = &mut *pages.lock().await;
-            let claim = || {
-                let mut state = arrived.lock().unwrap_or_else(PoisonError::into_inner);
-                let free = state.items.len() > state.claimed;
-                state.claimed += usize::from(free);
-                free.then(|| Claim(arrived.clone()))
-            };
+            let most = pages.query().client().settings().concurrency;
+            let mut along = false;
             loop {
-                if let Some(claim) = claim() {
-                    return Ok(Some(claim));
+                if !along && let Some(claim) = Claim::of(&arrived) {
+                    return Some(claim);
                 }
                 let item = match of {
-                    Of::Batches => next_batch(pages, batches).await?.map(Item::Batch),
-                    Of::Rows | Of::Pages => pages.next().await?.map(Item::Page),
+                    Of::Batches => next_batch(pages, batches).await.map(|batch| batch.map(Item::Batch)),
+                    Of::Rows | Of::Pages => pages.next().await.map(|page| page.map(Item::Page)),
                 };
                 match item {
-                    Some(Item::Page(page)) if of == Of::Rows && page.columns.rows() == 0 => {}
-                    Some(item) => arrived.lock().unwrap_or_else(PoisonError::into_inner).items.push_back(item),
-                    None => return Ok(None),
+                    Ok(Some(Item::Page(page))) if of == Of::Rows && page.columns.rows() == 0 => {}
+                    Ok(Some(item)) => lock(&arrived).items.push_back(item),
+                    Ok(None) => return Claim::of(&arrived),
+                    Err(error) => lock(&arrived).items.push_back(Item::Failure(error)),
+                }
+                if of == Of::Rows {
+                    // Pages that came at the same time are taken along: to wake a thread costs more than to read one.
+                    tokio::task::yield_now().await;
+                    along = pages.is_ready() && lock(&arrived).items.len() < most;
                 }
             }
         }
@@ -188,12 +196,11 @@ impl Stream {
         &self,
         py: Python<'py>,
         source: &Source,
-        claim: Result<Option<Claim>, Error>,
+        claim: Option<Claim>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        if !matches!(claim, Ok(Some(_))) {
+        if claim.is_none() {
             source.end_bar();
         }
-        let claim = claim.map_err(|error| source.query.get().failed(py, &error))?;
         let Some(item) = claim.and_then(Claim::take) else {
             if !self.ended.swap(true, Ordering::Relaxed) {
                 source.query.get().ended(py, &source.report, &source.partial)?;
@@ -201,10 +208,14 @@ impl Stream {
             return Ok(None);
         };
         match item {
+            Item::Failure(error) => {
+                source.end_bar();
+                Err(source.query.get().failed(py, &error))
+            }
             Item::Page(page) if self.of == Of::Rows => {
                 let rest = RowCursor { columns: Arc::new(page.columns), row: 1, place: Some(page.place) };
                 let first = classes::view(py, rest.columns.clone(), 0)?;
-                let mut rows = self.rows();
+                let mut rows = lock(&self.rows);
                 rows.retain(|cursor| cursor.row < cursor.columns.rows());
                 rows.push_back(rest);
                 Ok(Some(first))
@@ -237,8 +248,11 @@ impl Stream {
             return row.map(Some);
         }
         let Some(source) = &self.source else { return Ok(None) };
-        let item = bridge::wait(py, self.next_item(source))?;
-        self.yielded(py, source, item)
+        let claim = match Claim::of(&source.arrived) {
+            Some(claim) => Some(claim),
+            None => bridge::wait(py, self.next_item(source))?,
+        };
+        self.yielded(py, source, claim)
     }
 
     fn __aiter__(slf: Py<Self>) -> PyResult<Py<Self>> {
@@ -255,6 +269,10 @@ impl Stream {
             return Ok(Py::new(py, Ready(Mutex::new(Some(row?.unbind()))))?.into_any());
         }
         let Some(source) = &stream.source else { return Err(PyStopAsyncIteration::new_err(())) };
+        if let Some(claim) = Claim::of(&source.arrived) {
+            let item = stream.yielded(py, source, Some(claim))?.ok_or_else(|| PyStopAsyncIteration::new_err(()))?;
+            return Ok(Py::new(py, Ready(Mutex::new(Some(item.unbind()))))?.into_any());
+        }
         let future = stream.next_item(source);
         let slf = slf.unbind();
         bridge::awaitable(py, future, move |py, item| {
@@ -265,6 +283,11 @@ impl Stream {
                 None => Err(PyStopAsyncIteration::new_err(())),
             }
         })
+    }
+
+    /// Of this run, whatever else the query is used for meanwhile.
+    fn _report(&self) -> Report {
+        Report { inner: self.source.as_ref().map(|source| source.report.read()).unwrap_or_default() }
     }
 
     fn __repr__(&self) -> &'static str {

@@ -25,6 +25,9 @@ pub struct Options {
     pub chain: Option<String>,
     pub page_size: Option<i64>,
     pub max_items: Option<i64>,
+    /// Whether this is a later part of a query by time, and so without the records that have none.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub later: bool,
 }
 
 /// A checked value.

@@ -32,20 +32,31 @@ struct Window {
     exact: bool,
 }
 
+impl Window {
+    /// What is left of it for a query that goes on after so many of its records.
+    fn after(&self, position: u64, size: u64) -> Self {
+        let records = self.records.map(|records| records.saturating_sub(position));
+        let pages = self.pages.map(|pages| pages.saturating_sub(position / size.max(1)));
+        Self { records, pages, exact: self.exact }
+    }
+}
+
 impl Query {
     pub async fn explain(self) -> Result<Plan, Error> {
         let nothing = Plan { pages: Some(0), requests: Some(0), records: Some(0), exact: true, ..Plan::default() };
-        if self.windows() == 0 || self.max_items == Some(0) {
+        let (first, position) = self.start().map_or((0, 0), |cursor| (cursor.window, cursor.position));
+        let left = self.windows().saturating_sub(first);
+        if left == 0 || self.max_items == Some(0) {
             return Ok(Plan { seconds: Some(0.0), ..nothing });
         }
         let started = Instant::now();
         // In pages of one, a list's number of pages is its length.
         let asked = if self.counts_pages_only() { self.head(1) } else { self.clone() };
-        let page = fetch(&asked, 0, Ask::first(asked.page_size()), false, &SharedReport::default()).await?;
+        let page = fetch(&asked, first, Ask::first(asked.page_size()), false, &SharedReport::default()).await?;
         let latency = started.elapsed();
-        let window = self.first_window(&page);
-        let mut plan = self.extrapolate(&window);
-        plan.cannot = self.cannot(&page, &window);
+        let window = self.first_window(first, &page);
+        let mut plan = self.extrapolate(&window.after(position, self.page_size()), left);
+        plan.cannot = self.cannot(first, &page, &window);
         plan.seconds = plan.requests.map(|requests| self.seconds(requests, latency));
         Ok(plan)
     }
@@ -55,10 +66,10 @@ impl Query {
         self.is_paged() && !self.endpoint().counts()
     }
 
-    fn first_window(&self, page: &Page) -> Window {
+    fn first_window(&self, first: u64, page: &Page) -> Window {
         let rows = page.columns.rows() as u64;
         if !self.is_paged() {
-            let asked = self.asked(0).len() as u64;
+            let asked = self.asked(first).len() as u64;
             // A look-up of several hashes has a record for each; one of a transaction's logs has any number.
             let records = if matches!(self.endpoint().reach, Reach::Answer(_)) { rows } else { asked.min(rows) };
             return Window { records: Some(records), pages: Some(1), exact: true };
@@ -67,22 +78,23 @@ impl Query {
         let given = page.limit.unwrap_or(if self.counts_pages_only() { 1 } else { self.page_size() }).max(rows).max(1);
         let size = self.page_size().max(1);
         let last = page.total_pages.filter(|last| *last > 0 || rows == 0);
-        let reach = last.map_or(u64::MAX, |last| last.saturating_mul(given));
+        // What lies beyond the reach of a list can be had where a height cuts it off.
+        let reach = last.filter(|_| self.top().is_none()).map_or(u64::MAX, |last| last.saturating_mul(given));
         let counted = page.total.or_else(|| last.filter(|_| given == 1 || last == Some(0)));
         let only = last == Some(1) || (last.is_none() && rows < given);
         let records = match counted {
             Some(counted) => Some(counted.min(reach)),
             None if only => Some(rows),
             // The last page may hold fewer.
-            None => last.map(|_| reach),
+            None => last.map(|last| last.saturating_mul(given)),
         };
         let pages = records.map(|records| records.div_ceil(size).max(1));
-        Window { records, pages, exact: counted.is_some() || only }
+        let open = page.total.is_none() && self.top().is_some() && self.meets_cap(records.unwrap_or(0));
+        Window { records, pages, exact: (counted.is_some() || only) && !open }
     }
 
     /// All windows are taken to be like the first.
-    fn extrapolate(&self, first: &Window) -> Plan {
-        let all = self.windows();
+    fn extrapolate(&self, first: &Window, all: u64) -> Plan {
         let each = first.records.map(|records| records.max(1));
         let needed = |most: u64| each.map_or(1, |each| most.div_ceil(each)).min(all);
         let windows = self.max_items.map_or(all, needed);
@@ -103,25 +115,32 @@ impl Query {
         self.counts_pages_only() && self.head_moves() && pages > 1
     }
 
-    fn cannot(&self, page: &Page, window: &Window) -> Vec<String> {
+    /// Whether a list of so many records ends about where the service lets nobody go on.
+    fn meets_cap(&self, records: u64) -> bool {
+        self.cap().is_some_and(|cap| records >= cap - cap / 100)
+    }
+
+    fn cannot(&self, first: u64, page: &Page, window: &Window) -> Vec<String> {
         let records = window.records.unwrap_or(0);
         let wanted = self.max_items.unwrap_or(u64::MAX);
-        let name = self.window_name(0).map_or(String::new(), |name| format!(" of {name}"));
+        let name = self.window_name(first).map_or(String::new(), |name| format!(" of {name}"));
         let mut cannot = Vec::new();
         if matches!(self.endpoint().reach, Reach::LastYear(_)) && records > 0 {
             cannot.push("The service gives out the last year of an address only.".to_owned());
         }
         if let Some(total) = page.total.filter(|total| *total > records && wanted > records) {
             cannot.push(format!(
-                "The service counts {total} records{name} and lets anyone reach {records} of a list: narrow the query."
+                "The service counts {total} records{name} and lets anyone reach {records} of a list. {}",
+                self.advice()
             ));
-        } else if self.cap().is_some_and(|cap| records >= cap - cap / 100 && wanted > records) {
+        } else if self.meets_cap(records) && wanted > records && self.top().is_none() {
             cannot.push(format!(
                 "The list{name} ends at {records} records, about as far as the service lets anyone reach: there are \
-                 perhaps more. Narrow the query."
+                 perhaps more. {}",
+                self.advice()
             ));
         }
-        let asked = self.asked(0).len() as u64;
+        let asked = self.asked(first).len() as u64;
         if !matches!(self.endpoint().reach, Reach::Answer(_)) && asked > records {
             let missing = asked - records;
             cannot.push(format!("Of the first {asked} transactions asked for, {missing} are not returned."));

@@ -121,6 +121,11 @@ impl Pages {
         }
     }
 
+    /// Whether the next page has been answered.
+    pub fn is_ready(&self) -> bool {
+        self.runs.front().is_some_and(Run::is_answered)
+    }
+
     /// Records still wanted, where there is a limit.
     fn left(&self) -> Option<u64> {
         self.query.max_items.map(|most| most.saturating_sub(self.delivered))
@@ -271,8 +276,7 @@ fn arrange(query: &Query, report: &SharedReport, window: u64, columns: Columns) 
         let Column::Time(times) = columns.column(times) else { return (columns, None) };
         let kept: Vec<u32> = (0..columns.rows() as u32)
             .zip(times.iter())
-            // A record without a time could come with every window; it is kept with the first.
-            .filter(|(_, time)| time.map_or(window == 0, |time| (low..=high).contains(&time)))
+            .filter(|(_, time)| time.map_or(query.keeps_undated(window), |time| (low..=high).contains(&time)))
             .map(|(row, _)| row)
             .collect();
         return if kept.len() == columns.rows() { (columns, None) } else { (columns.take(&kept), Some(kept)) };

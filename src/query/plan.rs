@@ -261,6 +261,11 @@ impl Query {
         }
     }
 
+    /// Whether a window keeps the records that have no time: they could come with every window, and are given once.
+    pub(super) fn keeps_undated(&self, window: u64) -> bool {
+        window == 0 && !self.given.1.later
+    }
+
     /// The instants that a window keeps, both ends included.
     pub(super) fn kept_times(&self, window: u64) -> Option<(i64, i64)> {
         match &self.filters.windows {

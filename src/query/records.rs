@@ -4,13 +4,14 @@ use std::collections::VecDeque;
 
 use super::cursor::Place;
 use super::pages::DeliveredPage;
-use crate::columns::Columns;
+use crate::columns::{Columns, ColumnsBuilder};
 use crate::interface::RecordType;
 
-/// Rows a chunk is closed at. Large enough for columns to be worth it, small enough to copy pages only once.
-const CHUNK: usize = 16_384;
+/// Rows a chunk is closed at. Large enough for columns to be worth it, small enough for work on one to take little
+/// memory beside all of them.
+const CHUNK: usize = 65_536;
 /// Arrow's offsets have 32 bits: a chunk is closed long before its text reaches them.
-const CHUNK_BYTES: usize = 512 << 20;
+const CHUNK_TEXT: usize = if cfg!(test) { 1 << 20 } else { 512 << 20 };
 
 /// Records of one type, in the order they were delivered. Cloning and slicing share the data.
 #[derive(Clone, Debug)]
@@ -52,9 +53,14 @@ impl Records {
 
     /// The chunk that holds a row, and the row's place in it.
     pub fn locate(&self, row: usize) -> Option<(&Columns, usize)> {
+        let (chunk, row) = self.place(row);
+        self.chunks.get(chunk).map(|columns| (columns, row))
+    }
+
+    fn place(&self, row: usize) -> (usize, usize) {
         let chunk = self.ends.partition_point(|end| *end <= row);
         let start = chunk.checked_sub(1).map_or(0, |before| self.ends[before]);
-        self.chunks.get(chunk).map(|columns| (columns, row - start))
+        (chunk, row - start)
     }
 
     pub fn slice(&self, offset: usize, length: usize) -> Self {
@@ -71,45 +77,70 @@ impl Records {
     }
 
     /// These rows, in this order.
-    pub fn take(&self, rows: &[u32]) -> Self {
-        Self::new(self.record, vec![Columns::concat(self.record, &self.chunks).take(rows)])
+    pub fn take(&self, rows: impl IntoIterator<Item = usize>) -> Self {
+        let mut parts: Vec<(usize, Vec<u32>)> = Vec::new();
+        for row in rows {
+            let (chunk, row) = self.place(row);
+            match parts.last_mut() {
+                Some((last, rows)) if *last == chunk => rows.push(row as u32),
+                _ => parts.push((chunk, vec![row as u32])),
+            }
+        }
+        Self::new(self.record, parts.iter().map(|(chunk, rows)| self.chunks[*chunk].take(rows)).collect())
     }
 }
 
-/// Pages on their way to becoming records.
+/// Pages on their way to becoming records. What is pushed is copied at once, so that pages do not pile up.
 pub struct RecordsBuilder {
     record: &'static RecordType,
     chunks: Vec<Columns>,
-    open: Vec<Columns>,
-    open_rows: usize,
-    open_bytes: usize,
+    open: ColumnsBuilder,
+    open_text: usize,
+    /// Rows a chunk is closed at.
+    most: usize,
+    rows: usize,
 }
 
 impl RecordsBuilder {
     pub fn new(record: &'static RecordType) -> Self {
-        Self { record, chunks: Vec::new(), open: Vec::new(), open_rows: 0, open_bytes: 0 }
+        Self::in_chunks_of(record, CHUNK)
     }
 
-    pub fn push(&mut self, page: Columns) {
-        self.open_rows += page.rows();
-        self.open_bytes += page.memory();
-        self.open.push(page);
-        if self.open_rows >= CHUNK || self.open_bytes >= CHUNK_BYTES {
-            self.finish();
+    fn in_chunks_of(record: &'static RecordType, most: usize) -> Self {
+        Self { record, chunks: Vec::new(), open: ColumnsBuilder::new(record, 0), open_text: 0, most, rows: 0 }
+    }
+
+    pub fn push(&mut self, page: &Columns) {
+        let text = page.text_size();
+        if self.open_text + text > CHUNK_TEXT {
+            self.close();
+        }
+        self.open.append(page);
+        self.open_text += text;
+        self.rows += page.rows();
+        if self.open.rows() >= self.most {
+            self.close();
         }
     }
 
-    /// No open pages any more, but chunks.
-    pub fn finish(&mut self) {
-        self.chunks.push(Columns::concat(self.record, &std::mem::take(&mut self.open)));
-        (self.open_rows, self.open_bytes) = (0, 0);
+    fn close(&mut self) {
+        if self.open.rows() > 0 {
+            self.chunks.push(self.open.finish());
+        }
+        self.open_text = 0;
     }
 
     /// What there is so far.
-    pub fn snapshot(&self) -> Records {
-        let mut chunks = self.chunks.clone();
-        chunks.extend(self.open.iter().cloned());
-        Records::new(self.record, chunks)
+    pub fn snapshot(&mut self) -> Records {
+        self.close();
+        Records::new(self.record, self.chunks.clone())
+    }
+
+    /// The same, which is no longer here.
+    fn take(&mut self) -> Records {
+        self.close();
+        self.rows = 0;
+        Records::new(self.record, std::mem::take(&mut self.chunks))
     }
 }
 
@@ -119,29 +150,37 @@ pub struct Batch {
     pub place: Option<Place>,
 }
 
-/// Cuts what comes in into batches of exactly `rows` rows, but for the last.
+/// Cuts what comes in into batches of exactly `rows` rows, but for the last. A batch is one chunk unless its text is
+/// too long for one.
 pub struct Batches {
-    record: &'static RecordType,
     rows: usize,
-    open: VecDeque<Part>,
-    open_rows: usize,
+    open: RecordsBuilder,
+    /// What the last cut left.
+    left: Records,
+    /// The pages of all rows here.
+    parts: VecDeque<Part>,
 }
 
-/// What is left of a page.
+/// A page, of which some rows are no longer here.
 struct Part {
-    columns: Columns,
+    rows: usize,
     used: usize,
     place: Place,
 }
 
 impl Batches {
     pub fn new(record: &'static RecordType, rows: usize) -> Self {
-        Self { record, rows, open: VecDeque::new(), open_rows: 0 }
+        let open = RecordsBuilder::in_chunks_of(record, usize::MAX);
+        Self { rows, open, left: Records::new(record, Vec::new()), parts: VecDeque::new() }
     }
 
     pub fn push(&mut self, page: DeliveredPage) {
-        self.open_rows += page.columns.rows();
-        self.open.push_back(Part { columns: page.columns, used: 0, place: page.place });
+        for chunk in self.left.chunks() {
+            self.open.push(chunk);
+        }
+        self.left = self.left.slice(0, 0);
+        self.open.push(&page.columns);
+        self.parts.push_back(Part { rows: page.columns.rows(), used: 0, place: page.place });
     }
 
     /// From now on, cut batches of at least one row and this many.
@@ -151,31 +190,92 @@ impl Batches {
 
     /// A full batch, if there is one.
     pub fn full(&mut self) -> Option<Batch> {
-        (self.open_rows >= self.rows).then(|| self.cut(self.rows))
+        if self.open.rows >= self.rows {
+            self.left = self.open.take();
+        }
+        (self.left.len() >= self.rows).then(|| self.cut(self.rows))
     }
 
     /// What is left at the end.
     pub fn rest(&mut self) -> Option<Batch> {
-        (self.open_rows > 0).then(|| self.cut(self.open_rows))
+        if self.open.rows > 0 {
+            self.left = self.open.take();
+        }
+        (!self.left.is_empty()).then(|| self.cut(self.left.len()))
     }
 
     fn cut(&mut self, rows: usize) -> Batch {
-        let (mut parts, mut wanted, mut place) = (Vec::new(), rows, None);
-        while let Some(part) = self.open.front_mut() {
-            let taken = wanted.min(part.columns.rows() - part.used);
-            parts.push(part.columns.slice(part.used, taken));
+        let records = self.left.slice(0, rows);
+        self.left = self.left.slice(rows, self.left.len() - rows);
+        let (mut wanted, mut place) = (rows, None);
+        while let Some(part) = self.parts.front_mut() {
+            let taken = wanted.min(part.rows - part.used);
             part.used += taken;
             wanted -= taken;
             place = Some(part.place.back_to(part.used));
-            if part.used < part.columns.rows() {
+            if part.used < part.rows {
                 break;
             }
-            self.open.pop_front();
+            self.parts.pop_front();
             if wanted == 0 {
                 break;
             }
         }
-        self.open_rows -= rows;
-        Batch { records: Records::new(self.record, vec![Columns::concat(self.record, &parts)]), place }
+        Batch { records, place }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::columns::Value;
+    use crate::interface::record;
+
+    /// Blocks of these heights, with so long a text each.
+    fn page(heights: std::ops::Range<usize>, text: usize) -> Columns {
+        let block = record("Block").unwrap();
+        let mut page = ColumnsBuilder::new(block, 0);
+        for height in heights {
+            page.put_text(block.position("height").unwrap(), &height.to_string()).unwrap();
+            page.put_text(block.position("hash").unwrap(), &"x".repeat(text)).unwrap();
+            page.end_row();
+        }
+        page.finish()
+    }
+
+    fn heights(records: &Records) -> Vec<usize> {
+        let column = records.record().position("height").unwrap();
+        let height = |row| match records.locate(row).map(|(columns, row)| columns.value(column, row)) {
+            Some(Value::Integer(height)) => height as usize,
+            other => panic!("no height: {other:?}"),
+        };
+        (0..records.len()).map(height).collect()
+    }
+
+    #[test]
+    fn text_that_is_too_long_for_one_chunk_makes_several_and_rows_are_found_in_all() {
+        let mut builder = RecordsBuilder::new(record("Block").unwrap());
+        for start in (0..40).step_by(4) {
+            builder.push(&page(start..start + 4, CHUNK_TEXT / 10));
+        }
+        let records = builder.snapshot();
+        assert_eq!(records.chunks().len(), 5);
+        assert_eq!(heights(&records), (0..40).collect::<Vec<_>>());
+        for step in [1, 2, 7, 39] {
+            let rows: Vec<usize> = (0..40).step_by(step).collect();
+            assert_eq!(heights(&records.take(rows.iter().copied())), rows);
+            assert_eq!(heights(&records.take(rows.iter().rev().copied())), rows.into_iter().rev().collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn what_was_shown_stays_and_what_comes_follows() {
+        let mut builder = RecordsBuilder::new(record("Block").unwrap());
+        builder.push(&page(0..3, 0));
+        assert_eq!(heights(&builder.snapshot()), [0, 1, 2]);
+        builder.push(&page(3..5, 1));
+        assert_eq!(heights(&builder.snapshot()), [0, 1, 2, 3, 4]);
+        assert_eq!(builder.take().len(), 5);
+        assert!(builder.snapshot().is_empty());
     }
 }

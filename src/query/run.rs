@@ -71,6 +71,11 @@ impl Run {
         }
     }
 
+    /// Whether the next answer is there.
+    pub fn is_answered(&self) -> bool {
+        self.pending.front().is_some_and(|(_, task)| task.0.is_finished())
+    }
+
     /// The next answer with its question, or nothing if none is open. Safe to drop: the answer then stays open.
     pub async fn answered(&mut self) -> Option<Result<(Ask, Page), Error>> {
         let (ask, task) = self.pending.front_mut()?;

@@ -134,7 +134,7 @@ fn sql(value: &Value<'_>) -> Sql {
         Value::Null => Null.into(),
         Value::Integer(number) | Value::Time(number) => Sql::Integer(*number),
         Value::Flag(flag) => Sql::Integer(i64::from(*flag)),
-        Value::Number(number) => Sql::Text(number.text().into()),
+        Value::Number(digits) => Sql::Text((*digits).into()),
         Value::RawInteger(text) | Value::Text(text) => Sql::Text((*text).into()),
         Value::Texts(texts) => Sql::Text(serde_json::Value::from(texts.as_slice()).to_string()),
     }

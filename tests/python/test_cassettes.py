@@ -83,7 +83,7 @@ def test_nothing_of_the_request_but_path_and_parameters_is_written(server: Stric
         return script
 
     server.on("blocks", echo(400))
-    server.on("tokens", lambda request: Answer(f"<p>{request.signature} {API_KEY} {request.timestamp}".encode(), 502))
+    server.on("tokens", lambda request: Answer(f"<p>{request.signature} {server.url}".encode(), 502))
     server.on("transactions", page_of("transactions", [{"txid": "0x1", "transactionSymbol": API_KEY.upper()}]))
     with server.client(cassette=Cassette(path)) as client:
         for call in ("blocks", "tokens"):

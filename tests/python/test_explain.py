@@ -73,6 +73,16 @@ def test_a_range_of_heights_is_told_from_its_first_block(
     assert (plan.windows, plan.requests, plan.pages, plan.exact) == (10, 10, 10, False)
 
 
+def test_what_is_left_after_a_cursor_is_told(service: LocalService, client: cf.Client) -> None:
+    pages = client.blocks(page_size=50).pages()
+    cursors = [next(pages).cursor for _ in range(12)]
+    for cursor in (cursors[0], cursors[7]):
+        promised_and_kept(service, client.resume(cursor))
+    before = service.requests
+    assert client.resume(cursors[-1]).explain().records == 0
+    assert service.requests == before
+
+
 def test_many_hashes_are_asked_twenty_at_a_time(service: LocalService, client: cf.Client, sample: Sample) -> None:
     hashes = [*sample.tx_ids, *(f"0x{number:064x}" for number in range(41))]
     before = service.requests

@@ -341,6 +341,20 @@ def test_await_gives_the_same(client: cf.Client, tmp_path: Path) -> None:
     assert pq.read_table(other.path) == client.transactions().to_arrow()
 
 
+def test_a_query_can_be_exported_twice_at_once(server: StrictServer, tmp_path: Path) -> None:
+    server.on("blocks", lambda request: in_pages(blocks(90, 1), request))
+    query = server.client().blocks(page_size=10)
+
+    async def run() -> list[Export]:
+        every = (query.to_parquet_async(tmp_path / str(number), rows_per_part=10) for number in range(4))
+        return list(await asyncio.gather(*every))
+
+    for export in asyncio.run(run()):
+        assert export.complete
+        assert export.report.pages == 9
+        assert heights(export.path) == list(range(90, 0, -1))
+
+
 def test_a_cancelled_task_keeps_what_was_fetched(server: StrictServer, tmp_path: Path) -> None:
     asked, opened = threading.Event(), threading.Event()
 

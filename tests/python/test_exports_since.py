@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +138,7 @@ def test_a_record_that_changed_its_state_is_the_same(server: StrictServer, tmp_p
     client = server.client()
     first = chain.query(client).to_parquet(tmp_path / "0")
     for row in chain.rows:
-        row.update(state="success", blockHash="0xb", height="9", transactionTime="1700000000000", amount="1.0")
+        row.update(state="success", blockHash="0xb", height="9", transactionTime="1700000000000")
     chain.grow(4)
     assert chain.query(client).to_parquet(tmp_path / "1", since=first).rows == 4
 
@@ -227,7 +228,7 @@ def test_an_export_under_way_cannot_be_continued(server: StrictServer, tmp_path:
         chain.query(client).to_parquet(tmp_path / "1", since=tmp_path / "0")
 
 
-@pytest.mark.parametrize("call", ["token_transfers", "cross_chain_transactions"])
+@pytest.mark.parametrize("call", ["token_transfers", "cross_chain_transactions", "large_transactions", "transactions"])
 def test_the_local_service_has_a_series_too(tmp_path: Path, call: str) -> None:
     with LocalService(transactions=2_000, growth=5) as service, service.client(rate_limit=None) as client:
         token = next(iter(client.cross_chain_transactions())).token_contract_address
@@ -242,6 +243,32 @@ def test_the_local_service_has_a_series_too(tmp_path: Path, call: str) -> None:
     rows = pq.read_table(whole.path).to_pylist()
     assert parts == rows[len(rows) - len(parts) :]
     assert len(parts) > exports[0].rows
+
+
+def test_the_nightly_recipe_of_the_docs_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "exports.md").read_text(encoding="utf-8")
+    (recipe,) = [block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "since=" in block]
+    monkeypatch.chdir(tmp_path)
+    with LocalService(transactions=2_000, growth=5) as service:
+        for name in ("base_url", "api_key", "secret_key", "passphrase"):
+            value = service.url if name == "base_url" else getattr(service, name)
+            monkeypatch.setenv(f"CHAINFRAME_{name.upper()}", value)
+        # A night that was cut off, and one that was not run at all.
+        service.set_faults([{"kind": "status", "status": 410, "path": "cross"}])
+        query = service.client().cross_chain_transactions()
+        with pytest.raises(cf.ServiceError):
+            query.to_parquet(tmp_path / "crossings" / "2020-01-01")
+        service.set_faults([])
+        for _ in range(2):
+            exec(compile(recipe, "exports.md", "exec"), {})
+        after = service.requests
+        exec(compile(recipe, "exports.md", "exec"), {})
+        assert service.requests == after
+        now = [crossing.zone_tx_hash for crossing in query]
+    days = sorted((tmp_path / "crossings").iterdir(), reverse=True)
+    found = [one for day in days for one in pq.read_table(day).column("zone_tx_hash").to_pylist()]
+    assert found == now[len(now) - len(found) :]
+    assert len(found) > 50
 
 
 def test_an_anchor_is_found_wherever_pages_cut_it() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 import chainframe as cf
 from chainframe import frames
+from chainframe.testing import LocalService
 from conftest import needs_extra
 
 CASES = [
@@ -36,6 +37,21 @@ def test_a_missing_library_is_named_with_its_command(
     with pytest.raises(ImportError, match=rf"{library}.*pip install 'chainframe\[{extra}\]'") as caught:
         getattr(records, convert)()
     assert caught.value.name == library
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_missing_library_costs_no_request(
+    service: LocalService,
+    client: cf.Client,
+    monkeypatch: pytest.MonkeyPatch,
+    case: tuple[str, str, str],
+) -> None:
+    convert, library, extra = case
+    monkeypatch.setitem(sys.modules, library, None)
+    before = service.requests
+    with pytest.raises(ImportError, match=rf"chainframe\[{extra}\]"):
+        getattr(client.blocks(), convert)()
+    assert service.requests == before
 
 
 def test_a_broken_library_speaks_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -192,6 +192,31 @@ def test_what_is_no_number_is_named(server: StrictServer, call: str, field: str,
     assert (caught.value.excerpt or "").strip('"') in {text, json.dumps(text).strip('"')}
 
 
+@pytest.mark.parametrize("way", ["to_pandas", "to_polars", "to_arrow"])
+def test_a_result_that_does_not_fit_is_not_lost(server: StrictServer, way: str) -> None:
+    """One that became a frame is the frame's, and is not kept a second time."""
+    server.on("token_transfers", page_of("token_transfers", [{"amount": "1"}, {"amount": "1e20"}]))
+    with server.client() as client:
+        query = client.token_transfers("0xa")
+        with pytest.raises(cf.NumericOverflowError) as caught:
+            getattr(query, way)()
+        assert query.last_error is caught.value
+        assert [record.amount for record in query.partial] == [Decimal(1), Decimal(10**20)]
+        assert len(getattr(query, way)("string")) == 2
+        assert len(query.partial) == 0
+
+
+@pytest.mark.parametrize("text", ["short", "x" * 13, "é" * 12, ""])
+def test_texts_come_to_polars_as_they_are(server: StrictServer, text: str) -> None:
+    texts = [text, None, "", "twelve bytes", "thirteen bytes", text]
+    server.on("tokens", page_of("tokens", [{"token": text} for text in texts]))
+    with server.client() as client:
+        frame = client.tokens().to_polars()
+        assert frame.equals(pl.DataFrame(client.tokens().collect()))
+    assert frame["token"].to_list() == texts
+    assert frame.schema["token"] == pl.String
+
+
 def test_a_policy_is_one_of_three(server: StrictServer) -> None:
     records = fetch(server, ["1"])
     unknown: Any = "double"

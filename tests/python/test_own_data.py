@@ -97,7 +97,7 @@ def duckdb_of(amounts: list[Decimal | None]) -> Any:
 def test_nothing_stays_nothing_and_empty_text_empty(own: LocalService, ask: cf.Client, call: str) -> None:
     kind = getattr(cf, by_hand.ENDPOINTS[call]["record"])
     found: dict[str, Any] = {"tx_id": "0xa", "token_contract_address": "0xa", "from_address": "0xa"}
-    names = [name for name, value in kind().to_dict().items() if name in found]
+    names = [name for name in kind().to_dict() if name in found]
     needed = {name: found[name] for name in names}
     if call == "large_transactions":
         needed["amount"] = Decimal(101)

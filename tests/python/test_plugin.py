@@ -138,6 +138,13 @@ def test_the_plugin_says_what_it_has(stranger: pytest.Pytester) -> None:
     run(stranger, "--fixtures").stdout.fnmatch_lines(["local_service*", "cassette*"])
 
 
+def test_a_suite_may_name_it_once_more(stranger: pytest.Pytester) -> None:
+    stranger.makeconftest('pytest_plugins = ["chainframe.testing.plugin"]')
+    stranger.makepyfile(test_named="def test_named(local_service): assert local_service.requests == 0")
+    run(stranger, "test_named.py").assert_outcomes(passed=1)
+    run(stranger, "-p", "chainframe.testing.plugin", "test_named.py").assert_outcomes(passed=1)
+
+
 def test_it_loads_no_data_frame_library(stranger: pytest.Pytester) -> None:
     heavy = "pandas", "polars", "pyarrow", "numpy"
     stranger.makepyfile(test_light=f"import sys\ndef test_light(): assert not set({heavy}) & set(sys.modules)")

@@ -116,8 +116,12 @@ def test_a_reader_follows_the_policy_of_numbers(server: StrictServer) -> None:
         assert query.reader(numbers="float").read_all().column("amount").to_pylist() == [1e20]
         with pytest.raises(cf.NumericOverflowError):
             query.reader().read_all()
-        with pytest.raises(cf.InvalidParameterError, match="rows"):
-            query.reader(rows=0)
+
+        wrong: list[Any] = [0, -(10**30), 10**30, True, "5", 1.5]
+        for rows in wrong:
+            for read in (query.reader, query.batches):
+                with pytest.raises(cf.InvalidParameterError, match=r"rows: .* is not a whole number from 1 on"):
+                    read(rows=rows)
 
 
 def test_the_errors_of_a_reader_keep_their_class(server: StrictServer) -> None:
@@ -143,7 +147,29 @@ def test_the_error_of_a_loop_is_kept_too(server: StrictServer) -> None:
         assert query.last_error is caught.value
 
 
-@pytest.mark.parametrize("way", ["batches", "reader", "stream"])
+def test_a_first_record_costs_one_request(server: StrictServer) -> None:
+    server.on("blocks", numbered)
+    with server.client(concurrency=3) as client:
+        assert next(iter(client.blocks(page_size=5))).hash == "0x1-0"
+    assert len(server.requests) == 1
+
+
+def test_an_error_comes_after_the_records_before_it(server: StrictServer) -> None:
+    def failing(request: Request) -> Answer:
+        return Answer(b"", 503) if request.query["page"] == "9" else numbered(request)
+
+    server.on("blocks", failing)
+    with server.client(concurrency=3) as client:
+        records = iter(client.blocks(page_size=5))
+        assert [next(records).height for _ in range(40)] == [number for number in range(1, 9) for _ in range(5)]
+        for _ in range(2):
+            with pytest.raises(cf.ServiceUnavailableError):
+                next(records)
+        server.on("blocks", numbered)
+        assert [record.height for record in records] == [number for number in range(9, 41) for _ in range(5)]
+
+
+@pytest.mark.parametrize("way", ["records", "batches", "reader", "stream"])
 def test_nothing_is_fetched_far_ahead(server: StrictServer, way: str) -> None:
     """What is held is what was fetched and not handed over: the batch in the making and the requests in flight."""
     server.on("blocks", numbered)
@@ -154,12 +180,15 @@ def test_nothing_is_fetched_far_ahead(server: StrictServer, way: str) -> None:
             items: Any = iter(query.batches(rows=10))
         elif way == "reader":
             items = iter(query.reader(rows=10))
-        else:
+        elif way == "stream":
             items = iter(pa.RecordBatchReader.from_stream(query))
+        else:
+            # Pages that came together are handed over together, as many as may be in flight.
+            items = ([record] for record in query)
         given = most = 0
         for batch in items:
             given += len(batch)
-            most = max(most, len(batch))
+            most = max(most, 3 * 5 if way == "records" else len(batch))
             held.append(5 * len(server.requests) - given)
         assert given == 5 * PAGES
         assert max(held) <= most + 3 * 5
@@ -178,8 +207,10 @@ client = cf.Client(base_url=url, api_key="k", secret_key="s", passphrase="p", ra
 query = client.tokens(page_size=5)
 if way == "batches":
     batches = query.batches(rows=10)
-else:
+elif way == "reader":
     batches = query.reader(rows=10)
+else:
+    batches = ([record] for record in query)
 early, records = 0, 0
 for batch in batches:
     records += len(batch)
@@ -189,7 +220,7 @@ print(records, peak() - early)
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak of memory is read from /proc")
-@pytest.mark.parametrize("way", ["batches", "reader"])
+@pytest.mark.parametrize("way", ["batches", "reader", "records"])
 def test_a_long_stream_takes_no_more_memory_than_a_short_one(way: str) -> None:
     """A third of a gigabyte passes through; what it may leave is a small part of that."""
     page = page_of("tokens", [{"token": "number", "website": "x" * 200_000}] * 5, totalPage="300").body
@@ -202,6 +233,37 @@ def test_a_long_stream_takes_no_more_memory_than_a_short_one(way: str) -> None:
     records, growth = map(int, done.stdout.split())
     assert records == 1_500
     assert growth < 100 << 20
+
+
+MANY = """
+import duckdb
+import chainframe as cf
+
+def peak():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) << 10 for line in status if line.startswith("VmHWM"))
+
+import sys
+client = cf.Client(base_url=sys.argv[1], api_key="k", secret_key="s", passphrase="p", rate_limit=None, concurrency=2)
+query = client.blocks()
+duckdb.sql("select 1").fetchall()
+before = peak()
+print(*duckdb.sql("select count(*), count(hash) from query").fetchall()[0], peak() - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak of memory is read from /proc")
+def test_two_million_records_pass_through_a_relation() -> None:
+    """They are about 300 MB of columns."""
+    rows = [{"hash": "0x" + "a" * 128, "height": "1"}] * 10_000
+    page = page_of("blocks", [{"hash": "number"}, *rows[1:]], totalPage="200").body
+    with StrictServer() as server:
+        count = iter(range(1_000_000))
+        server.answer = lambda *_: Answer(page.replace(b"number", b"%d" % next(count), 1))  # type: ignore[method-assign]
+        done = subprocess.run([sys.executable, "-c", MANY, server.url], capture_output=True, text=True, check=True)
+    records, hashes, growth = map(int, done.stdout.split())
+    assert records == hashes == 2_000_000
+    assert growth < 150 << 20
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals are Unix's")

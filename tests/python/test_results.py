@@ -109,6 +109,8 @@ def test_an_empty_result_has_the_schema_of_a_full_one(
     assert list(empty.to_pandas().columns) == list(full.to_pandas().columns)
     exporter: Any = empty.schema
     assert pa.schema(exporter) == full.to_arrow().schema
+    assert pickle.loads(pickle.dumps(empty.schema)) == empty.schema == full.schema
+    assert hash(empty.schema) == hash(full.schema)
 
 
 @pytest.mark.parametrize("call", CALLS)

@@ -62,36 +62,9 @@ class Order:
     directory: Path
     resume: bool
     overwrite: bool
-    since: Path | None
+    since: Export | str | PathLike[str] | None
     numbers: Any
     rows_per_part: int
-
-    @classmethod
-    def checked(
-        cls,
-        query: Query[Any],
-        client: Client,
-        directory: str | PathLike[str],
-        *,
-        resume: bool,
-        overwrite: bool,
-        since: Export | str | PathLike[str] | None,
-        numbers: str,
-        rows_per_part: int,
-    ) -> Order:
-        if rows_per_part < 1:
-            raise InvalidParameterError(f"rows_per_part: {rows_per_part} is under 1")
-        known = since.path if isinstance(since, Export) else since
-        return cls(
-            query=query,
-            client=client,
-            directory=Path(directory),
-            resume=resume,
-            overwrite=overwrite,
-            since=None if known is None else Path(known),
-            numbers=numbers,
-            rows_per_part=rows_per_part,
-        )
 
     def begin(self, held: Directory) -> Job:
         """The job as it stands: new, half done, or finished."""
@@ -115,34 +88,38 @@ class Order:
     def _wanted(self) -> Manifest:
         load("pyarrow", extra="arrow")
         stated = json.loads(self.query._stated())  # noqa: SLF001 - made for exports
-        ordered = stated.pop("newest_first")
         table = self.query.partial[:0].to_arrow(self.numbers)
         schema = {field.name: str(field.type) for field in table.schema}
         manifest = Manifest(query=stated, numbers=self.numbers, schema=schema)
-        if self.since is None:
-            return manifest
-        if not ordered:
-            raise InvalidParameterError("since: this call gives no list that grows at its head; export it anew")
-        if stated["max_items"] is not None:
-            raise InvalidParameterError("since: does not go with max_items, which could end before what is known")
-        if self.since.resolve() in {self.directory.resolve(), self.directory.resolve() / Manifest.NAME}:
-            raise InvalidParameterError("since: is the directory of this export itself; name the one before it")
-        earlier = read_manifest(self.since / Manifest.NAME if self.since.is_dir() else self.since)
-        if earlier is None:
-            raise ExportError(f"{self.since} holds no export", path=str(self.since))
-        if not earlier.finished:
-            raise ExportError(f"{self.since} is not finished; run that export again first", path=str(self.since))
-        manifest.refuse_other(earlier, self.since, "only the same query can be continued", continued=True)
-        manifest.since = earlier.head
+        if self.since is not None:
+            manifest.since = self._known(
+                manifest, Path(self.since.path if isinstance(self.since, Export) else self.since)
+            )
         return manifest
+
+    def _known(self, manifest: Manifest, since: Path) -> list[str]:
+        """The newest records of the export that this one continues."""
+        if not self.query._newest_first():  # noqa: SLF001 - made for exports
+            raise InvalidParameterError("since: this call gives no list that grows at its head; export it anew")
+        if manifest.query["max_items"] is not None:
+            raise InvalidParameterError("since: does not go with max_items, which could end before what is known")
+        if since.resolve() in {self.directory.resolve(), self.directory.resolve() / Manifest.NAME}:
+            raise InvalidParameterError("since: is the directory of this export itself; name the one before it")
+        earlier = read_manifest(since / Manifest.NAME if since.is_dir() else since)
+        if earlier is None:
+            raise ExportError(f"{since} holds no export", path=str(since))
+        if not earlier.finished:
+            raise ExportError(f"{since} is not finished; run that export again first", path=str(since))
+        manifest.refuse_other(earlier, since, "only the same query can be continued", continued=True)
+        return earlier.head
 
 
 def to_parquet(query: Query[Any], client: Client, directory: str | PathLike[str], **options: Any) -> Export:  # noqa: ANN401
-    order = Order.checked(query, client, directory, **options)
+    order = Order(query, client, Path(directory), **options)
     with Directory(order.directory) as held:
         job = order.begin(held)
         if not job.manifest.finished:
-            stream = iter(job.query._quiet_pages())  # noqa: SLF001 - made for exports
+            stream = iter(job.pages())
             while True:
                 try:
                     page = next(stream)
@@ -163,11 +140,11 @@ async def to_parquet_async(
     directory: str | PathLike[str],
     **options: Any,  # noqa: ANN401
 ) -> Export:
-    order = Order.checked(query, client, directory, **options)
+    order = Order(query, client, Path(directory), **options)
     with Directory(order.directory) as held:
         job = await _apart(lambda: order.begin(held))
         if not job.manifest.finished:
-            stream = aiter(job.query._quiet_pages())  # noqa: SLF001 - made for exports
+            stream = aiter(job.pages())
             while True:
                 try:
                     page = await anext(stream)

@@ -206,6 +206,10 @@ def _sync(directory: Path) -> None:
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        # Some file systems of networks know no such thing.
+        if error.errno != errno.EINVAL:
+            raise
     finally:
         os.close(descriptor)
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from chainframe import Page, Query, Report
+    from chainframe._native import Stream
     from chainframe.exports.directory import Directory, Manifest, Part
 
 HEAD = 100
@@ -33,7 +34,7 @@ class Waiting:
 
     @property
     def rows(self) -> int:
-        return len(self.identities)
+        return int(self.table.num_rows)
 
     def head(self, rows: int) -> Waiting:
         return replace(self, table=self.table.slice(0, rows), identities=self.identities[:rows])
@@ -63,10 +64,16 @@ class Job:
         self._rows = 0
         self._passed = 0
         self._before = manifest.report
+        self._run: Stream[Page[Any]] | None = None
+
+    def pages(self) -> Stream[Page[Any]]:
+        """What is left of the result; its end warns of nothing, since the whole export's does."""
+        self._run = self.query._quiet_pages()  # noqa: SLF001 - made for exports
+        return self._run
 
     def add(self, page: Page[Any]) -> bool:
         """Takes a page; whether nothing after it is wanted."""
-        waiting = Waiting(self._table(page), page.records._identities(), page.cursor)  # noqa: SLF001 - made for this
+        waiting = Waiting(self._table(page), self._identities(page), page.cursor)
         known = None if self._anchor is None else self._anchor.feed(waiting.identities)
         if known is None and self._rows and self._rows + waiting.rows > self._most:
             self._write(self._certain(besides=waiting.rows))
@@ -75,6 +82,11 @@ class Job:
         if known is not None:
             self._cut(known - self._passed)
         return self.met
+
+    def _identities(self, page: Page[Any]) -> list[str]:
+        """Of the records that are compared, and of those that a later export is to compare."""
+        wanted = self._anchor is not None or self.manifest.rows + self._rows < HEAD
+        return page.records._identities() if wanted else []  # noqa: SLF001 - made for exports
 
     def _table(self, page: Page[Any]) -> pa.Table:
         try:
@@ -110,7 +122,7 @@ class Job:
             if self._anchor.open:
                 # The list ends within what is known.
                 self._cut(self._rows - self._anchor.open)
-            elif self.query.report.complete:
+            elif self._now().complete:
                 self._refuse_repeats()
         self._write(len(self._waiting), finished=True)
 
@@ -162,9 +174,12 @@ class Job:
 
         return [write(number, piece) for number, piece in numbered]
 
+    def _now(self) -> Report:
+        return self.query.report if self._run is None else self._run._report()  # noqa: SLF001 - made for exports
+
     def _account(self, *, finished: bool) -> dict[str, Any]:
         """The report over all runs so far."""
-        now = self.query.report
+        now = self._now()
         counts: dict[str, Any] = {name: getattr(now, name) + self._before.get(name, 0) for name in COUNTS}
         reasons = now.reasons
         if finished and self._anchor is not None and not self.met:

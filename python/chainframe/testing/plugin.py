@@ -73,7 +73,8 @@ def cassette(request: pytest.FixtureRequest) -> Iterator[Cassette]:
     It stands in the environment as well, so that processes which the test starts use it too.
     """
     path = cassette_path(request.path, request.node.nodeid)
-    mode = request.config.getoption("--chainframe-record") or ("none" if os.environ.get("CI") else "once")
+    in_ci = os.environ.get("CI", "").lower() not in {"", "0", "false"}
+    mode = request.config.getoption("--chainframe-record") or ("none" if in_ci else "once")
     if mode == "once":
         # Decided here, since a process that is started later finds the file that this one has begun.
         mode = "none" if path.exists() and path.stat().st_size else "new_episodes"

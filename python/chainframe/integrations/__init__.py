@@ -1,0 +1,1 @@
+"""Doors to frameworks that are imported by name: `chainframe.integrations.spark`."""

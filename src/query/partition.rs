@@ -1,0 +1,150 @@
+//! A query cut into queries that can be read apart, on other machines and at other times. No record is in two of them,
+//! and one after the other they give what the query itself gives now.
+
+use super::bind::Arg;
+use super::pages::Pages;
+use super::plan::Query;
+use crate::client::Error;
+use crate::columns::Value;
+use crate::interface::{ParamKind, Role};
+
+/// A range that the call can be narrowed to.
+struct Range {
+    low: &'static str,
+    high: &'static str,
+    kind: ParamKind,
+    /// Whether the service reads it as one list, newest first, and not window by window.
+    is_list: bool,
+}
+
+impl Query {
+    /// At most so many; one where there is nothing to cut along.
+    pub async fn partitions(self, most: u64) -> Result<Vec<Self>, Error> {
+        // What only its beginning or its rest is wanted of has no parts that are told apart beforehand.
+        if self.max_items.is_some() || self.start().is_some() {
+            return Ok(vec![self]);
+        }
+        if let Some(param) = self.endpoint().params.iter().find(|param| matches!(param.kind, ParamKind::Hashes { .. }))
+        {
+            return self.cut_hashes(param.name, most);
+        }
+        let Some(range) = self.range() else { return Ok(vec![self]) };
+        let Some((low, high)) = self.bounds(&range).await? else { return Ok(vec![self]) };
+        let mut parts = Vec::new();
+        for (index, (low, high)) in cut(low, high, most).into_iter().enumerate() {
+            parts.push(self.within(&range, low, high, index > 0)?);
+        }
+        if range.is_list {
+            parts.reverse();
+        }
+        Ok(parts)
+    }
+
+    fn cut_hashes(&self, name: &str, most: u64) -> Result<Vec<Self>, Error> {
+        let windows = self.windows();
+        if windows == 0 {
+            return Ok(vec![self.clone()]);
+        }
+        let some = windows.div_ceil(most.max(1)).max(1);
+        let starts = (0..windows).step_by(some as usize);
+        let parts = starts.map(|first| {
+            let hashes = (first..(first + some).min(windows)).flat_map(|window| self.asked(window).to_vec()).collect();
+            self.with(&[name], vec![(name.to_owned(), Arg::Many(hashes))], false)
+        });
+        parts.collect()
+    }
+
+    fn range(&self) -> Option<Range> {
+        self.endpoint().params.iter().find_map(|param| match param.role {
+            Role::From(_, high) | Role::Spans(_, high) if matches!(param.kind, ParamKind::Height | ParamKind::Time) => {
+                let is_list = matches!(param.role, Role::From(..)) && param.kind == ParamKind::Height;
+                Some(Range { low: param.name, high, kind: param.kind, is_list })
+            }
+            _ => None,
+        })
+    }
+
+    /// Both ends of what there is, given or found.
+    async fn bounds(&self, range: &Range) -> Result<Option<(i64, i64)>, Error> {
+        let stated = self.stated()?;
+        let end = |name: &str| stated["arguments"][name].as_i64();
+        match (end(range.low), end(range.high)) {
+            (Some(low), Some(high)) => Ok(Some((low, high))),
+            // Only of a list that the service counts it can be told that an end was found and nothing lies outside.
+            (low, high) if range.is_list && self.endpoint().counts() && self.head_moves() => {
+                self.found(range, low, high).await
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The heights of the newest and of the oldest record, by asking for one record at a time.
+    async fn found(&self, range: &Range, low: Option<i64>, high: Option<i64>) -> Result<Option<(i64, i64)>, Error> {
+        let Some(records) = self.clone().explain().await?.records else { return Ok(None) };
+        let Some(newest) = self.newest_height().await? else { return Ok(None) };
+        let high = high.unwrap_or(newest);
+        let (mut least, mut oldest) = (low.unwrap_or(0), newest);
+        while low.is_none() && least < oldest {
+            let middle = least + (oldest - least) / 2;
+            match self.within(range, 0, middle, false)?.newest_height().await? {
+                Some(height) => oldest = height.min(middle),
+                None => least = middle + 1,
+            }
+        }
+        // A record without a height is in no range of them.
+        let within = self.within(range, least, high, false)?.explain().await?.records;
+        Ok(within.filter(|within| *within >= records).map(|_| (least, high)))
+    }
+
+    async fn newest_height(&self) -> Result<Option<i64>, Error> {
+        let mut pages = Pages::new(self.head(1));
+        let Some(page) = pages.next().await? else { return Ok(None) };
+        let record = page.columns.record();
+        let column = record.position("height").or_else(|| record.position("zone_block_height"));
+        Ok(match column.filter(|_| page.columns.rows() > 0).map(|column| page.columns.value(column, 0)) {
+            Some(Value::Integer(height)) => Some(height),
+            _ => None,
+        })
+    }
+
+    fn within(&self, range: &Range, low: i64, high: i64, later: bool) -> Result<Self, Error> {
+        let end = |name: &str, value: i64| (name.to_owned(), Arg::Integer(value.to_string()));
+        // Undated records come with any range of times; one part keeps them.
+        let later = later && range.kind == ParamKind::Time;
+        self.with(&[range.low, range.high], vec![end(range.low, low), end(range.high, high)], later)
+    }
+
+    /// The same call with other values for these arguments.
+    fn with(&self, names: &[&str], values: Vec<(String, Arg)>, later: bool) -> Result<Self, Error> {
+        let (args, options) = self.given();
+        let mut args: Vec<_> = args.iter().filter(|(name, _)| !names.contains(&name.as_str())).cloned().collect();
+        args.extend(values);
+        let mut options = options.clone();
+        options.later |= later;
+        Self::new(self.client(), self.endpoint(), &args, options)
+    }
+}
+
+/// Ranges of whole numbers, both ends included, as even as they get and none empty.
+fn cut(low: i64, high: i64, most: u64) -> Vec<(i64, i64)> {
+    let numbers = (i128::from(high) - i128::from(low) + 1).max(0);
+    let parts = i128::from(most).min(numbers);
+    let start = |part: i128| i128::from(low) + numbers * part / parts;
+    (0..parts).map(|part| (start(part) as i64, (start(part + 1) - 1) as i64)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cut;
+
+    #[test]
+    fn ranges_meet_and_do_not_overlap() {
+        assert_eq!(cut(0, 9, 3), [(0, 2), (3, 5), (6, 9)]);
+        assert_eq!(cut(5, 6, 8), [(5, 5), (6, 6)]);
+        assert_eq!(cut(7, 7, 1), [(7, 7)]);
+        assert_eq!(cut(7, 6, 4), []);
+        let all = cut(0, i64::MAX, 7);
+        assert_eq!((all[0].0, all[6].1), (0, i64::MAX));
+        assert!(all.windows(2).all(|two| two[0].1 + 1 == two[1].0));
+    }
+}

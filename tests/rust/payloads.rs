@@ -1,0 +1,110 @@
+//! The recorded answers of tests/payloads, which the Python tests read too: each is decoded into what is expected of
+//! it, and each error code that is known has an answer.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use chainframe::cassette::{self, Outcome};
+use chainframe::client::Class;
+use chainframe::columns::{Columns, Value};
+use chainframe::decode::{Answer, Decoder, Page, refusal};
+use chainframe::interface::{Deployment, ENDPOINTS, endpoint};
+use serde_json::{Map, Value as Json};
+
+fn payloads() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/payloads")
+}
+
+fn expected() -> Map<String, Json> {
+    let text = std::fs::read_to_string(payloads().join("expected.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+fn call(file: &str) -> &str {
+    file.split('.').next().unwrap()
+}
+
+fn decode(file: &str) -> Result<Page, String> {
+    let body = std::fs::read(payloads().join(file)).unwrap();
+    match Decoder::new(endpoint(call(file)).unwrap(), &Deployment::default()).decode(&body, 4) {
+        Ok(Answer::Page(page)) => Ok(page),
+        Ok(other) => panic!("{file} gave {other:?}"),
+        Err(error) => Err(error.path()),
+    }
+}
+
+fn is(value: &Value<'_>, expected: &Json) -> bool {
+    match value {
+        Value::Null => expected.is_null(),
+        Value::Integer(number) | Value::Time(number) => expected.as_i64() == Some(*number),
+        Value::Flag(flag) => expected.as_bool() == Some(*flag),
+        Value::Number(text) | Value::RawInteger(text) | Value::Text(text) => expected.as_str() == Some(*text),
+        Value::Texts(texts) => *expected == Json::from(texts.as_slice()),
+    }
+}
+
+fn value<'c>(columns: &'c Columns, name: &str, row: usize) -> Value<'c> {
+    columns.value(columns.record().position(name).unwrap_or_else(|| panic!("no field {name}")), row)
+}
+
+#[test]
+fn every_answer_becomes_what_is_expected_of_it() {
+    let mut compared = 0;
+    for (file, wanted) in expected() {
+        let decoded = decode(&file);
+        if let Some(path) = wanted.get("path") {
+            assert_eq!(decoded.map(|page| page.columns.rows()), Err(path.as_str().unwrap().to_owned()), "{file}");
+            continue;
+        }
+        let page = decoded.unwrap_or_else(|path| panic!("{file}: {path}"));
+        let records = wanted["records"].as_array().unwrap();
+        assert_eq!(page.columns.rows(), records.len(), "{file}");
+        for (row, record) in records.iter().enumerate() {
+            for (name, expected) in record.as_object().unwrap() {
+                let value = value(&page.columns, name, row);
+                assert!(is(&value, expected), "{file}: {name} of record {row} is {value:?}, not {expected}");
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 150, "{compared} values compared");
+}
+
+#[test]
+fn every_endpoint_and_every_file_has_its_place() {
+    let expected = expected();
+    for endpoint in &ENDPOINTS {
+        let plain = &expected[&format!("{}.json", endpoint.name)]["records"];
+        assert!(!plain.as_array().unwrap().is_empty(), "{}", endpoint.name);
+    }
+    let files: BTreeSet<String> = std::fs::read_dir(payloads())
+        .unwrap()
+        .map(|file| file.unwrap().file_name().into_string().unwrap())
+        .filter(|file| !["expected.json", "errors.jsonl"].contains(&file.as_str()))
+        .collect();
+    assert_eq!(files, expected.keys().cloned().collect());
+    // The notes on deployed services have fifteen points; the last two are about errors.
+    for point in 1..=15 {
+        let part = format!(".{point:02}-");
+        assert!(files.iter().any(|file| file.contains(&part)), "{part}");
+    }
+}
+
+#[test]
+fn every_error_has_a_class() {
+    let mut classes = BTreeSet::new();
+    let interactions = cassette::read(&payloads().join("errors.jsonl")).unwrap();
+    for interaction in &interactions {
+        let Outcome::Answer(answer) = &interaction.outcome else { panic!("{interaction:?}") };
+        let asked = &interaction.request.params["height"];
+        let code = refusal(&answer.body).map(|(code, _)| code);
+        // The height that is asked for says the code; short ones are of bodies without any.
+        assert_eq!(code.as_ref(), Some(asked).filter(|asked| asked.len() == 5), "{interaction:?}");
+        let (class, _) = Class::of(answer.status, code.as_deref());
+        let unknown = matches!(asked.as_str(), "50005" | "59999");
+        assert!(class != Class::Other || unknown, "{interaction:?}");
+        classes.insert(format!("{class:?}"));
+    }
+    assert_eq!(classes.len(), 8, "{classes:?}");
+    assert!(interactions.len() > 50);
+}
