@@ -20,7 +20,7 @@ use crate::client::Error;
 use crate::interface::endpoint;
 use crate::query::{self, Arg, Options, Pages, Partial, Place, SharedReport};
 
-/// Everything, with its report.
+/// All records of a run with its account, or what ended it.
 type Gathered = Result<(query::Records, query::Report), Error>;
 
 #[pyclass(frozen, module = "chainframe")]
@@ -29,9 +29,6 @@ pub struct Query {
     client: Py<Client>,
     last: Mutex<Last>,
 }
-
-/// A whole result, and what it took.
-type Gathered = Result<(query::Records, query::Report), Error>;
 
 /// Rows of a batch where nobody says.
 const ROWS: usize = 65_536;
@@ -93,8 +90,10 @@ impl Query {
 
     fn begin(&self, pages: Pages) -> Pages {
         let (report, partial, place) = (pages.report().clone(), pages.partial().clone(), pages.start());
-        *lock(&self.last) =
-            Last { report: Some(report), partial: Some(partial), place: Some(place), ..Last::default() };
+        let begun = Last { report: Some(report), partial: Some(partial), place: Some(place), ..Last::default() };
+        let before = std::mem::replace(&mut *lock(&self.last), begun);
+        // Not under the lock: an error's end may run code of anyone's.
+        drop(before);
         pages
     }
 
@@ -185,7 +184,9 @@ impl Query {
     }
 
     pub fn set_last_error(&self, py: Python<'_>, error: PyErr) {
-        lock(&self.last).error = Some(error.into_value(py).into_any());
+        let error = Some(error.into_value(py).into_any());
+        let before = std::mem::replace(&mut lock(&self.last).error, error);
+        drop(before);
     }
 
     fn stream(slf: &Bound<'_, Self>, of: Of, rows: usize) -> PyResult<Stream> {
