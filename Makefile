@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Every build sees one interpreter, so that none makes cargo start over.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
-.PHONY: demo test bare spark bench docs lint rust python stub fmt clean build install dev tools postgres
+.PHONY: demo test bare spark bench fuzz docs lint rust python stub fmt clean build install dev tools postgres
 
 demo: build install
 	$(PIP) install --group demo
@@ -60,6 +60,11 @@ bench: build install
 		{ echo "make: nginx was not found; install it, for example: sudo apt-get install nginx-light" >&2; exit 1; }
 	cargo build --release --manifest-path benches/bare/Cargo.toml --target-dir target/bare
 	$(BIN)/python benches/run.py
+
+# Damages answers of fuzz/corpus for as long as it is given, other ones each time: make fuzz SECONDS=600
+SECONDS ?= 60
+fuzz:
+	FUZZ_SECONDS=$(SECONDS) cargo test --profile fuzz --test mutations -- --nocapture
 
 # The site, in target/site.
 docs: tools build install

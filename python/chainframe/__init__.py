@@ -5,6 +5,7 @@
 ...     frame = client.tokens().to_pandas()
 """
 
+from chainframe import _logs
 from chainframe._native import (
     AddressTransaction,
     Block,
@@ -17,6 +18,7 @@ from chainframe._native import (
     Page,
     Plan,
     Query,
+    RateLimitState,
     Record,
     Records,
     Report,
@@ -80,6 +82,7 @@ __all__ = [
     "Plan",
     "Query",
     "RateLimitError",
+    "RateLimitState",
     "Record",
     "Records",
     "Report",
@@ -94,3 +97,5 @@ __all__ = [
     "TransportError",
     "__version__",
 ]
+
+_logs.install()

@@ -46,6 +46,7 @@ __all__ = [
     "Page",
     "Plan",
     "Query",
+    "RateLimitState",
     "Record",
     "Records",
     "Report",
@@ -68,6 +69,7 @@ __all__ = [
     "_restore_report",
     "_restore_schema",
     "_resume_query",
+    "_signature",
     "_with_cassette",
 ]
 
@@ -125,7 +127,9 @@ class Client:
     - `rate_limit`: "auto" finds the service's pace, a number is requests a second, None is no limit.
     - `concurrency`: requests in flight.
     - `strict`: a result that the service cannot complete raises `IncompleteResultError` instead of a warning.
-    - `proxy`: URL of a proxy; without, the environment's. `ca_bundle`: PEM file of certificates to trust.
+    - `max_body`: bytes that an answer may have, compressed or not; a longer one is a `TransportError`.
+    - `proxy`: URL of a proxy; without, the environment's (`HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`), though not to
+      loopback. `ca_bundle`: PEM file of certificates to trust instead of the system's; without, `REQUESTS_CA_BUNDLE`.
     - `cassette` (`CHAINFRAME_CASSETTE`): a `chainframe.testing.Cassette` to record to, or to replay in place of the
       service. Where it can only replay, no other setting is needed. With it, one request is in flight at a time for
       each query, so that what is recorded is no matter of chance.
@@ -162,6 +166,7 @@ class Client:
         rate_limit: Literal["auto"] | float | None = "auto",
         concurrency: int = 4,
         strict: bool = False,
+        max_body: int = 67108864,
         proxy: str | None = None,
         ca_bundle: str | PathLike[str] | None = None,
         cassette: Cassette | None = None,
@@ -330,6 +335,14 @@ class Client:
     def zone_chain(self) -> str: ...
     @property
     def deployment(self) -> Deployment: ...
+    @property
+    def rate_limit_state(self) -> RateLimitState:
+        """How fast requests leave at the moment; "auto" shares one pace among all clients of a key.
+
+        >>> client.rate_limit_state
+        RateLimitState(rate=7.21, waiting=3, throttled=2, pause=0.109)
+        """
+
     def _repr_html_(self) -> str: ...
     def close(self) -> None:
         """Give up the connections; a later call makes new ones. The end of a `with` block does the same."""
@@ -352,6 +365,29 @@ class Client:
         traceback: TracebackType | None,
         /,
     ) -> None: ...
+
+@final
+class RateLimitState:
+    """What a client's pace was when it was asked for.
+
+    - `rate`: requests a second that may leave, or None while nothing bounds them.
+    - `waiting`: requests that wait for their turn.
+    - `throttled`: answers so far that asked for fewer requests.
+    - `pause`: seconds until the next request may leave.
+
+    >>> client.rate_limit_state.rate
+    7.21
+    """
+
+    @property
+    def rate(self) -> float | None: ...
+    @property
+    def waiting(self) -> int: ...
+    @property
+    def throttled(self) -> int: ...
+    @property
+    def pause(self) -> float: ...
+    def __eq__(self, other: object, /) -> bool: ...
 
 @final
 class Query(Generic[_R_co]):
@@ -1721,6 +1757,7 @@ def _restore_cassette(
     path: str | PathLike[str], mode: Literal["none", "once", "new_episodes", "all"], recording: bool
 ) -> Cassette: ...
 def _restore_client(given: dict[str, Any]) -> Client: ...
+def _signature(secret: str, timestamp: str, target: str) -> str: ...
 def _restore_deployment(
     header_prefix: str, main: str, zone: str, prehash: str, signature_encoding: Literal["base64", "hex"]
 ) -> Deployment: ...

@@ -19,13 +19,16 @@ pub enum Error {
     Service(Box<Refusal>),
     /// No answer came.
     #[error("{endpoint}: {problem} ({phase}, {})", attempts_text(*.attempts))]
-    Transport { endpoint: &'static str, phase: Phase, problem: String, attempts: u32 },
+    Transport { endpoint: &'static str, phase: Phase, problem: String, attempts: u32, retryable: bool },
     /// No answer came in time.
     #[error("{endpoint}: {problem} ({phase}, {})", attempts_text(*.attempts))]
     Timeout { endpoint: &'static str, phase: Phase, problem: String, attempts: u32 },
     /// An answer came that is not what the interface says.
     #[error("{endpoint}: {path}: {problem}; the answer has {excerpt:?}")]
-    Format { endpoint: &'static str, path: String, problem: String, excerpt: String },
+    Format { endpoint: &'static str, path: String, problem: String, excerpt: String, retryable: bool },
+    /// An answer without records where the service had promised some: some services throttle that way.
+    #[error("{endpoint}: {problem} ({})", attempts_text(*.attempts))]
+    Empty { endpoint: &'static str, problem: String, attempts: u32 },
     /// The list did not hold still, or does not hold what it promises.
     #[error("{endpoint}: {problem}")]
     Drift { endpoint: &'static str, problem: String },
@@ -203,21 +206,35 @@ impl Error {
     pub fn attempts(&self) -> u32 {
         match self {
             Self::Service(refusal) => refusal.attempts,
-            Self::Transport { attempts, .. } | Self::Timeout { attempts, .. } => *attempts,
+            Self::Transport { attempts, .. } | Self::Timeout { attempts, .. } | Self::Empty { attempts, .. } => {
+                *attempts
+            }
             Self::Format { .. } => 1,
             _ => 0,
         }
+    }
+
+    /// Whether the service asks to be asked less often.
+    pub fn is_throttle(&self) -> bool {
+        match self {
+            Self::Service(refusal) => refusal.class == Class::RateLimit,
+            error => matches!(error, Self::Empty { .. }),
+        }
+    }
+
+    /// The wait that the service asked for.
+    pub fn retry_after(&self) -> Option<Duration> {
+        if let Self::Service(refusal) = self { refusal.retry_after } else { None }
     }
 
     /// Whether the same request may succeed later.
     pub fn retryable(&self) -> bool {
         match self {
             Self::Service(refusal) => Class::of(refusal.status, refusal.code.as_deref()).1,
-            Self::Transport { phase, .. } => *phase != Phase::Tls,
-            Self::Timeout { .. } | Self::Drift { .. } => true,
+            Self::Transport { retryable, .. } | Self::Format { retryable, .. } => *retryable,
+            Self::Timeout { .. } | Self::Empty { .. } | Self::Drift { .. } => true,
             Self::Config { .. }
             | Self::InvalidParameter { .. }
-            | Self::Format { .. }
             | Self::Window { .. }
             | Self::Cassette(_)
             | Self::Internal(_)

@@ -1,6 +1,5 @@
 //! One exchange, with the service or with a cassette: paced, signed, sent and recorded, or played.
 
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
 
 use chrono::Utc;
@@ -8,8 +7,9 @@ use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 
 use super::credentials::strike;
 use super::error::{Error, Phase};
+use super::settings::Settings;
 use super::transport::{self, Answer, Failure};
-use super::{Client, retry, sign, skew};
+use super::{Client, retry, sign};
 use crate::cassette::{self, Outcome, Request};
 
 const OK: u16 = 200;
@@ -20,6 +20,10 @@ pub(super) struct Exchange {
     pub outcome: Result<Answer, Failure>,
     /// What the answer may echo; empty in a replay.
     pub signature: String,
+    /// The clock's offset that was signed with.
+    pub offset: i64,
+    /// For its turn.
+    pub waited: Duration,
     pub sent: Instant,
     pub replayed: bool,
 }
@@ -30,39 +34,35 @@ impl Client {
         self.settings().cassette.as_ref().is_some_and(|cassette| !cassette.records())
     }
 
-    /// A wait before something is asked again, which a replay does without.
-    pub async fn pause(&self, pause: Duration) {
-        if !self.only_replays() {
-            tokio::time::sleep(pause).await;
-        }
-    }
-
     pub(super) async fn exchange(&self, target: &str) -> Result<Exchange, Error> {
         let cassette = self.settings().cassette.as_ref().map(|cassette| (cassette, self.request(target)));
         if let Some((cassette, request)) = &cassette
             && let Some(outcome) = cassette.play(request)?
         {
             let outcome = replayed(outcome);
-            return Ok(Exchange { outcome, signature: String::new(), sent: Instant::now(), replayed: true });
+            let (signature, waited, sent) = (String::new(), Duration::ZERO, Instant::now());
+            return Ok(Exchange { outcome, signature, offset: 0, waited, sent, replayed: true });
         }
-        self.inner.pacer.wait().await;
-        let offset = chrono::TimeDelta::milliseconds(self.inner.clock_offset.load(Ordering::Relaxed));
-        let timestamp = sign::timestamp(Utc::now() + offset);
-        let exchange = self.send(target, &timestamp).await?;
+        let waited = self.pacer().wait().await;
+        let offset = self.inner.clock.offset();
+        let timestamp = sign::timestamp(Utc::now() + chrono::TimeDelta::milliseconds(offset));
+        let (outcome, signature, sent) = self.send(target, &timestamp).await?;
+        let exchange = Exchange { outcome, signature, offset, waited, sent, replayed: false };
         if let Some((cassette, request)) = &cassette {
             cassette.record(request, self.recorded(&exchange, &timestamp))?;
         }
         Ok(exchange)
     }
 
-    async fn send(&self, target: &str, timestamp: &str) -> Result<Exchange, Error> {
+    async fn send(&self, target: &str, timestamp: &str) -> Result<(Result<Answer, Failure>, String, Instant), Error> {
         let settings = self.settings();
         let connections = self.connections()?;
         let signature = sign::signature(&settings.deployment, &settings.credentials.secret_key, timestamp, target);
         let headers = self.inner.headers.of(timestamp, &signature);
         let sent = Instant::now();
-        let outcome = transport::get(&connections, &settings.origin, target, headers, settings.timeout).await;
-        Ok(Exchange { outcome, signature, sent, replayed: false })
+        let Settings { origin, timeout, max_body, .. } = settings;
+        let outcome = transport::get(&connections, origin, target, headers, *timeout, *max_body).await;
+        Ok((outcome, signature, sent))
     }
 
     /// What of an exchange may be written: nothing that it echoes of the request.
@@ -84,13 +84,12 @@ impl Client {
         }
         let seconds = |after: Duration| (after.as_secs_f64() * 1e3).round() / 1e3;
         let retry_after = answer.header(RETRY_AFTER).and_then(|value| retry::retry_after(value, SystemTime::now()));
-        let date = answer.header(DATE).filter(|_| answer.status == UNAUTHORIZED);
-        let date = date.and_then(|date| httpdate::parse_http_date(date).ok());
+        let skew = answer.skew().filter(|_| answer.status == UNAUTHORIZED);
         Outcome::Answer(cassette::Answer {
             status: answer.status,
             // Either header may be a date, which would tell when it was recorded.
             retry_after: retry_after.map(seconds),
-            clock_ahead: date.map(|date| (skew(date) as f64 / 1e3).round() as i64),
+            clock_ahead: skew.map(|skew| (skew as f64 / 1e3).round() as i64),
             body: body.into(),
         })
     }

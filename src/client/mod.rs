@@ -1,9 +1,11 @@
 //! One signed GET that survives the network: signing, pacing, retrying, and telling what went wrong. Knows one page at
 //! a time; which pages there are is the query's to know.
 
+mod clock;
 mod credentials;
 mod error;
 mod exchange;
+pub mod log;
 mod pace;
 mod process;
 mod retry;
@@ -11,25 +13,27 @@ mod settings;
 mod sign;
 mod transport;
 
+use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
-use reqwest::header::{DATE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 
 pub use credentials::{Credentials, Secret};
 pub use error::{Class, Error, Phase, Refusal};
 pub use pace::{PaceState, RateLimit};
 pub use process::runtime;
-pub use settings::{Given, Settings};
+pub use settings::{Given, MAX_BODY, Settings};
 pub use sign::{signature, timestamp};
 
 use crate::decode::{self, Decoder, Page};
 use crate::interface::{ENDPOINTS, Endpoint};
+use clock::Clock;
 use exchange::Exchange;
+use log::Level;
 use pace::Pacer;
 use process::PerProcess;
-use retry::{Policy, Verdict};
+use retry::{Budget, Policy, Verdict};
 
 /// The client. Clones share everything.
 #[derive(Clone)]
@@ -42,9 +46,9 @@ struct Inner {
     headers: Headers,
     decoders: Vec<Decoder>,
     connections: PerProcess<reqwest::Client>,
-    pacer: Arc<Pacer>,
-    /// Milliseconds to add to the local clock, once the service has shown that it is wrong.
-    clock_offset: AtomicI64,
+    pacer: PerProcess<Arc<Pacer>>,
+    budget: Budget,
+    clock: Clock,
 }
 
 /// Names and unchanging values of the headers.
@@ -53,6 +57,27 @@ struct Headers {
     passphrase: (HeaderName, HeaderValue),
     sign: HeaderName,
     timestamp: HeaderName,
+}
+
+/// What an answer should hold.
+#[derive(Clone, Copy, Debug)]
+pub struct Expected {
+    /// How many records, for the buffers.
+    pub rows: usize,
+    /// The page of a list, and the records before it.
+    pub page: u64,
+    pub before: u64,
+    /// Whether the service said before that there are records: an answer without any is then a throttle in disguise.
+    pub promised: bool,
+}
+
+impl Expected {
+    /// Whether a page without records contradicts what the service says of the list.
+    fn is_denied_by(&self, page: &Page) -> bool {
+        let goes_on = page.total.is_some_and(|total| total > self.before)
+            || page.total_pages.is_some_and(|pages| pages > 1 && pages >= self.page);
+        page.columns.rows() == 0 && (self.promised || goes_on)
+    }
 }
 
 /// A page, and what it took to get it.
@@ -67,8 +92,8 @@ pub struct Fetched {
 struct Attempt {
     error: Error,
     retry: retry::Failure,
-    /// The service's clock minus ours, in milliseconds.
-    skew: Option<i64>,
+    /// The clock's offset that was signed with, and the service's clock minus ours.
+    skew: Option<(i64, i64)>,
     /// It came from a cassette.
     replayed: bool,
 }
@@ -93,9 +118,15 @@ impl Client {
             timestamp: name("TIMESTAMP")?,
         };
         let decoders = ENDPOINTS.iter().map(|endpoint| Decoder::new(endpoint, deployment)).collect();
-        let pacer = Pacer::shared(settings.rate_limit, &settings.origin, settings.credentials.api_key.expose());
-        let inner =
-            Inner { settings, headers, decoders, connections: PerProcess::new(), pacer, clock_offset: 0.into() };
+        let inner = Inner {
+            settings,
+            headers,
+            decoders,
+            connections: PerProcess::new(),
+            pacer: PerProcess::new(),
+            budget: Budget::new(),
+            clock: Clock::default(),
+        };
         let client = Self { inner: Arc::new(inner) };
         // Made now, so that a bad certificate file is told where it was given.
         if !client.only_replays() {
@@ -109,7 +140,14 @@ impl Client {
     }
 
     pub fn pace(&self) -> PaceState {
-        self.inner.pacer.state()
+        self.pacer().state()
+    }
+
+    fn pacer(&self) -> Arc<Pacer> {
+        let settings = &self.inner.settings;
+        let shared = || Pacer::shared(settings.rate_limit, &settings.origin, settings.credentials.api_key.expose());
+        let Ok(pacer) = self.inner.pacer.get(|| Ok::<_, Infallible>(shared()));
+        pacer
     }
 
     /// Lets go of idle connections; the next request opens new ones.
@@ -127,14 +165,14 @@ impl Client {
         sign::target(&format!("{}{}", settings.prefix, settings.deployment.words(endpoint.path)), params)
     }
 
-    /// Asks for one page until it comes, or until asking again is no use. `rows` is how many records are expected.
-    pub async fn get(&self, endpoint: &'static Endpoint, target: &str, rows: usize) -> Result<Fetched, Error> {
+    /// Asks for one page until it comes, or until asking again is no use.
+    pub async fn get(&self, endpoint: &'static Endpoint, target: &str, expected: Expected) -> Result<Fetched, Error> {
         let settings = &self.inner.settings;
         let policy = Policy { max_retries: settings.max_retries, deadline: settings.deadline };
         let started = Instant::now();
-        let (mut attempts, mut corrected) = (0, false);
+        let (mut attempts, mut signed_anew) = (0, false);
         loop {
-            let attempt = self.attempt(endpoint, target, rows, attempts + 1);
+            let attempt = self.attempt(endpoint, target, expected, attempts + 1);
             let failed = match settings.deadline.map(|deadline| deadline.saturating_sub(started.elapsed())) {
                 None => attempt.await,
                 Some(left) => match tokio::time::timeout(left, attempt).await {
@@ -145,32 +183,43 @@ impl Client {
                     }
                 },
             };
-            let failed = match failed {
-                Ok(fetched) => return Ok(fetched),
+            let Attempt { error, retry, skew, replayed } = match failed {
+                Ok(fetched) => {
+                    self.inner.budget.earn();
+                    return Ok(fetched);
+                }
                 Err(failed) => failed,
             };
             attempts += 1;
             // Where the recording gave up, so does its replay.
-            if failed.replayed && self.is_played_out(target) {
-                return Err(failed.error);
+            if replayed && self.is_played_out(target) {
+                return Err(error);
             }
-            // A rejected timestamp is mended by the service's own clock, once.
-            if let (Error::Service(refusal), Some(skew), false) = (&failed.error, failed.skew, corrected)
-                && refusal.class == Class::ClockSkew
+            // A rejected timestamp is mended by the service's own clock.
+            if let Some((used, skew)) = skew
+                && !signed_anew
+                && (replayed || self.inner.clock.correct(used, skew))
             {
-                corrected = true;
-                if !failed.replayed {
-                    self.inner.clock_offset.store(skew, Ordering::Relaxed);
-                }
+                signed_anew = true;
+                log::emit(Level::Warning, || format!("{error}; signing anew by the service's clock"));
                 continue;
             }
-            // A replay takes no time.
-            let policy = if failed.replayed { Policy { deadline: None, ..policy } } else { policy };
-            match policy.verdict(failed.retry, attempts, started.elapsed(), fastrand::f64()) {
-                Verdict::GiveUp => return Err(failed.error),
-                Verdict::RetryAfter(_) if failed.replayed => {}
-                Verdict::RetryAfter(pause) => tokio::time::sleep(pause).await,
+            // A replay takes no time, and costs the service nothing.
+            let policy = if replayed { Policy { deadline: None, ..policy } } else { policy };
+            let Verdict::RetryAfter(pause) = policy.verdict(retry, attempts, started.elapsed(), fastrand::f64()) else {
+                return Err(error);
+            };
+            if replayed {
+                continue;
             }
+            if !self.inner.budget.spend() {
+                log::emit(Level::Warning, || format!("{error}; too much failed lately to try again"));
+                return Err(error);
+            }
+            // Throttles are the pacer's daily bread.
+            let level = if error.is_throttle() { Level::Info } else { Level::Warning };
+            log::emit(level, || format!("{error}; trying again in {:.3} s", pause.as_secs_f64()));
+            tokio::time::sleep(pause).await;
         }
     }
 
@@ -184,57 +233,97 @@ impl Client {
         &self,
         endpoint: &'static Endpoint,
         target: &str,
-        rows: usize,
+        expected: Expected,
         attempts: u32,
     ) -> Result<Fetched, Attempt> {
         let inner = &*self.inner;
-        let settings = &inner.settings;
-        let Exchange { outcome, signature, sent, replayed } = self.exchange(target).await.map_err(Attempt::hopeless)?;
-        let answer = outcome.map_err(|failure| Attempt::unanswered(endpoint, failure, attempts, replayed))?;
-        let mask = |text: &str| settings.credentials.mask_text(text, &signature);
+        let Exchange { outcome, signature, offset, waited, sent, replayed } =
+            self.exchange(target).await.map_err(Attempt::hopeless)?;
+        let told = |outcome: &str| {
+            let (waited, elapsed) = (waited.as_secs_f64(), sent.elapsed().as_secs_f64());
+            let from = if replayed { " replayed" } else { "" };
+            format!("GET {target} attempt={attempts} {outcome} wait={waited:.3} elapsed={elapsed:.3}{from}")
+        };
+        let answer = outcome.map_err(|failure| {
+            log::emit(Level::Debug, || told(&format!("phase={} error={:?}", failure.phase, failure.problem)));
+            Attempt::unanswered(endpoint, failure, attempts, replayed)
+        })?;
+        let mask = |text: &[u8]| inner.settings.credentials.mask(text, &signature);
+        let judged = self.judge(endpoint, &answer, expected, attempts, &mask);
+        log::emit(Level::Debug, || {
+            let code = match &judged {
+                Err(Error::Service(refusal)) => refusal.code.as_deref().unwrap_or("-"),
+                Err(Error::Format { .. }) => "-",
+                _ => "0",
+            };
+            told(&format!("status={} code={code} bytes={}", answer.status, answer.body.len()))
+        });
+        let error = match judged {
+            Ok(page) => {
+                if !replayed {
+                    self.pacer().succeeded(sent);
+                }
+                return Ok(Fetched { page, attempts, bytes: answer.body.len() });
+            }
+            Err(error) => error,
+        };
+        let asked = error.retry_after();
+        if error.is_throttle() && !replayed {
+            self.pacer().throttled(sent, asked);
+        }
+        let skewed = matches!(&error, Error::Service(refusal) if refusal.class == Class::ClockSkew);
+        let skew = answer.skew().filter(|_| skewed).map(|skew| (offset, skew));
+        let retry = retry::Failure { retryable: error.retryable(), retry_after: asked };
+        Err(Attempt { error, retry, skew, replayed })
+    }
+
+    /// What an answer is: the page that was asked for, or what stands in its way.
+    fn judge(
+        &self,
+        endpoint: &'static Endpoint,
+        answer: &transport::Answer,
+        expected: Expected,
+        attempts: u32,
+        mask: &impl Fn(&[u8]) -> Vec<u8>,
+    ) -> Result<Page, Error> {
+        let one_line = |text: &str| shorten(&String::from_utf8_lossy(&mask(&text.as_bytes()[..text.len().min(ECHO)])));
         let (code, msg) = if answer.status == 200 {
-            let decoder = &inner.decoders[index(endpoint)];
-            match decoder.decode(&answer.body, rows) {
+            match self.inner.decoders[index(endpoint)].decode(&answer.body, expected.rows) {
                 Ok(decode::Answer::Page(page)) => {
-                    if !replayed {
-                        inner.pacer.succeeded(Instant::now());
+                    if expected.is_denied_by(&page) {
+                        let problem = format!(
+                            "page {} came back empty although the list goes on; try again later",
+                            expected.page
+                        );
+                        return Err(Error::Empty { endpoint: endpoint.name, problem, attempts });
                     }
-                    return Ok(Fetched { page, attempts, bytes: answer.body.len() });
+                    return Ok(page);
                 }
                 Ok(decode::Answer::Refused { code, msg }) => (Some(code), msg),
                 Err(error) => {
-                    let masked = settings.credentials.mask(&answer.body, &signature);
-                    let error_text = Error::Format {
+                    return Err(Error::Format {
                         endpoint: endpoint.name,
-                        path: mask(&error.path()),
+                        path: error.path(),
                         problem: error.problem.clone(),
-                        excerpt: error.excerpt(&masked),
-                    };
-                    let retry = retry::Failure { retryable: error.broken, retry_after: None };
-                    return Err(Attempt { error: error_text, retry, skew: None, replayed });
+                        excerpt: error.excerpt(&answer.body, mask),
+                        retryable: error.broken,
+                    });
                 }
             }
         } else {
             decode::refusal(&answer.body).map_or((None, String::new()), |(code, msg)| (Some(code), msg))
         };
-        let (class, retryable) = Class::of(answer.status, code.as_deref());
-        let asked = answer.header(RETRY_AFTER).and_then(|value| retry::retry_after(value, SystemTime::now()));
-        if class == Class::RateLimit && !replayed {
-            inner.pacer.throttled(sent, Instant::now(), asked);
-        }
-        let skew = answer.header(DATE).and_then(|date| httpdate::parse_http_date(date).ok()).map(skew);
-        let refusal = Refusal {
+        let (class, _) = Class::of(answer.status, code.as_deref());
+        Err(Error::Service(Box::new(Refusal {
             class,
             endpoint: endpoint.name,
             status: answer.status,
-            code: code.map(|code| shorten(&mask(&code))),
-            msg: shorten(&mask(&msg)),
+            code: code.map(|code| one_line(&code)),
+            msg: one_line(&msg),
             attempts,
-            retry_after: asked,
-            clock_ahead: skew.filter(|_| class == Class::ClockSkew).map(|skew| -skew),
-        };
-        let retry = retry::Failure { retryable, retry_after: asked };
-        Err(Attempt { error: Error::Service(Box::new(refusal)), retry, skew, replayed })
+            retry_after: answer.header(RETRY_AFTER).and_then(|value| retry::retry_after(value, SystemTime::now())),
+            clock_ahead: answer.skew().filter(|_| class == Class::ClockSkew).map(|skew| -skew),
+        })))
     }
 }
 
@@ -263,21 +352,18 @@ impl Attempt {
         let error = if timed_out {
             Error::Timeout { endpoint, phase, problem, attempts }
         } else {
-            Error::Transport { endpoint, phase, problem, attempts }
+            Error::Transport { endpoint, phase, problem, attempts, retryable }
         };
         Self { error, retry: retry::Failure { retryable, retry_after: None }, skew: None, replayed }
     }
 }
 
-/// The service's clock minus ours, in milliseconds; half a second is the mean of what a header of whole seconds cuts.
-fn skew(date: SystemTime) -> i64 {
-    let since = |time: SystemTime| time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    (since(date) + Duration::from_millis(500)).as_millis() as i64 - since(SystemTime::now()).as_millis() as i64
-}
-
 fn index(endpoint: &'static Endpoint) -> usize {
     ENDPOINTS.iter().position(|other| std::ptr::eq(other, endpoint)).expect("endpoints are the declared ones")
 }
+
+/// Of a message no more is searched for secrets, and much less is shown.
+const ECHO: usize = 32 << 10;
 
 /// A message on one line that does not fill a log.
 fn shorten(text: &str) -> String {

@@ -1,11 +1,14 @@
 //! What is asked again, and after how long. Pure: time and chance come from outside.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 const BASE: Duration = Duration::from_millis(250);
 const CAP: Duration = Duration::from_secs(20);
 /// A service that asks for longer is not obeyed, or one bad header would stop a night's job.
-const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60);
+pub const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60);
+/// Retries that a client may be in arrears.
+const BUDGET: u32 = 100;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
@@ -41,6 +44,28 @@ impl Policy {
             Some(deadline) if elapsed + wait >= deadline => Verdict::GiveUp,
             _ => Verdict::RetryAfter(wait),
         }
+    }
+}
+
+/// How many retries a client has left. A retry takes one and a good answer gives one back, so that a service of which
+/// half the answers fail is still asked again, while one that is down is not asked six times as often as it would be.
+#[derive(Debug)]
+pub struct Budget(AtomicU32);
+
+impl Budget {
+    pub const fn new() -> Self {
+        Self(AtomicU32::new(BUDGET))
+    }
+
+    /// Takes a retry, if one is left.
+    pub fn spend(&self) -> bool {
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
+    }
+
+    pub fn earn(&self) {
+        let more = |left| (left < BUDGET).then_some(left + 1);
+        // At its full height it stays as it is.
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
     }
 }
 
@@ -83,6 +108,19 @@ mod tests {
         assert_eq!(verdict(Some(9_999), 1, 0, 0.5), Verdict::RetryAfter(LONGEST_RETRY_AFTER));
         assert_eq!(verdict(Some(7), 1, 115, 0.5), Verdict::GiveUp);
         assert_eq!(POLICY.verdict(Failure::default(), 1, SECOND, 0.5), Verdict::GiveUp);
+    }
+
+    #[test]
+    fn a_budget_bears_a_storm_and_not_an_outage() {
+        let storm = Budget::new();
+        for attempt in 0..100_000_u32 {
+            // One attempt in three fails, each for a retry.
+            if attempt % 3 == 0 { assert!(storm.spend(), "{attempt}") } else { storm.earn() }
+        }
+        let outage = Budget::new();
+        assert_eq!((0..10_000).filter(|_| outage.spend()).count(), BUDGET as usize);
+        outage.earn();
+        assert!(outage.spend() && !outage.spend());
     }
 
     #[test]

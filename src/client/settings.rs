@@ -11,7 +11,7 @@ use super::pace::RateLimit;
 use crate::cassette::Cassette;
 use crate::interface::{Chain, Deployment};
 
-/// An answer longer than this is no page of records.
+/// An answer longer than this is no page of records, unless a caller knows better.
 pub const MAX_BODY: usize = 64 << 20;
 
 /// Longer is for ever, and more than clocks can add.
@@ -33,6 +33,7 @@ pub struct Given {
     pub rate_limit: RateLimit,
     pub concurrency: usize,
     pub strict: bool,
+    pub max_body: usize,
     pub proxy: Option<String>,
     pub ca_bundle: Option<PathBuf>,
     pub cassette: Option<Cassette>,
@@ -55,6 +56,7 @@ pub struct Settings {
     pub rate_limit: RateLimit,
     pub concurrency: usize,
     pub strict: bool,
+    pub max_body: usize,
     pub proxy: Option<String>,
     pub ca_bundle: Option<PathBuf>,
     pub cassette: Option<Cassette>,
@@ -84,6 +86,9 @@ impl Settings {
         if !(1..=256).contains(&given.concurrency) {
             return Err(Error::config("concurrency", format!("{} is not within 1 to 256", given.concurrency)));
         }
+        if given.max_body == 0 {
+            return Err(Error::config("max_body", "0 is not a number of bytes above 0"));
+        }
         if let Some(proxy) = &given.proxy {
             // The address may hold a password, so it is not shown.
             reqwest::Proxy::all(proxy).map_err(|_| Error::config("proxy", "is not the address of a proxy"))?;
@@ -103,6 +108,7 @@ impl Settings {
             // What is asked ahead and dropped would be recorded or not, by chance, and so would replay or not.
             concurrency: if given.cassette.is_some() { 1 } else { given.concurrency },
             strict: given.strict,
+            max_body: given.max_body,
             proxy: given.proxy,
             ca_bundle: given.ca_bundle,
             cassette: given.cassette,

@@ -12,10 +12,6 @@ use crate::interface::{Deployment, SignatureEncoding};
 /// All but RFC 3986's unreserved characters, so that no layer below has anything left to encode.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-pub fn encode(text: &str) -> String {
-    utf8_percent_encode(text, ENCODED).to_string()
-}
-
 /// Path and query. `path` is used as it is.
 pub fn target<'a>(path: &str, params: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     let mut target = String::with_capacity(160);

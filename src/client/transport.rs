@@ -1,25 +1,34 @@
 //! One exchange: a target goes out as it is, an answer comes back whole and bounded, or where it failed.
 
 use std::error::Error as _;
-use std::time::Duration;
+use std::io::Read as _;
+use std::time::{Duration, SystemTime};
 
-use bytes::BytesMut;
-use reqwest::header::{HeaderMap, HeaderName};
+use bytes::{Bytes, BytesMut};
+use flate2::read::MultiGzDecoder;
+use reqwest::header::{ACCEPT_ENCODING, CONTENT_ENCODING, DATE, HeaderMap, HeaderName, HeaderValue};
 use tokio::time::{Instant, timeout_at};
 use url::{Position, Url};
 
+use super::clock;
 use super::error::{Error, Phase};
-use super::settings::{MAX_BODY, Settings};
+use super::settings::Settings;
 
 pub struct Answer {
     pub status: u16,
     pub headers: HeaderMap,
-    pub body: bytes::Bytes,
+    /// Unpacked.
+    pub body: Bytes,
 }
 
 impl Answer {
     pub fn header(&self, name: HeaderName) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    /// The service's clock minus ours, in milliseconds.
+    pub fn skew(&self) -> Option<i64> {
+        self.header(DATE).and_then(|date| clock::skew(date, SystemTime::now()))
     }
 }
 
@@ -63,41 +72,41 @@ pub fn connections(settings: &Settings) -> Result<reqwest::Client, Error> {
     builder.build().map_err(|error| Error::config("ca_bundle", format!("no TLS: {}", cause(&error))))
 }
 
-/// Sends a GET for `origin` + `target` and reads the answer; each within `timeout`, together too.
+/// Sends a GET for `origin` + `target` and reads the answer, all within `timeout`. The body is of `max_body` bytes at
+/// most, as it comes and unpacked.
 pub async fn get(
     client: &reqwest::Client,
     origin: &str,
     target: &str,
-    headers: HeaderMap,
+    mut headers: HeaderMap,
     timeout: Duration,
+    max_body: usize,
 ) -> Result<Answer, Failure> {
-    let fail = |phase, problem: &str| Failure { phase, problem: problem.into(), timed_out: false, retryable: false };
-    let url = Url::parse(&format!("{origin}{target}")).map_err(|_| fail(Phase::Connect, "the URL is malformed"))?;
+    let url = Url::parse(&format!("{origin}{target}")).map_err(|_| Failure::hopeless("the URL is malformed"))?;
     if url[Position::BeforePath..] != *target {
-        return Err(fail(Phase::Connect, "the target would not be sent as it was signed"));
+        return Err(Failure::hopeless("the target would not be sent as it was signed"));
     }
+    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
     // A little longer than the connection's own limit, so that a connect that takes too long is told as one.
     let end = Instant::now() + timeout + Duration::from_millis(20);
-    let slow = |phase, problem: &str| Failure { phase, problem: problem.into(), timed_out: true, retryable: true };
     let mut response = timeout_at(end, client.get(url).headers(headers).send())
         .await
-        .map_err(|_| slow(Phase::Read, &format!("no answer within {} s", timeout.as_secs_f64())))?
-        .map_err(|error| explain(&error, Phase::Read))?;
+        .map_err(|_| Failure::slow(Phase::Read, "no answer", timeout))?
+        .map_err(|error| explain(&error, Phase::Read, timeout))?;
     let (status, headers) = (response.status().as_u16(), std::mem::take(response.headers_mut()));
     let expected = response.content_length().unwrap_or(0);
-    let too_long = || fail(Phase::Body, &format!("the answer is longer than {} MiB", MAX_BODY >> 20));
-    if expected > MAX_BODY as u64 {
-        return Err(too_long());
+    if expected > max_body as u64 {
+        return Err(Failure::too_long(max_body));
     }
     let body = timeout_at(end, async {
-        let Some(first) = response.chunk().await? else { return Ok(Some(bytes::Bytes::new())) };
+        let Some(first) = response.chunk().await? else { return Ok(Some(Bytes::new())) };
         if first.len() as u64 == expected {
             return Ok(Some(first));
         }
         let mut body = BytesMut::with_capacity(expected as usize);
         body.extend_from_slice(&first);
         while let Some(chunk) = response.chunk().await? {
-            if body.len() + chunk.len() > MAX_BODY {
+            if body.len() + chunk.len() > max_body {
                 return Ok(None);
             }
             body.extend_from_slice(&chunk);
@@ -105,25 +114,73 @@ pub async fn get(
         Ok(Some(body.freeze()))
     })
     .await
-    .map_err(|_| slow(Phase::Body, &format!("the answer was not there whole within {} s", timeout.as_secs_f64())))?
-    .map_err(|error: reqwest::Error| explain(&error, Phase::Body))?
-    .ok_or_else(too_long)?;
-    Ok(Answer { status, headers, body })
+    .map_err(|_| Failure::slow(Phase::Body, "the answer was not there whole", timeout))?
+    .map_err(|error: reqwest::Error| explain(&error, Phase::Body, timeout))?
+    .ok_or_else(|| Failure::too_long(max_body))?;
+    let encoding = headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes).unwrap_or_default();
+    Ok(Answer { status, body: unpack(body, encoding, max_body)?, headers })
 }
 
-fn explain(error: &reqwest::Error, phase: Phase) -> Failure {
-    let mut sources = std::iter::successors(error.source(), |error| (*error).source());
-    let is_tls = sources.any(|source| {
-        let inner = source.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        source.is::<rustls::Error>() || inner.is_some_and(|inner| inner.is::<rustls::Error>())
-    });
+/// The body without its compression. Done here, since a few kilobytes may unpack to more than there is memory.
+fn unpack(body: Bytes, encoding: &[u8], max_body: usize) -> Result<Bytes, Failure> {
+    match encoding.trim_ascii().to_ascii_lowercase().as_slice() {
+        b"" | b"identity" => Ok(body),
+        b"gzip" | b"x-gzip" => {
+            let mut unpacked = Vec::with_capacity((body.len() * 4).min(max_body));
+            let mut unpacker = MultiGzDecoder::new(&*body).take(max_body as u64 + 1);
+            match unpacker.read_to_end(&mut unpacked) {
+                Err(_) => Err(Failure::body("the answer's gzip is broken")),
+                Ok(length) if length > max_body => Err(Failure::too_long(max_body)),
+                Ok(_) => Ok(unpacked.into()),
+            }
+        }
+        _ => Err(Failure::body("the answer is compressed in a way that was not asked for")),
+    }
+}
+
+impl Failure {
+    fn hopeless(problem: &str) -> Self {
+        Self { phase: Phase::Connect, problem: problem.into(), timed_out: false, retryable: false }
+    }
+
+    fn slow(phase: Phase, what: &str, timeout: Duration) -> Self {
+        let problem = format!("{what} within {} s", timeout.as_secs_f64());
+        Self { phase, problem, timed_out: true, retryable: true }
+    }
+
+    /// An answer came that is none. The next one may be.
+    fn body(problem: &str) -> Self {
+        Self { phase: Phase::Body, problem: problem.into(), timed_out: false, retryable: true }
+    }
+
+    fn too_long(max_body: usize) -> Self {
+        Self::body(&format!("the answer is longer than {max_body} bytes; if that is right, raise max_body"))
+    }
+}
+
+fn explain(error: &reqwest::Error, phase: Phase, timeout: Duration) -> Failure {
     let phase = match () {
-        () if is_tls => Phase::Tls,
+        () if is_tls(error) => Phase::Tls,
         () if error.is_connect() => Phase::Connect,
         () => phase,
     };
-    // A certificate does not mend itself within seconds.
-    Failure { phase, problem: cause(error), timed_out: error.is_timeout(), retryable: phase != Phase::Tls }
+    if error.is_timeout() {
+        return Failure::slow(phase, "no connection", timeout);
+    }
+    if phase == Phase::Tls {
+        let problem = format!("{}; check base_url, or give the authority to trust as ca_bundle", cause(error));
+        // A certificate does not mend itself within seconds.
+        return Failure { phase, problem, timed_out: false, retryable: false };
+    }
+    Failure { phase, problem: cause(error), timed_out: false, retryable: true }
+}
+
+/// Whether it began with TLS. An I/O error passes over what it holds when it is asked for its source.
+fn is_tls(error: &(dyn std::error::Error + 'static)) -> bool {
+    let held = |error: &'_ (dyn std::error::Error + 'static)| -> Option<bool> {
+        error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref).map(|held| is_tls(held))
+    };
+    error.is::<rustls::Error>() || held(error).or_else(|| error.source().map(is_tls)).unwrap_or(false)
 }
 
 /// The innermost cause: the outer ones repeat the URL and say less.
@@ -131,4 +188,34 @@ fn cause(error: &reqwest::Error) -> String {
     let innermost = std::iter::successors(error.source(), |error| (*error).source()).last();
     let text = innermost.map_or_else(|| "the request failed".into(), ToString::to_string);
     text.replace(['\n', '\r'], " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    fn packed(length: usize) -> Bytes {
+        let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        packer.write_all(&vec![b'x'; length]).unwrap();
+        packer.finish().unwrap().into()
+    }
+
+    #[test]
+    fn a_body_is_bounded_when_it_is_unpacked() {
+        assert_eq!(unpack(packed(1_000), b"gzip", 1_000).unwrap().len(), 1_000);
+        assert_eq!(unpack(packed(1_000), b" X-GZIP", 1_000).unwrap().len(), 1_000);
+        assert_eq!(unpack(packed(9), b"identity", 1_000).unwrap(), packed(9));
+        for (body, encoding, problem) in [
+            (packed(1_001), &b"gzip"[..], "longer than 1000 bytes"),
+            (packed(100 << 20), b"gzip", "longer than 1000 bytes"),
+            (packed(1_000).slice(..20), b"gzip", "broken"),
+            (Bytes::from_static(b"<html>"), b"gzip", "broken"),
+            (packed(9), b"br", "not asked for"),
+        ] {
+            let failure = unpack(body, encoding, 1_000).unwrap_err();
+            assert!(failure.problem.contains(problem) && failure.retryable, "{failure:?}");
+            assert_eq!(failure.phase, Phase::Body);
+        }
+    }
 }

@@ -19,7 +19,7 @@ fn page(call: &str, body: &str) -> Page {
 
 fn refused(call: &str, body: &str) -> (String, String) {
     let error: Undecodable = decoder(call).decode(body.as_bytes(), 4).unwrap_err();
-    (error.path(), error.excerpt(body.as_bytes()))
+    (error.path(), error.excerpt(body.as_bytes(), <[u8]>::to_vec))
 }
 
 fn block(members: &str) -> String {
@@ -161,7 +161,7 @@ proptest! {
         body[at] = byte;
         body.truncate(cut.max(1));
         if let Err(error) = decoder("blocks").decode(&body, 4) {
-            prop_assert!(error.excerpt(&body).chars().count() <= 81);
+            prop_assert!(error.excerpt(&body, <[u8]>::to_vec).chars().count() <= 81);
         }
     }
 }

@@ -7,6 +7,8 @@ use super::json::Broken;
 
 /// Enough to recognise a value, too little to fill a log.
 const EXCERPT: usize = 80;
+/// What is looked at on either side of an excerpt for secrets: longer than any, however escaped.
+const LONGEST_ECHO: usize = 32 << 10;
 
 /// Where an answer stopped making sense. The path is gathered from the inside out, so that decoding pays nothing for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,20 +61,23 @@ impl Undecodable {
         if path.is_empty() { "$".into() } else { path }
     }
 
-    /// The value as it stands in `body`, shortened to one line. The caller hides secrets in the body first: cutting
-    /// first could leave half a secret, which is then not recognised.
-    pub fn excerpt(&self, body: &[u8]) -> String {
+    /// The value as it stands in `body`, shortened to one line. Secrets are hidden by `mask` first, which keeps lengths:
+    /// cutting first could leave half a secret, which is then not recognised.
+    pub fn excerpt(&self, body: &[u8], mask: impl FnOnce(&[u8]) -> Vec<u8>) -> String {
         let body = super::strip_mark(body);
-        shorten(&body[self.place.start.min(body.len())..self.place.end.min(body.len())])
+        let within = |at: usize| at.min(body.len());
+        let (start, end) = (within(self.place.start), within(self.place.end.min(self.place.start + 4 * EXCERPT)));
+        let from = start.saturating_sub(LONGEST_ECHO);
+        let masked = mask(&body[from..within(end + LONGEST_ECHO)]);
+        shorten(&masked[start - from..end - from], within(self.place.end) > end)
     }
 }
 
 /// At most `EXCERPT` characters on one line.
-fn shorten(bytes: &[u8]) -> String {
-    let cut = &bytes[..bytes.len().min(4 * EXCERPT)];
-    let text = String::from_utf8_lossy(cut);
+fn shorten(bytes: &[u8], goes_on: bool) -> String {
+    let text = String::from_utf8_lossy(bytes);
     let mut short: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(EXCERPT).collect();
-    if short.len() < bytes.len() {
+    if goes_on || short.len() < bytes.len() {
         short.push('…');
     }
     short

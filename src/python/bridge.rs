@@ -13,15 +13,16 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
+use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
-use super::errors;
+use super::{errors, logs};
 use crate::client::{Error, runtime};
 
 /// How long an interrupt may go unnoticed.
 const TICK: Duration = Duration::from_millis(50);
 
-fn handle() -> PyResult<tokio::runtime::Handle> {
+fn handle() -> PyResult<Handle> {
     runtime().map_err(|error| PyRuntimeError::new_err(format!("no threads for requests: {error}")))
 }
 
@@ -36,6 +37,10 @@ impl Drop for Abort {
 
 /// Runs a future while this thread waits without the interpreter. An interrupt drops the future and is raised.
 pub fn wait<T: Send + 'static>(py: Python<'_>, future: impl Future<Output = T> + Send + 'static) -> PyResult<T> {
+    if Handle::try_current().is_ok() {
+        return Err(PyRuntimeError::new_err("a logging handler cannot wait for requests: they wait for it"));
+    }
+    logs::refresh(py);
     let (sender, receiver) = sync_channel(1);
     // The future runs on the runtime's thread, not on this one, so that a page costs no change of threads.
     let task = handle()?.spawn(async move {
@@ -95,6 +100,7 @@ pub fn awaitable<T: Send + 'static>(
     static GET_RUNNING_LOOP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let event_loop = GET_RUNNING_LOOP.import(py, "asyncio", "get_running_loop")?.call0()?;
     let promise = event_loop.call_method0(intern!(py, "create_future"))?;
+    logs::refresh(py);
     let (target, settled) = (event_loop.clone().unbind(), promise.clone().unbind());
     let task = handle()?.spawn(async move {
         let value = AssertUnwindSafe(future).catch_unwind().await;

@@ -9,6 +9,7 @@ use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
 
 use super::cassette::{_environment_cassette, Cassette};
 use super::deployment::Deployment;
+use super::pace::RateLimitState;
 use super::progress::Show;
 use super::query::Query;
 use super::{arguments, errors, html};
@@ -50,6 +51,11 @@ fn rate_limit(given: &Bound<'_, PyAny>) -> Result<RateLimit, Error> {
     given.extract().map(RateLimit::PerSecond).map_err(|_| refuse())
 }
 
+/// Named for requests, whose users have it set already. (`SSL_CERT_FILE` is read with the platform's certificates.)
+fn ca_bundle_of_environment() -> Option<PathBuf> {
+    std::env::var_os("REQUESTS_CA_BUNDLE").filter(|path| !path.is_empty()).map(PathBuf::from)
+}
+
 /// Whole numbers of a setting, within what it can be.
 fn count<T: TryFrom<i64>>(setting: &'static str, given: i64) -> Result<T, Error> {
     T::try_from(given).map_err(|_| Error::config(setting, format!("{given} is out of range")))
@@ -61,10 +67,11 @@ impl Client {
     #[pyo3(signature = (
         *, base_url=None, api_key=None, secret_key=None, passphrase=None, main_chain=None, zone_chain=None,
         deployment=None, timeout=30.0, deadline=Some(120.0), max_retries=5, rate_limit=Pace(Ok(RateLimit::Auto)),
-        concurrency=4, strict=false, proxy=None, ca_bundle=None, cassette=None, progress=Show::Auto,
+        concurrency=4, strict=false, max_body=67_108_864, proxy=None, ca_bundle=None, cassette=None,
+        progress=Show::Auto,
     ), text_signature = "(*, base_url=None, api_key=None, secret_key=None, passphrase=None, main_chain=None, \
         zone_chain=None, deployment=None, timeout=30.0, deadline=120.0, max_retries=5, rate_limit='auto', \
-        concurrency=4, strict=False, proxy=None, ca_bundle=None, cassette=None, progress='auto')")]
+        concurrency=4, strict=False, max_body=67108864, proxy=None, ca_bundle=None, cassette=None, progress='auto')")]
     #[expect(clippy::too_many_arguments, reason = "the settings, all by keyword")]
     fn new(
         py: Python<'_>,
@@ -81,6 +88,7 @@ impl Client {
         rate_limit: Pace,
         concurrency: i64,
         strict: bool,
+        max_body: i64,
         proxy: Option<String>,
         ca_bundle: Option<PathBuf>,
         cassette: Option<&Bound<'_, Cassette>>,
@@ -109,15 +117,17 @@ impl Client {
             rate_limit: RateLimit::Auto,
             concurrency: 0,
             strict,
+            max_body: 0,
             proxy,
-            ca_bundle: ca_bundle.or_else(|| std::env::var_os("REQUESTS_CA_BUNDLE").map(PathBuf::from)),
+            ca_bundle: ca_bundle.or_else(ca_bundle_of_environment),
             cassette: cassette.map(|cassette| cassette.inner),
         };
         let checked = move || {
             let max_retries = count("max_retries", max_retries)?;
             let concurrency = count("concurrency", concurrency)?;
+            let max_body = count("max_body", max_body)?;
             let rate_limit = rate_limit.0?;
-            client::Client::new(Settings::new(Given { max_retries, rate_limit, concurrency, ..given })?)
+            client::Client::new(Settings::new(Given { max_retries, rate_limit, concurrency, max_body, ..given })?)
         };
         if progress == Show::Always {
             // A missing extra is told where it was asked for.
@@ -311,6 +321,11 @@ impl Client {
         Deployment { inner: self.inner.settings().deployment.clone() }
     }
 
+    #[getter]
+    fn rate_limit_state(&self) -> RateLimitState {
+        RateLimitState { inner: self.inner.pace() }
+    }
+
     fn close(&self) {
         self.inner.close();
     }
@@ -359,7 +374,7 @@ impl Client {
 
     fn _repr_html_(&self) -> String {
         let settings = self.inner.settings();
-        let rate = match (settings.rate_limit, self.inner.pace().requests_per_second) {
+        let rate = match (settings.rate_limit, self.inner.pace().rate) {
             (RateLimit::Auto, Some(rate)) => format!("auto, now {rate:.1} a second"),
             (RateLimit::Auto, None) => "auto, not held back".into(),
             (RateLimit::PerSecond(rate), _) => format!("{rate} a second"),
@@ -404,6 +419,7 @@ impl Client {
         }
         given.set_item("concurrency", settings.concurrency)?;
         given.set_item("strict", settings.strict)?;
+        given.set_item("max_body", settings.max_body)?;
         // A proxy's address may hold a password.
         given.set_item("proxy", settings.proxy.as_ref().filter(|proxy| !proxy.contains('@')))?;
         given.set_item("ca_bundle", &settings.ca_bundle)?;
@@ -455,4 +471,10 @@ fn query(
 #[pyfunction]
 pub fn _restore_client<'py>(given: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
     given.py().get_type::<Client>().call((), Some(given))
+}
+
+/// For `chainframe doctor`, which signs what is known.
+#[pyfunction]
+pub fn _signature(secret: String, timestamp: &str, target: &str) -> String {
+    client::signature(&interface::Deployment::default(), &Secret::new(secret), timestamp, target)
 }

@@ -78,9 +78,10 @@ fn attributes<'py>(py: Python<'py>, error: &Error) -> PyResult<(&'static str, St
             given.set_item("endpoint", endpoint)?;
             given.set_item("path", path)?;
             given.set_item("excerpt", excerpt)?;
+            given.set_item("retryable", error.retryable())?;
             "ResponseFormatError"
         }
-        Error::Drift { .. } => {
+        Error::Empty { .. } | Error::Drift { .. } => {
             given.set_item("retryable", error.retryable())?;
             "PaginationDriftError"
         }

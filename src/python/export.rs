@@ -279,7 +279,12 @@ impl Iterator for QueryReader {
 
     fn next(&mut self) -> Option<Self::Item> {
         // Consumers may call without the interpreter, and from threads of their own.
-        let read = Python::try_attach(|py| self.next_batch(py).map_err(|error| error.value(py).to_string()))?;
+        // All that they hand on of an error is its text; an interrupt has none but its name.
+        let text = |py: Python<'_>, error: PyErr| match error.value(py).to_string() {
+            text if text.is_empty() => error.get_type(py).name().map_or(text, |name| name.to_string()),
+            text => text,
+        };
+        let read = Python::try_attach(|py| self.next_batch(py).map_err(|error| text(py, error)))?;
         read.map_err(|text| ArrowError::ExternalError(text.into())).transpose()
     }
 }

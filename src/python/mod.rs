@@ -12,6 +12,8 @@ mod errors;
 mod export;
 mod html;
 mod local;
+mod logs;
+mod pace;
 mod page;
 mod plan;
 mod progress;
@@ -23,11 +25,14 @@ mod stream;
 
 use pyo3::prelude::*;
 
+/// Safe without the interpreter's lock: docs/survival.md says of each class why.
 #[pymodule(gil_used = false)]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    logs::install();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<deployment::Deployment>()?;
     module.add_class::<client::Client>()?;
+    module.add_class::<pace::RateLimitState>()?;
     module.add_class::<query::Query>()?;
     module.add_class::<stream::Stream>()?;
     module.add_class::<page::Page>()?;
@@ -46,6 +51,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(page::_restore_page, module)?)?;
     module.add_function(wrap_pyfunction!(report::_restore_report, module)?)?;
     module.add_function(wrap_pyfunction!(query::_restore_query, module)?)?;
+    module.add_function(wrap_pyfunction!(client::_signature, module)?)?;
     module.add_function(wrap_pyfunction!(query::_resume_query, module)?)?;
     module.add_function(wrap_pyfunction!(cassette::_environment_cassette, module)?)?;
     module.add_function(wrap_pyfunction!(cassette::_with_cassette, module)?)?;

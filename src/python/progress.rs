@@ -88,7 +88,7 @@ impl Run {
         state.set_item("retries", retries)?;
         state.set_item("elapsed", elapsed.as_secs_f64())?;
         let pace = self.client.pace();
-        state.set_item("pace", pace.requests_per_second.filter(|_| pace.throttles > 0))?;
+        state.set_item("pace", pace.rate.filter(|_| pace.throttled > 0))?;
         Ok(state)
     }
 }

@@ -152,7 +152,7 @@ impl Query {
     fn seconds(&self, requests: u64, latency: Duration) -> f64 {
         let side_by_side = self.client().settings().concurrency.max(1) as f64;
         let rounds = (requests as f64 / side_by_side).ceil();
-        let paced = self.client().pace().requests_per_second.map_or(0.0, |rate| requests as f64 / rate);
+        let paced = self.client().pace().rate.map_or(0.0, |rate| requests as f64 / rate);
         (rounds * latency.as_secs_f64()).max(paced)
     }
 }

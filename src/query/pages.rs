@@ -133,6 +133,7 @@ impl Pages {
 
     /// Asks for what comes next until as many requests are open as may be.
     fn fill(&mut self) {
+        self.runs.iter_mut().for_each(Run::survive_fork);
         let concurrency = self.query.client().settings().concurrency;
         let mut open: usize = self.runs.iter().map(Run::open).sum();
         let wanted = self.left().map(|left| left.div_ceil(self.query.page_size().max(1)).max(1));

@@ -1,7 +1,6 @@
 //! The questions of one window that are open, and their answers in the order asked.
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
@@ -9,11 +8,8 @@ use super::cursor::Cursor;
 use super::list::{Ask, List, Purpose, Terms};
 use super::plan::Query;
 use super::report::SharedReport;
-use crate::client::Error;
+use crate::client::{Error, Expected};
 use crate::decode::Page;
-
-/// Times an empty answer is asked again where records were promised: some services throttle that way.
-const EMPTY_RETRIES: u32 = 3;
 
 pub(super) struct Run {
     pub window: u64,
@@ -24,11 +20,27 @@ pub(super) struct Run {
 }
 
 /// A spawned task that ends when nobody waits for it any more.
-struct Task<T>(JoinHandle<T>);
+struct Task<T> {
+    handle: JoinHandle<T>,
+    process: u32,
+}
+
+impl<T> Task<T> {
+    fn new(handle: JoinHandle<T>) -> Self {
+        Self { handle, process: std::process::id() }
+    }
+
+    /// In a forked child the task's threads do not exist, and what they left may be locked.
+    fn is_ours(&self) -> bool {
+        self.process == std::process::id()
+    }
+}
 
 impl<T> Drop for Task<T> {
     fn drop(&mut self) {
-        self.0.abort();
+        if self.is_ours() {
+            self.handle.abort();
+        }
     }
 }
 
@@ -60,7 +72,7 @@ impl Run {
         let (query, window, promised) = (query.clone(), self.window, self.list.promises(&ask));
         let report = report.clone();
         let fetch = async move { fetch(&query, window, ask, promised, &report).await };
-        self.pending.push_back((ask, Task(tokio::spawn(fetch))));
+        self.pending.push_back((ask, Task::new(tokio::spawn(fetch))));
         true
     }
 
@@ -71,16 +83,23 @@ impl Run {
         }
     }
 
+    /// What a parent process had asked for has to be asked for again.
+    pub fn survive_fork(&mut self) {
+        if self.pending.iter().any(|(_, task)| !task.is_ours()) {
+            self.give_up();
+        }
+    }
+
     /// Whether the next answer is there.
     pub fn is_answered(&self) -> bool {
-        self.pending.front().is_some_and(|(_, task)| task.0.is_finished())
+        self.pending.front().is_some_and(|(_, task)| task.handle.is_finished())
     }
 
     /// The next answer with its question, or nothing if none is open. Safe to drop: the answer then stays open.
     pub async fn answered(&mut self) -> Option<Result<(Ask, Page), Error>> {
         let (ask, task) = self.pending.front_mut()?;
         let ask = *ask;
-        let fetched = (&mut task.0).await.unwrap_or_else(|crash| Err(Error::Internal(crash.to_string())));
+        let fetched = (&mut task.handle).await.unwrap_or_else(|crash| Err(Error::Internal(crash.to_string())));
         if fetched.is_err() {
             // Asked again if the caller goes on.
             self.give_up();
@@ -91,7 +110,7 @@ impl Run {
     }
 }
 
-/// Gets one page. An empty one where records were promised is asked again: some services throttle that way.
+/// Gets one page; `promised` says that the service spoke of its records before.
 pub(super) async fn fetch(
     query: &Query,
     window: u64,
@@ -99,38 +118,34 @@ pub(super) async fn fetch(
     promised: bool,
     report: &SharedReport,
 ) -> Result<Page, Error> {
-    let target = query.target(window, &ask);
-    let rows = if query.is_paged() { ask.limit as usize } else { query.asked(window).len().max(16) };
-    let before = (ask.page - 1) * ask.limit;
-    let contradicts = |page: &Page| {
-        promised
-            || page.total.is_some_and(|total| total > before)
-            || page.total_pages.is_some_and(|pages| pages > 1 && pages >= ask.page)
-    };
-    for retry in 0.. {
-        // Counted when it goes out: nobody may be waiting any more when it is answered.
-        report.update(|report| report.requests += 1);
-        let fetched = query.client().get(query.endpoint(), &target, rows).await;
-        let attempts = fetched.as_ref().map_or_else(Error::attempts, |fetched| fetched.attempts);
-        report.update(|report| {
-            report.requests += u64::from(attempts.saturating_sub(1));
-            report.retries += u64::from(attempts.saturating_sub(1));
-            report.bytes += fetched.as_ref().map_or(0, |fetched| fetched.bytes as u64);
-        });
-        let page = fetched?.page;
-        // A block without any transaction, and without so much as a page to say so, is asked for once more.
-        let bare = page.total_pages.is_none() && page.total.is_none() && query.asked_height(window).is_some();
-        if page.columns.rows() > 0 || !contradicts(&page) && (!bare || retry > 0) {
-            return Ok(page);
-        }
-        if retry == EMPTY_RETRIES.min(query.client().settings().max_retries) {
-            break;
-        }
-        report.update(|report| report.retries += 1);
-        query.client().pause(Duration::from_millis(250 << retry).mul_f64(0.5 + fastrand::f64() / 2.0)).await;
+    let page = fetch_once(query, window, ask, promised, report).await?;
+    // A block without any transaction, and without so much as a page to say so, is asked for once more.
+    let bare = page.columns.rows() == 0 && page.total_pages.is_none() && page.total.is_none();
+    if bare && query.asked_height(window).is_some() {
+        return fetch_once(query, window, ask, promised, report).await;
     }
-    let problem = format!("page {} came back empty although the list goes on; try again later", ask.page);
-    Err(Error::Drift { endpoint: query.endpoint().name, problem })
+    Ok(page)
+}
+
+async fn fetch_once(
+    query: &Query,
+    window: u64,
+    ask: Ask,
+    promised: bool,
+    report: &SharedReport,
+) -> Result<Page, Error> {
+    let rows = if query.is_paged() { ask.limit as usize } else { query.asked(window).len().max(16) };
+    let expected = Expected { rows, page: ask.page, before: (ask.page - 1) * ask.limit, promised };
+    // Counted when it goes out: nobody may be waiting any more when it is answered.
+    report.update(|report| report.requests += 1);
+    let fetched = query.client().get(query.endpoint(), &query.target(window, &ask), expected).await;
+    let attempts = fetched.as_ref().map_or_else(Error::attempts, |fetched| fetched.attempts);
+    report.update(|report| {
+        report.requests += u64::from(attempts.saturating_sub(1));
+        report.retries += u64::from(attempts.saturating_sub(1));
+        report.bytes += fetched.as_ref().map_or(0, |fetched| fetched.bytes as u64);
+    });
+    Ok(fetched?.page)
 }
 
 impl Query {

@@ -7,10 +7,12 @@ test scripts, byte for byte. What it finds wrong with a request it puts into `re
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import hmac
 import json
 import re
+import ssl
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -87,17 +89,26 @@ def error(status: int, code: object, msg: str = "no", **headers: str) -> Answer:
 class StrictServer:
     """Serves `scripts`, one for each call; a script takes the request and gives the answer."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.requests: list[Request] = []
         self.refusals: list[str] = []
         self._scripts: dict[str, Script] = {}
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._http.daemon_threads = True
+        self._scheme = "https" if tls else "http"
+        if tls:
+            # Shaking hands is for the thread of the connection: a client that dislikes it must not end the server.
+            wrapped = tls.wrap_socket(self._http.socket, server_side=True, do_handshake_on_connect=False)
+            self._http.socket = wrapped
         self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.01})
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._http.server_port}"
+        return f"{self._scheme}://127.0.0.1:{self.port}"
+
+    @property
+    def port(self) -> int:
+        return self._http.server_port
 
     def on(self, call: str, *answers: Answer | Script) -> None:
         """Answer that call with these, one after the other, and with the last from then on."""
@@ -178,6 +189,8 @@ def _is_now(timestamp: str) -> bool:
 def _handler(server: StrictServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        # Head and body leave together; apart, the second would wait for the first to be acknowledged.
+        wbufsize = -1
         # A client that keeps its connection must not keep the test's server.
         timeout = 5
 
@@ -186,9 +199,19 @@ def _handler(server: StrictServer) -> type[BaseHTTPRequestHandler]:
             self.send_response(answer.status)
             for name, value in {"Content-Type": "application/json", **answer.headers}.items():
                 self.send_header(name, value)
-            self.send_header("Content-Length", str(len(answer.body)))
+            if "Transfer-Encoding" not in answer.headers:
+                self.send_header("Content-Length", str(len(answer.body)))
             self.end_headers()
             self.wfile.write(answer.body)
+
+        def handle(self) -> None:
+            # A client that goes away is a client's right.
+            with contextlib.suppress(OSError):
+                super().handle()
+
+        def finish(self) -> None:
+            with contextlib.suppress(OSError):
+                super().finish()
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - named there
             """Say nothing: what matters is in `requests`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import subprocess
 import sys
@@ -10,9 +11,18 @@ from importlib.metadata import distribution, entry_points
 from pathlib import Path
 
 import chainframe as cf
+from chainframe import _native
 
 INSTALLED = Path(cf.__file__).parent
 ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_it_is_written_down_why_threads_may_share_each_class() -> None:
+    table = (ROOT / "docs/survival.md").read_text().partition("| class |")[2].partition("\n\n")[0]
+    records = {record["name"] for record in json.loads(_native._declaration())["records"]}
+    classes = {name for name, member in vars(_native).items() if isinstance(member, type)}
+    assert len(classes) > 15
+    assert {name for name in classes - records if f"`{name}`" not in table} == set()
 
 
 def test_the_installed_wheel_is_tested() -> None:

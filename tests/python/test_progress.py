@@ -75,7 +75,7 @@ def test_waits_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
         client.blocks().collect()
     text = capsys.readouterr().err
     assert "retries: 1" in text
-    assert "held to 8.0 requests/s" in text
+    assert "held to 2.5 requests/s" in text
 
 
 def test_a_log_has_none(service: LocalService, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import contextlib
+import gc
 import pickle
 import traceback
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import pytest
 
@@ -86,6 +90,98 @@ def test_an_answer_that_echoes_them_is_redacted(server: StrictServer, number: in
     for secret in (*SECRETS, signatures[0]):
         assert not any(secret in text for text in everything), secret
     assert "\n" not in str(caught.value)
+
+
+def spread(text: str) -> dict[str, str]:
+    """The ways in which an answer may repeat a text."""
+    encoded = base64.b64encode(text.encode()).decode()
+    escaped = "".join(f"\\u{ord(character):04x}" for character in text)
+    return {
+        "plain": text,
+        "upper": text.upper(),
+        "lower": text.lower(),
+        "URL": quote(text, safe=""),
+        "whole URL": "".join(f"%{ord(character):02X}" for character in text),
+        "base64": encoded,
+        "URL-safe base64": encoded.translate(str.maketrans("+/", "-_")).rstrip("="),
+        "URL-safe text": text.translate(str.maketrans("+/", "-_")).rstrip("="),
+        "JSON": escaped,
+        "upper JSON": escaped.upper().replace("\\U", "\\u"),
+        "slashes": text.replace("/", "\\/"),
+        "HTML": "".join(f"&#x{ord(character):x};" for character in text),
+        "in base64": base64.b64encode(f"u:{text}:p".encode()).decode(),
+    }
+
+
+WRAPPERS = {
+    "msg": lambda echo: Answer(b'{"code":"50014","msg":"no: ' + echo + b'","data":[]}', 400),
+    "code": lambda echo: Answer(b'{"code":"' + echo + b'","msg":""}', 500),
+    "value": lambda echo: Answer(
+        b'{"code":"0","data":[{"totalPage":"1","transactionList":[{"height":"' + echo + b'"}]}]}'
+    ),
+    "page": lambda echo: Answer(b"<html><p>what is " + echo + b"</p></html>"),
+    "far": lambda echo: Answer(b'{"code":"50014","msg":"' + b"x" * 150 + echo + b'","data":[]}', 400),
+}
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+@pytest.mark.parametrize("way", spread(""))
+def test_an_echo_is_redacted_however_it_is_written(
+    server: StrictServer, way: str, wrapper: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(1)
+    echoes: list[str] = []
+
+    def echo(request: Any) -> Answer:
+        texts = (API_KEY, SECRET_KEY, PASSPHRASE, request.signature)
+        echoes.append(spread(texts[len(echoes)])[way])
+        return WRAPPERS[wrapper](echoes[-1].encode())
+
+    server.on("transactions", echo)
+    everything = []
+    with server.client() as client:
+        for _ in range(4):
+            with pytest.raises(cf.ChainframeError) as caught:
+                client.transactions().collect()
+            summary = traceback.TracebackException.from_exception(caught.value, capture_locals=False)
+            everything += [shown(caught.value), repr(vars(caught.value)), *summary.format()]
+    everything += [record.getMessage() for record in caplog.records]
+    assert len(caplog.records) >= 4
+    assert len(echoes) == 4
+    for secret in echoes:
+        # A long echo is cut: not even a part of it may be left.
+        parts = {secret[start : start + 12] for start in range(0, max(1, len(secret) - 14), 3)}
+        left = [part for part in parts for text in everything if part in text]
+        assert left == []
+        assert any("*" in text for text in everything)
+
+
+def test_no_attribute_frame_or_referent_of_a_client_shows_one(server: StrictServer) -> None:
+    server.on("blocks", Answer(b"", 503))
+
+    def fail(client: cf.Client, query: cf.Query[Any]) -> None:
+        state = client.rate_limit_state
+        query.collect()
+        assert state is not None
+
+    with server.client() as client:
+        query = client.blocks()
+        with pytest.raises(cf.ServiceUnavailableError) as caught:
+            fail(client, query)
+        frames = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
+        # What this test holds is its own; what the package holds begins in `fail`.
+        everything = "".join(str(frame.locals) for frame in frames.stack[1:])
+        objects: list[Any] = [client, query, query.report, query.partial, client.rate_limit_state, client.deployment]
+        for subject in objects:
+            for name in dir(subject):
+                value = getattr(subject, name, None)
+                everything += f"{name}={value!r} {value!s}"
+            everything += repr(gc.get_referents(subject)) + getattr(subject, "_repr_html_", str)()
+            with contextlib.suppress(TypeError):
+                everything += repr(vars(subject))
+    assert "client" in everything
+    assert "RateLimitState" in everything
+    assert not any(secret in everything for secret in SECRETS)
 
 
 def test_a_settings_error_shows_none() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import json
 import signal
 import sys
 import threading
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from chainframe import CassetteError, ConfigError, Deployment, __version__
+from chainframe import CassetteError, ConfigError, Deployment, __version__, doctor
 from chainframe.testing import LocalService
 
 if TYPE_CHECKING:
@@ -16,13 +18,17 @@ if TYPE_CHECKING:
 
 USAGE = 2
 INTERRUPTED = 130
-COMMANDS = {"serve": "Run the local service until interrupted."}
+COMMANDS = {
+    "serve": "Run the local service until interrupted.",
+    "doctor": "Find what stands between this machine and an answer.",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
-        return _serve(options)
+        run: Callable[[argparse.Namespace], int] = options.run
+        return run(options)
     except (CassetteError, ConfigError, OSError, RuntimeError) as error:
         print(f"chainframe: {error}", file=sys.stderr)
         return USAGE
@@ -39,7 +45,7 @@ def _parser() -> argparse.ArgumentParser:
         help=COMMANDS["serve"],
         description="Serve the whole interface on loopback from made-up data, with made-up credentials.",
     )
-    words = Deployment()
+    serve.set_defaults(run=_serve)
     serve.add_argument("--port", type=_within(0, 65_535), default=0, help="port; 0, the default, takes a free one")
     serve.add_argument(
         "--transactions", type=_within(0, 10_000_000), default=10_000, help="how many there are (%(default)s)"
@@ -79,12 +85,35 @@ def _parser() -> argparse.ArgumentParser:
     )
     serve.add_argument("--main-chain", default="MAIN", help="short name of the main chain (%(default)s)")
     serve.add_argument("--zone-chain", default="ZONE_CHAIN", help="short name of the zone chain (%(default)s)")
-    serve.add_argument("--header-prefix", default=words.header_prefix, help="its word in header names (%(default)s)")
-    serve.add_argument("--main", default=words.main, help="its word for the main chain in paths (%(default)s)")
-    serve.add_argument("--zone", default=words.zone, help="its word for the zone chain in paths (%(default)s)")
-    serve.add_argument("--prehash", default=words.prehash, help="what it signs (%(default)s)")
-    serve.add_argument("--signature-encoding", default=words.signature_encoding, choices=("base64", "hex"))
+    _add_words(serve)
+    diagnose = commands.add_parser(
+        "doctor",
+        help=COMMANDS["doctor"],
+        description="Look at settings, proxy, name, connection, TLS, clock and signature, and send one signed request. "
+        "No secret is shown. Exit codes: 0 well, 2 settings, 3 authentication, 4 rate limit, 5 network or service.",
+    )
+    diagnose.set_defaults(run=_doctor)
+    diagnose.add_argument("--proxy", help="URL of a proxy; the environment's without")
+    diagnose.add_argument("--ca-bundle", help="PEM file of certificates to trust; REQUESTS_CA_BUNDLE without")
+    diagnose.add_argument("--json", action="store_true", help="one JSON object a line")
+    _add_words(diagnose)
     return parser
+
+
+WORDS = ("header_prefix", "main", "zone", "prehash", "signature_encoding")
+
+
+def _add_words(parser: argparse.ArgumentParser) -> None:
+    words = Deployment()
+    parser.add_argument("--header-prefix", default=words.header_prefix, help="its word in header names (%(default)s)")
+    parser.add_argument("--main", default=words.main, help="its word for the main chain in paths (%(default)s)")
+    parser.add_argument("--zone", default=words.zone, help="its word for the zone chain in paths (%(default)s)")
+    parser.add_argument("--prehash", default=words.prehash, help="what it signs (%(default)s)")
+    parser.add_argument("--signature-encoding", default=words.signature_encoding, choices=("base64", "hex"))
+
+
+def _deployment(options: argparse.Namespace) -> Deployment:
+    return Deployment(**{word: getattr(options, word) for word in WORDS})
 
 
 def _within(least: int, most: int) -> Callable[[str], int]:
@@ -104,13 +133,12 @@ def _load(text: str) -> tuple[str, str]:
 
 
 def _serve(options: argparse.Namespace) -> int:
-    words = ("header_prefix", "main", "zone", "prehash", "signature_encoding")
     service = (
         *("port", "transactions", "seed", "db", "rate_limit", "growth", "growth_rate", "reach"),
         *("main_chain", "zone_chain"),
     )
     reorg = tuple(options.reorg) if options.reorg else None
-    deployment = Deployment(**{word: getattr(options, word) for word in words})
+    deployment = _deployment(options)
     # Stopping a service is no failure; only Ctrl-C has an exit code of its own.
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(0))
     # A shell that starts it in the background has it ignore Ctrl-C, and then nothing but SIGTERM would stop it.
@@ -134,3 +162,12 @@ def _serve(options: argparse.Namespace) -> int:
         while not threading.Event().wait(timeout=0.5):
             pass
     return 0
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    deployment, code = _deployment(options), 0
+    for finding in doctor.examine(deployment=deployment, proxy=options.proxy, ca_bundle=options.ca_bundle):
+        text = json.dumps(asdict(finding)) if options.json else f"{finding.status:5}{finding.check:11}{finding.text}"
+        print(text, flush=True)
+        code = code or finding.code
+    return code

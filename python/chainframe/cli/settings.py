@@ -41,6 +41,7 @@ _CLIENT: dict[str, tuple[click.ParamType[Any], str]] = {
     "max_retries": (WHOLE, "Further attempts after a failure that may pass."),
     "rate_limit": (_Number(auto="auto", none=None), "Requests a second, auto or none."),
     "concurrency": (WHOLE, "Requests in flight."),
+    "max_body": (WHOLE, "Bytes that an answer may have."),
     "proxy": (TEXT, "URL of a proxy."),
     "ca_bundle": (TEXT, "PEM file of certificates to trust."),
     "strict": (click.BOOL, "Give out nothing that was not shown to be complete."),

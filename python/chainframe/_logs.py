@@ -1,0 +1,34 @@
+"""Records of requests come under the logger `chainframe`; `CHAINFRAME_LOG` shows them without further ado."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from typing import TextIO
+
+LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+
+
+class ToStderr(logging.StreamHandler[TextIO]):
+    """Speaks only while nobody has set up logging otherwise, so that no record is seen twice."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if not logging.getLogger().handlers:
+            self.stream = sys.stderr
+            super().emit(record)
+
+
+def install() -> None:
+    logger = logging.getLogger("chainframe")
+    # Without a handler of any kind Python would print warnings by itself.
+    logger.addHandler(logging.NullHandler())
+    wanted = os.environ.get("CHAINFRAME_LOG", "").strip().lower()
+    if not wanted:
+        return
+    handler = ToStderr()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logger.addHandler(handler)
+    logger.setLevel(LEVELS.get(wanted, logging.WARNING))
+    if wanted not in LEVELS:
+        logger.warning("CHAINFRAME_LOG is %r, which is none of %s", wanted, ", ".join(LEVELS))

@@ -1,0 +1,129 @@
+"""Ctrl-C for real: a process of its own, a signal in the midst of things, and the process stays usable."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+# What each place is reached by; `service` is a `LocalService` of 2,000 transactions and `client` asks it.
+PLACES = {
+    "headers": "service.set_faults([STALL]); client.transactions().collect()",
+    "iteration": "service.set_faults([STALL]); list(client.transactions())",
+    "first": "service.set_faults([STALL]); client.transactions().first()",
+    "body": "service.set_faults([{'kind': 'drip', 'seconds': 600}]); client.transactions().collect()",
+    "back-off": "service.set_faults([{'kind': 'throttle', 'retry_after': 600}]); client.transactions().collect()",
+    "limiter": "slow = service.client(rate_limit=0.001); slow.blocks().first(); slow.blocks().first()",
+    "connect": "service.client(base_url=full(), rate_limit=None).transactions().collect()",
+    "tls": "service.client(base_url=deaf('https'), rate_limit=None).transactions().collect()",
+    "frame": "service.set_faults([STALL]); client.transactions().to_pandas()",
+    "reader": "service.set_faults([STALL]); client.transactions().reader().read_all()",
+    "arrow": "service.set_faults([STALL]); pyarrow.RecordBatchReader.from_stream(client.transactions()).read_all()",
+}
+PROGRAM = """
+import json, os, random, signal, socket, sys, threading, time
+import pandas, pyarrow
+import chainframe as cf
+from chainframe.testing import LocalService
+
+STALL = {"kind": "stall", "seconds": 600}
+held = []
+
+
+def deaf(scheme):
+    held.append(socket.create_server(("127.0.0.1", 0)))
+    return f"{scheme}://127.0.0.1:{held[-1].getsockname()[1]}"
+
+
+def full():
+    url = deaf("http")
+    held[-1].listen(0)
+    for _ in range(4):
+        held.append(socket.socket())
+        held[-1].setblocking(False)
+        held[-1].connect_ex(("127.0.0.1", int(url.rpartition(":")[2])))
+    return url
+
+
+sent = 0.0
+
+
+def interrupt():
+    global sent
+    time.sleep(float(sys.argv[2]))
+    sent = time.monotonic()
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+service = LocalService(transactions=2_000)
+client = service.client(rate_limit=None, timeout=600, deadline=None)
+expected = len(client.transactions().collect())
+threading.Thread(target=interrupt, daemon=True).start()
+caught = None
+try:
+    exec(compile(sys.argv[1], "place", "exec"))
+    time.sleep(60)
+except BaseException as error:
+    caught, took = error, time.monotonic() - sent
+service.set_faults([])
+again = client.transactions().collect()
+again = len(again) == expected == 2_000
+print(json.dumps({"caught": f"{type(caught).__name__} {caught}", "took": took, "again": again}))
+"""
+
+
+def interrupted(place: str, delay: float) -> dict[str, Any]:
+    command = [sys.executable, "-c", PROGRAM, place, str(delay)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_an_interrupt_is_seen_wherever_it_comes(place: str) -> None:
+    result = interrupted(PLACES[place], 0.5)
+    # An Arrow library hands on no more of an error than its text.
+    assert "KeyboardInterrupt" in result["caught"]
+    # Ten times what is promised.
+    assert result["took"] < 3
+    assert result["again"]
+
+
+MANY = """
+pages = sorted(random.Random(5).uniform(0.0, 0.2) for _ in range(10))
+service.set_faults([{"kind": "stall", "seconds": 0.02}])
+signal.signal(signal.SIGINT, signal.default_int_handler)
+whole = [record.tx_id for record in client.transactions()]
+
+
+def strike(delay):
+    time.sleep(delay)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+finished = 0
+for delay in pages:
+    query = client.transactions(page_size=20)
+    striking = threading.Thread(target=strike, args=(delay,))
+    striking.start()
+    try:
+        query.collect()
+        striking.join()
+        time.sleep(10)
+    except KeyboardInterrupt:
+        pass
+    kept = [record.tx_id for record in query.partial]
+    assert kept == whole[: len(kept)] and len(kept) % 20 == 0, len(kept)
+    finished += len(kept)
+assert finished > 0
+raise KeyboardInterrupt
+"""
+
+
+def test_ten_interrupts_at_random_moments_leave_every_finished_page() -> None:
+    # The first, which the program itself sends, would come too late to matter.
+    assert interrupted(MANY, 1_000)["again"]

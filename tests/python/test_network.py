@@ -1,0 +1,385 @@
+"""What networks and services do to a client: slow, cut, huge, redirected, wrongly certified, by a proxy, in storms."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import re
+import socket
+import ssl
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import pytest
+import trustme
+
+import chainframe as cf
+from chainframe.testing import Fault, LocalService
+from strict_server import PATHS, Answer, StrictServer, envelope, error, page_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+BLOCKS = page_of("blocks", [{"hash": "0x1"}])
+PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+
+
+@pytest.fixture(autouse=True)
+def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (*PROXY_VARIABLES, *map(str.lower, PROXY_VARIABLES), "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def refused(client: cf.Client) -> cf.TransportError:
+    with client, pytest.raises(cf.TransportError) as caught:
+        client.blocks().collect()
+    assert "\n" not in str(caught.value)
+    return caught.value
+
+
+# Seven ways in which a third of the answers fail; together they select every third request.
+STORM: list[Fault] = [
+    {"kind": "status", "status": 503, "code": "50001", "every": 21},
+    {"kind": "code", "code": "50013", "every": 24},
+    {"kind": "throttle", "retry_after": 0.01, "every": 27},
+    {"kind": "reset", "every": 6},
+    {"kind": "cut", "every": 15},
+    {"kind": "html", "status": 200, "every": 18},
+    {"kind": "huge", "mib": 2, "every": 33},
+    {"kind": "empty", "path": "transaction-list", "every": 12},
+]
+
+
+def test_a_storm_costs_no_record_and_repeats_none() -> None:
+    with LocalService(transactions=5_000, seed=3) as service:
+        with service.client(rate_limit=None) as calm:
+            expected = [record.tx_id for record in calm.transactions()]
+        # The first page promises the others; an empty one in its place would be an empty list.
+        for faults, settings in ((STORM, {}), (STORM[::-1], {"concurrency": 16})):
+            before = service.requests
+            service.set_faults(faults)
+            with service.client(rate_limit=None, max_body=1 << 20, max_retries=12, **settings) as client:
+                records = client.transactions().collect()
+            assert [record.tx_id for record in records] == expected
+            assert len(expected) == len(set(expected)) == 5_000
+            assert records.report.complete
+            assert records.report.retries > 0.3 * records.report.pages
+            assert service.requests - before == records.report.requests
+
+
+@pytest.mark.parametrize("kind", ["cut", "html", "huge", "reset", "empty"])
+def test_what_a_second_look_mends_is_looked_at_again(kind: Any) -> None:
+    extra: dict[str, Any] = {"html": {"status": 200}, "huge": {"mib": 1}}.get(kind, {})
+    with LocalService(transactions=200) as service, service.client(rate_limit=None, max_body=1 << 20) as client:
+        expected = client.transactions().collect().to_dicts()
+        fault: Any = {"kind": kind, "every": 2, **extra}
+        service.set_faults([fault])
+        records = client.transactions().collect()
+        assert records.to_dicts() == expected
+        assert records.report.retries >= 2
+
+
+def test_an_outage_is_not_asked_six_times_as_often() -> None:
+    with LocalService(transactions=10) as service:
+        service.set_faults([{"kind": "status", "status": 503}])
+
+        def fail(client: cf.Client) -> None:
+            with pytest.raises(cf.ServiceUnavailableError):
+                client.blocks().collect()
+
+        with service.client(rate_limit=None, max_retries=1) as client:
+            with ThreadPoolExecutor(16) as pool:
+                list(pool.map(fail, [client] * 250))
+            assert service.requests == 250 + 100
+            service.set_faults([])
+            client.blocks().collect()
+            service.set_faults([{"kind": "status", "status": 503, "first": 1}])
+            assert client.blocks().collect().report.retries == 1
+
+
+@pytest.mark.parametrize("status", [400, 401, 402, 403, 404])
+def test_hopeless_answers_are_asked_once(server: StrictServer, status: int) -> None:
+    server.on("blocks", error(status, "59999", **{"Retry-After": "1"}))
+    with server.client(max_retries=5) as client, pytest.raises(cf.ServiceError) as caught:
+        client.blocks().collect()
+    assert len(server.requests) == 1
+    assert not caught.value.retryable
+
+
+def test_an_absurd_wait_is_not_waited(server: StrictServer) -> None:
+    """A minute is the most that a service is obeyed, and the deadline comes before it."""
+    server.on("blocks", error(429, "50011", **{"Retry-After": "1e9"}))
+    with server.client(max_retries=5, deadline=20) as client, pytest.raises(cf.RateLimitError) as caught:
+        client.blocks().collect()
+    assert len(server.requests) == 1
+    assert caught.value.retry_after == 1e9
+
+
+@pytest.mark.parametrize(
+    ("body", "again"),
+    [
+        (b"", True),
+        (b"<html>back soon</html>", True),
+        (BLOCKS.body[:-9], True),
+        (b"\xff\xfe", True),
+        (BLOCKS.body.replace(b'"0x1"', b"[" * 100_000), True),
+        (b'{"code":"0","msg":""}', False),
+        (envelope([{"data": [{"height": "x"}]}]), False),
+    ],
+)
+def test_a_body_that_is_no_answer(server: StrictServer, body: bytes, again: bool) -> None:  # noqa: FBT001 - a column
+    server.on("blocks", Answer(body))
+    with server.client(max_retries=2) as client, pytest.raises(cf.ResponseFormatError) as caught:
+        client.blocks().collect()
+    assert caught.value.retryable is again
+    assert len(server.requests) == 1 + 2 * again
+
+
+def bomb(mib: int) -> bytes:
+    return gzip.compress(b" " * (mib << 20), 9)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(b" " * 100_001),
+        Answer(bomb(64), headers={"Content-Encoding": "gzip"}),
+        # In pieces, and without an end.
+        Answer((b"8000\r\n" + b" " * 0x8000 + b"\r\n") * 4, headers={"Transfer-Encoding": "chunked"}),
+        Answer(gzip.compress(b"") * 10_000, headers={"Content-Encoding": "gzip"}),
+    ],
+)
+def test_a_body_is_bounded_packed_and_unpacked(server: StrictServer, answer: Answer) -> None:
+    server.on("blocks", answer)
+    failure = refused(server.client(max_body=100_000, max_retries=1))
+    assert (failure.phase, failure.retryable, failure.attempts) == ("body", True, 2)
+
+
+def test_the_bound_is_a_setting(server: StrictServer) -> None:
+    server.on("blocks", Answer(gzip.compress(BLOCKS.body), headers={"Content-Encoding": "gzip"}))
+    with server.client(max_body=len(BLOCKS.body)) as client:
+        assert len(client.blocks().collect()) == 1
+    assert "max_body" in str(refused(server.client(max_body=len(BLOCKS.body) - 1)))
+    for wrong in (0, -1):
+        with pytest.raises(cf.ConfigError, match="max_body"):
+            server.client(max_body=wrong)
+
+
+@pytest.mark.parametrize(
+    ("fault", "phase"), [({"kind": "stall", "seconds": 60}, "read"), ({"kind": "drip", "seconds": 60}, "body")]
+)
+def test_a_slow_answer_ends_in_its_phase(fault: Fault, phase: str) -> None:
+    with LocalService(transactions=300, faults=[fault]) as service:
+        failure = refused(service.client(timeout=0.3, max_retries=1, rate_limit=None))
+        assert isinstance(failure, cf.RequestTimeoutError)
+        assert (failure.phase, failure.attempts, failure.retryable) == (phase, 2, True)
+        assert "0.3 s" in str(failure)
+        deadline = refused(service.client(timeout=60, deadline=0.3, rate_limit=None))
+        assert (type(deadline), deadline.phase) == (cf.RequestTimeoutError, "deadline")
+
+
+@contextlib.contextmanager
+def deaf() -> Iterator[int]:
+    """A port that takes connections and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield listener.getsockname()[1]
+
+
+def test_a_handshake_that_stalls_ends() -> None:
+    with deaf() as port, StrictServer() as server:
+        failure = refused(server.client(base_url=f"https://127.0.0.1:{port}", timeout=0.3))
+    assert isinstance(failure, cf.RequestTimeoutError)
+    assert failure.phase == "connect"
+    assert "no connection within 0.3 s" in str(failure)
+
+
+@pytest.mark.parametrize("ahead", [3600, -3600])
+def test_a_service_an_hour_off_is_met_once(ahead: int) -> None:
+    faults: list[Fault] = [{"kind": "clock", "seconds": ahead}]
+    with (
+        LocalService(transactions=1_000, faults=faults) as service,
+        service.client(rate_limit=None, max_retries=0, concurrency=8) as client,
+    ):
+        assert len(client.transactions().collect()) == 1_000
+        assert Counter(request["code"] for request in service.request_log)["50102"] == 1
+        # Its clock is mended meanwhile: with several requests under way each is signed anew, and none fails.
+        service.set_faults([])
+        assert len(client.transactions().collect()) == 1_000
+
+
+def test_a_clock_is_set_for_all_who_ask_at_once() -> None:
+    faults: list[Fault] = [{"kind": "clock", "seconds": 3600}, {"kind": "stall", "seconds": 0.05}]
+    with (
+        LocalService(transactions=100, faults=faults) as service,
+        service.client(rate_limit=None, max_retries=0) as client,
+    ):
+        with ThreadPoolExecutor(8) as pool:
+            lengths = list(pool.map(lambda _: len(client.blocks().collect()), range(8)))
+        assert len(set(lengths)) == 1
+        tries = Counter(request["code"] for request in service.request_log)
+        assert 1 <= tries["50102"] <= 8
+
+
+@pytest.mark.parametrize(("headers", "said"), [({}, " s"), ({"Date": "some day"}, "system clock")])
+def test_a_clock_that_cannot_be_set_is_told(server: StrictServer, headers: dict[str, str], said: str) -> None:
+    server.on("blocks", error(401, "50112", **headers))
+    with server.client(max_retries=5) as client:
+        for tries in (2, 1) if not headers else (2, 2):
+            before = len(server.requests)
+            with pytest.raises(cf.ClockSkewError, match=said):
+                client.blocks().collect()
+            assert len(server.requests) - before <= tries
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_redirects_lead_nowhere(server: StrictServer, status: int) -> None:
+    with StrictServer() as elsewhere:
+        location = f"{elsewhere.url}{PATHS['blocks']}?chainShortName=BETA_X"
+        server.on("blocks", Answer(b"", status, {"Location": location}))
+        with server.client(max_retries=3) as client, pytest.raises(cf.ServiceError, match="redirects are not followed"):
+            client.blocks().collect()
+        assert (len(server.requests), len(elsewhere.requests)) == (1, 0)
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+def tls(authority: trustme.CA, *names: str, expired: bool = False) -> ssl.SSLContext:
+    times = {}
+    if expired:
+        now = datetime.now(UTC)
+        times = {"not_before": now - timedelta(days=20), "not_after": now - timedelta(days=10)}
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(*names, **times).configure_cert(context)  # type: ignore[arg-type]
+    return context
+
+
+@pytest.fixture
+def bundle(authority: trustme.CA, tmp_path: Path) -> str:
+    path = tmp_path / "authority.pem"
+    authority.cert_pem.write_to_path(str(path))
+    return str(path)
+
+
+@pytest.mark.parametrize("variable", [None, "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"])
+def test_an_authority_of_ones_own(
+    authority: trustme.CA, bundle: str, variable: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with StrictServer(tls(authority, "127.0.0.1")) as server:
+        server.on("blocks", BLOCKS)
+        if variable:
+            monkeypatch.setenv(variable, bundle)
+        with server.client(ca_bundle=None if variable else bundle) as client:
+            assert len(client.blocks().collect()) == 1
+
+
+@pytest.mark.parametrize(
+    ("names", "expired", "known", "said"),
+    [
+        (("127.0.0.1",), True, True, "[Ee]xpired"),
+        (("other.example",), False, True, "[Nn]ot ?[Vv]alid"),
+        (("127.0.0.1",), False, False, "[Uu]nknown ?[Ii]ssuer"),
+    ],
+)
+def test_a_wrong_certificate_says_so_once(  # noqa: PLR0917 - the columns of a table
+    authority: trustme.CA,
+    bundle: str,
+    names: tuple[str, ...],
+    expired: bool,  # noqa: FBT001
+    known: bool,  # noqa: FBT001
+    said: str,
+) -> None:
+    with StrictServer(tls(authority, *names, expired=expired)) as server:
+        failure = refused(server.client(ca_bundle=bundle if known else None, max_retries=5))
+        assert (failure.phase, failure.attempts, failure.retryable) == ("tls", 1, False)
+        assert "certificate" in str(failure)
+        assert re.search(said, str(failure))
+        assert server.requests == []
+
+
+class Proxy:
+    """A proxy that tunnels wherever it is told to the one server it knows."""
+
+    def __init__(self, port: int) -> None:
+        self.heads: list[str] = []
+        self._tunnels: list[threading.Thread] = []
+        self._target = port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self._listener.getsockname()[1]}"
+
+    def _serve(self) -> None:
+        with self._listener, contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                tunnel = threading.Thread(target=self._tunnel, args=(client,), daemon=True)
+                self._tunnels.append(tunnel)
+                tunnel.start()
+
+    def _tunnel(self, client: socket.socket) -> None:
+        head = b""
+        while b"\r\n\r\n" not in head:
+            head += client.recv(4096)
+        self.heads.append(head.decode())
+        with client, socket.create_connection(("127.0.0.1", self._target)) as server:
+            client.sendall(b"HTTP/1.1 200 Connected\r\n\r\n")
+            back = threading.Thread(target=self._pour, args=(server, client), daemon=True)
+            back.start()
+            self._pour(client, server)
+            back.join()
+
+    @staticmethod
+    def _pour(source: socket.socket, sink: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65_536):
+                sink.sendall(data)
+        for end in (source, sink):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        for thread in (self._thread, *self._tunnels):
+            thread.join(60)
+
+
+@pytest.mark.parametrize("way", ["proxy=", "HTTPS_PROXY", "https_proxy", "ALL_PROXY"])
+def test_a_proxy_sees_a_tunnel_and_no_secret(
+    authority: trustme.CA, bundle: str, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with StrictServer(tls(authority, "data.example.com")) as server, Proxy(server.port) as proxy:
+        server.on("blocks", BLOCKS)
+        address = f"http://someone:word@{proxy.address}"
+        if way != "proxy=":
+            monkeypatch.setenv(way, address)
+        settings = {"proxy": address if way == "proxy=" else None, "ca_bundle": bundle}
+        with server.client(base_url="https://data.example.com", **settings) as client:
+            assert len(client.blocks().collect()) == 1
+            assert "word" not in repr(client)
+    (head,) = proxy.heads
+    assert head.startswith("CONNECT data.example.com:443 HTTP/1.1\r\n")
+    assert "roxy-" in head
+    assert "XY-ACCESS" not in head.upper()
+
+
+def test_the_environments_proxy_is_not_for_loopback(server: StrictServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    server.on("blocks", BLOCKS)
+    with Proxy(server.port) as proxy:
+        for name in ("HTTP_PROXY", "ALL_PROXY"):
+            monkeypatch.setenv(name, f"http://{proxy.address}")
+        with server.client() as client:
+            assert len(client.blocks().collect()) == 1
+    assert proxy.heads == []

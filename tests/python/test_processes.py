@@ -1,0 +1,206 @@
+"""Forks, threads, pools and ends of processes, each in a process of its own where it could harm this one."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import socket
+import subprocess
+import sys
+import threading
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from operator import methodcaller
+from typing import Any
+
+import pytest
+
+import chainframe as cf
+from chainframe.testing import LocalService
+
+START = """
+import asyncio, os, signal, sys, threading, time
+import chainframe as cf
+from chainframe.testing import LocalService
+service = LocalService(transactions=300)
+client = service.client(rate_limit="auto")
+"""
+
+
+def ends(program: str, *, within: float = 120) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", START + program]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=within)
+
+
+FORKS = """
+expected = [record.tx_id for record in client.transactions()]
+stop = threading.Event()
+
+
+def work():
+    while not stop.is_set():
+        assert len(client.blocks().collect()) > 0
+
+
+# The parent keeps asking while it forks, so that a child may find anything half done.
+busy = [threading.Thread(target=work) for _ in range(3)]
+for thread in busy:
+    thread.start()
+for _ in range(5):
+    children = []
+    for _ in range(8):
+        child = os.fork()
+        if child == 0:
+            signal.alarm(60)
+            same = [record.tx_id for record in client.transactions()] == expected
+            os._exit(0 if same else 1)
+        children.append(child)
+    assert all(os.waitpid(child, 0)[1] == 0 for child in children)
+    assert [record.tx_id for record in client.transactions()] == expected
+stop.set()
+for thread in busy:
+    thread.join()
+print("done")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="forking is Unix's")
+def test_eight_forks_five_times_of_a_busy_parent() -> None:
+    done = ends(FORKS)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+
+
+HALF = """
+client = service.client(rate_limit=None, concurrency=3)
+expected = [record.tx_id for record in client.transactions(page_size=10)]
+records = iter(client.transactions(page_size=10))
+begun = [next(records).tx_id for _ in range(25)]
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+rest = [record.tx_id for record in records]
+assert begun + rest == expected
+if child == 0:
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+print("done")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="forking is Unix's")
+def test_an_iteration_goes_on_in_parent_and_child() -> None:
+    done = ends(HALF)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+
+
+STALLED = "service.set_faults([{'kind': 'stall', 'seconds': 600}])\n"
+ENDS = {
+    "a daemon waits": STALLED
+    + """
+for _ in range(4):
+    threading.Thread(target=lambda: client.blocks().collect(), daemon=True).start()
+time.sleep(0.3)
+""",
+    "a daemon iterates": STALLED
+    + """
+blocks = iter(client.blocks())
+threading.Thread(target=next, args=(blocks,), daemon=True).start()
+time.sleep(0.3)
+sys.exit(0)
+""",
+    "a task is left": STALLED
+    + """
+async def main():
+    task = asyncio.ensure_future(client.blocks().collect_async())
+    await asyncio.sleep(0.3)
+asyncio.run(main())
+""",
+    "a loop closes early": """
+async def main():
+    await asyncio.gather(client.blocks().collect_async(), client.tokens().collect_async())
+    service.set_faults([{'kind': 'stall', 'seconds': 0.2}])
+    waiting.append(client.blocks().__aiter__().__anext__())
+    await asyncio.sleep(0.05)
+waiting = []
+loop = asyncio.new_event_loop()
+loop.run_until_complete(main())
+loop.close()
+time.sleep(0.6)
+""",
+    "logs go on": """
+import logging
+logging.getLogger("chainframe").addHandler(logging.FileHandler(os.devnull))
+logging.getLogger("chainframe").setLevel(1)
+service.set_faults([{'kind': 'status', 'status': 503}])
+for _ in range(8):
+    threading.Thread(target=lambda: client.blocks().collect(), daemon=True).start()
+time.sleep(0.3)
+""",
+}
+
+
+@pytest.mark.parametrize("way", ENDS)
+def test_a_process_ends_in_silence(way: str) -> None:
+    for _ in range(3):
+        done = ends(ENDS[way])
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_spawned_pools_take_the_client_and_not_its_secrets(
+    service: LocalService, client: cf.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("api_key", "secret_key", "passphrase"):
+        monkeypatch.setenv(f"CHAINFRAME_{name.upper()}", getattr(service, name))
+        assert getattr(service, name).encode() not in pickle.dumps(client)
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        collected = list(pool.map(methodcaller("collect"), [client.blocks()] * 4))
+    assert [list(records) for records in collected] == [list(client.blocks())] * 4
+
+
+@pytest.mark.parametrize("of", ["records", "pages", "batches"])
+def test_threads_share_an_iterator(client: cf.Client, of: str) -> None:
+    query = client.transactions(page_size=10)
+    expected = sorted(record.tx_id or "" for record in query)
+    ways: dict[str, Any] = {"records": query, "pages": query.pages(), "batches": query.batches(7)}
+    shared = iter(ways[of])
+
+    def take(_: int) -> list[str]:
+        found: list[str] = []
+        for item in shared:
+            found += [record.tx_id for record in ([item] if of == "records" else getattr(item, "records", item))]
+        return found
+
+    with ThreadPoolExecutor(8) as pool:
+        taken = [tx_id for found in pool.map(take, range(8)) for tx_id in found]
+    assert sorted(taken) == expected
+    assert len(expected) == 600
+
+
+def test_a_cancelled_request_is_dropped() -> None:
+    """The service sees the connection end while it is still thinking."""
+    ended = threading.Event()
+
+    def serve(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection:
+            connection.settimeout(60)
+            connection.recv(65_536)
+            asked.set()
+            if connection.recv(1) == b"":
+                ended.set()
+
+    async def run(client: cf.Client) -> None:
+        task = asyncio.ensure_future(client.blocks().collect_async())
+        assert await asyncio.to_thread(asked.wait, 60)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert await asyncio.to_thread(ended.wait, 60)
+
+    asked = threading.Event()
+    with LocalService(transactions=1) as service, socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, args=(listener,))
+        thread.start()
+        with service.client(base_url=f"http://127.0.0.1:{listener.getsockname()[1]}", rate_limit=None) as client:
+            asyncio.run(run(client))
+        thread.join()
