@@ -155,8 +155,11 @@ impl Trail {
             return false;
         }
         if self.keeps {
-            let first = identity(page, 0);
-            return self.known.contains(&first) || (0..page.rows()).any(|row| Some(identity(page, row)) == self.head);
+            let page = identities(page);
+            // Of a run that goes on, only the latest records are known.
+            let (ends, latest) = ([page.first(), page.last()], [self.known.back().copied(), self.head]);
+            return ends.into_iter().flatten().any(|end| self.known.contains(end))
+                || page.iter().any(|record| latest.contains(&Some(*record)));
         }
         let Some(latest) = self.put_off.back() else { return true };
         let record = page.record();

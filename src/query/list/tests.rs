@@ -1,6 +1,6 @@
 //! Lists that move under every kind of schedule, against an oracle: the list as it was when its first page was answered.
 
-use super::{Ask, List, Purpose, Terms};
+use super::{Ask, List, Purpose, Seam, Terms};
 use crate::columns::ColumnsBuilder;
 use crate::decode::Page;
 use crate::interface::record;
@@ -41,6 +41,8 @@ struct Play {
     stubborn: bool,
     /// Whether its heights follow each other without a gap.
     blocks: bool,
+    /// After so many answers the reader dies, and another goes on from what it had given out.
+    deaths: usize,
 }
 
 impl Default for Play {
@@ -60,6 +62,7 @@ impl Default for Play {
             top: false,
             stubborn: false,
             blocks: false,
+            deaths: 0,
         }
     }
 }
@@ -143,7 +146,7 @@ fn ids(page: &Page, from: usize, to: usize) -> Vec<u64> {
 fn read(play: Play) -> Outcome {
     let mut world = World::new(play);
     let mut order = fastrand::Rng::with_seed(play.seed ^ 0x5eed);
-    let mut list = List::new(Terms {
+    let terms = Terms {
         endpoint: "list",
         size: play.size,
         size_max: 50.max(play.size),
@@ -151,7 +154,8 @@ fn read(play: Play) -> Outcome {
         moves: true,
         top: play.top.then_some(i64::MAX),
         cap: None,
-    });
+    };
+    let mut list = List::new(terms.clone());
     let mut open: Vec<(Ask, Option<Page>)> = Vec::new();
     let (mut snapshot, mut got, mut requests) = (Vec::new(), Vec::new(), 0);
     loop {
@@ -183,6 +187,7 @@ fn read(play: Play) -> Outcome {
                 list.give_up(&ask);
             }
         }
+        let died = play.deaths > 0 && order.usize(..play.deaths) == 0 && taken.is_ok() && !list.is_ended();
         if let Ok(taken) = taken
             && ask.purpose == Purpose::Records
         {
@@ -191,6 +196,11 @@ fn read(play: Play) -> Outcome {
                 snapshot.starts_with(&got) || play.loss > 0 || play.twins > 0,
                 "wrong records were given out: {play:?}"
             );
+        }
+        if died {
+            let seam: Seam = serde_json::from_str(&serde_json::to_string(&list.seam()).unwrap()).unwrap();
+            list = List::resumed(terms.clone(), list.next(), &seam);
+            open.clear();
         }
     }
 }
@@ -263,6 +273,12 @@ fn a_list_that_holds_still_costs_one_request_more_at_most() {
 fn blocks_have_their_heights_for_places() {
     let (failed, worst) = try_all(|random| Play { blocks: true, heights: true, top: false, ..any(random) });
     assert!(failed == 0.0 && worst <= 3.0, "{failed} {worst}");
+}
+
+#[test]
+fn a_reader_that_dies_is_followed_by_one_that_has_exactly_the_rest() {
+    let (failed, _) = try_all(|random| Play { deaths: random.usize(2..8), ..any(random) });
+    assert!(failed < 0.05, "{failed}");
 }
 
 #[test]
