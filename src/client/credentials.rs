@@ -82,12 +82,13 @@ fn overwrite(body: &mut [u8], texts: &[&str]) {
     }
 }
 
-/// A secret as it is, without the padding of base64, and as it stands within base64, where it may begin at any of three
-/// places in a group.
+/// A secret as it is, without the padding of base64, as forms send it, and as it stands within base64, where it may
+/// begin at any of three places in a group.
 fn forms(secret: &[u8]) -> Vec<Vec<u8>> {
     let unpadded = &secret[..secret.iter().rposition(|byte| *byte != b'=').map_or(0, |last| last + 1)];
+    let of_form: Vec<u8> = secret.iter().map(|byte| if *byte == b' ' { b'+' } else { *byte }).collect();
     let mut forms: Vec<Vec<u8>> =
-        [secret, unpadded].iter().filter(|form| form.len() >= LEAST).map(|form| form.to_vec()).collect();
+        [secret, unpadded, &of_form].iter().filter(|form| form.len() >= LEAST).map(|form| form.to_vec()).collect();
     for (before, begun) in [(0, 0), (1, 2), (2, 3)] {
         let encoded = STANDARD_NO_PAD.encode([&[0; 2][..before], secret].concat());
         // The last character is the secret's alone only where a group ends with it.
@@ -211,6 +212,7 @@ mod tests {
             r"s\u002fcr\u002bt\u003d",
             r#"pass \"word\""#,
             "pass &quot;word&quot;",
+            "pass+%22word%22",
             "sig+1/x=",
             "sig-1_x=",
             "sig-1_x",
