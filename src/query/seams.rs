@@ -196,7 +196,10 @@ impl Trail {
         let behind = earlier
             .filter(|(_, other)| *other == page_last)
             .map(|(index, _)| self.base as i64 + index as i64 - (page.len() as i64 - 1));
-        over.chain(behind).filter_map(|place| self.agreement(page, place)).collect()
+        // A page that begins before a long memory would have nothing to say, and among identical records take long.
+        let long = self.known.len() > REMEMBERED / 2;
+        let near = over.chain(behind).filter(|place| !long || *place >= self.base as i64);
+        near.filter_map(|place| self.agreement(page, place)).collect()
     }
 
     fn agreement(&self, page: &[u64], place: i64) -> Option<Alignment> {
@@ -211,7 +214,8 @@ impl Trail {
             }
             firm |= known != first;
         }
-        Some(Alignment { place, firm, overlap: (to - from) as usize })
+        // Identical records alone say nothing of a page that begins before all that is remembered.
+        (firm || place >= self.base as i64).then_some(Alignment { place, firm, overlap: (to - from) as usize })
     }
 
     /// Where a page goes on whose latest delivered records have vanished from the list: after the last of its records

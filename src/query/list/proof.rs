@@ -242,6 +242,10 @@ impl List {
             (None, _) if same && (rows > 1 || length.is_none_or(|length| !within(&length))) => return Taken::default(),
             _ => {}
         }
+        // A service that gives a whole page all the same shows whether it has moved by the records in it.
+        if rows > 1 && !self.trail.alignments(&identities(&page.columns)).iter().any(|at| at.firm && at.place < 0) {
+            return Taken::default();
+        }
         (self.moved, self.careful, self.way) = (true, true, Way::Overlapping);
         let shift = length.map_or(self.shift, |length| self.shift.max(self.moved_at_least(length as i64)));
         self.observe(shift);
@@ -296,6 +300,10 @@ impl List {
         let grown =
             || self.trail.clone().alignments(&identities(&page.columns)).iter().any(|at| at.firm && at.place < 0);
         if same || grown() {
+            return Ok(Taken::default());
+        }
+        if !self.flexible {
+            self.notes.push("The list changed while it was read: records may be repeated or missing.".into());
             return Ok(Taken::default());
         }
         Err(self.drift("the head of the list changed while it was read; try again"))
