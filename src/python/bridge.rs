@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyStopIteration};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -37,6 +37,43 @@ impl Drop for Abort {
 
 /// Runs a future while this thread waits without the interpreter. An interrupt drops the future and is raised.
 pub fn wait<T: Send + 'static>(py: Python<'_>, future: impl Future<Output = T> + Send + 'static) -> PyResult<T> {
+    wait_unless(py, |py| py.check_signals(), future)
+}
+
+/// The interrupts of this process, for waits in threads that are not Python's: it delivers signals to its main thread
+/// only, which may be waiting for those threads.
+pub struct Interrupts {
+    before: u64,
+}
+
+impl Interrupts {
+    pub fn watch(py: Python<'_>) -> PyResult<Self> {
+        let before = py.import(intern!(py, "chainframe._interrupts"))?.call_method0(intern!(py, "watch"))?;
+        Ok(Self { before: before.extract()? })
+    }
+
+    /// Waits in whatever thread.
+    pub fn wait<T: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> PyResult<T> {
+        wait_unless(py, |py| self.check(py), future)
+    }
+
+    fn check(&self, py: Python<'_>) -> PyResult<()> {
+        py.check_signals()?;
+        let interrupts = py.import(intern!(py, "chainframe._interrupts"))?;
+        let more = interrupts.call_method1(intern!(py, "came_after"), (self.before,))?.is_truthy()?;
+        if more { Err(PyKeyboardInterrupt::new_err(())) } else { Ok(()) }
+    }
+}
+
+fn wait_unless<T: Send + 'static>(
+    py: Python<'_>,
+    interrupted: impl Fn(Python<'_>) -> PyResult<()>,
+    future: impl Future<Output = T> + Send + 'static,
+) -> PyResult<T> {
     if Handle::try_current().is_ok() {
         return Err(PyRuntimeError::new_err("a logging handler cannot wait for requests: they wait for it"));
     }
@@ -52,7 +89,7 @@ pub fn wait<T: Send + 'static>(py: Python<'_>, future: impl Future<Output = T> +
         let received = py.detach(|| receiver.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(TICK));
         match received {
             Ok(value) => return Ok(value),
-            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(RecvTimeoutError::Timeout) => interrupted(py)?,
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(errors::raise(py, &Error::Internal("a task ended early".into())));
             }

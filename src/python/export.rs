@@ -14,7 +14,7 @@ use pyo3::sync::MutexExt;
 use pyo3::types::{PyBool, PyCapsule};
 use tokio::sync::Mutex;
 
-use super::bridge;
+use super::bridge::Interrupts;
 use super::errors;
 use super::progress::Bar;
 use super::query::Query;
@@ -205,24 +205,41 @@ pub struct QueryReader {
     row: usize,
     ended: bool,
     bar: Bar,
+    interrupts: Interrupts,
 }
 
 impl QueryReader {
     /// Batches start with one page and grow, so that a consumer that wants five rows costs one request.
-    pub fn growing(query: Py<Query>, pages: Pages, bar: Bar) -> Self {
-        Self::new(query, pages, bar, 1, MOST_ROWS, Numbers::Decimal)
+    pub fn growing(py: Python<'_>, query: Py<Query>, pages: Pages, bar: Bar) -> PyResult<Self> {
+        Self::new(py, query, pages, bar, 1, MOST_ROWS, Numbers::Decimal)
     }
 
-    pub fn of_batches(query: Py<Query>, pages: Pages, bar: Bar, rows: usize, numbers: Numbers) -> Self {
-        Self::new(query, pages, bar, rows, rows, numbers)
+    pub fn of_batches(
+        py: Python<'_>,
+        query: Py<Query>,
+        pages: Pages,
+        bar: Bar,
+        rows: usize,
+        numbers: Numbers,
+    ) -> PyResult<Self> {
+        Self::new(py, query, pages, bar, rows, rows, numbers)
     }
 
-    fn new(query: Py<Query>, pages: Pages, bar: Bar, first: usize, most: usize, numbers: Numbers) -> Self {
+    fn new(
+        py: Python<'_>,
+        query: Py<Query>,
+        pages: Pages,
+        bar: Bar,
+        first: usize,
+        most: usize,
+        numbers: Numbers,
+    ) -> PyResult<Self> {
         let record = pages.query().endpoint().record();
         let (report, partial) = (pages.report().clone(), pages.partial().clone());
         let pages = Arc::new(Mutex::new((pages, Batches::new(record, first))));
         let (schema, chunks) = (schema(record, numbers), VecDeque::new());
-        Self { query, pages, report, partial, schema, numbers, most, chunks, row: 0, ended: false, bar }
+        let interrupts = Interrupts::watch(py)?;
+        Ok(Self { query, pages, report, partial, schema, numbers, most, chunks, row: 0, ended: false, bar, interrupts })
     }
 
     /// The next batch. The query keeps an error as it is, whatever its consumer makes of it.
@@ -257,7 +274,7 @@ impl QueryReader {
     /// The records of the next batch; none at the end.
     fn fetch(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
         let (shared, most) = (self.pages.clone(), self.most);
-        let records = bridge::wait(py, async move {
+        let records = self.interrupts.wait(py, async move {
             let (pages, batches) = &mut *shared.lock().await;
             loop {
                 if let Some(batch) = batches.full() {

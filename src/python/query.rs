@@ -234,7 +234,7 @@ impl Query {
         let py = slf.py();
         let (rows, numbers) = (count("rows", rows)?, export::numbers(py, numbers)?);
         let (pages, bar) = slf.get().run(py)?;
-        let tables = Tables::new(QueryReader::of_batches(slf.clone().unbind(), pages, bar, rows, numbers));
+        let tables = Tables::new(QueryReader::of_batches(py, slf.clone().unbind(), pages, bar, rows, numbers)?);
         PyModule::import(py, "chainframe.frames")?.call_method1("reader", (tables,))
     }
 
@@ -384,10 +384,13 @@ impl Query {
         // The protocol lets a producer pass over what was requested; the consumer then casts.
         let _ = requested_schema;
         let (pages, bar) = slf.get().run(slf.py())?;
-        export::stream_capsule(slf.py(), Box::new(QueryReader::growing(slf.clone().unbind(), pages, bar)))
+        let reader = QueryReader::growing(slf.py(), slf.clone().unbind(), pages, bar)?;
+        export::stream_capsule(slf.py(), Box::new(reader))
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        // DuckDB asks for the schema in the main thread, and for the stream perhaps in another.
+        bridge::Interrupts::watch(py)?;
         let numbers = crate::columns::Numbers::Decimal;
         export::schema_capsule(py, &crate::columns::schema(self.inner.endpoint().record(), numbers))
     }

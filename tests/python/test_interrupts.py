@@ -22,14 +22,18 @@ PLACES = {
     "frame": "service.set_faults([STALL]); client.transactions().to_pandas()",
     "reader": "service.set_faults([STALL]); client.transactions().reader().read_all()",
     "arrow": "service.set_faults([STALL]); pyarrow.RecordBatchReader.from_stream(client.transactions()).read_all()",
+    "duckdb": "service.set_faults([STALL]); query = client.transactions(); duckdb.sql('from query').fetchall()",
+    "duckdb's threads": "service.set_faults([STALL]); query = client.transactions(); duckdb.sql(TABLE)",
+    "polars": "service.set_faults([STALL]); polars.DataFrame(client.transactions())",
 }
 PROGRAM = """
 import json, os, random, signal, socket, sys, threading, time
-import pandas, pyarrow
+import duckdb, pandas, polars, pyarrow
 import chainframe as cf
 from chainframe.testing import LocalService
 
 STALL = {"kind": "stall", "seconds": 600}
+TABLE = "create table flows as select * from query"
 held = []
 
 
@@ -64,8 +68,12 @@ expected = len(client.transactions().collect())
 threading.Thread(target=interrupt, daemon=True).start()
 caught = None
 try:
-    exec(compile(sys.argv[1], "place", "exec"))
-    time.sleep(60)
+    try:
+        exec(compile(sys.argv[1], "place", "exec"))
+        time.sleep(60)
+    except Exception:
+        # A library may hand on its threads' failure before Python hands on the interrupt itself.
+        raise
 except BaseException as error:
     caught, took = error, time.monotonic() - sent
 service.set_faults([])
