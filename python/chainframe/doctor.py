@@ -35,7 +35,7 @@ USAGE, AUTHENTICATION, RATE_LIMIT, NETWORK = 2, 3, 4, 5
 TIMEOUT = 10.0
 # Signatures older than this are refused.
 TOLERANCE = 30.0
-SETTINGS = {"base_url": None, "main_chain": "MAIN", "zone_chain": "ZONE_CHAIN"}
+SETTINGS: dict[str, str | None] = {"base_url": None, "main_chain": "MAIN", "zone_chain": "ZONE_CHAIN"}
 SECRETS = ("api_key", "secret_key", "passphrase")
 VECTOR = (
     "S3CR3T",

@@ -20,7 +20,7 @@ class Anchor:
         self._wanted = _unambiguous(head)
         self._recent: list[str] = []
         self._fed = 0
-        self.open = 0
+        self.open: int = 0
         """How many of the latest records may be the first of those looked for."""
 
     def feed(self, identities: Sequence[str]) -> int | None:

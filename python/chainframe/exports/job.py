@@ -53,9 +53,9 @@ class Job:
         most: int,
     ) -> None:
         self.directory = directory
-        self.manifest = manifest
+        self.manifest: Manifest = manifest
         self.query = query
-        self.met = False
+        self.met: bool = False
         """Whether the records that the export continues were met: what follows is known."""
         self._numbers = numbers
         self._most = most

@@ -25,10 +25,10 @@ try:
     import pyarrow as pa
     from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
     from pyspark.sql.pandas.types import from_arrow_schema
-except ModuleNotFoundError as error:
-    missing = (error.name or "pyspark").partition(".")[0]
+except ModuleNotFoundError as _error:
+    _missing = (_error.name or "pyspark").partition(".")[0]
     raise ModuleNotFoundError(
-        f"{missing} is not installed; run: pip install 'chainframe[spark]'", name=error.name
+        f"{_missing} is not installed; run: pip install 'chainframe[spark]'", name=_error.name
     ) from None
 
 if TYPE_CHECKING:
