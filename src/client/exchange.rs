@@ -11,6 +11,7 @@ use super::settings::Settings;
 use super::transport::{self, Answer, Failure};
 use super::{Client, retry, sign};
 use crate::cassette::{self, Outcome, Request};
+use crate::decode;
 
 const OK: u16 = 200;
 /// The status that may come of a wrong clock.
@@ -76,8 +77,9 @@ impl Client {
         };
         let mut body = self.settings().credentials.mask(&answer.body, &exchange.signature);
         strike(&mut body, timestamp);
-        // Pages of proxies tell where they were sent; in records a host may be the address of a website.
-        if answer.status != OK {
+        // Pages of proxies and refusals tell where they were sent; in records a host may be the address of a website.
+        let refused = || decode::refusal(&answer.body).is_none_or(|(code, _)| code != "0");
+        if answer.status != OK || refused() {
             for host in self.hosts() {
                 strike(&mut body, host);
             }

@@ -116,8 +116,8 @@ pub(super) struct Mark {
     /// Records of the page, and of the list those that it covers.
     pub rows: usize,
     pub covered: Columns,
-    /// Whether the window ends with this page.
-    pub last: bool,
+    /// What the window could not give, if it ends with this page.
+    pub ending: Option<Vec<String>>,
     /// The list before this page.
     pub list: Seam,
     /// The list after it, unless not all of it was wanted.
@@ -153,7 +153,8 @@ impl Place {
             Some(offsets) => offsets[self.rows] as usize,
             None => self.rows,
         };
-        let (window, position, list) = if whole && mark.last {
+        let ending = mark.ending.as_ref().filter(|_| whole);
+        let (window, position, list) = if ending.is_some() {
             (mark.window + 1, 0, Seam::default())
         } else {
             let position = mark.position + within as u64;
@@ -161,7 +162,12 @@ impl Place {
             let list = mark.after.clone().filter(|_| whole).unwrap_or_else(|| mark.list.after(&fresh));
             (mark.window, position, list)
         };
-        let (reasons, missing) = mark.report.said(mark.said);
+        let (mut reasons, missing) = mark.report.said(mark.said);
+        for reason in ending.into_iter().flatten() {
+            if !reasons.contains(reason) {
+                reasons.push(reason.clone());
+            }
+        }
         let (args, options) = mark.query.given();
         let left = mark.left.map(|left| (left - self.rows as u64).try_into().unwrap_or(i64::MAX));
         let options = Options {

@@ -72,7 +72,7 @@ impl Pages {
             offsets: None,
             rows: 0,
             covered: Columns::empty(self.query.endpoint().record()),
-            last: false,
+            ending: None,
             after: Some(list.clone()),
             list,
             left: self.query.max_items,
@@ -175,7 +175,7 @@ impl Pages {
         }
         let first = run.list.first.unwrap_or_default();
         if let (Some(height), Some(cap), Some(pages)) = (query.asked_height(run.window), query.cap(), first.pages)
-            && pages * run.list.page_rows() >= cap - cap / 100
+            && pages * run.list.page_rows() >= cap
         {
             let problem =
                 format!("block {height} has about {cap} records or more, and no more of a list can be reached");
@@ -209,7 +209,7 @@ impl Pages {
             offsets,
             rows: columns.rows(),
             covered,
-            last: !cut && run.list.is_ended(),
+            ending: (!cut && run.list.is_ended()).then(|| shortfalls(query, run)),
             // What the first page says of the list is known to it from its first record on.
             list: if position == 0 { run.list.seam().without_records() } else { before },
             after: (!cut).then(|| run.list.seam()),
@@ -232,33 +232,9 @@ impl Pages {
     /// The first window has no more pages: say what it could not give.
     fn end_window(&mut self) {
         let Some(run) = self.runs.pop_front() else { return };
-        let name = self.query.window_name(run.window).map_or(String::new(), |name| format!(" of {name}"));
-        let list = &run.list;
-        let records = list.next();
-        let reach = self.query.endpoint().reach;
-        if matches!(reach, Reach::LastYear(_)) && records > 0 {
-            self.report
-                .reason("The service gives out the last year of an address only: there are perhaps more.".into());
+        for reason in shortfalls(&self.query, &run) {
+            self.report.reason(reason);
         }
-        let total = list.first.and_then(|first| first.total);
-        let at_cap =
-            list.capped || !self.query.is_paged() && self.query.cap().is_some_and(|cap| records >= cap - cap / 100);
-        let reason = match total {
-            Some(total) if total > records && at_cap => format!(
-                "The service counted {total} records{name} and lets anyone reach {records} of a list. {}",
-                self.query.advice()
-            ),
-            Some(total) if total != records => {
-                format!("The service counted {total} records{name} and returned {records}.")
-            }
-            None if at_cap => format!(
-                "The list{name} ends at about {records} records, as far as the service lets anyone reach: there are \
-                 perhaps more. {}",
-                self.query.advice()
-            ),
-            _ => return,
-        };
-        self.report.reason(reason);
     }
 
     fn finish(&mut self) {
@@ -266,6 +242,35 @@ impl Pages {
         self.next_window = self.query.windows();
         self.report.finish();
     }
+}
+
+/// What a window that ended could not give.
+fn shortfalls(query: &Query, run: &Run) -> Vec<String> {
+    let name = query.window_name(run.window).map_or(String::new(), |name| format!(" of {name}"));
+    let list = &run.list;
+    let records = list.next();
+    let mut reasons = Vec::new();
+    if matches!(query.endpoint().reach, Reach::LastYear(_)) && records > 0 {
+        reasons.push("The service gives out the last year of an address only: there are perhaps more.".into());
+    }
+    let total = list.first.and_then(|first| first.total);
+    let at_cap = list.capped || !query.is_paged() && query.cap().is_some_and(|cap| records >= cap);
+    match total {
+        Some(total) if total > records && at_cap => reasons.push(format!(
+            "The service counted {total} records{name} and lets anyone reach {records} of a list. {}",
+            query.advice()
+        )),
+        Some(total) if total != records => {
+            reasons.push(format!("The service counted {total} records{name} and returned {records}."));
+        }
+        None if at_cap => reasons.push(format!(
+            "The list{name} ends at about {records} records, as far as the service lets anyone reach: there are perhaps \
+             more. {}",
+            query.advice()
+        )),
+        _ => {}
+    }
+    reasons
 }
 
 /// The rows of a window that belong to the result, in its order; with their places if some of a list were left out.

@@ -408,3 +408,15 @@ def test_a_date_in_retry_after_is_written_as_seconds(server: StrictServer, path:
         client.blocks().collect()
     assert "2100" not in path.read_text(encoding="utf-8")
     assert lines(path)[0]["retry_after"] > 1e9
+
+
+def test_a_refusal_that_tells_the_host_is_kept_without_it(tmp_path: Path) -> None:
+    path = tmp_path / "refused.jsonl"
+    with LocalService(transactions=50) as service:
+        host = service.url.removeprefix("http://")
+        service.faults = [{"kind": "code", "code": "50014", "msg": f"asked at {host}"}]
+        with pytest.raises(cf.BadRequestError, match=host):
+            service.client(cassette=Cassette(path)).tokens(max_items=1).collect()
+    assert host not in path.read_text()
+    with pytest.raises(cf.BadRequestError, match=r"asked at \*+"):
+        cf.Client(cassette=Cassette(path, "none")).tokens(max_items=1).collect()

@@ -36,6 +36,16 @@ def test_the_rest_after_every_page(client: cf.Client, sample: Sample, call: str)
 
 
 @pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+def test_what_was_not_complete_is_not_made_so_by_going_on_from_its_end(client: cf.Client, sample: Sample) -> None:
+    query = sample.query(client, "address_transactions")
+    last = list(query.pages())[-1]
+    assert query.report.reasons
+    for cursor in (last.cursor, query.cursor):
+        report = client.resume(cursor).collect().report
+        assert (report.complete, report.reasons) == (False, query.report.reasons)
+
+
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
 @pytest.mark.parametrize("call", CALLS)
 def test_the_rest_after_every_record(client: cf.Client, sample: Sample, call: str) -> None:
     query = sample.query(client, call)
