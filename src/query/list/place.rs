@@ -56,10 +56,19 @@ impl List {
             ([], [only]) if safe && (self.way == Way::Overlapping || only.place == expected) => Found::At(only.place),
             (_, []) if expected == next && in_order && self.way != Way::Overlapping => Found::At(next),
             (_, []) => self.after_loss(&page.columns),
-            ([], _) if self.settled != Some(next as u64) && self.trail.margin() < self.most() => Found::Doubt,
+            ([], _) if self.settled != Some(next as u64) && self.can_settle() => Found::Doubt,
             ([], _) if expected == next && (!self.moved || self.settled == Some(next as u64)) => Found::At(next),
             _ => Found::Unknown,
         }
+    }
+
+    /// Whether a page could begin with as many delivered records as tell identical ones apart, and bring more.
+    fn can_settle(&mut self) -> bool {
+        let (next, margin, most) = (self.next(), self.trail.margin(), self.most());
+        let from = self.position(next - margin.min(next));
+        let reaches = |limit| (from / limit + 1) * limit > self.position(next);
+        // A service that keeps to its own pages is asked for what it has.
+        margin < most && (!self.flexible || (1..=most).any(reaches))
     }
 
     /// Heights that follow each other without a gap are places of their own.
