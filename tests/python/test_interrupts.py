@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from typing import Any
@@ -71,10 +72,11 @@ try:
     try:
         exec(compile(sys.argv[1], "place", "exec"))
         time.sleep(60)
-    except Exception:
-        # A library may hand on its threads' failure before Python hands on the interrupt itself.
-        raise
-except BaseException as error:
+    except BaseException as error:
+        caught, took = error, time.monotonic() - sent
+    # A library may hand on its threads' failure before Python hands on the interrupt itself.
+    time.sleep(0.2)
+except KeyboardInterrupt as error:
     caught, took = error, time.monotonic() - sent
 service.set_faults([])
 again = client.transactions().collect()
@@ -94,8 +96,8 @@ def interrupted(place: str, delay: float) -> dict[str, Any]:
 @pytest.mark.parametrize("place", PLACES)
 def test_an_interrupt_is_seen_wherever_it_comes(place: str) -> None:
     result = interrupted(PLACES[place], 0.5)
-    # An Arrow library hands on no more of an error than its text.
-    assert "KeyboardInterrupt" in result["caught"]
+    # An Arrow library hands on no more of an error than its text, or says in its own words what it saw.
+    assert re.search("KeyboardInterrupt|Query interrupted", result["caught"])
     # Ten times what is promised.
     assert result["took"] < 3
     assert result["again"]
