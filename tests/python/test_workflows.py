@@ -33,7 +33,7 @@ def test_jobs_need_what_there_is(path: Path) -> None:
 
 def test_they_run_no_code_but_what_was_looked_at() -> None:
     # Actions by commit, no token left lying about, nothing of an event's text in a command.
-    command = [Path(sys.executable).with_name("zizmor"), "--offline", "--no-progress", "--color=never"]
+    command = [str(Path(sys.executable).with_name("zizmor")), "--offline", "--no-progress", "--color=never"]
     done = subprocess.run(
         [*command, "--min-severity=medium", FOLDER.parent], capture_output=True, text=True, check=False
     )
