@@ -122,6 +122,30 @@ def test_postgresql(run: Any, monkeypatch: pytest.MonkeyPatch, client: cf.Client
             assert cursor.fetchall() == [("text[]",)]
 
 
+@pytest.mark.skipif(postgres.INITDB is None, reason="PostgreSQL is not installed")
+def test_what_fails_leaves_what_there_was(run: Any, busy: LocalService, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(title: str, every: int) -> None:
+        busy.faults = [{"kind": "status", "status": 401, "code": "50113", "every": every}]
+        names: dict[str, Any] = {}
+        with pytest.raises(Exception, match="50113"):
+            exec(compile(BEGIN + RECIPES[title], title, "exec"), names)
+        busy.faults = []
+        query = names.get("newer", names["query"])
+        assert isinstance(query.last_error, cf.AuthenticationError)
+
+    with postgres.running() as url:
+        monkeypatch.setenv("DATABASE_URL", url)
+        expected = run("PostgreSQL")
+        fail("PostgreSQL", every=2)
+        with adbc_driver_postgresql.dbapi.connect(url) as connection, connection.cursor() as cursor:
+            cursor.execute("select count(*) from crossings")
+            assert cursor.fetchall() == [(len(expected),)]
+    expected = run("Delta Lake")
+    fail("Delta Lake", every=1)
+    assert in_order(deltalake.DeltaTable("crossings-delta").to_pyarrow_table()) == expected
+    assert deltalake.DeltaTable("crossings-delta").version() == 0
+
+
 def sample_of(client: cf.Client) -> list[str]:
     return [transaction.tx_id or "" for transaction in client.transactions(max_items=40)]
 
