@@ -72,7 +72,8 @@ class Order:
         found = held.manifest(lenient=self.overwrite)
         if found is not None and not self.overwrite:
             if not self.resume:
-                raise ExportError(f"{held.path} holds an export; name another directory, or say overwrite=True")
+                choices = "say resume=True to go on with it, overwrite=True to start over, or name another directory"
+                raise ExportError(f"{held.path} holds an export; {choices}", path=str(held.path))
             wanted.refuse_other(found, held.path, advice)
             held.verify(found)
         else:
