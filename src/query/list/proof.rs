@@ -37,8 +37,11 @@ impl List {
     }
 
     pub(super) fn indistinct(&self) -> Error {
-        let problem = "the records that come next cannot be told from identical ones while the list moves";
-        self.drift(format!("{problem}; {}{}", self.larger(), self.terms.way_on))
+        let problem = "the records that come next cannot be told from identical ones";
+        match self.length {
+            Some(_) => self.drift(format!("{problem} while the list moves; {}{}", self.larger(), self.terms.way_on)),
+            None => self.drift(format!("{problem} where a list's length is not known; ask for the list anew")),
+        }
     }
 
     fn larger(&self) -> &'static str {
