@@ -159,7 +159,7 @@ def test_the_rest_of_nothing_but_identical_records() -> None:
         assert [len(page.records) for page in pages] == [50, 50, 30]
         assert [len(client.resume(page.cursor).collect()) for page in pages[1:]] == [30, 0]
         # Before its length was asked for, nothing tells how many of them there were at first.
-        with pytest.raises(cf.PaginationDriftError, match=r"cannot be told from identical ones .* ask for the list anew"):
+        with pytest.raises(cf.PaginationDriftError, match=r"identical ones .* ask for the list anew"):
             client.resume(pages[0].cursor).collect()
 
 

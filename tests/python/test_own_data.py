@@ -348,11 +348,11 @@ def test_it_can_be_set_while_it_runs() -> None:
         (5, "is not a list of mappings"),
         ([object()], "is not a list of mappings"),
         ([{"kind": "stall", "seconds": float("nan")}], "is not a list of mappings"),
-        (["reset"], "it has string \"reset\" in place of an object"),
+        (["reset"], 'it has string "reset" in place of an object'),
         ([{"kind": 5}], "it has integer 5 in place of a text"),
-        ([{"kind": "reset", "often": 2}], "it has \"often\", which is none of kind, status,"),
+        ([{"kind": "reset", "often": 2}], 'it has "often", which is none of kind, status,'),
         ([{"kind": "reset", "every": -1}], "it has integer -1 in place of a whole number from 0 on"),
-        ([{"kind": "flood"}], "\"flood\" is no kind of fault"),
+        ([{"kind": "flood"}], '"flood" is no kind of fault'),
     ],
 )
 def test_faults_that_are_none_are_named(own: LocalService, faults: Any, said: str) -> None:
