@@ -521,6 +521,9 @@ class Query(Generic[_R_co]):
     def explain(self) -> Plan:
         """What a run will take and give, from one request: how many records, requests and seconds.
 
+        Where one request cannot tell, these are None: of several years, of blocks of which the first is empty, and of a
+        list that goes on beyond the service's reach.
+
         >>> client.token_transfers("0x2b59...").explain()
         Plan(records=8120, pages=163, requests=163, windows=1, exact=True, seconds=10.19, cannot=[])
         """
@@ -689,7 +692,7 @@ class Plan:
     def records(self) -> int | None: ...
     @property
     def exact(self) -> bool:
-        """Whether the service counted this; False where all windows are taken to be like the first."""
+        """Whether the service counted this; False where all blocks are taken to be like the first."""
 
     @property
     def seconds(self) -> float | None:
@@ -1655,7 +1658,10 @@ class Cassette:
     A request is known by its path and its parameters, wherever the service is and whoever asks; each recording of it is
     played once, in order, failures and retries included, and without their waits. A line of the file is one exchange,
     as JSON. It never holds a header, a key, a signature, a host or the time of the request, and what an answer echoes
-    of them is overwritten with `*`.
+    of them is overwritten with `*`; secrets under eight characters only where the service refused, since in its data
+    they may stand by chance. A request with a secret for a parameter raises `CassetteError`, and is not sent.
+
+    What is replayed needs no settings; with "new_episodes" they are asked for when something has to be recorded.
 
     One cassette serves any number of clients, threads and forked children. Several processes may record into one file,
     with "new_episodes" or "all". In the environment, `CHAINFRAME_CASSETTE` names the file for every client that is not
@@ -1687,7 +1693,7 @@ class Cassette:
         """Whether every exchange was replayed, as a test may want to assert at its end."""
 
     def __len__(self) -> int:
-        """Exchanges in the file when it was opened, and recorded since."""
+        """Exchanges in the file: when it was opened, and recorded since; without those that were replaced."""
 
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
@@ -1741,8 +1747,8 @@ class _LocalService:
     @property
     def clock_ahead(self) -> float: ...
     def set_clock_ahead(self, seconds: float) -> None: ...
-    def load(self, call: str, columns: dict[str, list[Any]]) -> None: ...
-    def load_body(self, call: str, body: bytes) -> None: ...
+    def load(self, call: str, columns: dict[str, list[Any]], places: list[str]) -> None: ...
+    def load_body(self, call: str, body: bytes, place: str) -> None: ...
     def load_answers(self, path: str | PathLike[str]) -> int: ...
     def close(self) -> None: ...
 

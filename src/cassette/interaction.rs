@@ -10,6 +10,8 @@ use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::words;
+
 /// What is compared: neither host nor what stands before the declared paths.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Request {
@@ -125,8 +127,14 @@ impl Interaction {
 
     /// Says what is wrong with the line, if anything is.
     pub fn of_line(line: &str) -> Result<Self, String> {
+        if !line.trim_start().starts_with('{') {
+            return Err("it is not an object of JSON".into());
+        }
         let line: Line<'_> = serde_json::from_str(line).map_err(|error| explain(&error))?;
         let outcome = match (line.status, line.error) {
+            (Some(status), None) if !(100..600).contains(&status) => {
+                return Err(format!("its status is {status}, and those of HTTP go from 100 to 599"));
+            }
             (Some(status), None) => {
                 let body = match (line.json, line.text, line.base64) {
                     (Some(json), None, None) => Bytes::copy_from_slice(json.get().as_bytes()),
@@ -159,6 +167,5 @@ fn explain(error: &serde_json::Error) -> String {
     if error.is_eof() {
         return "it breaks off".into();
     }
-    // The line of a line is always the first.
-    error.to_string().replace(" at line 1 column ", " at column ")
+    format!("{}, at column {}", words::explain(error), error.column())
 }

@@ -4,6 +4,7 @@
 mod file;
 mod interaction;
 mod nearest;
+mod words;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub use file::load as read;
 pub use interaction::{Answer, Failure, Interaction, Outcome, Request};
+pub use words::explain;
 
 /// What a cassette does with a request, in the words and with the meaning of vcrpy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,10 +125,16 @@ impl Cassette {
         self.inner.records
     }
 
-    /// Interactions that were there at the opening, and that were recorded since.
+    /// Whether it holds what is replayed.
+    pub fn may_replay(&self) -> bool {
+        self.inner.mode != Mode::All && !self.inner.tracks.is_empty()
+    }
+
+    /// Interactions that were there at the opening and were not replaced, and that were recorded since.
     pub fn len(&self) -> usize {
-        let held: usize = self.inner.tracks.values().map(|track| track.outcomes.len()).sum();
-        (if self.inner.mode == Mode::All { 0 } else { held }) + self.inner.recorded.load(Ordering::Relaxed)
+        let replaced = |track: &&Track| self.inner.mode == Mode::All && track.played.load(Ordering::Relaxed) > 0;
+        let held = self.inner.tracks.values().filter(|track| !replaced(track)).map(|track| track.outcomes.len());
+        held.sum::<usize>() + self.inner.recorded.load(Ordering::Relaxed)
     }
 
     pub fn is_empty(&self) -> bool {

@@ -157,9 +157,22 @@ fn a_broken_line_is_named_and_spoils_no_other() {
     assert_eq!(scratch.text().lines().count(), 4);
     for (line, said) in [
         (r#"{"method":"GET","path":"/","params":{},"status":200}"#, "one of json, text"),
-        (r#"{"method":"GET","path":"/","params":{},"text":"","status":200,"x":1}"#, "unknown field `x`"),
+        (
+            r#"{"method":"GET","path":"/","params":{},"text":"","status":200,"x":1}"#,
+            "has \"x\", which is none of method,",
+        ),
         (r#"{"method":"GET","path":"/","params":{}}"#, "either a status or an error"),
-        ("nonsense", "expected"),
+        (r#"{"method":"GET","params":{}}"#, "it has no \"path\""),
+        (r#"{"method":"GET","path":5}"#, "it has integer 5 in place of a text, at column 24"),
+        (r#"{"method":"GET","path":"/","params":[],"#, "it has a list in place of an object of texts"),
+        (
+            r#"{"method":"GET","path":"/","params":{},"text":"","status":-1}"#,
+            "in place of a whole number from 0 to 65535",
+        ),
+        (r#"{"method":"GET","path":"/","params":{},"text":"","status":99}"#, "its status is 99, and those of HTTP go"),
+        (r#"{"method" "GET"}"#, "it is not JSON: expected `:`"),
+        ("[]", "it is not an object of JSON"),
+        ("nonsense", "it is not an object of JSON"),
     ] {
         std::fs::write(&scratch.0, format!("\n{line}\n")).unwrap();
         let refused = refused(Mode::None);

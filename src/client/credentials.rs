@@ -33,6 +33,8 @@ pub struct Credentials {
 const MASK: u8 = b'*';
 /// Shorter texts are no secrets worth garbling a message for.
 const LEAST: usize = 2;
+/// Shorter texts come in data by chance, and are not looked for there.
+const LEAST_IN_DATA: usize = 8;
 /// Shorter stretches of base64 stand for anything.
 const LEAST_ENCODED: usize = 8;
 /// How often a text may be escaped over, as a URL within JSON within a page for people.
@@ -46,11 +48,33 @@ impl Credentials {
     /// The bytes with every occurrence of a secret or of `signature`, however escaped or encoded, overwritten in place,
     /// so that positions stay what they were.
     pub fn mask(&self, text: &[u8], signature: &str) -> Vec<u8> {
-        let mut masked = text.to_vec();
-        let secrets = [self.api_key.expose(), self.secret_key.expose(), self.passphrase.expose(), signature];
-        overwrite(&mut masked, &secrets);
-        masked
+        masked(text, &[&self.all()[..], &[signature]].concat())
     }
+
+    /// The same of an answer's data, where shorter texts are data.
+    pub fn mask_in_data(&self, text: &[u8], signature: &str) -> Vec<u8> {
+        masked(text, &[&self.long()[..], &[signature]].concat())
+    }
+
+    /// Whether a text is a secret, or holds one that is no chance.
+    pub fn is_shown_by(&self, text: &str) -> bool {
+        let is_one = self.all().iter().any(|secret| secret.eq_ignore_ascii_case(text));
+        is_one || masked(text.as_bytes(), &self.long()) != text.as_bytes()
+    }
+
+    fn all(&self) -> [&str; 3] {
+        [self.api_key.expose(), self.secret_key.expose(), self.passphrase.expose()]
+    }
+
+    fn long(&self) -> Vec<&str> {
+        self.all().into_iter().filter(|secret| secret.len() >= LEAST_IN_DATA).collect()
+    }
+}
+
+fn masked(text: &[u8], texts: &[&str]) -> Vec<u8> {
+    let mut masked = text.to_vec();
+    overwrite(&mut masked, texts);
+    masked
 }
 
 /// Overwrites a text, however escaped or encoded.
@@ -254,6 +278,17 @@ mod tests {
     fn what_only_looks_like_an_escape_stays() {
         let text = r"100% &c \u12 \ud800 %zz &#x110000; &amp %+1 \u+123";
         assert_eq!(left_of(text), text);
+    }
+
+    #[test]
+    fn data_is_struck_of_long_secrets_only() {
+        let credentials = Credentials { passphrase: Secret::new("eth".into()), ..credentials() };
+        let text = b"WETH of KEY-1234 of s/cr+t= of eth";
+        assert_eq!(credentials.mask_in_data(text, "sig+1/x="), b"WETH of ******** of s/cr+t= of eth");
+        assert_eq!(credentials.mask(text, "sig+1/x="), b"W*** of ******** of ******* of ***");
+        for (text, shown) in [("0xeth", false), ("ETH", true), ("0xkey-1234", true), ("s/cr+t=", true), ("", false)] {
+            assert_eq!(credentials.is_shown_by(text), shown, "{text}");
+        }
     }
 
     #[test]

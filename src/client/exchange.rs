@@ -7,10 +7,11 @@ use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 
 use super::credentials::strike;
 use super::error::{Error, Phase};
+use super::log::{self, Level};
 use super::settings::Settings;
 use super::transport::{self, Answer, Failure};
 use super::{Client, retry, sign};
-use crate::cassette::{self, Outcome, Request};
+use crate::cassette::{self, Cassette, Outcome, Request};
 use crate::decode;
 
 const OK: u16 = 200;
@@ -44,6 +45,12 @@ impl Client {
             let (signature, waited, sent) = (String::new(), Duration::ZERO, Instant::now());
             return Ok(Exchange { outcome, signature, offset: 0, waited, sent, replayed: true });
         }
+        if let Some((setting, problem)) = &self.settings().missing {
+            return Err(Error::config(setting, problem.as_str()));
+        }
+        if let Some((cassette, request)) = &cassette {
+            self.check_params(cassette, request)?;
+        }
         let waited = self.pacer().wait().await;
         let offset = self.inner.clock.offset();
         let timestamp = sign::timestamp(Utc::now() + chrono::TimeDelta::milliseconds(offset));
@@ -66,6 +73,15 @@ impl Client {
         Ok((outcome, signature, sent))
     }
 
+    /// A request stands in the file as it was asked, or it could not be found again: with a secret in it, it is not sent.
+    fn check_params(&self, cassette: &Cassette, request: &Request) -> Result<(), Error> {
+        let credentials = &self.settings().credentials;
+        let shows = request.params.iter().find(|(_, value)| credentials.is_shown_by(value));
+        let Some((name, _)) = shows else { return Ok(()) };
+        let problem = format!("cannot keep a request of which {name} is or holds a secret; ask it without a cassette");
+        Err(cassette::Error::File { path: cassette.path().to_owned(), problem }.into())
+    }
+
     /// What of an exchange may be written: nothing that it echoes of the request.
     fn recorded(&self, exchange: &Exchange, timestamp: &str) -> Outcome {
         let answer = match &exchange.outcome {
@@ -75,11 +91,23 @@ impl Client {
                 return Outcome::Failure(cassette::Failure { phase, timed_out: *timed_out, retryable: *retryable });
             }
         };
-        let mut body = self.settings().credentials.mask(&answer.body, &exchange.signature);
+        let credentials = &self.settings().credentials;
+        // Pages of proxies and refusals tell where they were sent, and by whom. In records a host may be the address of a
+        // website, and a short secret anything.
+        let is_data = answer.status == OK && decode::refusal(&answer.body).is_some_and(|(code, _)| code == "0");
+        let mut body = if is_data {
+            credentials.mask_in_data(&answer.body, &exchange.signature)
+        } else {
+            credentials.mask(&answer.body, &exchange.signature)
+        };
         strike(&mut body, timestamp);
-        // Pages of proxies and refusals tell where they were sent; in records a host may be the address of a website.
-        let refused = || decode::refusal(&answer.body).is_none_or(|(code, _)| code != "0");
-        if answer.status != OK || refused() {
+        if is_data && body[..] != answer.body[..] {
+            log::emit(Level::Warning, || {
+                "a recorded answer had the text of a secret in its data, which was struck out: a replay will differ"
+                    .into()
+            });
+        }
+        if !is_data {
             for host in self.hosts() {
                 strike(&mut body, host);
             }

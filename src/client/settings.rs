@@ -37,6 +37,7 @@ pub struct Given {
     pub proxy: Option<String>,
     pub ca_bundle: Option<PathBuf>,
     pub cassette: Option<Cassette>,
+    pub missing: Option<(&'static str, String)>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -60,6 +61,8 @@ pub struct Settings {
     pub proxy: Option<String>,
     pub ca_bundle: Option<PathBuf>,
     pub cassette: Option<Cassette>,
+    /// A setting that only a request which was not recorded needs, and what is said when one comes.
+    pub missing: Option<(&'static str, String)>,
 }
 
 impl Settings {
@@ -112,6 +115,7 @@ impl Settings {
             proxy: given.proxy,
             ca_bundle: given.ca_bundle,
             cassette: given.cassette,
+            missing: given.missing,
         })
     }
 

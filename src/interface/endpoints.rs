@@ -82,6 +82,17 @@ impl Param {
             Role::Spans(..) => None,
         }
     }
+
+    /// Whether a list has fewer records with it: an order leaves none out, and a kind of token has a default.
+    pub fn narrows(&self) -> bool {
+        !self.required && !matches!(self.name, "order_by" | "protocol_type")
+    }
+
+    /// Whether it is the lower or the upper end of a range, if it is either.
+    pub fn is_low_end(&self) -> Option<bool> {
+        let ends = [("start_", true), ("min_", true), ("end_", false), ("max_", false)];
+        ends.iter().find(|(prefix, _)| self.name.starts_with(prefix)).map(|(_, low)| *low)
+    }
 }
 
 /// How a parameter's value is checked before it is sent.

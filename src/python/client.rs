@@ -1,5 +1,6 @@
 //! `Client`: settings from arguments and the environment, and the nine calls.
 
+use std::cell::RefCell;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::PathBuf;
 
@@ -30,11 +31,13 @@ pub struct Client {
     pub progress: Show,
 }
 
-/// The argument, or the environment's variable, or the default.
-fn setting(py: Python<'_>, name: &'static str, given: Option<String>, default: Option<&str>) -> PyResult<String> {
-    let variable = errors::variable(name);
-    let found = given.or_else(|| std::env::var(&variable).ok()).or_else(|| default.map(str::to_owned));
-    found.ok_or_else(|| errors::raise(py, &Error::config(name, format!("is missing; pass {name}= or set {variable}"))))
+/// The argument, or the environment's variable.
+fn setting(name: &str, given: Option<String>) -> Option<String> {
+    given.or_else(|| std::env::var(errors::variable(name)).ok())
+}
+
+fn is_missing(name: &str) -> String {
+    format!("is missing; pass {name}= or set {}", errors::variable(name))
 }
 
 fn rate_limit(given: &Bound<'_, PyAny>) -> Result<RateLimit, Error> {
@@ -98,18 +101,28 @@ impl Client {
             None => _environment_cassette(py, false)?,
             Some(given) => Some(given.get().clone()),
         };
-        // Without a service to ask, nothing needs to be known of it.
-        let replays = cassette.as_ref().is_some_and(|cassette| !cassette.inner.records());
-        let secret = |name, given| setting(py, name, given, Some(NOBODY).filter(|_| replays)).map(Secret::new);
+        // Without a service to ask, nothing needs to be known of it; and where all may have been recorded, not before
+        // something turns out not to be.
+        let held = cassette.as_ref().filter(|Cassette { inner }| !inner.records() || inner.may_replay());
+        let missing = RefCell::new(None);
+        let needed = |name, given, stand_in: &str| match (setting(name, given), held) {
+            (Some(found), _) => Ok(found),
+            (None, Some(_)) => {
+                missing.borrow_mut().get_or_insert_with(|| (name, is_missing(name)));
+                Ok(stand_in.to_owned())
+            }
+            (None, None) => Err(errors::raise(py, &Error::config(name, is_missing(name)))),
+        };
+        let secret = |name, given| needed(name, given, NOBODY).map(Secret::new);
         let given = Given {
-            base_url: setting(py, "base_url", base_url, Some(NOWHERE).filter(|_| replays))?,
+            base_url: needed("base_url", base_url, NOWHERE)?,
             credentials: Credentials {
                 api_key: secret("api_key", api_key)?,
                 secret_key: secret("secret_key", secret_key)?,
                 passphrase: secret("passphrase", passphrase)?,
             },
-            main_chain: setting(py, "main_chain", main_chain, Some("MAIN"))?,
-            zone_chain: setting(py, "zone_chain", zone_chain, Some("ZONE_CHAIN"))?,
+            main_chain: setting("main_chain", main_chain).unwrap_or_else(|| "MAIN".into()),
+            zone_chain: setting("zone_chain", zone_chain).unwrap_or_else(|| "ZONE_CHAIN".into()),
             deployment: deployment.map_or_else(interface::Deployment::default, |given| given.get().inner.clone()),
             timeout,
             deadline,
@@ -121,6 +134,7 @@ impl Client {
             proxy,
             ca_bundle: ca_bundle.or_else(ca_bundle_of_environment),
             cassette: cassette.map(|cassette| cassette.inner),
+            missing: missing.into_inner(),
         };
         let checked = move || {
             let max_retries = count("max_retries", max_retries)?;

@@ -10,6 +10,9 @@ use crate::cassette;
 use crate::client::{Class, Error};
 use crate::columns::Overflow;
 
+/// What is noted of an error that may not come again.
+const WAY_ON: &str = "client.resume(error.cursor) goes on from here; a Client with more max_retries bears more of it";
+
 /// Settings that an environment variable may give.
 const FROM_ENVIRONMENT: &[&str] = &["base_url", "api_key", "secret_key", "passphrase", "main_chain", "zone_chain"];
 
@@ -33,6 +36,21 @@ fn new(py: Python<'_>, name: &str, message: &str, attributes: &Bound<'_, PyDict>
 /// The Python error of a core error.
 pub fn raise(py: Python<'_>, error: &Error) -> PyErr {
     attributes(py, error).map_or_else(|error| error, |(name, message, given)| new(py, name, &message, &given))
+}
+
+/// The same, with the place that whoever catches it can go on from.
+pub fn raise_at(py: Python<'_>, error: &Error, cursor: impl Into<Option<String>>) -> PyErr {
+    let (raised, cursor) = (raise(py, error), cursor.into());
+    let value = raised.value(py);
+    // Below a traceback, and not in the message: a log of it has no use for Python.
+    let note = match cursor {
+        Some(_) if error.retryable() && error.attempts() > 0 => value.call_method1("add_note", (WAY_ON,)).map(drop),
+        _ => Ok(()),
+    };
+    match note.and_then(|()| value.setattr("cursor", cursor)) {
+        Ok(()) => raised,
+        Err(refused) => refused,
+    }
 }
 
 fn attributes<'py>(py: Python<'py>, error: &Error) -> PyResult<(&'static str, String, Bound<'py, PyDict>)> {

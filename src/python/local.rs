@@ -8,6 +8,7 @@ use pyo3::types::{PyDict, PyList};
 
 use super::deployment::Deployment;
 use super::{convert, errors};
+use crate::cassette;
 use crate::client::Error;
 use crate::columns::{Columns, ColumnsBuilder};
 use crate::decode::{Answer, Decoder};
@@ -20,7 +21,7 @@ pub struct LocalService {
 }
 
 fn faults(py: Python<'_>, json: &str) -> PyResult<Vec<Fault>> {
-    serde_json::from_str(json).map_err(|error| errors::raise(py, &Error::config("faults", error.to_string())))
+    serde_json::from_str(json).map_err(|error| errors::raise(py, &Error::config("faults", cassette::explain(&error))))
 }
 
 fn raise(py: Python<'_>, error: &ServiceError) -> PyErr {
@@ -163,8 +164,8 @@ impl LocalService {
         self.inner.set_clock_ahead(seconds).map_err(|error| raise(py, &error))
     }
 
-    /// `columns` are lists of values, by the fields of the call's record.
-    fn load(&self, py: Python<'_>, call: &str, columns: &Bound<'_, PyDict>) -> PyResult<()> {
+    /// `columns` are lists of values, by the fields of the call's record, and `places` are where the rows were found.
+    fn load(&self, py: Python<'_>, call: &str, columns: &Bound<'_, PyDict>, places: Vec<String>) -> PyResult<()> {
         let endpoint = called(py, call)?;
         let record = endpoint.record();
         let mut lists = Vec::new();
@@ -173,13 +174,12 @@ impl LocalService {
                 lists.push((column, field, values.cast_into::<PyList>()?));
             }
         }
-        let count = lists.first().map_or(0, |(.., values)| values.len());
-        let mut rows = ColumnsBuilder::new(record, count);
-        for row in 0..count {
+        let mut rows = ColumnsBuilder::new(record, places.len());
+        for (row, place) in places.iter().enumerate() {
             for (column, field, values) in &lists {
                 let value = values.get_item(row)?;
                 convert::put(&mut rows, *column, field.kind, &value)?.map_err(|problem| {
-                    let problem = format!("row {row} has a {} that {problem}", field.name);
+                    let problem = format!("{place}: {} {problem}", field.name);
                     errors::raise(py, &Error::config(endpoint.name, problem))
                 })?;
             }
@@ -189,9 +189,10 @@ impl LocalService {
     }
 
     /// The records of an answer's body.
-    fn load_body(&self, py: Python<'_>, call: &str, body: &[u8]) -> PyResult<()> {
+    fn load_body(&self, py: Python<'_>, call: &str, body: &[u8], place: &str) -> PyResult<()> {
         let endpoint = called(py, call)?;
-        let refuse = |problem: String| Err(errors::raise(py, &Error::config(endpoint.name, problem)));
+        let refuse =
+            |problem: String| Err(errors::raise(py, &Error::config(endpoint.name, format!("{place}: {problem}"))));
         match Decoder::new(endpoint, &self.inner.settings().deployment).decode(body, 64) {
             Ok(Answer::Page(page)) => self.put(py, endpoint, &page.columns),
             Ok(Answer::Refused { code, .. }) => refuse(format!("the answer is an error, of code {code}")),

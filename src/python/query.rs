@@ -52,6 +52,11 @@ impl Last {
     }
 }
 
+/// The place where a run of that query begins.
+fn start(query: &query::Query) -> String {
+    Pages::new(query.clone()).start().cursor()
+}
+
 /// `class[item]`, as `typing` has it.
 pub fn generic(class: &Bound<'_, PyType>, item: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
     let alias = class.py().import("types")?.getattr("GenericAlias")?;
@@ -146,12 +151,8 @@ impl Query {
     }
 
     pub fn failed(&self, py: Python<'_>, error: &Error) -> PyErr {
-        let error = errors::raise(py, error);
-        // So that whoever catches it can go on from there.
         let cursor = lock(&self.last).cursor();
-        if let Err(refused) = error.value(py).setattr("cursor", cursor) {
-            return refused;
-        }
+        let error = errors::raise_at(py, error, cursor);
         self.set_last_error(py, error.clone_ref(py));
         error
     }
@@ -283,12 +284,13 @@ impl Query {
 
     fn explain(&self, py: Python<'_>) -> PyResult<Plan> {
         let plan = bridge::wait(py, self.inner.clone().explain())?;
-        plan.map(|inner| Plan { inner }).map_err(|error| errors::raise(py, &error))
+        plan.map(|inner| Plan { inner }).map_err(|error| errors::raise_at(py, &error, start(&self.inner)))
     }
 
     fn explain_async(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let cursor = start(&self.inner);
         bridge::coroutine(py, self.inner.clone().explain(), |py, plan| {
-            let inner = plan.map_err(|error| errors::raise(py, &error))?;
+            let inner = plan.map_err(|error| errors::raise_at(py, &error, cursor))?;
             Py::new(py, Plan { inner }).map(Py::into_any)
         })
     }
@@ -297,7 +299,7 @@ impl Query {
         let py = slf.py();
         let most = count("n", Some(n))?;
         let parts = bridge::wait(py, slf.get().inner.clone().partitions(most as u64))?;
-        let parts = parts.map_err(|error| errors::raise(py, &error))?;
+        let parts = parts.map_err(|error| errors::raise_at(py, &error, start(&slf.get().inner)))?;
         let (client, count) = (slf.get().client.bind(py), parts.len());
         let class = PyModule::import(py, "chainframe.partitions")?.getattr("Partition")?;
         let made =
@@ -368,7 +370,7 @@ impl Query {
     #[getter]
     fn cursor(&self) -> String {
         let cursor = lock(&self.last).cursor();
-        cursor.unwrap_or_else(|| Pages::new(self.inner.clone()).start().cursor())
+        cursor.unwrap_or_else(|| start(&self.inner))
     }
 
     #[getter]

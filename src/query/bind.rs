@@ -166,7 +166,7 @@ fn arrange(endpoint: &Endpoint, values: Vec<(&'static Param, Value)>) -> Result<
         match (param.role, value) {
             (Role::Spans(wire, _), Value::Number(height)) => {
                 let (_, low, high) = span.get_or_insert((wire, None, None));
-                *(if param.name.starts_with("start") { low } else { high }) = Some(height);
+                *(if param.is_low_end() == Some(true) { low } else { high }) = Some(height);
             }
             (role, Value::Number(time)) if param.kind == ParamKind::Time => {
                 let (low, high) = times.get_or_insert((None, None));
@@ -205,7 +205,7 @@ fn check_ranges(values: &[(&'static Param, Value)]) -> Result<(), Error> {
         let (Role::From(_, partner) | Role::Spans(_, partner)) = param.role else { continue };
         let Some((_, high)) = values.iter().find(|(other, _)| other.name == partner) else { continue };
         let reversed = match (low, high) {
-            (Value::Number(low), Value::Number(high)) => low > high && !param.name.starts_with("end"),
+            (Value::Number(low), Value::Number(high)) => low > high && param.is_low_end() == Some(true),
             (Value::Amount(low), Value::Amount(high)) => {
                 Number::parse(low).zip(Number::parse(high)).is_some_and(|(low, high)| high.is_less_than(&low))
             }

@@ -88,13 +88,19 @@ impl Query {
             // The last page may hold fewer.
             None => last.map(|last| last.saturating_mul(given)),
         };
-        let pages = records.map(|records| records.div_ceil(size).max(1));
+        // A list that goes on below the service's reach, by height, is not counted any further.
         let open = page.total.is_none() && self.top().is_some() && self.meets_cap(records.unwrap_or(0));
+        let records = records.filter(|_| !open);
+        let pages = records.map(|records| records.div_ceil(size).max(1));
         Window { records, pages, exact: (counted.is_some() || only) && !open }
     }
 
-    /// All windows are taken to be like the first.
+    /// All blocks are taken to be like the first, and so are the transactions whose logs are asked for. An empty block
+    /// says nothing of others, and a year nothing of another.
     fn extrapolate(&self, first: &Window, all: u64) -> Plan {
+        if all > 1 && self.is_paged() && (self.kept_times(0).is_some() || first.records == Some(0)) {
+            return Plan { windows: all, ..Plan::default() };
+        }
         let each = first.records.map(|records| records.max(1));
         let needed = |most: u64| each.map_or(1, |each| most.div_ceil(each)).min(all);
         let windows = self.max_items.map_or(all, needed);
@@ -125,7 +131,7 @@ impl Query {
         let wanted = self.max_items.unwrap_or(u64::MAX);
         let name = self.window_name(first).map_or(String::new(), |name| format!(" of {name}"));
         let mut cannot = Vec::new();
-        if matches!(self.endpoint().reach, Reach::LastYear(_)) && records > 0 {
+        if matches!(self.endpoint().reach, Reach::LastYear(_)) && page.columns.rows() > 0 {
             cannot.push("The service gives out the last year of an address only.".to_owned());
         }
         if let Some(total) = page.total.filter(|total| *total > records && wanted > records) {

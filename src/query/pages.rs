@@ -177,8 +177,10 @@ impl Pages {
         if let (Some(height), Some(cap), Some(pages)) = (query.asked_height(run.window), query.cap(), first.pages)
             && pages * run.list.page_rows() >= cap
         {
-            let problem =
-                format!("block {height} has about {cap} records or more, and no more of a list can be reached");
+            let problem = format!(
+                "block {height} has about {cap} records or more, and no more of a list can be reached; ask for the \
+                 heights below it and above it"
+            );
             let error = Error::Window { endpoint: query.endpoint().name, problem };
             run.list.broken = Some(error.clone());
             return Err(error);

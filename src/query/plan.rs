@@ -7,7 +7,10 @@ use super::cursor::Cursor;
 use super::list::Ask;
 use super::report::Outlook;
 use crate::client::{Client, Error};
-use crate::interface::{Endpoint, Param, ParamKind, Reach, Shape};
+use crate::interface::{Endpoint, Param, ParamKind, Reach, Role, Shape};
+
+/// The filter that names a block by its hash.
+const BLOCK_HASH: &str = "blockHash";
 
 /// A call that was checked and not sent.
 #[derive(Clone)]
@@ -153,7 +156,7 @@ impl Query {
 
     /// Whether new records may come to the head of a list while it is read. One block's list does not grow.
     pub(super) fn head_moves(&self) -> bool {
-        let of_one_block = self.filters.sent.iter().any(|(wire, _)| matches!(*wire, "height" | "blockHash"));
+        let of_one_block = self.filters.sent.iter().any(|(wire, _)| matches!(*wire, "height" | BLOCK_HASH));
         !of_one_block && !matches!(self.filters.windows, Windows::Heights { .. })
     }
 
@@ -178,17 +181,48 @@ impl Query {
         }
     }
 
-    /// What narrows the query, for one that meets a limit.
-    pub(super) fn advice(&self) -> String {
-        let asked = |name: &str| self.given.0.iter().any(|(given, _)| given == name);
-        let narrowing = |param: &&Param| !param.required && !matches!(param.kind, ParamKind::OneOf(_));
-        let all = self.endpoint.params.iter().filter(narrowing);
-        let names: Vec<&str> = all.filter(|param| !asked(param.name)).map(|param| param.name).collect();
-        match names.as_slice() {
-            [] => "Narrow the query.".into(),
-            [only] => format!("Narrow the query with {only}."),
-            [most @ .., last] => format!("Narrow the query with {} or {last}.", most.join(", ")),
+    /// What makes the list shorter: parameters that were not given, and given ends of a range that can be moved. Heights
+    /// are no help with the list of one block, nor with one that goes on by height where its reach ends.
+    fn narrowing(&self) -> Option<String> {
+        let given = |name: &str| self.given.0.iter().any(|(given, _)| given == name);
+        let by_height = self.head_moves() && self.top().is_none();
+        let helps = |param: &&Param| {
+            let of_height = param.kind == ParamKind::Height || param.wire() == Some(BLOCK_HASH);
+            param.narrows() && (by_height || !of_height)
+        };
+        let mut words = Vec::new();
+        let mut moved = Vec::new();
+        for param in self.endpoint.params.iter().filter(helps) {
+            let (low, time) = (param.is_low_end(), param.kind == ParamKind::Time);
+            match (given(param.name), low, param.role) {
+                (false, Some(true), Role::Spans(_, high)) => words.push(format!("{} with {high}", param.name)),
+                (false, _, Role::Spans(..)) | (true, None, _) => {}
+                (false, ..) => words.push(param.name.to_owned()),
+                (true, Some(true), _) => {
+                    moved.push(format!("a {} {}", if time { "later" } else { "higher" }, param.name))
+                }
+                (true, Some(false), _) => {
+                    moved.push(format!("{} {}", if time { "an earlier" } else { "a lower" }, param.name));
+                }
+            }
         }
+        words.append(&mut moved);
+        let last = words.pop()?;
+        let list = if words.is_empty() { last } else { format!("{} or {last}", words.join(", ")) };
+        Some(format!("narrow the query with {list}"))
+    }
+
+    /// What to do about a query that meets a limit.
+    pub(super) fn advice(&self) -> String {
+        self.narrowing().map_or_else(
+            || "No parameter of this call makes it shorter.".into(),
+            |narrowing| format!("N{}.", &narrowing[1..]),
+        )
+    }
+
+    /// What to do about a list that could not be read.
+    pub(super) fn way_on(&self) -> String {
+        self.narrowing().map_or_else(|| "try later".into(), |narrowing| format!("{narrowing}, or try later"))
     }
 
     pub(super) fn windows(&self) -> u64 {

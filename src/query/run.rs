@@ -159,6 +159,7 @@ impl Query {
             moves: self.head_moves(),
             top: self.top(),
             cap: self.cap(),
+            way_on: self.way_on(),
         }
     }
 }

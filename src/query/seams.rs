@@ -80,9 +80,14 @@ pub struct Trail {
 }
 
 impl Trail {
-    /// Of a run that goes on: the records before that place, and the list's first.
-    pub fn resumed(end: u64, latest: Vec<u64>, head: Option<u64>) -> Self {
-        Self { base: end - latest.len() as u64, known: latest.into(), head, ..Self::default() }
+    /// Of a run that goes on: the records before that place, each with how often it comes in a row, and the list's first.
+    pub fn resumed(end: u64, latest: &[(u64, u64)], head: Option<u64>) -> Self {
+        // More records than come before the place cannot have been remembered.
+        let most = end.min(REMEMBERED as u64) as usize;
+        let newest_first = latest.iter().rev().flat_map(|(record, times)| (0..*times).map(|_| *record));
+        let mut known: VecDeque<u64> = newest_first.take(most).collect();
+        known.make_contiguous().reverse();
+        Self { base: end - known.len() as u64, known, head, ..Self::default() }
     }
 
     pub fn end(&self) -> u64 {
@@ -136,17 +141,11 @@ impl Trail {
         }
     }
 
-    /// The latest records, oldest first.
-    pub fn latest(&self, most: usize) -> Vec<u64> {
-        let mut latest = Vec::new();
-        for columns in self.put_off.iter().rev() {
-            for row in (0..columns.rows()).rev().take(most - latest.len()) {
-                latest.push(identity(columns, row));
-            }
-        }
-        latest.extend(self.known.iter().rev().take(most - latest.len()));
-        latest.reverse();
-        latest
+    /// The records that are remembered, newest first.
+    pub fn backwards(&self) -> impl Iterator<Item = u64> + '_ {
+        let put_off = self.put_off.iter().rev();
+        let latest = put_off.flat_map(|columns| (0..columns.rows()).rev().map(|row| identity(columns, row)));
+        latest.chain(self.known.iter().rev().copied())
     }
 
     /// A quick look at whether a page that should come next may hold what was delivered already.
@@ -168,12 +167,12 @@ impl Trail {
         (0..latest.rows()).any(|row| latest.text(column, row) == Some(first))
     }
 
-    /// How many of the latest records it takes to have two different ones.
-    pub fn margin(&mut self) -> u64 {
+    /// How many of the latest records it takes to have two different ones, if there are.
+    pub fn margin(&mut self) -> Option<u64> {
         self.absorb();
-        let Some(last) = self.known.back() else { return 0 };
-        let run = self.known.iter().rev().take_while(|other| *other == last).count();
-        (run + 1).min(self.known.len()) as u64
+        let last = self.known.back()?;
+        let different = self.known.iter().rev().position(|other| other != last)?;
+        Some(different as u64 + 1)
     }
 
     /// The place of a record that has no double.
@@ -235,7 +234,8 @@ mod tests {
     use super::*;
 
     fn trail(records: &[u64]) -> Trail {
-        Trail::resumed(records.len() as u64, records.to_vec(), records.first().copied())
+        let latest: Vec<(u64, u64)> = records.iter().map(|record| (*record, 1)).collect();
+        Trail::resumed(records.len() as u64, &latest, records.first().copied())
     }
 
     fn places(trail: &[u64], page: &[u64]) -> Vec<(i64, bool)> {
@@ -255,8 +255,8 @@ mod tests {
     fn identical_records_are_told_by_what_precedes_them() {
         assert_eq!(places(&[1, 7, 7], &[7, 7, 2]), [(2, false), (1, false)]);
         assert_eq!(places(&[1, 7, 7], &[1, 7, 7, 7, 2]), [(0, true)]);
-        assert_eq!(trail(&[1, 7, 7]).margin(), 3);
-        assert_eq!(trail(&[7, 7, 7]).margin(), 3);
+        assert_eq!(trail(&[1, 7, 7]).margin(), Some(3));
+        assert_eq!(trail(&[7, 7, 7]).margin(), None);
     }
 
     #[test]

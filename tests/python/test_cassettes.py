@@ -420,3 +420,62 @@ def test_a_refusal_that_tells_the_host_is_kept_without_it(tmp_path: Path) -> Non
     assert host not in path.read_text()
     with pytest.raises(cf.BadRequestError, match=r"asked at \*+"):
         cf.Client(cassette=Cassette(path, "none")).tokens(max_items=1).collect()
+
+
+def test_what_is_recorded_needs_no_settings_and_what_is_not_says_so(path: Path, service: LocalService) -> None:
+    with service.client(cassette=Cassette(path)) as client:
+        recorded = client.blocks(height=1).collect()
+    with cf.Client(cassette=Cassette(path, mode="new_episodes"), base_url=service.url) as client:
+        assert list(client.blocks(height=1).collect()) == list(recorded)
+        with pytest.raises(cf.ConfigError, match=r"api_key \(CHAINFRAME_API_KEY\): is missing"):
+            client.blocks(height=2).collect()
+    with pytest.raises(cf.ConfigError, match="is missing"):
+        cf.Client(cassette=Cassette(path.with_name("none.jsonl"), mode="new_episodes"))
+    with pytest.raises(cf.ConfigError, match="is missing"):
+        cf.Client(cassette=Cassette(path, mode="all"))
+
+
+def test_the_length_is_that_of_the_file_while_it_is_recorded_anew(path: Path, service: LocalService) -> None:
+    with service.client(cassette=Cassette(path)) as client:
+        for height in (1, 2, 3):
+            client.blocks(height=height).collect()
+    anew = Cassette(path, mode="all")
+    with service.client(cassette=anew) as client:
+        assert len(anew) == 3
+        for height in (2, 2, 4):
+            client.blocks(height=height).collect()
+            assert len(anew) == len(lines(path))
+    assert len(anew) == 5
+
+
+def test_a_short_secret_strikes_out_no_data(path: Path, server: StrictServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("strict_server.PASSPHRASE", "eth")
+    found = page_of("transactions", [{"txid": "0xe7", "transactionSymbol": "WETH"}])
+    server.on("transactions", found)
+    server.on("tokens", error(400, "50014", "who is eth?"))
+    with server.client(cassette=Cassette(path)) as client:
+        recorded = client.transactions().collect()
+        with pytest.raises(cf.BadRequestError):
+            client.tokens().collect()
+    with server.client(cassette=Cassette(path, mode="none")) as client:
+        assert list(client.transactions()) == list(recorded)
+    assert "who is ***?" in path.read_text(encoding="utf-8")
+
+
+def test_a_secret_in_the_data_is_struck_out_and_told(
+    path: Path, server: StrictServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.on("transactions", page_of("transactions", [{"txid": "0x1", "transactionSymbol": API_KEY}]))
+    with server.client(cassette=Cassette(path)) as client:
+        client.transactions().collect()
+    assert "a replay will differ" in caplog.text
+    assert API_KEY not in path.read_text(encoding="utf-8")
+
+
+def test_a_secret_that_is_asked_for_is_neither_sent_nor_written(path: Path, server: StrictServer) -> None:
+    with server.client(cassette=Cassette(path)) as client:
+        for address in (API_KEY, f"0x{SECRET_KEY.upper()}", PASSPHRASE):
+            with pytest.raises(cf.CassetteError, match="address is or holds a secret"):
+                client.address_transactions(address).collect()
+    assert not path.exists()
+    assert not server.requests

@@ -278,6 +278,8 @@ def test_a_directory_can_be_gone_on_with(
         for name, value in environment(service).items():
             monkeypatch.setenv(name, value)
         assert main(arguments) == 5
+        last = "chainframe: what came so far is in the directory; --resume goes on from there"
+        assert capsys.readouterr().err.splitlines()[-1] == last
         service.faults = []
         assert main(arguments) == 2
         said = "say --resume to go on with it, --overwrite to start over, or name another directory\n"

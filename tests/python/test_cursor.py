@@ -16,6 +16,7 @@ from strict_server import Answer, StrictServer, error, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from conftest import Sample
 
@@ -141,6 +142,30 @@ def test_a_failure_at_every_third_request(
     assert failures > 3
 
 
+TWIN = {"tx_id": "0xa", "height": 7}
+
+
+def test_the_rest_within_identical_records() -> None:
+    records = [{"tx_id": "0x1", "height": 9}, *[TWIN] * 130, *({"tx_id": f"0xb{n}", "height": 5} for n in range(30))]
+    with LocalService(transactions=0, data={"transactions": records}) as service, service.client() as client:
+        whole = client.transactions().to_dicts()
+        seen = 0
+        for page in client.transactions(page_size=20).pages():
+            seen += len(page.records)
+            assert client.resume(page.cursor).to_dicts() == whole[seen:]
+        assert seen == len(whole) == 161
+
+
+def test_the_rest_of_nothing_but_identical_records() -> None:
+    with LocalService(transactions=0, data={"transactions": [TWIN] * 130}) as service, service.client() as client:
+        pages = list(client.transactions().pages())
+        assert [len(page.records) for page in pages] == [50, 50, 30]
+        assert [len(client.resume(page.cursor).collect()) for page in pages[1:]] == [30, 0]
+        # Before its length was asked for, nothing tells how many of them there were at first.
+        with pytest.raises(cf.PaginationDriftError, match=r"identical ones .* ask for the list anew"):
+            client.resume(pages[0].cursor).collect()
+
+
 def test_reasons_go_along(server: StrictServer) -> None:
     client = server.client(concurrency=1)
     ids = [f"0x{n}" for n in range(21)]
@@ -157,6 +182,22 @@ def test_reasons_go_along(server: StrictServer) -> None:
 
 def _found(ids: list[str]) -> Answer:
     return rows_of("transactions_by_hash", [{"txId": tx_id} for tx_id in ids])
+
+
+def test_a_traceback_says_how_to_go_on(server: StrictServer, tmp_path: Path) -> None:
+    client = server.client(max_retries=0)
+    server.on("blocks", error(503, "50001"))
+    with pytest.raises(cf.ServiceUnavailableError) as caught:
+        client.blocks().collect()
+    (note,) = pickle.loads(pickle.dumps(caught.value)).__notes__
+    assert "client.resume(error.cursor)" in note
+    assert "resume" not in str(caught.value)
+    with pytest.raises(cf.ServiceUnavailableError) as caught:
+        client.blocks().to_parquet(tmp_path / "blocks")
+    assert caught.value.__notes__ == ["what came so far is in the directory: the same to_parquet goes on from there"]
+    with pytest.raises(cf.NotFoundError) as hopeless:
+        client.tokens().collect()
+    assert not hasattr(hopeless.value, "__notes__")
 
 
 def test_what_does_not_fit_is_refused(client: cf.Client, service: LocalService) -> None:

@@ -73,6 +73,27 @@ def test_a_range_of_heights_is_told_from_its_first_block(
     assert (plan.windows, plan.requests, plan.pages, plan.exact) == (10, 10, 10, False)
 
 
+def test_years_and_an_empty_block_tell_nothing_of_others(service: LocalService, client: cf.Client) -> None:
+    before = service.requests
+    plan = client.tokens(start_time="2022-02-01T00:00Z", end_time="2026-01-31T00:00Z").explain()
+    assert (plan.windows, plan.records, plan.pages, plan.requests) == (5, None, None, None)
+    plan = client.transactions(start_height=1, end_height=4_000_100).explain()
+    assert (plan.windows, plan.records, plan.requests, plan.seconds, plan.exact) == (4_000_100, None, None, None, False)
+    assert service.requests <= before + 3
+
+
+def test_a_list_that_goes_on_beyond_the_reach_is_open(server: StrictServer) -> None:
+    def answer(request: Request) -> Answer:
+        limit = int(request.query["limit"])
+        row = {"txId": "0x1", "height": "5"}
+        return page_of("address_transactions", [row] * limit, limit=str(limit), totalPage=str(10_000 // limit))
+
+    server.on("address_transactions", answer)
+    plan = server.client().address_transactions("0x1").explain()
+    assert (plan.records, plan.pages, plan.requests, plan.exact) == (None, None, None, False)
+    assert plan.cannot == ["The service gives out the last year of an address only."]
+
+
 def test_what_is_left_after_a_cursor_is_told(service: LocalService, client: cf.Client) -> None:
     pages = client.blocks(page_size=50).pages()
     cursors = [next(pages).cursor for _ in range(12)]
@@ -134,9 +155,18 @@ def test_the_pace_decides_the_time(server: StrictServer) -> None:
     assert plan.seconds == pytest.approx(100)
 
 
-def test_an_error_of_the_one_request_is_raised(server: StrictServer) -> None:
-    with pytest.raises(cf.NotFoundError):
-        server.client().blocks().explain()
+def test_an_error_of_the_one_request_is_raised_and_can_be_gone_on_from(server: StrictServer) -> None:
+    query = server.client().blocks()
+    with pytest.raises(cf.NotFoundError) as caught:
+        query.explain()
+    with pytest.raises(cf.NotFoundError) as awaited:
+        asyncio.run(query.explain_async())
+    assert caught.value.cursor == awaited.value.cursor == query.cursor
+    with pytest.raises(cf.NotFoundError) as caught:
+        server.client().cross_chain_transactions().partitions(3)
+    assert caught.value.cursor is not None
+    server.on("blocks", page_of("blocks", [{"height": "3"}]))
+    assert [block.height for block in server.client().resume(query.cursor)] == [3]
 
 
 def test_await_gives_the_same(service: LocalService, client: cf.Client) -> None:

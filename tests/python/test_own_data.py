@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -155,15 +156,25 @@ def test_what_was_loaded_can_be_replaced_by_nothing(own: LocalService, ask: cf.C
 
 
 WRONG: list[tuple[Any, str]] = [
-    ([{"height": 1}, {"hight": 2}], "blocks: row 1 has a 'hight', which is none of hash, height"),
-    ([{"height": "4.5"}], "blocks: row 0 has a height that is no integer: '4.5'"),
-    ([{"height": True}], "no integer"),
-    ([{"hash": 1.5}], "no text"),
-    ([{"block_time": "yesterday"}], "no time"),
-    ([{"block_time": datetime(2026, 1, 1)}], "block_time that is a naive datetime"),  # noqa: DTZ001 - refused
-    ([{"height": 2**64}], "row 0 has a height"),
-    (7, "a int is neither a table nor a list"),
+    ([{"height": 1}, {"hight": 2}], "blocks: row 1 has 'hight', which is none of hash, height"),
+    ([{"height": "4.5"}], "blocks: row 0: height is not a whole number from 0 on: '4.5'"),
+    ([{"height": True}], "not a whole number"),
+    ([{"height": -1}], "not a whole number from 0 on: -1"),
+    ([{"height": float("nan")}], "not a whole number from 0 on: nan"),
+    ([{"height": float("inf")}], "not a whole number"),
+    ([{"hash": 1.5}], "hash is not text"),
+    ([{"block_time": "yesterday"}], "block_time is not a time"),
+    ([{"block_time": 10**30}], "block_time is not a time"),
+    ([{"block_time": datetime(2026, 1, 1)}], "row 0: block_time is a naive datetime"),  # noqa: DTZ001 - refused
+    ([{"height": 2**64}], "row 0: height is not"),
+    ([{"height": 1}, 5], "row 1 is neither a record nor a mapping of its fields: 5"),
+    ([[1, 2]], "row 0 is neither a record nor a mapping"),
+    ({"height": [1]}, "one record, or columns; give a list of records"),
+    (7, "data: is neither a table, nor a list of records, nor a file of them: 7"),
+    (b"{}", "neither a table"),
     ("blocks.txt", "blocks.txt is no file of records"),
+    ("no-such.jsonl", "no-such.jsonl cannot be read: No such file or directory"),
+    ("no-such.parquet", "no-such.parquet cannot be read: No such file or directory"),
 ]
 
 
@@ -177,14 +188,54 @@ def test_what_cannot_be_loaded_is_named(own: LocalService, ask: cf.Client, data:
     assert len(ask.blocks().collect()) == 1
 
 
-def test_a_call_that_is_none_is_named(own: LocalService, tmp_path: Path) -> None:
+def test_a_call_that_is_none_is_named(own: LocalService) -> None:
     with pytest.raises(cf.ConfigError, match="'block' is no call of a client; there are tokens"):
         own.load("block", [])
     with pytest.raises(cf.ConfigError, match="'block' is no call"):
         LocalService(transactions=3, data={"block": []})
-    (tmp_path / "broken.jsonl").write_text('{"height": 1}\n{"height":\n')
-    with pytest.raises(cf.ConfigError, match=r"broken\.jsonl line 2 is not JSON"):
-        own.load("blocks", tmp_path / "broken.jsonl")
+
+
+FILES = [
+    ("broken.jsonl", b'{"height": 1}\n{"height":\n', "broken.jsonl line 2 is not JSON"),
+    ("list.jsonl", b'{"height": 1}\n\n[1]\n', "list.jsonl line 3 is neither a record nor a mapping of its fields: [1]"),
+    ("wrong.jsonl", b'\n{"height": -1}\n', "wrong.jsonl line 2: height is not a whole number from 0 on: -1"),
+    ("big.jsonl", b'\n{"height": 9223372036854775808}\n', "big.jsonl line 2: height is not"),
+    ("nan.jsonl", b'{"height": NaN}', "nan.jsonl line 1 is not JSON: NaN is no number of JSON"),
+    ("latin.jsonl", b'{"hash": "\xe9"}', "latin.jsonl line 1 is not UTF-8"),
+    ("deep.json", b"[" * 100_000, "deep.json is not JSON"),
+    ("text.json", b'"height"', "text.json holds neither a list of records nor an answer: 'height'"),
+    ("rows.json", b"[{}, null]", "rows.json row 1 is neither a record"),
+    ("answer.json", b'{"code":"0","data":[{"data":[{"height":"x"}]}]}', "answer.json: data[0].data[0].height"),
+    ("not.parquet", b"height\n1\n", "not.parquet is not a Parquet file"),
+    ("torn.parquet", b"PAR1" + b"x" * 40, "torn.parquet is a damaged Parquet file: "),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "said"), FILES, ids=[file[0] for file in FILES])
+def test_a_file_that_cannot_be_loaded_is_named(
+    own: LocalService, tmp_path: Path, name: str, content: bytes, said: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(cf.ConfigError) as caught:
+        own.load("blocks", tmp_path / name)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_value_that_a_frame_does_not_have_is_none(own: LocalService, ask: cf.Client) -> None:
+    frame = pd.DataFrame({"height": [2.0, float("nan")], "block_time": [pd.NaT, pd.Timestamp("2026-01-31", tz="UTC")]})
+    own.load("blocks", frame)
+    assert [block.height for block in ask.blocks()] == [2, None]
+    assert [block.block_time is None for block in ask.blocks()] == [True, False]
+    own.load("blocks", pd.DataFrame({"height": pd.array([1, None], dtype="Int64")}))
+    assert [block.height for block in ask.blocks()] == [1, None]
+
+
+@pytest.mark.filterwarnings("error::chainframe.IncompleteResultWarning")
+def test_without_transactions_there_is_nothing() -> None:
+    with LocalService(transactions=0) as service, service.client() as client:
+        for query in (client.tokens(), client.blocks(), client.transactions(), client.cross_chain_transactions()):
+            assert len(query.collect()) == 0
 
 
 def test_an_answer_as_it_was_sent(own: LocalService, ask: cf.Client, tmp_path: Path) -> None:
@@ -289,6 +340,25 @@ def test_it_can_be_set_while_it_runs() -> None:
         for name, value in (("rate_limit", 0.0), ("clock_ahead", float("inf")), ("faults", [{"kind": "flood"}])):
             with pytest.raises(cf.ConfigError, match=name):
                 setattr(service, name, value)
+
+
+@pytest.mark.parametrize(
+    ("faults", "said"),
+    [
+        (5, "is not a list of mappings"),
+        ([object()], "is not a list of mappings"),
+        ([{"kind": "stall", "seconds": float("nan")}], "is not a list of mappings"),
+        (["reset"], 'it has string "reset" in place of an object'),
+        ([{"kind": 5}], "it has integer 5 in place of a text"),
+        ([{"kind": "reset", "often": 2}], 'it has "often", which is none of kind, status,'),
+        ([{"kind": "reset", "every": -1}], "it has integer -1 in place of a whole number from 0 on"),
+        ([{"kind": "flood"}], '"flood" is no kind of fault'),
+    ],
+)
+def test_faults_that_are_none_are_named(own: LocalService, faults: Any, said: str) -> None:
+    with pytest.raises(cf.ConfigError) as caught:
+        own.faults = faults
+    assert str(caught.value).startswith(f"faults: {said}")
 
 
 def test_records_of_a_pickled_frame_are_records(own: LocalService, ask: cf.Client) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import chainframe as cf
-from strict_server import Answer, Request, Script, StrictServer, envelope, page_of
+from strict_server import Answer, Request, Script, StrictServer, envelope, page_of, rows_of
 
 CAP = 10_000
 
@@ -40,8 +40,45 @@ def test_a_list_goes_on_below_where_its_reach_ends(server: StrictServer, a_block
 def test_one_block_beyond_reach_cannot_be_passed(server: StrictServer) -> None:
     records = [{"txId": f"0x{n}", "height": "5"} for n in range(12_000)]
     server.on("address_transactions", capped(records))
-    with pytest.warns(cf.IncompleteResultWarning, match="Narrow the query with start_height or end_height"):
+    with pytest.warns(cf.IncompleteResultWarning, match=r"perhaps more\. Narrow the query with direction\."):
         assert len(server.client().address_transactions("0xa").collect()) == CAP
+
+
+ADVICE: list[tuple[str, dict[str, Any], str]] = [
+    ("transactions", {}, "Narrow the query with block_hash, height or start_height with end_height."),
+    ("transactions", {"height": 7}, "No parameter of this call makes it shorter."),
+    ("transactions", {"block_hash": "0x7"}, "No parameter of this call makes it shorter."),
+    ("large_transactions", {}, "Narrow the query with min_amount or height."),
+    ("large_transactions", {"height": 7, "min_amount": 200}, "Narrow the query with a higher min_amount."),
+    ("token_transfers", {"token_contract_address": "0x1"}, "Narrow the query with min_amount or max_amount."),
+    (
+        "token_transfers",
+        {"token_contract_address": "0x1", "max_amount": 9},
+        "Narrow the query with min_amount or a lower max_amount.",
+    ),
+    ("tokens", {"order_by": "totalMarketCap"}, "with token_contract_address, start_time or end_time."),
+    (
+        "tokens",
+        {"start_time": "2025-01-01T00:00Z", "end_time": "2025-02-01T00:00Z"},
+        "with token_contract_address, a later start_time or an earlier end_time.",
+    ),
+    ("logs", {"tx_ids": "0x1"}, "No parameter of this call makes it shorter."),
+]
+
+
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+@pytest.mark.parametrize(("call", "given", "said"), ADVICE)
+def test_advice_can_be_followed(server: StrictServer, call: str, given: dict[str, Any], said: str) -> None:
+    def answer(request: Request) -> Answer:
+        if call == "logs":
+            return rows_of("logs", [{"txId": "0x1"}] * 1_000)
+        page, limit = int(request.query["page"]), int(request.query["limit"])
+        rows = [{"txid": f"0x{(page - 1) * limit + n}", "height": "7"} for n in range(limit)]
+        return page_of(call, rows, limit=str(limit), totalPage=str(CAP // limit))
+
+    server.on(call, answer)
+    (reason,) = getattr(server.client(), call)(**given).collect().report.reasons
+    assert reason.endswith(said)
 
 
 def test_a_block_beyond_reach_is_refused_by_name(server: StrictServer) -> None:
@@ -54,7 +91,7 @@ def test_a_block_beyond_reach_is_refused_by_name(server: StrictServer) -> None:
 
     server.on("transactions", answer)
     query = server.client(concurrency=2).transactions(start_height=5, end_height=9)
-    with pytest.raises(cf.ResultWindowError, match="block 7") as caught:
+    with pytest.raises(cf.ResultWindowError, match=r"block 7 .* ask for the heights below it and above it") as caught:
         query.collect()
     assert [record.height for record in query.partial] == [5, 6]
     assert caught.value.cursor is not None

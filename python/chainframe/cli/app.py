@@ -13,7 +13,7 @@ from click.shell_completion import CompletionItem, get_completion_class
 
 from chainframe import ChainframeError, __version__, _native
 from chainframe.cli import core
-from chainframe.cli.export import FORMATS, INCOMPLETE, INTERRUPTED, USAGE, destination, exit_code
+from chainframe.cli.export import FORMATS, INCOMPLETE, INTERRUPTED, USAGE, Directory, destination, exit_code
 from chainframe.cli.settings import SETTINGS, client
 
 if TYPE_CHECKING:
@@ -166,6 +166,7 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
 
     def run(**given: Any) -> int:  # noqa: ANN401 - click's
         arguments = {name: given.pop(name) for name in names}
+        target = None
         try:
             said = (given.pop(name) for name in ("output", "format", "numbers", "columns"))
             target = destination(*said, resume=given.pop("resume"), overwrite=given.pop("overwrite"))
@@ -182,6 +183,8 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
             return BROKEN_PIPE
         except (ChainframeError, ModuleNotFoundError, OSError) as error:
             _say(_in_flags(str(error), [*names, "output", "resume", "overwrite"]))
+            if isinstance(target, Directory) and getattr(error, "cursor", None) and getattr(error, "retryable", False):
+                _say("what came so far is in the directory; --resume goes on from there")
             return exit_code(error)
         for reason in report.reasons:
             _say(reason)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from chainframe.errors import ExportError, InvalidParameterError
+from chainframe.errors import ChainframeError, ExportError, InvalidParameterError
 from chainframe.exports.directory import Directory, Manifest, read_manifest
 from chainframe.exports.job import Job
 from chainframe.frames import load
@@ -127,8 +127,9 @@ def to_parquet(query: Query[Any], client: Client, directory: str | PathLike[str]
                     page = next(stream)
                 except StopIteration:
                     break
-                except BaseException:
+                except BaseException as error:
                     job.flush()
+                    _note(error)
                     raise
                 if job.add(page):
                     break
@@ -153,13 +154,20 @@ async def to_parquet_async(
                     page = await anext(stream)
                 except StopAsyncIteration:
                     break
-                except BaseException:
+                except BaseException as error:
                     job.flush()
+                    _note(error)
                     raise
                 if await _apart(lambda page=page: job.add(page)):  # type: ignore[misc]
                     break
             await _apart(job.finish)
         return _export(job)
+
+
+def _note(error: BaseException) -> None:
+    """How to go on after an error that may not come again: not by its cursor, since the directory has one."""
+    if isinstance(error, ChainframeError) and error.retryable and getattr(error, "cursor", None):
+        error.__notes__ = ["what came so far is in the directory: the same to_parquet goes on from there"]
 
 
 def _export(job: Job) -> Export:

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal, Required, Self, TypedDict, cast
 
-from chainframe import Client, Deployment
+from chainframe import Client, ConfigError, Deployment
 from chainframe._native import Cassette, _LocalService, _with_cassette
 from chainframe.testing import _rows
 
@@ -79,7 +79,7 @@ class LocalService:
     >>> with LocalService(transactions=1_000, seed=7) as service, service.client() as client:
     ...     tokens = client.tokens().collect()
 
-    - `transactions`, `seed`: how much data, and which; the same pair gives the same data.
+    - `transactions`, `seed`: how much data, and which; the same pair gives the same data, and 0 none at all.
     - `deployment`: the words it speaks; `main_chain` and `zone_chain`: the short names it answers to.
     - `rate_limit`: requests a second that it allows; None for any number.
     - `growth`: how many records every growing list gains at its head after each request for a list.
@@ -130,7 +130,7 @@ class LocalService:
             growth=growth,
             growth_rate=growth_rate,
             reorg=reorg,
-            faults_json=json.dumps(list(faults)),
+            faults_json=_as_json(faults),
             reach=reach,
             db=db,
             port=port,
@@ -194,7 +194,7 @@ class LocalService:
 
     def set_faults(self, faults: Sequence[Fault]) -> None:
         """Misbehave like this from now on, counting anew; an empty list ends it."""
-        self._native.set_faults(json.dumps(list(faults)))
+        self._native.set_faults(_as_json(faults))
 
     @property
     def growth(self) -> int:
@@ -234,16 +234,17 @@ class LocalService:
         filters work, and lists have pages; they do not grow, and none is cut to its last year. Other calls are not
         touched, so load the same transaction for each call that is to tell of it.
 
-        Raises `ConfigError` for a call, a field or a value that cannot be, with the number of its row.
+        Raises `ConfigError` for a call, a file, a field or a value that cannot be: it names the file and the line, or
+        the row. A NaN is no number; in a pandas frame it is a value that is not there.
 
         >>> service.load("token_transfers", "transfers.parquet")
         >>> service.load("blocks", [cf.Block(height=1), {"height": 0, "block_time": "2026-01-31T00:00:00Z"}])
         """
         content = _rows.read(Path(data)) if _rows.is_file(data) else _rows.rows(data)
         if isinstance(content, bytes):
-            self._native.load_body(call, content)
+            self._native.load_body(call, content, str(data))
         else:
-            self._native.load(call, _rows.columns(call, content, self._deployment))
+            self._native.load(call, *_rows.columns(call, content, self._deployment))
 
     def load_answers(self, path: str | PathLike[str]) -> int:
         """Answer the requests of a cassette as recorded, from now on; returns how many answers that are.
@@ -312,3 +313,10 @@ class LocalService:
 
     def __repr__(self) -> str:
         return f"LocalService(url={self.url!r}, main_chain={self.main_chain!r}, zone_chain={self.zone_chain!r})"
+
+
+def _as_json(faults: Sequence[Fault]) -> str:
+    try:
+        return json.dumps(list(faults), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"faults: is not a list of mappings such as {{'kind': 'reset'}}: {error}") from None

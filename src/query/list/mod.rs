@@ -4,19 +4,22 @@
 
 mod place;
 mod proof;
+mod resume;
 #[cfg(test)]
 mod tests;
 
 use super::pace::Pace;
 use super::seams::Trail;
 use crate::client::Error;
-use crate::columns::{Column, Columns};
 use crate::decode::Page;
 use place::Found;
-pub use proof::Seam;
+pub use resume::Seam;
 
 /// Answers in a row that bring nothing new before a list counts as unreadable.
 const STALLS: u32 = 12;
+
+/// Looks at whether a list holds still that has to do so to be read on.
+const LOOKS: u32 = 3;
 
 /// Records that a page has at least which is to share some with what was delivered.
 const SHARING: u64 = 20;
@@ -61,6 +64,8 @@ pub struct Terms {
     pub top: Option<i64>,
     /// Records within reach, where the service sets a limit.
     pub cap: Option<u64>,
+    /// What its reader can do where it cannot be read.
+    pub way_on: String,
 }
 
 /// What the first page said.
@@ -129,6 +134,12 @@ pub struct List {
     relapses: u32,
     /// A miss: the next guess is on the safe side.
     careful: bool,
+    /// Whether nothing spoke of its having moved since it was seen to hold still, and whether that alone gave a place.
+    still: bool,
+    trusted: bool,
+    /// How often it may still be looked at whether it holds still, and at which place it was.
+    looks: u32,
+    looked: Option<u64>,
     /// The place that identical records left open, and the one up to which a page was found to belong.
     doubted: Option<u64>,
     settled: Option<u64>,
@@ -174,6 +185,10 @@ impl List {
             head_checked: false,
             moved: false,
             careful: false,
+            still: true,
+            trusted: false,
+            looks: 0,
+            looked: None,
             doubted: None,
             settled: None,
             stalls: 0,
@@ -212,6 +227,9 @@ impl List {
         }
         if self.first.is_none() {
             return (open == 0).then(|| Ask::first(self.terms.size));
+        }
+        if self.looks > 0 {
+            return (open == 0).then(|| self.look());
         }
         if self.unchecked() {
             // What is asked before it is known whether the list holds still may be asked in vain.
@@ -271,9 +289,8 @@ impl List {
         }
         let grown = if self.careful { 0 } else { grown };
         let next = self.next();
-        let margin =
-            if self.counted() { 1 } else { 2 }.max(if self.doubted == Some(next) { self.trail.margin() } else { 0 });
-        let margin = margin.min(most - 1).min(next);
+        let to_tell = if self.doubted == Some(next) { self.trail.margin() } else { None };
+        let margin = to_tell.unwrap_or(0).max(if self.counted() { 1 } else { 2 }).min(most - 1).min(next);
         let mut best = (i64::MIN, Ask { page: 1, limit: self.terms.size, top: self.top(), purpose: Purpose::Records });
         for margin in [margin, 0] {
             let from = self.position(next - margin) + grown;
@@ -320,7 +337,11 @@ impl List {
             Purpose::Records => self.take_more(ask, page),
             Purpose::Length => {
                 self.checking = false;
-                Ok(if self.measured { self.take_measure(ask, page) } else { self.take_length(page) })
+                Ok(match (self.looks, self.measured) {
+                    (1.., _) => self.take_look(ask, page),
+                    (0, true) => self.take_measure(ask, page),
+                    (0, false) => self.take_length(page),
+                })
             }
             Purpose::Head => self.take_head(page),
         };
@@ -330,6 +351,7 @@ impl List {
     /// Questions from this one on were given up.
     pub fn give_up(&mut self, ask: &Ask) {
         match (ask.purpose, self.way) {
+            (Purpose::Length, _) if self.looks > 0 => {}
             (Purpose::Length, _) if self.measured => self.measured = false,
             (Purpose::Length, _) => (self.checked, self.checking) = (false, false),
             (Purpose::Head, _) => self.head_checked = false,
@@ -387,10 +409,15 @@ impl List {
                 self.careful = true;
                 self.miss(ask, page)
             }
+            Found::Blind if self.looked != Some(self.next()) => {
+                (self.looked, self.looks) = (Some(self.next()), LOOKS);
+                Ok(Taken { void: true, ..Taken::default() })
+            }
             Found::Unknown if self.pin.is_some_and(|pin| pin.base == 0) => {
                 self.unpin();
                 self.miss(ask, page)
             }
+            Found::Blind => Err(self.indistinct()),
             Found::Unknown => {
                 self.look_elsewhere(ask, page, start, size);
                 self.miss(ask, page)
@@ -402,6 +429,7 @@ impl List {
         let grown = shift - self.shift;
         self.pace.observe(grown, self.since);
         self.moved |= grown != 0;
+        self.still &= grown == 0;
         (self.shift, self.since, self.careful) = (shift, 0, false);
     }
 
@@ -451,7 +479,7 @@ impl List {
                 self.pin_at_top();
             }
             Way::Overlapping if self.pace.is_still(self.relapses) => {
-                self.way = Way::Ahead { next: self.position(self.next()) / self.page_rows() + 1 };
+                self.way = self.ahead();
             }
             _ => {}
         }
@@ -459,43 +487,5 @@ impl List {
             self.pages = self.pages.max(page.total_pages);
         }
         Ok(Taken { from, to, void })
-    }
-
-    /// Appends what is delivered, and follows its heights.
-    fn deliver(&mut self, columns: &Columns, from: usize) {
-        let fresh = columns.slice(from, columns.rows() - from);
-        match self.heights_of(&fresh, 0) {
-            Some(heights) if self.ordered => {
-                for height in heights {
-                    match self.latest {
-                        Some((latest, run)) if latest == height => self.latest = Some((height, run + 1)),
-                        Some((latest, _)) if latest < height => self.ordered = false,
-                        Some((latest, _)) if latest > height + 1 && columns.record().name == "Block" => {
-                            self.notes.push(format!(
-                                "The blocks {} to {} are not in the list.",
-                                height + 1,
-                                latest - 1
-                            ));
-                            self.latest = Some((height, 1));
-                        }
-                        _ => self.latest = Some((height, 1)),
-                    }
-                }
-            }
-            _ => self.ordered = false,
-        }
-        self.trail.push(fresh);
-    }
-
-    /// Whether heights are known to fall, and so tell what is newer.
-    fn descends(&self) -> bool {
-        let top = self.first.and_then(|first| first.top);
-        self.ordered && top.zip(self.latest).is_some_and(|(top, (latest, _))| latest < top)
-    }
-
-    /// The heights of a page, if each record has one.
-    fn heights_of(&self, columns: &Columns, from: usize) -> Option<Vec<i64>> {
-        let Column::Integer(heights) = columns.column(self.heights?) else { return None };
-        heights.iter().skip(from).collect()
     }
 }

@@ -3,7 +3,7 @@
 
 use super::super::seams::{Alignment, identities};
 use super::{List, Pin, Way};
-use crate::columns::Columns;
+use crate::columns::{Column, Columns};
 use crate::decode::Page;
 
 pub(super) enum Found {
@@ -13,6 +13,8 @@ pub(super) enum Found {
     Gap(i64),
     /// Identical records leave the place open: ask for more of what precedes them.
     Doubt,
+    /// Identical records leave the place open, and no page could show more: only a list that holds still is read on.
+    Blind,
     Unknown,
 }
 
@@ -42,7 +44,11 @@ impl List {
                 ..0 if agrees || place + rows <= next => Found::At(place),
                 0 if firm.is_empty() => match found.as_slice() {
                     // One record twice, at the seam: identical ones, or a record that moved while another vanished.
-                    [only] if only.overlap == 1 && rows > 1 && self.settled != Some(next as u64) => Found::Doubt,
+                    [only]
+                        if only.overlap == 1 && rows > 1 && self.settled != Some(next as u64) && self.can_settle() =>
+                    {
+                        Found::Doubt
+                    }
                     _ => Found::At(place),
                 },
                 1.. if firm.is_empty() => Found::Gap(place),
@@ -57,14 +63,23 @@ impl List {
             (_, []) if expected == next && in_order && self.way != Way::Overlapping => Found::At(next),
             (_, []) => self.after_loss(&page.columns),
             ([], _) if self.settled != Some(next as u64) && self.can_settle() => Found::Doubt,
-            ([], _) if expected == next && (!self.moved || self.settled == Some(next as u64)) => Found::At(next),
+            ([], many) if self.still || self.settled == Some(next as u64) => {
+                self.trusted = true;
+                match many.iter().any(|one| one.place == expected) {
+                    _ if expected == next => Found::At(next),
+                    true if safe => Found::At(expected),
+                    _ => Found::Unknown,
+                }
+            }
+            ([], _) => Found::Blind,
             _ => Found::Unknown,
         }
     }
 
     /// Whether a page could begin with as many delivered records as tell identical ones apart, and bring more.
     fn can_settle(&mut self) -> bool {
-        let (next, margin, most) = (self.next(), self.trail.margin(), self.most());
+        let Some(margin) = self.trail.margin() else { return false };
+        let (next, most) = (self.next(), self.most());
         let from = self.position(next - margin.min(next));
         let reaches = |limit| (from / limit + 1) * limit > self.position(next);
         // A service that keeps to its own pages is asked for what it has.
@@ -97,6 +112,44 @@ impl List {
     fn goes_on_below(&self, columns: &Columns) -> bool {
         let (Some((latest, _)), true) = (self.latest, self.descends()) else { return true };
         self.heights_of(columns, 0).and_then(|heights| heights.first().copied()).is_none_or(|first| first <= latest)
+    }
+
+    /// Appends what is delivered, and follows its heights.
+    pub(super) fn deliver(&mut self, columns: &Columns, from: usize) {
+        let fresh = columns.slice(from, columns.rows() - from);
+        match self.heights_of(&fresh, 0) {
+            Some(heights) if self.ordered => {
+                for height in heights {
+                    match self.latest {
+                        Some((latest, run)) if latest == height => self.latest = Some((height, run + 1)),
+                        Some((latest, _)) if latest < height => self.ordered = false,
+                        Some((latest, _)) if latest > height + 1 && columns.record().name == "Block" => {
+                            self.notes.push(format!(
+                                "The blocks {} to {} are not in the list.",
+                                height + 1,
+                                latest - 1
+                            ));
+                            self.latest = Some((height, 1));
+                        }
+                        _ => self.latest = Some((height, 1)),
+                    }
+                }
+            }
+            _ => self.ordered = false,
+        }
+        self.trail.push(fresh);
+    }
+
+    /// Whether heights are known to fall, and so tell what is newer.
+    pub(super) fn descends(&self) -> bool {
+        let top = self.first.and_then(|first| first.top);
+        self.ordered && top.zip(self.latest).is_some_and(|(top, (latest, _))| latest < top)
+    }
+
+    /// The heights of a page, if each record has one.
+    pub(super) fn heights_of(&self, columns: &Columns, from: usize) -> Option<Vec<i64>> {
+        let Column::Integer(heights) = columns.column(self.heights?) else { return None };
+        heights.iter().skip(from).collect()
     }
 }
 

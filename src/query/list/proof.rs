@@ -1,107 +1,13 @@
 //! Proofs that nothing was lost, and what to do where an answer proves nothing: look elsewhere, a bounded number of
 //! times.
 
-use serde::{Deserialize, Serialize};
-
 use super::super::pace::Pace;
-use super::super::seams::{Trail, identities, identity};
-use super::{Ask, First, List, Pin, Purpose, STALLS, Taken, Terms, Way};
+use super::super::seams::{identities, identity};
+use super::{Ask, List, Pin, Purpose, STALLS, Taken, Way};
 use crate::client::Error;
 use crate::decode::Page;
 
-/// Records that a cursor remembers.
-const REMEMBERED: usize = 8;
-
-/// What a later run needs to find its place in a list again.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Seam {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    total: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    length: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pages: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    top: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    latest: Option<(i64, u64)>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pin: Option<(i64, u64)>,
-    shift: i64,
-    moved: bool,
-    /// The list's first record, and the latest that were delivered, each by a hash.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    head: Option<u64>,
-    records: Vec<u64>,
-}
-
-impl Seam {
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-
-    pub fn without_records(self) -> Self {
-        Self { records: Vec::new(), latest: None, ..self }
-    }
-
-    /// The same after some more records.
-    pub fn after(&self, fresh: &[u64]) -> Self {
-        let mut records = self.records.clone();
-        records.extend_from_slice(fresh);
-        let dropped = records.len().saturating_sub(REMEMBERED);
-        let head = self.head.or_else(|| records.first().copied());
-        Self { records: records.split_off(dropped), head, ..self.clone() }
-    }
-}
-
 impl List {
-    /// Goes on from a place in the list.
-    pub fn resumed(terms: Terms, next: u64, seam: &Seam) -> Self {
-        let mut list = Self::new(terms);
-        if next == 0 {
-            return list;
-        }
-        // More records than come before the place cannot have been remembered.
-        let known = (seam.records.len() as u64).min(next) as usize;
-        let records = seam.records[seam.records.len() - known..].to_vec();
-        list.trail = Trail::resumed(next, records, seam.head);
-        list.first = Some(First { pages: seam.pages, total: seam.total, top: seam.top });
-        (list.length, list.shift, list.moved, list.latest) = (seam.length, seam.shift, seam.moved, seam.latest);
-        list.ordered = seam.latest.is_some();
-        list.pages = seam.pages;
-        list.pin = seam.pin.map(|(top, base)| Pin { top, base });
-        if list.terms.moves && seam.total.is_none() {
-            list.trail.keep();
-        }
-        let size = list.terms.size;
-        // An uncounted list shows by its records alone that it did not move meanwhile.
-        list.checked = true;
-        list.way = if seam.moved || list.terms.moves && seam.total.is_none() {
-            Way::Overlapping
-        } else {
-            Way::Ahead { next: list.position(next) / size + 1 }
-        };
-        list
-    }
-
-    /// What a run needs that goes on after the records delivered so far.
-    pub fn seam(&self) -> Seam {
-        let first = self.first.unwrap_or_default();
-        Seam {
-            total: first.total,
-            length: self.length,
-            pages: first.pages,
-            top: first.top,
-            latest: self.latest.filter(|_| self.ordered),
-            pin: self.pin.map(|pin| (pin.top, pin.base)),
-            shift: self.shift,
-            moved: self.moved && !self.pace.is_still(0),
-            head: self.trail.head(),
-            records: self.trail.latest(REMEMBERED),
-        }
-    }
-
     /// An answer brought nothing new: a list that does so again and again cannot be read.
     pub(super) fn miss(&mut self, ask: &Ask, page: &Page) -> Result<Taken, Error> {
         self.way = Way::Overlapping;
@@ -120,15 +26,26 @@ impl List {
         }
         let (same, records) = &self.missed;
         let problem = if self.alike > 2 && !records.is_empty() {
-            format!("page {same} is the same as the page before it; narrow the query or try later")
+            format!("page {same} is the same as the page before it; {}", self.terms.way_on)
         } else if self.moved {
-            "the list grows faster than it can be read, or records vanish from it; use a larger page_size, narrow the \
-             query or try later"
-                .into()
+            let problem = "the list grows faster than it can be read, or records vanish from it";
+            format!("{problem}; {}{}", self.larger(), self.terms.way_on)
         } else {
-            "the records that come next cannot be told from identical ones; use another page_size or try later".into()
+            return Err(self.indistinct());
         };
         Err(self.drift(problem))
+    }
+
+    pub(super) fn indistinct(&self) -> Error {
+        let problem = "the records that come next cannot be told from identical ones";
+        match self.length {
+            Some(_) => self.drift(format!("{problem} while the list moves; {}{}", self.larger(), self.terms.way_on)),
+            None => self.drift(format!("{problem} where a list's length is not known; ask for the list anew")),
+        }
+    }
+
+    fn larger(&self) -> &'static str {
+        if self.terms.size < self.terms.size_max { "use a larger page_size, " } else { "" }
     }
 
     fn drift(&self, problem: impl Into<String>) -> Error {
@@ -287,7 +204,8 @@ impl List {
     /// Where the length could not be had, the head is looked at once more in the end.
     pub(super) fn last_check(&mut self, open: usize) -> Option<Ask> {
         let of_one_page = self.next() <= self.page_rows();
-        let known = self.counted() || self.length.is_some() || self.moved || of_one_page || self.head_checked;
+        let told = self.counted() || self.length.is_some() || self.moved && !self.trusted;
+        let known = told || of_one_page || self.head_checked;
         if known || open > 0 || !self.terms.moves || !self.terms.paged {
             return None;
         }
@@ -299,7 +217,7 @@ impl List {
         let same = page.columns.rows() > 0 && self.trail.head() == Some(identity(&page.columns, 0));
         let grown =
             || self.trail.clone().alignments(&identities(&page.columns)).iter().any(|at| at.firm && at.place < 0);
-        if same || grown() {
+        if same || !self.trusted && grown() {
             return Ok(Taken::default());
         }
         if !self.flexible {

@@ -33,6 +33,8 @@ struct Play {
     steady: bool,
     /// One record in so many is identical to the one before it.
     twins: u64,
+    /// Records come in rows of so many identical ones.
+    rows: u64,
     /// One answer in so many is followed by the loss of a record.
     loss: u64,
     /// Whether the list can be cut off above a height.
@@ -58,6 +60,7 @@ impl Default for Play {
             growth: 0,
             steady: true,
             twins: 0,
+            rows: 0,
             loss: 0,
             top: false,
             stubborn: false,
@@ -72,6 +75,10 @@ impl World {
         let mut world =
             Self { list: Vec::new(), fresh: 0, answers: 0, random: fastrand::Rng::with_seed(play.seed), play };
         world.grow(play.length);
+        if play.rows > 0 {
+            // A head of its own: among identical records alone nothing tells how many there were.
+            world.list[0] = play.length;
+        }
         world
     }
 
@@ -79,7 +86,7 @@ impl World {
         for _ in 0..count {
             let twin = self.play.twins > 0 && self.random.u64(..self.play.twins) == 0 && !self.list.is_empty();
             self.fresh += u64::from(!twin);
-            let record = if twin { self.list[0] } else { self.fresh };
+            let record = if twin { self.list[0] } else { self.fresh / self.play.rows.max(1) };
             self.list.insert(0, record);
         }
     }
@@ -154,6 +161,7 @@ fn read(play: Play) -> Outcome {
         moves: true,
         top: play.top.then_some(i64::MAX),
         cap: None,
+        way_on: "try later".into(),
     };
     let mut list = List::new(terms.clone());
     let mut open: Vec<(Ask, Option<Page>)> = Vec::new();
@@ -193,7 +201,7 @@ fn read(play: Play) -> Outcome {
         {
             got.extend(ids(&page, taken.from, taken.to));
             assert!(
-                snapshot.starts_with(&got) || play.loss > 0 || play.twins > 0,
+                snapshot.starts_with(&got) || play.loss > 0 || play.twins > 0 || play.rows > 0,
                 "wrong records were given out: {play:?}"
             );
         }
@@ -279,6 +287,34 @@ fn blocks_have_their_heights_for_places() {
 fn a_reader_that_dies_is_followed_by_one_that_has_exactly_the_rest() {
     let (failed, _) = try_all(|random| Play { deaths: random.usize(2..8), ..any(random) });
     assert!(failed < 0.05, "{failed}");
+}
+
+#[test]
+fn a_reader_that_dies_among_identical_records_is_followed_while_the_list_holds_still() {
+    let (failed, _) = try_all(|random| {
+        let play = any(random);
+        let (rows, deaths) = (random.u64(5..=2 * play.size), random.usize(2..8));
+        Play { growth: 0, rows, deaths, length: play.length + rows, ..play }
+    });
+    assert!(failed == 0.0, "{failed}");
+}
+
+#[test]
+fn a_reader_that_dies_among_identical_records_of_a_list_that_grows() {
+    let (failed, _) = try_all(|random| {
+        let rows = random.u64(8..=20);
+        Play { size: 50, rows, deaths: random.usize(2..8), growth: random.u64(0..=30), ..any(random) }
+    });
+    assert!(failed < 0.05, "{failed}");
+}
+
+#[test]
+fn more_identical_records_than_a_page_has_are_read_right_or_not_at_all() {
+    let (failed, _) = try_all(|random| {
+        let (play, pages_told, rare) = (any(random), random.bool(), random.u64(0..=3));
+        Play { rows: random.u64(5..=3 * play.size), growth: rare.saturating_sub(1), steady: false, pages_told, ..play }
+    });
+    assert!(failed < 0.5, "{failed}");
 }
 
 #[test]
