@@ -13,8 +13,9 @@ import json
 import re
 import textwrap
 from contextlib import redirect_stdout, suppress
+from dataclasses import is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 import click
 import nbformat
@@ -29,7 +30,7 @@ from chainframe.cli.app import app
 from chainframe.integrations import spark
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
@@ -176,15 +177,31 @@ def classes(title: str, *modules: Any) -> str:  # noqa: ANN401 - modules
         if not isinstance(made, type):
             continue
         parts.append(f"## {name}\n")
-        bases = [base.__name__ for base in made.__bases__ if base is not object and base is not dict]
+        if getattr(_native, name, None) is made:
+            parts.append(f"It is told of [among the core's classes](core.md#{name.lower()}).\n")
+            continue
+        bases = [base.__name__ for base in made.__bases__ if base not in {object, dict, Generic}]
         if bases:
             parts.append(f"A `{'` and `'.join(bases)}`.\n")
         parts.append(prose(inspect.getdoc(made) or ""))
         for member, value in vars(made).items():
-            text = inspect.getdoc(value.fget if isinstance(value, property) else value)
-            if not member.startswith("_") and text and (callable(value) or isinstance(value, property)):
-                parts += [f"### {name}.{member}\n", prose(text)]
+            of = value.fget if isinstance(value, property) else value
+            # What a class has from another library is said there.
+            if inspect.isfunction(of) and of.__doc__ and not member.startswith("_"):
+                parts += [f"### {name}.{member}\n", written(of), prose(inspect.cleandoc(of.__doc__))]
+            elif (
+                member == "__init__"
+                and inspect.isfunction(of)
+                and not (issubclass(made, BaseException) or is_dataclass(made))
+            ):
+                parts.append(written(of, name))
     return "\n".join(parts)
+
+
+def written(function: Callable[..., object], name: str | None = None) -> str:
+    (node,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
+    assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)  # noqa: S101 - for the types
+    return f"```python\n{signature(node, name)}\n```\n"
 
 
 def shell() -> str:
@@ -215,7 +232,8 @@ def prose(text: str) -> str:
             lines.append("```")
             in_code = False
         lines.append(prompt[2] if prompt else f"# {line}" if in_code else line)
-    return "\n".join([*lines, "```"] if in_code else lines) + "\n"
+    whole = "\n".join([*lines, "```"] if in_code else lines) + "\n"
+    return re.sub(r"\bdocs/(\w+\.md)", r"[\g<0>](../\1)", whole)
 
 
 class NotebookExporter(MarkdownExporter):

@@ -114,3 +114,14 @@ def test_most_pages_show_python() -> None:
 def test_what_a_prompt_becomes() -> None:
     text = make_site.prose("Says.\n\n>>> one = (\n...     1)\n>>> one\n1\n\nMore.")
     assert text == "Says.\n\n\n```python\none = (\n    1)\none\n# 1\n```\n\nMore.\n"
+
+
+def test_what_other_libraries_say_is_not_said_again(site: Path) -> None:
+    text = page(site, "reference/parts.html")
+    assert '<h2 id="chainframesource"' in text
+    assert "ChainframeSource.schema" not in text
+
+
+def test_what_the_core_has_is_found_from_the_kit(site: Path) -> None:
+    assert 'href="core.html#cassette"' in page(site, "reference/testing.html")
+    assert '<h2 id="cassette"' in page(site, "reference/core.html")
