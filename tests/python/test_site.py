@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    import chainframe as cf
+
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 QUIET = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-component-update")
 
@@ -131,3 +133,14 @@ def test_what_a_cell_gave_is_not_for_copying(page: Page) -> None:
     given = page.locator(".output pre")
     assert given.count() > 3
     assert given.get_by_role("button").count() == 0
+
+
+# What notebooks say of every cell of a table.
+JUPYTER = ":not(.jp-RenderedMarkdown).jp-RenderedHTMLCommon :is(td, th) { text-align: right; padding: 0.5em; }"
+
+
+def test_a_notebook_leaves_a_form_as_it_is(page: Page, client: cf.Client) -> None:
+    form = client.blocks(max_items=3).collect()._repr_html_()
+    page.set_content(f'<style>{JUPYTER}</style><div class="jp-RenderedHTMLCommon">{form}</div>')
+    aligned = [cell.evaluate("cell => getComputedStyle(cell).textAlign") for cell in page.locator("tbody td").all()]
+    assert aligned == ["left", "right", "left", "left", "right"] * 3
