@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Every build sees one interpreter, so that none makes cargo start over.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
-.PHONY: demo test bare spark bench fuzz docs lint rust python stub fmt clean build install dev tools postgres
+.PHONY: demo test bare spark bench fuzz docs lint rust python stub fmt clean build install dev tools postgres browser
 
 demo: build install
 	$(PIP) install --group demo
@@ -27,7 +27,7 @@ rust: tools
 	cargo test --features service
 
 # Types and tests see the installed wheel, as a user has it, not the source tree.
-python: tools build install postgres
+python: tools build install postgres browser
 	$(BIN)/python scripts/generate_stub.py --check
 	$(BIN)/mypy
 	$(BIN)/pyright
@@ -41,6 +41,11 @@ python: tools build install postgres
 postgres:
 	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { \
 		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get install -y -qq postgresql; } || true
+
+# Likewise for looking at the site as a reader does.
+browser:
+	@command -v chromium chromium-browser google-chrome chrome >/dev/null || { \
+		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get install -y -qq chromium; } || true
 
 # The data source in a Spark of this machine; Spark needs Java, and an environment of its own.
 spark: build

@@ -13,14 +13,16 @@ import json
 import re
 import textwrap
 from contextlib import redirect_stdout, suppress
+from dataclasses import is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 import click
 import nbformat
 from mkdocs.structure.files import File
 from nbclient import NotebookClient
 from nbconvert import MarkdownExporter
+from nbconvert.preprocessors import CoalesceStreamsPreprocessor
 
 from chainframe import _native, errors, exports, partitions, testing
 from chainframe.cli import core as core_commands
@@ -28,7 +30,7 @@ from chainframe.cli.app import app
 from chainframe.integrations import spark
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
@@ -38,15 +40,6 @@ ROOT = Path(__file__).resolve().parents[1]
 STUB = Path(_native.__file__).with_name("_native.pyi")
 DECLARED = json.loads(_native._declaration())  # noqa: SLF001 - made for what is derived
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
-
-
-def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """A page at the top of docs/ that the navigation does not name says how something works."""
-    (works,) = (section for section in config.nav or [] if "How it works" in section)
-    named = json.dumps(config.nav)
-    others = [path.name for path in sorted((ROOT / "docs").glob("*.md")) if f'"{path.name}"' not in named]
-    works["How it works"][-1:-1] = others
-    return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -86,7 +79,9 @@ def core() -> str:
     text = STUB.read_text(encoding="utf-8")
     tree = ast.parse(text)
     plain = {record["name"] for record in DECLARED["records"]}
-    parts = ["# Client, queries, results\n", prose(ast.get_docstring(tree) or "")]
+    # Its first paragraph is for those who read the stub.
+    about = (ast.get_docstring(tree) or "").partition("\n\n")[2]
+    parts = ["# Client, queries, results\n", prose(about)]
     # What a deployment is called matters to few.
     for node in sorted(tree.body, key=lambda node: getattr(node, "name", "") == "Deployment"):
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and node.name not in plain:
@@ -95,19 +90,28 @@ def core() -> str:
 
 
 def members(node: ast.ClassDef) -> Iterator[str]:
-    for member in node.body:
-        if not isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef):
-            continue
+    """How it is made, its attributes that their type explains, and each other member under a heading of its own."""
+    found = [member for member in node.body if isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef)]
+    for member in found:
         if member.name == "__new__":
             yield f"```python\n{signature(member, node.name)}\n```\n"
-        elif not member.name.startswith("_"):
+    public = [member for member in found if not member.name.startswith("_")]
+    plain = [signature(member) for member in public if is_attribute(member) and not ast.get_docstring(member)]
+    if plain:
+        yield "\n".join(['```python title="Attributes"', *plain, "```\n"])
+    for member in public:
+        if signature(member) not in plain:
             yield f"### {node.name}.{member.name}\n\n```python\n{signature(member)}\n```\n"
             yield prose(ast.get_docstring(member) or "")
 
 
+def is_attribute(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return any(ast.unparse(decorator) == "property" for decorator in node.decorator_list)
+
+
 def signature(node: ast.FunctionDef | ast.AsyncFunctionDef, name: str | None = None) -> str:
     result = f" -> {ast.unparse(node.returns)}" if node.returns and name is None else ""
-    if any(ast.unparse(decorator) == "property" for decorator in node.decorator_list):
+    if is_attribute(node):
         return f"{node.name}: {result.removeprefix(' -> ')}"
     arguments = ast.unparse(node.args).removeprefix("cls, ").removeprefix("self, ")
     arguments = "" if arguments in {"self", "cls"} else arguments
@@ -173,15 +177,31 @@ def classes(title: str, *modules: Any) -> str:  # noqa: ANN401 - modules
         if not isinstance(made, type):
             continue
         parts.append(f"## {name}\n")
-        bases = [base.__name__ for base in made.__bases__ if base is not object and base is not dict]
+        if getattr(_native, name, None) is made:
+            parts.append(f"It is told of [among the core's classes](core.md#{name.lower()}).\n")
+            continue
+        bases = [base.__name__ for base in made.__bases__ if base not in {object, dict, Generic}]
         if bases:
             parts.append(f"A `{'` and `'.join(bases)}`.\n")
         parts.append(prose(inspect.getdoc(made) or ""))
         for member, value in vars(made).items():
-            text = inspect.getdoc(value.fget if isinstance(value, property) else value)
-            if not member.startswith("_") and text and (callable(value) or isinstance(value, property)):
-                parts += [f"### {name}.{member}\n", prose(text)]
+            of = value.fget if isinstance(value, property) else value
+            # What a class has from another library is said there.
+            if inspect.isfunction(of) and of.__doc__ and not member.startswith("_"):
+                parts += [f"### {name}.{member}\n", written(of), prose(inspect.cleandoc(of.__doc__))]
+            elif (
+                member == "__init__"
+                and inspect.isfunction(of)
+                and not (issubclass(made, BaseException) or is_dataclass(made))
+            ):
+                parts.append(written(of, name))
     return "\n".join(parts)
+
+
+def written(function: Callable[..., object], name: str | None = None) -> str:
+    (node,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
+    assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)  # noqa: S101 - for the types
+    return f"```python\n{signature(node, name)}\n```\n"
 
 
 def shell() -> str:
@@ -212,18 +232,45 @@ def prose(text: str) -> str:
             lines.append("```")
             in_code = False
         lines.append(prompt[2] if prompt else f"# {line}" if in_code else line)
-    return "\n".join([*lines, "```"] if in_code else lines) + "\n"
+    whole = "\n".join([*lines, "```"] if in_code else lines) + "\n"
+    return re.sub(r"\bdocs/(\w+\.md)", r"[\g<0>](../\1)", whole)
+
+
+class NotebookExporter(MarkdownExporter):
+    """Each text that a cell gave is a block of its own, told apart from code."""
+
+    raw_template = """{% extends 'markdown/index.md.j2' %}
+{% block stream %}
+~~~~ {.text .output .no-copy}
+{{ output.text.rstrip() }}
+~~~~
+{% endblock stream %}
+{% block data_text %}
+~~~~ {.text .output .no-copy}
+{{ output.data['text/plain'] }}
+~~~~
+{% endblock data_text %}"""
 
 
 def rendered(notebook: Path) -> dict[str, str | bytes]:
     """A notebook that was run just now, as a page and its pictures."""
     cells = nbformat.read(notebook, as_version=4)
     NotebookClient(cells, timeout=300, kernel_name="python3").execute()
-    text, resources = MarkdownExporter().from_notebook_node(cells)
+    for cell in cells.cells:
+        for output in [output for output in cell.get("outputs", []) if output.get("name") == "stderr"]:
+            # A bar, which begins its line anew, tells a reader nothing when it is done.
+            if complaint := re.sub(r"\r[^\r\n]*", "", output.text).strip():
+                raise ValueError(f"{notebook.name} complains: {complaint}")
+            cell.outputs.remove(output)
+    cells, _ = CoalesceStreamsPreprocessor().preprocess(cells, {})
+    text, resources = NotebookExporter().from_notebook_node(cells)
     folder = f"notebooks/{notebook.stem}"
     pictures: dict[str, bytes] = {f"{folder}/{name}": data for name, data in resources["outputs"].items()}
     for name in resources["outputs"]:
         text = text.replace(f"]({name})", f"]({notebook.stem}/{name})")
+    # A frame looks as the site's other tables do.
+    text = re.sub(r"<div>\s*<style scoped>.*?</style>", '<div class="frame">', text, flags=re.DOTALL)
+    text = text.replace('<table border="1" class="dataframe">', "<table>").replace(' style="text-align: right;"', "")
     # Markdown would take an indented line of HTML for code.
     text = re.sub(r"<(div|table|style).*?</\1>", lambda html: textwrap.dedent(html[0]), text, flags=re.DOTALL)
     source = f"From `examples/{notebook.name}`, run when this page was made.\n\n"

@@ -89,6 +89,7 @@ class Bar:
         bar = _tqdm()(desc=self._call, total=state["total"], unit=f" {state['unit']}", smoothing=0, dynamic_ncols=True)
         # The time before the bar came counts as well.
         bar.start_t = time.time() - state["elapsed"]
+        self._draw(bar)
         while not self._ended.wait(INTERVAL):
             self._draw(bar)
         self._draw(bar)

@@ -15,20 +15,21 @@ const SENTENCE: usize = 300;
 /// Sentences of a report that are shown.
 const REASONS: usize = 10;
 
+/// Rules for cells say more than they need to, since notebooks have rules of their own for them.
 const STYLE: &str = "<style>\
 .chainframe{margin:.4em 0;overflow-x:auto;font-size:13px;color:var(--jp-content-font-color1,inherit)}\
 .chainframe p{margin:.2em 0}\
 .chainframe .dim{opacity:.6}\
 .chainframe .warn{border-left:3px solid #d9822b;padding-left:.6em;max-width:60em}\
 .chainframe table{font-size:inherit;border-collapse:collapse;border:0;margin:.3em 0;font-variant-numeric:tabular-nums}\
-.chainframe th,.chainframe td{padding:.2em .7em;text-align:left;vertical-align:top;white-space:nowrap;border:0;\
+.chainframe.chainframe table th,.chainframe.chainframe table td{padding:.2em .7em;text-align:left;vertical-align:top;white-space:nowrap;border:0;\
 background:none;color:inherit}\
-.chainframe thead th{border-bottom:1px solid rgba(128,128,128,.5);font-weight:600}\
+.chainframe.chainframe table thead th{border-bottom:1px solid rgba(128,128,128,.5);font-weight:600}\
 .chainframe thead small{font-weight:400;opacity:.6}\
 .chainframe tbody tr{background:none}\
 .chainframe tbody tr:nth-child(even){background:rgba(128,128,128,.1)}\
-.chainframe .num{text-align:right}\
-.chainframe tbody th{font-weight:400;opacity:.7}\
+.chainframe.chainframe table .num{text-align:right}\
+.chainframe.chainframe table tbody th{font-weight:400;opacity:.7}\
 </style>";
 
 pub fn escape(text: &str) -> String {
@@ -64,6 +65,11 @@ pub fn count(number: u64) -> String {
         text.push(digit);
     }
     text
+}
+
+/// 1 page, 2 pages.
+fn counted(number: u64, what: &str) -> String {
+    format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
 /// A whole form: what it is, a line about it, and its parts.
@@ -124,15 +130,15 @@ pub fn verdict(report: &Report) -> &'static str {
 /// What it took, in a line, and what speaks against it.
 pub fn summary(report: &Report) -> String {
     let mut line = format!(
-        "{}: {} records in {} pages, {} requests, {:.1} s",
+        "{}: {} in {}, {}, {:.1} s",
         verdict(report),
-        count(report.records),
-        count(report.pages),
-        count(report.requests),
+        counted(report.records, "record"),
+        counted(report.pages, "page"),
+        counted(report.requests, "request"),
         report.elapsed.as_secs_f64()
     );
     if report.retries > 0 {
-        _ = write!(line, ", {} retries", count(report.retries));
+        _ = write!(line, ", {} tried again", count(report.retries));
     }
     format!("<p>{line}</p>{}", reasons(report))
 }
@@ -193,5 +199,6 @@ mod tests {
     fn counts_are_read_in_thousands() {
         let texts: Vec<String> = [0, 999, 1_000, 1_234_567].map(count).into();
         assert_eq!(texts, ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([0, 1, 2_000].map(|number| counted(number, "page")), ["0 pages", "1 page", "2,000 pages"]);
     }
 }
