@@ -67,7 +67,11 @@ fn count(name: &str, given: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
     let Some(given) = given else { return Ok(ROWS) };
     match given.extract() {
         Ok(count) if count > 0 && !given.is_instance_of::<PyBool>() => Ok(count),
-        _ => Err(errors::parameter(given.py(), name, &format!("{} is not a whole number from 1 on", given.repr()?))),
+        _ => {
+            // Python refuses to write out very long numbers.
+            let shown = given.repr().map_or_else(|_| "that".into(), |text| text.to_string());
+            Err(errors::parameter(given.py(), name, &format!("{shown} is not a whole number from 1 on")))
+        }
     }
 }
 
