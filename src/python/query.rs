@@ -235,10 +235,21 @@ impl Query {
         rows: Option<&Bound<'py, PyAny>>,
         numbers: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
+        Self::_reader(slf, rows, numbers, None)
+    }
+
+    /// `reader` of some columns only, for the shell.
+    fn _reader<'py>(
+        slf: &Bound<'py, Self>,
+        rows: Option<&Bound<'py, PyAny>>,
+        numbers: &str,
+        columns: Option<Vec<String>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let (rows, numbers) = (count("rows", rows)?, export::numbers(py, numbers)?);
+        let form = (export::wanted(slf.get().inner.endpoint().record(), numbers, columns)?, numbers);
         let (pages, bar) = slf.get().run(py)?;
-        let tables = Tables::new(QueryReader::of_batches(py, slf.clone().unbind(), pages, bar, rows, numbers)?);
+        let tables = Tables::new(QueryReader::of_batches(py, slf.clone().unbind(), pages, bar, rows, form)?);
         PyModule::import(py, "chainframe.frames")?.call_method1("reader", (tables,))
     }
 

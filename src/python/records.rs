@@ -212,6 +212,19 @@ impl Records {
         Ok(dicts)
     }
 
+    /// `to_arrow` of some columns only, for an export.
+    fn _to_arrow<'py>(
+        &self,
+        py: Python<'py>,
+        numbers: &str,
+        columns: Option<Vec<String>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let numbers = export::numbers(py, numbers)?;
+        let schema = export::wanted(self.inner.record(), numbers, columns)?;
+        let table = py.detach(|| Table::with(schema, &self.inner, numbers));
+        table.map_err(|error| errors::raise(py, &error))?.into_frame(py, Frame::Arrow)
+    }
+
     fn _identities(&self) -> Vec<String> {
         let identities = self.inner.chunks().iter().flat_map(query::identities);
         identities.map(|identity| format!("{identity:016x}")).collect()

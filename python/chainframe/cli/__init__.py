@@ -19,6 +19,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        try:
+            return _run(given)
+        finally:
+            # What is not written yet fails here or, with a trace and an exit code of Python's, at the very end.
+            if sys.stdout is not None:
+                sys.stdout.flush()
+    except KeyboardInterrupt:
+        return core.INTERRUPTED
+    except BrokenPipeError:
+        core.give_up_output()
+        return core.BROKEN_PIPE
+    except OSError as error:
+        core.give_up_output()
+        print(f"chainframe: output: cannot be written: {error.strerror}", file=sys.stderr)
+        return core.FAILED
+
+
+def _run(given: list[str]) -> int:
     if given[:1] == ["--version"] or (given and given[0] in core.COMMANDS):
         return core.main(given)
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import signal
 import sys
 import threading
@@ -16,8 +17,10 @@ from chainframe.testing import LocalService
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+FAILED = 1
 USAGE = 2
 INTERRUPTED = 130
+BROKEN_PIPE = 141  # what a shell reports of a program that SIGPIPE ended
 COMMANDS = {
     "serve": "Run the local service until interrupted.",
     "doctor": "Find what stands between this machine and an answer.",
@@ -30,10 +33,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         run: Callable[[argparse.Namespace], int] = options.run
         return run(options)
     except (CassetteError, ConfigError, OSError, RuntimeError) as error:
+        if isinstance(error, OSError) and error.filename is None:
+            # Of standard output, not of a file that was named.
+            raise
         print(f"chainframe: {error}", file=sys.stderr)
         return USAGE
     except KeyboardInterrupt:
         return INTERRUPTED
+
+
+def give_up_output() -> None:
+    """What standard output did not take must not be tried again at the end."""
+    if sys.stdout is None:
+        return
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:

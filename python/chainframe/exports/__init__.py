@@ -65,6 +65,8 @@ class Order:
     since: Export | str | PathLike[str] | None
     numbers: Any
     rows_per_part: int
+    columns: list[str] | None = None
+    """None is all; of others, nothing is looked at."""
 
     def begin(self, held: Directory) -> Job:
         """The job as it stands: new, half done, or finished."""
@@ -83,12 +85,12 @@ class Order:
             found = wanted
         held.sweep(found)
         query = self.query if found.cursor is None else self.client.resume(found.cursor)
-        return Job(held, found, query, numbers=self.numbers, most=self.rows_per_part)
+        return Job(held, found, query, numbers=self.numbers, columns=self.columns, most=self.rows_per_part)
 
     def _wanted(self) -> Manifest:
         load("pyarrow", extra="arrow")
         stated = json.loads(self.query._stated())  # noqa: SLF001 - made for exports
-        table = self.query.partial[:0].to_arrow(self.numbers)
+        table = self.query.partial[:0]._to_arrow(self.numbers, self.columns)  # noqa: SLF001 - made for exports
         schema = {field.name: str(field.type) for field in table.schema}
         manifest = Manifest(query=stated, numbers=self.numbers, schema=schema)
         if self.since is not None:
