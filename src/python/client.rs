@@ -25,6 +25,7 @@ const NOBODY: &str = "no-credentials-for-a-replay";
 
 type Any<'py> = Option<Bound<'py, PyAny>>;
 
+#[doc = doc!(Client)]
 #[pyclass(frozen, module = "chainframe")]
 pub struct Client {
     pub inner: client::Client,
@@ -139,6 +140,7 @@ impl Client {
         checked().map(|inner| Self { inner, progress }).map_err(|error| errors::raise(py, &error))
     }
 
+    #[doc = doc!(Client.tokens)]
     #[pyo3(signature = (
         *, protocol_type=None, token_contract_address=None, start_time=None, end_time=None, order_by=None,
         chain=None, page_size=None, max_items=None,
@@ -165,6 +167,7 @@ impl Client {
         query(slf, "tokens", &args, (chain, page_size, max_items))
     }
 
+    #[doc = doc!(Client.token_transfers)]
     #[pyo3(signature = (
         token_contract_address, *, min_amount=None, max_amount=None, chain=None, page_size=None, max_items=None,
     ))]
@@ -185,6 +188,7 @@ impl Client {
         query(slf, "token_transfers", &args, (chain, page_size, max_items))
     }
 
+    #[doc = doc!(Client.cross_chain_transactions)]
     #[pyo3(signature = (
         *, tx_id=None, height=None, start_height=None, end_height=None, address=None, from_address=None,
         to_address=None, token_contract_address=None, chain=None, page_size=None, max_items=None,
@@ -217,6 +221,7 @@ impl Client {
         query(slf, "cross_chain_transactions", &args, (chain, page_size, max_items))
     }
 
+    #[doc = doc!(Client.blocks)]
     #[pyo3(signature = (*, height=None, chain=None, page_size=None, max_items=None))]
     fn blocks(
         slf: &Bound<'_, Self>,
@@ -228,6 +233,7 @@ impl Client {
         query(slf, "blocks", &[("height", height)], (chain, page_size, max_items))
     }
 
+    #[doc = doc!(Client.address_transactions)]
     #[pyo3(signature = (
         address, *, start_height=None, end_height=None, direction=None, chain=None, page_size=None, max_items=None,
     ))]
@@ -251,6 +257,7 @@ impl Client {
         query(slf, "address_transactions", &args, (chain, page_size, max_items))
     }
 
+    #[doc = doc!(Client.large_transactions)]
     #[pyo3(signature = (*, min_amount=None, height=None, chain=None, page_size=None, max_items=None))]
     fn large_transactions(
         slf: &Bound<'_, Self>,
@@ -264,6 +271,7 @@ impl Client {
         query(slf, "large_transactions", &args, (chain, page_size, max_items))
     }
 
+    #[doc = doc!(Client.transactions)]
     #[pyo3(signature = (
         *, block_hash=None, height=None, start_height=None, end_height=None, chain=None, page_size=None, max_items=None,
     ))]
@@ -287,16 +295,19 @@ impl Client {
         query(slf, "transactions", &args, (chain, page_size, max_items))
     }
 
+    #[doc = doc!(Client.transactions_by_hash)]
     #[pyo3(signature = (tx_ids, *, chain=None))]
     fn transactions_by_hash(slf: &Bound<'_, Self>, tx_ids: Any<'_>, chain: Any<'_>) -> PyResult<Query> {
         query(slf, "transactions_by_hash", &[("tx_ids", tx_ids)], (chain, None, None))
     }
 
+    #[doc = doc!(Client.logs)]
     #[pyo3(signature = (tx_ids, *, chain=None))]
     fn logs(slf: &Bound<'_, Self>, tx_ids: Any<'_>, chain: Any<'_>) -> PyResult<Query> {
         query(slf, "logs", &[("tx_ids", tx_ids)], (chain, None, None))
     }
 
+    #[doc = doc!(Client.resume)]
     fn resume(slf: &Bound<'_, Self>, cursor: &Bound<'_, PyAny>) -> PyResult<Query> {
         match cursor.cast::<PyString>() {
             Ok(text) => {
@@ -327,11 +338,13 @@ impl Client {
         Deployment { inner: self.inner.settings().deployment.clone() }
     }
 
+    #[doc = doc!(Client.rate_limit_state)]
     #[getter]
     fn rate_limit_state(&self) -> RateLimitState {
         RateLimitState { inner: self.inner.pace() }
     }
 
+    #[doc = doc!(Client.close)]
     fn close(&self) {
         self.inner.close();
     }

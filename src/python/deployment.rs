@@ -8,6 +8,7 @@ use super::errors;
 use crate::client::Error;
 use crate::interface;
 
+#[doc = doc!(Deployment)]
 #[pyclass(frozen, eq, hash, module = "chainframe")]
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Deployment {

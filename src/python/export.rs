@@ -140,7 +140,8 @@ pub fn schema_capsule<'py>(py: Python<'py>, schema: &SchemaRef) -> PyResult<Boun
     PyCapsule::new_with_value(py, schema, c"arrow_schema")
 }
 
-/// The schema of a result, for Arrow libraries and for people.
+// The schema of a result, for Arrow libraries and for people.
+#[doc = doc!(Schema)]
 #[pyclass(frozen, module = "chainframe")]
 pub struct Schema {
     record: &'static RecordType,
