@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 DECLARED = json.loads(_native._declaration())  # noqa: SLF001 - made for what is derived
 FIELDS = {record["name"]: [field["name"] for field in record["fields"]] for record in DECLARED["records"]}
 COMPLETE = "_CHAINFRAME_COMPLETE"
-IN_THE_SHELL = {'with mode "new_episodes"': "with --record", 'numbers="string"': "--numbers string"}
+IN_THE_SHELL = {
+    'with mode "new_episodes"': "with --record",
+    'numbers="string", or the records themselves': "--numbers string",
+}
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -219,10 +219,10 @@ class File:
             out.close()
 
     def _discard(self) -> None:
-        with Held(self.parts) as held:
-            held.clear()
-        # What others put there stays.
-        with suppress(OSError):
+        # What others put there stays, and what cannot be removed is no news beside how the run ended.
+        with suppress(OSError, ExportError):
+            with Held(self.parts) as held:
+                held.clear()
             self.parts.rmdir()
 
 

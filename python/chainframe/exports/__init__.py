@@ -7,7 +7,6 @@ does not list is removed and fetched again by the next run. docs/exports.md has 
 
 from __future__ import annotations
 
-import asyncio
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -177,6 +176,8 @@ def _export(job: Job) -> Export:
 async def _apart(work: Callable[[], T]) -> T:
     """In a thread, so that the loop goes on. It is seen to its end even if the task is cancelled: while it writes, the
     directory has to be held."""
+    import asyncio  # noqa: PLC0415 - whoever awaits has it already; the command has no use for it
+
     task = asyncio.ensure_future(asyncio.to_thread(work))
     cancelled = None
     while not task.done():
