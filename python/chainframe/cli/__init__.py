@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from chainframe.cli import core
+from chainframe.cli import codes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,17 +27,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if sys.stdout is not None:
                 sys.stdout.flush()
     except KeyboardInterrupt:
-        return core.INTERRUPTED
+        return codes.INTERRUPTED
     except BrokenPipeError:
-        core.give_up_output()
-        return core.BROKEN_PIPE
+        codes.give_up_output()
+        return codes.BROKEN_PIPE
     except OSError as error:
-        core.give_up_output()
+        codes.give_up_output()
         print(f"chainframe: output: cannot be written: {error.strerror}", file=sys.stderr)
-        return core.FAILED
+        return codes.FAILED
 
 
 def _run(given: list[str]) -> int:
+    # Here, so that an interrupt while they are loaded is one like any other.
+    from chainframe.cli import core  # noqa: PLC0415
+
     if given[:1] == ["--version"] or (given and given[0] in core.COMMANDS):
         return core.main(given)
     try:
@@ -46,5 +49,5 @@ def _run(given: list[str]) -> int:
         if error.name != "click":
             raise
         print("chainframe: click is not installed; run: pip install 'chainframe[cli]'", file=sys.stderr)
-        return core.USAGE
+        return codes.USAGE
     return app.main(given)

@@ -11,8 +11,8 @@ import click
 from click.shell_completion import CompletionItem, get_completion_class
 
 from chainframe import ChainframeError, TransportError, __version__, _native
-from chainframe.cli import core
-from chainframe.cli.export import FORMATS, INCOMPLETE, LASTING, destination, exit_code
+from chainframe.cli import codes, core
+from chainframe.cli.export import FORMATS, LASTING, destination, exit_code
 from chainframe.cli.settings import SETTINGS, client
 
 if TYPE_CHECKING:
@@ -37,12 +37,12 @@ def main(arguments: Sequence[str]) -> int:
         code = app.main(arguments, prog_name="chainframe", complete_var=COMPLETE, standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(f"{error.format_message()}\n\nchainframe: give a command", err=True)
-        return core.USAGE
+        return codes.USAGE
     except click.ClickException as error:
         _say(error.format_message())
-        return core.USAGE
+        return codes.USAGE
     except (click.Abort, KeyboardInterrupt):
-        return core.INTERRUPTED
+        return codes.INTERRUPTED
     return int(code or 0)
 
 
@@ -182,12 +182,12 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
                     return 0
                 report = target.run(query, made)
         except BrokenPipeError:
-            core.give_up_output()
-            return core.BROKEN_PIPE
+            codes.give_up_output()
+            return codes.BROKEN_PIPE
         except KeyboardInterrupt:
             if kept := _kept(target):
                 _say(f"interrupted{kept}")
-            return core.INTERRUPTED
+            return codes.INTERRUPTED
         except (ChainframeError, ModuleNotFoundError, OSError) as error:
             advice = "" if isinstance(error, LASTING) else _kept(target)
             if isinstance(error, TransportError):
@@ -196,7 +196,7 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
             return exit_code(error)
         for reason in report.reasons:
             _say(reason)
-        return 0 if report.complete else INCOMPLETE
+        return 0 if report.complete else codes.INCOMPLETE
 
     help_text = endpoint["doc"].replace("`", "")
     return click.Command(
@@ -224,7 +224,7 @@ def _kept(target: Destination | None) -> str:
 def _text(error: Exception) -> str:
     if isinstance(error, ChainframeError) or not isinstance(error, OSError):
         return str(error)
-    core.give_up_output()
+    codes.give_up_output()
     return f"output: cannot be written: {error.strerror or error}{f': {error.filename}' if error.filename else ''}"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import signal
 import sys
 import threading
@@ -12,15 +11,12 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from chainframe import CassetteError, ConfigError, Deployment, __version__, doctor
+from chainframe.cli.codes import INTERRUPTED, USAGE
 from chainframe.testing import LocalService
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-FAILED = 1
-USAGE = 2
-INTERRUPTED = 130
-BROKEN_PIPE = 141  # what a shell reports of a program that SIGPIPE ended
 COMMANDS = {
     "serve": "Run the local service until interrupted.",
     "doctor": "Find what stands between this machine and an answer.",
@@ -40,16 +36,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return USAGE
     except KeyboardInterrupt:
         return INTERRUPTED
-
-
-def give_up_output() -> None:
-    """What standard output did not take must not be tried again at the end."""
-    if sys.stdout is None:
-        return
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -30,7 +30,7 @@ from chainframe import (
     ServiceError,
     TransportError,
 )
-from chainframe.cli.core import FAILED, USAGE
+from chainframe.cli.codes import FAILED, INCOMPLETE, USAGE
 from chainframe.exports import to_parquet
 from chainframe.exports.directory import Directory as Held
 from chainframe.exports.directory import Manifest, read_manifest
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
     from chainframe.exports import Export
 
-INCOMPLETE = 6
 # The first that fits; whatever else chainframe raises is about the command that was given.
 EXIT_CODES: tuple[tuple[type[Exception], int], ...] = (
     (AuthenticationError, 3),
