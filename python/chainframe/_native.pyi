@@ -420,6 +420,8 @@ class Query(Generic[_R_co]):
         ...     write(records.to_arrow())
         """
 
+    # Of some columns only, for the shell.
+    def _reader(self, rows: int | None, numbers: _Numbers, columns: list[str] | None) -> pa.RecordBatchReader: ...
     def reader(self, rows: int = 65_536, numbers: _Numbers = "decimal") -> pa.RecordBatchReader:
         """The result as Arrow batches of `rows` records, fetched as they are read. Errors keep their classes.
 
@@ -643,8 +645,12 @@ class Records(Generic[_R_co]):
         """The columns under the default of `numbers`; an empty result has the same."""
 
     def __contains__(self, record: object, /) -> bool: ...
-    def index(self, value: Any, start: int = 0, stop: int | None = None) -> int: ...
-    def count(self, value: Any) -> int: ...
+    def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:
+        """The place of the first record that is equal, as of a list."""
+
+    def count(self, value: Any) -> int:
+        """How many records are equal, as of a list."""
+
     def to_pandas(self, numbers: _Numbers = "decimal") -> pd.DataFrame:
         """A data frame with Arrow columns (`pandas.ArrowDtype`): exact, with nulls, without a copy.
 
@@ -655,18 +661,27 @@ class Records(Generic[_R_co]):
         """
 
     def to_polars(self, numbers: _Numbers = "decimal") -> pl.DataFrame:
-        """>>> frame = records.to_polars(numbers="float")"""
+        """A polars data frame of the same columns.
+
+        >>> frame = records.to_polars(numbers="float")
+        """
 
     def to_arrow(self, numbers: _Numbers = "decimal") -> pa.Table:
-        """>>> pyarrow.parquet.write_table(records.to_arrow(), "transfers.parquet")"""
+        """A pyarrow table of the same columns.
+
+        >>> pyarrow.parquet.write_table(records.to_arrow(), "transfers.parquet")
+        """
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """>>> records.to_dicts()[0]["amount"]
+        """One dict a record, with the exact values of its attributes.
+
+        >>> records.to_dicts()[0]["amount"]
         Decimal('0.150851832900380503')
         """
 
     def _repr_html_(self) -> str: ...
     def _identities(self) -> list[str]: ...
+    def _to_arrow(self, numbers: _Numbers, columns: list[str] | None) -> pa.Table: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def __arrow_c_schema__(self) -> object: ...
 

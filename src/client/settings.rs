@@ -16,6 +16,7 @@ pub const MAX_BODY: usize = 64 << 20;
 
 /// Longer is for ever, and more than clocks can add.
 const LONGEST: Duration = Duration::from_secs(366 * 86_400);
+const MOST_IN_FLIGHT: i64 = 256;
 /// A request a day.
 const LEAST_RATE: f64 = 1.0 / 86_400.0;
 
@@ -29,11 +30,11 @@ pub struct Given {
     pub deployment: Deployment,
     pub timeout: f64,
     pub deadline: Option<f64>,
-    pub max_retries: u32,
+    pub max_retries: i64,
     pub rate_limit: RateLimit,
-    pub concurrency: usize,
+    pub concurrency: i64,
     pub strict: bool,
-    pub max_body: usize,
+    pub max_body: i64,
     pub proxy: Option<String>,
     pub ca_bundle: Option<PathBuf>,
     pub cassette: Option<Cassette>,
@@ -86,16 +87,11 @@ impl Settings {
             let problem = format!("{rate} requests a second is not within {LEAST_RATE} to 1e9; None is no limit");
             return Err(Error::config("rate_limit", problem));
         }
-        if !(1..=256).contains(&given.concurrency) {
-            return Err(Error::config("concurrency", format!("{} is not within 1 to 256", given.concurrency)));
-        }
-        if given.max_body == 0 {
-            return Err(Error::config("max_body", "0 is not a number of bytes above 0"));
-        }
         if let Some(proxy) = &given.proxy {
             // The address may hold a password, so it is not shown.
             reqwest::Proxy::all(proxy).map_err(|_| Error::config("proxy", "is not the address of a proxy"))?;
         }
+        let concurrency = within("concurrency", given.concurrency, 1, MOST_IN_FLIGHT)?;
         Ok(Self {
             origin: url.origin().ascii_serialization(),
             prefix: url.path().trim_end_matches('/').to_owned(),
@@ -106,12 +102,12 @@ impl Settings {
             deployment: given.deployment,
             timeout: seconds("timeout", given.timeout)?,
             deadline: given.deadline.map(|deadline| seconds("deadline", deadline)).transpose()?,
-            max_retries: given.max_retries,
+            max_retries: within("max_retries", given.max_retries, 0, u32::MAX.into())?,
             rate_limit: given.rate_limit,
             // What is asked ahead and dropped would be recorded or not, by chance, and so would replay or not.
-            concurrency: if given.cassette.is_some() { 1 } else { given.concurrency },
+            concurrency: if given.cassette.is_some() { 1 } else { concurrency },
             strict: given.strict,
-            max_body: given.max_body,
+            max_body: within("max_body", given.max_body, 1, i64::MAX)?,
             proxy: given.proxy,
             ca_bundle: given.ca_bundle,
             cassette: given.cassette,
@@ -168,6 +164,11 @@ fn check_secret(setting: &'static str, secret: &Secret) -> Result<(), Error> {
         return Err(Error::config(setting, "has a control character, such as a line break at its end"));
     }
     Ok(())
+}
+
+fn within<T: TryFrom<i64>>(setting: &'static str, value: i64, least: i64, most: i64) -> Result<T, Error> {
+    let within = Some(value).filter(|value| (least..=most).contains(value)).and_then(|value| T::try_from(value).ok());
+    within.ok_or_else(|| Error::config(setting, format!("{value} is not within {least} to {most}")))
 }
 
 fn seconds(setting: &'static str, value: f64) -> Result<Duration, Error> {

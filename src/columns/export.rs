@@ -61,7 +61,7 @@ pub fn schema(record: &RecordType, numbers: Numbers) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-/// The columns as an Arrow batch; only the numbers that the policy converts are copied. `first_row` is the place of
+/// The columns of the schema as an Arrow batch; only the numbers that the policy converts are copied. `first_row` is the place of
 /// these rows in the whole result, for the error.
 pub fn batch(
     columns: &Columns,
@@ -69,15 +69,18 @@ pub fn batch(
     numbers: Numbers,
     first_row: usize,
 ) -> Result<RecordBatch, Overflow> {
-    let arrays = (0..columns.columns.len())
-        .map(|index| {
+    let arrays = schema
+        .fields()
+        .iter()
+        .map(|field| {
+            let index = columns.record.position(field.name()).expect("a schema of this record type, or a part of one");
             let overflow = |row: usize, text: &str| Overflow {
                 column: columns.record.fields[index].name,
                 row: first_row + row,
                 text: text.into(),
                 numbers,
             };
-            match (&columns.columns[index], schema.field(index).data_type()) {
+            match (&columns.columns[index], field.data_type()) {
                 (Column::Text(texts), DataType::Decimal128(..)) => decimals(texts, overflow),
                 (Column::Text(texts), DataType::Float64) => doubles(texts, overflow),
                 _ => Ok(columns.share(index)),

@@ -1,13 +1,69 @@
 //! From what Python callers pass to the core's arguments.
 
+use std::path::PathBuf;
+
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyFloat, PyString};
 
 use super::errors;
+use crate::client::Error;
 use crate::interface::{Endpoint, ParamKind};
 use crate::query::Arg;
+
+/// What was given for a setting. The binding's own errors name no setting and are none of ours, so that what cannot be
+/// taken waits until it is asked for by name.
+#[derive(Clone)]
+pub struct Given<T>(pub Result<T, &'static str>);
+
+pub trait Readable: Sized {
+    const REFUSED: &'static str;
+
+    fn read(given: &Bound<'_, PyAny>) -> PyResult<Self>;
+}
+
+macro_rules! readable {
+    ($($kind:ty: $refused:literal),* $(,)?) => {
+        $(impl Readable for $kind {
+            const REFUSED: &'static str = $refused;
+
+            fn read(given: &Bound<'_, PyAny>) -> PyResult<Self> {
+                given.extract()
+            }
+        })*
+    };
+}
+
+readable! {
+    f64: "is not a number that a double can hold",
+    i64: "is not a whole number of 64 bits",
+    u16: "is not a whole number from 0 to 65535",
+    u32: "is not a whole number from 0 to 4294967295",
+    u64: "is not a whole number from 0 to 18446744073709551615",
+    (u64, u32): "is not two whole numbers from 0 on",
+    String: "is not text that UTF-8 can hold",
+    PathBuf: "is not a path",
+}
+
+impl<'py, T: Readable> FromPyObject<'_, 'py> for Given<T> {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        Ok(Self(T::read(&given).map_err(|_| T::REFUSED)))
+    }
+}
+
+impl<T> Given<T> {
+    pub fn named(self, setting: &'static str) -> Result<T, Error> {
+        self.0.map_err(|problem| Error::config(setting, problem))
+    }
+}
+
+/// The text of a parameter.
+pub fn text(given: &Bound<'_, PyString>) -> Result<String, &'static str> {
+    String::read(given).map_err(|_| String::REFUSED)
+}
 
 pub fn is_instance(
     value: &Bound<'_, PyAny>,
@@ -56,7 +112,7 @@ impl From<PyErr> for Problem {
 
 fn arg(value: &Bound<'_, PyAny>, kind: ParamKind) -> Result<Arg, Problem> {
     if let Ok(text) = value.cast::<PyString>() {
-        return Ok(Arg::Text(text.to_str()?.to_owned()));
+        return self::text(text).map(Arg::Text).map_err(Problem::Refused);
     }
     if value.is_instance_of::<PyBool>() {
         return Err(Problem::Refused("is a bool"));
@@ -103,7 +159,7 @@ fn hashes(value: &Bound<'_, PyAny>) -> Result<Arg, Problem> {
     let mut many = Vec::new();
     for item in items {
         match item?.cast::<PyString>() {
-            Ok(text) => many.push(text.to_str()?.to_owned()),
+            Ok(text) => many.push(self::text(text).map_err(Problem::Refused)?),
             Err(_) => return Err(Problem::Refused("holds something that is not text; give a list of hashes")),
         }
     }

@@ -77,7 +77,7 @@ fn wait_unless<T: Send + 'static>(
     if Handle::try_current().is_ok() {
         return Err(PyRuntimeError::new_err("a logging handler cannot wait for requests: they wait for it"));
     }
-    logs::refresh(py);
+    logs::refresh(py)?;
     let (sender, receiver) = sync_channel(1);
     // The future runs on the runtime's thread, not on this one, so that a page costs no change of threads.
     let task = handle()?.spawn(async move {
@@ -137,7 +137,7 @@ pub fn awaitable<T: Send + 'static>(
     static GET_RUNNING_LOOP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let event_loop = GET_RUNNING_LOOP.import(py, "asyncio", "get_running_loop")?.call0()?;
     let promise = event_loop.call_method0(intern!(py, "create_future"))?;
-    logs::refresh(py);
+    logs::refresh(py)?;
     let (target, settled) = (event_loop.clone().unbind(), promise.clone().unbind());
     let task = handle()?.spawn(async move {
         let value = AssertUnwindSafe(future).catch_unwind().await;

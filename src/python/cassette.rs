@@ -13,6 +13,7 @@ use super::errors;
 use crate::cassette::{self, Mode};
 use crate::client::{self, Settings};
 
+#[doc = doc!(Cassette)]
 #[pyclass(frozen, eq, module = "chainframe.testing")]
 #[derive(Clone, PartialEq)]
 pub struct Cassette {
@@ -38,16 +39,19 @@ impl Cassette {
         self.inner.mode().name()
     }
 
+    #[doc = doc!(Cassette.recording)]
     #[getter]
     fn recording(&self) -> bool {
         self.inner.records()
     }
 
+    #[doc = doc!(Cassette.play_count)]
     #[getter]
     fn play_count(&self) -> usize {
         self.inner.played()
     }
 
+    #[doc = doc!(Cassette.all_played)]
     #[getter]
     fn all_played(&self) -> bool {
         self.inner.played() == self.inner.len()

@@ -8,6 +8,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
 
+use super::arguments::{Given as Argument, Readable};
 use super::cassette::{_environment_cassette, Cassette};
 use super::deployment::Deployment;
 use super::pace::RateLimitState;
@@ -25,6 +26,7 @@ const NOBODY: &str = "no-credentials-for-a-replay";
 
 type Any<'py> = Option<Bound<'py, PyAny>>;
 
+#[doc = doc!(Client)]
 #[pyclass(frozen, module = "chainframe")]
 pub struct Client {
     pub inner: client::Client,
@@ -32,26 +34,31 @@ pub struct Client {
 }
 
 /// The argument, or the environment's variable.
-fn setting(name: &str, given: Option<String>) -> Option<String> {
-    given.or_else(|| std::env::var(errors::variable(name)).ok())
+fn setting(name: &'static str, given: Option<Argument<String>>) -> Result<Option<String>, Error> {
+    given
+        .map(|given| given.named(name))
+        .transpose()
+        .map(|given| given.or_else(|| std::env::var(errors::variable(name)).ok()))
 }
 
 fn is_missing(name: &str) -> String {
     format!("is missing; pass {name}= or set {}", errors::variable(name))
 }
 
-fn rate_limit(given: &Bound<'_, PyAny>) -> Result<RateLimit, Error> {
-    let refuse = || Error::config("rate_limit", "is neither \"auto\", nor a number of requests per second, nor None");
-    if given.is_none() {
-        return Ok(RateLimit::Unlimited);
+/// None means no limit.
+impl Readable for RateLimit {
+    const REFUSED: &'static str = "is neither \"auto\", nor a number of requests per second, nor None";
+
+    fn read(given: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if given.is_none() {
+            return Ok(Self::Unlimited);
+        }
+        match given.cast::<PyString>() {
+            Ok(text) if text == "auto" => Ok(Self::Auto),
+            _ if given.is_instance_of::<PyBool>() => Err(PyTypeError::new_err(Self::REFUSED)),
+            _ => given.extract().map(Self::PerSecond),
+        }
     }
-    if let Ok(text) = given.cast::<PyString>() {
-        return if text == "auto" { Ok(RateLimit::Auto) } else { Err(refuse()) };
-    }
-    if given.is_instance_of::<PyBool>() {
-        return Err(refuse());
-    }
-    given.extract().map(RateLimit::PerSecond).map_err(|_| refuse())
 }
 
 /// Named for requests, whose users have it set already. (`SSL_CERT_FILE` is read with the platform's certificates.)
@@ -59,9 +66,8 @@ fn ca_bundle_of_environment() -> Option<PathBuf> {
     std::env::var_os("REQUESTS_CA_BUNDLE").filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
-/// Whole numbers of a setting, within what it can be.
-fn count<T: TryFrom<i64>>(setting: &'static str, given: i64) -> Result<T, Error> {
-    T::try_from(given).map_err(|_| Error::config(setting, format!("{given} is out of range")))
+const fn or<T>(default: T) -> Argument<T> {
+    Argument(Ok(default))
 }
 
 #[pymethods]
@@ -69,8 +75,8 @@ impl Client {
     #[new]
     #[pyo3(signature = (
         *, base_url=None, api_key=None, secret_key=None, passphrase=None, main_chain=None, zone_chain=None,
-        deployment=None, timeout=30.0, deadline=Some(120.0), max_retries=5, rate_limit=Pace(Ok(RateLimit::Auto)),
-        concurrency=4, strict=false, max_body=67_108_864, proxy=None, ca_bundle=None, cassette=None,
+        deployment=None, timeout=or(30.0), deadline=Some(or(120.0)), max_retries=or(5), rate_limit=or(RateLimit::Auto),
+        concurrency=or(4), strict=false, max_body=or(67_108_864), proxy=None, ca_bundle=None, cassette=None,
         progress=Show::Auto,
     ), text_signature = "(*, base_url=None, api_key=None, secret_key=None, passphrase=None, main_chain=None, \
         zone_chain=None, deployment=None, timeout=30.0, deadline=120.0, max_retries=5, rate_limit='auto', \
@@ -78,22 +84,22 @@ impl Client {
     #[expect(clippy::too_many_arguments, reason = "the settings, all by keyword")]
     fn new(
         py: Python<'_>,
-        base_url: Option<String>,
-        api_key: Option<String>,
-        secret_key: Option<String>,
-        passphrase: Option<String>,
-        main_chain: Option<String>,
-        zone_chain: Option<String>,
+        base_url: Option<Argument<String>>,
+        api_key: Option<Argument<String>>,
+        secret_key: Option<Argument<String>>,
+        passphrase: Option<Argument<String>>,
+        main_chain: Option<Argument<String>>,
+        zone_chain: Option<Argument<String>>,
         deployment: Option<&Bound<'_, Deployment>>,
-        timeout: f64,
-        deadline: Option<f64>,
-        max_retries: i64,
-        rate_limit: Pace,
-        concurrency: i64,
+        timeout: Argument<f64>,
+        deadline: Option<Argument<f64>>,
+        max_retries: Argument<i64>,
+        rate_limit: Argument<RateLimit>,
+        concurrency: Argument<i64>,
         strict: bool,
-        max_body: i64,
-        proxy: Option<String>,
-        ca_bundle: Option<PathBuf>,
+        max_body: Argument<i64>,
+        proxy: Option<Argument<String>>,
+        ca_bundle: Option<Argument<PathBuf>>,
         cassette: Option<&Bound<'_, Cassette>>,
         progress: Show,
     ) -> PyResult<Self> {
@@ -103,45 +109,43 @@ impl Client {
         };
         // Without a service to ask, nothing needs to be known of it; and where all may have been recorded, not before
         // something turns out not to be.
-        let held = cassette.as_ref().filter(|Cassette { inner }| !inner.records() || inner.may_replay());
-        let missing = RefCell::new(None);
-        let needed = |name, given, stand_in: &str| match (setting(name, given), held) {
-            (Some(found), _) => Ok(found),
-            (None, Some(_)) => {
-                missing.borrow_mut().get_or_insert_with(|| (name, is_missing(name)));
-                Ok(stand_in.to_owned())
-            }
-            (None, None) => Err(errors::raise(py, &Error::config(name, is_missing(name)))),
-        };
-        let secret = |name, given| needed(name, given, NOBODY).map(Secret::new);
-        let given = Given {
-            base_url: needed("base_url", base_url, NOWHERE)?,
-            credentials: Credentials {
-                api_key: secret("api_key", api_key)?,
-                secret_key: secret("secret_key", secret_key)?,
-                passphrase: secret("passphrase", passphrase)?,
-            },
-            main_chain: setting("main_chain", main_chain).unwrap_or_else(|| "MAIN".into()),
-            zone_chain: setting("zone_chain", zone_chain).unwrap_or_else(|| "ZONE_CHAIN".into()),
-            deployment: deployment.map_or_else(interface::Deployment::default, |given| given.get().inner.clone()),
-            timeout,
-            deadline,
-            max_retries: 0,
-            rate_limit: RateLimit::Auto,
-            concurrency: 0,
-            strict,
-            max_body: 0,
-            proxy,
-            ca_bundle: ca_bundle.or_else(ca_bundle_of_environment),
-            cassette: cassette.map(|cassette| cassette.inner),
-            missing: missing.into_inner(),
-        };
+        let held = cassette.as_ref().is_some_and(|Cassette { inner }| !inner.records() || inner.may_replay());
         let checked = move || {
-            let max_retries = count("max_retries", max_retries)?;
-            let concurrency = count("concurrency", concurrency)?;
-            let max_body = count("max_body", max_body)?;
-            let rate_limit = rate_limit.0?;
-            client::Client::new(Settings::new(Given { max_retries, rate_limit, concurrency, max_body, ..given })?)
+            let missing = RefCell::new(None);
+            let needed = |name, given, stand_in: &str| match setting(name, given)? {
+                Some(found) => Ok(found),
+                None if held => {
+                    missing.borrow_mut().get_or_insert_with(|| (name, is_missing(name)));
+                    Ok(stand_in.to_owned())
+                }
+                None => Err(Error::config(name, is_missing(name))),
+            };
+            let secret = |name, given| needed(name, given, NOBODY).map(Secret::new);
+            client::Client::new(Settings::new(Given {
+                base_url: needed("base_url", base_url, NOWHERE)?,
+                credentials: Credentials {
+                    api_key: secret("api_key", api_key)?,
+                    secret_key: secret("secret_key", secret_key)?,
+                    passphrase: secret("passphrase", passphrase)?,
+                },
+                main_chain: setting("main_chain", main_chain)?.unwrap_or_else(|| "MAIN".into()),
+                zone_chain: setting("zone_chain", zone_chain)?.unwrap_or_else(|| "ZONE_CHAIN".into()),
+                deployment: deployment.map_or_else(interface::Deployment::default, |given| given.get().inner.clone()),
+                timeout: timeout.named("timeout")?,
+                deadline: deadline.map(|deadline| deadline.named("deadline")).transpose()?,
+                max_retries: max_retries.named("max_retries")?,
+                rate_limit: rate_limit.named("rate_limit")?,
+                concurrency: concurrency.named("concurrency")?,
+                strict,
+                max_body: max_body.named("max_body")?,
+                proxy: proxy.map(|proxy| proxy.named("proxy")).transpose()?,
+                ca_bundle: match ca_bundle {
+                    Some(path) => Some(path.named("ca_bundle")?),
+                    None => ca_bundle_of_environment(),
+                },
+                cassette: cassette.map(|cassette| cassette.inner),
+                missing: missing.into_inner(),
+            })?)
         };
         if progress == Show::Always {
             // A missing extra is told where it was asked for.
@@ -150,6 +154,7 @@ impl Client {
         checked().map(|inner| Self { inner, progress }).map_err(|error| errors::raise(py, &error))
     }
 
+    #[doc = doc!(Client.tokens)]
     #[pyo3(signature = (
         *, protocol_type=None, token_contract_address=None, start_time=None, end_time=None, order_by=None,
         chain=None, page_size=None, max_items=None,
@@ -176,6 +181,7 @@ impl Client {
         query(slf, "tokens", &args, (chain, page_size, max_items))
     }
 
+    #[doc = doc!(Client.token_transfers)]
     #[pyo3(signature = (
         token_contract_address, *, min_amount=None, max_amount=None, chain=None, page_size=None, max_items=None,
     ))]
@@ -196,6 +202,7 @@ impl Client {
         query(slf, "token_transfers", &args, (chain, page_size, max_items))
     }
 
+    #[doc = doc!(Client.cross_chain_transactions)]
     #[pyo3(signature = (
         *, tx_id=None, height=None, start_height=None, end_height=None, address=None, from_address=None,
         to_address=None, token_contract_address=None, chain=None, page_size=None, max_items=None,
@@ -228,6 +235,7 @@ impl Client {
         query(slf, "cross_chain_transactions", &args, (chain, page_size, max_items))
     }
 
+    #[doc = doc!(Client.blocks)]
     #[pyo3(signature = (*, height=None, chain=None, page_size=None, max_items=None))]
     fn blocks(
         slf: &Bound<'_, Self>,
@@ -239,6 +247,7 @@ impl Client {
         query(slf, "blocks", &[("height", height)], (chain, page_size, max_items))
     }
 
+    #[doc = doc!(Client.address_transactions)]
     #[pyo3(signature = (
         address, *, start_height=None, end_height=None, direction=None, chain=None, page_size=None, max_items=None,
     ))]
@@ -262,6 +271,7 @@ impl Client {
         query(slf, "address_transactions", &args, (chain, page_size, max_items))
     }
 
+    #[doc = doc!(Client.large_transactions)]
     #[pyo3(signature = (*, min_amount=None, height=None, chain=None, page_size=None, max_items=None))]
     fn large_transactions(
         slf: &Bound<'_, Self>,
@@ -275,6 +285,7 @@ impl Client {
         query(slf, "large_transactions", &args, (chain, page_size, max_items))
     }
 
+    #[doc = doc!(Client.transactions)]
     #[pyo3(signature = (
         *, block_hash=None, height=None, start_height=None, end_height=None, chain=None, page_size=None, max_items=None,
     ))]
@@ -298,19 +309,25 @@ impl Client {
         query(slf, "transactions", &args, (chain, page_size, max_items))
     }
 
+    #[doc = doc!(Client.transactions_by_hash)]
     #[pyo3(signature = (tx_ids, *, chain=None))]
     fn transactions_by_hash(slf: &Bound<'_, Self>, tx_ids: Any<'_>, chain: Any<'_>) -> PyResult<Query> {
         query(slf, "transactions_by_hash", &[("tx_ids", tx_ids)], (chain, None, None))
     }
 
+    #[doc = doc!(Client.logs)]
     #[pyo3(signature = (tx_ids, *, chain=None))]
     fn logs(slf: &Bound<'_, Self>, tx_ids: Any<'_>, chain: Any<'_>) -> PyResult<Query> {
         query(slf, "logs", &[("tx_ids", tx_ids)], (chain, None, None))
     }
 
+    #[doc = doc!(Client.resume)]
     fn resume(slf: &Bound<'_, Self>, cursor: &Bound<'_, PyAny>) -> PyResult<Query> {
         match cursor.cast::<PyString>() {
-            Ok(text) => Query::resume(slf, text.to_str()?),
+            Ok(text) => {
+                let text = arguments::text(text).map_err(|problem| errors::parameter(slf.py(), "cursor", problem))?;
+                Query::resume(slf, &text)
+            }
             Err(_) => Err(errors::parameter(slf.py(), "cursor", "is not the text of a cursor")),
         }
     }
@@ -335,11 +352,13 @@ impl Client {
         Deployment { inner: self.inner.settings().deployment.clone() }
     }
 
+    #[doc = doc!(Client.rate_limit_state)]
     #[getter]
     fn rate_limit_state(&self) -> RateLimitState {
         RateLimitState { inner: self.inner.pace() }
     }
 
+    #[doc = doc!(Client.close)]
     fn close(&self) {
         self.inner.close();
     }
@@ -444,17 +463,6 @@ impl Client {
     }
 }
 
-/// The `rate_limit` argument, of which None means no limit. It is refused with the other settings, by our own error.
-struct Pace(Result<RateLimit, Error>);
-
-impl<'py> FromPyObject<'_, 'py> for Pace {
-    type Error = PyErr;
-
-    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        Ok(Self(rate_limit(&given)))
-    }
-}
-
 fn query(
     slf: &Bound<'_, Client>,
     call: &'static str,
@@ -467,11 +475,11 @@ fn query(
     let whole = |name: &str, value: Any<'_>| match value {
         None => Ok(None),
         Some(value) if value.is_instance_of::<PyBool>() => Err(errors::parameter(py, name, "is a bool")),
-        Some(value) => value.extract().map(Some).map_err(|_| errors::parameter(py, name, "is not a whole number")),
+        Some(value) => i64::read(&value).map(Some).map_err(|_| errors::parameter(py, name, i64::REFUSED)),
     };
     let chain = match chain {
         None => None,
-        Some(chain) => Some(chain.extract().map_err(|_| errors::parameter(py, "chain", "is not text"))?),
+        Some(chain) => Some(String::read(&chain).map_err(|_| errors::parameter(py, "chain", String::REFUSED))?),
     };
     let options = Options {
         chain,

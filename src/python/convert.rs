@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyInt, PyString};
 
-use super::arguments::{DATETIME, DECIMAL, microseconds};
+use super::arguments::{self, DATETIME, DECIMAL, microseconds};
 use crate::columns::{Columns, ColumnsBuilder, Value};
 use crate::interface::Kind;
 
@@ -92,7 +92,10 @@ pub fn put(
             }
         }
         Kind::Text | Kind::Direction => match value.cast::<PyString>() {
-            Ok(text) => text.to_str()?.to_owned(),
+            Ok(text) => match arguments::text(text) {
+                Ok(text) => text,
+                Err(problem) => return Ok(Err(problem.into())),
+            },
             Err(_) => return Ok(Err("is not a str".into())),
         },
         Kind::Texts => match value.extract::<Vec<String>>() {

@@ -3,32 +3,49 @@
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use super::arguments::Given;
 use super::errors;
+use crate::client::Error;
 use crate::interface;
 
+#[doc = doc!(Deployment)]
 #[pyclass(frozen, eq, hash, module = "chainframe")]
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Deployment {
     pub inner: interface::Deployment,
 }
 
+fn word(default: &str) -> Given<String> {
+    Given(Ok(default.to_owned()))
+}
+
 #[pymethods]
 impl Deployment {
     #[new]
     #[pyo3(signature = (
-        *, header_prefix="SVC", main="main", zone="zone",
-        prehash="{timestamp}{method}{target}{body}", signature_encoding="base64",
-    ))]
+        *, header_prefix=word("SVC"), main=word("main"), zone=word("zone"),
+        prehash=word("{timestamp}{method}{target}{body}"), signature_encoding=word("base64"),
+    ), text_signature = "(*, header_prefix='SVC', main='main', zone='zone', \
+        prehash='{timestamp}{method}{target}{body}', signature_encoding='base64')")]
     fn new(
         py: Python<'_>,
-        header_prefix: &str,
-        main: &str,
-        zone: &str,
-        prehash: &str,
-        signature_encoding: &str,
+        header_prefix: Given<String>,
+        main: Given<String>,
+        zone: Given<String>,
+        prehash: Given<String>,
+        signature_encoding: Given<String>,
     ) -> PyResult<Self> {
-        let inner = interface::Deployment::new(header_prefix, main, zone, prehash, signature_encoding);
-        inner.map(|inner| Self { inner }).map_err(|error| errors::raise(py, &error.into()))
+        let made = || {
+            let inner = interface::Deployment::new(
+                &header_prefix.named("header_prefix")?,
+                &main.named("main")?,
+                &zone.named("zone")?,
+                &prehash.named("prehash")?,
+                &signature_encoding.named("signature_encoding")?,
+            )?;
+            Ok::<_, Error>(Self { inner })
+        };
+        made().map_err(|error| errors::raise(py, &error))
     }
 
     #[getter]
@@ -81,11 +98,11 @@ impl Deployment {
 #[pyfunction]
 pub fn _restore_deployment(
     py: Python<'_>,
-    header_prefix: &str,
-    main: &str,
-    zone: &str,
-    prehash: &str,
-    signature_encoding: &str,
+    header_prefix: Given<String>,
+    main: Given<String>,
+    zone: Given<String>,
+    prehash: Given<String>,
+    signature_encoding: Given<String>,
 ) -> PyResult<Deployment> {
     Deployment::new(py, header_prefix, main, zone, prehash, signature_encoding)
 }

@@ -35,6 +35,15 @@ pub fn numbers(py: Python<'_>, text: &str) -> PyResult<Numbers> {
     }
 }
 
+/// The schema of a result of which only some columns are wanted; of the others, nothing is looked at.
+pub fn wanted(record: &RecordType, numbers: Numbers, columns: Option<Vec<String>>) -> PyResult<SchemaRef> {
+    let all = schema(record, numbers);
+    let Some(names) = columns else { return Ok(all) };
+    let indices = names.iter().map(|name| all.index_of(name)).collect::<Result<Vec<_>, _>>();
+    let some = indices.and_then(|indices| all.project(&indices));
+    some.map(Arc::new).map_err(|error| PyTypeError::new_err(error.to_string()))
+}
+
 /// A result under a policy of numbers, on its way to one Arrow library, which takes it once: nothing is held here that
 /// it has no use for.
 #[pyclass(frozen)]
@@ -69,7 +78,10 @@ impl Frame {
 impl Table {
     /// Converts at once, so that a number that does not fit is our error and not the consumer's.
     pub fn new(records: &Records, numbers: Numbers) -> Result<Self, Error> {
-        let schema = schema(records.record(), numbers);
+        Self::with(schema(records.record(), numbers), records, numbers)
+    }
+
+    pub fn with(schema: SchemaRef, records: &Records, numbers: Numbers) -> Result<Self, Error> {
         let mut row = 0;
         let mut batches = Vec::with_capacity(records.chunks().len());
         for chunk in records.chunks() {
@@ -128,7 +140,8 @@ pub fn schema_capsule<'py>(py: Python<'py>, schema: &SchemaRef) -> PyResult<Boun
     PyCapsule::new_with_value(py, schema, c"arrow_schema")
 }
 
-/// The schema of a result, for Arrow libraries and for people.
+// The schema of a result, for Arrow libraries and for people.
+#[doc = doc!(Schema)]
 #[pyclass(frozen, module = "chainframe")]
 pub struct Schema {
     record: &'static RecordType,
@@ -211,7 +224,8 @@ pub struct QueryReader {
 impl QueryReader {
     /// Batches start with one page and grow, so that a consumer that wants five rows costs one request.
     pub fn growing(py: Python<'_>, query: Py<Query>, pages: Pages, bar: Bar) -> PyResult<Self> {
-        Self::new(py, query, pages, bar, 1, MOST_ROWS, Numbers::Decimal)
+        let schema = schema(pages.query().endpoint().record(), Numbers::Decimal);
+        Self::new(py, query, pages, bar, (1, MOST_ROWS), (schema, Numbers::Decimal))
     }
 
     pub fn of_batches(
@@ -220,9 +234,9 @@ impl QueryReader {
         pages: Pages,
         bar: Bar,
         rows: usize,
-        numbers: Numbers,
+        form: (SchemaRef, Numbers),
     ) -> PyResult<Self> {
-        Self::new(py, query, pages, bar, rows, rows, numbers)
+        Self::new(py, query, pages, bar, (rows, rows), form)
     }
 
     fn new(
@@ -230,14 +244,13 @@ impl QueryReader {
         query: Py<Query>,
         pages: Pages,
         bar: Bar,
-        first: usize,
-        most: usize,
-        numbers: Numbers,
+        (first, most): (usize, usize),
+        (schema, numbers): (SchemaRef, Numbers),
     ) -> PyResult<Self> {
         let record = pages.query().endpoint().record();
         let (report, partial) = (pages.report().clone(), pages.partial().clone());
         let pages = Arc::new(Mutex::new((pages, Batches::new(record, first))));
-        let (schema, chunks) = (schema(record, numbers), VecDeque::new());
+        let chunks = VecDeque::new();
         let interrupts = Interrupts::watch(py)?;
         Ok(Self { query, pages, report, partial, schema, numbers, most, chunks, row: 0, ended: false, bar, interrupts })
     }

@@ -6,6 +6,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
+use super::arguments::Given;
 use super::deployment::Deployment;
 use super::{convert, errors};
 use crate::cassette;
@@ -40,36 +41,40 @@ impl LocalService {
     #[expect(clippy::too_many_arguments, reason = "the settings, all by keyword")]
     fn new(
         py: Python<'_>,
-        transactions: u64,
-        seed: u64,
+        transactions: Given<u64>,
+        seed: Given<u64>,
         deployment: &Bound<'_, Deployment>,
-        rate_limit: Option<f64>,
-        growth: u32,
-        growth_rate: Option<f64>,
-        reorg: Option<(u64, u32)>,
+        rate_limit: Option<Given<f64>>,
+        growth: Given<u32>,
+        growth_rate: Option<Given<f64>>,
+        reorg: Option<Given<(u64, u32)>>,
         faults_json: &str,
-        reach: u64,
-        db: Option<PathBuf>,
-        port: u16,
-        main_chain: String,
-        zone_chain: String,
+        reach: Given<u64>,
+        db: Option<Given<PathBuf>>,
+        port: Given<u16>,
+        main_chain: Given<String>,
+        zone_chain: Given<String>,
     ) -> PyResult<Self> {
-        let settings = Settings {
-            transactions,
-            seed,
-            deployment: deployment.get().inner.clone(),
-            main_chain,
-            zone_chain,
-            reach,
-            rate_limit,
-            growth,
-            growth_rate,
-            reorg,
-            faults: faults(py, faults_json)?,
-            db,
-            port,
-            ..Settings::default()
+        let faults = faults(py, faults_json)?;
+        let given = || {
+            Ok(Settings {
+                transactions: transactions.named("transactions")?,
+                seed: seed.named("seed")?,
+                deployment: deployment.get().inner.clone(),
+                main_chain: main_chain.named("main_chain")?,
+                zone_chain: zone_chain.named("zone_chain")?,
+                reach: reach.named("reach")?,
+                rate_limit: rate_limit.map(|rate| rate.named("rate_limit")).transpose()?,
+                growth: growth.named("growth")?,
+                growth_rate: growth_rate.map(|rate| rate.named("growth_rate")).transpose()?,
+                reorg: reorg.map(|reorg| reorg.named("reorg")).transpose()?,
+                faults,
+                db: db.map(|path| path.named("db")).transpose()?,
+                port: port.named("port")?,
+                ..Settings::default()
+            })
         };
+        let settings = given().map_err(|error: Error| errors::raise(py, &error))?;
         let started = py.detach(|| Service::start(settings));
         started.map(|inner| Self { inner }).map_err(|error| raise(py, &error))
     }
@@ -142,8 +147,9 @@ impl LocalService {
         self.inner.growth()
     }
 
-    fn set_growth(&self, growth: u32) {
-        self.inner.set_growth(growth);
+    fn set_growth(&self, py: Python<'_>, growth: Given<u32>) -> PyResult<()> {
+        self.inner.set_growth(growth.named("growth").map_err(|error| errors::raise(py, &error))?);
+        Ok(())
     }
 
     #[getter]
@@ -151,7 +157,8 @@ impl LocalService {
         self.inner.rate_limit()
     }
 
-    fn set_rate_limit(&self, py: Python<'_>, rate: Option<f64>) -> PyResult<()> {
+    fn set_rate_limit(&self, py: Python<'_>, rate: Option<Given<f64>>) -> PyResult<()> {
+        let rate = rate.map(|rate| rate.named("rate_limit")).transpose().map_err(|error| errors::raise(py, &error))?;
         self.inner.set_rate_limit(rate).map_err(|error| raise(py, &error))
     }
 
@@ -160,7 +167,8 @@ impl LocalService {
         self.inner.clock_ahead()
     }
 
-    fn set_clock_ahead(&self, py: Python<'_>, seconds: f64) -> PyResult<()> {
+    fn set_clock_ahead(&self, py: Python<'_>, seconds: Given<f64>) -> PyResult<()> {
+        let seconds = seconds.named("clock_ahead").map_err(|error| errors::raise(py, &error))?;
         self.inner.set_clock_ahead(seconds).map_err(|error| raise(py, &error))
     }
 

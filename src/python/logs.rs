@@ -1,5 +1,6 @@
 //! What the core tells of its requests, through Python's `logging` under the name `chainframe`.
 
+use pyo3::exceptions::PyException;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -14,11 +15,17 @@ fn logger(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
 
 /// Asks the logger what it wants to hear. Done by whoever is about to wait for requests and holds the interpreter anyway,
 /// so that a thread of the core needs to take it only for what will be logged.
-pub fn refresh(py: Python<'_>) {
-    let level = logger(py)
-        .and_then(|logger| logger.call_method0(intern!(py, "getEffectiveLevel"))?.extract::<i64>())
-        .map_or(u8::MAX, |level| level.clamp(0, 255) as u8);
+///
+/// The logger is Python code, in which Python delivers an interrupt that came meanwhile: that is no matter of logs.
+pub fn refresh(py: Python<'_>) -> PyResult<()> {
+    let asked = logger(py).and_then(|logger| logger.call_method0(intern!(py, "getEffectiveLevel"))?.extract::<i64>());
+    let level = match asked {
+        Ok(level) => level.clamp(0, 255) as u8,
+        Err(error) if error.is_instance_of::<PyException>(py) => u8::MAX,
+        Err(interrupt) => return Err(interrupt),
+    };
     log::set_least(level);
+    Ok(())
 }
 
 /// Every record is handled when its request's result is handed over. Nothing waits for the core's thread while it holds

@@ -1,5 +1,8 @@
 //! The extension module `chainframe._native`: Python's names for the core, and the only place that knows PyO3.
 
+// `doc!(Class.member)` is what the stub says of it.
+include!(concat!(env!("OUT_DIR"), "/docs.rs"));
+
 mod arguments;
 mod bridge;
 mod cassette;
@@ -25,7 +28,7 @@ mod stream;
 
 use pyo3::prelude::*;
 
-/// Safe without the interpreter's lock: docs/survival.md says of each class why.
+// Safe without the interpreter's lock: docs/survival.md says of each class why.
 #[pymodule(gil_used = false)]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     logs::install();

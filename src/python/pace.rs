@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 
 use crate::client::PaceState;
 
+#[doc = doc!(RateLimitState)]
 #[pyclass(frozen, eq, module = "chainframe")]
 #[derive(Clone, Copy, PartialEq)]
 pub struct RateLimitState {

@@ -9,12 +9,14 @@ use crate::query;
 
 type Members<'py> = (u64, Option<u64>, Option<u64>, Option<String>, Option<String>, Bound<'py, Records>, String);
 
+#[doc = doc!(Page)]
 #[pyclass(frozen, module = "chainframe")]
 pub struct Page {
     #[pyo3(get)]
     number: u64,
     #[pyo3(get)]
     total_pages: Option<u64>,
+    #[doc = doc!(Page.total)]
     #[pyo3(get)]
     total: Option<u64>,
     #[pyo3(get)]
@@ -66,6 +68,7 @@ impl Page {
         super::query::generic(class, record)
     }
 
+    #[doc = doc!(Page.cursor)]
     #[getter]
     fn cursor(&self) -> String {
         match &self.after {

@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use super::html;
 use crate::query;
 
+#[doc = doc!(Plan)]
 #[pyclass(frozen, module = "chainframe")]
 pub struct Plan {
     pub inner: query::Plan,
@@ -12,6 +13,7 @@ pub struct Plan {
 
 #[pymethods]
 impl Plan {
+    #[doc = doc!(Plan.windows)]
     #[getter]
     fn windows(&self) -> u64 {
         self.inner.windows
@@ -22,6 +24,7 @@ impl Plan {
         self.inner.pages
     }
 
+    #[doc = doc!(Plan.requests)]
     #[getter]
     fn requests(&self) -> Option<u64> {
         self.inner.requests
@@ -32,16 +35,19 @@ impl Plan {
         self.inner.records
     }
 
+    #[doc = doc!(Plan.exact)]
     #[getter]
     fn exact(&self) -> bool {
         self.inner.exact
     }
 
+    #[doc = doc!(Plan.seconds)]
     #[getter]
     fn seconds(&self) -> Option<f64> {
         self.inner.seconds
     }
 
+    #[doc = doc!(Plan.cannot)]
     #[getter]
     fn cannot(&self) -> Vec<String> {
         self.inner.cannot.clone()

@@ -23,6 +23,7 @@ use crate::query::{self, Arg, Options, Pages, Partial, Place, SharedReport};
 /// All records of a run with its account, or what ended it.
 type Gathered = Result<(query::Records, query::Report), Error>;
 
+#[doc = doc!(Query)]
 #[pyclass(frozen, module = "chainframe")]
 pub struct Query {
     inner: query::Query,
@@ -72,7 +73,11 @@ fn count(name: &str, given: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
     let Some(given) = given else { return Ok(ROWS) };
     match given.extract() {
         Ok(count) if count > 0 && !given.is_instance_of::<PyBool>() => Ok(count),
-        _ => Err(errors::parameter(given.py(), name, &format!("{} is not a whole number from 1 on", given.repr()?))),
+        _ => {
+            // Python refuses to write out very long numbers.
+            let shown = given.repr().map_or_else(|_| "that".into(), |text| text.to_string());
+            Err(errors::parameter(given.py(), name, &format!("{shown} is not a whole number from 1 on")))
+        }
     }
 }
 
@@ -213,6 +218,7 @@ impl Query {
         Self::stream(slf, Of::Rows, 0)
     }
 
+    #[doc = doc!(Query.pages)]
     fn pages(slf: &Bound<'_, Self>) -> PyResult<Stream> {
         Self::stream(slf, Of::Pages, 0)
     }
@@ -221,24 +227,38 @@ impl Query {
         Self::stream(slf, Of::Pages, 0).map(Stream::quiet)
     }
 
+    #[doc = doc!(Query.batches)]
     #[pyo3(signature = (rows=None), text_signature = "($self, rows=65_536)")]
     fn batches(slf: &Bound<'_, Self>, rows: Option<&Bound<'_, PyAny>>) -> PyResult<Stream> {
         Self::stream(slf, Of::Batches, count("rows", rows)?)
     }
 
+    #[doc = doc!(Query.reader)]
     #[pyo3(signature = (rows=None, numbers="decimal"), text_signature = "($self, rows=65_536, numbers='decimal')")]
     fn reader<'py>(
         slf: &Bound<'py, Self>,
         rows: Option<&Bound<'py, PyAny>>,
         numbers: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
+        Self::_reader(slf, rows, numbers, None)
+    }
+
+    /// `reader` of some columns only, for the shell.
+    fn _reader<'py>(
+        slf: &Bound<'py, Self>,
+        rows: Option<&Bound<'py, PyAny>>,
+        numbers: &str,
+        columns: Option<Vec<String>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let (rows, numbers) = (count("rows", rows)?, export::numbers(py, numbers)?);
+        let form = (export::wanted(slf.get().inner.endpoint().record(), numbers, columns)?, numbers);
         let (pages, bar) = slf.get().run(py)?;
-        let tables = Tables::new(QueryReader::of_batches(py, slf.clone().unbind(), pages, bar, rows, numbers)?);
+        let tables = Tables::new(QueryReader::of_batches(py, slf.clone().unbind(), pages, bar, rows, form)?);
         PyModule::import(py, "chainframe.frames")?.call_method1("reader", (tables,))
     }
 
+    #[doc = doc!(Query.collect)]
     fn collect(&self, py: Python<'_>) -> PyResult<Records> {
         let (gathering, bar) = self.gather(py)?;
         let result = bridge::wait(py, gathering)?;
@@ -246,6 +266,7 @@ impl Query {
         self.gathered(py, result)
     }
 
+    #[doc = doc!(Query.collect_async)]
     fn collect_async(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let (gathering, bar) = slf.get().gather(py)?;
         bridge::coroutine(py, gathering, move |py, result| {
@@ -254,39 +275,47 @@ impl Query {
         })
     }
 
+    #[doc = doc!(Query.first)]
     fn first(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let result = bridge::wait(py, self.first_page())?;
         self.first_of(py, result)
     }
 
+    #[doc = doc!(Query.first_async)]
     fn first_async(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
         bridge::coroutine(py, slf.get().first_page(), move |py, result| slf.get().first_of(py, result))
     }
 
+    #[doc = doc!(Query.to_pandas)]
     #[pyo3(signature = (numbers="decimal"))]
     fn to_pandas<'py>(&self, py: Python<'py>, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
         self.convert(py, Frame::Pandas, numbers)
     }
 
+    #[doc = doc!(Query.to_polars)]
     #[pyo3(signature = (numbers="decimal"))]
     fn to_polars<'py>(&self, py: Python<'py>, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
         self.convert(py, Frame::Polars, numbers)
     }
 
+    #[doc = doc!(Query.to_arrow)]
     #[pyo3(signature = (numbers="decimal"))]
     fn to_arrow<'py>(&self, py: Python<'py>, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
         self.convert(py, Frame::Arrow, numbers)
     }
 
+    #[doc = doc!(Query.to_dicts)]
     fn to_dicts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         self.collect(py)?.to_dicts(py)
     }
 
+    #[doc = doc!(Query.explain)]
     fn explain(&self, py: Python<'_>) -> PyResult<Plan> {
         let plan = bridge::wait(py, self.inner.clone().explain())?;
         plan.map(|inner| Plan { inner }).map_err(|error| errors::raise_at(py, &error, start(&self.inner)))
     }
 
+    #[doc = doc!(Query.explain_async)]
     fn explain_async(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let cursor = start(&self.inner);
         bridge::coroutine(py, self.inner.clone().explain(), |py, plan| {
@@ -295,6 +324,7 @@ impl Query {
         })
     }
 
+    #[doc = doc!(Query.partitions)]
     fn partitions<'py>(slf: &Bound<'py, Self>, n: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let py = slf.py();
         let most = count("n", Some(n))?;
@@ -307,6 +337,7 @@ impl Query {
         PyList::new(py, made.collect::<PyResult<Vec<_>>>()?)
     }
 
+    #[doc = doc!(Query.to_parquet)]
     #[pyo3(signature = (
         directory, *, resume=true, overwrite=false, since=None, numbers="decimal", rows_per_part=None,
     ), text_signature = "($self, directory, *, resume=True, overwrite=False, since=None, numbers='decimal', \
@@ -323,6 +354,7 @@ impl Query {
         exported(slf, "to_parquet", directory, (resume, overwrite, since, numbers, rows_per_part))
     }
 
+    #[doc = doc!(Query.to_parquet_async)]
     #[pyo3(signature = (
         directory, *, resume=true, overwrite=false, since=None, numbers="decimal", rows_per_part=None,
     ), text_signature = "($self, directory, *, resume=True, overwrite=False, since=None, numbers='decimal', \
@@ -354,12 +386,14 @@ impl Query {
         errors::incomplete(py, self.inner.client().settings().strict, report.clone(), partial)
     }
 
+    #[doc = doc!(Query.report)]
     #[getter]
     fn report(&self) -> Report {
         let inner = lock(&self.last).report.as_ref().map(SharedReport::read).unwrap_or_default();
         Report { inner }
     }
 
+    #[doc = doc!(Query.partial)]
     #[getter]
     fn partial(&self) -> Records {
         let partial = lock(&self.last).partial.clone();
@@ -367,12 +401,14 @@ impl Query {
         Records::new(partial.map_or_else(nothing, |partial| partial.read()), self.report().inner)
     }
 
+    #[doc = doc!(Query.cursor)]
     #[getter]
     fn cursor(&self) -> String {
         let cursor = lock(&self.last).cursor();
         cursor.unwrap_or_else(|| start(&self.inner))
     }
 
+    #[doc = doc!(Query.last_error)]
     #[getter]
     fn last_error(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         lock(&self.last).error.as_ref().map(|error| error.clone_ref(py))

@@ -11,7 +11,8 @@ use super::{classes, convert};
 use crate::columns::{Columns, ColumnsBuilder};
 use crate::interface::{self, RecordType};
 
-/// The base of the nine record classes.
+// The base of the nine record classes.
+#[doc = doc!(Record)]
 #[pyclass(subclass, frozen, module = "chainframe")]
 pub struct Record {
     columns: Arc<Columns>,
@@ -50,6 +51,7 @@ impl Record {
 
 #[pymethods]
 impl Record {
+    #[doc = doc!(Record.to_dict)]
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         for (column, field) in self.fields().iter().enumerate() {
@@ -98,7 +100,7 @@ pub fn _restore_record<'py>(name: &str, fields: &Bound<'py, PyDict>) -> PyResult
     classes::view(py, made.columns, made.row)
 }
 
-/// The attribute of one declared field.
+// The attribute of one declared field. What is said of the class would hide what is said of the field.
 #[pyclass(frozen, module = "chainframe")]
 pub struct Field {
     column: usize,

@@ -16,6 +16,7 @@ use crate::columns::{Columns, ColumnsBuilder};
 use crate::interface::{self, Kind};
 use crate::query;
 
+#[doc = doc!(Records)]
 #[pyclass(frozen, sequence, module = "chainframe")]
 #[derive(Clone)]
 pub struct Records {
@@ -140,6 +141,7 @@ impl Records {
         Ok(!self.find(record)?.is_empty())
     }
 
+    #[doc = doc!(Records.index)]
     #[pyo3(signature = (value, start=0, stop=None))]
     fn index(&self, value: &Bound<'_, PyAny>, start: isize, stop: Option<isize>) -> PyResult<usize> {
         let length = self.inner.len() as isize;
@@ -150,6 +152,7 @@ impl Records {
         within.ok_or_else(|| PyValueError::new_err("the record is not in these records"))
     }
 
+    #[doc = doc!(Records.count)]
     fn count(&self, value: &Bound<'_, PyAny>) -> PyResult<usize> {
         Ok(self.find(value)?.len())
     }
@@ -184,32 +187,50 @@ impl Records {
         self.report.clone()
     }
 
+    #[doc = doc!(Records.schema)]
     #[getter]
     fn schema(&self) -> Schema {
         Schema::new(self.inner.record())
     }
 
+    #[doc = doc!(Records.to_pandas)]
     #[pyo3(signature = (numbers="decimal"))]
     pub fn to_pandas<'py>(&self, py: Python<'py>, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
         self.convert(py, Frame::Pandas, numbers)
     }
 
+    #[doc = doc!(Records.to_polars)]
     #[pyo3(signature = (numbers="decimal"))]
     pub fn to_polars<'py>(&self, py: Python<'py>, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
         self.convert(py, Frame::Polars, numbers)
     }
 
+    #[doc = doc!(Records.to_arrow)]
     #[pyo3(signature = (numbers="decimal"))]
     pub fn to_arrow<'py>(&self, py: Python<'py>, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
         self.convert(py, Frame::Arrow, numbers)
     }
 
+    #[doc = doc!(Records.to_dicts)]
     pub fn to_dicts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let dicts = PyList::empty(py);
         for row in 0..self.inner.len() {
             dicts.append(self.view(py, row)?.call_method0("to_dict")?)?;
         }
         Ok(dicts)
+    }
+
+    /// `to_arrow` of some columns only, for an export.
+    fn _to_arrow<'py>(
+        &self,
+        py: Python<'py>,
+        numbers: &str,
+        columns: Option<Vec<String>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let numbers = export::numbers(py, numbers)?;
+        let schema = export::wanted(self.inner.record(), numbers, columns)?;
+        let table = py.detach(|| Table::with(schema, &self.inner, numbers));
+        table.map_err(|error| errors::raise(py, &error))?.into_frame(py, Frame::Arrow)
     }
 
     fn _identities(&self) -> Vec<String> {

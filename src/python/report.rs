@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::html;
 use crate::query;
 
+#[doc = doc!(Report)]
 #[pyclass(frozen, module = "chainframe")]
 #[derive(Clone)]
 pub struct Report {
@@ -20,11 +21,13 @@ impl Report {
         self.inner.complete
     }
 
+    #[doc = doc!(Report.reasons)]
     #[getter]
     fn reasons(&self) -> Vec<String> {
         self.inner.reasons.clone()
     }
 
+    #[doc = doc!(Report.requests)]
     #[getter]
     fn requests(&self) -> u64 {
         self.inner.requests
@@ -45,22 +48,26 @@ impl Report {
         self.inner.records
     }
 
+    #[doc = doc!(Report.duplicates_dropped)]
     #[getter]
     fn duplicates_dropped(&self) -> u64 {
         self.inner.duplicates_dropped
     }
 
+    #[doc = doc!(Report.missing)]
     #[getter]
     fn missing(&self) -> Vec<String> {
         self.inner.missing.clone()
     }
 
+    #[doc = doc!(Report.bytes)]
     #[getter]
     fn bytes(&self) -> u64 {
         self.inner.bytes
     }
 
-    /// Seconds.
+    // Seconds.
+    #[doc = doc!(Report.elapsed)]
     #[getter]
     fn elapsed(&self) -> f64 {
         self.inner.elapsed.as_secs_f64()

@@ -28,7 +28,8 @@ pub enum Of {
     Batches,
 }
 
-/// One iterator. Threads that share it get each item once.
+// One iterator. Threads that share it get each item once.
+#[doc = doc!(Stream)]
 #[pyclass(frozen, module = "chainframe")]
 pub struct Stream {
     of: Of,

@@ -79,11 +79,24 @@ class Sample:
                 return by_hand.as_records(record, by_hand.whole_list(service, call))
 
 
+def environment(service: LocalService) -> dict[str, str]:
+    names = ("url", "api_key", "secret_key", "passphrase")
+    variables = ("BASE_URL", "API_KEY", "SECRET_KEY", "PASSPHRASE")
+    return {f"CHAINFRAME_{variable}": getattr(service, name) for variable, name in zip(variables, names, strict=True)}
+
+
 @pytest.fixture(scope="session")
 def service() -> Iterator[LocalService]:
     """One local service for all tests that only read it; count its requests by their difference."""
     with LocalService(transactions=600, seed=7) as running:
         yield running
+
+
+@pytest.fixture
+def at_service(service: LocalService, monkeypatch: pytest.MonkeyPatch) -> LocalService:
+    for name, value in environment(service).items():
+        monkeypatch.setenv(name, value)
+    return service
 
 
 @pytest.fixture

@@ -87,6 +87,14 @@ def test_a_port_that_is_taken_is_said() -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has a disk that is full")
+@pytest.mark.parametrize("arguments", [("doctor",), ("serve",)])
+def test_what_cannot_be_written_is_said_in_one_line(arguments: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run([COMMAND, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "chainframe: output: cannot be written: No space left on device\n")
+
+
 def test_help_names_every_option() -> None:
     text = run("serve", "--help").stdout
     for option in ("--port", "--transactions", "--seed", "--db", "--rate-limit", "--growth", "--header-prefix"):

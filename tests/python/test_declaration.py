@@ -12,6 +12,7 @@ import pytest
 import by_hand
 import chainframe as cf
 import generate_stub
+from chainframe import _native
 
 STUB = Path(cf.__file__).with_name("_native.pyi")
 TREE = ast.parse(STUB.read_text(encoding="utf-8"))
@@ -93,6 +94,46 @@ def test_the_client_has_no_call_that_is_not_declared() -> None:
         if isinstance(node, ast.FunctionDef) and node.returns and ast.unparse(node.returns).startswith("Query[")
     }
     assert calls - {"resume"} == set(by_hand.ENDPOINTS)
+
+
+DOCUMENTED = {
+    (cls.name, node.name if node is not cls else None): ast.get_docstring(node)
+    for cls in CLASSES.values()
+    for node in [cls, *(node for node in cls.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))]
+    if not cls.name.startswith("_")
+}
+
+
+def test_help_says_what_the_stub_says() -> None:
+    # What `len` and its like do, Python says itself.
+    wanted = {place: text for place, text in DOCUMENTED.items() if text and not (place[1] or "").startswith("_")}
+    assert len(wanted) > 150
+    assert {cls for cls, _ in wanted} == {name for name in CLASSES if not name.startswith("_")}
+    shown = {place: inspect.getdoc(_at(*place)) for place in wanted}
+    assert {place for place in wanted if shown[place] != wanted[place]} == set()
+
+
+def test_every_public_method_says_something_and_shows_its_signature() -> None:
+    methods = [
+        (cls, name)
+        for cls, name in DOCUMENTED
+        if name and not name.startswith("_") and callable(_at(cls, name)) and cls not in by_hand.RECORDS
+    ]
+    assert len(methods) > 30
+    assert [place for place in methods if not DOCUMENTED[place]] == []
+    for cls, name in methods:
+        stated = {
+            arg.arg
+            for node in CLASSES[cls].body
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name
+            for arg in [*node.args.args, *node.args.kwonlyargs]
+        }
+        assert set(inspect.signature(_at(cls, name)).parameters) == stated, (cls, name)
+
+
+def _at(cls: str, name: str | None) -> Any:
+    found = getattr(_native, cls)
+    return getattr(found, name) if name else found
 
 
 def test_every_public_class_of_the_core_has_an_example() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import chainframe as cf
 from conftest import needs_extra
 
 # What each place is reached by; `service` is a `LocalService` of 2,000 transactions and `client` asks it.
@@ -144,3 +146,18 @@ raise KeyboardInterrupt
 def test_ten_interrupts_at_random_moments_leave_every_finished_page() -> None:
     # The first, which the program itself sends, would come too late to matter.
     assert interrupted(MANY, 1_000)["again"]
+
+
+def test_an_interrupt_that_comes_while_the_logger_is_asked_is_not_lost(
+    client: cf.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted() -> int:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(logging.getLogger("chainframe"), "getEffectiveLevel", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            client.blocks().collect()
+        with pytest.raises(KeyboardInterrupt):
+            next(iter(client.blocks()))
+    assert len(client.blocks().collect()) > 0

@@ -66,6 +66,13 @@ REFUSALS: list[tuple[Callable[[cf.Client], object], str, str]] = [
     (lambda c: c.token_transfers(None), "token_contract_address", "required"),  # type: ignore[arg-type]
     (lambda c: c.logs(3), "tx_ids", "list"),  # type: ignore[arg-type]
     (lambda c: c.blocks(height=True), "height", "bool"),
+    (lambda c: c.blocks(height=10**5000), "height", "whole"),
+    (lambda c: c.blocks(max_items=2**63), "max_items", "64 bits"),
+    (lambda c: c.blocks(chain="\ud800"), "chain", "UTF-8"),
+    (lambda c: c.blocks(height="\ud800"), "height", "UTF-8"),  # type: ignore[arg-type]
+    (lambda c: c.logs(["\ud800"]), "tx_ids", "UTF-8"),
+    (lambda c: c.resume("\ud800"), "cursor", "UTF-8"),
+    (lambda c: c.blocks().batches(rows=10**5000), "rows", "1"),
     (lambda c: c.blocks(page_size=1.5), "page_size", "whole"),  # type: ignore[arg-type]
 ]
 

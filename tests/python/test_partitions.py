@@ -151,9 +151,9 @@ def test_records_without_a_height_are_not_lost(server: StrictServer) -> None:
         assert len(part.read()) == 2
 
 
-@pytest.mark.parametrize("n", [0, -1, 2**70])
+@pytest.mark.parametrize("n", [0, -1, 2**64, 10**5000, "x"], ids=["0", "-1", "2**64", "10**5000", "text"])
 def test_a_number_that_cannot_be_is_refused(client: cf.Client, n: int) -> None:
-    with pytest.raises((cf.InvalidParameterError, OverflowError)):
+    with pytest.raises(cf.InvalidParameterError, match=r"^n: "):
         client.blocks().partitions(n)
 
 

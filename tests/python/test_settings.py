@@ -106,6 +106,24 @@ def test_a_path_and_a_slash_in_the_base_url(service: LocalService) -> None:
         assert len(client.tokens().collect()) > 0
 
 
+@pytest.mark.parametrize(
+    "value",
+    [-(2**64), 10**400, 10**5000, "\ud800", float("nan"), object()],
+    ids=["below 64 bits", "above a double", "long", "half a character", "nan", "object"],
+)
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("timeout", "deadline", "max_retries", "rate_limit", "concurrency", "max_body"),
+        *("proxy", "ca_bundle", "main_chain", "api_key"),
+    ],
+)
+def test_what_cannot_be_taken_is_refused_by_its_name(name: str, value: Any) -> None:
+    with pytest.raises(cf.ConfigError, match=rf"^{name}( \(\w+\))?: ") as caught:
+        cf.Client(**given(**{name: value}))
+    assert len(str(caught.value).splitlines()) == 1
+
+
 def test_everything_is_by_keyword() -> None:
     parameters = inspect.signature(cf.Client).parameters
     assert {parameter.kind for parameter in parameters.values()} == {inspect.Parameter.KEYWORD_ONLY}
@@ -138,6 +156,8 @@ def test_a_deployment_is_a_value() -> None:
         ("zone", "?"),
         ("prehash", "{timestamp}{path}"),
         ("signature_encoding", "base32"),
+        ("zone", "\ud800"),
+        ("main", 7),
     ],
 )
 def test_a_word_that_cannot_stand_there_is_named(name: str, value: Any) -> None:

@@ -32,6 +32,21 @@ def test_it_listens_on_loopback_until_closed() -> None:
     service.close()
 
 
+@pytest.mark.parametrize("value", [-1, 2**64, 10**5000, "x"], ids=["-1", "2**64", "10**5000", "text"])
+@pytest.mark.parametrize("name", ["transactions", "seed", "growth", "reach", "port"])
+def test_what_cannot_be_is_refused_by_its_name(name: str, value: Any) -> None:
+    with pytest.raises(cf.ConfigError, match=f"^{name}: "):
+        LocalService(**{name: value})
+
+
+@pytest.mark.parametrize("name", ["growth", "rate_limit", "clock_ahead"])
+def test_what_cannot_be_is_refused_while_it_runs(name: str) -> None:
+    with LocalService(transactions=1) as service:
+        for value in (10**400, "x"):
+            with pytest.raises(cf.ConfigError, match=f"^{name}: "):
+                setattr(service, name, value)
+
+
 def test_it_is_an_async_context_manager() -> None:
     async def run() -> int:
         async with LocalService(transactions=50) as service, service.client() as client:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from chainframe.cli import core
+from chainframe.cli import codes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +19,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        try:
+            return _run(given)
+        finally:
+            # What is not written yet fails here or, with a trace and an exit code of Python's, at the very end.
+            if sys.stdout is not None:
+                sys.stdout.flush()
+    except KeyboardInterrupt:
+        return codes.INTERRUPTED
+    except BrokenPipeError:
+        codes.give_up_output()
+        return codes.BROKEN_PIPE
+    except OSError as error:
+        codes.give_up_output()
+        print(f"chainframe: output: cannot be written: {error.strerror}", file=sys.stderr)
+        return codes.FAILED
+
+
+def _run(given: list[str]) -> int:
+    # Here, so that an interrupt while they are loaded is one like any other.
+    from chainframe.cli import core  # noqa: PLC0415
+
     if given[:1] == ["--version"] or (given and given[0] in core.COMMANDS):
         return core.main(given)
     try:
@@ -27,5 +49,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if error.name != "click":
             raise
         print("chainframe: click is not installed; run: pip install 'chainframe[cli]'", file=sys.stderr)
-        return core.USAGE
+        return codes.USAGE
     return app.main(given)

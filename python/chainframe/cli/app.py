@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 from typing import TYPE_CHECKING, Any
@@ -11,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
-from chainframe import ChainframeError, __version__, _native
-from chainframe.cli import core
-from chainframe.cli.export import FORMATS, INCOMPLETE, INTERRUPTED, USAGE, Directory, destination, exit_code
+from chainframe import ChainframeError, TransportError, __version__, _native
+from chainframe.cli import codes, core
+from chainframe.cli.export import FORMATS, LASTING, destination, exit_code
 from chainframe.cli.settings import SETTINGS, client
 
 if TYPE_CHECKING:
@@ -22,11 +21,15 @@ if TYPE_CHECKING:
     from click import Context, Parameter
 
     from chainframe import Query
+    from chainframe.cli.export import Destination
 
 DECLARED = json.loads(_native._declaration())  # noqa: SLF001 - made for what is derived
 FIELDS = {record["name"]: [field["name"] for field in record["fields"]] for record in DECLARED["records"]}
 COMPLETE = "_CHAINFRAME_COMPLETE"
-BROKEN_PIPE = 141  # what a shell reports of a program that SIGPIPE ended
+IN_THE_SHELL = {
+    'with mode "new_episodes"': "with --record",
+    'numbers="string", or the records themselves': "--numbers string",
+}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -34,12 +37,12 @@ def main(arguments: Sequence[str]) -> int:
         code = app.main(arguments, prog_name="chainframe", complete_var=COMPLETE, standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(f"{error.format_message()}\n\nchainframe: give a command", err=True)
-        return USAGE
+        return codes.USAGE
     except click.ClickException as error:
         _say(error.format_message())
-        return USAGE
+        return codes.USAGE
     except (click.Abort, KeyboardInterrupt):
-        return INTERRUPTED
+        return codes.INTERRUPTED
     return int(code or 0)
 
 
@@ -53,7 +56,7 @@ def app() -> None:
 
     \b
     Exit codes: 0 complete, 2 usage, 3 authentication, 4 rate limit,
-    5 network or service, 6 incomplete, 130 interrupted.
+    5 network or service, 6 incomplete, 130 interrupted; 1 the output cannot be written.
     """
 
 
@@ -106,10 +109,12 @@ class _Hashes(click.ParamType[list[str]]):
     name = "hashes"
 
     def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> list[str]:  # noqa: ANN401 - click's
-        del param, ctx
         if isinstance(value, list):
             return value
-        return sys.stdin.read().split() if value == "-" else str(value).split(",")
+        try:
+            return sys.stdin.read().split() if value == "-" else str(value).split(",")
+        except UnicodeDecodeError:
+            self.fail("standard input is not text", param, ctx)
 
 
 def _own_option(param: dict[str, Any]) -> click.Option:
@@ -146,7 +151,7 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
             metavar="FILE",
             type=click.Path(),
             help="A .parquet, .csv, .jsonl or .arrow file, there when it is whole; or a directory, ending with /, "
-            "that an export can be gone on with; otherwise standard output.",
+            "for Parquet files; otherwise standard output.",
         ),
         click.Option(
             ["--format"],
@@ -159,36 +164,40 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
             type=click.Choice(["decimal", "float", "string"]),
             help="Amounts as exact decimals (.parquet, .arrow), doubles, or their digits (.csv, .jsonl).",
         ),
-        click.Option(["--resume"], is_flag=True, help="Go on with an export to a directory that was cut short."),
+        click.Option(["--resume"], is_flag=True, help="Go on where an export to this file or directory was cut short."),
         click.Option(["--overwrite"], is_flag=True, help="Start an export to a directory over."),
         click.Option(["--dry-run"], is_flag=True, help="Say what a run would take, from one request."),
     ]
 
     def run(**given: Any) -> int:  # noqa: ANN401 - click's
         arguments = {name: given.pop(name) for name in names}
+        said = [given.pop(name) for name in ("output", "format", "numbers", "columns")]
+        resume, overwrite, dry_run = (given.pop(name) for name in ("resume", "overwrite", "dry_run"))
         target = None
         try:
-            said = (given.pop(name) for name in ("output", "format", "numbers", "columns"))
-            target = destination(*said, resume=given.pop("resume"), overwrite=given.pop("overwrite"))
-            dry_run = given.pop("dry_run")
+            target = destination(*said, resume=resume, overwrite=overwrite)
             with client(given) as made:
                 query = getattr(made, endpoint["name"])(**arguments)
                 if dry_run:
                     _explain(query)
                     return 0
-                report = target.run(query)
+                report = target.run(query, made)
         except BrokenPipeError:
-            # Whoever read the output has enough of it, and what is still buffered must not be tried again at the end.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return BROKEN_PIPE
+            codes.give_up_output()
+            return codes.BROKEN_PIPE
+        except KeyboardInterrupt:
+            if kept := _kept(target):
+                _say(f"interrupted{kept}")
+            return codes.INTERRUPTED
         except (ChainframeError, ModuleNotFoundError, OSError) as error:
-            _say(_in_flags(str(error), [*names, "output", "resume", "overwrite"]))
-            if isinstance(target, Directory) and getattr(error, "cursor", None) and getattr(error, "retryable", False):
-                _say("what came so far is in the directory; --resume goes on from there")
+            advice = "" if isinstance(error, LASTING) else _kept(target)
+            if isinstance(error, TransportError):
+                advice = f"; chainframe doctor says what stands in the way{advice}"
+            _say(_in_flags(_text(error), [*names, *given, "output", "resume", "overwrite"]) + advice)
             return exit_code(error)
         for reason in report.reasons:
             _say(reason)
-        return 0 if report.complete else INCOMPLETE
+        return 0 if report.complete else codes.INCOMPLETE
 
     help_text = endpoint["doc"].replace("`", "")
     return click.Command(
@@ -208,9 +217,25 @@ def _explain(query: Query[Any]) -> None:
         click.echo(sentence)
 
 
+def _kept(target: Destination | None) -> str:
+    kept = target.kept() if target else 0
+    return f"; {kept:,} records are kept, and --resume goes on from there" if kept else ""
+
+
+def _text(error: Exception) -> str:
+    if isinstance(error, ChainframeError) or not isinstance(error, OSError):
+        return str(error)
+    codes.give_up_output()
+    return f"output: cannot be written: {error.strerror or error}{f': {error.filename}' if error.filename else ''}"
+
+
 def _in_flags(message: str, names: list[str]) -> str:
-    """A message about an argument, in the words of the shell."""
-    message = re.sub(r"\b(resume|overwrite)=True", lambda said: _flag(said[1]), message)
+    """A message about an argument, in the words of the shell, which has no option for a secret."""
+    for said, here in IN_THE_SHELL.items():
+        message = message.replace(said, here)
+    message = re.sub(
+        r"pass (\w+)= or set", lambda way: f"pass {_flag(way[1])} or set" if way[1] in names else "set", message
+    )
     name, colon, rest = message.partition(": ")
     return f"{_flag(name)}{colon}{rest}" if name in names else message
 

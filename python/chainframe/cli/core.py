@@ -11,13 +11,12 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from chainframe import CassetteError, ConfigError, Deployment, __version__, doctor
+from chainframe.cli.codes import INTERRUPTED, USAGE
 from chainframe.testing import LocalService
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-USAGE = 2
-INTERRUPTED = 130
 COMMANDS = {
     "serve": "Run the local service until interrupted.",
     "doctor": "Find what stands between this machine and an answer.",
@@ -30,6 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         run: Callable[[argparse.Namespace], int] = options.run
         return run(options)
     except (CassetteError, ConfigError, OSError, RuntimeError) as error:
+        if isinstance(error, OSError) and error.filename is None:
+            # Of standard output, not of a file that was named.
+            raise
         print(f"chainframe: {error}", file=sys.stderr)
         return USAGE
     except KeyboardInterrupt:

@@ -7,7 +7,6 @@ does not list is removed and fetched again by the next run. docs/exports.md has 
 
 from __future__ import annotations
 
-import asyncio
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,6 +64,8 @@ class Order:
     since: Export | str | PathLike[str] | None
     numbers: Any
     rows_per_part: int
+    columns: list[str] | None = None
+    """None is all; of others, nothing is looked at."""
 
     def begin(self, held: Directory, wanted: Manifest) -> Job:
         """The job as it stands: new, half done, or finished."""
@@ -83,13 +84,13 @@ class Order:
             found = wanted
         held.sweep(found)
         query = self.query if found.cursor is None else self.client.resume(found.cursor)
-        return Job(held, found, query, numbers=self.numbers, most=self.rows_per_part)
+        return Job(held, found, query, numbers=self.numbers, columns=self.columns, most=self.rows_per_part)
 
     def wanted(self) -> Manifest:
         """What is asked for, or why it cannot be had; made first, so that what is refused leaves no directory."""
         load("pyarrow", extra="arrow")
         stated = json.loads(self.query._stated())  # noqa: SLF001 - made for exports
-        table = self.query.partial[:0].to_arrow(self.numbers)
+        table = self.query.partial[:0]._to_arrow(self.numbers, self.columns)  # noqa: SLF001 - made for exports
         schema = {field.name: str(field.type) for field in table.schema}
         manifest = Manifest(query=stated, numbers=self.numbers, schema=schema)
         if self.since is not None:
@@ -186,6 +187,8 @@ def _export(job: Job) -> Export:
 async def _apart(work: Callable[[], T]) -> T:
     """In a thread, so that the loop goes on. It is seen to its end even if the task is cancelled: while it writes, the
     directory has to be held."""
+    import asyncio  # noqa: PLC0415 - whoever awaits has it already; the command has no use for it
+
     task = asyncio.ensure_future(asyncio.to_thread(work))
     cancelled = None
     while not task.done():

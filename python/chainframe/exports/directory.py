@@ -182,6 +182,11 @@ class Directory:
             if of_ours and name not in listed:
                 path.unlink(missing_ok=True)
 
+    def clear(self) -> None:
+        """Removes what exports put there. The manifest goes first, since it says that the rest is there."""
+        (self.path / Manifest.NAME).unlink(missing_ok=True)
+        self.sweep(Manifest(query={}, numbers="", schema={}))
+
     def verify(self, manifest: Manifest) -> None:
         for part in manifest.parts:
             path = self.path / part.name

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from chainframe import Page, Query, Report
+    from chainframe import Page, Query, Records, Report
     from chainframe._native import Stream
     from chainframe.exports.directory import Directory, Manifest, Part
 
@@ -50,6 +50,7 @@ class Job:
         query: Query[Any],
         *,
         numbers: Any,  # noqa: ANN401 - what a user gave, and the core checks
+        columns: list[str] | None,
         most: int,
     ) -> None:
         self.directory = directory
@@ -58,6 +59,7 @@ class Job:
         self.met: bool = False
         """Whether the records that the export continues were met: what follows is known."""
         self._numbers = numbers
+        self._columns = columns
         self._most = most
         self._anchor = Anchor(manifest.since) if manifest.since else None
         self._waiting: list[Waiting] = []
@@ -90,10 +92,13 @@ class Job:
 
     def _table(self, page: Page[Any]) -> pa.Table:
         try:
-            return page.records.to_arrow(self._numbers)
+            return self._converted(page.records)
         except NumericOverflowError as error:
             row = self.manifest.rows + self._rows + (error.row or 0)
             raise NumericOverflowError(str(error), column=error.column, row=row, text=error.text) from None
+
+    def _converted(self, records: Records[Any]) -> pa.Table:
+        return records._to_arrow(self._numbers, self._columns)  # noqa: SLF001 - made for exports
 
     def _cut(self, rows: int) -> None:
         """So many of the rows that wait are new; the rest is known."""
@@ -162,7 +167,7 @@ class Job:
             # An empty result has a schema too.
             if not finished or self.manifest.parts:
                 return []
-            tables = [self.query.partial[:0].to_arrow(self._numbers)]
+            tables = [self._converted(self.query.partial[:0])]
         table = pyarrow.concat_tables(tables).combine_chunks()
         pieces = [table.slice(offset, self._most) for offset in range(0, max(1, table.num_rows), self._most)]
         numbered = enumerate(pieces, len(self.manifest.parts))

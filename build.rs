@@ -1,0 +1,56 @@
+//! Hands the core what the stub says, so that `help()` shows it and it is written once.
+//!
+//! Makes of every docstring in `_native.pyi` an arm of the macro `doc!`: `doc!(Client)`, `doc!(Client.tokens)`.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::{env, fs};
+
+const STUB: &str = "python/chainframe/_native.pyi";
+const QUOTES: &str = "\"\"\"";
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    if env::var_os("CARGO_FEATURE_PYTHON").is_none() {
+        return;
+    }
+    println!("cargo::rerun-if-changed={STUB}");
+    let stub = fs::read_to_string(STUB).expect("the stub is there");
+    let mut arms = String::new();
+    for (name, text) in docstrings(&stub) {
+        writeln!(arms, "    ({name}) => {{ r##\"{text}\"## }};").expect("memory takes it");
+    }
+    let made = format!("macro_rules! doc {{\n{arms}}}\n");
+    let folder = env::var_os("OUT_DIR").expect("cargo names it");
+    fs::write(Path::new(&folder).join("docs.rs"), made).expect("cargo's folder can be written");
+}
+
+/// What is said of classes and of their members, without its indentation.
+fn docstrings(stub: &str) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let (mut class, mut member) = ("", None);
+    let mut lines = stub.lines();
+    while let Some(line) = lines.next() {
+        let text = line.trim_start();
+        let indent = line.len() - text.len();
+        if let Some(rest) = line.strip_prefix("class ") {
+            (class, member) = (word(rest), None);
+        } else if let Some(rest) = text.strip_prefix("async ").unwrap_or(text).strip_prefix("def ") {
+            member = Some(word(rest));
+        } else if let Some(first) = text.strip_prefix(QUOTES).filter(|_| !class.is_empty()) {
+            let name = member.map_or_else(|| class.to_owned(), |member| format!("{class}.{member}"));
+            let mut text = first.to_owned();
+            while !text.ends_with(QUOTES) {
+                let line = lines.next().expect("a docstring ends");
+                text = format!("{text}\n{}", line.get(indent..).unwrap_or_default());
+            }
+            // The one escape that a docstring here has need of.
+            found.push((name, text.trim_end_matches('"').trim_end().replace(r"\\", r"\")));
+        }
+    }
+    found
+}
+
+fn word(text: &str) -> &str {
+    text.split(|character: char| !character.is_alphanumeric() && character != '_').next().unwrap_or_default()
+}
