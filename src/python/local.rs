@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use bytes::Bytes;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -192,7 +193,7 @@ impl LocalService {
     fn load_body(&self, py: Python<'_>, call: &str, body: &[u8]) -> PyResult<()> {
         let endpoint = called(py, call)?;
         let refuse = |problem: String| Err(errors::raise(py, &Error::config(endpoint.name, problem)));
-        match Decoder::new(endpoint, &self.inner.settings().deployment).decode(body, 64) {
+        match Decoder::new(endpoint, &self.inner.settings().deployment).decode(&Bytes::copy_from_slice(body), 64) {
             Ok(Answer::Page(page)) => self.put(py, endpoint, &page.columns),
             Ok(Answer::Refused { code, .. }) => refuse(format!("the answer is an error, of code {code}")),
             Err(error) => refuse(format!("{}: {}", error.path(), error.problem)),
