@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::hint::black_box;
 
+use bytes::Bytes;
 use chainframe::client::{Secret, signature, timestamp};
 use chainframe::columns::Value;
 use chainframe::decode::{Answer, Decoder};
@@ -37,14 +38,14 @@ fn page() -> String {
 
 fn decode(criterion: &mut Criterion) {
     let decoder = Decoder::new(endpoint("token_transfers").expect("declared"), &Deployment::default());
-    let body = page();
+    let body = Bytes::from(page());
     let mut group = criterion.benchmark_group("decode");
     group.throughput(Throughput::Bytes(body.len() as u64));
     group.bench_function("page of 50 token transfers", |bencher| {
-        bencher.iter(|| decoder.decode(black_box(body.as_bytes()), ROWS).expect("a page"));
+        bencher.iter(|| decoder.decode(black_box(&body), ROWS).expect("a page"));
     });
     group.finish();
-    let Ok(Answer::Page(page)) = decoder.decode(body.as_bytes(), ROWS) else { panic!("no page") };
+    let Ok(Answer::Page(page)) = decoder.decode(&body, ROWS) else { panic!("no page") };
     criterion.bench_function("value/amount of a record", |bencher| {
         let amount = page.columns.record().position("amount").expect("declared");
         bencher.iter(|| match page.columns.value(black_box(amount), 7) {

@@ -126,10 +126,8 @@ impl Client {
 
     /// The service's host with its port, and without.
     fn hosts(&self) -> [&str; 2] {
-        let origin = self.settings().origin.as_str();
-        let authority = origin.split_once("://").map_or(origin, |(_, authority)| authority);
-        let port = authority.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
-        [authority, port.map_or(authority, |(host, _)| host)]
+        let origin = &self.settings().origin;
+        [origin.authority(), origin.host_str().unwrap_or_default()]
     }
 
     /// Whether a request that was played will not be played again, and so was not asked again when it was recorded.

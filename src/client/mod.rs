@@ -7,7 +7,7 @@ mod error;
 mod exchange;
 pub mod log;
 mod pace;
-mod process;
+pub mod process;
 mod retry;
 mod settings;
 mod sign;
@@ -145,7 +145,8 @@ impl Client {
 
     fn pacer(&self) -> Arc<Pacer> {
         let settings = &self.inner.settings;
-        let shared = || Pacer::shared(settings.rate_limit, &settings.origin, settings.credentials.api_key.expose());
+        let shared =
+            || Pacer::shared(settings.rate_limit, settings.origin.as_str(), settings.credentials.api_key.expose());
         let Ok(pacer) = self.inner.pacer.get(|| Ok::<_, Infallible>(shared()));
         pacer
     }

@@ -1,9 +1,40 @@
 //! What belongs to one process: its runtime and its connections. A forked child must not touch its parent's.
 
 use std::sync::Arc;
+#[cfg(unix)]
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use arc_swap::ArcSwapOption;
 use tokio::runtime::{Builder, Handle, Runtime};
+
+/// This process's number. The system is asked once: a page is looked at by a dozen who want to know, and libraries of
+/// C keep no number of their own any more.
+#[cfg(unix)]
+pub fn id() -> u32 {
+    static ID: AtomicU32 = AtomicU32::new(0);
+    static WATCHED: AtomicBool = AtomicBool::new(false);
+
+    extern "C" fn forget() {
+        ID.store(0, Ordering::Relaxed);
+    }
+
+    let known = ID.load(Ordering::Relaxed);
+    if known != 0 {
+        return known;
+    }
+    let id = std::process::id();
+    // SAFETY: the handler runs in a forked child, where it stores to an atomic and does no more.
+    let watch = || unsafe { libc::pthread_atfork(None, None, Some(forget)) } == 0;
+    // Two threads that come here at once both set the watch; a number is kept by nobody who has not seen to it.
+    if WATCHED.load(Ordering::Acquire) || watch() {
+        WATCHED.store(true, Ordering::Release);
+        ID.store(id, Ordering::Relaxed);
+    }
+    id
+}
+
+#[cfg(not(unix))]
+pub use std::process::id;
 
 /// A value that is made anew in every process that asks for it. Takes no lock, since a lock that another thread held
 /// during a fork stays locked in the child for ever.
@@ -18,7 +49,7 @@ impl<T: Clone> PerProcess<T> {
     }
 
     pub fn get<E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
-        let process = std::process::id();
+        let process = id();
         let current = self.current.load();
         if let Some((_, value)) = current.as_deref().filter(|(owner, _)| *owner == process) {
             return Ok(value.clone());
@@ -40,7 +71,7 @@ impl<T> PerProcess<T> {
     /// Drops the value, if it is this process's own.
     pub fn clear(&self) {
         let last = self.current.swap(None);
-        if last.as_deref().is_some_and(|(owner, _)| *owner != std::process::id()) {
+        if last.as_deref().is_some_and(|(owner, _)| *owner != id()) {
             std::mem::forget(last);
         }
     }

@@ -44,7 +44,7 @@ pub struct Given {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// Scheme and authority, without a slash at the end.
-    pub origin: String,
+    pub origin: Url,
     /// What stands before the declared paths: empty, or a path with a slash in front and none at the end.
     pub prefix: String,
     pub is_loopback: bool,
@@ -93,7 +93,7 @@ impl Settings {
         }
         let concurrency = within("concurrency", given.concurrency, 1, MOST_IN_FLIGHT)?;
         Ok(Self {
-            origin: url.origin().ascii_serialization(),
+            origin: Url::parse(&url.origin().ascii_serialization()).expect("the origin of a URL is one"),
             prefix: url.path().trim_end_matches('/').to_owned(),
             is_loopback: is_loopback(&url),
             credentials: given.credentials,
@@ -116,7 +116,7 @@ impl Settings {
     }
 
     pub fn base_url(&self) -> String {
-        format!("{}{}", self.origin, self.prefix)
+        format!("{}{}", self.origin.as_str().trim_end_matches('/'), self.prefix)
     }
 
     pub fn chain(&self, chain: Chain) -> &str {

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use bytes::{Bytes, BytesMut};
 use flate2::read::MultiGzDecoder;
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_ENCODING, DATE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Method, Request};
 use tokio::time::{Instant, timeout_at};
 use url::{Position, Url};
 
@@ -76,20 +77,25 @@ pub fn connections(settings: &Settings) -> Result<reqwest::Client, Error> {
 /// most, as it comes and unpacked.
 pub async fn get(
     client: &reqwest::Client,
-    origin: &str,
+    origin: &Url,
     target: &str,
     mut headers: HeaderMap,
     timeout: Duration,
     max_body: usize,
 ) -> Result<Answer, Failure> {
-    let url = Url::parse(&format!("{origin}{target}")).map_err(|_| Failure::hopeless("the URL is malformed"))?;
+    let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+    let mut url = origin.clone();
+    url.set_path(path);
+    url.set_query(query);
     if url[Position::BeforePath..] != *target {
         return Err(Failure::hopeless("the target would not be sent as it was signed"));
     }
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
     // A little longer than the connection's own limit, so that a connect that takes too long is told as one.
     let end = Instant::now() + timeout + Duration::from_millis(20);
-    let mut response = timeout_at(end, client.get(url).headers(headers).send())
+    let mut request = Request::new(Method::GET, url);
+    *request.headers_mut() = headers;
+    let mut response = timeout_at(end, client.execute(request))
         .await
         .map_err(|_| Failure::slow(Phase::Read, "no answer", timeout))?
         .map_err(|error| explain(&error, Phase::Read, timeout))?;

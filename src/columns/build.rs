@@ -1,54 +1,42 @@
 //! Filling columns value by value, in any order of members.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
 
 use arrow_array::builder::{BooleanBuilder, Int64Builder, ListBuilder, StringBuilder, TimestampMillisecondBuilder};
-use arrow_array::cast::AsArray;
+use arrow_array::{Array, cast::AsArray};
+use arrow_buffer::Buffer;
+use bytes::Bytes;
 
-use super::{Column, Columns};
+use super::views::Views;
+use super::{Column, Columns, Layout};
 use crate::interface::{Kind, Malformed, RecordType};
 
 /// Hashes and addresses of 66 and 42 characters make up most of the text.
 const EXPECTED_TEXT: usize = 48;
-/// One page of long texts does not make the next ones large.
-const MOST_TEXT: usize = 1 << 16;
-
-/// Bytes of text a row that each column had in the latest page, so that the next one's buffers are neither short nor
-/// half empty.
-#[derive(Debug)]
-pub struct TextSizes(Vec<AtomicUsize>);
-
-impl TextSizes {
-    pub fn new(record: &'static RecordType) -> Self {
-        Self(record.fields.iter().map(|_| AtomicUsize::new(EXPECTED_TEXT)).collect())
-    }
-
-    pub fn learn(&self, page: &Columns) {
-        for (size, column) in self.0.iter().zip(&page.columns).filter(|_| page.rows > 0) {
-            size.store(column.text_size().div_ceil(page.rows), Ordering::Relaxed);
-        }
-    }
-}
+/// Some long texts do not make a column of many rows a large one.
+const MOST_TEXT: usize = 32 << 20;
 
 enum Builder {
     Integer(Int64Builder),
     Time(TimestampMillisecondBuilder),
     Flag(BooleanBuilder),
     Text(StringBuilder),
+    Views(Views),
     Texts(ListBuilder<StringBuilder>),
 }
 
 impl Builder {
-    fn new(kind: Kind, rows: usize, text: usize) -> Self {
+    fn new(kind: Kind, rows: usize, text: usize, layout: Layout) -> Self {
         match kind {
             Kind::Integer => Self::Integer(Int64Builder::with_capacity(rows)),
             Kind::Time => {
                 Self::Time(TimestampMillisecondBuilder::with_capacity(rows).with_timezone(super::export::UTC))
             }
             Kind::Flag => Self::Flag(BooleanBuilder::with_capacity(rows)),
-            Kind::Amount | Kind::Estimate | Kind::RawInteger | Kind::Text | Kind::Direction => {
-                Self::Text(StringBuilder::with_capacity(rows, text))
-            }
+            Kind::Amount | Kind::Estimate | Kind::RawInteger | Kind::Text | Kind::Direction => match layout {
+                Layout::Offsets => Self::Text(StringBuilder::with_capacity(rows, text)),
+                Layout::Views => Self::Views(Views::with_capacity(rows, text)),
+            },
             Kind::Texts => Self::Texts(
                 ListBuilder::with_capacity(StringBuilder::new(), rows).with_field(super::export::item_field()),
             ),
@@ -61,6 +49,7 @@ impl Builder {
             Self::Time(builder) => builder.append_null(),
             Self::Flag(builder) => builder.append_null(),
             Self::Text(builder) => builder.append_null(),
+            Self::Views(views) => views.append_null(),
             Self::Texts(builder) => builder.append_null(),
         }
     }
@@ -74,6 +63,12 @@ impl Builder {
             (Self::Text(builder), Column::Text(values)) => {
                 builder.append_array(values).expect("columns are closed long before their text outgrows its offsets");
             }
+            (Self::Text(builder), Column::Views(values)) if values.null_count() == 0 => {
+                (0..values.len()).for_each(|row| builder.append_value(values.value(row)));
+            }
+            (Self::Text(builder), Column::Views(values)) => builder.extend(values),
+            (Self::Views(views), Column::Text(values)) => views.extend(values),
+            (Self::Views(views), Column::Views(values)) => views.extend(values),
             (Self::Texts(builder), Column::Texts(lists)) => {
                 for list in lists.iter() {
                     if let Some(list) = &list {
@@ -87,12 +82,13 @@ impl Builder {
         }
     }
 
-    fn finish(&mut self) -> Column {
+    fn finish(&mut self, answer: &Arc<[Buffer]>) -> Column {
         match self {
             Self::Integer(builder) => Column::Integer(builder.finish()),
             Self::Time(builder) => Column::Time(builder.finish()),
             Self::Flag(builder) => Column::Flag(builder.finish()),
             Self::Text(builder) => Column::Text(builder.finish()),
+            Self::Views(views) => Column::Views(views.finish(answer)),
             Self::Texts(builder) => Column::Texts(builder.finish()),
         }
     }
@@ -102,6 +98,8 @@ impl Builder {
 pub struct ColumnsBuilder {
     record: &'static RecordType,
     builders: Vec<Builder>,
+    /// The answer that the rows are read from, if any.
+    answer: Buffer,
     /// Bit i: column i has its value for the current row.
     filled: u64,
     /// Bit i: column i was sent as empty text, which stands unless a value follows under another spelling.
@@ -111,28 +109,39 @@ pub struct ColumnsBuilder {
 
 impl ColumnsBuilder {
     pub fn new(record: &'static RecordType, rows: usize) -> Self {
-        assert!(record.fields.len() <= 64, "rows are tracked in 64 bits");
-        let builders = record.fields.iter().map(|field| Builder::new(field.kind, rows, rows * EXPECTED_TEXT)).collect();
-        Self { record, builders, filled: 0, empty: 0, rows: 0 }
+        Self::made(record, |_, kind| Builder::new(kind, rows, rows * EXPECTED_TEXT, Layout::Offsets))
     }
 
-    /// For a page of so many rows like the latest one, and a little more.
-    pub fn like(record: &'static RecordType, rows: usize, sizes: &TextSizes) -> Self {
-        let sized = record.fields.iter().zip(&sizes.0).map(|(field, size)| {
-            let text = rows * size.load(Ordering::Relaxed);
-            Builder::new(field.kind, rows, (text + text / 16).min(MOST_TEXT))
-        });
-        Self { builders: sized.collect(), ..Self::new(record, 0) }
+    /// For the rows of an answer, whose texts stay there.
+    pub fn of_page(record: &'static RecordType, rows: usize, body: &Bytes) -> Self {
+        let made = Self::made(record, |_, kind| Builder::new(kind, rows, 0, Layout::Views));
+        Self { answer: Buffer::from(body.clone()), ..made }
+    }
+
+    /// For so many rows, of which these are the first: what has to grow is copied on the way.
+    pub fn beginning_with(page: &Columns, rows: usize, layout: Layout) -> Self {
+        Self::made(page.record, |column, kind| {
+            let text = page.columns[column].text_size() * rows / page.rows.max(1);
+            Builder::new(kind, rows, (text + text / 16).min(MOST_TEXT), layout)
+        })
+    }
+
+    fn made(record: &'static RecordType, builder: impl Fn(usize, Kind) -> Builder) -> Self {
+        assert!(record.fields.len() <= 64, "rows are tracked in 64 bits");
+        let builders = record.fields.iter().enumerate().map(|(column, field)| builder(column, field.kind)).collect();
+        Self { record, builders, answer: Buffer::default(), filled: 0, empty: 0, rows: 0 }
+    }
+
+    /// Whether the column has no value for this row yet; from now on it has.
+    fn is_open(&mut self, column: usize) -> bool {
+        let before = self.filled;
+        self.filled |= 1 << column;
+        self.filled != before
     }
 
     /// The builder to append one value to, unless the column already has one for this row.
     fn slot(&mut self, column: usize) -> Option<&mut Builder> {
-        let bit = 1 << column;
-        if self.filled & bit != 0 {
-            return None;
-        }
-        self.filled |= bit;
-        Some(&mut self.builders[column])
+        self.is_open(column).then(|| &mut self.builders[column])
     }
 
     /// Puts a value by the text it was sent as. Where both spellings of a pair came, the first value stands, but the
@@ -181,8 +190,12 @@ impl ColumnsBuilder {
     }
 
     fn append_text(&mut self, column: usize, text: &str) {
-        if let Some(Builder::Text(texts)) = self.slot(column) {
-            texts.append_value(text);
+        if self.is_open(column) {
+            match &mut self.builders[column] {
+                Builder::Text(texts) => texts.append_value(text),
+                Builder::Views(views) => views.append(text, &self.answer),
+                _ => {}
+            }
         }
     }
 
@@ -200,6 +213,7 @@ impl ColumnsBuilder {
             let column = open.trailing_zeros() as usize;
             match &mut self.builders[column] {
                 Builder::Text(builder) if self.empty & (1 << column) != 0 => builder.append_value(""),
+                Builder::Views(views) if self.empty & (1 << column) != 0 => views.append("", &self.answer),
                 builder => builder.append_null(),
             }
             open &= open - 1;
@@ -211,7 +225,7 @@ impl ColumnsBuilder {
 
     /// Appends whole rows, which are copied.
     pub fn append(&mut self, rows: &Columns) {
-        for (builder, column) in self.builders.iter_mut().zip(&rows.columns) {
+        for (builder, column) in self.builders.iter_mut().zip(rows.columns.iter()) {
             builder.append(column);
         }
         self.rows += rows.rows;
@@ -223,7 +237,9 @@ impl ColumnsBuilder {
 
     /// The columns, which are no longer here.
     pub fn finish(&mut self) -> Columns {
-        let columns = self.builders.iter_mut().map(Builder::finish).collect();
+        let answer = std::mem::take(&mut self.answer);
+        let answer = if answer.is_empty() { Arc::new([]) as Arc<[Buffer]> } else { Arc::new([answer]) };
+        let columns = self.builders.iter_mut().map(|builder| builder.finish(&answer)).collect();
         Columns { record: self.record, columns, rows: std::mem::take(&mut self.rows) }
     }
 }

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use arrow_array::types::Decimal128Type;
-use arrow_array::{Array, ArrayRef, Float64Array, PrimitiveArray, RecordBatch, RecordBatchOptions};
-use arrow_array::{StringArray, StringViewArray, cast::AsArray};
+use arrow_array::{ArrayAccessor, ArrayRef, Float64Array, PrimitiveArray, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
-use super::{Column, Columns};
+use super::{Column, Columns, Layout};
 use crate::interface::{AMOUNT_PRECISION, AMOUNT_SCALE, Kind, Number, RecordType};
 
 pub(super) const UTC: &str = "UTC";
@@ -56,9 +55,19 @@ impl Numbers {
 
 /// The schema of a record type under a policy; every column may hold nulls.
 pub fn schema(record: &RecordType, numbers: Numbers) -> SchemaRef {
-    let fields: Vec<Field> =
-        record.fields.iter().map(|field| Field::new(field.name, numbers.data_type(field.kind), true)).collect();
-    Arc::new(Schema::new(fields))
+    schema_in(record, numbers, Layout::Offsets)
+}
+
+/// The same for a library that has its texts in that layout.
+pub fn schema_in(record: &RecordType, numbers: Numbers, layout: Layout) -> SchemaRef {
+    let fields = record.fields.iter().map(|field| {
+        let data_type = match (numbers.data_type(field.kind), layout) {
+            (DataType::Utf8, Layout::Views) => DataType::Utf8View,
+            (data_type, _) => data_type,
+        };
+        Field::new(field.name, data_type, true)
+    });
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
 /// The columns of the schema as an Arrow batch; only the numbers that the policy converts are copied. `first_row` is the place of
@@ -82,8 +91,11 @@ pub fn batch(
             };
             match (&columns.columns[index], field.data_type()) {
                 (Column::Text(texts), DataType::Decimal128(..)) => decimals(texts, overflow),
+                (Column::Views(texts), DataType::Decimal128(..)) => decimals(texts, overflow),
                 (Column::Text(texts), DataType::Float64) => doubles(texts, overflow),
-                _ => Ok(columns.share(index)),
+                (Column::Views(texts), DataType::Float64) => doubles(texts, overflow),
+                (_, DataType::Utf8View) => Ok(columns.share(index, Layout::Views)),
+                _ => Ok(columns.share(index, Layout::Offsets)),
             }
         })
         .collect::<Result<Vec<_>, _>>()?;
@@ -91,54 +103,27 @@ pub fn batch(
     Ok(RecordBatch::try_new_with_options(schema.clone(), arrays, &options).expect("arrays of the schema's types"))
 }
 
-/// Texts of up to this many bytes stand in their view.
-const MOST_INLINE: i32 = 12;
-
-/// The same schema with texts as views.
-pub fn with_views(schema: &Schema) -> SchemaRef {
-    let fields = schema.fields().iter().map(|field| match field.data_type() {
-        DataType::Utf8 => Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8View)),
-        _ => field.clone(),
-    });
-    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
-}
-
-/// The same rows as that schema has them, with views where it wants them. Long texts stay where they are.
-pub fn laid_out(batch: RecordBatch, schema: &SchemaRef) -> RecordBatch {
-    let (_, arrays, rows) = batch.into_parts();
-    let columns = arrays.into_iter().zip(schema.fields());
-    let arrays = columns.map(|(array, field)| match (array.as_string_opt::<i32>(), field.data_type()) {
-        (Some(texts), DataType::Utf8View) => Arc::new(views(texts)),
-        _ => array,
-    });
-    let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    let batch = RecordBatch::try_new_with_options(schema.clone(), arrays.collect(), &options);
-    batch.expect("arrays of the schema's types")
-}
-
-fn views(texts: &StringArray) -> StringViewArray {
-    if texts.value_offsets().windows(2).any(|ends| ends[1] - ends[0] > MOST_INLINE) {
-        texts.into()
-    } else {
-        texts.iter().collect()
-    }
-}
-
-fn decimals(texts: &StringArray, overflow: impl Fn(usize, &str) -> Overflow) -> Result<ArrayRef, Overflow> {
-    let values: Vec<i128> =
-        converted(texts, |text| Number::parse(text).and_then(|number| number.scaled(AMOUNT_SCALE)), overflow)?;
-    let array = PrimitiveArray::<Decimal128Type>::new(values.into(), texts.nulls().cloned());
+fn decimals<'a>(
+    texts: impl ArrayAccessor<Item = &'a str> + Copy,
+    overflow: impl Fn(usize, &str) -> Overflow,
+) -> Result<ArrayRef, Overflow> {
+    let amount = |text: &str| Number::parse(text).and_then(|number| number.scaled(AMOUNT_SCALE));
+    let array =
+        PrimitiveArray::<Decimal128Type>::new(converted(texts, amount, overflow)?.into(), texts.nulls().cloned());
     let array = array.with_precision_and_scale(AMOUNT_PRECISION, AMOUNT_SCALE).expect("38 digits are Arrow's limit");
     Ok(Arc::new(array))
 }
 
-fn doubles(texts: &StringArray, overflow: impl Fn(usize, &str) -> Overflow) -> Result<ArrayRef, Overflow> {
-    let values = converted(texts, |text| Number::parse(text).and_then(|number| number.to_f64()), overflow)?;
-    Ok(Arc::new(Float64Array::new(values.into(), texts.nulls().cloned())))
+fn doubles<'a>(
+    texts: impl ArrayAccessor<Item = &'a str> + Copy,
+    overflow: impl Fn(usize, &str) -> Overflow,
+) -> Result<ArrayRef, Overflow> {
+    let double = |text: &str| Number::parse(text).and_then(|number| number.to_f64());
+    Ok(Arc::new(Float64Array::new(converted(texts, double, overflow)?.into(), texts.nulls().cloned())))
 }
 
-fn converted<T: Copy + Default>(
-    texts: &StringArray,
+fn converted<'a, T: Copy + Default>(
+    texts: impl ArrayAccessor<Item = &'a str> + Copy,
     convert: impl Fn(&str) -> Option<T>,
     overflow: impl Fn(usize, &str) -> Overflow,
 ) -> Result<Vec<T>, Overflow> {

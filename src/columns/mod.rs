@@ -3,18 +3,26 @@
 mod build;
 mod export;
 mod value;
+mod views;
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, ListArray, StringArray, TimestampMillisecondArray};
-use arrow_array::{UInt32Array, cast::AsArray};
+use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, ListArray, StringArray, StringViewArray};
+use arrow_array::{TimestampMillisecondArray, UInt32Array, cast::AsArray};
 use arrow_select::take::take;
 
-pub use build::{ColumnsBuilder, TextSizes};
-pub use export::{Numbers, Overflow, batch, laid_out, schema, with_views};
+pub use build::ColumnsBuilder;
+pub use export::{Numbers, Overflow, batch, schema, schema_in};
 pub use value::Value;
 
 use crate::interface::{Kind, RecordType};
+
+/// How a column has its texts: one after the other, or anywhere, with a view of each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    Offsets,
+    Views,
+}
 
 /// The values of one field. Numbers that must not be rounded are kept as the text that was sent.
 #[derive(Clone, Debug)]
@@ -23,6 +31,8 @@ pub enum Column {
     Time(TimestampMillisecondArray),
     Flag(BooleanArray),
     Text(StringArray),
+    /// Where the texts are: those of a page in its answer.
+    Views(StringViewArray),
     Texts(ListArray),
 }
 
@@ -33,6 +43,7 @@ impl Column {
             Self::Time(array) => array,
             Self::Flag(array) => array,
             Self::Text(array) => array,
+            Self::Views(array) => array,
             Self::Texts(array) => array,
         }
     }
@@ -44,6 +55,7 @@ impl Column {
             Self::Time(_) => Self::Time(array.as_primitive().clone()),
             Self::Flag(_) => Self::Flag(array.as_boolean().clone()),
             Self::Text(_) => Self::Text(array.as_string().clone()),
+            Self::Views(_) => Self::Views(array.as_string_view().clone()),
             Self::Texts(_) => Self::Texts(array.as_list().clone()),
         }
     }
@@ -60,6 +72,8 @@ impl Column {
         };
         match self {
             Self::Text(texts) => size(texts),
+            // A view begins with the length of its text.
+            Self::Views(texts) => texts.views().iter().map(|view| *view as u32 as usize).sum(),
             Self::Texts(lists) => size(lists.values().as_string()),
             _ => 0,
         }
@@ -79,7 +93,8 @@ impl PartialEq for Columns {
 #[derive(Clone, Debug)]
 pub struct Columns {
     record: &'static RecordType,
-    columns: Vec<Column>,
+    /// In one allocation, since pages are passed on whole and often.
+    columns: Arc<[Column]>,
     rows: usize,
 }
 
@@ -109,11 +124,15 @@ impl Columns {
     pub fn text(&self, column: usize, row: usize) -> Option<&str> {
         match &self.columns[column] {
             Column::Text(array) => array.is_valid(row).then(|| array.value(row)),
+            Column::Views(array) => array.is_valid(row).then(|| array.value(row)),
             _ => None,
         }
     }
 
     pub fn slice(&self, offset: usize, length: usize) -> Self {
+        if length == self.rows {
+            return self.clone();
+        }
         let columns = self.columns.iter().map(|column| column.slice(offset, length)).collect();
         Self { record: self.record, columns, rows: length }
     }
@@ -135,7 +154,16 @@ impl Columns {
 
     /// Bytes that the values take in memory.
     pub fn memory(&self) -> usize {
-        self.columns.iter().map(|column| column.array().get_array_memory_size()).sum()
+        let memory = |column: &Column| match column {
+            Column::Views(texts) => size_of_val::<[u128]>(texts.views()),
+            other => other.array().get_array_memory_size(),
+        };
+        // All views of a page are into one answer.
+        let answer = self.columns.iter().find_map(|column| match column {
+            Column::Views(texts) => Some(texts.data_buffers().iter().map(|buffer| buffer.len()).sum::<usize>()),
+            _ => None,
+        });
+        self.columns.iter().map(memory).sum::<usize>() + answer.unwrap_or(0)
     }
 
     /// Bytes of all its text.
@@ -143,13 +171,16 @@ impl Columns {
         self.columns.iter().map(Column::text_size).sum()
     }
 
-    fn share(&self, index: usize) -> ArrayRef {
-        match &self.columns[index] {
-            Column::Integer(array) => Arc::new(array.clone()),
-            Column::Time(array) => Arc::new(array.clone()),
-            Column::Flag(array) => Arc::new(array.clone()),
-            Column::Text(array) => Arc::new(array.clone()),
-            Column::Texts(array) => Arc::new(array.clone()),
+    fn share(&self, index: usize, layout: Layout) -> ArrayRef {
+        match (&self.columns[index], layout) {
+            (Column::Integer(array), _) => Arc::new(array.clone()),
+            (Column::Time(array), _) => Arc::new(array.clone()),
+            (Column::Flag(array), _) => Arc::new(array.clone()),
+            (Column::Text(array), Layout::Offsets) => Arc::new(array.clone()),
+            (Column::Text(array), Layout::Views) => Arc::new(views::of(array)),
+            (Column::Views(array), Layout::Offsets) => Arc::new(array.iter().collect::<StringArray>()),
+            (Column::Views(array), Layout::Views) => Arc::new(array.clone()),
+            (Column::Texts(array), _) => Arc::new(array.clone()),
         }
     }
 }

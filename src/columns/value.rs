@@ -31,16 +31,23 @@ impl<'a> Value<'a> {
             Column::Integer(array) => Self::Integer(array.value(row)),
             Column::Time(array) => Self::Time(array.value(row)),
             Column::Flag(array) => Self::Flag(array.value(row)),
-            Column::Text(array) => match kind {
-                Kind::Amount | Kind::Estimate => Self::Number(array.value(row)),
-                Kind::RawInteger => Self::RawInteger(array.value(row)),
-                _ => Self::Text(array.value(row)),
-            },
+            Column::Text(array) => Self::of_text(array.value(row), kind),
+            Column::Views(array) => Self::of_text(array.value(row), kind),
             Column::Texts(array) => {
                 let (start, end) = (array.value_offsets()[row] as usize, array.value_offsets()[row + 1] as usize);
                 let items = array.values().as_string::<i32>();
                 Self::Texts((start..end).map(|item| items.value(item)).collect())
             }
+        }
+    }
+}
+
+impl<'a> Value<'a> {
+    fn of_text(text: &'a str, kind: Kind) -> Self {
+        match kind {
+            Kind::Amount | Kind::Estimate => Self::Number(text),
+            Kind::RawInteger => Self::RawInteger(text),
+            _ => Self::Text(text),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The envelope: code, message and data in any order, and the page object with its paging members.
 
+use bytes::Bytes;
+
 use super::json::Peek;
 use super::layout::Decoder;
 use super::record::{Reader, syntax};
@@ -58,8 +60,8 @@ fn is_success(code: &str) -> bool {
 
 impl Decoder {
     /// Decodes an answer of status 200. `rows` is how many are expected, for the buffers.
-    pub fn decode(&self, body: &[u8], rows: usize) -> Result<Answer, Undecodable> {
-        self.answer(strip_mark(body), rows).or_else(|error| {
+    pub fn decode(&self, body: &Bytes, rows: usize) -> Result<Answer, Undecodable> {
+        self.answer(body, rows).or_else(|error| {
             // An error body may hold anything under `data`: its code is what counts.
             match refusal(body) {
                 Some((code, msg)) if !is_success(&code) => Ok(Answer::Refused { code, msg }),
@@ -68,10 +70,11 @@ impl Decoder {
         })
     }
 
-    fn answer(&self, body: &[u8], rows: usize) -> Result<Answer, Undecodable> {
+    fn answer(&self, whole: &Bytes, rows: usize) -> Result<Answer, Undecodable> {
+        let body = strip_mark(whole);
         let mut reader = Reader::new(body);
         let (mut code, mut msg, mut has_data) = (None, String::new(), false);
-        let mut draft = Draft::new(ColumnsBuilder::like(self.record, rows, &self.sizes));
+        let mut draft = Draft::new(ColumnsBuilder::of_page(self.record, rows, whole));
         if reader.peek()? != Peek::Object {
             return Err(reader.refuse("expected an object with code, msg and data"));
         }
@@ -95,11 +98,7 @@ impl Decoder {
             None => Err(Undecodable::new("the code is missing", 0..body.len()).member("code")),
             Some(code) if !is_success(&code) => Ok(Answer::Refused { code, msg }),
             Some(_) if !has_data => Err(Undecodable::new("the data are missing", 0..body.len()).member("data")),
-            Some(_) => {
-                let page = draft.finish();
-                self.sizes.learn(&page.columns);
-                Ok(Answer::Page(page))
-            }
+            Some(_) => Ok(Answer::Page(draft.finish())),
         }
     }
 

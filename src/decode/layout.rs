@@ -1,6 +1,5 @@
 //! One endpoint in one deployment's words, made ready for decoding.
 
-use crate::columns::TextSizes;
 use crate::interface::{Deployment, Endpoint, RecordType, Shape};
 
 /// Decodes the answers of one endpoint. Made once for a client, since a deployment's words are part of the names.
@@ -11,7 +10,6 @@ pub struct Decoder {
     pub(super) deployment: Deployment,
     /// Wire name as it is written before a value, and column, the first spelling of every field first, in the declared order.
     keys: Vec<(String, usize)>,
-    pub(super) sizes: TextSizes,
 }
 
 impl Decoder {
@@ -25,7 +23,7 @@ impl Decoder {
         };
         let most = record.fields.iter().map(|field| field.wire.len()).max().unwrap_or(0);
         let keys = (0..most).flat_map(spelling).collect();
-        Self { record, shape: endpoint.shape, deployment: deployment.clone(), keys, sizes: TextSizes::new(record) }
+        Self { record, shape: endpoint.shape, deployment: deployment.clone(), keys }
     }
 
     /// The column of a wire name. Members mostly come in one order, so the search starts where the last one ended.

@@ -1,5 +1,6 @@
 //! The habits of deployed services, each accepted or refused.
 
+use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::{Answer, Decoder, Page, Undecodable};
@@ -10,15 +11,19 @@ fn decoder(call: &str) -> Decoder {
     Decoder::new(endpoint(call).unwrap(), &Deployment::default())
 }
 
+fn bytes(body: &str) -> Bytes {
+    Bytes::copy_from_slice(body.as_bytes())
+}
+
 fn page(call: &str, body: &str) -> Page {
-    match decoder(call).decode(body.as_bytes(), 4) {
+    match decoder(call).decode(&bytes(body), 4) {
         Ok(Answer::Page(page)) => page,
         other => panic!("{body} gave {other:?}"),
     }
 }
 
 fn refused(call: &str, body: &str) -> (String, String) {
-    let error: Undecodable = decoder(call).decode(body.as_bytes(), 4).unwrap_err();
+    let error: Undecodable = decoder(call).decode(&bytes(body), 4).unwrap_err();
     (error.path(), error.excerpt(body.as_bytes(), <[u8]>::to_vec))
 }
 
@@ -117,7 +122,7 @@ fn an_error_code_counts_whatever_else_is_there() {
         r#"{"msg":"slow down","code":50011,"data":"nothing"}"#,
         r#"{"data":{"height":[]},"msg":"slow down","code":"50011"}"#,
     ] {
-        match decoder("blocks").decode(body.as_bytes(), 4) {
+        match decoder("blocks").decode(&bytes(body), 4) {
             Ok(Answer::Refused { code, msg }) => assert_eq!((code.as_str(), msg.as_str()), ("50011", "slow down")),
             other => panic!("{body} gave {other:?}"),
         }
@@ -128,12 +133,12 @@ fn an_error_code_counts_whatever_else_is_there() {
 fn what_is_not_json_is_broken_and_may_be_asked_again() {
     let whole = block(r#""height":"1""#);
     for body in ["", "<html>", &whole[..whole.len() - 3], "[]x", "{\"code\":\"0\",\"data\":[]} trailing"] {
-        let error = decoder("blocks").decode(body.as_bytes(), 4).unwrap_err();
+        let error = decoder("blocks").decode(&bytes(body), 4).unwrap_err();
         assert!(error.broken || body == "[]x", "{body}: {error:?}");
     }
-    assert!(!decoder("blocks").decode(block(r#""height":"x""#).as_bytes(), 4).unwrap_err().broken);
+    assert!(!decoder("blocks").decode(&bytes(&block(r#""height":"x""#)), 4).unwrap_err().broken);
     let deep = format!(r#"{{"code":"0","data":{}"#, "[".repeat(100_000));
-    assert!(decoder("blocks").decode(deep.as_bytes(), 4).is_err());
+    assert!(decoder("blocks").decode(&bytes(&deep), 4).is_err());
 }
 
 #[test]
@@ -141,7 +146,7 @@ fn a_deployments_words_name_members_and_directions() {
     let deployment = Deployment::new("XY", "alpha", "beta", "{timestamp}{target}", "hex").unwrap();
     let decoder = Decoder::new(endpoint("cross_chain_transactions").unwrap(), &deployment);
     let body = block(r#""txType":"BETAToAlpha","alphaTxHash":"0xa","betaBlockHeight":"7","valueRaw":"1e3""#);
-    let Ok(Answer::Page(page)) = decoder.decode(body.as_bytes(), 1) else { panic!("refused") };
+    let Ok(Answer::Page(page)) = decoder.decode(&bytes(&body), 1) else { panic!("refused") };
     assert_eq!(value(&page, "tx_type", 0), Value::Text("ZoneToMain"));
     assert_eq!(value(&page, "main_tx_hash", 0), Value::Text("0xa"));
     assert_eq!(value(&page, "zone_block_height", 0), Value::Integer(7));
@@ -151,7 +156,7 @@ fn a_deployments_words_name_members_and_directions() {
 proptest! {
     #[test]
     fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        let _ = decoder("blocks").decode(&bytes, 4);
+        let _ = decoder("blocks").decode(&bytes.into(), 4);
     }
 
     #[test]
@@ -160,7 +165,7 @@ proptest! {
         let at = at % body.len();
         body[at] = byte;
         body.truncate(cut.max(1));
-        if let Err(error) = decoder("blocks").decode(&body, 4) {
+        if let Err(error) = decoder("blocks").decode(&body.clone().into(), 4) {
             prop_assert!(error.excerpt(&body, <[u8]>::to_vec).chars().count() <= 81);
         }
     }

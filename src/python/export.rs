@@ -19,7 +19,7 @@ use super::errors;
 use super::progress::Bar;
 use super::query::Query;
 use crate::client::Error;
-use crate::columns::{Columns, Numbers, batch, laid_out, schema, with_views};
+use crate::columns::{Columns, Layout, Numbers, batch, schema, schema_in};
 use crate::interface::{RecordType, record};
 use crate::query::{Batch, Batches, Pages, Partial, Records, SharedReport};
 
@@ -69,6 +69,14 @@ impl Frame {
         }
     }
 
+    /// As the library keeps its texts.
+    pub const fn layout(self) -> Layout {
+        match self {
+            Self::Polars => Layout::Views,
+            Self::Pandas | Self::Arrow => Layout::Offsets,
+        }
+    }
+
     /// Sees to it that the library is there, before anything is fetched for it.
     pub fn load(self, py: Python<'_>) -> PyResult<()> {
         PyModule::import(py, "chainframe.frames")?.call_method1("require", (self.name(),)).map(drop)
@@ -77,8 +85,8 @@ impl Frame {
 
 impl Table {
     /// Converts at once, so that a number that does not fit is our error and not the consumer's.
-    pub fn new(records: &Records, numbers: Numbers) -> Result<Self, Error> {
-        Self::with(schema(records.record(), numbers), records, numbers)
+    pub fn new(records: &Records, numbers: Numbers, layout: Layout) -> Result<Self, Error> {
+        Self::with(schema_in(records.record(), numbers, layout), records, numbers)
     }
 
     pub fn with(schema: SchemaRef, records: &Records, numbers: Numbers) -> Result<Self, Error> {
@@ -94,16 +102,6 @@ impl Table {
 
     fn of(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
         Self { schema, batches: std::sync::Mutex::new(batches) }
-    }
-
-    /// As the library keeps it. What was in another form is let go column by column.
-    pub fn laid_out(self, frame: Frame) -> Self {
-        if frame != Frame::Polars {
-            return self;
-        }
-        let schema = with_views(&self.schema);
-        let batches = self.batches.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Self::of(schema.clone(), batches.into_iter().map(|batch| laid_out(batch, &schema)).collect())
     }
 
     pub fn into_frame(self, py: Python<'_>, frame: Frame) -> PyResult<Bound<'_, PyAny>> {

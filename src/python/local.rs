@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use bytes::Bytes;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -201,7 +202,7 @@ impl LocalService {
         let endpoint = called(py, call)?;
         let refuse =
             |problem: String| Err(errors::raise(py, &Error::config(endpoint.name, format!("{place}: {problem}"))));
-        match Decoder::new(endpoint, &self.inner.settings().deployment).decode(body, 64) {
+        match Decoder::new(endpoint, &self.inner.settings().deployment).decode(&Bytes::copy_from_slice(body), 64) {
             Ok(Answer::Page(page)) => self.put(py, endpoint, &page.columns),
             Ok(Answer::Refused { code, .. }) => refuse(format!("the answer is an error, of code {code}")),
             Err(error) => refuse(format!("{}: {}", error.path(), error.problem)),

@@ -17,6 +17,7 @@ use super::report::Report;
 use super::stream::{Of, RowCursor, Rows, Stream};
 use super::{bridge, classes, errors, html};
 use crate::client::Error;
+use crate::columns::Layout;
 use crate::interface::endpoint;
 use crate::query::{self, Arg, Options, Pages, Partial, Place, SharedReport};
 
@@ -120,8 +121,8 @@ impl Query {
     }
 
     /// Everything, as a future, and its bar. What it has so far can be read meanwhile.
-    fn gather(&self, py: Python<'_>) -> PyResult<(impl Future<Output = Gathered> + Send + use<>, Bar)> {
-        let result = Partial::all(self.inner.endpoint().record());
+    fn gather(&self, py: Python<'_>, layout: Layout) -> PyResult<(impl Future<Output = Gathered> + Send + use<>, Bar)> {
+        let result = Partial::all(self.inner.endpoint().record(), layout);
         let mut pages = self.begin(Pages::into(self.inner.clone(), result.clone()));
         let bar = self.bar(py, &pages)?;
         let gathering = async move {
@@ -143,16 +144,23 @@ impl Query {
         Ok(records)
     }
 
+    fn collect_in(&self, py: Python<'_>, layout: Layout) -> PyResult<Records> {
+        let (gathering, bar) = self.gather(py, layout)?;
+        let result = bridge::wait(py, gathering)?;
+        drop(bar);
+        self.gathered(py, result)
+    }
+
     fn convert<'py>(&self, py: Python<'py>, frame: Frame, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
         let numbers = export::numbers(py, numbers)?;
         frame.load(py)?;
-        let records = self.collect(py)?.inner;
+        let records = self.collect_in(py, frame.layout())?.inner;
         // Where the columns were made, since an allocator keeps what is let go for the thread that it gave it to.
-        let table = bridge::wait(py, async move { Table::new(&records, numbers) })?;
+        let table = bridge::wait(py, async move { Table::new(&records, numbers, frame.layout()) })?;
         let table = table.map_err(|error| self.failed(py, &error))?;
         // From here on the result is the frame's, and is not kept beside it.
         lock(&self.last).partial = None;
-        bridge::wait(py, async move { table.laid_out(frame) })?.into_frame(py, frame)
+        table.into_frame(py, frame)
     }
 
     pub fn failed(&self, py: Python<'_>, error: &Error) -> PyErr {
@@ -260,15 +268,12 @@ impl Query {
 
     #[doc = doc!(Query.collect)]
     fn collect(&self, py: Python<'_>) -> PyResult<Records> {
-        let (gathering, bar) = self.gather(py)?;
-        let result = bridge::wait(py, gathering)?;
-        drop(bar);
-        self.gathered(py, result)
+        self.collect_in(py, Layout::Offsets)
     }
 
     #[doc = doc!(Query.collect_async)]
     fn collect_async(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let (gathering, bar) = slf.get().gather(py)?;
+        let (gathering, bar) = slf.get().gather(py, Layout::Offsets)?;
         bridge::coroutine(py, gathering, move |py, result| {
             drop(bar);
             Py::new(py, slf.get().gathered(py, result)?).map(Py::into_any)

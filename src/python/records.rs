@@ -12,7 +12,7 @@ use super::record::Record;
 use super::report::Report;
 use super::stream::{RowCursor, Stream};
 use super::{classes, convert, errors, html};
-use crate::columns::{Columns, ColumnsBuilder};
+use crate::columns::{Columns, ColumnsBuilder, Layout};
 use crate::interface::{self, Kind};
 use crate::query;
 
@@ -45,7 +45,7 @@ impl Records {
 
     fn convert<'py>(&self, py: Python<'py>, frame: Frame, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
         let numbers = export::numbers(py, numbers)?;
-        let table = py.detach(|| Table::new(&self.inner, numbers).map(|table| table.laid_out(frame)));
+        let table = py.detach(|| Table::new(&self.inner, numbers, frame.layout()));
         table.map_err(|error| errors::raise(py, &error))?.into_frame(py, frame)
     }
 
@@ -245,7 +245,7 @@ impl Records {
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let numbers = crate::columns::Numbers::Decimal;
-        let table = Table::new(&self.inner, numbers).map_err(|error| errors::raise(py, &error))?;
+        let table = Table::new(&self.inner, numbers, Layout::Offsets).map_err(|error| errors::raise(py, &error))?;
         table.__arrow_c_stream__(py, requested_schema)
     }
 

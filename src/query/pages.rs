@@ -219,7 +219,8 @@ impl Pages {
             report: report.clone(),
             said: report.counts(),
         });
-        self.partial.push(&columns, Some(&place));
+        let ahead = left.unwrap_or(u64::MAX).min(run.list.to_come());
+        self.partial.push(&columns, usize::try_from(ahead).unwrap_or(usize::MAX), Some(&place));
         Ok(Some(DeliveredPage {
             place,
             number: ask.page,

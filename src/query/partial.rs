@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::cursor::Place;
 use super::records::{Records, RecordsBuilder};
-use crate::columns::Columns;
+use crate::columns::{Columns, Layout};
 use crate::interface::RecordType;
 
 /// What is kept of a run that hands its records on: little, since pages that are kept cost a loop a fifth of its time.
@@ -34,8 +34,8 @@ struct Latest {
 
 impl Partial {
     /// Of a run that collects: the result in the making.
-    pub fn all(record: &'static RecordType) -> Self {
-        Self { kept: Arc::new(Mutex::new(Kept::All(RecordsBuilder::new(record), None))) }
+    pub fn all(record: &'static RecordType, layout: Layout) -> Self {
+        Self { kept: Arc::new(Mutex::new(Kept::All(RecordsBuilder::new(record, layout), None))) }
     }
 
     /// Of a run that hands its records on.
@@ -48,10 +48,11 @@ impl Partial {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn push(&self, page: &Columns, after: Option<&Place>) {
+    /// A page, after which so many records are expected.
+    pub(super) fn push(&self, page: &Columns, ahead: usize, after: Option<&Place>) {
         match &mut *self.lock() {
             Kept::All(builder, place) => {
-                builder.push(page);
+                builder.push(page, ahead);
                 *place = after.cloned();
             }
             Kept::Latest(latest) => latest.push(page.clone()),
@@ -102,14 +103,14 @@ mod tests {
     #[test]
     fn a_run_that_hands_on_keeps_its_newest_pages_and_one_that_collects_keeps_all() {
         let block = record("Block").unwrap();
-        let (latest, all) = (Partial::latest(block), Partial::all(block));
+        let (latest, all) = (Partial::latest(block), Partial::all(block, Layout::Offsets));
         for rows in [MOST_ROWS / 2, MOST_ROWS / 2, 7, MOST_ROWS * 2, 3] {
-            latest.push(&page(rows), None);
-            all.push(&page(rows), None);
+            latest.push(&page(rows), 0, None);
+            all.push(&page(rows), 0, None);
         }
         assert_eq!(latest.read().len(), 3);
         assert_eq!(all.read().len(), MOST_ROWS * 3 + 10);
-        latest.push(&page(20), None);
+        latest.push(&page(20), 0, None);
         assert_eq!(latest.read().len(), 23);
     }
 }

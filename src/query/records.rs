@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::cursor::Place;
 use super::pages::DeliveredPage;
-use crate::columns::{Columns, ColumnsBuilder};
+use crate::columns::{Columns, ColumnsBuilder, Layout};
 use crate::interface::RecordType;
 
 /// Rows a chunk is closed at. Large enough for columns to be worth it, small enough for work on one to take little
@@ -93,6 +93,7 @@ impl Records {
 /// Pages on their way to becoming records. What is pushed is copied at once, so that pages do not pile up.
 pub struct RecordsBuilder {
     record: &'static RecordType,
+    layout: Layout,
     chunks: Vec<Columns>,
     open: ColumnsBuilder,
     open_text: usize,
@@ -102,18 +103,23 @@ pub struct RecordsBuilder {
 }
 
 impl RecordsBuilder {
-    pub fn new(record: &'static RecordType) -> Self {
-        Self::in_chunks_of(record, CHUNK)
+    pub fn new(record: &'static RecordType, layout: Layout) -> Self {
+        Self::in_chunks_of(record, layout, CHUNK)
     }
 
-    fn in_chunks_of(record: &'static RecordType, most: usize) -> Self {
-        Self { record, chunks: Vec::new(), open: ColumnsBuilder::new(record, 0), open_text: 0, most, rows: 0 }
+    fn in_chunks_of(record: &'static RecordType, layout: Layout, most: usize) -> Self {
+        Self { record, layout, chunks: Vec::new(), open: ColumnsBuilder::new(record, 0), open_text: 0, most, rows: 0 }
     }
 
-    pub fn push(&mut self, page: &Columns) {
+    /// Appends a page, after which so many rows are expected.
+    pub fn push(&mut self, page: &Columns, ahead: usize) {
         let text = page.text_size();
         if self.open_text + text > CHUNK_TEXT {
             self.close();
+        }
+        if self.open.rows() == 0 {
+            let rows = page.rows().saturating_add(ahead).min(self.most).min(CHUNK);
+            self.open = ColumnsBuilder::beginning_with(page, rows, self.layout);
         }
         self.open.append(page);
         self.open_text += text;
@@ -170,16 +176,16 @@ struct Part {
 
 impl Batches {
     pub fn new(record: &'static RecordType, rows: usize) -> Self {
-        let open = RecordsBuilder::in_chunks_of(record, usize::MAX);
+        let open = RecordsBuilder::in_chunks_of(record, Layout::Offsets, usize::MAX);
         Self { rows, open, left: Records::new(record, Vec::new()), parts: VecDeque::new() }
     }
 
     pub fn push(&mut self, page: DeliveredPage) {
         for chunk in self.left.chunks() {
-            self.open.push(chunk);
+            self.open.push(chunk, self.rows.saturating_sub(chunk.rows()));
         }
         self.left = self.left.slice(0, 0);
-        self.open.push(&page.columns);
+        self.open.push(&page.columns, self.rows.saturating_sub(page.columns.rows()));
         self.parts.push_back(Part { rows: page.columns.rows(), used: 0, place: page.place });
     }
 
@@ -254,9 +260,9 @@ mod tests {
 
     #[test]
     fn text_that_is_too_long_for_one_chunk_makes_several_and_rows_are_found_in_all() {
-        let mut builder = RecordsBuilder::new(record("Block").unwrap());
+        let mut builder = RecordsBuilder::new(record("Block").unwrap(), Layout::Offsets);
         for start in (0..40).step_by(4) {
-            builder.push(&page(start..start + 4, CHUNK_TEXT / 10));
+            builder.push(&page(start..start + 4, CHUNK_TEXT / 10), 0);
         }
         let records = builder.snapshot();
         assert_eq!(records.chunks().len(), 5);
@@ -270,10 +276,10 @@ mod tests {
 
     #[test]
     fn what_was_shown_stays_and_what_comes_follows() {
-        let mut builder = RecordsBuilder::new(record("Block").unwrap());
-        builder.push(&page(0..3, 0));
+        let mut builder = RecordsBuilder::new(record("Block").unwrap(), Layout::Offsets);
+        builder.push(&page(0..3, 0), 9);
         assert_eq!(heights(&builder.snapshot()), [0, 1, 2]);
-        builder.push(&page(3..5, 1));
+        builder.push(&page(3..5, 1), 0);
         assert_eq!(heights(&builder.snapshot()), [0, 1, 2, 3, 4]);
         assert_eq!(builder.take().len(), 5);
         assert!(builder.snapshot().is_empty());

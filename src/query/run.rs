@@ -8,7 +8,7 @@ use super::cursor::Cursor;
 use super::list::{Ask, List, Purpose, Terms};
 use super::plan::Query;
 use super::report::SharedReport;
-use crate::client::{Error, Expected};
+use crate::client::{Error, Expected, process};
 use crate::decode::Page;
 
 pub(super) struct Run {
@@ -27,12 +27,12 @@ struct Task<T> {
 
 impl<T> Task<T> {
     fn new(handle: JoinHandle<T>) -> Self {
-        Self { handle, process: std::process::id() }
+        Self { handle, process: process::id() }
     }
 
     /// In a forked child the task's threads do not exist, and what they left may be locked.
     fn is_ours(&self) -> bool {
-        self.process == std::process::id()
+        self.process == process::id()
     }
 }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use chainframe::columns::{Numbers, batch, schema};
 use chainframe::decode::{Answer, Decoder, refusal};
 use chainframe::interface::{Deployment, ENDPOINTS};
@@ -112,7 +113,7 @@ fn damage(body: &mut Vec<u8>, others: &[Seed], dice: &mut Rng) {
 /// Everything that is done with an answer. What came of it: a page, a refusal, or neither.
 fn digest(decoder: &Decoder, body: &[u8]) -> usize {
     let _ = refusal(body);
-    match decoder.decode(body, 4) {
+    match decoder.decode(&Bytes::copy_from_slice(body), 4) {
         Ok(Answer::Page(page)) => {
             for numbers in [Numbers::Decimal, Numbers::Float, Numbers::Text] {
                 let record = page.columns.record();
@@ -164,7 +165,7 @@ fn every_endpoint_has_its_seeds_and_they_are_sound() {
         assert!(corpus.iter().any(|seed| seed.name == endpoint.name), "{} has no seed", endpoint.name);
     }
     for seed in &corpus {
-        let sound = seed.decoder.decode(&seed.body, 4).is_ok();
+        let sound = seed.decoder.decode(&Bytes::copy_from_slice(&seed.body), 4).is_ok();
         assert_eq!(sound, !seed.name.ends_with("-html"), "{}", seed.name);
     }
 }

@@ -26,7 +26,7 @@ fn call(file: &str) -> &str {
 
 fn decode(file: &str) -> Result<Page, String> {
     let body = std::fs::read(payloads().join(file)).unwrap();
-    match Decoder::new(endpoint(call(file)).unwrap(), &Deployment::default()).decode(&body, 4) {
+    match Decoder::new(endpoint(call(file)).unwrap(), &Deployment::default()).decode(&body.into(), 4) {
         Ok(Answer::Page(page)) => Ok(page),
         Ok(other) => panic!("{file} gave {other:?}"),
         Err(error) => Err(error.path()),

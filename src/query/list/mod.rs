@@ -209,6 +209,12 @@ impl List {
         self.trail.end()
     }
 
+    /// About how many are still to come.
+    pub fn to_come(&self) -> u64 {
+        let length = self.length.or(self.pages.map(|pages| pages.saturating_mul(self.page_rows())));
+        length.unwrap_or(0).saturating_sub(self.next())
+    }
+
     pub fn is_ended(&self) -> bool {
         self.ended
     }
