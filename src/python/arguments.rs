@@ -1,11 +1,14 @@
 //! From what Python callers pass to the core's arguments.
 
-use pyo3::exceptions::PyTypeError;
+use std::str::FromStr;
+
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyFloat, PyString};
 
 use super::errors;
+use crate::client::Error;
 use crate::interface::{Endpoint, ParamKind};
 use crate::query::Arg;
 
@@ -20,6 +23,36 @@ pub fn is_instance(
 
 pub static DECIMAL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 pub static DATETIME: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+/// A whole number of any size, by its digits: one that is too large is refused where its name is known.
+pub struct Whole(String);
+
+impl Whole {
+    pub fn of(number: i64) -> Self {
+        Self(number.to_string())
+    }
+
+    /// As a setting, within what that can be.
+    pub fn setting<T: FromStr>(&self, setting: &'static str) -> Result<T, Error> {
+        self.0.parse().map_err(|_| Error::config(setting, format!("{} is out of range", self.0)))
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Whole {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match given.extract::<i64>() {
+            Ok(number) => Ok(Self::of(number)),
+            // More digits than Python writes are as much out of range as any.
+            Err(error) if error.is_instance_of::<PyOverflowError>(given.py()) => {
+                let digits = given.str().map_or_else(|_| "the number".to_owned(), |text| text.to_string());
+                Ok(Self(digits))
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
 
 /// Arguments that were given, by name; `None` is not given.
 pub fn given(

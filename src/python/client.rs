@@ -7,12 +7,13 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
 
+use super::arguments::{self, Whole};
 use super::cassette::{_environment_cassette, Cassette};
 use super::deployment::Deployment;
 use super::pace::RateLimitState;
 use super::progress::Show;
 use super::query::Query;
-use super::{arguments, errors, html};
+use super::{errors, html};
 use crate::client::{self, Credentials, Error, Given, RateLimit, Secret, Settings};
 use crate::interface::{self, endpoint};
 use crate::query::Options;
@@ -56,18 +57,13 @@ fn ca_bundle_of_environment() -> Option<PathBuf> {
     std::env::var_os("REQUESTS_CA_BUNDLE").filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
-/// Whole numbers of a setting, within what it can be.
-fn count<T: TryFrom<i64>>(setting: &'static str, given: i64) -> Result<T, Error> {
-    T::try_from(given).map_err(|_| Error::config(setting, format!("{given} is out of range")))
-}
-
 #[pymethods]
 impl Client {
     #[new]
     #[pyo3(signature = (
         *, base_url=None, api_key=None, secret_key=None, passphrase=None, main_chain=None, zone_chain=None,
-        deployment=None, timeout=30.0, deadline=Some(120.0), max_retries=5, rate_limit=Pace(Ok(RateLimit::Auto)),
-        concurrency=4, strict=false, max_body=67_108_864, proxy=None, ca_bundle=None, cassette=None,
+        deployment=None, timeout=30.0, deadline=Some(120.0), max_retries=Whole::of(5), rate_limit=Pace(Ok(RateLimit::Auto)),
+        concurrency=Whole::of(4), strict=false, max_body=Whole::of(67_108_864), proxy=None, ca_bundle=None, cassette=None,
         progress=Show::Auto,
     ), text_signature = "(*, base_url=None, api_key=None, secret_key=None, passphrase=None, main_chain=None, \
         zone_chain=None, deployment=None, timeout=30.0, deadline=120.0, max_retries=5, rate_limit='auto', \
@@ -84,11 +80,11 @@ impl Client {
         deployment: Option<&Bound<'_, Deployment>>,
         timeout: f64,
         deadline: Option<f64>,
-        max_retries: i64,
+        max_retries: Whole,
         rate_limit: Pace,
-        concurrency: i64,
+        concurrency: Whole,
         strict: bool,
-        max_body: i64,
+        max_body: Whole,
         proxy: Option<String>,
         ca_bundle: Option<PathBuf>,
         cassette: Option<&Bound<'_, Cassette>>,
@@ -123,9 +119,9 @@ impl Client {
             cassette: cassette.map(|cassette| cassette.inner),
         };
         let checked = move || {
-            let max_retries = count("max_retries", max_retries)?;
-            let concurrency = count("concurrency", concurrency)?;
-            let max_body = count("max_body", max_body)?;
+            let max_retries = max_retries.setting("max_retries")?;
+            let concurrency = concurrency.setting("concurrency")?;
+            let max_body = max_body.setting("max_body")?;
             let rate_limit = rate_limit.0?;
             client::Client::new(Settings::new(Given { max_retries, rate_limit, concurrency, max_body, ..given })?)
         };
@@ -453,7 +449,10 @@ fn query(
     let whole = |name: &str, value: Any<'_>| match value {
         None => Ok(None),
         Some(value) if value.is_instance_of::<PyBool>() => Err(errors::parameter(py, name, "is a bool")),
-        Some(value) => value.extract().map(Some).map_err(|_| errors::parameter(py, name, "is not a whole number")),
+        Some(value) => {
+            let whole = value.extract().map(Some);
+            whole.map_err(|_| errors::parameter(py, name, "is not a whole number of 64 bits"))
+        }
     };
     let chain = match chain {
         None => None,

@@ -6,6 +6,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
+use super::arguments::Whole;
 use super::deployment::Deployment;
 use super::{convert, errors};
 use crate::client::Error;
@@ -39,34 +40,35 @@ impl LocalService {
     #[expect(clippy::too_many_arguments, reason = "the settings, all by keyword")]
     fn new(
         py: Python<'_>,
-        transactions: u64,
-        seed: u64,
+        transactions: Whole,
+        seed: Whole,
         deployment: &Bound<'_, Deployment>,
         rate_limit: Option<f64>,
-        growth: u32,
+        growth: Whole,
         growth_rate: Option<f64>,
-        reorg: Option<(u64, u32)>,
+        reorg: Option<(Whole, Whole)>,
         faults_json: &str,
-        reach: u64,
+        reach: Whole,
         db: Option<PathBuf>,
-        port: u16,
+        port: Whole,
         main_chain: String,
         zone_chain: String,
     ) -> PyResult<Self> {
+        let refuse = |error: Error| errors::raise(py, &error);
         let settings = Settings {
-            transactions,
-            seed,
+            transactions: transactions.setting("transactions").map_err(refuse)?,
+            seed: seed.setting("seed").map_err(refuse)?,
             deployment: deployment.get().inner.clone(),
             main_chain,
             zone_chain,
-            reach,
+            reach: reach.setting("reach").map_err(refuse)?,
             rate_limit,
-            growth,
+            growth: growth.setting("growth").map_err(refuse)?,
             growth_rate,
-            reorg,
+            reorg: reorg.map(|(n, m)| Ok((n.setting("reorg")?, m.setting("reorg")?))).transpose().map_err(refuse)?,
             faults: faults(py, faults_json)?,
             db,
-            port,
+            port: port.setting("port").map_err(refuse)?,
             ..Settings::default()
         };
         let started = py.detach(|| Service::start(settings));
@@ -141,8 +143,10 @@ impl LocalService {
         self.inner.growth()
     }
 
-    fn set_growth(&self, growth: u32) {
+    fn set_growth(&self, py: Python<'_>, growth: Whole) -> PyResult<()> {
+        let growth = growth.setting("growth").map_err(|error| errors::raise(py, &error))?;
         self.inner.set_growth(growth);
+        Ok(())
     }
 
     #[getter]

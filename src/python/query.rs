@@ -62,12 +62,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A number from 1 on, or the rows of a batch where none was given.
+/// A number of at least 1, or the rows of a batch where none was given.
 fn count(name: &str, given: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
     let Some(given) = given else { return Ok(ROWS) };
     match given.extract() {
         Ok(count) if count > 0 && !given.is_instance_of::<PyBool>() => Ok(count),
-        _ => Err(errors::parameter(given.py(), name, &format!("{} is not a whole number from 1 on", given.repr()?))),
+        _ => Err(errors::parameter(
+            given.py(),
+            name,
+            &format!("{} is not a whole number from 1 to 2^63-1", given.repr()?),
+        )),
     }
 }
 

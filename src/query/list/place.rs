@@ -1,7 +1,7 @@
 //! Where an answer stands in the list: by the service's count, by heights, or by the records it shares with what was
 //! delivered.
 
-use super::super::seams::{Alignment, identities};
+use super::super::seams::{Alignment, identities, identity};
 use super::{List, Pin, Way};
 use crate::columns::Columns;
 use crate::decode::Page;
@@ -37,9 +37,11 @@ impl List {
         let found = self.trail.alignments(&identities(&page.columns));
         let firm: Vec<&Alignment> = found.iter().filter(|found| found.firm).collect();
         if let Some(place) = counted {
-            let agrees = found.iter().any(|found| found.place == place);
+            let head = self.shows_head(page, place);
+            let agrees = found.iter().any(|found| found.place == place) || head == Some(true);
             return match place - next {
                 ..0 if agrees || place + rows <= next => Found::At(place),
+                0 if head == Some(false) => Found::Unknown,
                 0 if firm.is_empty() => match found.as_slice() {
                     // One record twice, at the seam: identical ones, or a record that moved while another vanished.
                     [only] if only.overlap == 1 && rows > 1 && self.settled != Some(next as u64) => Found::Doubt,
@@ -60,6 +62,14 @@ impl List {
             ([], _) if expected == next && (!self.moved || self.settled == Some(next as u64)) => Found::At(next),
             _ => Found::Unknown,
         }
+    }
+
+    /// Before anything was delivered of a list that is gone on with: whether a page of that place shows its first record
+    /// where that should be.
+    fn shows_head(&self, page: &Page, place: i64) -> Option<bool> {
+        let head = self.trail.head().filter(|_| self.next() == 0 && place <= 0)?;
+        let row = place.unsigned_abs() as usize;
+        Some(row < page.columns.rows() && identity(&page.columns, row) == head)
     }
 
     /// Whether a page could begin with as many delivered records as tell identical ones apart, and bring more.
