@@ -504,8 +504,8 @@ class Query(Generic[_R_co]):
         """The result in at most `n` parts that are read apart: by hash, by height, by time, or by place in the list.
 
         Together, and one after the other, they are the result as it is now: no record is in two of them, and what is
-        new later is in none. Hashes and ranges with both ends cost no request; open heights of
-        `cross_chain_transactions` about thirty, to find their ends; `blocks` and `token_transfers` one a part.
+        new later is in none. Hashes and ranges with both ends cost no request; lists that the service counts (`blocks`,
+        `token_transfers`, `cross_chain_transactions`) cost one a part, and are cut between pages.
 
         One part is what cannot be cut: a list that the service neither counts nor narrows (`large_transactions`, and
         `transactions`, `address_transactions` and `tokens` without both ends of a range), a single block, the rest

@@ -4,12 +4,10 @@
 use super::bind::Arg;
 use super::cursor::Cursor;
 use super::list::{Ask, List};
-use super::pages::Pages;
 use super::plan::Query;
 use super::report::SharedReport;
 use super::run::fetch;
 use crate::client::Error;
-use crate::columns::Value;
 use crate::interface::{ParamKind, Role};
 
 /// A range that the call can be narrowed to.
@@ -37,7 +35,7 @@ impl Query {
             return self.cut_hashes(param.name, most);
         }
         let Some(range) = self.range() else { return self.cut_list(most).await };
-        let Some((low, high)) = self.bounds(&range).await? else { return self.cut_list(most).await };
+        let Some((low, high)) = self.bounds(&range)? else { return self.cut_list(most).await };
         let mut parts = Vec::new();
         for (index, (low, high)) in cut(low, high, most).into_iter().enumerate() {
             parts.push(self.within(&range, low, high, index > 0)?);
@@ -102,47 +100,11 @@ impl Query {
         })
     }
 
-    /// Both ends of what there is, given or found.
-    async fn bounds(&self, range: &Range) -> Result<Option<(i64, i64)>, Error> {
+    /// Both ends, where they are given.
+    fn bounds(&self, range: &Range) -> Result<Option<(i64, i64)>, Error> {
         let stated = self.stated()?;
         let end = |name: &str| stated["arguments"][name].as_i64();
-        match (end(range.low), end(range.high)) {
-            (Some(low), Some(high)) => Ok(Some((low, high))),
-            // Only of a list that the service counts it can be told that an end was found and nothing lies outside.
-            (low, high) if range.is_list && self.endpoint().counts() && self.head_moves() => {
-                self.found(range, low, high).await
-            }
-            _ => Ok(None),
-        }
-    }
-
-    /// The heights of the newest and of the oldest record, by asking for one record at a time.
-    async fn found(&self, range: &Range, low: Option<i64>, high: Option<i64>) -> Result<Option<(i64, i64)>, Error> {
-        let Some(records) = self.clone().explain().await?.records else { return Ok(None) };
-        let Some(newest) = self.newest_height().await? else { return Ok(None) };
-        let high = high.unwrap_or(newest);
-        let (mut least, mut oldest) = (low.unwrap_or(0), newest);
-        while low.is_none() && least < oldest {
-            let middle = least + (oldest - least) / 2;
-            match self.within(range, 0, middle, false)?.newest_height().await? {
-                Some(height) => oldest = height.min(middle),
-                None => least = middle + 1,
-            }
-        }
-        // A record without a height is in no range of them.
-        let within = self.within(range, least, high, false)?.explain().await?.records;
-        Ok(within.filter(|within| *within >= records).map(|_| (least, high)))
-    }
-
-    async fn newest_height(&self) -> Result<Option<i64>, Error> {
-        let mut pages = Pages::new(self.head(1));
-        let Some(page) = pages.next().await? else { return Ok(None) };
-        let record = page.columns.record();
-        let column = record.position("height").or_else(|| record.position("zone_block_height"));
-        Ok(match column.filter(|_| page.columns.rows() > 0).map(|column| page.columns.value(column, 0)) {
-            Some(Value::Integer(height)) => Some(height),
-            _ => None,
-        })
+        Ok(end(range.low).zip(end(range.high)))
     }
 
     fn within(&self, range: &Range, low: i64, high: i64, later: bool) -> Result<Self, Error> {

@@ -50,21 +50,6 @@ def in_a_list(query: cf.Query[Any], most: int) -> list[Partition[Any]]:
 
 
 @pytest.mark.parametrize("most", PARTS)
-def test_crossings_by_the_heights_that_there_are(busy: LocalService, most: int) -> None:
-    with busy.client() as client:
-        query = client.cross_chain_transactions()
-        expected = list(query.collect())
-        before = busy.requests
-        parts = in_a_list(query, most)
-        assert busy.requests - before < 100
-        assert joined(parts) == expected
-        assert len(parts) == most
-        # Dask takes parts of one name for one part.
-        assert len({part.__dask_tokenize__() for part in (*parts, *pickle.loads(pickle.dumps(parts)))}) == most
-        assert len(expected) > 50
-
-
-@pytest.mark.parametrize("most", PARTS)
 def test_a_range_of_heights_asks_nothing_beforehand(busy: LocalService, most: int) -> None:
     with busy.client() as client:
         newest = client.transactions().first()
@@ -110,15 +95,6 @@ def test_a_record_without_a_time_is_in_one_part(server: StrictServer) -> None:
         assert parts[1].query != parts[0].query
 
 
-def test_a_list_that_grows_meanwhile() -> None:
-    with LocalService(transactions=1_000, seed=11) as service, service.client() as client:
-        query = client.cross_chain_transactions()
-        expected = list(query.collect())
-        parts = query.partitions(4)
-        service.growth = 3
-        assert joined(parts) == expected
-
-
 @pytest.fixture(scope="module")
 def token(busy: LocalService) -> str:
     """The contract that has the most transfers."""
@@ -132,7 +108,9 @@ COUNTED: list[tuple[str, dict[str, Any]]] = [
     ("blocks", {"max_items": 777}),
     ("token_transfers", {"page_size": 5}),
     ("token_transfers", {"page_size": 5, "max_items": 23}),
+    ("cross_chain_transactions", {"page_size": 4}),
     ("cross_chain_transactions", {"page_size": 7, "max_items": 50}),
+    ("cross_chain_transactions", {"start_height": 1, "page_size": 10}),
 ]
 
 
@@ -170,13 +148,15 @@ def test_parts_by_place_stay_where_they_are(grown: int) -> None:
         assert [block for number in range(len(parts)) for block in found[number]] == expected
 
 
-@pytest.mark.parametrize("grown", [1, 60])
-def test_a_list_that_grows_while_it_is_cut(grown: int) -> None:
+@pytest.mark.parametrize(
+    ("call", "size", "grown"), [("blocks", 50, 1), ("blocks", 50, 60), ("cross_chain_transactions", 10, 3)]
+)
+def test_a_list_that_grows_while_it_is_cut(call: str, size: int, grown: int) -> None:
     with LocalService(transactions=1_000, seed=11) as service, service.client() as client:
-        query = client.blocks(page_size=50)
+        query = getattr(client, call)(page_size=size)
         expected = list(query.collect())
         service.growth = grown
-        parts = query.partitions(6)
+        parts = query.partitions(4)
         assert len(parts) > 1
         assert joined(parts) == expected
 
@@ -214,25 +194,6 @@ def test_what_cannot_be_cut_is_one_part(busy: LocalService) -> None:
             assert busy.requests == before
 
 
-def test_records_without_a_height_are_not_lost(server: StrictServer) -> None:
-    rows = [{"id": "0x1", "zoneBlockHeight": "7"}, {"id": "0x2", "zoneBlockHeight": ""}]
-
-    def answer(request: Any) -> Any:
-        ranged = {"startBlockHeight", "endBlockHeight"} & set(request.query)
-        shown = [row for row in rows if row["zoneBlockHeight"] or not ranged]
-        shown = [
-            row for row in shown if int(request.query.get("endBlockHeight", "9")) >= int(row["zoneBlockHeight"] or 0)
-        ]
-        most = int(request.query["limit"])
-        pages = str(-(-len(shown) // most))
-        return page_of("cross_chain_transactions", shown[:most], total=str(len(shown)), totalPage=pages, page="1")
-
-    server.on("cross_chain_transactions", answer)
-    with server.client() as client:
-        (part,) = client.cross_chain_transactions().partitions(4)
-        assert len(part.read()) == 2
-
-
 @pytest.mark.parametrize("n", [0, -1, 2**70])
 def test_a_number_that_cannot_be_is_refused(client: cf.Client, n: int) -> None:
     with pytest.raises(cf.InvalidParameterError, match=r"n: .* is not a whole number from 1 to"):
@@ -254,7 +215,7 @@ def test_dask_reads_them_as_the_guide_says(busy: LocalService, capsys: pytest.Ca
 
 def test_other_processes_read_them(busy: LocalService) -> None:
     with busy.client() as client, ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        query = client.cross_chain_transactions()
+        query = client.cross_chain_transactions(page_size=10)
         parts = query.partitions(4)
         assert busy.secret_key.encode() not in pickle.dumps(parts)
         results = list(pool.map(Partition.read, parts))

@@ -29,8 +29,10 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::ResourceWarning"
 )
 
-HAS_SPARK = importlib.util.find_spec("py4j") is not None and shutil.which("java") is not None
-HAS_SPARK &= sys.platform == "linux"  # whose /proc tells which processes are a task's
+# In Linux /proc tells which processes are a task's.
+HAS_SPARK = (
+    sys.platform == "linux" and importlib.util.find_spec("py4j") is not None and shutil.which("java") is not None
+)
 
 
 @pytest.fixture(scope="module")
