@@ -243,18 +243,19 @@ def test_a_cluster_whose_tasks_are_killed(busy: LocalService) -> None:
         )
 
         source = spark.read.format("chainframe").option("resource", "cross_chain_transactions")
-        frame = source.option("partitions", 5).option("page_size", 5).load()
+        frame = source.option("partitions", 5).option("page_size", 2).load()
         assert frame.toArrow().cast(crossings.schema).equals(crossings)
         assert failed_tasks(spark) == 0
 
         # Once more, slowly, and with the processes of both executors killed in the middle of their parts.
         busy.clear_requests()
         busy.faults = [{"kind": "stall", "seconds": 0.5}]
+        # Eight pages a part, four at a time: with the first answer a part is far from its end.
         killed: dict[int, int] = {}
         ended = threading.Event()
 
         def kill() -> None:
-            while not any("page=2" in request["query"] for request in busy.request_log) and not ended.wait(0.02):
+            while not busy.request_log and not ended.wait(0.02):
                 pass
             killed.update(task_processes())
             for process in killed:
@@ -285,6 +286,7 @@ def test_secrets_are_those_of_the_executors(busy: LocalService) -> None:
         frame = source.option("start_height", 1).option("end_height", 1).load()
         # A range of heights asks nothing before its tasks do.
         assert busy.requests == 0
-        with pytest.raises(Exception, match=r"(?s)stage failure.*chainframe\.errors\.AuthenticationError: "):
+        with pytest.raises(Exception, match=r"chainframe\.errors\.AuthenticationError: "):
             frame.toArrow()
+        assert failed_tasks(spark) > 0
         assert {request["status"] for request in busy.request_log} == {401}
