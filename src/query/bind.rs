@@ -79,6 +79,9 @@ pub(super) fn stated(
 fn check(param: &Param, arg: &Arg) -> Result<Value, Error> {
     let refuse = |problem: String| Err(Error::parameter(param.name, problem));
     match (param.kind, arg) {
+        (ParamKind::Text, Arg::Text(text)) if text.is_empty() && param.required => {
+            refuse("is empty, and is required".into())
+        }
         (ParamKind::Text, Arg::Text(text)) if text.is_empty() => refuse("is empty; leave it out instead".into()),
         (ParamKind::Text, Arg::Text(text)) => Ok(Value::Text(text.clone())),
         (ParamKind::Text, _) => refuse("is not text".into()),

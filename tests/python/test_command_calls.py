@@ -228,6 +228,7 @@ WRONG = [
     (["blocks", "extra"], "extra"),
     (["blocks", "--resume"], "--resume: only a directory"),
     (["blocks", "-o", "blocks.csv", "--resume"], "--resume: only a directory"),
+    (["blocks", "-o", "blocks.csv", "--overwrite"], "--overwrite: is for an export to a directory"),
     (["blocks", "-o", "blocks/", "--columns", "hash"], "all columns"),
     (["blocks", "--record", "a.jsonl", "--replay", "a.jsonl"], "exclude each other"),
 ]
@@ -279,8 +280,12 @@ def test_a_directory_can_be_gone_on_with(
         assert main(arguments) == 5
         service.faults = []
         assert main(arguments) == 2
-        assert "blocks" in capsys.readouterr().err.splitlines()[-1]
+        said = "say --resume to go on with it, --overwrite to start over, or name another directory\n"
+        assert capsys.readouterr().err.endswith(f"blocks holds an export; {said}")
         assert main([*arguments, "--resume"]) == 0
+        before = service.requests
+        assert main([*arguments, "--overwrite"]) == 0
+        assert service.requests - before == 6
         expected = client.blocks().to_arrow()
     written = pyarrow.parquet.read_table(sorted((tmp_path / "blocks").glob("*.parquet")))
     assert written == expected

@@ -11,6 +11,7 @@ import pytest
 import by_hand
 import chainframe as cf
 from chainframe.testing import LocalService
+from conftest import needs_extra
 from strict_server import Answer, StrictServer, error, rows_of
 
 if TYPE_CHECKING:
@@ -115,7 +116,9 @@ def read_all(query: cf.Query[Any], rows: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
-@pytest.mark.parametrize("read", [read_rows, read_pages, read_batches, read_tables, read_all])
+@pytest.mark.parametrize(
+    "read", [read_rows, read_pages, read_batches, pytest.param(read_tables, marks=needs_extra), read_all]
+)
 def test_a_failure_at_every_third_request(
     failing: LocalService, read: Callable[[cf.Query[Any], list[Any]], None], concurrency: int
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal, localcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,15 +27,38 @@ RECIPES = dict(re.findall(r"^## ([^\n]+)\n.*?^```python\n(.*?)^```", PAGE, re.MU
 BEGIN = PAGE.partition("```python\n")[2].partition("```")[0]
 KEYS = ["zone_block_height", "zone_tx_hash", "main_tx_hash", "token_contract_address", "token_id", "value_raw"]
 
+# The least and the most that a column of amounts holds, and raw integers beyond every type of a database.
+NUMBERS = [
+    (Decimal("0.000000000000000001"), 1),
+    (Decimal("99999999999999999999.999999999999999999"), 2**256 - 1),
+    (Decimal("-99999999999999999999.999999999999999999"), -(2**255)),
+    (Decimal(9007199254740993), 2**53 + 1),
+    (Decimal(0), 0),
+    (None, None),
+]
+
 # Of the libraries among themselves.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 
 
 @pytest.fixture(scope="module")
 def busy() -> Iterator[LocalService]:
-    """A service with many crossings, and so with amounts of every kind."""
+    """A service with many crossings, and with numbers of every size."""
     with LocalService(transactions=4_000, seed=11) as running:
+        gain(running, *NUMBERS)
         yield running
+
+
+def gain(service: LocalService, *numbers: tuple[Decimal | None, int | None]) -> None:
+    """Crossings with these numbers: the first in the newest block that there is, the others in new ones."""
+    with service.client() as client:
+        rows = client.cross_chain_transactions().to_dicts()
+    newest = max(rows, key=lambda row: row["zone_block_height"])
+    for index, (value, value_raw) in enumerate(numbers):
+        height = newest["zone_block_height"] + index
+        changed = {"zone_block_height": height, "zone_tx_hash": f"0x{len(rows):064x}"}
+        rows.insert(0, {**newest, **changed, "value": value, "value_raw": value_raw})
+    service.load("cross_chain_transactions", rows)
 
 
 @pytest.fixture
@@ -85,9 +109,10 @@ def test_postgresql(run: Any, monkeypatch: pytest.MonkeyPatch, client: cf.Client
             position = table.schema.get_field_index("value")
             exact = table.drop_columns(["digits"]).set_column(position, "value", digits)
             assert in_order(exact) == expected
-            cursor.execute("select sum(value)::text from crossings")
-            total = sum((row["value"] for row in expected if row["value"] is not None), start=0)
-            assert pa.scalar(cursor.fetchall()[0][0]).cast(pa.decimal128(38, 18)).as_py() == total
+            cursor.execute("select sum(value)::text, sum(value_raw::numeric)::text from crossings")
+            with localcontext(prec=200):
+                totals = [sum(Decimal(row[name] or 0) for row in expected) for name in ("value", "value_raw")]
+                assert [Decimal(text) for text in cursor.fetchall()[0]] == totals
             # Lists, flags and doubles have their own types there.
             for name, query in (("logs", client.logs(sample_of(client))), ("tokens", client.tokens())):
                 cursor.adbc_ingest(name, query.reader(), mode="create")
@@ -95,6 +120,30 @@ def test_postgresql(run: Any, monkeypatch: pytest.MonkeyPatch, client: cf.Client
                 assert cursor.fetchall() == [(len(query.collect()),)]
             cursor.execute("select pg_typeof(topics)::text from logs limit 1")
             assert cursor.fetchall() == [("text[]",)]
+
+
+@pytest.mark.skipif(postgres.INITDB is None, reason="PostgreSQL is not installed")
+def test_what_fails_leaves_what_there_was(run: Any, busy: LocalService, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(title: str, every: int) -> None:
+        busy.faults = [{"kind": "status", "status": 401, "code": "50113", "every": every}]
+        names: dict[str, Any] = {}
+        with pytest.raises(Exception, match="50113"):
+            exec(compile(BEGIN + RECIPES[title], title, "exec"), names)
+        busy.faults = []
+        query = names.get("newer", names["query"])
+        assert isinstance(query.last_error, cf.AuthenticationError)
+
+    with postgres.running() as url:
+        monkeypatch.setenv("DATABASE_URL", url)
+        expected = run("PostgreSQL")
+        fail("PostgreSQL", every=2)
+        with adbc_driver_postgresql.dbapi.connect(url) as connection, connection.cursor() as cursor:
+            cursor.execute("select count(*) from crossings")
+            assert cursor.fetchall() == [(len(expected),)]
+    expected = run("Delta Lake")
+    fail("Delta Lake", every=1)
+    assert in_order(deltalake.DeltaTable("crossings-delta").to_pyarrow_table()) == expected
+    assert deltalake.DeltaTable("crossings-delta").version() == 0
 
 
 def sample_of(client: cf.Client) -> list[str]:
@@ -109,22 +158,24 @@ def test_parquet(run: Any) -> None:
     assert len(list(Path("crossings").iterdir())) == 2
 
 
-def test_delta_lake(run: Any) -> None:
+def test_delta_lake(run: Any, busy: LocalService) -> None:
+    first = run("Delta Lake")
+    assert in_order(deltalake.DeltaTable("crossings-delta").to_pyarrow_table()) == first
+    gain(busy, *NUMBERS)
     expected = run("Delta Lake")
+    assert len(expected) == len(first) + len(NUMBERS)
     assert in_order(deltalake.DeltaTable("crossings-delta").to_pyarrow_table()) == expected
+    assert deltalake.DeltaTable("crossings-delta").version() == 1
 
 
 def test_dlt(run: Any, busy: LocalService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("RUNTIME__DLTHUB_TELEMETRY", "false")
     monkeypatch.setenv("DLT_DATA_DIR", str(tmp_path / "dlt"))
     first = run("dlt")
-    # What is new comes with the second run, and nothing twice.
-    busy.growth = 3
-    with busy.client() as client:
-        client.cross_chain_transactions(max_items=1).collect()
-    busy.growth = 0
+    # What is new comes with the second run, in the newest block too, and nothing twice.
+    gain(busy, *NUMBERS)
     expected = run("dlt")
-    assert len(expected) > len(first)
+    assert len(expected) == len(first) + len(NUMBERS)
     with duckdb.connect("pipeline.duckdb") as connection:
         columns = ", ".join(expected[0])
         table = connection.sql(f"select {columns} from chain.crossings").to_arrow_table()

@@ -320,14 +320,17 @@ def test_a_cursor_can_be_exported_from(server: StrictServer, tmp_path: Path) -> 
 @pytest.mark.parametrize("options", [{"rows_per_part": 0}, {"numbers": "exact"}])
 def test_options_are_checked_first(client: cf.Client, tmp_path: Path, options: dict[str, Any]) -> None:
     with pytest.raises(cf.InvalidParameterError, match=next(iter(options))):
-        client.blocks().to_parquet(tmp_path, **options)
+        client.blocks().to_parquet(tmp_path / "a", **options)
     assert names(tmp_path) == []
 
 
 def test_pyarrow_is_asked_for_by_name(client: cf.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r"pip install 'chainframe\[arrow\]'"):
-        client.blocks().to_parquet(tmp_path)
+        client.blocks().to_parquet(tmp_path / "a")
+    with pytest.raises(ImportError, match=r"pip install 'chainframe\[arrow\]'"):
+        asyncio.run(client.blocks().to_parquet_async(tmp_path / "a"))
+    assert names(tmp_path) == []
 
 
 def test_await_gives_the_same(client: cf.Client, tmp_path: Path) -> None:

@@ -216,6 +216,7 @@ def test_what_cannot_be_continued_is_refused(client: cf.Client, tmp_path: Path) 
         client.blocks().to_parquet(tmp_path / "0", since=tmp_path / "0")
     with pytest.raises(cf.ExportError, match="holds no export"):
         client.blocks().to_parquet(tmp_path / "1", since=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["0"]
 
 
 def test_an_export_under_way_cannot_be_continued(server: StrictServer, tmp_path: Path) -> None:

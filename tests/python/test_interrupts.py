@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from conftest import needs_extra
+
 # What each place is reached by; `service` is a `LocalService` of 2,000 transactions and `client` asks it.
 PLACES = {
     "headers": "service.set_faults([STALL]); client.transactions().collect()",
@@ -27,11 +29,14 @@ PLACES = {
     "duckdb's threads": "service.set_faults([STALL]); query = client.transactions(); duckdb.sql(TABLE)",
     "polars": "service.set_faults([STALL]); polars.DataFrame(client.transactions())",
 }
+EXTRA = {"frame", "reader", "arrow", "duckdb", "duckdb's threads", "polars"}
 PROGRAM = """
-import json, os, random, signal, socket, sys, threading, time
-import duckdb, pandas, polars, pyarrow
+import contextlib, json, os, random, signal, socket, sys, threading, time
 import chainframe as cf
 from chainframe.testing import LocalService
+
+with contextlib.suppress(ModuleNotFoundError):
+    import duckdb, pandas, polars, pyarrow
 
 STALL = {"kind": "stall", "seconds": 600}
 TABLE = "create table flows as select * from query"
@@ -93,7 +98,9 @@ def interrupted(place: str, delay: float) -> dict[str, Any]:
     return result
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(
+    "place", [pytest.param(place, marks=needs_extra) if place in EXTRA else place for place in PLACES]
+)
 def test_an_interrupt_is_seen_wherever_it_comes(place: str) -> None:
     result = interrupted(PLACES[place], 0.5)
     # An Arrow library hands on no more of an error than its text, or says in its own words what it saw.

@@ -7,11 +7,15 @@ import json
 import re
 import subprocess
 import sys
+import tarfile
 from importlib.metadata import distribution, entry_points
 from pathlib import Path
 
+import pytest
+
 import chainframe as cf
 from chainframe import _native
+from conftest import needs_extra
 
 INSTALLED = Path(cf.__file__).parent
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,6 +38,26 @@ def test_the_wheel_holds_types_and_the_native_core() -> None:
     assert (INSTALLED / "py.typed").is_file()
     assert (INSTALLED / "_native.pyi").stat().st_size > 10_000
     assert list(INSTALLED.glob("_native.abi3.*"))
+
+
+@needs_extra
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="this is a source distribution itself")
+def test_the_source_distribution_holds_what_is_tracked(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "maturin", "sdist", "--out", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    with tarfile.open(next(tmp_path.iterdir())) as made:
+        held = {name.partition("/")[2] for name in made.getnames()}
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True)
+    tracked = set(listed.stdout.splitlines()) - {".ci/run"}
+    assert {"LICENSE", "README.md", "python/chainframe/py.typed", "python/chainframe/_native.pyi"} < tracked
+    assert held == tracked | {"PKG-INFO"}
+
+
+def test_what_it_is_said_to_be() -> None:
+    said = distribution("chainframe").metadata
+    for field in ("Summary", "Keywords", "License-Expression", "Requires-Python", "Description-Content-Type"):
+        assert said[field]
+    assert said.get_all("Provides-Extra") == ["all", "arrow", "cli", "pandas", "polars", "progress", "spark"]
 
 
 def test_versions_agree() -> None:

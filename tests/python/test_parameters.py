@@ -40,7 +40,7 @@ REFUSALS: list[tuple[Callable[[cf.Client], object], str, str]] = [
     (lambda c: c.tokens(start_time="yesterday"), "start_time", "ISO 8601"),
     (lambda c: c.tokens(start_time=2_000_000_000_000, end_time=1_000_000_000_000), "start_time", "end_time"),
     (lambda c: c.tokens(token_contract_address=""), "token_contract_address", "empty"),
-    (lambda c: c.token_transfers(""), "token_contract_address", "empty"),
+    (lambda c: c.token_transfers(""), "token_contract_address", "is empty, and is required"),
     (lambda c: c.token_transfers("0xa", min_amount="ten"), "min_amount", "number"),
     (lambda c: c.token_transfers("0xa", min_amount=-1), "min_amount", "0"),
     (lambda c: c.token_transfers("0xa", max_amount=Decimal("NaN")), "max_amount", "number"),

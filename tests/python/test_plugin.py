@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -168,3 +170,9 @@ def test_names_stay_apart_and_short() -> None:
     paths = {cassette_path(Path("/t/test_m.py"), f"test_m.py::{name}") for name in hard}
     assert len(paths) == len(hard)
     assert all(path.parent == Path("/t/cassettes/test_m") and len(path.name) < 200 for path in paths)
+
+
+def test_without_pytest_it_says_how_to_get_it() -> None:
+    script = "import sys; sys.modules['pytest'] = None; import chainframe.testing.plugin"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1] == "ModuleNotFoundError: pytest is not installed; run: pip install pytest"

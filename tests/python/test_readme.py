@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
+import shutil
+import subprocess
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -17,18 +21,20 @@ README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 
 
-@needs_extra
-def test_its_python_runs(
-    service: LocalService,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-) -> None:
+@pytest.fixture
+def pasted(service: LocalService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """An empty folder to be in, with the settings of a service in the environment."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CHAINFRAME_BASE_URL", service.url)
     monkeypatch.setenv("CHAINFRAME_API_KEY", service.api_key)
     monkeypatch.setenv("CHAINFRAME_SECRET_KEY", service.secret_key)
     monkeypatch.setenv("CHAINFRAME_PASSPHRASE", service.passphrase)
+    return tmp_path
+
+
+@needs_extra
+@pytest.mark.usefixtures("pasted")
+def test_its_python_runs(service: LocalService, capsys: pytest.CaptureFixture[str]) -> None:
     before = service.requests
     names: dict[str, object] = {}
     for block in BLOCKS:
@@ -36,6 +42,20 @@ def test_its_python_runs(
     assert len(BLOCKS) >= 6
     assert service.requests > before
     assert len(capsys.readouterr().out.splitlines()) >= 8
+
+
+@needs_extra
+@pytest.mark.skipif(os.name == "nt" or shutil.which("jq") is None, reason="it is for a POSIX shell, and jq")
+def test_its_commands_run(pasted: Path) -> None:
+    section = README.partition("## From the shell")[2]
+    commands = section.partition("```sh\n")[2].partition("```")[0].splitlines()
+    block = "\n".join(line for line in commands if not line.startswith("pip install"))
+    path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]])
+    done = subprocess.run(["sh", "-ec", block], env={**os.environ, "PATH": path}, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    sizes = {file.name: file.stat().st_size for file in pasted.iterdir()}
+    # Not one of them empty: what it asks for, the local service has.
+    assert sorted(name for name, size in sizes.items() if size > 100) == ["transactions.jsonl", "transfers.parquet"]
 
 
 def test_it_lists_every_setting() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -159,6 +160,7 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
             help="Amounts as exact decimals (.parquet, .arrow), doubles, or their digits (.csv, .jsonl).",
         ),
         click.Option(["--resume"], is_flag=True, help="Go on with an export to a directory that was cut short."),
+        click.Option(["--overwrite"], is_flag=True, help="Start an export to a directory over."),
         click.Option(["--dry-run"], is_flag=True, help="Say what a run would take, from one request."),
     ]
 
@@ -166,7 +168,7 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
         arguments = {name: given.pop(name) for name in names}
         try:
             said = (given.pop(name) for name in ("output", "format", "numbers", "columns"))
-            target = destination(*said, resume=given.pop("resume"))
+            target = destination(*said, resume=given.pop("resume"), overwrite=given.pop("overwrite"))
             dry_run = given.pop("dry_run")
             with client(given) as made:
                 query = getattr(made, endpoint["name"])(**arguments)
@@ -179,7 +181,7 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return BROKEN_PIPE
         except (ChainframeError, ModuleNotFoundError, OSError) as error:
-            _say(_in_flags(str(error), [*names, "output", "resume"]))
+            _say(_in_flags(str(error), [*names, "output", "resume", "overwrite"]))
             return exit_code(error)
         for reason in report.reasons:
             _say(reason)
@@ -205,6 +207,7 @@ def _explain(query: Query[Any]) -> None:
 
 def _in_flags(message: str, names: list[str]) -> str:
     """A message about an argument, in the words of the shell."""
+    message = re.sub(r"\b(resume|overwrite)=True", lambda said: _flag(said[1]), message)
     name, colon, rest = message.partition(": ")
     return f"{_flag(name)}{colon}{rest}" if name in names else message
 

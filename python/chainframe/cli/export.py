@@ -60,15 +60,18 @@ def destination(
     columns: list[str] | None,
     *,
     resume: bool,
+    overwrite: bool,
 ) -> File | Directory:
     """Where a result goes; refuses what cannot be written before anything is asked."""
     if output and output != "-" and (output.endswith(("/", os.sep)) or Path(output).is_dir()):
         if columns or form not in {None, "parquet"}:
             raise InvalidParameterError(f"output: a directory, {output}, gets Parquet files with all columns")
-        return Directory(Path(output), numbers or "decimal", resume)
+        return Directory(Path(output), numbers or "decimal", resume, overwrite)
     path = None if output in {None, "-"} else Path(str(output)).resolve()
     if resume:
         raise InvalidParameterError("resume: only a directory can be gone on with; name one, such as -o transfers/")
+    if overwrite:
+        raise InvalidParameterError("overwrite: is for an export to a directory; a file is replaced in any case")
     form = form or (path.suffix.lower().removeprefix(".") if path else "jsonl")
     if form not in FORMATS:
         raise InvalidParameterError(
@@ -88,11 +91,13 @@ class Directory:
     path: Path
     numbers: Numbers
     resume: bool
+    overwrite: bool
 
     def run(self, query: Query[Any]) -> Report:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", IncompleteResultWarning)
-            return query.to_parquet(self.path, resume=self.resume, numbers=self.numbers).report
+            made = query.to_parquet(self.path, resume=self.resume, overwrite=self.overwrite, numbers=self.numbers)
+        return made.report
 
 
 @dataclass(frozen=True)

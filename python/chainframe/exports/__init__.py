@@ -66,14 +66,14 @@ class Order:
     numbers: Any
     rows_per_part: int
 
-    def begin(self, held: Directory) -> Job:
+    def begin(self, held: Directory, wanted: Manifest) -> Job:
         """The job as it stands: new, half done, or finished."""
-        wanted = self._wanted()
         advice = "use another directory, or say overwrite=True to start over"
         found = held.manifest(lenient=self.overwrite)
         if found is not None and not self.overwrite:
             if not self.resume:
-                raise ExportError(f"{held.path} holds an export; name another directory, or say overwrite=True")
+                choices = "say resume=True to go on with it, overwrite=True to start over, or name another directory"
+                raise ExportError(f"{held.path} holds an export; {choices}", path=str(held.path))
             wanted.refuse_other(found, held.path, advice)
             held.verify(found)
         else:
@@ -85,7 +85,8 @@ class Order:
         query = self.query if found.cursor is None else self.client.resume(found.cursor)
         return Job(held, found, query, numbers=self.numbers, most=self.rows_per_part)
 
-    def _wanted(self) -> Manifest:
+    def wanted(self) -> Manifest:
+        """What is asked for, or why it cannot be had; made first, so that what is refused leaves no directory."""
         load("pyarrow", extra="arrow")
         stated = json.loads(self.query._stated())  # noqa: SLF001 - made for exports
         table = self.query.partial[:0].to_arrow(self.numbers)
@@ -116,8 +117,9 @@ class Order:
 
 def to_parquet(query: Query[Any], client: Client, directory: str | PathLike[str], **options: Any) -> Export:  # noqa: ANN401
     order = Order(query, client, Path(directory), **options)
+    wanted = order.wanted()
     with Directory(order.directory) as held:
-        job = order.begin(held)
+        job = order.begin(held, wanted)
         if not job.manifest.finished:
             stream = iter(job.pages())
             while True:
@@ -141,8 +143,9 @@ async def to_parquet_async(
     **options: Any,  # noqa: ANN401
 ) -> Export:
     order = Order(query, client, Path(directory), **options)
+    wanted = await _apart(order.wanted)
     with Directory(order.directory) as held:
-        job = await _apart(lambda: order.begin(held))
+        job = await _apart(lambda: order.begin(held, wanted))
         if not job.manifest.finished:
             stream = aiter(job.pages())
             while True:

@@ -92,7 +92,7 @@ def _either(pyarrow: Callable[[Any], Any], polars: Callable[[Any], Any]) -> list
     for name, rows_by in (("pyarrow", pyarrow), ("polars", polars)):
         if find_spec(name):
             return list(rows_by(import_module(name)))
-    raise ConfigError("data: needs pyarrow or polars: pip install 'chainframe[arrow]'")
+    raise ConfigError("data: neither pyarrow nor polars is installed; run: pip install 'chainframe[arrow]'")
 
 
 def _read_parquet(path: Path) -> list[dict[str, Any]]:

@@ -19,10 +19,13 @@ import os
 import re
 from typing import TYPE_CHECKING
 
-import pytest
-
 from chainframe._native import _environment_cassette
 from chainframe.testing import LocalService
+
+try:
+    import pytest
+except ModuleNotFoundError:
+    raise ModuleNotFoundError("pytest is not installed; run: pip install pytest", name="pytest") from None
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
