@@ -47,8 +47,10 @@ browser:
 	@command -v chromium chromium-browser google-chrome chrome >/dev/null || { \
 		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get install -y -qq chromium; } || true
 
-# The data source in a Spark of this machine; Spark needs Java, and an environment of its own.
+# The data source in a Spark of two workers on this machine. Spark needs Java and an environment of its own of hundreds of
+# megabytes, minutes to bring along, and so is no part of `test`, which tries the source without them.
 spark: build
+	@command -v java >/dev/null || { echo "make: java was not found; install it, for example: sudo apt-get install openjdk-17-jre-headless" >&2; exit 1; }
 	$(PYTHON) -m venv target/spark
 	target/spark/bin/python -m pip install --quiet "$$(echo dist/*.whl)[spark]" 'pytest>=9'
 	target/spark/bin/python -m pytest tests/python/test_spark.py

@@ -503,11 +503,15 @@ class Query(Generic[_R_co]):
         """`to_parquet` for asyncio."""
 
     def partitions(self, n: int) -> list[Partition[_R_co]]:
-        """The result in at most `n` parts that are read apart: by height, by time, or by hash.
+        """The result in at most `n` parts that are read apart: by hash, by height, by time, or by place in the list.
 
         Together, and one after the other, they are the result as it is now: no record is in two of them, and what is
-        new later is in none. Where a range of heights is open, requests for one record each find its ends. A query that
-        cannot be cut is one part: lists without such a range, and whatever has `max_items`.
+        new later is in none. Hashes and ranges with both ends cost no request; lists that the service counts (`blocks`,
+        `token_transfers`, `cross_chain_transactions`) cost one a part, and are cut between pages.
+
+        One part is what cannot be cut: a list that the service neither counts nor narrows (`large_transactions`, and
+        `transactions`, `address_transactions` and `tokens` without both ends of a range), a single block, the rest
+        after a cursor, and `max_items` with hashes or ranges.
 
         >>> parts = client.transactions(start_height=4_000_000, end_height=4_009_999).partitions(8)
         >>> with ProcessPoolExecutor() as pool:

@@ -69,7 +69,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A number from 1 on, or the rows of a batch where none was given.
+/// A number of at least 1, or the rows of a batch where none was given.
 fn count(name: &str, given: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
     let Some(given) = given else { return Ok(ROWS) };
     match given.extract() {
@@ -77,7 +77,7 @@ fn count(name: &str, given: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
         _ => {
             // Python refuses to write out very long numbers.
             let shown = given.repr().map_or_else(|_| "that".into(), |text| text.to_string());
-            Err(errors::parameter(given.py(), name, &format!("{shown} is not a whole number from 1 on")))
+            Err(errors::parameter(given.py(), name, &format!("{shown} is not a whole number from 1 to 2^63-1")))
         }
     }
 }

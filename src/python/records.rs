@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
-use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList, PySlice, PyTuple, PyType};
 
@@ -118,7 +118,10 @@ impl Records {
         let length = self.inner.len();
         let Ok(slice) = index.cast::<PySlice>() else {
             let index: isize =
-                index.extract().map_err(|_| PyTypeError::new_err("records are indexed by int or slice"))?;
+                index.extract().map_err(|error: PyErr| match error.is_instance_of::<PyOverflowError>(py) {
+                    true => PyIndexError::new_err("record index out of range"),
+                    false => PyTypeError::new_err("records are indexed by int or slice"),
+                })?;
             let row = if index < 0 { index + length as isize } else { index };
             let row = usize::try_from(row).map_err(|_| PyIndexError::new_err("record index out of range"))?;
             return self.view(py, row);

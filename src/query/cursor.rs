@@ -52,6 +52,33 @@ fn deployment(client: &Client) -> String {
 }
 
 impl Cursor {
+    /// Of a place in a window's list, from where so many records are wanted, or all.
+    fn at(query: &Query, window: u64, position: u64, list: Seam, left: Option<u64>) -> Self {
+        let (args, options) = query.given();
+        let left = left.map(|left| left.try_into().unwrap_or(i64::MAX));
+        Self {
+            version: VERSION,
+            call: query.endpoint().name.to_owned(),
+            deployment: deployment(query.client()),
+            chain: query.chain().to_owned(),
+            args: args.clone(),
+            options: Options { page_size: query.page_size_asked(), max_items: left, ..options.clone() },
+            window,
+            position,
+            list,
+            reasons: Vec::new(),
+            missing: Vec::new(),
+            sum: String::new(),
+        }
+    }
+
+    /// The records of a list from one place on, or so many of them.
+    pub(super) fn part(query: &Query, position: u64, list: Seam, most: Option<u64>) -> Result<Query, Error> {
+        let cursor = Self::at(query, 0, position, list, most).sealed();
+        let part = Query::new(query.client(), query.endpoint(), &cursor.args, cursor.options.clone())?;
+        Ok(part.starting_at(cursor))
+    }
+
     fn sealed(mut self) -> Self {
         self.sum.clear();
         let text = serde_json::to_string(&self).expect("plain values");
@@ -168,27 +195,7 @@ impl Place {
                 reasons.push(reason.clone());
             }
         }
-        let (args, options) = mark.query.given();
-        let left = mark.left.map(|left| (left - self.rows as u64).try_into().unwrap_or(i64::MAX));
-        let options = Options {
-            page_size: mark.query.page_size_asked(),
-            max_items: left.or(options.max_items),
-            ..options.clone()
-        };
-        let cursor = Cursor {
-            version: VERSION,
-            call: mark.query.endpoint().name.to_owned(),
-            deployment: deployment(mark.query.client()),
-            chain: mark.query.chain().to_owned(),
-            args: args.clone(),
-            options,
-            window,
-            position,
-            list,
-            reasons,
-            missing,
-            sum: String::new(),
-        };
-        cursor.sealed().text()
+        let left = mark.left.map(|left| left - self.rows as u64);
+        Cursor { reasons, missing, ..Cursor::at(&mark.query, window, position, list, left) }.sealed().text()
     }
 }

@@ -2,10 +2,12 @@
 //! and one after the other they give what the query itself gives now.
 
 use super::bind::Arg;
-use super::pages::Pages;
+use super::cursor::Cursor;
+use super::list::{Ask, List};
 use super::plan::Query;
+use super::report::SharedReport;
+use super::run::fetch;
 use crate::client::Error;
-use crate::columns::Value;
 use crate::interface::{ParamKind, Role};
 
 /// A range that the call can be narrowed to.
@@ -20,16 +22,20 @@ struct Range {
 impl Query {
     /// At most so many; one where there is nothing to cut along.
     pub async fn partitions(self, most: u64) -> Result<Vec<Self>, Error> {
-        // What only its beginning or its rest is wanted of has no parts that are told apart beforehand.
-        if self.max_items.is_some() || self.start().is_some() {
+        // What is left of a run has no parts that are told apart beforehand.
+        if self.start().is_some() {
             return Ok(vec![self]);
+        }
+        // How many records are in a part by hash, by height or by time shows when it is read.
+        if self.max_items.is_some() {
+            return self.cut_list(most).await;
         }
         if let Some(param) = self.endpoint().params.iter().find(|param| matches!(param.kind, ParamKind::Hashes { .. }))
         {
             return self.cut_hashes(param.name, most);
         }
-        let Some(range) = self.range() else { return Ok(vec![self]) };
-        let Some((low, high)) = self.bounds(&range).await? else { return Ok(vec![self]) };
+        let Some(range) = self.range() else { return self.cut_list(most).await };
+        let Some((low, high)) = self.bounds(&range)? else { return self.cut_list(most).await };
         let mut parts = Vec::new();
         for (index, (low, high)) in cut(low, high, most).into_iter().enumerate() {
             parts.push(self.within(&range, low, high, index > 0)?);
@@ -54,6 +60,36 @@ impl Query {
         parts.collect()
     }
 
+    /// By the places of its records, in a list that the service counts: counted from its end they do not move, and each
+    /// part finds its own by the records before it.
+    async fn cut_list(self, most: u64) -> Result<Vec<Self>, Error> {
+        if !self.endpoint().counts() || !self.head_moves() {
+            return Ok(vec![self]);
+        }
+        let mut list = List::new(self.terms());
+        let mut ask = Ask::first(self.page_size());
+        let page = fetch(&self, 0, ask, false, &SharedReport::default()).await?;
+        list.take(&ask, &page)?;
+        let (Some(total), Some(pages)) = (page.total, page.total_pages) else { return Ok(vec![self]) };
+        let rows = list.page_rows();
+        let end = total.min(pages.saturating_mul(rows)).min(self.max_items.unwrap_or(u64::MAX));
+        let mut seams = vec![(0, list.seam().without_records())];
+        for (first, _) in cut(1, end.div_ceil(rows) as i64, most).into_iter().skip(1) {
+            ask.page = first as u64 - 1;
+            let page = fetch(&self, 0, ask, true, &SharedReport::default()).await?;
+            let before = seams.last().map_or(0, |(place, _)| *place);
+            seams.extend(list.seam_after(&ask, &page).filter(|(place, _)| (before + 1..end).contains(place)));
+        }
+        // The last part reads to the end of the list, and so sees whether all of it was there; of an empty one nothing.
+        let last = self.max_items.or((end == 0).then_some(0));
+        let ends: Vec<_> = seams.iter().skip(1).map(|(place, _)| Some(*place)).chain([last]).collect();
+        let parts = seams.into_iter().zip(ends).map(|((place, seam), end)| {
+            let most = end.map(|end| end.saturating_sub(place));
+            Cursor::part(&self, place, seam, most)
+        });
+        parts.collect()
+    }
+
     fn range(&self) -> Option<Range> {
         self.endpoint().params.iter().find_map(|param| match param.role {
             Role::From(_, high) | Role::Spans(_, high) if matches!(param.kind, ParamKind::Height | ParamKind::Time) => {
@@ -64,47 +100,11 @@ impl Query {
         })
     }
 
-    /// Both ends of what there is, given or found.
-    async fn bounds(&self, range: &Range) -> Result<Option<(i64, i64)>, Error> {
+    /// Both ends, where they are given.
+    fn bounds(&self, range: &Range) -> Result<Option<(i64, i64)>, Error> {
         let stated = self.stated()?;
         let end = |name: &str| stated["arguments"][name].as_i64();
-        match (end(range.low), end(range.high)) {
-            (Some(low), Some(high)) => Ok(Some((low, high))),
-            // Only of a list that the service counts it can be told that an end was found and nothing lies outside.
-            (low, high) if range.is_list && self.endpoint().counts() && self.head_moves() => {
-                self.found(range, low, high).await
-            }
-            _ => Ok(None),
-        }
-    }
-
-    /// The heights of the newest and of the oldest record, by asking for one record at a time.
-    async fn found(&self, range: &Range, low: Option<i64>, high: Option<i64>) -> Result<Option<(i64, i64)>, Error> {
-        let Some(records) = self.clone().explain().await?.records else { return Ok(None) };
-        let Some(newest) = self.newest_height().await? else { return Ok(None) };
-        let high = high.unwrap_or(newest);
-        let (mut least, mut oldest) = (low.unwrap_or(0), newest);
-        while low.is_none() && least < oldest {
-            let middle = least + (oldest - least) / 2;
-            match self.within(range, 0, middle, false)?.newest_height().await? {
-                Some(height) => oldest = height.min(middle),
-                None => least = middle + 1,
-            }
-        }
-        // A record without a height is in no range of them.
-        let within = self.within(range, least, high, false)?.explain().await?.records;
-        Ok(within.filter(|within| *within >= records).map(|_| (least, high)))
-    }
-
-    async fn newest_height(&self) -> Result<Option<i64>, Error> {
-        let mut pages = Pages::new(self.head(1));
-        let Some(page) = pages.next().await? else { return Ok(None) };
-        let record = page.columns.record();
-        let column = record.position("height").or_else(|| record.position("zone_block_height"));
-        Ok(match column.filter(|_| page.columns.rows() > 0).map(|column| page.columns.value(column, 0)) {
-            Some(Value::Integer(height)) => Some(height),
-            _ => None,
-        })
+        Ok(end(range.low).zip(end(range.high)))
     }
 
     fn within(&self, range: &Range, low: i64, high: i64, later: bool) -> Result<Self, Error> {

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pickle
+import re
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,6 +19,7 @@ from strict_server import StrictServer, page_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+GUIDE = (Path(__file__).resolve().parents[2] / "docs/guide/parts.md").read_text(encoding="utf-8")
 PARTS = [1, 2, 3, 7, 50]
 
 
@@ -24,6 +27,14 @@ PARTS = [1, 2, 3, 7, 50]
 def busy() -> Iterator[LocalService]:
     with LocalService(transactions=2_000, seed=11) as running:
         yield running
+
+
+@pytest.fixture(autouse=True)
+def environment(busy: LocalService, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where parts are unpickled, secrets come from it."""
+    for name in ("api_key", "secret_key", "passphrase"):
+        monkeypatch.setenv(f"CHAINFRAME_{name.upper()}", getattr(busy, name))
+    monkeypatch.setenv("CHAINFRAME_BASE_URL", busy.url)
 
 
 def joined(parts: list[Partition[Any]]) -> list[Any]:
@@ -36,25 +47,6 @@ def in_a_list(query: cf.Query[Any], most: int) -> list[Partition[Any]]:
     assert [part.number for part in parts] == list(range(len(parts)))
     assert {part.count for part in parts} == {len(parts)}
     return parts
-
-
-@pytest.mark.parametrize("most", PARTS)
-def test_crossings_by_the_heights_that_there_are(
-    busy: LocalService, most: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("api_key", "secret_key", "passphrase"):
-        monkeypatch.setenv(f"CHAINFRAME_{name.upper()}", getattr(busy, name))
-    with busy.client() as client:
-        query = client.cross_chain_transactions()
-        expected = list(query.collect())
-        before = busy.requests
-        parts = in_a_list(query, most)
-        assert busy.requests - before < 100
-        assert joined(parts) == expected
-        assert len(parts) == most
-        # Dask takes parts of one name for one part.
-        assert len({part.__dask_tokenize__() for part in (*parts, *pickle.loads(pickle.dumps(parts)))}) == most
-        assert len(expected) > 50
 
 
 @pytest.mark.parametrize("most", PARTS)
@@ -103,26 +95,96 @@ def test_a_record_without_a_time_is_in_one_part(server: StrictServer) -> None:
         assert parts[1].query != parts[0].query
 
 
-def test_a_list_that_grows_meanwhile() -> None:
+@pytest.fixture(scope="module")
+def token(busy: LocalService) -> str:
+    """The contract that has the most transfers."""
+    with busy.client() as client:
+        contracts = [token.token_contract_address or "" for token in client.tokens(max_items=20)]
+        return max(contracts, key=lambda contract: client.token_transfers(contract).explain().records or 0)
+
+
+COUNTED: list[tuple[str, dict[str, Any]]] = [
+    ("blocks", {"page_size": 30}),
+    ("blocks", {"max_items": 777}),
+    ("token_transfers", {"page_size": 5}),
+    ("token_transfers", {"page_size": 5, "max_items": 23}),
+    ("cross_chain_transactions", {"page_size": 4}),
+    ("cross_chain_transactions", {"page_size": 7, "max_items": 50}),
+    ("cross_chain_transactions", {"start_height": 1, "page_size": 10}),
+]
+
+
+@pytest.mark.parametrize("most", PARTS)
+@pytest.mark.parametrize(("call", "options"), COUNTED)
+def test_a_list_that_is_counted_is_cut_by_places(
+    busy: LocalService, token: str, call: str, options: dict[str, Any], most: int
+) -> None:
+    with busy.client() as client:
+        arguments = (token,) if call == "token_transfers" else ()
+        query = getattr(client, call)(*arguments, **options)
+        expected = query.collect()
+        before = busy.requests
+        parts = in_a_list(query, most)
+        assert busy.requests - before == len(parts) == min(most, -(-len(expected) // options.get("page_size", 100)))
+        again: list[Partition[Any]] = pickle.loads(pickle.dumps(parts))
+        assert [part.query for part in again] == [part.query for part in parts]
+        results = [part.read() for part in parts]
+        assert [record for records in results for record in records] == list(expected)
+        assert all(records.report.complete for records in results)
+        assert len({part.__dask_tokenize__() for part in (*parts, *again)}) == len(parts)
+
+
+@pytest.mark.parametrize("grown", [1, 40, 250])
+def test_parts_by_place_stay_where_they_are(grown: int) -> None:
     with LocalService(transactions=1_000, seed=11) as service, service.client() as client:
-        query = client.cross_chain_transactions()
+        query = client.blocks(page_size=25)
         expected = list(query.collect())
+        parts = query.partitions(6)
+        service.growth = grown
+        query.first()
+        service.growth = 0
+        # In another order, as other machines read them.
+        found = {part.number: part.read() for part in reversed(parts)}
+        assert [block for number in range(len(parts)) for block in found[number]] == expected
+
+
+@pytest.mark.parametrize(
+    ("call", "size", "grown"), [("blocks", 50, 1), ("blocks", 50, 60), ("cross_chain_transactions", 10, 3)]
+)
+def test_a_list_that_grows_while_it_is_cut(call: str, size: int, grown: int) -> None:
+    with LocalService(transactions=1_000, seed=11) as service, service.client() as client:
+        query = getattr(client, call)(page_size=size)
+        expected = list(query.collect())
+        service.growth = grown
         parts = query.partitions(4)
-        service.growth = 3
+        assert len(parts) > 1
         assert joined(parts) == expected
+
+
+def test_a_part_whose_first_record_was_replaced_says_so() -> None:
+    with LocalService(transactions=1_000, seed=11, reorg=(10, 3)) as service, service.client() as client:
+        first, *rest = client.blocks(page_size=25).partitions(6)
+        assert len(joined(rest)) > 100
+        with pytest.raises(cf.PaginationDriftError):
+            first.read()
+
+
+def test_of_an_empty_list_is_one_part(server: StrictServer) -> None:
+    server.on("blocks", page_of("blocks", [], total="0", totalPage="0", page="1"))
+    with server.client() as client:
+        (part,) = client.blocks().partitions(4)
+        server.on("blocks", page_of("blocks", [{"height": "1"}], total="1", totalPage="1", page="1"))
+        assert len(part.read()) == 0
 
 
 def test_what_cannot_be_cut_is_one_part(busy: LocalService) -> None:
     with busy.client() as client:
-        token = client.tokens().first()
-        assert token is not None
         for query in (
-            client.blocks(),
+            client.blocks(height=5),
             client.transactions(),
+            client.transactions(start_height=1, end_height=9, max_items=5),
             client.tokens(),
             client.large_transactions(),
-            client.token_transfers(token.token_contract_address or ""),
-            client.cross_chain_transactions(max_items=5),
             client.cross_chain_transactions(height=5),
             client.logs([]),
         ):
@@ -132,36 +194,28 @@ def test_what_cannot_be_cut_is_one_part(busy: LocalService) -> None:
             assert busy.requests == before
 
 
-def test_records_without_a_height_are_not_lost(server: StrictServer) -> None:
-    rows = [{"id": "0x1", "zoneBlockHeight": "7"}, {"id": "0x2", "zoneBlockHeight": ""}]
-
-    def answer(request: Any) -> Any:
-        ranged = {"startBlockHeight", "endBlockHeight"} & set(request.query)
-        shown = [row for row in rows if row["zoneBlockHeight"] or not ranged]
-        shown = [
-            row for row in shown if int(request.query.get("endBlockHeight", "9")) >= int(row["zoneBlockHeight"] or 0)
-        ]
-        most = int(request.query["limit"])
-        pages = str(-(-len(shown) // most))
-        return page_of("cross_chain_transactions", shown[:most], total=str(len(shown)), totalPage=pages, page="1")
-
-    server.on("cross_chain_transactions", answer)
-    with server.client() as client:
-        (part,) = client.cross_chain_transactions().partitions(4)
-        assert len(part.read()) == 2
-
-
 @pytest.mark.parametrize("n", [0, -1, 2**64, 10**5000, "x"], ids=["0", "-1", "2**64", "10**5000", "text"])
 def test_a_number_that_cannot_be_is_refused(client: cf.Client, n: int) -> None:
-    with pytest.raises(cf.InvalidParameterError, match=r"^n: "):
+    with pytest.raises(cf.InvalidParameterError, match=r"n: .* is not a whole number from 1 to"):
         client.blocks().partitions(n)
 
 
-def test_other_processes_read_them(busy: LocalService, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("api_key", "secret_key", "passphrase"):
-        monkeypatch.setenv(f"CHAINFRAME_{name.upper()}", getattr(busy, name))
+def test_dask_reads_them_as_the_guide_says(busy: LocalService, capsys: pytest.CaptureFixture[str]) -> None:
+    pandas = pytest.importorskip("pandas")
+    names: dict[str, Any] = {}
+    for block in re.findall(r"^```python\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL):
+        exec(compile(block, "parts.md", "exec"), names)
+    expected = names["client"].cross_chain_transactions().to_pandas()
+    assert str(expected.groupby("tx_type").value.sum()) in capsys.readouterr().out
+    before = busy.requests
+    frame = names["frame"].compute(scheduler="processes", num_workers=2)
+    assert busy.requests > before
+    pandas.testing.assert_frame_equal(frame.reset_index(drop=True), expected)
+
+
+def test_other_processes_read_them(busy: LocalService) -> None:
     with busy.client() as client, ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        query = client.cross_chain_transactions()
+        query = client.cross_chain_transactions(page_size=10)
         parts = query.partitions(4)
         assert busy.secret_key.encode() not in pickle.dumps(parts)
         results = list(pool.map(Partition.read, parts))

@@ -120,7 +120,7 @@ def test_a_reader_follows_the_policy_of_numbers(server: StrictServer) -> None:
         wrong: list[Any] = [0, -(10**30), 10**30, True, "5", 1.5]
         for rows in wrong:
             for read in (query.reader, query.batches):
-                with pytest.raises(cf.InvalidParameterError, match=r"rows: .* is not a whole number from 1 on"):
+                with pytest.raises(cf.InvalidParameterError, match=r"rows: .* is not a whole number from 1 to"):
                     read(rows=rows)
 
 

@@ -53,7 +53,7 @@ def test_a_sequence(blocks: cf.Records[cf.Block]) -> None:
     assert list(reversed(blocks)) == as_list[::-1]
     assert blocks.index(as_list[5]) == 5
     assert blocks.count(as_list[5]) == 1
-    for index in (len(blocks), -len(blocks) - 1):
+    for index in (len(blocks), -len(blocks) - 1, 2**70):
         with pytest.raises(IndexError):
             blocks[index]
     with pytest.raises(TypeError):

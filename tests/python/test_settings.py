@@ -77,10 +77,13 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"timeout": float("inf")}, "timeout"),
     ({"deadline": 0}, "deadline"),
     ({"max_retries": -1}, "max_retries"),
+    ({"max_retries": 2**70}, "max_retries"),
+    ({"max_body": 10**5_000}, "max_body"),
     ({"rate_limit": 0}, "rate_limit"),
     ({"rate_limit": -2.5}, "rate_limit"),
     ({"rate_limit": "fast"}, "rate_limit"),
     ({"concurrency": 0}, "concurrency"),
+    ({"concurrency": -(2**70)}, "concurrency"),
     ({"proxy": "not a url"}, "proxy"),
     ({"ca_bundle": "/no/such/file.pem"}, "ca_bundle"),
 ]

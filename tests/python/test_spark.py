@@ -1,4 +1,4 @@
-"""The data source for Spark: by itself, and where Spark is, in a local one whose tasks are killed and tried again."""
+"""The data source for Spark: by itself, and where Spark is, in a cluster of this machine whose tasks are killed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ import by_hand
 import chainframe as cf
 from chainframe.integrations.spark import ChainframeSource
 from chainframe.testing import LocalService
-from conftest import Sample
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -30,16 +29,27 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::ResourceWarning"
 )
 
-HAS_SPARK = importlib.util.find_spec("py4j") is not None and shutil.which("java") is not None
+# In Linux /proc tells which processes are a task's.
+HAS_SPARK = (
+    sys.platform == "linux" and importlib.util.find_spec("py4j") is not None and shutil.which("java") is not None
+)
+
+
+@pytest.fixture(scope="module")
+def lasting() -> Iterator[LocalService]:
+    """One for all, since the environment of Spark's processes is that of its start."""
+    with LocalService(transactions=2_000, seed=11) as running, pytest.MonkeyPatch.context() as environment:
+        for name in ("api_key", "secret_key", "passphrase"):
+            environment.setenv(f"CHAINFRAME_{name.upper()}", getattr(running, name))
+        environment.setenv("CHAINFRAME_BASE_URL", running.url)
+        yield running
 
 
 @pytest.fixture
-def busy(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalService]:
-    with LocalService(transactions=2_000, seed=11) as running:
-        for name in ("api_key", "secret_key", "passphrase"):
-            monkeypatch.setenv(f"CHAINFRAME_{name.upper()}", getattr(running, name))
-        monkeypatch.setenv("CHAINFRAME_BASE_URL", running.url)
-        yield running
+def busy(lasting: LocalService) -> Iterator[LocalService]:
+    lasting.clear_requests()
+    yield lasting
+    lasting.faults = []
 
 
 def read(options: dict[str, Any]) -> pa.Table:
@@ -65,7 +75,7 @@ def in_microseconds(table: pa.Table) -> pa.Table:
 
 @pytest.mark.parametrize("call", sorted(by_hand.ENDPOINTS))
 @pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
-def test_every_call(call: str, busy: LocalService, sample: Sample) -> None:
+def test_every_call(call: str, busy: LocalService) -> None:
     with busy.client() as client:
         rows = [transaction.tx_id or "" for transaction in client.transactions(max_items=45)]
         crossing = client.cross_chain_transactions().first()
@@ -82,7 +92,6 @@ def test_every_call(call: str, busy: LocalService, sample: Sample) -> None:
         )
         expected = in_microseconds(query.to_arrow())
     assert read({"resource": call, "partitions": 3, **own}).equals(expected)
-    assert sample.token
 
 
 def test_types_are_sparks_own(busy: LocalService) -> None:
@@ -95,40 +104,78 @@ def test_types_are_sparks_own(busy: LocalService) -> None:
     assert busy.requests == 0
 
 
-def test_each_task_has_its_share_of_the_rate(busy: LocalService) -> None:
+def test_each_task_has_its_share_of_the_rate(busy: LocalService, monkeypatch: pytest.MonkeyPatch) -> None:
+    rates: list[object] = []
+
+    def client(**settings: Any) -> cf.Client:
+        rates.append(settings["rate_limit"])
+        settings["rate_limit"] = None
+        return cf.Client(**settings)
+
+    monkeypatch.setattr("chainframe.integrations.spark.Client", client)
+
     def rate(**options: str) -> object:
-        given = {"resource": "cross_chain_transactions", "partitions": "4", **options}
-        part = ChainframeSource(given).reader(StructType()).partitions()[0]
-        (client, *_) = part.part.query.__reduce__()[1]  # type: ignore[attr-defined]
-        return client.__reduce__()[1][0]["rate_limit"]
+        reader = ChainframeSource({"resource": "blocks", "partitions": "4", **options}).reader(StructType())
+        assert len(list(reader.read(reader.partitions()[0]))) == 1
+        whole, task, *_ = rates
+        assert whole == (float(options["rate_limit"]) if options else "auto")
+        rates.clear()
+        return task
 
     assert rate() == "auto"
     assert rate(rate_limit="80") == 20
     assert rate(rate_limit="80", concurrent_tasks="2") == 40
+    # What cannot be cut is one task.
+    assert rate(rate_limit="80", resource="tokens") == 80
     assert busy.requests > 0
 
 
 WRONG = [
     ({}, "resource: None is none of tokens"),
-    ({"resource": "coins"}, "'coins' is none of"),
+    ({"resource": "coins"}, "resource: 'coins' is none of"),
     ({"resource": "blocks", "min_amount": "5"}, "min_amount: blocks has no such option"),
-    ({"resource": "blocks", "partitions": "many"}, "not a number"),
+    (
+        {"resource": "logs", "tx_ids": "0x1", "page_size": "5"},
+        "page_size: logs has no such option; it has tx_ids, chain$",
+    ),
+    ({"resource": "token_transfers"}, "token_contract_address: token_transfers needs this option"),
+    ({"resource": "blocks", "partitions": "many"}, "partitions: 'many' is not a whole number"),
+    ({"resource": "blocks", "partitions": "0"}, "partitions: 0 is under 1"),
+    ({"resource": "blocks", "concurrent_tasks": "0"}, "concurrent_tasks: 0 is under 1"),
+    ({"resource": "blocks", "rate_limit": "fast"}, "rate_limit: 'fast' is not a number"),
+    ({"resource": "blocks", "rate_limit": "0"}, "rate_limit: 0 requests a second"),
+    ({"resource": "blocks", "strict": "perhaps"}, "strict: 'perhaps' is neither true nor false"),
     ({"resource": "large_transactions", "min_amount": "5"}, "min_amount: 5 is under 100"),
-    ({"resource": "blocks", "page_size": "101"}, "page_size"),
+    ({"resource": "blocks", "page_size": "101"}, "page_size: 101 is not within 1 to 100"),
+    ({"resource": "blocks", "page_size": "1e2"}, "page_size: '1e2' is not a whole number"),
     ({"resource": "blocks", "numbers": "roman"}, "numbers"),
 ]
 
 
 @pytest.mark.parametrize(("options", "said"), WRONG)
 def test_a_wrong_option_is_named(options: dict[str, str], said: str, busy: LocalService) -> None:
-    with pytest.raises(cf.InvalidParameterError, match=said):
+    kind = cf.ConfigError if "requests a second" in said else cf.InvalidParameterError
+    with pytest.raises(kind, match=said):
         ChainframeSource(options).schema()
     assert busy.requests == 0
 
 
+def test_missing_credentials_are_named(busy: LocalService, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CHAINFRAME_SECRET_KEY")
+    with pytest.raises(cf.ConfigError, match="set CHAINFRAME_SECRET_KEY"):
+        ChainframeSource({"resource": "blocks"}).schema()
+    assert busy.requests == 0
+
+
+def test_no_secret_is_sent_to_a_task(busy: LocalService) -> None:
+    reader = ChainframeSource({"resource": "blocks"}).reader(StructType())
+    sent = pickle.dumps((reader, reader.partitions()))
+    assert not any(secret.encode() in sent for secret in (busy.api_key, busy.secret_key, busy.passphrase))
+
+
 @contextmanager
-def spark_session() -> Generator[Any]:
-    """Two tasks at a time, each of which may fail twice."""
+def spark_session(master: str, **executor_environment: str) -> Generator[Any]:
+    """A cluster on loopback, each of its workers a process that runs one task at a time."""
     from pyspark.sql import SparkSession  # noqa: PLC0415 - where there is one
 
     os.environ.update(PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1")
@@ -137,8 +184,9 @@ def spark_session() -> Generator[Any]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.session.timeZone": "UTC",
+        **{f"spark.executorEnv.{name}": value for name, value in executor_environment.items()},
     }
-    builder = SparkSession.builder.master("local[2,3]")
+    builder = SparkSession.builder.master(master)
     for name, value in settings.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
@@ -149,41 +197,69 @@ def spark_session() -> Generator[Any]:
         session.stop()
 
 
-def workers() -> list[int]:
-    """The processes that read for Spark: children of its Python daemon."""
+def task_processes() -> dict[int, int]:
+    """The Python processes that run tasks of this test, with the daemon of the executor that each belongs to."""
     parents: dict[int, int] = {}
     daemons: set[int] = set()
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            if b"pyspark.daemon" in (folder / "cmdline").read_bytes():
+            parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            if (folder / "cmdline").read_bytes().endswith(b"pyspark.daemon\0pyspark.worker\0"):
                 daemons.add(int(folder.name))
-                parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
         except OSError:  # it ended meanwhile
             continue
-    return [process for process, parent in parents.items() if parent in daemons]
+
+    def is_ours(process: int | None) -> bool:
+        return process == os.getpid() or (process is not None and is_ours(parents.get(process)))
+
+    return {one: parents[one] for one in daemons if parents.get(one) in daemons and is_ours(one)}
+
+
+def failed_tasks(spark: Any) -> int:
+    """Of everything that ran so far."""
+    tracker = spark.sparkContext.statusTracker()
+    stages = [stage for job in tracker.getJobIdsForGroup() for stage in tracker.getJobInfo(job).stageIds]
+    return sum(info.numFailedTasks for stage in stages if (info := tracker.getStageInfo(stage)) is not None)
 
 
 @pytest.mark.skipif(not HAS_SPARK, reason="Spark is not installed; make spark")
-def test_a_local_spark_whose_tasks_are_killed(busy: LocalService) -> None:
+def test_a_cluster_whose_tasks_are_killed(busy: LocalService) -> None:
     with busy.client() as client:
-        expected = in_microseconds(client.cross_chain_transactions().to_arrow())
-    with spark_session() as spark:
-        source = spark.read.format("chainframe").option("resource", "cross_chain_transactions")
-        frame = source.option("partitions", 5).option("page_size", 5).load()
-        assert frame.toArrow().cast(expected.schema).equals(expected)
+        crossings = in_microseconds(client.cross_chain_transactions().to_arrow())
+        newest = client.transactions().first()
+        assert newest is not None
+        assert newest.height is not None
+        low, high = newest.height - 40, newest.height
+        transactions = in_microseconds(client.transactions(start_height=low, end_height=high).to_arrow())
+    with spark_session("local-cluster[2,1,1024]") as spark:
+        source = spark.read.format("chainframe").option("resource", "transactions")
+        assert (
+            source.option("start_height", low)
+            .option("end_height", high)
+            .load()
+            .toArrow()
+            .cast(transactions.schema)
+            .equals(transactions)
+        )
 
-        # Once more, slowly, and with the workers killed in the middle of their parts.
+        source = spark.read.format("chainframe").option("resource", "cross_chain_transactions")
+        frame = source.option("partitions", 5).option("page_size", 2).load()
+        assert frame.toArrow().cast(crossings.schema).equals(crossings)
+        assert failed_tasks(spark) == 0
+
+        # Once more, slowly, and with the processes of both executors killed in the middle of their parts.
         busy.clear_requests()
-        busy.faults = [{"kind": "stall", "seconds": 0.2}]
-        killed: list[int] = []
+        busy.faults = [{"kind": "stall", "seconds": 0.5}]
+        # Eight pages a part, four at a time: with the first answer a part is far from its end.
+        killed: dict[int, int] = {}
         ended = threading.Event()
 
         def kill() -> None:
-            while not any("page=2" in request["query"] for request in busy.request_log) and not ended.wait(0.02):
+            while not busy.request_log and not ended.wait(0.02):
                 pass
-            killed.extend(workers())
-            for worker in killed:
-                os.kill(worker, signal.SIGKILL)
+            killed.update(task_processes())
+            for process in killed:
+                os.kill(process, signal.SIGKILL)
 
         killer = threading.Thread(target=kill)
         killer.start()
@@ -192,7 +268,25 @@ def test_a_local_spark_whose_tasks_are_killed(busy: LocalService) -> None:
         finally:
             ended.set()
             killer.join()
-        assert killed
-        assert table.cast(expected.schema).equals(expected)
-        with pytest.raises(Exception, match="coins"):
+        assert len(set(killed.values())) == 2
+        assert 1 <= failed_tasks(spark) <= len(killed)
+        # What was asked for twice, by a task and by the one in its place.
+        asked = [request["query"] for request in busy.request_log]
+        assert len(asked) > len(set(asked))
+        assert table.cast(crossings.schema).equals(crossings)
+
+        with pytest.raises(Exception, match="InvalidParameterError: resource: 'coins' is none of"):
             spark.read.format("chainframe").option("resource", "coins").load()
+
+
+@pytest.mark.skipif(not HAS_SPARK, reason="Spark is not installed; make spark")
+def test_secrets_are_those_of_the_executors(busy: LocalService) -> None:
+    with spark_session("local-cluster[1,1,1024]", CHAINFRAME_SECRET_KEY="another") as spark:
+        source = spark.read.format("chainframe").option("resource", "transactions").option("partitions", 1)
+        frame = source.option("start_height", 1).option("end_height", 1).load()
+        # A range of heights asks nothing before its tasks do.
+        assert busy.requests == 0
+        with pytest.raises(Exception, match=r"chainframe\.errors\.AuthenticationError: "):
+            frame.toArrow()
+        assert failed_tasks(spark) > 0
+        assert {request["status"] for request in busy.request_log} == {401}

@@ -159,7 +159,19 @@ def test_a_fault_that_cannot_be_is_refused() -> None:
         service.set_faults([{"kind": "stall"}])
 
 
-@pytest.mark.parametrize(("name", "value"), [("reach", 0), ("rate_limit", 0.0), ("main_chain", "")])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("reach", 0),
+        ("rate_limit", 0.0),
+        ("main_chain", ""),
+        ("transactions", -1),
+        ("seed", 2**70),
+        ("growth", 2**40),
+        ("reorg", (2**70, 1)),
+        ("port", 70_000),
+    ],
+)
 def test_a_setting_that_cannot_be_is_refused(name: str, value: Any) -> None:
     with pytest.raises(cf.ConfigError, match=name):
         LocalService(**{name: value})

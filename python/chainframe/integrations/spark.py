@@ -55,9 +55,12 @@ class ChainframeSource(DataSource):
     - The call's own arguments, and `chain`, `page_size`, `max_items`. Several hashes are separated by commas.
     - `partitions`: into how many tasks the work is cut, as `Query.partitions` does; 8 if not said.
     - `numbers`: "decimal", "float" or "string", as for `Records`.
-    - `rate_limit`: requests a second of the whole job. Each task gets its share: as many tasks run at a time as there
-      are partitions, or `concurrent_tasks` if that is less. Without it each task finds the service's pace.
-    - `strict`: "true" fails a task whose part is not shown to be complete; otherwise its log says so.
+    - `rate_limit`: requests a second of the whole job. Each task gets its share: as many tasks run at a time as the
+      work has parts, or `concurrent_tasks` if that is less. Without it each task finds the service's pace.
+    - `strict`: "true" fails a task whose part is not shown to be complete; "false", or nothing, has its log say so.
+
+    A wrong option is an `InvalidParameterError`, and a missing variable of the environment a `ConfigError`; Spark hands
+    them on as text in an error of its own.
 
     A task that is tried again asks again, and no row comes twice.
     """
@@ -94,32 +97,35 @@ class _Job:
         call = given.pop("resource", None)
         if call not in _CALLS:
             raise InvalidParameterError(f"resource: {call!r} is none of {', '.join(_CALLS)}")
-        try:
-            job = cls(
-                call=call,
-                partitions=int(given.pop("partitions", "8")),
-                numbers=cast("Any", given.pop("numbers", "decimal")),
-                rate_limit=float(given.pop("rate_limit")) if "rate_limit" in given else None,
-                concurrent_tasks=int(given.pop("concurrent_tasks")) if "concurrent_tasks" in given else None,
-                strict=given.pop("strict", "false").lower() == "true",
-                arguments={},
-            )
-            whole: dict[str, Any] = {name: int(given.pop(name)) for name in ("page_size", "max_items") if name in given}
-        except ValueError as error:
-            raise InvalidParameterError(f"an option is not a number: {error}") from None
-        kinds = {param["name"]: param["kind"] for param in _CALLS[call]["params"]}
-        unknown = sorted(given.keys() - kinds.keys() - {"chain"})
-        if unknown:
-            raise InvalidParameterError(f"{unknown[0]}: {call} has no such option; it has {', '.join(kinds)}")
-        arguments = {name: value.split(",") if _is_hashes(kinds.get(name)) else value for name, value in given.items()}
+        job = cls(
+            call=call,
+            partitions=_number(given, "partitions", least=1) or 8,
+            numbers=cast("Any", given.pop("numbers", "decimal")),
+            rate_limit=_number(given, "rate_limit", float),
+            concurrent_tasks=_number(given, "concurrent_tasks", least=1),
+            strict=_flag(given, "strict"),
+            arguments={},
+        )
+        params = {param["name"]: param for param in _CALLS[call]["params"]}
+        numbers = ("page_size", "max_items") if _CALLS[call]["page_size_max"] else ()
+        known = [*params, "chain", *numbers]
+        for name in sorted(given.keys() - {*known}):
+            raise InvalidParameterError(f"{name}: {call} has no such option; it has {', '.join(known)}")
+        for name in (name for name, param in params.items() if param["required"] and name not in given):
+            raise InvalidParameterError(f"{name}: {call} needs this option")
+        whole = {name: _number(given, name) for name in numbers if name in given}
+        arguments = {name: value.split(",") if _is_hashes(params.get(name)) else value for name, value in given.items()}
         return replace(job, arguments={**arguments, **whole})
 
-    def query(self) -> Query[Any]:
-        """Of a client that has one task's share of the rate."""
-        settings: dict[str, Any] = {"strict": self.strict, "progress": False}
+    def client(self, tasks: int = 1) -> Client:
+        """With the share of the rate that one of so many tasks has."""
+        rate: float | Literal["auto"] = "auto"
         if self.rate_limit is not None:
-            settings["rate_limit"] = self.rate_limit / min(self.partitions, self.concurrent_tasks or self.partitions)
-        query: Query[Any] = getattr(Client(**settings), self.call)(**self.arguments)
+            rate = self.rate_limit / min(tasks, self.concurrent_tasks or tasks)
+        return Client(strict=self.strict, progress=False, rate_limit=rate)
+
+    def query(self) -> Query[Any]:
+        query: Query[Any] = getattr(self.client(), self.call)(**self.arguments)
         return query
 
     def schema(self) -> pa.Schema:
@@ -133,15 +139,35 @@ class _Job:
         )
 
 
-def _is_hashes(kind: object) -> bool:
-    return isinstance(kind, dict) and "hashes per request" in kind
+def _is_hashes(param: dict[str, Any] | None) -> bool:
+    return param is not None and "hashes per request" in param["kind"]
+
+
+def _number(given: dict[str, str], name: str, kind: type[Any] = int, least: int | None = None) -> Any:  # noqa: ANN401
+    """The option, taken out, or nothing."""
+    text = given.pop(name, None)
+    try:
+        number = None if text is None else kind(text)
+    except ValueError:
+        raise InvalidParameterError(f"{name}: {text!r} is not a {'whole ' * (kind is int)}number") from None
+    if number is not None and least is not None and number < least:
+        raise InvalidParameterError(f"{name}: {text} is under {least}")
+    return number
+
+
+def _flag(given: dict[str, str], name: str) -> bool:
+    text = given.pop(name, "false")
+    if text.lower() not in {"true", "false"}:
+        raise InvalidParameterError(f"{name}: {text!r} is neither true nor false")
+    return text.lower() == "true"
 
 
 class _Part(InputPartition):
-    """What a task is sent: a part of the query, without secrets."""
+    """What a task is sent: where its part begins and ends, as a cursor, and how many parts there are."""
 
     def __init__(self, part: Partition[Any]) -> None:
-        self.part = part
+        self.cursor = part.query.cursor
+        self.count = part.count
 
 
 class _Reader(DataSourceReader):
@@ -152,6 +178,8 @@ class _Reader(DataSourceReader):
         return [_Part(part) for part in self._job.query().partitions(self._job.partitions)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        part = cast("_Part", partition)
+        query = self._job.client(part.count).resume(part.cursor)
         schema = self._job.schema()
-        for batch in cast("_Part", partition).part.query.reader(numbers=self._job.numbers):
+        for batch in query.reader(numbers=self._job.numbers):
             yield batch.cast(schema)

@@ -1,7 +1,7 @@
 //! Where an answer stands in the list: by the service's count, by heights, or by the records it shares with what was
 //! delivered.
 
-use super::super::seams::{Alignment, identities};
+use super::super::seams::{Alignment, identities, identity};
 use super::{List, Pin, Way};
 use crate::columns::{Column, Columns};
 use crate::decode::Page;
@@ -39,9 +39,11 @@ impl List {
         let found = self.trail.alignments(&identities(&page.columns));
         let firm: Vec<&Alignment> = found.iter().filter(|found| found.firm).collect();
         if let Some(place) = counted {
-            let agrees = found.iter().any(|found| found.place == place);
+            let head = self.shows_head(page, place);
+            let agrees = found.iter().any(|found| found.place == place) || head == Some(true);
             return match place - next {
                 ..0 if agrees || place + rows <= next => Found::At(place),
+                0 if head == Some(false) => Found::Unknown,
                 0 if firm.is_empty() => match found.as_slice() {
                     // One record twice, at the seam: identical ones, or a record that moved while another vanished.
                     [only]
@@ -74,6 +76,14 @@ impl List {
             ([], _) => Found::Blind,
             _ => Found::Unknown,
         }
+    }
+
+    /// Before anything was delivered of a list that is gone on with: whether a page of that place shows its first record
+    /// where that should be.
+    fn shows_head(&self, page: &Page, place: i64) -> Option<bool> {
+        let head = self.trail.head().filter(|_| self.next() == 0 && place <= 0)?;
+        let row = place.unsigned_abs() as usize;
+        Some(row < page.columns.rows() && identity(&page.columns, row) == head)
     }
 
     /// Whether a page could begin with as many delivered records as tell identical ones apart, and bring more.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::super::seams::{Trail, identity};
+use super::super::seams::{Trail, identities, identity};
 use super::{Ask, First, List, Pin, Purpose, Taken, Terms, Way};
 use crate::decode::Page;
 
@@ -72,13 +72,14 @@ impl List {
     /// Goes on from a place in the list.
     pub fn resumed(terms: Terms, next: u64, seam: &Seam) -> Self {
         let mut list = Self::new(terms);
-        if next == 0 {
+        // What came to a counted list before its first record can be told by that record.
+        if next == 0 && (seam.total.is_none() || seam.head.is_none()) {
             return list;
         }
         list.trail = Trail::resumed(next, &seam.records, seam.head);
         list.first = Some(First { pages: seam.pages, total: seam.total, top: seam.top });
         (list.length, list.shift, list.moved, list.latest) = (seam.length, seam.shift, seam.moved, seam.latest);
-        list.ordered = seam.latest.is_some();
+        list.ordered = seam.latest.is_some() || next == 0;
         list.pages = seam.pages;
         list.pin = seam.pin.map(|(top, base)| Pin { top, base });
         // An uncounted list shows by its records alone that it did not move meanwhile.
@@ -106,6 +107,19 @@ impl List {
             head: self.trail.head(),
             records: latest(self.trail.backwards().map(|record| (record, 1))),
         }
+    }
+
+    /// Where a page ends in a list that is counted, and what a run needs that goes on there.
+    pub fn seam_after(&self, ask: &Ask, page: &Page) -> Option<(u64, Seam)> {
+        let shift = page.total? as i64 - self.first?.total? as i64;
+        let end = ((ask.page - 1) * self.page_rows()) as i64 + page.columns.rows() as i64 - shift;
+        let heights = self.heights_of(&page.columns, 0).unwrap_or_default();
+        let latest = heights.last().map(|last| {
+            let run = heights.iter().rev().take_while(|height| *height == last).count();
+            (*last, run as u64)
+        });
+        let seam = Seam { shift, moved: shift != 0, ..self.seam().without_records() };
+        Some((u64::try_from(end).ok()?, Seam { latest, ..seam.after(&identities(&page.columns)) }))
     }
 
     /// Page after page, from the next record's on.
