@@ -67,8 +67,8 @@ impl Builder {
                 (0..values.len()).for_each(|row| builder.append_value(values.value(row)));
             }
             (Self::Text(builder), Column::Views(values)) => builder.extend(values),
-            (Self::Views(views), Column::Text(values)) => views.extend(values),
-            (Self::Views(views), Column::Views(values)) => views.extend(values),
+            (Self::Views(views), Column::Text(values)) => views.append_all(&super::views::of(values)),
+            (Self::Views(views), Column::Views(values)) => views.append_all(values),
             (Self::Texts(builder), Column::Texts(lists)) => {
                 for list in lists.iter() {
                     if let Some(list) = &list {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use arrow_array::builder::make_view;
-use arrow_array::{StringArray, StringViewArray};
+use arrow_array::{Array, StringArray, StringViewArray};
 use arrow_buffer::{Buffer, NullBufferBuilder};
 
 /// Texts of up to this many bytes stand in their view.
@@ -52,15 +52,29 @@ impl Views {
         self.nulls.append_null();
     }
 
-    /// Copies the texts of another column.
-    pub fn extend<'a>(&mut self, texts: impl IntoIterator<Item = Option<&'a str>>) {
-        let nowhere = Buffer::default();
-        for text in texts {
-            match text {
-                Some(text) => self.append(text, &nowhere),
-                None => self.append_null(),
-            }
+    /// Copies the texts of another column; there is no answer then.
+    pub fn append_all(&mut self, texts: &StringViewArray) {
+        self.views.reserve(texts.len());
+        for (row, view) in texts.views().iter().enumerate() {
+            // A view begins with the length of its text, and its upper half says where that is.
+            let is_inline = (*view as u32) as usize <= MOST_INLINE;
+            let view = if is_inline {
+                *view
+            } else {
+                u128::from(*view as u64) | u128::from(self.moved(texts.value(row))) << 96
+            };
+            self.views.push(view);
         }
+        match texts.nulls() {
+            None => self.nulls.append_n_non_nulls(texts.len()),
+            Some(nulls) => self.nulls.append_buffer(nulls),
+        }
+    }
+
+    fn moved(&mut self, text: &str) -> u32 {
+        let offset = self.beside.len();
+        self.beside.extend_from_slice(text.as_bytes());
+        u32::try_from(offset).expect("columns are closed long before their text outgrows its views")
     }
 
     /// The column; `answer` is shared by all columns of a page, and holds no buffer where there is no answer.

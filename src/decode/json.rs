@@ -37,7 +37,7 @@ type Span = Option<Range<usize>>;
 
 impl<'j> Json<'j> {
     pub fn new(body: &'j [u8]) -> Self {
-        let (text, cut) = match std::str::from_utf8(body) {
+        let (text, cut) = match simdutf8::compat::from_utf8(body) {
             Ok(text) => (text, false),
             Err(error) => (std::str::from_utf8(&body[..error.valid_up_to()]).unwrap_or_default(), true),
         };
@@ -320,7 +320,10 @@ use first_special_of_halves as first_special;
 fn begins(text: &[u8], word: &[u8]) -> bool {
     let Some(text) = text.get(..word.len()) else { return false };
     match (text.last_chunk::<8>(), word.last_chunk::<8>()) {
-        (Some(end), Some(word_end)) => end == word_end && text.as_chunks::<8>().0 == word.as_chunks::<8>().0,
+        (Some(end), Some(word_end)) => {
+            let mut chunks = text.as_chunks::<8>().0.iter().zip(word.as_chunks::<8>().0);
+            end == word_end && chunks.all(|(chunk, word_chunk)| chunk == word_chunk)
+        }
         _ => text == word,
     }
 }

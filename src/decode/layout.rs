@@ -8,7 +8,7 @@ pub struct Decoder {
     pub(super) record: &'static RecordType,
     pub(super) shape: Shape,
     pub(super) deployment: Deployment,
-    /// Wire name as it is written before a value, and column, the first spelling of every field first, in the declared order.
+    /// Wire name as it is written between two values, and column, the first spelling of every field first, in the declared order.
     keys: Vec<(String, usize)>,
 }
 
@@ -18,7 +18,7 @@ impl Decoder {
         let spelling = |nth: usize| {
             let fields = record.fields.iter().enumerate();
             fields.filter_map(move |(column, field)| {
-                Some((format!("\"{}\":", deployment.words(field.wire.get(nth)?)), column))
+                Some((format!(",\"{}\":", deployment.words(field.wire.get(nth)?)), column))
             })
         };
         let most = record.fields.iter().map(|field| field.wire.len()).max().unwrap_or(0);
@@ -48,5 +48,5 @@ impl Decoder {
 }
 
 fn unquoted(written: &str) -> &str {
-    &written[1..written.len() - 2]
+    &written[2..written.len() - 2]
 }

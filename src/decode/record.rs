@@ -91,26 +91,31 @@ impl Decoder {
         let mut hint = 0;
         let mut more = reader.json.open(b'}').map_err(syntax)?;
         while more {
+            let column = self.column(reader.json.key().map_err(syntax)?, &mut hint);
+            self.member(reader, column, hint, rows)?;
             // Nearly always the next declared member comes next, written without a blank.
-            let column = match self.expected(hint) {
-                Some((written, column)) if reader.json.take(written) => {
-                    hint += 1;
-                    Some(column)
-                }
-                _ => self.column(reader.json.key().map_err(syntax)?, &mut hint),
-            };
-            match column {
-                None => reader.skip()?,
-                Some(column) => {
-                    if let Err(error) = self.cell(reader, column, rows) {
-                        return Err(error.member(self.spelling(hint)));
-                    }
-                }
+            while let Some((written, column)) = self.expected(hint)
+                && reader.json.take(written)
+            {
+                hint += 1;
+                self.member(reader, Some(column), hint, rows)?;
             }
             more = reader.json.more(b'}').map_err(syntax)?;
         }
         rows.end_row();
         Ok(())
+    }
+
+    #[inline]
+    fn member(
+        &self,
+        reader: &mut Reader<'_>,
+        column: Option<usize>,
+        hint: usize,
+        rows: &mut ColumnsBuilder,
+    ) -> Result<(), Undecodable> {
+        let Some(column) = column else { return reader.skip() };
+        self.cell(reader, column, rows).map_err(|error| error.member(self.spelling(hint)))
     }
 
     fn cell(&self, reader: &mut Reader<'_>, column: usize, rows: &mut ColumnsBuilder) -> Result<(), Undecodable> {

@@ -185,8 +185,13 @@ impl Place {
             (mark.window + 1, 0, Seam::default())
         } else {
             let position = mark.position + within as u64;
-            let fresh = identities(&mark.covered.slice(0, within.min(mark.covered.rows())));
-            let list = mark.after.clone().filter(|_| whole).unwrap_or_else(|| mark.list.after(&fresh));
+            let list = match &mark.after {
+                Some(after) if whole => after.clone().told(),
+                _ => {
+                    let fresh = mark.covered.slice(0, within.min(mark.covered.rows()));
+                    mark.list.clone().told().after(&identities(&fresh))
+                }
+            };
             (mark.window, position, list)
         };
         let (mut reasons, missing) = mark.report.said(mark.said);

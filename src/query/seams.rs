@@ -141,6 +141,11 @@ impl Trail {
         }
     }
 
+    /// The records that are compared already, newest first, and the pages after them.
+    pub fn parts(&self) -> (impl Iterator<Item = u64> + '_, Vec<Columns>) {
+        (self.known.iter().rev().copied(), self.put_off.iter().cloned().collect())
+    }
+
     /// The records that are remembered, newest first.
     pub fn backwards(&self) -> impl Iterator<Item = u64> + '_ {
         let put_off = self.put_off.iter().rev();

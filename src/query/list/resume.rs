@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::seams::{Trail, identities, identity};
 use super::{Ask, First, List, Pin, Purpose, Taken, Terms, Way};
+use crate::columns::Columns;
 use crate::decode::Page;
 
 /// Records that a cursor remembers: so many, and more where they are identical.
@@ -32,15 +33,26 @@ pub struct Seam {
     head: Option<u64>,
     /// The latest that were delivered, oldest first: each by a hash, and how often it comes in a row.
     records: Vec<(u64, u64)>,
+    /// Pages delivered after those, whose hashes are made when somebody asks where the run stands.
+    #[serde(skip)]
+    untold: Vec<Columns>,
 }
 
 impl Seam {
+    /// The same with all its hashes.
+    pub fn told(mut self) -> Self {
+        for page in std::mem::take(&mut self.untold) {
+            self = self.after(&identities(&page));
+        }
+        self
+    }
+
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
     pub fn without_records(self) -> Self {
-        Self { records: Vec::new(), latest: None, ..self }
+        Self { records: Vec::new(), untold: Vec::new(), latest: None, ..self }
     }
 
     /// The same after some more records.
@@ -95,6 +107,7 @@ impl List {
     /// What a run needs that goes on after the records delivered so far.
     pub fn seam(&self) -> Seam {
         let first = self.first.unwrap_or_default();
+        let (known, untold) = self.trail.parts();
         Seam {
             total: first.total,
             length: self.length,
@@ -105,7 +118,8 @@ impl List {
             shift: self.shift,
             moved: self.moved && !self.pace.is_still(0),
             head: self.trail.head(),
-            records: latest(self.trail.backwards().map(|record| (record, 1))),
+            records: latest(known.map(|record| (record, 1))),
+            untold,
         }
     }
 

@@ -206,7 +206,7 @@ fn read(play: Play) -> Outcome {
             );
         }
         if died {
-            let seam: Seam = serde_json::from_str(&serde_json::to_string(&list.seam()).unwrap()).unwrap();
+            let seam: Seam = serde_json::from_str(&serde_json::to_string(&list.seam().told()).unwrap()).unwrap();
             list = List::resumed(terms.clone(), list.next(), &seam);
             open.clear();
         }
