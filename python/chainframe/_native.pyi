@@ -546,7 +546,7 @@ class Query(Generic[_R_co]):
         """The records that the newest run has fetched so far: what is left after an error or Ctrl-C.
 
         Of a run that collects it is all of them; of one that hands its records on (iterating, `pages`, `batches`,
-        `reader`, an Arrow stream) the latest 10,000 or 8 MiB, so that a loop without end needs no more memory.
+        `reader`, an Arrow stream) the latest 2,500 or 8 MiB, so that a loop without end needs no more memory.
 
         >>> try:
         ...     records = query.collect()

@@ -99,3 +99,60 @@ pub fn of(texts: &StringArray) -> StringViewArray {
         texts.iter().collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::columns::{Columns, ColumnsBuilder, Layout};
+    use crate::interface::record;
+    use bytes::Bytes;
+
+    const LONG: &str = "longer than what stands in a view";
+    const BLANKS: usize = 1 << 20;
+
+    /// The hashes and miners of three blocks: in the answer, beside it, short, empty, none.
+    fn page() -> Columns {
+        let body = Bytes::from(format!("{LONG} and short{}", " ".repeat(BLANKS)));
+        let within = std::str::from_utf8(&body).unwrap();
+        let block = record("Block").unwrap();
+        let (hash, miner) = (block.position("hash").unwrap(), block.position("miner").unwrap());
+        let mut page = ColumnsBuilder::of_page(block, 3, &body);
+        for (text, other) in
+            [(&within[..LONG.len()], Some(&within[4..LONG.len() + 10])), ("", Some("short")), (LONG, None)]
+        {
+            page.put_text(hash, text).unwrap();
+            other.map_or(Ok(()), |other| page.put_text(miner, other)).unwrap();
+            page.end_row();
+        }
+        page.finish()
+    }
+
+    #[test]
+    fn texts_are_the_same_in_an_answer_and_in_either_layout() {
+        let page = page();
+        let texts = |name| {
+            let column = page.record().position(name).unwrap();
+            (0..3).map(|row| page.text(column, row)).collect::<Vec<_>>()
+        };
+        assert_eq!(texts("hash"), [Some(LONG), Some(""), Some(LONG)]);
+        assert_eq!(texts("miner"), [Some(&format!("{LONG} and short")[4..]), Some("short"), None]);
+        for layout in [Layout::Offsets, Layout::Views] {
+            let mut result = ColumnsBuilder::beginning_with(&page, 9, layout);
+            for rows in [page.clone(), page.slice(1, 2), page.slice(0, 1)] {
+                result.append(&rows);
+            }
+            let result = result.finish();
+            assert_eq!(result.slice(0, 3), page);
+            assert_eq!(result.slice(3, 2), page.slice(1, 2));
+            assert_eq!(result.slice(5, 1), page.slice(0, 1));
+            let mut again = ColumnsBuilder::beginning_with(&result, 6, Layout::Views);
+            again.append(&result);
+            assert_eq!(again.finish(), result);
+        }
+    }
+
+    #[test]
+    fn a_page_counts_its_answer_once() {
+        let memory = page().memory();
+        assert!((BLANKS..BLANKS * 2).contains(&memory), "{memory}");
+    }
+}

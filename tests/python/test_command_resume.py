@@ -124,7 +124,7 @@ def test_a_directory_is_gone_on_with(
         assert main(asked(f"{folder}/", "--columns", "hash,height")) == 2
         assert "say --resume" in capsys.readouterr().err
         assert main(asked(f"{folder}/", "--resume")) == 2
-        assert "remove that directory" in capsys.readouterr().err
+        assert "say --overwrite" in capsys.readouterr().err
         assert main(asked(f"{folder}/", "--columns", "hash,height", "--resume")) == 0
         expected = client.blocks().to_arrow().select(["hash", "height"])
     assert pyarrow.parquet.read_table(sorted(folder.glob("*.parquet"))) == expected
@@ -143,7 +143,7 @@ def test_a_column_that_is_not_chosen_is_not_looked_at(
         assert main([*asked, "--columns", "tx_id"]) == 0
         assert main([*asked, "--columns", "amount", *(["--resume"] if output == "a/" else [])]) == 2
     (line,) = capfd.readouterr().err.splitlines()
-    assert ("remove that directory" if output == "a/" else "amount") in line
+    assert ("say --overwrite" if output == "a/" else "amount") in line
     assert len(list(tmp_path.iterdir())) == (output != "-")
 
 
