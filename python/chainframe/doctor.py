@@ -55,9 +55,11 @@ class Finding:
     code: int = 0
 
 
-def examine(*, deployment: Deployment, proxy: str | None, ca_bundle: str | None) -> Iterator[Finding]:
-    """The findings, as they come."""
-    settings = list(_settings())
+def examine(
+    *, deployment: Deployment, proxy: str | None, ca_bundle: str | None, given: dict[str, str]
+) -> Iterator[Finding]:
+    """The findings, as they come; `given` are settings that are not taken from the environment."""
+    settings = list(_settings(given))
     yield from settings
     yield _self_test()
     if any(finding.status == "fail" for finding in settings):
@@ -70,6 +72,7 @@ def examine(*, deployment: Deployment, proxy: str | None, ca_bundle: str | None)
             timeout=TIMEOUT,
             deadline=3 * TIMEOUT,
             max_retries=1,
+            **given,  # type: ignore[arg-type]
         )
     except ConfigError as error:
         yield Finding("settings", "fail", str(error), USAGE)
@@ -81,10 +84,12 @@ def examine(*, deployment: Deployment, proxy: str | None, ca_bundle: str | None)
         yield _request(client)
 
 
-def _settings() -> Iterator[Finding]:
+def _settings(given: dict[str, str]) -> Iterator[Finding]:
     for name, default in SETTINGS.items():
         variable = f"CHAINFRAME_{name.upper()}"
-        if value := os.environ.get(variable, ""):
+        if name in given:
+            yield Finding(name, "ok", f"{_without_user(given[name])} (as given)")
+        elif value := os.environ.get(variable, ""):
             # Who put a password there is told so by the client, not shown it.
             yield Finding(name, "ok", f"{_without_user(value)} (from {variable})")
         elif default:
@@ -102,7 +107,7 @@ def _settings() -> Iterator[Finding]:
 def _self_test() -> Finding:
     secret, timestamp, target, expected = VECTOR
     if _signature(secret, timestamp, target) == expected:
-        return Finding("signature", "ok", "a known request is signed as it should be")
+        return Finding("signature", "ok", "self-test: a known request is signed as it should be")
     return Finding("signature", "fail", "a known request is signed wrongly; reinstall chainframe", AUTHENTICATION)
 
 

@@ -150,7 +150,7 @@ impl Class {
     const fn advice(self) -> &'static str {
         match self {
             Self::BadRequest => "check the parameters",
-            Self::NotFound => "nothing is there under that name",
+            Self::NotFound => "nothing is there under that name; check it, the chain and base_url",
             Self::PermissionDenied => "the account may not do this; check its plan and region",
             Self::Authentication => "check api_key, secret_key, passphrase and the deployment's signature settings",
             Self::ClockSkew => "set the system clock",

@@ -107,7 +107,7 @@ impl Settings {
             // What is asked ahead and dropped would be recorded or not, by chance, and so would replay or not.
             concurrency: if given.cassette.is_some() { 1 } else { concurrency },
             strict: given.strict,
-            max_body: within("max_body", given.max_body, 1, i64::MAX)?,
+            max_body: within("max_body", given.max_body, 1, i32::MAX.into())?,
             proxy: given.proxy,
             ca_bundle: given.ca_bundle,
             cassette: given.cassette,

@@ -15,6 +15,9 @@ use super::clock;
 use super::error::{Error, Phase};
 use super::settings::Settings;
 
+/// What is set aside for a body by what its header says.
+const ROOM: u64 = 8 << 20;
+
 pub struct Answer {
     pub status: u16,
     pub headers: HeaderMap,
@@ -106,10 +109,13 @@ pub async fn get(
     }
     let body = timeout_at(end, async {
         let Some(first) = response.chunk().await? else { return Ok(Some(Bytes::new())) };
+        if first.len() > max_body {
+            return Ok(None);
+        }
         if first.len() as u64 == expected {
             return Ok(Some(first));
         }
-        let mut body = BytesMut::with_capacity(expected as usize);
+        let mut body = BytesMut::with_capacity(expected.min(ROOM) as usize);
         body.extend_from_slice(&first);
         while let Some(chunk) = response.chunk().await? {
             if body.len() + chunk.len() > max_body {
@@ -178,7 +184,8 @@ fn explain(error: &reqwest::Error, phase: Phase, timeout: Duration) -> Failure {
         // A certificate does not mend itself within seconds.
         return Failure { phase, problem, timed_out: false, retryable: false };
     }
-    Failure { phase, problem: cause(error), timed_out: false, retryable: true }
+    let advice = if phase == Phase::Connect { "; check base_url" } else { "" };
+    Failure { phase, problem: format!("{}{advice}", cause(error)), timed_out: false, retryable: true }
 }
 
 /// Whether it began with TLS. An I/O error passes over what it holds when it is asked for its source.

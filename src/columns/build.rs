@@ -13,8 +13,8 @@ use crate::interface::{Kind, Malformed, RecordType};
 
 /// Hashes and addresses of 66 and 42 characters make up most of the text.
 const EXPECTED_TEXT: usize = 48;
-/// Some long texts do not make a column of many rows a large one.
-const MOST_TEXT: usize = 32 << 20;
+/// Room is made for so much text at most: a service may be wrong about how many records are to come.
+const MOST_TEXT: usize = 64 << 20;
 
 enum Builder {
     Integer(Int64Builder),
@@ -120,9 +120,10 @@ impl ColumnsBuilder {
 
     /// For so many rows, of which these are the first: what has to grow is copied on the way.
     pub fn beginning_with(page: &Columns, rows: usize, layout: Layout) -> Self {
+        let rows = rows.min(MOST_TEXT / (page.text_size() / page.rows.max(1)).max(1)).max(page.rows);
         Self::made(page.record, |column, kind| {
             let text = page.columns[column].text_size() * rows / page.rows.max(1);
-            Builder::new(kind, rows, (text + text / 16).min(MOST_TEXT), layout)
+            Builder::new(kind, rows, text + text / 16, layout)
         })
     }
 

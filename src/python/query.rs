@@ -462,7 +462,7 @@ impl Query {
     fn _repr_html_(&self) -> String {
         let (endpoint, last) = (self.inner.endpoint(), lock(&self.last));
         let mut sent = self.inner.describe();
-        sent.push(("chainShortName", self.inner.chain().to_owned()));
+        sent.push(("chain", self.inner.chain().to_owned()));
         let columns: Vec<&str> = endpoint.record().fields.iter().map(|field| field.name).collect();
         let gives = format!("<p>Gives {} with {}.</p>", endpoint.record().name, columns.join(", "));
         let state = match &last.report {

@@ -1,6 +1,6 @@
 //! A call's arguments, checked against the declaration before anything is sent.
 
-use chrono::DateTime;
+use chrono::{DateTime, SecondsFormat};
 use serde::{Deserialize, Serialize};
 
 use super::plan::{Filters, Windows};
@@ -74,6 +74,26 @@ pub(super) fn stated(
         stated.push((name.clone(), serde_json::json!(check(param, arg)?)));
     }
     Ok(stated.into_iter())
+}
+
+/// The arguments as people read them.
+pub(super) fn described(endpoint: &Endpoint, args: &[(String, Arg)]) -> Vec<(&'static str, String)> {
+    let given = args.iter().filter_map(|(name, arg)| endpoint.param(name).zip(Some(arg)));
+    let checked = given.filter_map(|(param, arg)| Some((param, check(param, arg).ok()?)));
+    checked.map(|(param, value)| (param.name, shown(param, &value))).collect()
+}
+
+fn shown(param: &Param, value: &Value) -> String {
+    match value {
+        Value::Text(text) | Value::Amount(text) => text.clone(),
+        Value::Number(time) if param.kind == ParamKind::Time => DateTime::from_timestamp_millis(*time)
+            .map_or_else(|| time.to_string(), |time| time.to_rfc3339_opts(SecondsFormat::AutoSi, true)),
+        Value::Number(number) => number.to_string(),
+        Value::Hashes(hashes) => match hashes.as_slice() {
+            [hash] => hash.clone(),
+            _ => format!("{} hashes", hashes.len()),
+        },
+    }
 }
 
 fn check(param: &Param, arg: &Arg) -> Result<Value, Error> {
@@ -187,8 +207,9 @@ fn arrange(endpoint: &Endpoint, values: Vec<(&'static Param, Value)>) -> Result<
     }
     if let Some((wire, low, high)) = span {
         let (Some(low), Some(high)) = (low, high) else {
-            let missing = if low.is_none() { "start_height" } else { "end_height" };
-            return Err(Error::parameter(missing, "is required with the other end of the range of heights"));
+            let (missing, other) =
+                if low.is_none() { ("start_height", "end_height") } else { ("end_height", "start_height") };
+            return Err(Error::parameter(missing, format!("is required for a range, of which {other} is given")));
         };
         if let Some((other, _)) = filters.sent.first() {
             let name = endpoint.params.iter().find(|param| param.wire() == Some(other)).map_or(*other, |p| p.name);
@@ -212,7 +233,8 @@ fn check_ranges(values: &[(&'static Param, Value)]) -> Result<(), Error> {
             _ => false,
         };
         if reversed {
-            return Err(Error::parameter(param.name, format!("is above {partner}")));
+            let (low, high) = (shown(param, low), shown(param, high));
+            return Err(Error::parameter(param.name, format!("is above {partner}: {low} to {high}; exchange them")));
         }
     }
     Ok(())

@@ -175,7 +175,7 @@ impl Pages {
         }
         let first = run.list.first.unwrap_or_default();
         if let (Some(height), Some(cap), Some(pages)) = (query.asked_height(run.window), query.cap(), first.pages)
-            && pages * run.list.page_rows() >= cap
+            && pages.saturating_mul(run.list.page_rows()) >= cap
         {
             let problem = format!(
                 "block {height} has about {cap} records or more, and no more of a list can be reached; ask for the \
@@ -219,7 +219,8 @@ impl Pages {
             report: report.clone(),
             said: report.counts(),
         });
-        let ahead = left.unwrap_or(u64::MAX).min(run.list.to_come());
+        let left = left.map_or(u64::MAX, |left| left - columns.rows() as u64);
+        let ahead = left.min(run.list.to_come());
         self.partial.push(&columns, usize::try_from(ahead).unwrap_or(usize::MAX), Some(&place));
         Ok(Some(DeliveredPage {
             place,

@@ -106,21 +106,11 @@ impl Query {
         Self { max_items: Some(most), page_size, ..self.clone() }
     }
 
-    /// The parameters that are sent with every request, for people.
+    /// What was given, for people.
     pub fn describe(&self) -> Vec<(&'static str, String)> {
-        let mut shown = self.filters.sent.clone();
-        match &self.filters.windows {
-            Windows::One => {}
-            Windows::Heights { wire, low, high } => shown.push((wire, format!("{low} to {high}"))),
-            Windows::Times(windows) => {
-                let (low, high) = (windows.first().and_then(|w| w.0), windows.last().and_then(|w| w.1));
-                shown.extend(low.map(|low| ("startTime", low.to_string())));
-                shown.extend(high.map(|high| ("endTime", high.to_string())));
-            }
-            Windows::Hashes { wire, chunks } => {
-                shown.push((wire, format!("{} hashes", chunks.iter().map(Vec::len).sum::<usize>())));
-            }
-        }
+        let mut shown = bind::described(self.endpoint, &self.given.0);
+        shown.extend(self.given.1.page_size.map(|size| ("page_size", size.to_string())));
+        shown.extend(self.max_items.map(|most| ("max_items", most.to_string())));
         shown
     }
 

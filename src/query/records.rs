@@ -167,10 +167,12 @@ pub struct Batches {
     parts: VecDeque<Part>,
 }
 
-/// A page, of which some rows are no longer here.
+/// Pages, of which some rows are no longer here. A batch never ends within any but the last of them.
 struct Part {
     rows: usize,
     used: usize,
+    /// Rows before the last page.
+    before: usize,
     place: Place,
 }
 
@@ -185,8 +187,15 @@ impl Batches {
             self.open.push(chunk, self.rows.saturating_sub(chunk.rows()));
         }
         self.left = self.left.slice(0, 0);
-        self.open.push(&page.columns, self.rows.saturating_sub(page.columns.rows()));
-        self.parts.push_back(Part { rows: page.columns.rows(), used: 0, place: page.place });
+        let (pending, rows) = (self.open.rows, page.columns.rows());
+        self.open.push(&page.columns, self.rows.saturating_sub(rows));
+        match self.parts.back_mut().filter(|_| pending < self.rows) {
+            // A place holds its page: those that no batch ends in are let go.
+            Some(part) => {
+                *part = Part { rows: part.rows + rows, used: part.used, before: part.rows, place: page.place };
+            }
+            None => self.parts.push_back(Part { rows, used: 0, before: 0, place: page.place }),
+        }
     }
 
     /// From now on, cut batches of at least one row and this many.
@@ -218,7 +227,7 @@ impl Batches {
             let taken = wanted.min(part.rows - part.used);
             part.used += taken;
             wanted -= taken;
-            place = Some(part.place.back_to(part.used));
+            place = Some(part.place.back_to(part.used - part.before));
             if part.used < part.rows {
                 break;
             }

@@ -211,7 +211,7 @@ WRONG = [
     (["blocks", "--format", "parquet"], "--output: parquet needs a file"),
     (["blocks", "--rate-limit", "fast"], "'fast' is neither a number nor auto nor none"),
     (["blocks", "--concurrency", "0"], "concurrency"),
-    (["blocks", "--base-url", "http://data.example.com"], "base_url"),
+    (["blocks", "--base-url", "http://data.example.com"], "--base-url"),
     (["blocks", "extra"], "extra"),
     (["blocks", "-o", "blocks.csv", "--overwrite"], "--overwrite: is for an export to a directory"),
     (["blocks", "--resume"], "--resume: what was streamed is gone"),
@@ -220,7 +220,10 @@ WRONG = [
     (["blocks", "--max-items", str(2**64)], "--max-items: is not a whole number of 64 bits"),
     (["blocks", "--height", str(2**64)], "--height: "),
     (["blocks", "--height", "\udcff"], "--height: is not text that UTF-8 can hold"),
-    (["transactions", "--start-height", "9", "--end-height", "8"], "--start-height: is above end_height"),
+    (
+        ["transactions", "--start-height", "9", "--end-height", "8"],
+        "--start-height: is above --end-height: 9 to 8; exchange them",
+    ),
     (["blocks", "--concurrency", str(2**64)], "--concurrency: is not a whole number"),
     (["blocks", "--max-retries", "-1"], "--max-retries: -1 is not within 0 to"),
     (["blocks", "--timeout", "nan"], "--timeout: NaN is not a number of seconds"),
@@ -254,11 +257,32 @@ def test_a_missing_setting_is_usage(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     assert "CHAINFRAME_BASE_URL" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("at_service")
+def test_hashes_that_were_not_returned_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    hashes = [f"0x{number:x}" for number in range(12)]
+    assert main(["transactions-by-hash", "--tx-ids", ",".join(hashes)]) == 6
+    *_, reason, named = capsys.readouterr().err.splitlines()
+    assert reason == "chainframe: Some of the transactions asked for were not returned."
+    assert named == f"chainframe: not returned: {', '.join(hashes[:10])} and 2 others"
+
+
+def test_advice_is_in_the_words_of_the_shell(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with LocalService(transactions=300, reach=100) as service:
+        for name, value in environment(service).items():
+            monkeypatch.setenv(name, value)
+        assert main(["transactions", "--dry-run"]) == 0
+    told = capsys.readouterr().out
+    assert "--start-height with --end-height" in told
+    assert "start_height" not in told
+
+
 def test_a_dry_run_asks_once(at_service: LocalService, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     before = at_service.requests
     assert main(["blocks", "--page-size", "50", "--dry-run", "-o", str(tmp_path / "blocks.csv")]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "Query blocks of ZONE_CHAIN"
+    assert lines[0] == "Query blocks of ZONE_CHAIN, page_size=50"
     assert {"records: 600", "pages: 12", "requests: 12"} < set(lines)
     assert at_service.requests == before + 1
     assert list(tmp_path.iterdir()) == []

@@ -110,3 +110,11 @@ def test_a_proxys_password_is_not_shown(service: LocalService) -> None:
     assert "canary-55" not in str(found)
     assert found["proxy"][1].startswith("http://***@127.0.0.1:1")
     assert found["tcp"][0] == "fail"
+
+
+def test_settings_can_be_given(service: LocalService) -> None:
+    settings = of(service)
+    settings["CHAINFRAME_BASE_URL"] = "http://127.0.0.1:1"
+    code, found = examine(settings, "--base-url", service.url, "--zone-chain", service.zone_chain)
+    assert code == 0
+    assert found["base_url"] == ("ok", f"{service.url} (as given)")

@@ -114,3 +114,11 @@ def test_what_is_printed_is_a_line(client: cf.Client) -> None:
     for thing in (client, query, records, records.report, records[0], records.schema, next(query.pages())):
         assert "\n" not in repr(thing)
         assert len(repr(thing)) < 500
+
+
+def test_a_query_shows_what_was_given(client: cf.Client) -> None:
+    query = client.tokens(start_time="2026-01-31T09:08:57.715+01:00", page_size=7, max_items=9)
+    given = "start_time=2026-01-31T08:08:57.715Z, page_size=7, max_items=9"
+    assert repr(query) == f"<Query tokens of MAIN, {given}>"
+    assert "2 hashes" in repr(client.logs(["0x1", "0x2"]))
+    assert "2026-01-31T08:08:57.715Z" in query._repr_html_()

@@ -20,15 +20,18 @@ if TYPE_CHECKING:
 
     from click import Context, Parameter
 
-    from chainframe import Query
+    from chainframe import Query, Report
     from chainframe.cli.export import Destination
 
 DECLARED = json.loads(_native._declaration())  # noqa: SLF001 - made for what is derived
 FIELDS = {record["name"]: [field["name"] for field in record["fields"]] for record in DECLARED["records"]}
 COMPLETE = "_CHAINFRAME_COMPLETE"
+# Of hashes that were not returned.
+SHOWN = 10
 IN_THE_SHELL = {
     'with mode "new_episodes"': "with --record",
     'numbers="string", or the records themselves': "--numbers string",
+    "; they are in `missing`": "",
 }
 
 
@@ -119,7 +122,7 @@ class _Hashes(click.ParamType[list[str]]):
 
 def _own_option(param: dict[str, Any]) -> click.Option:
     kind: Any = click.STRING
-    text = param["doc"].replace("`", "")
+    text = re.sub(r"goes with `(\w+)`", lambda other: f"goes with {_flag(other[1])}", param["doc"]).replace("`", "")
     match param["kind"]:
         case {"one of": choices}:
             kind = click.Choice(choices)
@@ -139,7 +142,11 @@ def _flag(name: str) -> str:
 
 def _command(endpoint: dict[str, Any]) -> click.Command:
     own = [_own_option(param) for param in endpoint["params"]]
-    own.append(click.Option(["--chain"], metavar="NAME", help="Short name of the chain, if not the client's."))
+    own.append(
+        click.Option(
+            ["--chain"], metavar="NAME", help="Short name of the chain, instead of --main-chain or --zone-chain."
+        )
+    )
     if endpoint["page_size_max"]:
         most = endpoint["page_size_max"]
         own.append(click.Option(["--page-size"], type=int, metavar="N", help=f"Records in a page, by default {most}."))
@@ -158,7 +165,11 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
             type=click.Choice(FORMATS),
             help="The form, where no file name says it; JSON lines otherwise.",
         ),
-        click.Option(["--columns"], type=_Columns(FIELDS[endpoint["record"]]), help="Only these, in this order."),
+        click.Option(
+            ["--columns"],
+            type=_Columns(FIELDS[endpoint["record"]]),
+            help="Only these, in this order, separated by commas.",
+        ),
         click.Option(
             ["--numbers"],
             type=click.Choice(["decimal", "float", "string"]),
@@ -179,7 +190,7 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
             with client(given) as made:
                 query = getattr(made, endpoint["name"])(**arguments)
                 if dry_run:
-                    _explain(query)
+                    _explain(query, names)
                     return 0
                 report = target.run(query, made)
         except BrokenPipeError:
@@ -195,8 +206,7 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
                 advice = f"; chainframe doctor says what stands in the way{advice}"
             _say(_in_flags(_text(error), [*names, *given, "output", "resume", "overwrite"]) + advice)
             return exit_code(error)
-        for reason in report.reasons:
-            _say(reason)
+        _tell(report, names)
         return 0 if report.complete else codes.INCOMPLETE
 
     help_text = endpoint["doc"].replace("`", "")
@@ -205,7 +215,7 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
     )
 
 
-def _explain(query: Query[Any]) -> None:
+def _explain(query: Query[Any], names: list[str]) -> None:
     """What a run would take, from one request."""
     plan = query.explain()
     click.echo(repr(query).strip("<>"))
@@ -214,7 +224,15 @@ def _explain(query: Query[Any]) -> None:
         text = "not known" if value is None else f"{value:,.1f}" if isinstance(value, float) else f"{value:,}"
         click.echo(f"{name}: {'' if plan.exact or value is None else 'about '}{text}")
     for sentence in plan.cannot:
-        click.echo(sentence)
+        click.echo(_in_flags(sentence, names))
+
+
+def _tell(report: Report, names: list[str]) -> None:
+    for reason in report.reasons:
+        _say(_in_flags(reason, names))
+    if report.missing:
+        more = f" and {len(report.missing) - SHOWN} others" if len(report.missing) > SHOWN else ""
+        _say(f"not returned: {', '.join(report.missing[:SHOWN])}{more}")
 
 
 def _kept(target: Destination | None) -> str:
@@ -237,7 +255,11 @@ def _in_flags(message: str, names: list[str]) -> str:
         r"pass (\w+)= or set", lambda way: f"pass {_flag(way[1])} or set" if way[1] in names else "set", message
     )
     name, colon, rest = message.partition(": ")
-    return f"{_flag(name)}{colon}{rest}" if name in names else message
+    if name in names:
+        message = f"{_flag(name)}{colon}{rest}"
+    # Names of one word may be words.
+    several = "|".join(name for name in names if "_" in name)
+    return re.sub(rf"(?<![\w.\"'-])({several})\b(?!=)", lambda said: _flag(said[1]), message) if several else message
 
 
 def _say(message: str) -> None:

@@ -95,6 +95,9 @@ def _parser() -> argparse.ArgumentParser:
         "No secret is shown. Exit codes: 0 well, 2 settings, 3 authentication, 4 rate limit, 5 network or service.",
     )
     diagnose.set_defaults(run=_doctor)
+    for name in doctor.SETTINGS:
+        flag, variable = f"--{name.replace('_', '-')}", f"CHAINFRAME_{name.upper()}"
+        diagnose.add_argument(flag, help=f"instead of {variable}")
     diagnose.add_argument("--proxy", help="URL of a proxy; the environment's without")
     diagnose.add_argument("--ca-bundle", help="PEM file of certificates to trust; REQUESTS_CA_BUNDLE without")
     diagnose.add_argument("--json", action="store_true", help="one JSON object a line")
@@ -111,7 +114,12 @@ def _add_words(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--main", default=words.main, help="its word for the main chain in paths (%(default)s)")
     parser.add_argument("--zone", default=words.zone, help="its word for the zone chain in paths (%(default)s)")
     parser.add_argument("--prehash", default=words.prehash, help="what it signs (%(default)s)")
-    parser.add_argument("--signature-encoding", default=words.signature_encoding, choices=("base64", "hex"))
+    parser.add_argument(
+        "--signature-encoding",
+        default=words.signature_encoding,
+        choices=("base64", "hex"),
+        help="how it writes a signature (%(default)s)",
+    )
 
 
 def _deployment(options: argparse.Namespace) -> Deployment:
@@ -168,7 +176,9 @@ def _serve(options: argparse.Namespace) -> int:
 
 def _doctor(options: argparse.Namespace) -> int:
     deployment, code = _deployment(options), 0
-    for finding in doctor.examine(deployment=deployment, proxy=options.proxy, ca_bundle=options.ca_bundle):
+    given = {name: value for name in doctor.SETTINGS if (value := getattr(options, name)) is not None}
+    findings = doctor.examine(deployment=deployment, proxy=options.proxy, ca_bundle=options.ca_bundle, given=given)
+    for finding in findings:
         text = json.dumps(asdict(finding)) if options.json else f"{finding.status:5}{finding.check:11}{finding.text}"
         print(text, flush=True)
         code = code or finding.code

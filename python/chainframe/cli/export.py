@@ -196,8 +196,15 @@ class File:
     def run(self, query: Query[Any], client: Client) -> Report:
         try:
             with _terminable():
+                # Read once more and then gone: to be written fast is all that is wanted of these.
                 export = exported(
-                    query, client, self.parts, self.form, anew="leave out --resume", overwrite=not self.resume
+                    query,
+                    client,
+                    self.parts,
+                    self.form,
+                    anew="leave out --resume",
+                    overwrite=not self.resume,
+                    compression="lz4",
                 )
                 self._assemble(export.parts)
         except ExportError:
@@ -235,7 +242,14 @@ class File:
 
 
 def exported(
-    query: Query[Any], client: Client, path: Path, form: Form, *, anew: str, overwrite: bool = False
+    query: Query[Any],
+    client: Client,
+    path: Path,
+    form: Form,
+    *,
+    anew: str,
+    overwrite: bool = False,
+    compression: str = "zstd",
 ) -> Export:
     """An export to a directory; its errors say `anew` for how the shell starts over."""
     try:
@@ -250,6 +264,7 @@ def exported(
                 numbers=form.numbers,
                 columns=form.columns,
                 rows_per_part=ROWS,
+                compression=compression,
             )
     except ExportError as error:
         message = str(error).replace("say overwrite=True", anew)

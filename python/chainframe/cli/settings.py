@@ -44,8 +44,17 @@ _CLIENT: dict[str, tuple[click.ParamType[Any], str]] = {
     "max_body": (WHOLE, "Bytes that an answer may have."),
     "proxy": (TEXT, "URL of a proxy."),
     "ca_bundle": (TEXT, "PEM file of certificates to trust."),
-    "strict": (click.BOOL, "Give out nothing that was not shown to be complete."),
+    "strict": (click.BOOL, "An incomplete result is an error; nothing is given out that was not shown to be complete."),
     "progress": (click.BOOL, "Show a bar, or none; on a terminal only, if not said."),
+}
+METAVARS = {
+    "timeout": "SECONDS",
+    "deadline": "SECONDS",
+    "max_retries": "N",
+    "rate_limit": "RATE",
+    "concurrency": "N",
+    "max_body": "BYTES",
+    "ca_bundle": "FILE",
 }
 _WORDS: dict[str, tuple[click.ParamType[Any], str]] = {
     "header_prefix": (TEXT, "The service's word in header names."),
@@ -62,7 +71,7 @@ def _option(name: str, kind: click.ParamType[Any], text: str, default: object) -
         return click.Option([f"--{name}{off}"], is_flag=True, default=None, help=text)
     if default is not None:
         text = f"{text[:-1]} ({default})."
-    metavar = None if isinstance(kind, click.Choice) else name.rpartition("_")[2].upper()
+    metavar = None if isinstance(kind, click.Choice) else METAVARS.get(name, name.rpartition("_")[2].upper())
     return click.Option([f"--{name.replace('_', '-')}"], type=kind, metavar=metavar, help=text)
 
 

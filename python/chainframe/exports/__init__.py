@@ -66,6 +66,7 @@ class Order:
     rows_per_part: int
     columns: list[str] | None = None
     """None is all; of others, nothing is looked at."""
+    compression: str = "zstd"
 
     def begin(self, held: Directory, wanted: Manifest) -> Job:
         """The job as it stands: new, half done, or finished."""
@@ -84,7 +85,15 @@ class Order:
             found = wanted
         held.sweep(found)
         query = self.query if found.cursor is None else self.client.resume(found.cursor)
-        return Job(held, found, query, numbers=self.numbers, columns=self.columns, most=self.rows_per_part)
+        return Job(
+            held,
+            found,
+            query,
+            numbers=self.numbers,
+            columns=self.columns,
+            most=self.rows_per_part,
+            compression=self.compression,
+        )
 
     def wanted(self) -> Manifest:
         """What is asked for, or why it cannot be had; made first, so that what is refused leaves no directory."""

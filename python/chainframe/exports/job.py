@@ -52,6 +52,7 @@ class Job:
         numbers: Any,  # noqa: ANN401 - what a user gave, and the core checks
         columns: list[str] | None,
         most: int,
+        compression: str,
     ) -> None:
         self.directory = directory
         self.manifest: Manifest = manifest
@@ -61,6 +62,7 @@ class Job:
         self._numbers = numbers
         self._columns = columns
         self._most = most
+        self._compression = compression
         self._anchor = Anchor(manifest.since) if manifest.since else None
         self._waiting: list[Waiting] = []
         self._rows = 0
@@ -174,7 +176,7 @@ class Job:
 
         def write(number: int, piece: pa.Table) -> Part:
             return self.directory.write_part(
-                number, piece.num_rows, lambda file: parquet.write_table(piece, file, compression="zstd")
+                number, piece.num_rows, lambda file: parquet.write_table(piece, file, compression=self._compression)
             )
 
         return [write(number, piece) for number, piece in numbered]

@@ -125,8 +125,8 @@ impl List {
 
     /// Where a page ends in a list that is counted, and what a run needs that goes on there.
     pub fn seam_after(&self, ask: &Ask, page: &Page) -> Option<(u64, Seam)> {
-        let shift = page.total? as i64 - self.first?.total? as i64;
-        let end = ((ask.page - 1) * self.page_rows()) as i64 + page.columns.rows() as i64 - shift;
+        let shift = (page.total? as i64).checked_sub(self.first?.total? as i64)?;
+        let end = (((ask.page - 1) * self.page_rows()) as i64 + page.columns.rows() as i64).checked_sub(shift)?;
         let heights = self.heights_of(&page.columns, 0).unwrap_or_default();
         let latest = heights.last().map(|last| {
             let run = heights.iter().rev().take_while(|height| *height == last).count();
