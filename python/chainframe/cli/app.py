@@ -257,9 +257,15 @@ def _in_flags(message: str, names: list[str]) -> str:
     name, colon, rest = message.partition(": ")
     if name in names:
         message = f"{_flag(name)}{colon}{rest}"
-    # Names of one word may be words.
-    several = "|".join(name for name in names if "_" in name)
-    return re.sub(rf"(?<![\w.\"'-])({several})\b(?!=)", lambda said: _flag(said[1]), message) if several else message
+    # Names of one word may be words, but not where only names are listed.
+    message = re.sub(r"arrow the query with [^.;]*", lambda advice: _flagged(advice[0], names), message)
+    return _flagged(message, [name for name in names if "_" in name])
+
+
+def _flagged(message: str, names: list[str]) -> str:
+    return (
+        re.sub(rf"(?<![\w.\"'-])({'|'.join(names)})\b(?!=)", lambda said: _flag(said[1]), message) if names else message
+    )
 
 
 def _say(message: str) -> None:
