@@ -127,7 +127,7 @@ class Client:
     - `rate_limit`: "auto" finds the service's pace, a number is requests a second, None is no limit.
     - `concurrency`: requests in flight.
     - `strict`: a result that the service cannot complete raises `IncompleteResultError` instead of a warning.
-    - `max_body`: bytes that an answer may have, compressed or not; a longer one is a `TransportError`.
+    - `max_body`: bytes that an answer may have, compressed or not, up to 2 GiB; a longer one is a `TransportError`.
     - `proxy`: URL of a proxy; without, the environment's (`HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`), though not to
       loopback. `ca_bundle`: PEM file of certificates to trust instead of the system's; without, `REQUESTS_CA_BUNDLE`.
     - `cassette` (`CHAINFRAME_CASSETTE`): a `chainframe.testing.Cassette` to record to, or to replay in place of the
