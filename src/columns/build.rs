@@ -123,6 +123,8 @@ impl ColumnsBuilder {
         let rows = rows.min(MOST_TEXT / (page.text_size() / page.rows.max(1)).max(1)).max(page.rows);
         Self::made(page.record, |column, kind| {
             let text = page.columns[column].text_size() * rows / page.rows.max(1);
+            // Numbers are mostly read from their text, which is then let go: the less it is, the better.
+            let layout = if matches!(kind, Kind::Amount | Kind::Estimate) { Layout::Offsets } else { layout };
             Builder::new(kind, rows, text + text / 16, layout)
         })
     }
