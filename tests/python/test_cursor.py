@@ -184,7 +184,7 @@ def _found(ids: list[str]) -> Answer:
     return rows_of("transactions_by_hash", [{"txId": tx_id} for tx_id in ids])
 
 
-def test_a_traceback_says_how_to_go_on(server: StrictServer, tmp_path: Path) -> None:
+def test_a_traceback_says_how_to_go_on(server: StrictServer) -> None:
     client = server.client(max_retries=0)
     server.on("blocks", error(503, "50001"))
     with pytest.raises(cf.ServiceUnavailableError) as caught:
@@ -192,12 +192,17 @@ def test_a_traceback_says_how_to_go_on(server: StrictServer, tmp_path: Path) -> 
     (note,) = pickle.loads(pickle.dumps(caught.value)).__notes__
     assert "client.resume(error.cursor)" in note
     assert "resume" not in str(caught.value)
-    with pytest.raises(cf.ServiceUnavailableError) as caught:
-        client.blocks().to_parquet(tmp_path / "blocks")
-    assert caught.value.__notes__ == ["what came so far is in the directory: the same to_parquet goes on from there"]
     with pytest.raises(cf.NotFoundError) as hopeless:
         client.tokens().collect()
     assert not hasattr(hopeless.value, "__notes__")
+
+
+@needs_extra
+def test_a_traceback_of_an_export_says_how_to_go_on(server: StrictServer, tmp_path: Path) -> None:
+    server.on("blocks", error(503, "50001"))
+    with pytest.raises(cf.ServiceUnavailableError) as caught:
+        server.client(max_retries=0).blocks().to_parquet(tmp_path / "blocks")
+    assert caught.value.__notes__ == ["what came so far is in the directory: the same to_parquet goes on from there"]
 
 
 def test_what_does_not_fit_is_refused(client: cf.Client, service: LocalService) -> None:
