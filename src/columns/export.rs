@@ -70,8 +70,8 @@ pub fn schema_in(record: &RecordType, numbers: Numbers, layout: Layout) -> Schem
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
-/// The columns of the schema as an Arrow batch; only the numbers that the policy converts are copied. `first_row` is the place of
-/// these rows in the whole result, for the error.
+/// The columns of the schema as an Arrow batch; only what the policy of numbers or the layout converts is copied.
+/// `first_row` is the place of these rows in the whole result, for the error.
 pub fn batch(
     columns: &Columns,
     schema: &SchemaRef,
