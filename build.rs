@@ -1,6 +1,5 @@
-//! Hands the core what the stub says, so that `help()` shows it and it is written once.
-//!
-//! Makes of every docstring in `_native.pyi` an arm of the macro `doc!`: `doc!(Client)`, `doc!(Client.tokens)`.
+//! Generates the macro `doc!` from the docstrings of the stub `_native.pyi`, so that `help()` shows them and each is
+//! written once: `doc!(Client)`, `doc!(Client.tokens)`.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -15,17 +14,17 @@ fn main() {
         return;
     }
     println!("cargo::rerun-if-changed={STUB}");
-    let stub = fs::read_to_string(STUB).expect("the stub is there");
+    let stub = fs::read_to_string(STUB).expect("the stub is readable");
     let mut arms = String::new();
     for (name, text) in docstrings(&stub) {
-        writeln!(arms, "    ({name}) => {{ r##\"{text}\"## }};").expect("memory takes it");
+        writeln!(arms, "    ({name}) => {{ r##\"{text}\"## }};").expect("writing to a string does not fail");
     }
     let made = format!("macro_rules! doc {{\n{arms}}}\n");
-    let folder = env::var_os("OUT_DIR").expect("cargo names it");
-    fs::write(Path::new(&folder).join("docs.rs"), made).expect("cargo's folder can be written");
+    let folder = env::var_os("OUT_DIR").expect("cargo sets OUT_DIR");
+    fs::write(Path::new(&folder).join("docs.rs"), made).expect("OUT_DIR is writable");
 }
 
-/// What is said of classes and of their members, without its indentation.
+/// Docstrings of classes and their members, without their indentation.
 fn docstrings(stub: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let (mut class, mut member) = ("", None);
@@ -41,10 +40,10 @@ fn docstrings(stub: &str) -> Vec<(String, String)> {
             let name = member.map_or_else(|| class.to_owned(), |member| format!("{class}.{member}"));
             let mut text = first.to_owned();
             while !text.ends_with(QUOTES) {
-                let line = lines.next().expect("a docstring ends");
+                let line = lines.next().expect("the docstring is closed");
                 text = format!("{text}\n{}", line.get(indent..).unwrap_or_default());
             }
-            // The one escape that a docstring here has need of.
+            // The only escape that the docstrings use.
             found.push((name, text.trim_end_matches('"').trim_end().replace(r"\\", r"\")));
         }
     }

@@ -1,4 +1,4 @@
-//! What a page costs apart from the network: decoding it, signing its request, reading numbers. `cargo bench`.
+//! CPU cost of a page apart from the network: decoding it, signing its request, parsing numbers. `cargo bench`.
 
 use std::fmt::Write as _;
 use std::hint::black_box;
@@ -6,7 +6,7 @@ use std::hint::black_box;
 use bytes::Bytes;
 use chainframe::client::{Secret, signature, timestamp};
 use chainframe::columns::Value;
-use chainframe::decode::{Answer, Decoder};
+use chainframe::decode::{Decoder, Envelope};
 use chainframe::interface::{AMOUNT_SCALE, Deployment, Kind, Number, endpoint};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
@@ -45,7 +45,7 @@ fn decode(criterion: &mut Criterion) {
         bencher.iter(|| decoder.decode(black_box(&body), ROWS).expect("a page"));
     });
     group.finish();
-    let Ok(Answer::Page(page)) = decoder.decode(&body, ROWS) else { panic!("no page") };
+    let Ok(Envelope::Page(page)) = decoder.decode(&body, ROWS) else { panic!("no page") };
     criterion.bench_function("value/amount of a record", |bencher| {
         let amount = page.columns.record().position("amount").expect("declared");
         bencher.iter(|| match page.columns.value(black_box(amount), 7) {
@@ -60,7 +60,7 @@ fn sign(criterion: &mut Criterion) {
     let target = "/api/v5/main/token/transaction-list?chainShortName=MAIN&limit=50&page=1";
     criterion.bench_function("sign/a request", |bencher| {
         bencher.iter(|| {
-            let now = timestamp(chrono::Utc::now());
+            let now = timestamp(chrono::DateTime::UNIX_EPOCH);
             signature(&deployment, &secret, &now, black_box(target))
         });
     });

@@ -1,7 +1,7 @@
 """Writes the record classes of the stub from the declaration that the native core carries.
 
 python scripts/generate_stub.py            # rewrite the part between the markers
-python scripts/generate_stub.py --check    # say whether it would change, and change nothing
+python scripts/generate_stub.py --check    # exit with 1 if it is out of date
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Installs a distribution where nothing else is, and runs the tests that need no extra.
+"""Installs a distribution into an empty environment and runs the tests that need no extra.
 
-python scripts/test_wheel.py dist            # the one distribution in that folder, a wheel or a source one
+python scripts/test_wheel.py dist            # the wheel or source distribution in that directory
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def main(folder: str) -> int:
         pip = [str(python), "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
         subprocess.run([*pip, str(found[0])], check=True)
         subprocess.run([*pip, "pytest>=9"], check=True)
-        # What needs an extra is left out, which is asked for here and happens nowhere else.
+        # Leaves out the tests that need an extra.
         environment = {**os.environ, "CHAINFRAME_TESTS": "bare"}
         return subprocess.run([python, "-m", "pytest", "-q"], cwd=ROOT, env=environment, check=False).returncode
 

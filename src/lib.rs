@@ -9,7 +9,10 @@ pub mod client;
 pub mod columns;
 pub mod decode;
 pub mod interface;
+pub mod message;
+pub mod planted;
 #[cfg(feature = "python")]
+#[expect(clippy::doc_lazy_continuation, reason = "docstrings are plain text for help(), with examples")]
 mod python;
 pub mod query;
 #[cfg(feature = "service")]

@@ -5,7 +5,7 @@
 ...     frame = client.tokens().to_pandas()
 """
 
-from chainframe import _logs
+from chainframe import _logs, _sequence
 from chainframe._native import (
     AddressTransaction,
     Block,
@@ -13,10 +13,11 @@ from chainframe._native import (
     Client,
     CrossChainTransaction,
     Deployment,
+    Estimate,
     EventLog,
+    Hint,
     LargeTransaction,
     Page,
-    Plan,
     Query,
     RateLimitState,
     Record,
@@ -35,6 +36,7 @@ from chainframe.errors import (
     ChainframeError,
     ClockSkewError,
     ConfigError,
+    ContextError,
     ExportError,
     IncompleteResultError,
     IncompleteResultWarning,
@@ -65,10 +67,13 @@ __all__ = [
     "Client",
     "ClockSkewError",
     "ConfigError",
+    "ContextError",
     "CrossChainTransaction",
     "Deployment",
+    "Estimate",
     "EventLog",
     "ExportError",
+    "Hint",
     "IncompleteResultError",
     "IncompleteResultWarning",
     "InvalidParameterError",
@@ -79,7 +84,6 @@ __all__ = [
     "PaginationDriftError",
     "PaginationError",
     "PermissionDeniedError",
-    "Plan",
     "Query",
     "RateLimitError",
     "RateLimitState",
@@ -99,3 +103,4 @@ __all__ = [
 ]
 
 _logs.install()
+del _sequence

@@ -1,4 +1,4 @@
-"""Ctrl-C for threads to which Python delivers none: those of a library that reads a query as a stream."""
+"""Ctrl-C for threads to which Python delivers no signals: those of a library that reads a query as a stream."""
 
 from __future__ import annotations
 
@@ -9,63 +9,83 @@ import socket
 import threading
 
 
-def _in_main_thread() -> bool:
+def _is_main_thread() -> bool:
     return threading.get_ident() == threading.main_thread().ident
 
 
 class _Interrupts:
-    """The interrupts of this process, told by Python through a pair of sockets."""
+    """Counts the interrupts of this process, which Python writes to a pair of sockets."""
 
     def __init__(self) -> None:
         self._ends: tuple[socket.socket, socket.socket] | None = None
-        self._seen = 0
+        self._count = 0
+        self._watchers: set[int] = set()
 
-    def watch(self) -> int:
-        """Has interrupts counted from now on, where they mean what they usually do and nobody else is told of signals.
+    def prepare(self) -> None:
+        """Start counting, for a stream that another thread may open.
 
-        Gives how many were seen before.
+        Only if Ctrl-C has its usual meaning and the program does not use the wakeup descriptor itself.
         """
-        if not _in_main_thread() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-            return self._count()
+        if not _is_main_thread() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+            return
         if self._ends is None:
             self._ends = socket.socketpair()
             for end in self._ends:
                 end.settimeout(0)
-        told = self._ends[1].fileno()
-        # Not in the main thread of the main interpreter, whatever it is called.
+        # Python's main thread may be that of a subinterpreter, which has no signals.
         with contextlib.suppress(ValueError):
-            before = signal.set_wakeup_fd(told, warn_on_full_buffer=False)
-            if before not in {-1, told}:
+            ours = self._ends[1].fileno()
+            before = signal.set_wakeup_fd(ours, warn_on_full_buffer=False)
+            if before not in {-1, ours}:
                 signal.set_wakeup_fd(before)
-        return self._count()
+
+    def watch(self, watcher: int) -> int:
+        """Start counting until the watcher is released; returns the number of interrupts so far."""
+        self._watchers.add(watcher)
+        self.prepare()
+        return self._counted()
+
+    def release(self, watcher: int) -> None:
+        """Undo a `watch`. The last one hands the wakeup descriptor back, which only the main thread can."""
+        self._watchers.discard(watcher)
+        if not self._watchers and _is_main_thread():
+            self._hand_back()
 
     def came_after(self, before: int) -> bool:
-        """Whether there were more of them, in a thread that Python tells nothing."""
-        return not _in_main_thread() and self._count() != before
+        """Return whether an interrupt came in a thread to which Python delivers none."""
+        return not _is_main_thread() and self._counted() != before
 
     def forget(self) -> None:
-        """A forked child tells its parent of no signals."""
+        """Close the sockets of the parent in a forked child."""
+        self._watchers.clear()
+        if self._ends is None:
+            return
+        self._hand_back()
+        for end in self._ends:
+            end.close()
+        self._ends = None
+
+    def _hand_back(self) -> None:
         if self._ends is None:
             return
         with contextlib.suppress(ValueError):
             before = signal.set_wakeup_fd(-1)
             if before != self._ends[1].fileno():
                 signal.set_wakeup_fd(before)
-        for end in self._ends:
-            end.close()
-        self._ends = None
 
-    def _count(self) -> int:
+    def _counted(self) -> int:
         if self._ends is not None:
-            # Python writes every signal's number.
+            # Python writes the number of every signal.
             with contextlib.suppress(BlockingIOError):
-                while told := self._ends[0].recv(4_096):
-                    self._seen += told.count(signal.SIGINT)
-        return self._seen
+                while numbers := self._ends[0].recv(4_096):
+                    self._count += numbers.count(signal.SIGINT)
+        return self._count
 
 
 _INTERRUPTS = _Interrupts()
+prepare = _INTERRUPTS.prepare
 watch = _INTERRUPTS.watch
+release = _INTERRUPTS.release
 came_after = _INTERRUPTS.came_after
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_INTERRUPTS.forget)

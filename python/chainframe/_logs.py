@@ -1,4 +1,4 @@
-"""Records of requests come under the logger `chainframe`; `CHAINFRAME_LOG` shows them without further ado."""
+"""Logging: the logger is named `chainframe`, and `CHAINFRAME_LOG` adds a handler that writes to standard error."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNI
 
 
 class ToStderr(logging.StreamHandler[TextIO]):
-    """Speaks only while nobody has set up logging otherwise, so that no record is seen twice."""
+    """Handler that is silent once the application has configured logging, so that no record appears twice."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if not logging.getLogger().handlers:
@@ -31,4 +31,4 @@ def install() -> None:
     logger.addHandler(handler)
     logger.setLevel(LEVELS.get(wanted, logging.WARNING))
     if wanted not in LEVELS:
-        logger.warning("CHAINFRAME_LOG is %r, which is none of %s", wanted, ", ".join(LEVELS))
+        logger.warning("CHAINFRAME_LOG must be one of %s; got %r", ", ".join(LEVELS), wanted)

@@ -1,13 +1,13 @@
-"""The native core, and the reference of what `chainframe` exports. `chainframe` re-exports every public name here.
+"""The native core. `chainframe` re-exports every public name of this module.
 
-Nothing is sent before a query is iterated, collected or converted. Every call that does send may raise any subclass of
-`chainframe.ServiceError` and `chainframe.TransportError`, `ResponseFormatError` for an answer that is not what the
-interface promises, and `PaginationError` for a list that cannot be read completely.
+A query sends nothing until it is iterated, collected or converted. Every method that sends requests may raise a
+subclass of `chainframe.ServiceError` or `chainframe.TransportError`, `ResponseFormatError` for a response that does not
+conform to the API, and `PaginationError` for a list that cannot be read completely.
 
-In the examples `cf` is `chainframe` and `client` a `cf.Client()`.
+In the examples `cf` is `chainframe` and `client` is a `cf.Client()`.
 """
 
-from collections.abc import Awaitable, Iterable, Iterator
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
 from os import PathLike
@@ -20,19 +20,21 @@ import polars as pl
 import pyarrow as pa
 from typing_extensions import disjoint_base
 
+from chainframe.datasets import Dataset
 from chainframe.exports import Export
 from chainframe.partitions import Partition
-from chainframe.testing import LoggedRequest
 
 _R_co = TypeVar("_R_co", bound=Record, default=Any, covariant=True)
 _T_co = TypeVar("_T_co", covariant=True)
 _Instant: TypeAlias = datetime | str | int
-"""An aware `datetime`, ISO 8601 text with an offset, or Unix milliseconds. A naive datetime is refused."""
+"""An aware `datetime`, an ISO 8601 string with an offset, or epoch milliseconds; numbers under 100,000,000,000 are
+seconds, and under 100,000,000 rejected. A naive datetime is rejected."""
 _Amount: TypeAlias = Decimal | int | str
-"""An exact decimal number; a float is refused, since it is none."""
+"""An exact decimal number. Floats raise `InvalidParameterError`, since they are not exact."""
 _Numbers: TypeAlias = Literal["decimal", "float", "string"]
+_DtypeBackend: TypeAlias = Literal["numpy_nullable", "pyarrow"]
 
-# The module's own, written by the binding: it lists private names as well.
+# Written by PyO3, with private names.
 __all__ = [
     "AddressTransaction",
     "Block",
@@ -41,10 +43,11 @@ __all__ = [
     "Client",
     "CrossChainTransaction",
     "Deployment",
+    "Estimate",
     "EventLog",
+    "Hint",
     "LargeTransaction",
     "Page",
-    "Plan",
     "Query",
     "RateLimitState",
     "Record",
@@ -56,19 +59,27 @@ __all__ = [
     "TokenTransfer",
     "Transaction",
     "_LocalService",
+    "_PartBuffer",
     "__version__",
+    "_block_network",
     "_declaration",
     "_environment_cassette",
+    "_forget_cassette",
     "_restore_cassette",
     "_restore_client",
     "_restore_deployment",
+    "_restore_estimate",
+    "_restore_hint",
     "_restore_page",
     "_restore_query",
+    "_restore_rate_limit_state",
     "_restore_record",
     "_restore_records",
     "_restore_report",
     "_restore_schema",
     "_resume_query",
+    "_set_result",
+    "_share_cassette",
     "_signature",
     "_with_cassette",
 ]
@@ -77,16 +88,34 @@ __version__: str
 
 @final
 class Deployment:
-    """The words that one deployment of the interface uses, where another uses its own.
+    """Names and limits of one deployment of the API.
 
-    They stand in header names (`SVC-ACCESS-KEY`), in paths (`/api/v5/main/zone/...`), in field names (`zoneTxHash`) and
-    in what is signed. What chainframe gives out is neutral whatever they are: `zone_tx_hash`, `"MainToZone"`.
+    Deployments differ in their names: in headers (`SVC-ACCESS-KEY`), in paths (`/api/v5/main/zone/...`), in JSON
+    members (`zoneTxHash`) and in the signed string. chainframe returns neutral names for every deployment:
+    `zone_tx_hash`, `"MainToZone"`. Frozen, hashable, comparable, picklable.
 
-    - `prehash`: what is signed; `{timestamp}`, `{method}`, `{target}` (path with query) and `{body}` are filled in.
-    - `signature_encoding`: "base64" or "hex".
+    Parameters
+    ----------
+    header_prefix : str
+        Prefix of the header names.
+    main, zone : str
+        Names of the main chain and of the zone chain in paths and JSON members.
+    prehash : str
+        Template of the signed string, of `{timestamp}`, `{method}`, `{target}` (path with query) and `{body}`.
+    signature_encoding : {"base64", "hex"}
+        Encoding of the signature.
+    result_window : int
+        Number of records of a main-chain list that can be paged through.
+    log_window : int
+        Number of logs that the API returns for a transaction.
 
-    Raises `ConfigError` for a word that cannot stand there. Frozen, hashable, comparable, picklable.
+    Raises
+    ------
+    ConfigError
+        For a name that cannot appear in a header or a path, and for an unknown placeholder.
 
+    Examples
+    --------
     >>> cf.Client(deployment=cf.Deployment(header_prefix="XY", main="alpha", zone="beta"))
     """
 
@@ -98,6 +127,8 @@ class Deployment:
         zone: str = "zone",
         prehash: str = "{timestamp}{method}{target}{body}",
         signature_encoding: Literal["base64", "hex"] = "base64",
+        result_window: int = 10_000,
+        log_window: int = 1_000,
     ) -> Self: ...
     @property
     def header_prefix(self) -> str: ...
@@ -109,43 +140,67 @@ class Deployment:
     def prehash(self) -> str: ...
     @property
     def signature_encoding(self) -> Literal["base64", "hex"]: ...
+    @property
+    def result_window(self) -> int: ...
+    @property
+    def log_window(self) -> int: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
 @final
 class Client:
-    """A client of one service; one serves all threads, event loops and forked children.
+    """A client of the API. One client serves all threads, event loops and forked children.
 
-    A setting that is not given comes from its `CHAINFRAME_*` variable:
+    A call returns a lazy `Query` and sends nothing. A setting that is not passed is read from its `CHAINFRAME_*`
+    variable, where it has one. A client pickles without its secrets, which are read from the environment where it is
+    unpickled.
 
-    - `base_url` (`CHAINFRAME_BASE_URL`): `https://`, or `http://` to loopback.
-    - `api_key`, `secret_key`, `passphrase` (`CHAINFRAME_API_KEY`, ...): never shown, pickled or put in an error.
-    - `main_chain`, `zone_chain` (`CHAINFRAME_MAIN_CHAIN`, ...): short names of the two chains.
-    - `deployment`: the words this service uses.
-    - `timeout`: seconds for one attempt. `deadline`: seconds for one request with all its retries; None for no end.
-    - `max_retries`: how often a request is tried again after a failure that may pass.
-    - `rate_limit`: "auto" finds the service's pace, a number is requests a second, None is no limit.
-    - `concurrency`: requests in flight.
-    - `strict`: a result that the service cannot complete raises `IncompleteResultError` instead of a warning.
-    - `max_body`: bytes that an answer may have, compressed or not, up to 2 GiB; a longer one is a `TransportError`.
-    - `proxy`: URL of a proxy; without, the environment's (`HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`), though not to
-      loopback. `ca_bundle`: PEM file of certificates to trust instead of the system's; without, `REQUESTS_CA_BUNDLE`.
-    - `cassette` (`CHAINFRAME_CASSETTE`): a `chainframe.testing.Cassette` to record to, or to replay in place of the
-      service. Where it can only replay, no other setting is needed. With it, one request is in flight at a time for
-      each query, so that what is recorded is no matter of chance.
-    - `progress`: "auto" shows a bar on a terminal or in a notebook, for what takes longer than two seconds; True shows
-      one at once and wherever standard error goes, False none. Drawn by tqdm, the extra `progress`.
+    Parameters
+    ----------
+    base_url : str, optional
+        URL of the API, `https://`, or `http://` on loopback. Default: `CHAINFRAME_BASE_URL`.
+    api_key, secret_key, passphrase : str, optional
+        Credentials; never shown, pickled or put into an error. Default: `CHAINFRAME_API_KEY`, `CHAINFRAME_SECRET_KEY`
+        and `CHAINFRAME_PASSPHRASE`.
+    main_chain, zone_chain : str, optional
+        Short names of the two chains. Default: `CHAINFRAME_MAIN_CHAIN` or "MAIN", `CHAINFRAME_ZONE_CHAIN` or
+        "ZONE_CHAIN".
+    deployment : Deployment, optional
+        Names and limits of the deployment.
+    timeout : float
+        Time limit of one attempt, in seconds.
+    deadline : float or None
+        Time limit of one request with all its retries, in seconds, from the moment it may be sent. None is unlimited.
+    max_retries : int
+        Maximum number of retries after a transient error.
+    rate_limit : "auto", float or None
+        "auto" adapts to the server, a number is requests per second, None is unlimited.
+    concurrency : int
+        Maximum number of requests in flight, from 1 to 256.
+    strict : bool
+        If True, an incomplete result raises `IncompleteResultError` instead of a warning.
+    max_response_bytes : int
+        Maximum size of a response body in bytes, compressed or not, up to 2 GiB.
+    proxy : str, optional
+        URL of a proxy. Default: that of the environment (`HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`), except for loopback.
+    ca_bundle : str or path, optional
+        PEM file, or directory of such files, with the certificates to trust. Default: `REQUESTS_CA_BUNDLE`, or those of
+        the system.
+    cassette : chainframe.testing.Cassette, optional
+        Records the interactions, or replays them in place of the API; a client that only replays needs no other
+        setting. Each query then sends one request at a time, so that recordings are deterministic. Default:
+        `CHAINFRAME_CASSETTE`.
+    progress : "auto" or bool
+        "auto" shows a progress bar in a terminal or notebook for runs over two seconds, True always, False never. Needs
+        the extra `progress`.
 
-    Raises `ConfigError` for a setting that is missing or malformed. It pickles without its secrets, which are then
-    taken from the environment where it is unpickled.
+    Raises
+    ------
+    ConfigError
+        For a setting that is missing or malformed.
 
-    A call makes a `Query` and sends nothing; it raises `InvalidParameterError` for a value that the service would
-    refuse. Beside its own parameters it takes
-
-    - `chain`: another short name than the client's, for this call.
-    - `page_size`: records in a page, by default as many as the endpoint allows: the fewest requests.
-    - `max_items`: the result ends after as many records.
-
+    Examples
+    --------
     >>> with cf.Client() as client:
     ...     transfers = client.token_transfers("0x2b59...").collect()
     """
@@ -166,7 +221,7 @@ class Client:
         rate_limit: Literal["auto"] | float | None = "auto",
         concurrency: int = 4,
         strict: bool = False,
-        max_body: int = 67108864,
+        max_response_bytes: int = 67108864,
         proxy: str | None = None,
         ca_bundle: str | PathLike[str] | None = None,
         cassette: Cassette | None = None,
@@ -184,12 +239,38 @@ class Client:
         page_size: int | None = None,
         max_items: int | None = None,
     ) -> Query[Token]:
-        """Tokens of the main chain, by market capitalisation unless ordered otherwise. Pages of up to 50.
+        """Tokens of the main chain, by market capitalisation unless ordered otherwise.
 
-        `start_time` and `end_time` bound the issue date, both inclusive. More than a year is asked year by
-        year, and the order, with it `max_items` and `first`, then holds within each year only.
-        The service gives `token_20` tokens unless `protocol_type` says otherwise; `order_by` orders those only.
+        Parameters
+        ----------
+        protocol_type : {"token_20", "token_721", "token_1155", "token_10"}, optional
+            Kind of tokens; the API returns `token_20` by default.
+        token_contract_address : str, optional
+            Contract of one token.
+        start_time, end_time : datetime, str or int, optional
+            Range of issue dates, both ends inclusive: aware datetimes, ISO 8601 strings with a UTC offset, Unix seconds
+            or milliseconds. A range over a year is requested by year; order, `max_items` and `first` then apply within
+            each year.
+        order_by : {"totalMarketCap", "transactionAmount24h"}, optional
+            Order of `token_20` tokens.
+        chain : str, optional
+            Short name of the chain, instead of the client's.
+        page_size : int, optional
+            Records per page, up to 50, the default: fewer requests.
+        max_items : int, optional
+            Maximum number of records to return.
 
+        Returns
+        -------
+        Query of Token
+
+        Raises
+        ------
+        InvalidParameterError
+            For a value that the API would reject. Nothing is sent.
+
+        Examples
+        --------
         >>> client.tokens(order_by="transactionAmount24h", max_items=20).to_pandas()
         """
 
@@ -203,8 +284,32 @@ class Client:
         page_size: int | None = None,
         max_items: int | None = None,
     ) -> Query[TokenTransfer]:
-        """Transfers of one token, with amounts in whole tokens between the two given. Pages of up to 50.
+        """Transfers of one token.
 
+        Parameters
+        ----------
+        token_contract_address : str
+            Contract of the token.
+        min_amount, max_amount : Decimal, int or str, optional
+            Range of amounts in whole tokens, both ends inclusive. Floats raise, since they are not exact.
+        chain : str, optional
+            Short name of the chain, instead of the client's.
+        page_size : int, optional
+            Records per page, up to 50, the default: fewer requests.
+        max_items : int, optional
+            Maximum number of records to return.
+
+        Returns
+        -------
+        Query of TokenTransfer
+
+        Raises
+        ------
+        InvalidParameterError
+            For a value that the API would reject. Nothing is sent.
+
+        Examples
+        --------
         >>> for transfer in client.token_transfers("0x2b59...", min_amount="0.5"):
         ...     print(transfer.transaction_time, transfer.amount)
         """
@@ -216,6 +321,8 @@ class Client:
         height: int | None = None,
         start_height: int | None = None,
         end_height: int | None = None,
+        start_time: _Instant | None = None,
+        end_time: _Instant | None = None,
         address: str | None = None,
         from_address: str | None = None,
         to_address: str | None = None,
@@ -224,10 +331,43 @@ class Client:
         page_size: int | None = None,
         max_items: int | None = None,
     ) -> Query[CrossChainTransaction]:
-        """Transactions that moved value between the main chain and the zone chain. Pages of up to 100.
+        """Transactions that move value between the main chain and the zone chain.
 
-        Heights are of the zone chain, ranges inclusive. `address` finds either side; `tx_id` one transaction.
+        Parameters
+        ----------
+        tx_id : str, optional
+            Hash of one transaction.
+        height : int, optional
+            Height of one block of the zone chain.
+        start_height, end_height : int, optional
+            Lowest and highest height of the zone chain, both inclusive.
+        start_time, end_time : datetime, str or int, optional
+            Range of block times, both ends inclusive: aware datetimes, ISO 8601 strings with a UTC offset, Unix seconds
+            or milliseconds. A run first finds their heights, as `height_at` does.
+        address : str, optional
+            Address of the sender or of the receiver.
+        from_address, to_address : str, optional
+            Address of the sender, of the receiver.
+        token_contract_address : str, optional
+            Contract of the token moved.
+        chain : str, optional
+            Short name of the chain, instead of the client's.
+        page_size : int, optional
+            Records per page, up to 100, the default: fewer requests.
+        max_items : int, optional
+            Maximum number of records to return.
 
+        Returns
+        -------
+        Query of CrossChainTransaction
+
+        Raises
+        ------
+        InvalidParameterError
+            For a value that the API would reject. Nothing is sent.
+
+        Examples
+        --------
         >>> client.cross_chain_transactions(start_height=1_000, end_height=2_000).to_polars()
         """
 
@@ -239,8 +379,30 @@ class Client:
         page_size: int | None = None,
         max_items: int | None = None,
     ) -> Query[Block]:
-        """Blocks of the zone chain. Pages of up to 100.
+        """Blocks of the zone chain, newest first.
 
+        Parameters
+        ----------
+        height : int, optional
+            Height of one block.
+        chain : str, optional
+            Short name of the chain, instead of the client's.
+        page_size : int, optional
+            Records per page, up to 100, the default: fewer requests.
+        max_items : int, optional
+            Maximum number of records to return.
+
+        Returns
+        -------
+        Query of Block
+
+        Raises
+        ------
+        InvalidParameterError
+            For a value that the API would reject. Nothing is sent.
+
+        Examples
+        --------
         >>> newest = client.blocks().first()
         """
 
@@ -250,15 +412,47 @@ class Client:
         *,
         start_height: int | None = None,
         end_height: int | None = None,
+        start_time: _Instant | None = None,
+        end_time: _Instant | None = None,
         direction: Literal["from", "to"] | None = None,
         chain: str | None = None,
         page_size: int | None = None,
         max_items: int | None = None,
     ) -> Query[AddressTransaction]:
-        """Ordinary transactions of one address in the last year, or in the year to its last one. Pages of up to 50.
+        """Normal transactions of one address, newest first.
 
-        `direction` "from" gives only what it sent, "to" only what it received.
+        The API returns the last 12 months, or the 12 months before the address's last transaction. The result of a
+        range that begins less than 364 days ago is complete: with `start_height`, one more request determines its time.
 
+        Parameters
+        ----------
+        address : str
+            The address.
+        start_height, end_height : int, optional
+            Lowest and highest height, both inclusive.
+        start_time, end_time : datetime, str or int, optional
+            Range of block times, both ends inclusive: aware datetimes, ISO 8601 strings with a UTC offset, Unix seconds
+            or milliseconds. A run first finds their heights, as `height_at` does.
+        direction : {"from", "to"}, optional
+            Only transactions that the address sent ("from") or received ("to").
+        chain : str, optional
+            Short name of the chain, instead of the client's.
+        page_size : int, optional
+            Records per page, up to 50, the default: fewer requests.
+        max_items : int, optional
+            Maximum number of records to return.
+
+        Returns
+        -------
+        Query of AddressTransaction
+
+        Raises
+        ------
+        InvalidParameterError
+            For a value that the API would reject. Nothing is sent.
+
+        Examples
+        --------
         >>> sent = client.address_transactions("0x9f0c...", direction="from").collect()
         """
 
@@ -271,8 +465,32 @@ class Client:
         page_size: int | None = None,
         max_items: int | None = None,
     ) -> Query[LargeTransaction]:
-        """Transactions of the main chain above an amount of at least 100, the default. Pages of up to 50.
+        """Transactions of the main chain above an amount.
 
+        Parameters
+        ----------
+        min_amount : Decimal, int or str, optional
+            Minimum amount in whole coins, at least 100, the default.
+        height : int, optional
+            Height of one block.
+        chain : str, optional
+            Short name of the chain, instead of the client's.
+        page_size : int, optional
+            Records per page, up to 50, the default: fewer requests.
+        max_items : int, optional
+            Maximum number of records to return.
+
+        Returns
+        -------
+        Query of LargeTransaction
+
+        Raises
+        ------
+        InvalidParameterError
+            For a value that the API would reject. Nothing is sent.
+
+        Examples
+        --------
         >>> client.large_transactions(min_amount=10_000).to_pandas()
         """
 
@@ -283,43 +501,148 @@ class Client:
         height: int | None = None,
         start_height: int | None = None,
         end_height: int | None = None,
+        start_time: _Instant | None = None,
+        end_time: _Instant | None = None,
         chain: str | None = None,
         page_size: int | None = None,
         max_items: int | None = None,
     ) -> Query[ChainTransaction]:
-        """The main chain's list of transactions. Pages of up to 50.
+        """Transactions of the main chain, newest first.
 
-        The service has no range of heights: `start_height` and `end_height`, both inclusive, are asked height by
-        height, which also reaches beyond the 10,000 records at which the plain list ends.
+        The API has no range of heights: a range is requested height by height, which also reaches beyond the 10,000
+        records at which the plain list ends. Without an upper end, it ends with the newest block at the start of the
+        run.
 
+        Parameters
+        ----------
+        block_hash : str, optional
+            Hash of one block.
+        height : int, optional
+            Height of one block.
+        start_height, end_height : int, optional
+            Lowest and highest height, both inclusive.
+        start_time, end_time : datetime, str or int, optional
+            Range of block times, both ends inclusive: aware datetimes, ISO 8601 strings with a UTC offset, Unix seconds
+            or milliseconds. A run first finds their heights, as `height_at` does.
+        chain : str, optional
+            Short name of the chain, instead of the client's.
+        page_size : int, optional
+            Records per page, up to 50, the default: fewer requests.
+        max_items : int, optional
+            Maximum number of records to return.
+
+        Returns
+        -------
+        Query of ChainTransaction
+
+        Raises
+        ------
+        InvalidParameterError
+            For a value that the API would reject. Nothing is sent.
+
+        Examples
+        --------
         >>> client.transactions(start_height=4_000_000, end_height=4_000_099).collect()
+        >>> client.transactions(start_time="2026-01-31T00:00Z").collect()
         """
 
     def transactions_by_hash(self, tx_ids: str | Iterable[str], *, chain: str | None = None) -> Query[Transaction]:
-        """Transactions of the main chain by their hashes, in the order asked; 20 hashes go into one request.
+        """Transactions of the main chain by their hashes, in the order given.
 
-        A hash that the service does not return is in `report.missing`, and the result is not complete.
+        Parameters
+        ----------
+        tx_ids : str or iterable of str
+            One hash or several, requested 20 at a time. Hashes that the API does not return are in `report.missing`,
+            and the result is incomplete.
+        chain : str, optional
+            Short name of the chain, instead of the client's.
 
+        Returns
+        -------
+        Query of Transaction
+
+        Raises
+        ------
+        InvalidParameterError
+            For a value that the API would reject. Nothing is sent.
+
+        Examples
+        --------
         >>> client.transactions_by_hash(["0x71c8...", "0x0a52..."]).to_dicts()
         """
 
     def logs(self, tx_ids: str | Iterable[str], *, chain: str | None = None) -> Query[EventLog]:
-        """Event logs of one transaction or many, in the order asked; one request each.
+        """Event logs of one transaction or several, in the order given.
 
-        The service gives about 1,000 logs of a transaction at most; `report` says so where it matters.
+        Parameters
+        ----------
+        tx_ids : str or iterable of str
+            One hash or several, requested one at a time. The API returns up to about 1,000 logs of a transaction; the
+            report says if there may be more.
+        chain : str, optional
+            Short name of the chain, instead of the client's.
 
+        Returns
+        -------
+        Query of EventLog
+
+        Raises
+        ------
+        InvalidParameterError
+            For a value that the API would reject. Nothing is sent.
+
+        Examples
+        --------
         >>> [log.topics for log in client.logs("0x71c8...")]
         """
 
+    def height_at(self, time: _Instant, *, chain: Literal["main", "zone"] = "main") -> int:
+        """Return the height of the last block that is not later than a time.
+
+        Finds it by interpolation: fewer than ten requests on a chain of a million blocks.
+
+        Parameters
+        ----------
+        time
+            An aware datetime, an ISO 8601 string with a UTC offset, or epoch seconds or milliseconds.
+        chain
+            "main" or "zone". The API lists no blocks of the main chain: those without transactions count as absent.
+
+        Raises
+        ------
+        InvalidParameterError
+            The time is before the first block, or not a time.
+
+        >>> height = client.height_at("2024-05-01T00:00Z")
+        >>> client.transactions(start_height=height + 1, end_height=height + 100)
+        """
+
+    async def height_at_async(self, time: _Instant, *, chain: Literal["main", "zone"] = "main") -> int:
+        """`height_at`, awaited."""
+
     def resume(self, cursor: str) -> Query[Any]:
-        """The query of a cursor, from there on: exactly the records that were not yet given out, in any process.
+        """Return the query of a cursor: exactly the records not returned yet, in any process.
 
-        A cursor comes from `Page.cursor`, from `Query.cursor`, or from the `cursor` of an error. It is a small JSON
-        text without secrets. What already spoke against completeness is in the report of the rest as well.
+        A cursor comes from `Page.cursor`, `Query.cursor`, or the `cursor` of an error. It is a small JSON string
+        without secrets. Reasons why the result is incomplete so far are in the report of the resumed run.
 
-        Raises `InvalidParameterError` for a text that is no cursor, was changed, is of another version, or does not fit
-        this client's chain or deployment.
+        Parameters
+        ----------
+        cursor : str
+            The cursor.
 
+        Returns
+        -------
+        Query
+
+        Raises
+        ------
+        InvalidParameterError
+            For a string that is not a cursor, was changed, has another version, or belongs to another chain or
+            deployment.
+
+        Examples
+        --------
         >>> try:
         ...     for page in client.token_transfers("0x2b59...").pages():
         ...         save(page)
@@ -328,24 +651,34 @@ class Client:
         """
 
     @property
-    def base_url(self) -> str: ...
+    def base_url(self) -> str:
+        """URL of the API."""
+
     @property
-    def main_chain(self) -> str: ...
+    def main_chain(self) -> str:
+        """Short name of the main chain."""
+
     @property
-    def zone_chain(self) -> str: ...
+    def zone_chain(self) -> str:
+        """Short name of the zone chain."""
+
     @property
-    def deployment(self) -> Deployment: ...
+    def deployment(self) -> Deployment:
+        """Names and limits of the deployment."""
+
     @property
     def rate_limit_state(self) -> RateLimitState:
-        """How fast requests leave at the moment; "auto" shares one pace among all clients of a key.
+        """Current state of the rate limiter; "auto" shares one among all clients of a key.
 
+        Examples
+        --------
         >>> client.rate_limit_state
         RateLimitState(rate=7.21, waiting=3, throttled=2, pause=0.109)
         """
 
     def _repr_html_(self) -> str: ...
     def close(self) -> None:
-        """Give up the connections; a later call makes new ones. The end of a `with` block does the same."""
+        """Close the connections; a later request opens new ones. The end of a `with` block does the same."""
 
     def __copy__(self) -> Self: ...
     def __deepcopy__(self, _memo: Any) -> Self: ...
@@ -368,36 +701,44 @@ class Client:
 
 @final
 class RateLimitState:
-    """What a client's pace was when it was asked for.
+    """State of a client's rate limiter at one moment.
 
-    - `rate`: requests a second that may leave, or None while nothing bounds them.
-    - `waiting`: requests that wait for their turn.
-    - `throttled`: answers so far that asked for fewer requests.
-    - `pause`: seconds until the next request may leave.
-
+    Examples
+    --------
     >>> client.rate_limit_state.rate
     7.21
     """
 
     @property
-    def rate(self) -> float | None: ...
+    def rate(self) -> float | None:
+        """Requests per second, or None while the rate is unlimited."""
+
     @property
-    def waiting(self) -> int: ...
+    def waiting(self) -> int:
+        """Number of requests waiting for their turn."""
+
     @property
-    def throttled(self) -> int: ...
+    def throttled(self) -> int:
+        """Number of responses so far that asked for fewer requests."""
+
     @property
-    def pause(self) -> float: ...
+    def pause(self) -> float:
+        """Seconds until the next request may be sent."""
+
     def __eq__(self, other: object, /) -> bool: ...
 
 @final
 class Query(Generic[_R_co]):
-    """One call that was not made yet. It may be run more than once; each run asks anew.
+    """A lazy query. Nothing is sent until it is iterated, collected or converted; each run fetches again.
 
-    It iterates in `for` and in `async for`, record by record, and fetches page by page underneath. In a notebook, under
-    a running event loop, the plain methods work as well.
+    Iteration, in `for` and `async for`, yields records and fetches page by page. The blocking methods also work in a
+    notebook under a running event loop. As an Arrow stream, a query can be read by other libraries:
+    `duckdb.sql("from query limit 5")` sends one request.
 
-    It also exports itself as an Arrow stream, so that `duckdb.sql("from query limit 5")` costs one request.
+    Every run may raise a subclass of `ServiceError`, `TransportError`, `ResponseFormatError` or `PaginationError`.
 
+    Examples
+    --------
     >>> query = client.token_transfers("0x2b59...")
     >>> for transfer in query: ...
     >>> async for transfer in query: ...
@@ -407,147 +748,396 @@ class Query(Generic[_R_co]):
     def __iter__(self) -> Stream[_R_co]: ...
     def __aiter__(self) -> Stream[_R_co]: ...
     def pages(self) -> Stream[Page[_R_co]]:
-        """The result page by page, for `for` and `async for`.
+        """Iterate over the pages, in `for` or `async for`.
 
+        Returns
+        -------
+        Stream of Page
+
+        Examples
+        --------
         >>> for page in query.pages():
         ...     print(page.number, "of", page.total_pages, len(page.records))
         """
 
-    def batches(self, rows: int = 65_536) -> Stream[Records[_R_co]]:
-        """The result in pieces of `rows` records, the last maybe shorter: memory stays bounded. For both loops.
+    def batches(self, batch_size: int = 65_536) -> Stream[Records[_R_co]]:
+        """Iterate over batches of records in bounded memory, in `for` or `async for`.
 
-        >>> for records in query.batches(rows=10_000):
+        Parameters
+        ----------
+        batch_size : int
+            Records per batch; the last batch may have fewer.
+
+        Returns
+        -------
+        Stream of Records
+
+        Examples
+        --------
+        >>> for records in query.batches(batch_size=10_000):
         ...     write(records.to_arrow())
         """
 
-    # Of some columns only, for the shell.
-    def _reader(self, rows: int | None, numbers: _Numbers, columns: list[str] | None) -> pa.RecordBatchReader: ...
-    def reader(self, rows: int = 65_536, numbers: _Numbers = "decimal") -> pa.RecordBatchReader:
-        """The result as Arrow batches of `rows` records, fetched as they are read. Errors keep their classes.
+    def to_arrow_batch_reader(
+        self, batch_size: int = 65_536, numbers: _Numbers = "decimal", *, columns: Sequence[str] | None = None
+    ) -> pa.RecordBatchReader:
+        """Return the result as a `pyarrow.RecordBatchReader`, which fetches as it is read and raises typed errors.
 
-        >>> pyarrow.dataset.write_dataset(query.reader(), "transfers", format="parquet")
+        Parameters
+        ----------
+        batch_size : int
+            Rows per batch; the last batch may have fewer.
+        numbers : {"decimal", "float", "string"}
+            Type of amounts and estimates, as for `Records`.
+        columns : sequence of str, optional
+            Columns to convert, in this order; all by default.
+
+        Returns
+        -------
+        pyarrow.RecordBatchReader
+
+        Raises
+        ------
+        ImportError
+            pyarrow is not installed; the message has the command that installs it.
+
+        Examples
+        --------
+        >>> pyarrow.dataset.write_dataset(query.to_arrow_batch_reader(), "transfers", format="parquet")
         """
 
     def collect(self) -> Records[_R_co]:
-        """All records, at once.
+        """Fetch all records.
 
+        Returns
+        -------
+        Records
+
+        Raises
+        ------
+        IncompleteResultError
+            With `strict=True`, if the result is incomplete; otherwise an `IncompleteResultWarning`.
+
+        Examples
+        --------
         >>> records = query.collect()
         """
 
     async def collect_async(self) -> Records[_R_co]:
         """`collect` for asyncio.
 
+        Examples
+        --------
         >>> first, second = await asyncio.gather(query.collect_async(), other.collect_async())
         """
 
     def first(self) -> _R_co | None:
-        """The first record, from one request for one record; None when there is none.
+        """Fetch the first record, with one request for one record.
 
+        Returns
+        -------
+        Record or None
+            None if the result is empty.
+
+        Examples
+        --------
         >>> newest = client.blocks().first()
         """
 
     async def first_async(self) -> _R_co | None:
         """`first` for asyncio."""
 
-    def to_pandas(self, numbers: _Numbers = "decimal") -> pd.DataFrame:
-        """`collect` and `Records.to_pandas`."""
+    def to_pandas(
+        self,
+        numbers: _Numbers = "decimal",
+        *,
+        dtype_backend: _DtypeBackend | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> pd.DataFrame:
+        """Collect the result and convert it to a pandas DataFrame; see `Records.to_pandas`."""
 
-    def to_polars(self, numbers: _Numbers = "decimal") -> pl.DataFrame:
-        """`collect` and `Records.to_polars`."""
+    def to_polars(self, numbers: _Numbers = "decimal", *, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        """Collect the result and convert it to a polars DataFrame; see `Records.to_polars`."""
 
-    def to_arrow(self, numbers: _Numbers = "decimal") -> pa.Table:
-        """`collect` and `Records.to_arrow`."""
+    def to_arrow(self, numbers: _Numbers = "decimal", *, columns: Sequence[str] | None = None) -> pa.Table:
+        """Collect the result and convert it to a pyarrow Table; see `Records.to_arrow`."""
+
+    def dataset(self) -> Dataset:
+        """Returns the query as a `pyarrow.dataset.Dataset`, whose filters narrow the requests.
+
+        DuckDB, `polars.scan_pyarrow_dataset`, Ibis and `Dataset.to_table(filter=...)` pass it their filters. Bounds on
+        columns that the API has parameters for (heights, times, addresses, hashes, tokens, amounts) become arguments
+        of the requests; the whole filter is applied to the records again. Each scan fetches again.
+
+        Returns
+        -------
+        chainframe.datasets.Dataset
+            `explain(filter)` describes the queries that a filter becomes; `report` and `last_error` are those of the
+            last scan.
+
+        Raises
+        ------
+        ImportError
+            If pyarrow is not installed; the message has the command that installs it.
+
+        Examples
+        --------
+        >>> transactions = client.transactions().dataset()
+        >>> duckdb.sql("select count(*) from transactions where height between 18000000 and 18000009")
+        """
+
+    def scan(self) -> pl.LazyFrame:
+        """Returns the query as a polars `LazyFrame` whose filters narrow the requests; see `dataset`.
+
+        Returns
+        -------
+        polars.LazyFrame
+
+        Raises
+        ------
+        ImportError
+            If polars or pyarrow is not installed; the message has the command that installs it.
+
+        Examples
+        --------
+        >>> client.transactions().scan().filter(pl.col("height") == 18_000_000).select("tx_id", "amount").collect()
+        """
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """`collect` and `Records.to_dicts`."""
+        """Collect the result and convert it to dictionaries; see `Records.to_dicts`."""
 
     def to_parquet(
         self,
-        directory: str | PathLike[str],
+        path: str | PathLike[str],
         *,
-        resume: bool = True,
-        overwrite: bool = False,
+        mode: Literal["resume", "overwrite", "error"] = "resume",
         since: Export | str | PathLike[str] | None = None,
+        columns: Sequence[str] | None = None,
         numbers: _Numbers = "decimal",
-        rows_per_part: int = 65_536,
+        max_rows_per_file: int = 65_536,
     ) -> Export:
-        """The result as Parquet files in a directory, each record once, even if it is killed and run again.
+        """Write the result as Parquet, exactly once, even if the process is killed and run again.
 
-        A run that failed or was killed goes on where it was when it is run again, in the list as it was at first; one
-        that is done sends nothing. Memory holds one part. The directory's `_manifest.json` lists the parts with their
-        checksums; docs/exports.md says why each record is there once.
+        An interrupted run keeps what it fetched; the same call continues it, in the snapshot that the first run read.
+        A finished export sends no request. The directory's `_manifest.json` lists the files with their checksums.
 
-        - `resume`: False refuses a directory that holds an export already. `overwrite`: start over.
-        - `since`: an earlier export of the same query, or its directory: only records newer than its newest are
-          written, so that a series of exports has each record once. For lists that have their newest record first.
-        - `numbers`: as for `Records`. `rows_per_part`: the most rows of one file.
+        Parameters
+        ----------
+        path
+            Directory for several files, created if it does not exist; or one file, if the name ends in ".parquet".
+        mode
+            For a directory that holds an export: "resume" continues it or returns the finished one, "overwrite" writes
+            a new one and keeps the old files until it is complete, "error" raises `ExportError`.
+        since
+            An earlier export of the same query, or its directory: only records newer than its newest are written, so
+            that a series of exports has each record once. For lists that have their newest record first.
+        columns
+            Columns to write, in this order; all by default.
+        numbers
+            As for `Records`.
+        max_rows_per_file
+            Maximum number of rows of one file. A file is also closed every 25 seconds.
 
-        Raises `ExportError` for a directory that holds something else, a damaged part, or is being written by another
-        process, and `ImportError` where pyarrow is missing. A result that the service cannot complete is written and
-        then said, as `collect` does.
+        Returns
+        -------
+        Export
+            Paths, number of rows and the report over all runs.
 
-        >>> client.cross_chain_transactions().to_parquet("crossings/monday")
-        >>> client.cross_chain_transactions().to_parquet("crossings/tuesday", since="crossings/monday")
+        Raises
+        ------
+        ExportError
+            The directory holds something else or a damaged file, cannot be written, or is locked by another process.
+        IncompleteResultError
+            With `strict=True`, after an incomplete result was written; otherwise an `IncompleteResultWarning`.
+        ImportError
+            pyarrow is not installed.
+
+        Examples
+        --------
+        >>> client.cross_chain_transactions().to_parquet("transfers/monday")
+        >>> client.cross_chain_transactions().to_parquet("transfers/tuesday", since="transfers/monday")
         """
 
     async def to_parquet_async(
         self,
-        directory: str | PathLike[str],
+        path: str | PathLike[str],
         *,
-        resume: bool = True,
-        overwrite: bool = False,
+        mode: Literal["resume", "overwrite", "error"] = "resume",
         since: Export | str | PathLike[str] | None = None,
+        columns: Sequence[str] | None = None,
         numbers: _Numbers = "decimal",
-        rows_per_part: int = 65_536,
+        max_rows_per_file: int = 65_536,
     ) -> Export:
         """`to_parquet` for asyncio."""
 
-    def partitions(self, n: int) -> list[Partition[_R_co]]:
-        """The result in at most `n` parts that are read apart: by hash, by height, by time, or by place in the list.
+    def to_csv(
+        self,
+        path: str | PathLike[str],
+        *,
+        mode: Literal["resume", "overwrite", "error"] = "resume",
+        since: Export | str | PathLike[str] | None = None,
+        columns: Sequence[str] | None = None,
+        numbers: _Numbers = "string",
+    ) -> Export:
+        """Write the result as one CSV file, which is replaced when it is complete.
 
-        Together, and one after the other, they are the result as it is now: no record is in two of them, and what is
-        new later is in none. Hashes and ranges with both ends cost no request; lists that the service counts (`blocks`,
-        `token_transfers`, `cross_chain_transactions`) cost one a part, and are cut between pages.
+        An interrupted run keeps what it fetched in a directory beside the file, and the same call continues it.
 
-        One part is what cannot be cut: a list that the service neither counts nor narrows (`large_transactions`, and
-        `transactions`, `address_transactions` and `tokens` without both ends of a range), a single block, the rest
-        after a cursor, and `max_items` with hashes or ranges.
+        Parameters
+        ----------
+        path
+            The file. Its directory must exist.
+        mode
+            "resume" continues an interrupted run, "overwrite" starts over, "error" raises `ExportError` if the file
+            exists.
+        since, columns
+            As for `to_parquet`.
+        numbers
+            As for `Records`. Strings keep every digit.
 
+        Returns
+        -------
+        Export
+            Path, number of rows and the report over all runs.
+
+        Raises
+        ------
+        ExportError
+            The file cannot be written, or an interrupted run was of another query.
+
+        Examples
+        --------
+        >>> client.blocks().to_csv("blocks.csv")
+        """
+
+    async def to_csv_async(
+        self,
+        path: str | PathLike[str],
+        *,
+        mode: Literal["resume", "overwrite", "error"] = "resume",
+        since: Export | str | PathLike[str] | None = None,
+        columns: Sequence[str] | None = None,
+        numbers: _Numbers = "string",
+    ) -> Export:
+        """`to_csv` for asyncio."""
+
+    def to_json(
+        self,
+        path: str | PathLike[str],
+        *,
+        mode: Literal["resume", "overwrite", "error"] = "resume",
+        since: Export | str | PathLike[str] | None = None,
+        columns: Sequence[str] | None = None,
+        numbers: _Numbers = "string",
+    ) -> Export:
+        """Write the result as one JSON lines file, which is replaced when it is complete.
+
+        An interrupted run keeps what it fetched in a directory beside the file, and the same call continues it.
+
+        Parameters
+        ----------
+        path
+            The file. Its directory must exist.
+        mode
+            "resume" continues an interrupted run, "overwrite" starts over, "error" raises `ExportError` if the file
+            exists.
+        since, columns
+            As for `to_parquet`.
+        numbers
+            As for `Records`. Strings keep every digit.
+
+        Returns
+        -------
+        Export
+            Path, number of rows and the report over all runs.
+
+        Raises
+        ------
+        ExportError
+            The file cannot be written, or an interrupted run was of another query.
+
+        Examples
+        --------
+        >>> client.blocks().to_json("blocks.jsonl")
+        """
+
+    async def to_json_async(
+        self,
+        path: str | PathLike[str],
+        *,
+        mode: Literal["resume", "overwrite", "error"] = "resume",
+        since: Export | str | PathLike[str] | None = None,
+        columns: Sequence[str] | None = None,
+        numbers: _Numbers = "string",
+    ) -> Export:
+        """`to_json` for asyncio."""
+
+    def partitions(self, num_partitions: int) -> list[Partition[_R_co]]:
+        """Split the result into parts for independent reads: by hash, height, time or offset.
+
+        Concatenated, the partitions are the current result: no record is in two of them, and records added later are in
+        none. Hashes and ranges with both ends cost no request. Lists with a total count (`blocks`, `token_transfers`,
+        `cross_chain_transactions`) cost one request per partition and are cut between pages.
+
+        Other queries have one partition: lists that the API neither counts nor narrows (`large_transactions`, and
+        `transactions`, `address_transactions` and `tokens` without both ends of a range), a single block, a resumed
+        query, and `max_items` with hashes or ranges.
+
+        Parameters
+        ----------
+        num_partitions : int
+            Maximum number of partitions.
+
+        Returns
+        -------
+        list of Partition
+
+        Examples
+        --------
         >>> parts = client.transactions(start_height=4_000_000, end_height=4_009_999).partitions(8)
         >>> with ProcessPoolExecutor() as pool:
-        ...     results = list(pool.map(Partition.read, parts))
+        ...     results = list(pool.map(Partition.collect, parts))
         """
 
-    # For exports: the query as JSON, whether its list grows at its head, pages whose end says nothing, and what it
-    # would have said.
+    # For exports: the query as JSON, True if its list grows at its head, a run kept in the core, and the warning or
+    # error at the end of an incomplete result.
     def _stated(self) -> str: ...
     def _newest_first(self) -> bool: ...
-    def _quiet_pages(self) -> Stream[Page[_R_co]]: ...
+    def _part_buffer(self, max_rows: int, max_age: float, keyed: bool) -> _PartBuffer: ...
     def _settle(self, report: Report) -> None: ...
-    def explain(self) -> Plan:
-        """What a run will take and give, from one request: how many records, requests and seconds.
+    def estimate(self) -> Estimate:
+        """Estimate records, requests and time of a run, with one request.
 
-        Where one request cannot tell, these are None: of several years, of blocks of which the first is empty, and of a
-        list that goes on beyond the service's reach.
+        A value is None where one response does not determine it: for several years, for blocks of which the first is
+        empty, and for a list that continues below the result window.
 
-        >>> client.token_transfers("0x2b59...").explain()
-        Plan(records=8120, pages=163, requests=163, windows=1, exact=True, seconds=10.19, cannot=[])
+        Returns
+        -------
+        Estimate
+
+        Examples
+        --------
+        >>> client.token_transfers("0x2b59...").estimate()
+        Estimate(records=8120, pages=163, requests=163, num_slices=1, is_exact=True, estimated_seconds=10.19,
+            limitations=[])
         """
 
-    async def explain_async(self) -> Plan:
-        """`explain` for asyncio."""
+    async def estimate_async(self) -> Estimate:
+        """`estimate` for asyncio."""
 
     @property
     def report(self) -> Report:
-        """Of the newest run, while it runs and after."""
+        """Report of the last run, during and after it."""
 
     @property
     def partial(self) -> Records[_R_co]:
-        """The records that the newest run has fetched so far: what is left after an error or Ctrl-C.
+        """Records that the last run has fetched so far, for use after an error or Ctrl-C.
 
-        Of a run that collects it is all of them; of one that hands its records on (iterating, `pages`, `batches`,
-        `reader`, an Arrow stream) the latest 2,500 or 8 MiB, so that a loop without end needs no more memory.
+        `collect` keeps all of them. Iteration, `pages`, `batches`, `to_arrow_batch_reader` and Arrow streams keep the
+        latest 2,500 records or 8 MiB, which bounds the memory of an endless loop.
 
+        Examples
+        --------
         >>> try:
         ...     records = query.collect()
         ... except cf.ChainframeError:
@@ -556,16 +1146,18 @@ class Query(Generic[_R_co]):
 
     @property
     def cursor(self) -> str:
-        """Where the newest run stands, for `Client.resume`: after the last record, page or batch that it gave out.
+        """Position of the last run, for `Client.resume`: after the last record, page or batch returned.
 
-        After `collect` has failed or was interrupted, it stands after the last of `partial`.
+        After `collect` failed or was interrupted, the position after the last record of `partial`.
 
+        Examples
+        --------
         >>> rest = client.resume(query.cursor)
         """
 
     @property
     def last_error(self) -> Exception | None:
-        """The error of the newest run as it was before an Arrow consumer made text of it."""
+        """The original exception of the last run, before an Arrow consumer reduced it to a message."""
 
     def _repr_html_(self) -> str: ...
     def __copy__(self) -> Self: ...
@@ -575,8 +1167,12 @@ class Query(Generic[_R_co]):
 
 @final
 class Stream(Generic[_T_co]):
-    """What iterating gives: one run of the query, in `for` or in `async for`, which an error does not end.
+    """Iterator over one run of a query, for `for` and `async for`.
 
+    Iteration may be resumed by calling `next` again after an error.
+
+    Examples
+    --------
     >>> stream = query.pages()
     >>> page = next(stream)
     """
@@ -585,52 +1181,80 @@ class Stream(Generic[_T_co]):
     def __iter__(self) -> Self: ...
     def __next__(self) -> _T_co: ...
     def __aiter__(self) -> Self: ...
-    def __anext__(self) -> Awaitable[_T_co]: ...
-    def _report(self) -> Report: ...
+    def __anext__(self) -> Coroutine[Any, Any, _T_co]: ...
+    def close(self) -> None:
+        """Ends the iteration: open requests are aborted, and `next` raises `StopIteration`.
+
+        An iterator that is dropped closes by itself.
+
+        >>> with contextlib.closing(query.pages()) as pages:
+        ...     first = next(pages)
+        """
+
+    async def aclose(self) -> None:
+        """The same in `async` code, for `contextlib.aclosing`.
+
+        >>> async with contextlib.aclosing(query.pages()) as pages:
+        ...     first = await anext(pages)
+        """
 
 @final
 class Page(Generic[_R_co]):
-    """One page of a result, as the service numbered it.
+    """One page of a result.
 
+    Examples
+    --------
     >>> page = next(iter(client.blocks().pages()))
     >>> page.number, page.total_pages, page.total
     """
 
     def __class_getitem__(cls, record: Any) -> GenericAlias: ...
     @property
-    def number(self) -> int: ...
-    @property
-    def total_pages(self) -> int | None: ...
-    @property
-    def total(self) -> int | None:
-        """Records in the whole list; None where the service does not say."""
+    def number(self) -> int:
+        """Number of the page, from 1."""
 
     @property
-    def chain_full_name(self) -> str | None: ...
+    def total_pages(self) -> int | None:
+        """Number of pages of the list; None if the API does not report it."""
+
     @property
-    def chain_short_name(self) -> str | None: ...
+    def total(self) -> int | None:
+        """Number of records of the list; None if the API does not report it."""
+
     @property
-    def records(self) -> Records[_R_co]: ...
+    def chain_full_name(self) -> str | None:
+        """Full name of the chain; None if the API does not report it."""
+
+    @property
+    def chain_short_name(self) -> str | None:
+        """Short name of the chain; None if the API does not report it."""
+
+    @property
+    def records(self) -> Records[_R_co]:
+        """Records of the page."""
+
     @property
     def cursor(self) -> str:
-        """Where the result goes on after this page, for `Client.resume`."""
+        """Position after this page, for `Client.resume`."""
 
     def _repr_html_(self) -> str: ...
     def __eq__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
 
 @final
-class Records(Generic[_R_co]):
-    """A sequence of records held as Arrow columns; a record is made when it is looked at.
+class Records(Sequence[_R_co]):
+    """A sequence of records in Arrow columns; a record object is created when it is accessed.
 
-    What it converts to depends on `numbers` for amounts and estimates; all else is int64, timestamp[ms, UTC], bool,
-    utf8 and list<utf8>, each with nulls:
+    Columns are int64, timestamp[ms, UTC], bool, utf8 and list<utf8>, each nullable. The option `numbers` of the
+    conversions selects the type of amounts and estimates:
 
-    - "decimal": amounts are decimal128(38, 18), estimates float64. Raises `NumericOverflowError` where an amount does
-      not fit exactly.
+    - "decimal": amounts are exact decimals with 18 places, estimates float64. Raises `NumericOverflowError` if an
+      amount does not fit exactly.
     - "float": float64, the nearest double.
     - "string": utf8, the digits as sent.
 
+    Examples
+    --------
     >>> records = client.tokens().collect()
     >>> len(records), records[0].token, records[-10:].to_pandas()
     """
@@ -643,96 +1267,227 @@ class Records(Generic[_R_co]):
     def __getitem__(self, index: slice, /) -> Records[_R_co]: ...
     def __iter__(self) -> Iterator[_R_co]: ...
     @property
-    def report(self) -> Report: ...
+    def report(self) -> Report:
+        """Report of the run that fetched the records."""
+
     @property
     def schema(self) -> Schema:
-        """The columns under the default of `numbers`; an empty result has the same."""
+        """Arrow schema of the columns with `numbers="decimal"`; an empty result has the same one."""
 
     def __contains__(self, record: object, /) -> bool: ...
+    def __reversed__(self) -> Iterator[_R_co]: ...
     def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:
-        """The place of the first record that is equal, as of a list."""
+        """Return the index of the first equal record, as `list.index` does."""
 
     def count(self, value: Any) -> int:
-        """How many records are equal, as of a list."""
+        """Return the number of equal records, as `list.count` does."""
 
-    def to_pandas(self, numbers: _Numbers = "decimal") -> pd.DataFrame:
-        """A data frame with Arrow columns (`pandas.ArrowDtype`): exact, with nulls, without a copy.
+    def to_pandas(
+        self,
+        numbers: _Numbers = "decimal",
+        *,
+        dtype_backend: _DtypeBackend | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> pd.DataFrame:
+        """Converts to a pandas data frame.
 
-        Raises `ImportError` with the command that installs pandas where it is missing.
+        Times are `datetime64[ms, UTC]`, integers `int64` (`Int64` where a value is missing), flags `bool` (`boolean`),
+        strings pandas' default string dtype, and estimates `float64`. Amounts are exact: Arrow decimals with 18 places,
+        wide enough (`decimal256(37, 18)`) that pandas adds, multiplies and divides them without rounding.
 
+        Parameters
+        ----------
+        numbers
+            Type of amounts and estimates: `"decimal"` (exact amounts), `"float"` (the nearest double) or `"string"`
+            (the digits as sent).
+        dtype_backend
+            As in `pandas.read_csv`: `None` for pandas' default dtypes, `"numpy_nullable"` or `"pyarrow"`.
+        columns
+            Names of the columns to convert, in this order. All by default.
+
+        Returns
+        -------
+        pandas.DataFrame
+
+        Raises
+        ------
+        NumericOverflowError
+            If an amount does not fit its column exactly.
+        InvalidParameterError
+            If a column or an option does not exist.
+        ImportError
+            If pandas or pyarrow is not installed; the message has the command that installs it.
+
+        Examples
+        --------
         >>> frame = records.to_pandas()
-        >>> frame.groupby("from_address").amount.sum()
+        >>> frame[frame.transaction_time >= "2026-01-30"].groupby("from_address").amount.sum()
         """
 
-    def to_polars(self, numbers: _Numbers = "decimal") -> pl.DataFrame:
-        """A polars data frame of the same columns.
+    def to_polars(self, numbers: _Numbers = "decimal", *, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        """Convert to a polars DataFrame.
 
+        Parameters
+        ----------
+        numbers : {"decimal", "float", "string"}
+            Type of amounts and estimates.
+        columns : sequence of str, optional
+            Columns to convert, in this order; all by default.
+
+        Returns
+        -------
+        polars.DataFrame
+
+        Raises
+        ------
+        NumericOverflowError
+            If an amount does not fit its column exactly.
+        ImportError
+            polars is not installed; the message has the command that installs it.
+
+        Examples
+        --------
         >>> frame = records.to_polars(numbers="float")
         """
 
-    def to_arrow(self, numbers: _Numbers = "decimal") -> pa.Table:
-        """A pyarrow table of the same columns.
+    def to_arrow(self, numbers: _Numbers = "decimal", *, columns: Sequence[str] | None = None) -> pa.Table:
+        """Convert to a pyarrow Table.
 
+        Parameters
+        ----------
+        numbers : {"decimal", "float", "string"}
+            Type of amounts and estimates.
+        columns : sequence of str, optional
+            Columns to convert, in this order; all by default.
+
+        Returns
+        -------
+        pyarrow.Table
+
+        Raises
+        ------
+        NumericOverflowError
+            If an amount does not fit its column exactly.
+        ImportError
+            pyarrow is not installed; the message has the command that installs it.
+
+        Examples
+        --------
         >>> pyarrow.parquet.write_table(records.to_arrow(), "transfers.parquet")
         """
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """One dict a record, with the exact values of its attributes.
+        """Convert to dictionaries, one per record, with the exact values of the attributes.
 
+        Returns
+        -------
+        list of dict
+
+        Examples
+        --------
         >>> records.to_dicts()[0]["amount"]
         Decimal('0.150851832900380503')
         """
 
     def _repr_html_(self) -> str: ...
     def _identities(self) -> list[str]: ...
-    def _to_arrow(self, numbers: _Numbers, columns: list[str] | None) -> pa.Table: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def __arrow_c_schema__(self) -> object: ...
 
 @final
-class Plan:
-    """What a query will take and give, as far as one request tells; None for what the service does not tell.
+class Estimate:
+    """Estimated size and duration of a run. A value is None if the API does not report it.
 
-    >>> plan = client.transactions(start_height=4_000_000, end_height=4_000_099).explain()
-    >>> print(plan.requests, "requests,", plan.seconds, "seconds,", *plan.cannot)
+    Examples
+    --------
+    >>> estimate = client.transactions(start_height=4_000_000, end_height=4_000_099).estimate()
+    >>> print(estimate.requests, "requests,", estimate.estimated_seconds, "seconds,", *estimate.limitations)
     """
 
     @property
-    def windows(self) -> int:
-        """Lists that are read one after the other: blocks of a range, years, or requests for hashes."""
+    def num_slices(self) -> int:
+        """Number of lists read one after the other: blocks of a range, years, or requests for hashes."""
 
     @property
-    def pages(self) -> int | None: ...
+    def pages(self) -> int | None:
+        """Number of pages."""
+
     @property
     def requests(self) -> int | None:
-        """Where nothing fails and no list grows meanwhile."""
+        """Number of requests without retries, while no list grows."""
 
     @property
-    def records(self) -> int | None: ...
-    @property
-    def exact(self) -> bool:
-        """Whether the service counted this; False where all blocks are taken to be like the first."""
+    def records(self) -> int | None:
+        """Number of records."""
 
     @property
-    def seconds(self) -> float | None:
-        """At the pace that the client keeps at present."""
+    def is_exact(self) -> bool:
+        """True if the API counted the records; False if all blocks are assumed to be like the first."""
 
     @property
-    def cannot(self) -> list[str]:
-        """What the service cannot deliver, one sentence each."""
+    def estimated_seconds(self) -> float | None:
+        """Duration in seconds at the client's current rate."""
 
+    @property
+    def limitations(self) -> list[str]:
+        """Records that the API cannot return, one sentence each."""
+
+    def _limitations_in_shell(self) -> list[str]: ...
     def _repr_html_(self) -> str: ...
 
 @final
-class Schema:
-    """Names and types of columns, for `pyarrow.schema`, `polars` and whatever else takes Arrow.
+class Hint:
+    """Advice of an error: an action and the parameters it concerns.
 
+    Frozen, hashable, comparable, picklable. `str(hint)` is the advice in the error's message.
+
+    Parameters
+    ----------
+    action : str
+        Name of the action, such as "narrow_query", "raise" or "retry_later".
+    *parameters : str
+        Names of the parameters that the action concerns.
+
+    Raises
+    ------
+    ValueError
+        For an unknown action.
+
+    Examples
+    --------
+    >>> error.hints
+    (<Hint: narrow the query with start_height= or end_height=>,)
+    >>> error.hints[0].action, error.hints[0].parameters
+    ('narrow_query', ('start_height', 'end_height'))
+    """
+
+    def __new__(cls, action: str, *parameters: str) -> Self: ...
+    @property
+    def action(self) -> str:
+        """Name of the action, such as "narrow_query", "raise" or "retry_later"."""
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters that the action concerns."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def _in_shell(self) -> str: ...
+
+@final
+class Schema:
+    """Arrow schema of the columns, for `pyarrow.schema`, polars and other Arrow libraries.
+
+    Examples
+    --------
     >>> pyarrow.schema(records.schema).field("amount").type
     Decimal128Type(decimal128(38, 18))
     """
 
     @property
-    def names(self) -> list[str]: ...
+    def names(self) -> list[str]:
+        """Names of the columns."""
+
     def __len__(self) -> int: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
@@ -740,44 +1495,57 @@ class Schema:
 
 @final
 class Report:
-    """How complete a result is, and what it took.
+    """Completeness and cost of a result.
 
+    Examples
+    --------
     >>> records = client.transactions().collect()
     >>> if not records.report.complete:
     ...     print(*records.report.reasons, sep="\\n")
     """
 
     @property
-    def complete(self) -> bool: ...
+    def complete(self) -> bool:
+        """True if the result is known to hold every record."""
+
     @property
     def reasons(self) -> list[str]:
-        """Why it is not complete, one sentence each."""
+        """Reasons why the result is incomplete, one sentence each."""
 
+    @property
+    def _reasons(self) -> list[Any]: ...
+    def _reasons_in_shell(self) -> list[str]: ...
     @property
     def requests(self) -> int:
-        """Attempts that were sent."""
+        """Number of requests sent, retries included."""
 
     @property
-    def retries(self) -> int: ...
+    def retries(self) -> int:
+        """Number of retries."""
+
     @property
-    def pages(self) -> int: ...
+    def pages(self) -> int:
+        """Number of pages."""
+
     @property
-    def records(self) -> int: ...
+    def records(self) -> int:
+        """Number of records."""
+
     @property
     def duplicates_dropped(self) -> int:
-        """Records that came twice because the list grew while it was read."""
+        """Number of records received twice because the list grew while it was read."""
 
     @property
     def missing(self) -> list[str]:
-        """Hashes asked for and not returned."""
+        """Requested hashes that the API did not return."""
 
     @property
     def bytes(self) -> int:
-        """Size of the answers."""
+        """Size of the response bodies in bytes, decompressed."""
 
     @property
     def elapsed(self) -> float:
-        """Seconds from the start to the latest answer or error."""
+        """Seconds from the start to the last response or error."""
 
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
@@ -785,17 +1553,24 @@ class Report:
 
 @disjoint_base
 class Record:
-    """One row of a result; each resource has a class of its own.
+    """One record of a result; each resource has its own class.
 
-    Frozen, hashable, comparable and picklable. An attribute is None where the service sent no value.
+    Frozen, hashable, comparable and picklable. An attribute is None if the API sent no value.
 
+    Examples
+    --------
     >>> transfer = client.token_transfers("0x2b59...").first()
     >>> transfer.amount
     Decimal('0.150851832900380503')
     """
 
     def to_dict(self) -> dict[str, Any]:
-        """>>> transfer.to_dict()["tx_id"]"""
+        """Return the attributes as a dictionary.
+
+        Examples
+        --------
+        >>> transfer.to_dict()["tx_id"]
+        """
 
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
@@ -863,7 +1638,7 @@ class Token(Record):
 
     @property
     def address_count(self) -> int | None:
-        """Number of addresses that hold it."""
+        """Number of addresses that hold the token."""
 
     @property
     def total_supply(self) -> Decimal | None:
@@ -887,7 +1662,7 @@ class Token(Record):
 
     @property
     def issue_date(self) -> datetime | None:
-        """When the token was issued."""
+        """Time of the token's issue."""
 
     @property
     def transaction_amount_24h(self) -> Decimal | None:
@@ -947,7 +1722,7 @@ class TokenTransfer(Record):
 
     @property
     def block_hash(self) -> str | None:
-        """Hash of the block that holds it."""
+        """Hash of the transaction's block."""
 
     @property
     def height(self) -> int | None:
@@ -955,7 +1730,7 @@ class TokenTransfer(Record):
 
     @property
     def transaction_time(self) -> datetime | None:
-        """When the transaction was made."""
+        """Time of the transaction."""
 
     @property
     def from_address(self) -> str | None:
@@ -967,11 +1742,11 @@ class TokenTransfer(Record):
 
     @property
     def is_from_contract(self) -> bool | None:
-        """Whether the sender is a contract."""
+        """True if the sender is a contract."""
 
     @property
     def is_to_contract(self) -> bool | None:
-        """Whether the receiver is a contract."""
+        """True if the receiver is a contract."""
 
     @property
     def amount(self) -> Decimal | None:
@@ -999,7 +1774,7 @@ class TokenTransfer(Record):
 
     @property
     def token_id(self) -> str | None:
-        """Token ID of an NFT, as text since it may exceed 64 bits; else empty."""
+        """Token ID of an NFT, a string since it may exceed 64 bits; empty for other tokens."""
 
 @final
 class CrossChainTransaction(Record):
@@ -1125,7 +1900,7 @@ class CrossChainTransaction(Record):
 
     @property
     def token_id(self) -> str | None:
-        """Token ID of an NFT, as text since it may exceed 64 bits; else empty."""
+        """Token ID of an NFT, a string since it may exceed 64 bits; empty for other tokens."""
 
     @property
     def token_name(self) -> str | None:
@@ -1165,7 +1940,7 @@ class Block(Record):
 
     @property
     def block_time(self) -> datetime | None:
-        """When the block was made."""
+        """Time of the block."""
 
     @property
     def transaction_count(self) -> int | None:
@@ -1173,7 +1948,7 @@ class Block(Record):
 
 @final
 class AddressTransaction(Record):
-    """An ordinary transaction that an address sent or received."""
+    """A normal transaction that an address sent or received."""
 
     __match_args__ = (
         "tx_id",
@@ -1223,7 +1998,7 @@ class AddressTransaction(Record):
 
     @property
     def block_hash(self) -> str | None:
-        """Hash of the block that holds it."""
+        """Hash of the transaction's block."""
 
     @property
     def height(self) -> int | None:
@@ -1231,7 +2006,7 @@ class AddressTransaction(Record):
 
     @property
     def transaction_time(self) -> datetime | None:
-        """When the transaction was made."""
+        """Time of the transaction."""
 
     @property
     def from_address(self) -> str | None:
@@ -1243,11 +2018,11 @@ class AddressTransaction(Record):
 
     @property
     def is_from_contract(self) -> bool | None:
-        """Whether the sender is a contract."""
+        """True if the sender is a contract."""
 
     @property
     def is_to_contract(self) -> bool | None:
-        """Whether the receiver is a contract."""
+        """True if the receiver is a contract."""
 
     @property
     def amount(self) -> Decimal | None:
@@ -1267,7 +2042,7 @@ class AddressTransaction(Record):
 
     @property
     def nonce(self) -> int | None:
-        """How many transactions the sender had made before."""
+        """Number of earlier transactions of the sender."""
 
     @property
     def gas_used(self) -> int | None:
@@ -1333,7 +2108,7 @@ class LargeTransaction(Record):
 
     @property
     def block_hash(self) -> str | None:
-        """Hash of the block that holds it."""
+        """Hash of the transaction's block."""
 
     @property
     def height(self) -> int | None:
@@ -1341,7 +2116,7 @@ class LargeTransaction(Record):
 
     @property
     def transaction_time(self) -> datetime | None:
-        """When the transaction was made."""
+        """Time of the transaction."""
 
     @property
     def input(self) -> str | None:
@@ -1353,11 +2128,11 @@ class LargeTransaction(Record):
 
     @property
     def is_input_contract(self) -> bool | None:
-        """Whether the input address is a contract."""
+        """True if the input address is a contract."""
 
     @property
     def is_output_contract(self) -> bool | None:
-        """Whether the output address is a contract."""
+        """True if the output address is a contract."""
 
     @property
     def amount(self) -> Decimal | None:
@@ -1427,7 +2202,7 @@ class ChainTransaction(Record):
 
     @property
     def block_hash(self) -> str | None:
-        """Hash of the block that holds it."""
+        """Hash of the transaction's block."""
 
     @property
     def height(self) -> int | None:
@@ -1435,23 +2210,23 @@ class ChainTransaction(Record):
 
     @property
     def transaction_time(self) -> datetime | None:
-        """When the transaction was made."""
+        """Time of the transaction."""
 
     @property
     def input(self) -> str | None:
-        """Input address as the service gives it; several are separated by commas."""
+        """Input address as the API returns it; several are separated by commas."""
 
     @property
     def output(self) -> str | None:
-        """Output address as the service gives it; several are separated by commas."""
+        """Output address as the API returns it; several are separated by commas."""
 
     @property
     def is_input_contract(self) -> bool | None:
-        """Whether the input address is a contract."""
+        """True if the input address is a contract."""
 
     @property
     def is_output_contract(self) -> bool | None:
-        """Whether the output address is a contract."""
+        """True if the output address is a contract."""
 
     @property
     def amount(self) -> Decimal | None:
@@ -1529,7 +2304,7 @@ class Transaction(Record):
 
     @property
     def block_hash(self) -> str | None:
-        """Hash of the block that holds it."""
+        """Hash of the transaction's block."""
 
     @property
     def height(self) -> int | None:
@@ -1537,7 +2312,7 @@ class Transaction(Record):
 
     @property
     def transaction_time(self) -> datetime | None:
-        """When the transaction was made."""
+        """Time of the transaction."""
 
     @property
     def from_address(self) -> str | None:
@@ -1549,11 +2324,11 @@ class Transaction(Record):
 
     @property
     def is_from_contract(self) -> bool | None:
-        """Whether the sender is a contract."""
+        """True if the sender is a contract."""
 
     @property
     def is_to_contract(self) -> bool | None:
-        """Whether the receiver is a contract."""
+        """True if the receiver is a contract."""
 
     @property
     def amount(self) -> Decimal | None:
@@ -1565,7 +2340,7 @@ class Transaction(Record):
 
     @property
     def nonce(self) -> int | None:
-        """How many transactions the sender had made before."""
+        """Number of earlier transactions of the sender."""
 
     @property
     def gas_limit(self) -> int | None:
@@ -1641,7 +2416,7 @@ class EventLog(Record):
 
     @property
     def block_hash(self) -> str | None:
-        """Hash of the block that holds it."""
+        """Hash of the transaction's block."""
 
     @property
     def method_id(self) -> str | None:
@@ -1649,7 +2424,7 @@ class EventLog(Record):
 
     @property
     def transaction_time(self) -> datetime | None:
-        """When the transaction was made."""
+        """Time of the transaction."""
 
     @property
     def log_index(self) -> int | None:
@@ -1665,55 +2440,79 @@ class EventLog(Record):
 
 @final
 class Cassette:
-    """Recorded answers in a file, replayed in place of the service; for tests that need no network.
+    """Recorded interactions in a file, replayed in place of a service; for tests that need no network.
 
-    `mode` says what becomes of a request, as in vcrpy:
+    Parameters
+    ----------
+    path
+        A JSON Lines file, one interaction per line.
+    mode
+        What happens to a request, as in vcrpy: "none" replays it, or raises `CassetteMissError`; "once" records it if
+        the file is new or empty, else as "none"; "new_episodes" replays it if it is in the file, else records it; "all"
+        records it again, in place of what the file has of that request.
+    allow_playback_repeats
+        Play the last recording of a request again when all of them were played.
 
-    - "none": it is replayed, or raises `CassetteMissError`. The service is never asked.
-    - "once": recorded if the file is new or empty; else as "none".
-    - "new_episodes": replayed if it is in the file, else recorded.
-    - "all": recorded anew, in place of what the file has of that request.
+    A request is identified by its path and parameters, whatever the host and the credentials; each recording of it is
+    played once, in order, failures and retries included, without their waits. No header, key, signature, host or time
+    of a request is ever written. Secrets and hosts that a response echoes are overwritten with `*`, however encoded;
+    secrets under eight characters only in error responses, since data may contain them by chance. A request with a
+    secret for a parameter raises `CassetteError`, and is not sent.
 
-    A request is known by its path and its parameters, wherever the service is and whoever asks; each recording of it is
-    played once, in order, failures and retries included, and without their waits. A line of the file is one exchange,
-    as JSON. It never holds a header, a key, a signature, a host or the time of the request, and what an answer echoes
-    of them is overwritten with `*`; secrets under eight characters only where the service refused, since in its data
-    they may stand by chance. A request with a secret for a parameter raises `CassetteError`, and is not sent.
+    Replaying needs no settings; "new_episodes" asks for them when something has to be recorded.
 
-    What is replayed needs no settings; with "new_episodes" they are asked for when something has to be recorded.
+    A cassette serves any number of clients, threads and forked children. Several processes may record into one file:
+    a request that another process has recorded is not recorded again. In the environment, `CHAINFRAME_CASSETTE` names
+    the file for every client that is not given a cassette, and `CHAINFRAME_CASSETTE_MODE` the mode.
 
-    One cassette serves any number of clients, threads and forked children. Several processes may record into one file,
-    with "new_episodes" or "all". In the environment, `CHAINFRAME_CASSETTE` names the file for every client that is not
-    given a cassette, and `CHAINFRAME_CASSETTE_MODE` the mode.
-
-    Raises `CassetteError` for an unknown mode, and for a file that cannot be read: it names the line.
+    Raises
+    ------
+    CassetteError
+        The mode is unknown, or the file cannot be read; the message names the line.
 
     >>> with cf.Client(cassette=Cassette("blocks.jsonl", mode="none")) as client:
     ...     blocks = client.blocks(max_items=3).collect()
     """
 
     def __new__(
-        cls, path: str | PathLike[str], mode: Literal["none", "once", "new_episodes", "all"] = "once"
+        cls,
+        path: str | PathLike[str],
+        mode: Literal["none", "once", "new_episodes", "all"] = "once",
+        *,
+        allow_playback_repeats: bool = False,
     ) -> Self: ...
     @property
     def path(self) -> Path: ...
     @property
     def mode(self) -> Literal["none", "once", "new_episodes", "all"]: ...
     @property
-    def recording(self) -> bool:
-        """Whether the service may be asked: false with "none", and with "once" where there was a recording."""
+    def can_record(self) -> bool:
+        """True if requests may be sent and recorded: not with "none", nor with "once" where there was a recording."""
 
     @property
     def play_count(self) -> int:
-        """Exchanges replayed so far."""
+        """Number of interactions replayed so far."""
 
     @property
     def all_played(self) -> bool:
-        """Whether every exchange was replayed, as a test may want to assert at its end."""
+        """True if every interaction was replayed; `unplayed` lists those that were not."""
 
+    @property
+    def unplayed(self) -> list[str]:
+        """Requests of the interactions that were not replayed, such as "GET /api/v5/main/zone/...?height=3"."""
+
+    @property
+    def interactions(self) -> list[dict[str, Any]]:
+        """Interactions in the file when it was opened.
+
+        Each has `method`, `path`, `params`, `status` or the phase of an `error`, `bytes` of the body, and `played`.
+        """
+
+    def _compact(self) -> None: ...
     def __len__(self) -> int:
-        """Exchanges in the file: when it was opened, and recorded since; without those that were replaced."""
+        """Number of interactions in the file: read when it was opened or recorded since, without those replaced."""
 
+    def __bool__(self) -> Literal[True]: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
     def __copy__(self) -> Self: ...
@@ -1732,12 +2531,14 @@ class _LocalService:
         growth_rate: float | None,
         reorg: tuple[int, int] | None,
         faults_json: str,
-        reach: int,
+        max_result_window: int | None,
         db: str | PathLike[str] | None,
         port: int,
         main_chain: str,
         zone_chain: str,
     ) -> Self: ...
+    @property
+    def deployment(self) -> Deployment: ...
     @property
     def url(self) -> str: ...
     @property
@@ -1751,9 +2552,9 @@ class _LocalService:
     @property
     def zone_chain(self) -> str: ...
     @property
-    def requests(self) -> int: ...
-    def request_log(self) -> list[LoggedRequest]: ...
-    def clear_requests(self) -> None: ...
+    def request_count(self) -> int: ...
+    def request_log(self) -> list[dict[str, Any]]: ...
+    def reset_request_log(self) -> None: ...
     @property
     def faults_json(self) -> str: ...
     def set_faults(self, json_text: str) -> None: ...
@@ -1764,28 +2565,68 @@ class _LocalService:
     def rate_limit(self) -> float | None: ...
     def set_rate_limit(self, rate: float | None) -> None: ...
     @property
-    def clock_ahead(self) -> float: ...
-    def set_clock_ahead(self, seconds: float) -> None: ...
+    def clock_skew(self) -> float: ...
+    def set_clock_skew(self, seconds: float) -> None: ...
     def load(self, call: str, columns: dict[str, list[Any]], places: list[str]) -> None: ...
     def load_body(self, call: str, body: bytes, place: str) -> None: ...
-    def load_answers(self, path: str | PathLike[str]) -> int: ...
+    def mirror(
+        self,
+        call: str,
+        columns: dict[str, list[Any]],
+        places: list[str],
+        cassette: str | PathLike[str],
+        limit: int | None,
+    ) -> None: ...
+    def load_cassette(self, path: str | PathLike[str]) -> int: ...
     def close(self) -> None: ...
 
 def _declaration() -> str: ...
-def _environment_cassette(fresh: bool) -> Cassette | None: ...
-def _with_cassette(client: Client, cassette: Cassette) -> Client: ...
+def _environment_cassette() -> Cassette | None: ...
+def _share_cassette(
+    path: str | PathLike[str],
+    mode: str,
+    allow_playback_repeats: bool,
+    staging: str | PathLike[str] | None,
+    hint: str | None,
+) -> Cassette: ...
+def _forget_cassette(cassette: Cassette) -> None: ...
+def _block_network(blocked: bool) -> None: ...
+def _with_cassette(client: Client, cassette: Cassette | None) -> Client: ...
 
 # What pickles call.
 
 def _restore_schema(name: str) -> Schema: ...
 def _restore_cassette(
-    path: str | PathLike[str], mode: Literal["none", "once", "new_episodes", "all"], recording: bool
+    path: str | PathLike[str],
+    mode: Literal["none", "once", "new_episodes", "all"],
+    can_record: bool,
+    allow_playback_repeats: bool,
+    staging: str | PathLike[str] | None,
+    hint: str | None,
 ) -> Cassette: ...
 def _restore_client(given: dict[str, Any]) -> Client: ...
 def _signature(secret: str, timestamp: str, target: str) -> str: ...
 def _restore_deployment(
-    header_prefix: str, main: str, zone: str, prehash: str, signature_encoding: Literal["base64", "hex"]
+    header_prefix: str,
+    main: str,
+    zone: str,
+    prehash: str,
+    signature_encoding: Literal["base64", "hex"],
+    result_window: int,
+    log_window: int,
 ) -> Deployment: ...
+def _restore_hint(text: str) -> Hint: ...
+def _restore_estimate(
+    num_slices: int,
+    pages: int | None,
+    requests: int | None,
+    records: int | None,
+    is_exact: bool,
+    estimated_seconds: float | None,
+    limitations: Any,
+) -> Estimate: ...
+def _restore_rate_limit_state(rate: float | None, waiting: int, throttled: int, pause: float) -> RateLimitState: ...
+def _set_result(future: Any) -> None: ...
 def _restore_page(
     number: int,
     total_pages: int | None,
@@ -1798,5 +2639,24 @@ def _restore_page(
 def _restore_query(client: Client, call: str, given: str) -> Query[Any]: ...
 def _restore_record(name: str, fields: dict[str, Any]) -> Record: ...
 def _restore_records(name: str, columns: dict[str, Any], report: Report) -> Records[Any]: ...
+
+@final
+class _PartBuffer:
+    @property
+    def ended(self) -> bool: ...
+    @property
+    def rows(self) -> int: ...
+    @property
+    def held(self) -> int: ...
+    def fetch(self) -> None: ...
+    async def fetch_async(self) -> None: ...
+    def settle(self) -> None: ...
+    def is_due(self) -> bool: ...
+    def new_keys(self) -> list[tuple[str, int | None]]: ...
+    def accept(self, rows: int) -> None: ...
+    def skip(self, rows: int) -> None: ...
+    def take(self) -> tuple[Records[Any], str] | None: ...
+    def report(self) -> Report: ...
+
 def _restore_report(members: dict[str, Any]) -> Report: ...
 def _resume_query(client: Client, cursor: str) -> Query[Any]: ...

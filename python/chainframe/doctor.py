@@ -1,6 +1,6 @@
-"""What stands between this machine and an answer: settings, names, proxy, TLS, clock, signature, one signed request.
+"""`chainframe doctor`: checks of settings, proxy, DNS, TCP, TLS, clock and signature, and one signed request.
 
-Each finding is one line without secrets. Where a step fails, the steps that need it are left out.
+Each result is one line without secrets. Checks that depend on a failed one are skipped.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 USAGE, AUTHENTICATION, RATE_LIMIT, NETWORK = 2, 3, 4, 5
 TIMEOUT = 10.0
-# Signatures older than this are refused.
-TOLERANCE = 30.0
+# The API rejects signatures that are older.
+MAX_CLOCK_SKEW = 30.0
 SETTINGS: dict[str, str | None] = {"base_url": None, "main_chain": "MAIN", "zone_chain": "ZONE_CHAIN"}
 SECRETS = ("api_key", "secret_key", "passphrase")
 VECTOR = (
@@ -46,8 +46,8 @@ VECTOR = (
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One line: what was looked at, how it is, and the exit code if that is a failure."""
+class CheckResult:
+    """Result of one check; `code` is the exit code if it failed."""
 
     check: str
     status: Literal["ok", "warn", "fail"]
@@ -55,14 +55,14 @@ class Finding:
     code: int = 0
 
 
-def examine(
+def run_checks(
     *, deployment: Deployment, proxy: str | None, ca_bundle: str | None, given: dict[str, str]
-) -> Iterator[Finding]:
-    """The findings, as they come; `given` are settings that are not taken from the environment."""
+) -> Iterator[CheckResult]:
+    """Runs the checks and yields their results; `given` are settings that are not taken from the environment."""
     settings = list(_settings(given))
     yield from settings
     yield _self_test()
-    if any(finding.status == "fail" for finding in settings):
+    if any(result.status == "fail" for result in settings):
         return
     try:
         client = Client(
@@ -75,116 +75,128 @@ def examine(
             **given,  # type: ignore[arg-type]
         )
     except ConfigError as error:
-        yield Finding("settings", "fail", str(error), USAGE)
+        yield CheckResult("settings", "fail", str(error), USAGE)
         return
     with client:
         network = list(_network(urlsplit(client.base_url), proxy, ca_bundle or os.environ.get("REQUESTS_CA_BUNDLE")))
         yield from network
-        # The client may still get through where the standard library does not, and its own words are the ones to go by.
+        # The client may connect where the standard library does not, and its error is the one that counts.
         yield _request(client)
 
 
-def _settings(given: dict[str, str]) -> Iterator[Finding]:
+def _settings(given: dict[str, str]) -> Iterator[CheckResult]:
     for name, default in SETTINGS.items():
         variable = f"CHAINFRAME_{name.upper()}"
         if name in given:
-            yield Finding(name, "ok", f"{_without_user(given[name])} (as given)")
+            yield CheckResult(name, "ok", f"{_without_user(given[name])} (from the command line)")
         elif value := os.environ.get(variable, ""):
-            # Who put a password there is told so by the client, not shown it.
-            yield Finding(name, "ok", f"{_without_user(value)} (from {variable})")
+            # The client rejects a password in a URL; here it is redacted.
+            yield CheckResult(name, "ok", f"{_without_user(value)} (from {variable})")
         elif default:
-            yield Finding(name, "ok", f"{default} (the default; {variable} is not set)")
+            yield CheckResult(name, "ok", f"{default} (the default; {variable} is not set)")
         else:
-            yield Finding(name, "fail", f"is missing; set {variable}", USAGE)
+            yield CheckResult(name, "fail", f"missing; set {variable}", USAGE)
     for name in SECRETS:
         variable = f"CHAINFRAME_{name.upper()}"
         if os.environ.get(variable):
-            yield Finding(name, "ok", f"is set (from {variable})")
+            yield CheckResult(name, "ok", f"set (from {variable})")
         else:
-            yield Finding(name, "fail", f"is missing; set {variable}", USAGE)
+            yield CheckResult(name, "fail", f"missing; set {variable}", USAGE)
 
 
-def _self_test() -> Finding:
+def _self_test() -> CheckResult:
     secret, timestamp, target, expected = VECTOR
     if _signature(secret, timestamp, target) == expected:
-        return Finding("signature", "ok", "self-test: a known request is signed as it should be")
-    return Finding("signature", "fail", "a known request is signed wrongly; reinstall chainframe", AUTHENTICATION)
+        return CheckResult("signature", "ok", "self-test passed: a known request has the expected signature")
+    return CheckResult(
+        "signature",
+        "fail",
+        "self-test failed: wrong signature of a known request; reinstall chainframe",
+        AUTHENTICATION,
+    )
 
 
-def _network(url: SplitResult, given: str | None, ca_bundle: str | None) -> Iterator[Finding]:
+def _network(url: SplitResult, given: str | None, ca_bundle: str | None) -> Iterator[CheckResult]:
     host, port = url.hostname or "", url.port or (443 if url.scheme == "https" else 80)
     proxy, why = _proxy(url, given)
-    yield Finding("proxy", "ok", f"{_without_user(proxy)} ({why})" if proxy else f"none ({why})")
-    near = urlsplit(proxy if "//" in proxy else f"//{proxy}") if proxy else url
-    near_host, near_port = near.hostname or host, near.port or (port if not proxy else 80)
+    yield CheckResult("proxy", "ok", f"{_without_user(proxy)} ({why})" if proxy else f"none ({why})")
+    next_hop = urlsplit(proxy if "//" in proxy else f"//{proxy}") if proxy else url
+    next_host, next_port = next_hop.hostname or host, next_hop.port or (port if not proxy else 80)
     try:
-        found = socket.getaddrinfo(near_host, near_port, type=socket.SOCK_STREAM)
+        found = socket.getaddrinfo(next_host, next_port, type=socket.SOCK_STREAM)
         addresses = ", ".join(sorted({str(address[4][0]) for address in found}))
-        yield Finding("name", "ok", f"{near_host} is {addresses}")
+        yield CheckResult("dns", "ok", f"{next_host} resolves to {addresses}")
     except OSError as error:
-        yield Finding("name", "fail", f"{near_host} is not known: {error}; check base_url, proxy and DNS", NETWORK)
-        return
-    if near.scheme.startswith("socks"):
-        return
-    try:
-        with socket.create_connection((near_host, near_port), TIMEOUT):
-            yield Finding("tcp", "ok", f"{near_host} port {near_port} takes connections")
-    except OSError as error:
-        yield Finding(
-            "tcp", "fail", f"{near_host} port {near_port}: {error}; check base_url, proxy and firewall", NETWORK
+        yield CheckResult(
+            "dns", "fail", f"DNS lookup of {next_host} failed: {error}; check base_url, proxy and DNS", NETWORK
         )
         return
-    yield from _tls_and_clock(url, near if proxy else None, ca_bundle)
+    if next_hop.scheme.startswith("socks"):
+        return
+    try:
+        with socket.create_connection((next_host, next_port), TIMEOUT):
+            yield CheckResult("tcp", "ok", f"TCP connect to {next_host} port {next_port} ok")
+    except OSError as error:
+        yield CheckResult(
+            "tcp",
+            "fail",
+            f"TCP connect to {next_host} port {next_port} failed: {error}; check base_url, proxy and firewall",
+            NETWORK,
+        )
+        return
+    yield from _tls_and_clock(url, next_hop if proxy else None, ca_bundle)
 
 
 def _proxy(url: SplitResult, given: str | None) -> tuple[str, str]:
     host = url.hostname or ""
     if given:
-        return given, "as given"
+        return given, "from the command line"
     if host in {"127.0.0.1", "::1"} or host == "localhost" or host.endswith(".localhost"):
-        return "", "the service is on this machine"
+        return "", "base_url is a loopback address"
     proxies = getproxies()
     proxy = proxies.get(url.scheme) or proxies.get("all") or ""
     if proxy and proxy_bypass(host):
-        return "", "NO_PROXY names the service"
-    return proxy, "from the environment" if proxy else "the environment names none"
+        return "", "NO_PROXY includes the host"
+    return proxy, "from the environment" if proxy else "none in the environment"
 
 
-def _tls_and_clock(url: SplitResult, proxy: SplitResult | None, ca_bundle: str | None) -> Iterator[Finding]:
-    """A look without a key: who answers, and what time it is there."""
+def _tls_and_clock(url: SplitResult, proxy: SplitResult | None, ca_bundle: str | None) -> Iterator[CheckResult]:
+    """Checks the certificate and the server's clock with a request that is not signed."""
     connection = _connection(url, proxy, ca_bundle)
     try:
         connection.connect()
         if isinstance(connection.sock, ssl.SSLSocket):
-            yield Finding("tls", "ok", _certificate(connection.sock))
-        # On the way of an answer's Date; what the answer is does not matter.
+            yield CheckResult("tls", "ok", _certificate(connection.sock))
+        # For the Date header; any response has one.
         connection.request("HEAD", url.path or "/")
         date = connection.getresponse().headers.get("Date")
     except ssl.SSLError as error:
         reason = getattr(error, "verify_message", "") or error.reason or str(error)
-        yield Finding("tls", "fail", f"{reason}; check base_url, or give the authority to trust as ca_bundle", NETWORK)
+        yield CheckResult(
+            "tls", "fail", f"{reason}; check base_url, or pass the certificate authority as ca_bundle", NETWORK
+        )
         return
     except (OSError, http.client.HTTPException) as error:
-        yield Finding("http", "fail", f"{str(error) or type(error).__name__}; check base_url and proxy", NETWORK)
+        yield CheckResult("http", "fail", f"{str(error) or type(error).__name__}; check base_url and proxy", NETWORK)
         return
     finally:
         connection.close()
     try:
         ahead = time.time() - parsedate_to_datetime(date or "").timestamp()
     except ValueError:
-        yield Finding("clock", "warn", "the service does not tell its time")
+        yield CheckResult("clock", "warn", "the response has no Date header")
         return
     side = "ahead of" if ahead > 0 else "behind"
-    text = f"this machine is {abs(ahead):.0f} s {side} the service"
-    if abs(ahead) < TOLERANCE:
-        yield Finding("clock", "ok", text)
+    text = f"the system clock is {abs(ahead):.0f} s {side} the server's"
+    if abs(ahead) < MAX_CLOCK_SKEW:
+        yield CheckResult("clock", "ok", text)
     else:
-        yield Finding("clock", "warn", f"{text}; the client makes up for it, but set the clock")
+        yield CheckResult("clock", "warn", f"{text}; corrected by the client; fix the system clock")
 
 
 def _connection(url: SplitResult, proxy: SplitResult | None, ca_bundle: str | None) -> http.client.HTTPConnection:
-    near = proxy or url
-    host, port = near.hostname or "", near.port
+    next_hop = proxy or url
+    host, port = next_hop.hostname or "", next_hop.port
     if url.scheme != "https":
         return http.client.HTTPConnection(host, port, timeout=TIMEOUT)
     context = ssl.create_default_context(cafile=ca_bundle or None)
@@ -202,16 +214,18 @@ def _certificate(connection: ssl.SSLSocket) -> str:
     certificate = connection.getpeercert() or {}
     issuer: Any = certificate.get("issuer", ())
     names = {key: value for pairs in issuer for key, value in pairs}
-    authority = names.get("organizationName") or names.get("commonName") or "an authority without a name"
-    return f"{connection.version()}, a certificate of {authority}, good until {certificate.get('notAfter', 'unknown')}"
+    authority = names.get("organizationName") or names.get("commonName") or "an unknown issuer"
+    return (
+        f"{connection.version()}, certificate issued by {authority}, expires {certificate.get('notAfter', 'unknown')}"
+    )
 
 
-def _request(client: Client) -> Finding:
+def _request(client: Client) -> CheckResult:
     try:
         token = client.tokens().first()
     except ChainframeError as error:
-        return Finding("request", "fail", f"{type(error).__name__}: {error}", _code(error))
-    return Finding("request", "ok", "a signed request was answered" + ("" if token else ", with no records"))
+        return CheckResult("request", "fail", f"{type(error).__name__}: {error}", _code(error))
+    return CheckResult("request", "ok", "signed request succeeded" + ("" if token else ", without records"))
 
 
 def _code(error: ChainframeError) -> int:

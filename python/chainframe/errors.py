@@ -1,15 +1,13 @@
-"""The errors of chainframe, and its one warning.
-
-Every error is a `ChainframeError`, its text is one line, and it survives pickling and copying with all it carries. None
-of them holds a key, a signature or a passphrase. The native core raises them; nothing here decides when.
-"""
+"""Error classes of chainframe, and its one warning. The native core raises them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from chainframe import Records, Report
+    from collections.abc import Sequence
+
+    from chainframe import Hint, Records, Report
 
 __all__ = [
     "AuthenticationError",
@@ -19,6 +17,7 @@ __all__ = [
     "ChainframeError",
     "ClockSkewError",
     "ConfigError",
+    "ContextError",
     "ExportError",
     "IncompleteResultError",
     "IncompleteResultWarning",
@@ -39,24 +38,55 @@ __all__ = [
 
 
 class ChainframeError(Exception):
-    """Anything that went wrong in chainframe; catch it to catch them all.
+    """Base class of all errors of chainframe.
 
-    `retryable` says whether the same call may succeed later. The client has already retried what it could. Errors of
-    the service, of the network and of pages carry a `cursor`: `client.resume(error.cursor)` goes on where they struck.
+    Errors of the API, of the network and of pages carry a `cursor`: `client.resume(error.cursor)` continues after the
+    last record returned. The client has already retried transient errors. Errors are picklable, their messages one
+    line, and none contains a key, a signature or a passphrase.
 
+    Attributes
+    ----------
+    retryable : bool
+        True if the same call may succeed later.
+    hints : tuple of Hint
+        Alternative ways to solve the problem, in the message as well.
+
+    Examples
+    --------
     >>> try:
     ...     tokens = client.tokens().collect()
     ... except cf.ChainframeError as error:
-    ...     print(error, "- worth another try" if error.retryable else "")
+    ...     print(error, error.retryable)
     """
 
     retryable: bool = False
+    hints: tuple[Hint, ...] = ()
+    _shell_text: str | None = None
 
-    def __init__(self, message: str = "", *, retryable: bool | None = None) -> None:
-        # A service's own words may hold line breaks; a log line may not.
-        super().__init__(" ".join(message.splitlines()))
+    def __init__(self, message: str = "", *, hints: Sequence[Hint] = (), retryable: bool | None = None) -> None:
+        text = _one_line(message)
+        super().__init__(text + _advice(hints))
+        if hints:
+            self.hints = tuple(hints)
+            self._shell_text = text + _advice(hints, in_shell=True)
         if retryable is not None:
             self.retryable = retryable
+
+
+def in_shell(error: ChainframeError) -> str:
+    """Return the message with options of the command line in place of parameters."""
+    return error._shell_text or str(error)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+
+
+def _one_line(message: str) -> str:
+    """Join the lines of a message of the API: a log line must not hold line breaks."""
+    return " ".join(message.splitlines())
+
+
+def _advice(hints: Sequence[Hint], *, in_shell: bool = False) -> str:
+    """Return the end of a message with these hints."""
+    texts = [hint._in_shell() if in_shell else str(hint) for hint in hints]  # noqa: SLF001 - of this package
+    return f"; {', or '.join(texts)}" if texts else ""
 
 
 class ConfigError(ChainframeError, ValueError):
@@ -64,31 +94,72 @@ class ConfigError(ChainframeError, ValueError):
 
     The message names both. Nothing was sent.
 
+    Examples
+    --------
     >>> cf.Client(base_url="http://data.example.com")
     Traceback (most recent call last):
-    chainframe.errors.ConfigError: base_url (CHAINFRAME_BASE_URL) ...
+    chainframe.errors.ConfigError: base_url (CHAINFRAME_BASE_URL) must use https: ...
+    """
+
+
+class ContextError(ChainframeError, RuntimeError):
+    """A call that is not possible in its context, whatever its arguments.
+
+    The context is a logging handler, an interpreter that is shutting down, a process that cannot start more threads, or
+    a forked child that uses the iterator of another thread.
+
+    Examples
+    --------
+    >>> except cf.ContextError as error:
+    ...     print(error)
     """
 
 
 class InvalidParameterError(ChainframeError, ValueError):
-    """A value that the service would refuse, refused here before anything was sent.
+    """An argument that the API would reject. Nothing was sent.
 
-    The message names the parameter and its limit.
+    The message names the parameter, its value and the constraint.
 
+    Examples
+    --------
     >>> client.tokens(page_size=51)
     Traceback (most recent call last):
-    chainframe.errors.InvalidParameterError: page_size ...
+    chainframe.errors.InvalidParameterError: page_size (51) must be between 1 and 50
     """
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        parameter: str | None = None,
+        hints: Sequence[Hint] = (),
+        retryable: bool | None = None,
+    ) -> None:
+        super().__init__(message if parameter is None else f"{parameter} {message}", hints=hints, retryable=retryable)
+        if parameter is not None:
+            self._shell_text = f"--{parameter.replace('_', '-')} {_one_line(message)}{_advice(hints, in_shell=True)}"
 
 
 class ServiceError(ChainframeError):
-    """The service answered, and its answer was an error.
+    """The API returned an error response.
 
-    `code` and `msg` are the service's own, `status` is HTTP's; branch on those, never on the wording. `attempts` counts
-    every try of that request.
+    Attributes
+    ----------
+    endpoint : str
+        Name of the call, such as "token_transfers".
+    status : int
+        HTTP status.
+    code, msg : str or None
+        Code and message of the API. Messages vary; branch on `code` and `status`.
+    attempts : int
+        Number of attempts of the request.
+    cursor : str or None
+        Position after the last record returned, for `Client.resume`.
 
+    Examples
+    --------
     >>> except cf.ServiceError as error:
-    ...     log.warning("%s answered %s/%s", error.endpoint, error.status, error.code)
+    ...     log.warning("%s returned %s/%s", error.endpoint, error.status, error.code)
     """
 
     def __init__(
@@ -113,30 +184,36 @@ class ServiceError(ChainframeError):
 
 
 class BadRequestError(ServiceError):
-    """The service refused a parameter that looked right from here.
+    """The API rejected a parameter that the client accepts.
 
-    `msg` is the service's reason. Mend the call; the same one fails again.
+    `msg` has the reason. The same call fails again; correct its arguments.
 
+    Examples
+    --------
     >>> except cf.BadRequestError as error:
     ...     print(error.code, error.msg)
     """
 
 
 class NotFoundError(ServiceError):
-    """No such token, block, data or endpoint.
+    """The API has no such token, block, data or endpoint.
 
-    An empty list is no error: this is raised only where the service says so with a code of its own.
+    Raised for error codes only; an empty list is a result.
 
+    Examples
+    --------
     >>> except cf.NotFoundError:
     ...     transfers = None
     """
 
 
 class PermissionDeniedError(ServiceError):
-    """The account may not do this: its plan, its region, its state, or a freeze of the interface.
+    """The account may not access this: because of its plan, region or state, or because the API is frozen.
 
-    Waiting does not help; the account does.
+    Retrying does not help.
 
+    Examples
+    --------
     >>> except cf.PermissionDeniedError as error:
     ...     sys.exit(f"Ask the provider about code {error.code}: {error.msg}")
     """
@@ -145,29 +222,39 @@ class PermissionDeniedError(ServiceError):
 class AuthenticationError(ServiceError):
     """The key, the passphrase or the signature is missing or wrong.
 
-    Check the three secrets, and that `Deployment` has this service's words: they are part of what is signed.
+    Check the three secrets and the `Deployment`, whose names are part of the signed string.
 
+    Examples
+    --------
     >>> except cf.AuthenticationError:
     ...     sys.exit("Check CHAINFRAME_API_KEY, CHAINFRAME_SECRET_KEY and CHAINFRAME_PASSPHRASE.")
     """
 
 
 class ClockSkewError(AuthenticationError):
-    """The service finds the timestamp expired, even after this client has set its clock by the service's once.
+    """The API rejects the timestamp as expired, even after the client corrected its clock skew once.
 
-    Mend the machine's clock; signatures live for about 30 seconds.
+    Set the system clock; signatures are valid for about 30 seconds.
 
+    Examples
+    --------
     >>> except cf.ClockSkewError:
-    ...     sys.exit("This machine's clock is off.")
+    ...     sys.exit("The system clock is wrong.")
     """
 
 
 class RateLimitError(ServiceError):
-    """Too many requests, and waiting within the deadline did not help.
+    """Too many requests, and retries within the deadline failed.
 
-    `retry_after` is the wait in seconds that the service asked for, or None. Wait, or give `Client` a lower
-    `rate_limit`.
+    Wait, or pass `Client` a lower `rate_limit`.
 
+    Attributes
+    ----------
+    retry_after : float or None
+        Seconds that the API asks to wait.
+
+    Examples
+    --------
     >>> except cf.RateLimitError as error:
     ...     time.sleep(error.retry_after or 60)
     """
@@ -201,10 +288,12 @@ class RateLimitError(ServiceError):
 
 
 class ServiceUnavailableError(ServiceError):
-    """The service is busy, broken or away: HTTP 5xx and the codes that mean the same.
+    """The API is overloaded or unavailable: HTTP 5xx and the codes that mean the same.
 
-    It was retried up to `max_retries` times or to the deadline. What came before it is in `query.partial`.
+    The request was retried up to `max_retries` times or to the deadline. `query.partial` has the records before it.
 
+    Examples
+    --------
     >>> except cf.ServiceUnavailableError:
     ...     save(query.partial)
     """
@@ -213,10 +302,23 @@ class ServiceUnavailableError(ServiceError):
 
 
 class TransportError(ChainframeError, ConnectionError):
-    """No answer: the network failed in the phase "connect", "tls", "read" or "body".
+    """No response: the network failed in the phase "connect", "tls", "read" or "body".
 
-    In "connect" and "tls" nothing reached the service: check base URL, proxy and certificates.
+    In "connect" and "tls" nothing reached the API: check base URL, proxy and certificates.
 
+    Attributes
+    ----------
+    endpoint : str
+        Name of the call.
+    attempts : int
+        Number of attempts of the request.
+    cursor : str or None
+        Position after the last record returned, for `Client.resume`.
+    phase : str
+        Phase of the request that failed.
+
+    Examples
+    --------
     >>> except cf.TransportError as error:
     ...     print(f"{error.endpoint} failed to {error.phase} after {error.attempts} attempts")
     """
@@ -241,21 +343,33 @@ class TransportError(ChainframeError, ConnectionError):
 
 
 class RequestTimeoutError(TransportError, TimeoutError):
-    """One attempt took longer than `timeout` in that phase, or all attempts longer than the "deadline".
+    """One attempt exceeded `timeout` in its phase, or all attempts exceeded `deadline` (phase "deadline").
 
-    Raise the limit that was reached, or try later.
+    Raise the limit that was exceeded, or try again later.
 
+    Examples
+    --------
     >>> except cf.RequestTimeoutError as error:
-    ...     print("deadline reached" if error.phase == "deadline" else f"slow to {error.phase}")
+    ...     print("deadline exceeded" if error.phase == "deadline" else f"timeout in {error.phase}")
     """
 
 
 class ResponseFormatError(ChainframeError):
-    """The answer is not what the interface promises, such as letters in a number.
+    """A response that does not conform to the API, such as letters in a number.
 
-    `path` is the place in the JSON (`data[0].transactionList[3].height`) and `excerpt` what stood there. No record is
-    guessed: the call fails as a whole.
+    The call fails as a whole; no record is guessed.
 
+    Attributes
+    ----------
+    endpoint : str
+        Name of the call.
+    path : str
+        Location in the JSON, such as `data[0].transactionList[3].height`.
+    excerpt : str
+        Start of the value there.
+
+    Examples
+    --------
     >>> except cf.ResponseFormatError as error:
     ...     print(error.endpoint, error.path, error.excerpt)
     """
@@ -278,8 +392,10 @@ class ResponseFormatError(ChainframeError):
 
 
 class PaginationError(ChainframeError):
-    """The pages of a list cannot be put together into its complete and exact content.
+    """The complete and exact content of a list cannot be read from its pages.
 
+    Examples
+    --------
     >>> except cf.PaginationError as error:
     ...     print(error, query.partial)
     """
@@ -288,30 +404,41 @@ class PaginationError(ChainframeError):
 
 
 class PaginationDriftError(PaginationError):
-    """The list changed while it was read, so that the set as it was at the first page cannot be told any more.
+    """The list changed while it was read, so that its snapshot cannot be established.
 
-    Ask again, or for less: a narrower range, or a higher `page_size`.
+    Run the query again, narrow it, or use a higher `page_size`.
 
+    Examples
+    --------
     >>> except cf.PaginationDriftError:
     ...     records = query.collect()
     """
 
 
 class ResultWindowError(PaginationError):
-    """A block of a range of heights has more records than the service lets anyone reach; the message names it.
+    """A block in a range of heights exceeds the result window of the API; the message names its height.
 
-    What came before it is in `query.partial`. Ask for the heights on either side of it.
+    `query.partial` has the records before it. Query the heights on either side of it.
 
+    Examples
+    --------
     >>> except cf.ResultWindowError:
     ...     records = query.partial
     """
 
 
 class IncompleteResultError(PaginationError):
-    """The service cannot complete this result, and the client is `strict`.
+    """The API cannot complete this result, and the client is `strict`.
 
-    `partial` holds the records that could be had, and `report.reasons` says what is missing.
+    Attributes
+    ----------
+    report : Report
+        Report of the run; `report.reasons` names the missing records.
+    partial : Records
+        Records that were returned.
 
+    Examples
+    --------
     >>> except cf.IncompleteResultError as error:
     ...     print(len(error.partial), "records;", *error.report.reasons)
     """
@@ -330,11 +457,22 @@ class IncompleteResultError(PaginationError):
 
 
 class NumericOverflowError(ChainframeError, OverflowError):
-    """A number does not fit its column exactly: more than 18 decimals, or more than 38 digits.
+    """A number does not fit its column exactly: it has more than 18 decimals or more than 38 digits.
 
-    Ask for `numbers="string"` to keep the digits, or `numbers="float"` for the nearest double. Records hold every
-    number exactly in any case.
+    Pass `numbers="string"` to keep the digits, or `numbers="float"` for the nearest double. Records hold every number
+    exactly.
 
+    Attributes
+    ----------
+    column : str
+        Name of the column.
+    row : int
+        Index of the row.
+    text : str
+        Digits of the number.
+
+    Examples
+    --------
     >>> except cf.NumericOverflowError as error:
     ...     print(error.column, error.row, error.text)
     """
@@ -355,42 +493,62 @@ class NumericOverflowError(ChainframeError, OverflowError):
 
 
 class ExportError(ChainframeError):
-    """An export cannot go on in its directory: `path` is what stands in its way.
+    """An export cannot continue in its directory. No file was removed.
 
-    The directory holds an export of another query, is being written by another process (`retryable`), or a part of it
-    is missing or damaged; or the list does not hold any more what `since` names. No file was removed.
+    The directory holds an export of another query, is locked by another process (`retryable`), or has a missing or
+    corrupt file; or the list no longer holds the records that `since` refers to.
 
+    Attributes
+    ----------
+    path : str
+        The file or directory.
+
+    Examples
+    --------
     >>> except cf.ExportError as error:
     ...     print(error, error.path)
     """
 
-    def __init__(self, message: str = "", *, path: str | None = None, retryable: bool | None = None) -> None:
-        super().__init__(message, retryable=retryable)
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        path: str | None = None,
+        hints: Sequence[Hint] = (),
+        retryable: bool | None = None,
+    ) -> None:
+        super().__init__(message, hints=hints, retryable=retryable)
         self.path = path
 
 
 class CassetteError(ChainframeError):
     """A cassette cannot be read or written, or its mode is unknown.
 
+    Examples
+    --------
     >>> except cf.CassetteError as error:
     ...     print(error)
     """
 
 
 class CassetteMissError(CassetteError):
-    """The cassette holds no answer to this request, and its mode forbids to ask the service.
+    """The cassette has no recording of this request, and its mode forbids to send it.
 
-    Record it once more, with mode "new_episodes" or "all".
+    Record it with mode "new_episodes" or "all".
 
+    Examples
+    --------
     >>> except cf.CassetteMissError as error:
     ...     print(error)
     """
 
 
 class IncompleteResultWarning(UserWarning):
-    """A result lacks records that the service does not give out; `records.report.reasons` says which.
+    """A result lacks records that the API does not return; `records.report.reasons` names them.
 
     With `Client(strict=True)` it is an `IncompleteResultError` instead.
 
+    Examples
+    --------
     >>> warnings.simplefilter("error", cf.IncompleteResultWarning)
     """

@@ -1,4 +1,4 @@
-"""From an Arrow stream to the data frame of a library that may not be installed; imported only when asked for."""
+"""Conversion of Arrow streams to data frames of optional libraries, which are imported on use."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Tables(Protocol):
     def __arrow_c_schema__(self) -> object: ...
 
 
-# What each way needs, and the extra that brings it.
+# Libraries that each conversion needs, and the extra that installs them.
 _NEEDS = {
     "to_pandas": (("pandas", "pyarrow"), "pandas"),
     "to_polars": (("polars",), "polars"),
@@ -30,19 +30,59 @@ _NEEDS = {
 }
 
 
-def require(way: str) -> None:
-    """Loads what a way needs. Asked for before the first request, so that a missing library costs none."""
-    names, extra = _NEEDS[way]
+def require(conversion: str) -> None:
+    """Import the libraries of a conversion, before the first request."""
+    names, extra = _NEEDS[conversion]
     for name in names:
         load(name, extra=extra)
 
 
-def to_pandas(stream: ArrowStream) -> pd.DataFrame:
-    """Columns stay Arrow's own (`pandas.ArrowDtype`): nothing is copied, and no null, no decimal, no int64 is bent."""
-    pandas = load("pandas", extra="pandas")
-    table = _table(load("pyarrow", extra="pandas"), stream)
-    frame: pd.DataFrame = table.to_pandas(types_mapper=pandas.ArrowDtype)
+def to_pandas(stream: ArrowStream, dtype_backend: str | None = None) -> pd.DataFrame:
+    """Converts to the dtypes of a backend, named as in pandas' own readers."""
+    pandas, pyarrow = load("pandas", extra="pandas"), load("pyarrow", extra="pandas")
+    table = _table(pyarrow, stream)
+    frame: pd.DataFrame
+    if dtype_backend == "pyarrow":
+        frame = table.to_pandas(types_mapper=pandas.ArrowDtype)
+    else:
+        dtypes = _Dtypes(pandas, pyarrow, nullable=dtype_backend == "numpy_nullable")
+        columns = {name: dtypes.series(column) for name, column in zip(table.column_names, table.columns, strict=True)}
+        frame = pandas.DataFrame(columns, index=pandas.RangeIndex(table.num_rows), copy=False)
     return frame
+
+
+class _Dtypes:
+    """pandas' own dtypes for Arrow columns. Decimals stay in Arrow, the only library of the two that has them."""
+
+    def __init__(self, pandas: Any, pyarrow: Any, *, nullable: bool) -> None:  # noqa: ANN401 - modules
+        self._pandas, self._pyarrow, self._nullable = pandas, pyarrow, nullable
+        self._masked = {pyarrow.int64(): pandas.Int64Dtype(), pyarrow.bool_(): pandas.BooleanDtype()}
+        if nullable:
+            self._masked |= {pyarrow.float64(): pandas.Float64Dtype(), pyarrow.string(): pandas.StringDtype()}
+
+    def series(self, column: pa.ChunkedArray[Any]) -> pd.Series[Any]:
+        pandas, types = self._pandas, self._pyarrow.types
+        series: pd.Series[Any]
+        if types.is_decimal(column.type):
+            series = pandas.Series(pandas.arrays.ArrowExtensionArray(self._wide(column)))
+        elif types.is_list(column.type):
+            series = pandas.Series(column.to_pylist(), dtype=object)
+        elif self._nullable or column.null_count:
+            # An integer with a null would become a float otherwise, and a flag an object.
+            series = column.to_pandas(types_mapper=self._masked.get)
+        else:
+            series = column.to_pandas()
+        return series
+
+    def _wide(self, column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
+        """Decimals on which pandas can do arithmetic: Arrow gives a product all the digits that its factors could need,
+        75 here of the 76 that it has. The rare amount of 20 digits before the point leaves room for sums only.
+        """
+        pyarrow = self._pyarrow
+        try:
+            return column.cast(pyarrow.decimal256(37, 18))
+        except pyarrow.ArrowInvalid:
+            return column.cast(pyarrow.decimal256(38, 18))
 
 
 def to_polars(stream: ArrowStream) -> pl.DataFrame:
@@ -55,24 +95,24 @@ def to_arrow(stream: ArrowStream) -> pa.Table:
 
 
 def _table(pyarrow: Any, stream: ArrowStream) -> pa.Table:  # noqa: ANN401 - the module
-    """`pyarrow.table` would load pandas first, to see whether the stream is a data frame."""
+    """Read a stream. `pyarrow.table` would import pandas first, to check for a data frame."""
     table: pa.Table = pyarrow.RecordBatchReader.from_stream(stream).read_all()
     return table
 
 
 def reader(tables: Tables) -> pa.RecordBatchReader:
-    """pyarrow hands on what is raised in a loop of Python, while an Arrow stream could only tell its text."""
+    """Return a reader that raises the original errors; an Arrow stream carries only their messages."""
     pyarrow = load("pyarrow", extra="arrow")
     batches = (batch for table in tables for batch in _table(pyarrow, table).to_batches())
     made: pa.RecordBatchReader = pyarrow.RecordBatchReader.from_batches(pyarrow.schema(tables), batches)
     return made
 
 
-def load(name: str, *, extra: str) -> Any:  # noqa: ANN401 - a module, of which no more is known here
+def load(name: str, *, extra: str) -> Any:  # noqa: ANN401 - a module
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        # A library that is there but lacks one of its own parts has a better message than this one.
+        # An installed library that lacks one of its own dependencies names it.
         if error.name != name:
             raise
         message = f"{name} is not installed; run: pip install 'chainframe[{extra}]'"

@@ -1,4 +1,4 @@
-"""`Query.partitions`: a result in parts that are read apart, in other processes or on other machines."""
+"""`Query.partitions`: parts of a result for parallel reads, in other processes or on other machines."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ R_co = TypeVar("R_co", bound="Record", covariant=True)
 
 @dataclass(frozen=True)
 class Partition(Generic[R_co]):
-    """One part of a query: what it gives is in no other part, and does not move while others are read.
+    """One part of a query. Its records are in no other part, and do not change while other parts are read.
 
-    It pickles without secrets, which are taken from the environment where it is unpickled.
+    It pickles without secrets; where it is unpickled they are read from the environment.
 
-    - `query`: the part as a query of its own. `number`: its place, from 0, of `count`.
+    - `query`: the part as a query of its own. `index`: its position, from 0 to `num_partitions` - 1.
 
     >>> parts = client.cross_chain_transactions().partitions(8)
     >>> with ProcessPoolExecutor() as pool:
-    ...     results = list(pool.map(Partition.read, parts))
+    ...     results = list(pool.map(Partition.collect, parts))
     """
 
     query: Query[R_co]
-    number: int
-    count: int
+    index: int
+    num_partitions: int
 
-    def read(self) -> Records[R_co]:
+    def collect(self) -> Records[R_co]:
         """The part's records."""
         return self.query.collect()
 
     def __dask_tokenize__(self) -> tuple[str, ...]:
-        """What Dask knows this part by."""
+        """Deterministic token of the part for Dask."""
         arguments: Any = self.query.__reduce__()[1]
         return repr(arguments[0]), self.query._stated()  # noqa: SLF001 - of this package

@@ -1,7 +1,7 @@
-"""A bar for a query that takes long, drawn by tqdm: on a terminal or in a notebook, never in a script's log.
+"""Progress bar of a long query, drawn by tqdm on a terminal or in a notebook, and not in a log.
 
-A thread looks at the run's counts a few times a second, so that waiting, awaiting, iterating and Arrow consumers all
-have the same bar, and none of them is slowed by it.
+A thread reads the run's counts several times a second, so that sync calls, async calls, iterators and Arrow consumers
+share one bar, and none of them is slowed by it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PATIENCE = 2.0
-"""Seconds that a run may take before "auto" shows it."""
+SHOW_AFTER_SECONDS = 2.0
+"""Duration of a run, in seconds, after which "auto" shows its bar."""
 INTERVAL = 0.2
 
 
 class State(TypedDict):
-    """A run's counts: `done` of `total`, which may not be known, in its `unit`."""
+    """Counts of a run: `done` of `total`, in `unit`; an unknown total is None."""
 
     unit: str
     done: int
@@ -35,7 +35,7 @@ class State(TypedDict):
     retries: int
     elapsed: float
     pace: float | None
-    """Requests a second, once the service has throttled."""
+    """Requests per second, once the API has throttled."""
 
 
 class Run(Protocol):
@@ -43,51 +43,51 @@ class Run(Protocol):
 
 
 def start(run: Run, call: str, always: bool) -> Bar | None:  # noqa: FBT001 - called by the core
-    """The bar of a run, or None where nobody would see it."""
-    if not always and not (_is_watched() and importlib.util.find_spec("tqdm")):
+    """Starts the bar of a run; None if there is no terminal or notebook to draw it on."""
+    if not always and not (_is_interactive() and importlib.util.find_spec("tqdm")):
         return None
-    return Bar(run, call, patience=0 if always else PATIENCE)
+    return Bar(run, call, delay=0 if always else SHOW_AFTER_SECONDS)
 
 
-def need() -> None:
-    """Refuse at once what could not be drawn later."""
+def require_tqdm() -> None:
+    """Raises at once if a bar could not be drawn later."""
     if importlib.util.find_spec("tqdm") is None:
         message = "tqdm is not installed; run: pip install 'chainframe[progress]'"
         raise ModuleNotFoundError(message, name="tqdm")
 
 
-def _is_watched() -> bool:
+def _is_interactive() -> bool:
     if "ipykernel" in sys.modules:
         return True
     return sys.stderr is not None and sys.stderr.isatty()
 
 
 class Bar:
-    """The bar of one run, until it is closed."""
+    """Bar of one run, until it is closed."""
 
-    def __init__(self, run: Run, call: str, *, patience: float) -> None:
+    def __init__(self, run: Run, call: str, *, delay: float) -> None:
         self._run = run
         self._call = call
-        self._patience = patience
+        self._delay = delay
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, name=f"chainframe progress of {call}", daemon=True)
         _open.add(self)
         self._thread.start()
 
     def close(self) -> None:
-        """Draw the last state, and end. Returns when nothing more is drawn."""
+        """Draws the last state and ends the thread."""
         _open.discard(self)
         self._ended.set()
-        # A child that was forked has the bar, but not its thread.
+        # A forked child has the object, but not its thread.
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join()
 
     def _watch(self) -> None:
-        if self._ended.wait(self._patience):
+        if self._ended.wait(self._delay):
             return
         state = self._run.read()
         bar = _tqdm()(desc=self._call, total=state["total"], unit=f" {state['unit']}", smoothing=0, dynamic_ncols=True)
-        # The time before the bar came counts as well.
+        # The run began before the bar.
         bar.start_t = time.time() - state["elapsed"]
         self._draw(bar)
         while not self._ended.wait(INTERVAL):
@@ -98,7 +98,7 @@ class Bar:
     def _draw(self, bar: Any) -> None:  # noqa: ANN401 - tqdm's, which has no types
         state = self._run.read()
         if bar.total != state["total"]:
-            # A notebook's bar takes another total in no other way.
+            # The only way to change the total of a notebook's bar.
             started = bar.start_t
             bar.reset(state["total"])
             bar.start_t = started
@@ -109,15 +109,15 @@ class Bar:
 
 
 def _facts(state: State) -> list[str]:
-    """What the bar itself does not say."""
+    """Counts that the bar itself does not show."""
     counts = [("pages", state["pages"]), ("records", state["records"]), ("retries", state["retries"])]
     facts = [f"{name}: {count:,}" for name, count in counts if count and name != state["unit"]]
-    return facts if state["pace"] is None else [*facts, f"held to {state['pace']:.1f} requests/s"]
+    return facts if state["pace"] is None else [*facts, f"rate-limited to {state['pace']:.1f} req/s"]
 
 
 def _tqdm() -> Callable[..., Any]:
     with warnings.catch_warnings():
-        # In a notebook without widgets tqdm draws text, which is what is left to do.
+        # In a notebook without widgets tqdm warns and draws text.
         warnings.simplefilter("ignore")
         from tqdm.auto import tqdm  # noqa: PLC0415 - an extra
 
@@ -130,6 +130,6 @@ _open: weakref.WeakSet[Bar] = weakref.WeakSet()
 
 @atexit.register
 def _close_all() -> None:
-    """A thread that draws while the interpreter ends would crash it."""
+    """Ends the threads before the interpreter: one that draws meanwhile would crash it."""
     for bar in list(_open):
         bar.close()

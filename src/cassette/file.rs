@@ -1,85 +1,195 @@
-//! The file: read whole at first, and written a line at a time, each by one write under a lock, so that processes that
-//! record into one file leave each other's lines whole.
+//! The file of a cassette: read at the opening, then appended to a line at a time, each by one write under a lock.
 
+use std::collections::HashMap;
+use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::Error;
 use super::interaction::{Interaction, Request};
 
-/// A file that is not there holds nothing.
+/// A line of the file.
+#[derive(Debug)]
+pub struct Line {
+    pub interaction: Interaction,
+    /// The recordings of the request on the lines before no longer count.
+    pub replaces: bool,
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let line = self.interaction.to_line();
+        match line.strip_suffix('}').filter(|_| self.replaces) {
+            Some(open) => write!(f, "{open},{REPLACES}}}"),
+            None => f.write_str(&line),
+        }
+    }
+}
+
+const REPLACES: &str = "\"replaces\":true";
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
+/// Interactions of a file; none if it does not exist.
 pub fn load(path: &Path) -> Result<Vec<Interaction>, Error> {
-    let bytes = match std::fs::read(path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(refused(path, "cannot be read", &error)),
-    };
-    let mut interactions = Vec::new();
-    for (place, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
+    match std::fs::read(path) {
+        Ok(bytes) => Ok(in_order(parse(path, &bytes)?)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(failed(path, "cannot be read", &error)),
+    }
+}
+
+pub fn length(path: &Path) -> u64 {
+    path.metadata().map_or(0, |metadata| metadata.len())
+}
+
+fn parse(path: &Path, bytes: &[u8]) -> Result<Vec<Line>, Error> {
+    let bytes = bytes.strip_prefix(BOM).unwrap_or(bytes);
+    let mut lines = Vec::new();
+    for (position, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let read = std::str::from_utf8(line).map_err(|_| "it is not UTF-8".to_owned()).and_then(Interaction::of_line);
-        interactions.push(read.map_err(|problem| Error::Line { path: path.to_owned(), line: place + 1, problem })?);
+        let read = std::str::from_utf8(line).map_err(|_| "invalid UTF-8".to_owned()).and_then(parse_line);
+        lines.push(read.map_err(|problem| Error::Line { path: path.to_owned(), line: position + 1, problem })?);
     }
-    Ok(interactions)
+    Ok(lines)
 }
 
-/// Appends a line; `replaced` are the first so many lines of a request, which go.
-pub fn append(path: &Path, line: &str, replaced: Option<(&Request, usize)>) -> Result<(), Error> {
-    let write = || {
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder)?;
+fn parse_line(line: &str) -> Result<Line, String> {
+    if ["<<<<<<<", "=======", ">>>>>>>", "|||||||"].iter().any(|marker| line.starts_with(marker)) {
+        return Err("a conflict marker of a merge".into());
+    }
+    let line = line.trim();
+    let open = line.strip_suffix('}').and_then(|line| line.trim_end().strip_suffix(REPLACES));
+    match open.and_then(|line| line.trim_end().strip_suffix(',')) {
+        Some(line) => {
+            Interaction::from_line(&format!("{line}}}")).map(|interaction| Line { interaction, replaces: true })
         }
-        let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
-        // Let go of when the file is closed. Where a file system has no locks, one write is still one line.
+        None => Interaction::from_line(line).map(|interaction| Line { interaction, replaces: false }),
+    }
+}
+
+/// Without the interactions that were replaced. Those that replace them take their places.
+fn in_order(lines: Vec<Line>) -> Vec<Interaction> {
+    let mut first: HashMap<Request, usize> = HashMap::new();
+    let mut since: HashMap<Request, usize> = HashMap::new();
+    for (position, Line { interaction, replaces }) in lines.iter().enumerate() {
+        first.entry(interaction.request.clone()).or_insert(position);
+        if *replaces {
+            since.insert(interaction.request.clone(), position);
+        }
+    }
+    let mut placed: Vec<(usize, Interaction)> = Vec::new();
+    for (position, Line { interaction, .. }) in lines.into_iter().enumerate() {
+        match since.get(&interaction.request) {
+            Some(replaced) if position < *replaced => {}
+            Some(_) => placed.push((first[&interaction.request], interaction)),
+            None => placed.push((position, interaction)),
+        }
+    }
+    placed.sort_by_key(|(position, _)| *position);
+    placed.into_iter().map(|(_, interaction)| interaction).collect()
+}
+
+/// Reads what was added after `read`, and appends the line that `next` makes of it; returns true if there was one.
+pub fn append(path: &Path, read: &mut u64, next: impl FnOnce(&[Line]) -> Option<String>) -> Result<bool, Error> {
+    let mut file = locked(path).map_err(|error| failed(path, "cannot be written", &error))?;
+    let mut added = || -> std::io::Result<(Vec<u8>, u64)> {
+        let length = file.metadata()?.len();
+        // It is shorter if another process has compacted it.
+        file.seek(SeekFrom::Start((*read).min(length)))?;
+        let mut added = Vec::new();
+        file.read_to_end(&mut added)?;
+        Ok((added, length))
+    };
+    let (added, length) = added().map_err(|error| failed(path, "cannot be read", &error))?;
+    // A line that another process was killed in does not count.
+    let complete: Vec<Line> = added
+        .split(|byte| *byte == b'\n')
+        .filter_map(|line| parse_line(std::str::from_utf8(line).ok()?).ok())
+        .collect();
+    *read = length;
+    let Some(line) = next(&complete) else { return Ok(false) };
+    let mut bytes = Vec::with_capacity(line.len() + 2);
+    let mut append = || -> std::io::Result<u64> {
+        // An unfinished line must not spoil this one.
+        if length > 0 && !ends_line(&mut file)? {
+            bytes.push(b'\n');
+        }
+        bytes.extend_from_slice(line.as_bytes());
+        bytes.push(b'\n');
+        file.write_all(&bytes)?;
+        Ok(length + bytes.len() as u64)
+    };
+    *read = append().map_err(|error| failed(path, "cannot be written", &error))?;
+    Ok(true)
+}
+
+/// Rewrites the file without what was replaced; returns its length.
+pub fn compact(path: &Path) -> Result<u64, Error> {
+    let _lock = locked(path).map_err(|error| failed(path, "cannot be written", &error))?;
+    let interactions = load(path)?;
+    let mut content = String::new();
+    for interaction in &interactions {
+        content.push_str(&interaction.to_line());
+        content.push('\n');
+    }
+    let temporary = PathBuf::from(format!("{}.{}.tmp", path.display(), std::process::id()));
+    let replace = || {
+        std::fs::write(&temporary, &content)?;
+        std::fs::rename(&temporary, path)
+    };
+    replace().map_err(|error| {
+        let _ = std::fs::remove_file(&temporary);
+        failed(path, "cannot be written", &error)
+    })?;
+    Ok(content.len() as u64)
+}
+
+/// The file, locked until it is closed.
+fn locked(path: &Path) -> std::io::Result<File> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    loop {
+        let file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+        // Where a file system has no locks, one write is still one line.
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => file.lock()?,
             Err(TryLockError::Error(error)) if error.kind() != ErrorKind::Unsupported => return Err(error),
             _ => {}
         }
-        if let Some((request, count)) = replaced {
-            remove(&mut file, request, count)?;
-        }
-        let mut bytes = Vec::with_capacity(line.len() + 2);
-        // A line that somebody was killed in shall spoil no other.
-        if !ends_its_line(&mut file)? {
-            bytes.push(b'\n');
-        }
-        bytes.extend_from_slice(line.as_bytes());
-        bytes.push(b'\n');
-        file.write_all(&bytes)
-    };
-    write().map_err(|error| refused(path, "cannot be written", &error))
-}
-
-fn remove(file: &mut File, request: &Request, count: usize) -> std::io::Result<()> {
-    let mut text = String::new();
-    file.read_to_string(&mut text)?;
-    let mut left = count;
-    let mut kept = String::with_capacity(text.len());
-    for line in text.split_inclusive('\n') {
-        if left > 0 && Interaction::of_line(line.trim()).is_ok_and(|interaction| interaction.request == *request) {
-            left -= 1;
-        } else {
-            kept.push_str(line);
+        // Another process may have replaced the file while this one waited for its lock.
+        if is_current(&file, path) {
+            return Ok(file);
         }
     }
-    file.set_len(0)?;
-    file.write_all(kept.as_bytes())
 }
 
-fn ends_its_line(file: &mut File) -> std::io::Result<bool> {
-    if file.metadata()?.len() == 0 {
-        return Ok(true);
+#[cfg(unix)]
+fn is_current(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let id = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
+    match (file.metadata(), path.metadata()) {
+        (Ok(opened), Ok(current)) => id(opened) == id(current),
+        _ => false,
     }
+}
+
+/// An open file cannot be replaced.
+#[cfg(not(unix))]
+fn is_current(_file: &File, _path: &Path) -> bool {
+    true
+}
+
+fn ends_line(file: &mut File) -> std::io::Result<bool> {
     let mut last = [0];
     file.seek(SeekFrom::End(-1))?;
     file.read_exact(&mut last)?;
     Ok(last == [b'\n'])
 }
 
-fn refused(path: &Path, what: &str, error: &std::io::Error) -> Error {
+fn failed(path: &Path, what: &str, error: &std::io::Error) -> Error {
     Error::File { path: path.to_owned(), problem: format!("{what}: {error}") }
 }

@@ -1,5 +1,5 @@
-//! One exchange, and the line it is written as. A body of JSON stands in the line as it was sent, to be read and
-//! compared by people; its numbers keep their digits and its members their order.
+//! One interaction, and the line it is written as. A body of JSON is part of the line as it was sent, readable and
+//! comparable; its numbers keep their digits and its members their order.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,9 +10,9 @@ use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::words;
+use super::json_error;
 
-/// What is compared: neither host nor what stands before the declared paths.
+/// The parts of a request that are compared: neither the host nor a prefix of the declared paths.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Request {
     pub method: String,
@@ -22,24 +22,24 @@ pub struct Request {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    Answer(Answer),
-    Failure(Failure),
+    Response(RecordedResponse),
+    Failure(RecordedFailure),
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
+pub struct RecordedResponse {
     pub status: u16,
     /// Seconds.
     pub retry_after: Option<f64>,
-    /// Seconds that the service's clock was ahead, where that matters.
-    pub clock_ahead: Option<i64>,
+    /// Seconds that the service's clock was ahead; only where the response may be due to that.
+    pub clock_skew: Option<i64>,
     pub body: Bytes,
 }
 
-/// No answer: where the exchange was when it failed. Words of the system would tell of hosts.
+/// A request without a response, and the phase in which it failed. Messages of the system may name hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Failure {
+pub struct RecordedFailure {
     pub phase: String,
     pub timed_out: bool,
     pub retryable: bool,
@@ -65,7 +65,7 @@ struct Line<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     retry_after: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    clock_ahead: Option<i64>,
+    clock_skew: Option<i64>,
     #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
     json: Option<&'a RawValue>,
     #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
@@ -73,7 +73,7 @@ struct Line<'a> {
     #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
     base64: Option<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    error: Option<Failure>,
+    error: Option<RecordedFailure>,
 }
 
 impl Request {
@@ -97,7 +97,7 @@ impl Interaction {
             params: Cow::Borrowed(params),
             status: None,
             retry_after: None,
-            clock_ahead: None,
+            clock_skew: None,
             json: None,
             text: None,
             base64: None,
@@ -106,13 +106,13 @@ impl Interaction {
         let on_one_line;
         match &self.outcome {
             Outcome::Failure(failure) => line.error = Some(failure.clone()),
-            Outcome::Answer(answer) => {
+            Outcome::Response(answer) => {
                 (line.status, line.retry_after) = (Some(answer.status), answer.retry_after);
-                line.clock_ahead = answer.clock_ahead;
+                line.clock_skew = answer.clock_skew;
                 match std::str::from_utf8(&answer.body) {
                     Err(_) => line.base64 = Some(STANDARD.encode(&answer.body).into()),
                     Ok(text) => {
-                        // Within JSON's strings a line break is escaped, so any other is a blank between tokens.
+                        // Within JSON strings a line break is escaped, so any other is whitespace between tokens.
                         on_one_line = text.replace(['\n', '\r'], " ");
                         line.json = structure(&on_one_line);
                         if line.json.is_none() {
@@ -122,31 +122,31 @@ impl Interaction {
                 }
             }
         }
-        serde_json::to_string(&line).expect("texts and numbers are JSON")
+        serde_json::to_string(&line).expect("strings and numbers are JSON")
     }
 
-    /// Says what is wrong with the line, if anything is.
-    pub fn of_line(line: &str) -> Result<Self, String> {
+    /// Reads a line; the error says what is wrong with it.
+    pub fn from_line(line: &str) -> Result<Self, String> {
         if !line.trim_start().starts_with('{') {
-            return Err("it is not an object of JSON".into());
+            return Err("not a JSON object".into());
         }
         let line: Line<'_> = serde_json::from_str(line).map_err(|error| explain(&error))?;
         let outcome = match (line.status, line.error) {
             (Some(status), None) if !(100..600).contains(&status) => {
-                return Err(format!("its status is {status}, and those of HTTP go from 100 to 599"));
+                return Err(format!("status must be within 100 to 599; got {status}"));
             }
             (Some(status), None) => {
                 let body = match (line.json, line.text, line.base64) {
                     (Some(json), None, None) => Bytes::copy_from_slice(json.get().as_bytes()),
                     (None, Some(text), None) => Bytes::from(text.into_owned().into_bytes()),
-                    (None, None, Some(text)) => STANDARD.decode(&*text).map_err(|_| "its base64 is none")?.into(),
-                    _ => return Err("an answer has one of json, text and base64".into()),
+                    (None, None, Some(text)) => STANDARD.decode(&*text).map_err(|_| "invalid base64")?.into(),
+                    _ => return Err("exactly one of json, text, base64 is required".into()),
                 };
                 let retry_after = line.retry_after;
-                Outcome::Answer(Answer { status, retry_after, clock_ahead: line.clock_ahead, body })
+                Outcome::Response(RecordedResponse { status, retry_after, clock_skew: line.clock_skew, body })
             }
             (None, Some(failure)) => Outcome::Failure(failure),
-            _ => return Err("an interaction has either a status or an error".into()),
+            _ => return Err("exactly one of status, error is required".into()),
         };
         let request = Request {
             method: line.method.into_owned(),
@@ -157,7 +157,7 @@ impl Interaction {
     }
 }
 
-/// The text itself, if it is an object or an array. A bare `null` would be read as no body at all.
+/// The text itself, if it is a JSON object or array. A bare `null` would be read as no body at all.
 fn structure(text: &str) -> Option<&RawValue> {
     let json: &RawValue = serde_json::from_str(text).ok()?;
     json.get().starts_with(['{', '[']).then_some(json)
@@ -165,7 +165,7 @@ fn structure(text: &str) -> Option<&RawValue> {
 
 fn explain(error: &serde_json::Error) -> String {
     if error.is_eof() {
-        return "it breaks off".into();
+        return "unexpected end of line".into();
     }
-    format!("{}, at column {}", words::explain(error), error.column())
+    format!("{}, at column {}", json_error::explain(error), error.column())
 }

@@ -1,30 +1,36 @@
-//! Recorded exchanges: what was asked and how it was answered, a JSON line each, and their playing in place of the
-//! network. Knows nothing of who asks or whom: headers, hosts, secrets and times never get here.
+//! Recorded interactions: requests and their responses, one JSON line each, replayed in place of the network. Headers,
+//! hosts, secrets and times are not recorded.
 
+mod closest_match;
 mod file;
 mod interaction;
-mod nearest;
-mod words;
+mod json_error;
+mod network;
+mod writer;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+pub use closest_match::explain as explain_miss;
 pub use file::load as read;
-pub use interaction::{Answer, Failure, Interaction, Outcome, Request};
-pub use words::explain;
+pub use interaction::{Interaction, Outcome, RecordedFailure, RecordedResponse, Request};
+pub use json_error::explain;
+pub use network::{block as block_network, check as check_network};
 
-/// What a cassette does with a request, in the words and with the meaning of vcrpy.
+use writer::Writer;
+
+/// Recording mode. Names and meanings are those of vcrpy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Replays, and never asks the service.
+    /// Replays, and never sends a request.
     None,
-    /// Records into a new file; replays one that is there, and then never asks the service.
+    /// Records into a new file; replays an existing one, and then never sends a request.
     Once,
     /// Replays what is recorded, and records the rest.
     NewEpisodes,
-    /// Records everything anew.
+    /// Records everything again.
     All,
 }
 
@@ -40,7 +46,7 @@ impl Mode {
         }
     }
 
-    /// `setting` is where the name was given.
+    /// The mode of that name; `setting` names the setting in the error.
     pub fn named(name: &str, setting: &'static str) -> Result<Self, Error> {
         let known = Self::ALL.into_iter().find(|mode| mode.name() == name);
         known.ok_or_else(|| Error::Mode { setting, name: name.into() })
@@ -49,18 +55,43 @@ impl Mode {
 
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
-    #[error("{setting}: {name:?} is none of none, once, new_episodes, all")]
+    #[error("{setting} must be one of none, once, new_episodes, all; got {name:?}")]
     Mode { setting: &'static str, name: String },
     #[error("{}: {problem}", path.display())]
     File { path: PathBuf, problem: String },
-    #[error("{} line {line}: {problem}; mend or delete the line, or record the file anew", path.display())]
+    #[error("{} line {line}: {problem}; fix or delete the line, or record the file again", path.display())]
     Line { path: PathBuf, line: usize, problem: String },
-    #[error("{} {problem}; record it with mode \"new_episodes\"", path.display())]
-    Miss { path: PathBuf, problem: String },
+    #[error("{} {problem}", path.display())]
+    Miss { path: PathBuf, problem: String, hint: Option<String> },
+    #[error("{request} was not sent: the network is blocked; use a cassette or a local service")]
+    Blocked { request: String },
 }
 
-/// One opening of a file of recordings. Clones share it. What changes is atomic, so that a child forked at any moment
-/// finds it usable, and goes on from where its parent was.
+/// Path and options of a cassette.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    pub path: PathBuf,
+    pub mode: Mode,
+    /// The last recording of a request is played again when all were played.
+    pub allow_playback_repeats: bool,
+    /// File that is read and written in place of `path`, until a test has passed.
+    pub staging: Option<PathBuf>,
+    /// Advice on recording, for the message about a request that was not recorded.
+    pub hint: Option<String>,
+}
+
+impl Options {
+    pub fn new(path: impl Into<PathBuf>, mode: Mode) -> Self {
+        Self { path: path.into(), mode, allow_playback_repeats: false, staging: None, hint: None }
+    }
+
+    fn file(&self) -> &Path {
+        self.staging.as_deref().unwrap_or(&self.path)
+    }
+}
+
+/// One opening of a file of recordings, shared by its clones. What changes is atomic, so that a child forked at any
+/// moment can use it, and continues where its parent was.
 #[derive(Clone, Debug)]
 pub struct Cassette {
     inner: Arc<Inner>,
@@ -68,72 +99,106 @@ pub struct Cassette {
 
 #[derive(Debug)]
 struct Inner {
-    path: PathBuf,
-    mode: Mode,
-    /// Whether the service may be asked.
-    records: bool,
-    /// What the file held when it was opened.
-    tracks: HashMap<Request, Track>,
+    options: Options,
+    can_record: bool,
+    is_missing: bool,
+    /// Interactions in the file when it was opened, by request, and the order of the requests.
+    by_request: HashMap<Request, Recordings>,
+    order: Vec<Request>,
     recorded: AtomicUsize,
+    writer: Writer,
 }
 
 /// The recordings of one request, in the order they are played.
 #[derive(Debug, Default)]
-struct Track {
+struct Recordings {
     outcomes: Vec<Outcome>,
-    /// How many were played, or, where everything is recorded anew, whether they were replaced.
+    /// Number of requests so far; in mode "all" 1 if the recordings were replaced.
     played: AtomicUsize,
 }
 
+impl Recordings {
+    fn played(&self) -> usize {
+        self.played.load(Ordering::Relaxed).min(self.outcomes.len())
+    }
+}
+
+/// A recorded request, how often it was recorded and how often it was played.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    pub request: Request,
+    pub outcomes: Vec<Outcome>,
+    pub played: usize,
+}
+
 impl Cassette {
-    pub fn open(path: &Path, mode: Mode) -> Result<Self, Error> {
-        let interactions = file::load(path)?;
-        let records = match mode {
+    pub fn open(mut options: Options) -> Result<Self, Error> {
+        // A working directory may change; the file stays.
+        options.path = std::path::absolute(&options.path).unwrap_or(options.path);
+        let is_missing = !options.file().exists();
+        let interactions = file::load(options.file())?;
+        let can_record = match options.mode {
             Mode::None => false,
-            // An empty file holds nothing to replay: somebody made room for a recording.
+            // An empty file holds nothing to replay.
             Mode::Once => interactions.is_empty(),
             Mode::NewEpisodes | Mode::All => true,
         };
-        Ok(Self::of(path, mode, records, interactions))
+        let writer = Writer::new(file::length(options.file()));
+        Ok(Self::new(options, can_record, is_missing, interactions, writer))
     }
 
     /// Another process's part in a recording that was begun before: what that has written is not replayed.
-    pub fn join(path: &Path, mode: Mode) -> Self {
-        Self::of(path, mode, true, Vec::new())
+    pub fn join(mut options: Options) -> Self {
+        options.path = std::path::absolute(&options.path).unwrap_or(options.path);
+        let start = if options.mode == Mode::All { file::length(options.file()) } else { 0 };
+        Self::new(options, true, false, Vec::new(), Writer::new(start))
     }
 
-    fn of(path: &Path, mode: Mode, records: bool, interactions: Vec<Interaction>) -> Self {
-        let mut tracks = HashMap::<Request, Track>::new();
+    fn new(
+        options: Options,
+        can_record: bool,
+        is_missing: bool,
+        interactions: Vec<Interaction>,
+        writer: Writer,
+    ) -> Self {
+        let (mut by_request, mut order) = (HashMap::<Request, Recordings>::new(), Vec::new());
         for Interaction { request, outcome } in interactions {
-            tracks.entry(request).or_default().outcomes.push(outcome);
+            let recordings = by_request.entry(request.clone()).or_default();
+            if recordings.outcomes.is_empty() {
+                order.push(request);
+            }
+            recordings.outcomes.push(outcome);
         }
-        // A working directory may change; the file stays.
-        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        Self { inner: Arc::new(Inner { path, mode, records, tracks, recorded: AtomicUsize::new(0) }) }
+        let recorded = AtomicUsize::new(0);
+        Self { inner: Arc::new(Inner { options, can_record, is_missing, by_request, order, recorded, writer }) }
+    }
+
+    pub fn options(&self) -> &Options {
+        &self.inner.options
     }
 
     pub fn path(&self) -> &Path {
-        &self.inner.path
+        &self.inner.options.path
     }
 
     pub fn mode(&self) -> Mode {
-        self.inner.mode
+        self.inner.options.mode
     }
 
-    /// Whether it may come to ask the service, and write.
-    pub fn records(&self) -> bool {
-        self.inner.records
+    /// True if requests may be sent and recorded.
+    pub fn can_record(&self) -> bool {
+        self.inner.can_record
     }
 
-    /// Whether it holds what is replayed.
+    /// True if it holds interactions that are replayed.
     pub fn may_replay(&self) -> bool {
-        self.inner.mode != Mode::All && !self.inner.tracks.is_empty()
+        self.mode() != Mode::All && !self.inner.by_request.is_empty()
     }
 
-    /// Interactions that were there at the opening and were not replaced, and that were recorded since.
+    /// Number of interactions read at the opening and not replaced, and recorded since.
     pub fn len(&self) -> usize {
-        let replaced = |track: &&Track| self.inner.mode == Mode::All && track.played.load(Ordering::Relaxed) > 0;
-        let held = self.inner.tracks.values().filter(|track| !replaced(track)).map(|track| track.outcomes.len());
+        let replaced = |one: &&Recordings| self.mode() == Mode::All && one.played.load(Ordering::Relaxed) > 0;
+        let held = self.inner.by_request.values().filter(|one| !replaced(one)).map(|one| one.outcomes.len());
         held.sum::<usize>() + self.inner.recorded.load(Ordering::Relaxed)
     }
 
@@ -141,54 +206,82 @@ impl Cassette {
         self.len() == 0
     }
 
-    /// Interactions that were played so far.
+    /// Number of interactions played so far.
     pub fn played(&self) -> usize {
-        let played = |track: &Track| track.played.load(Ordering::Relaxed).min(track.outcomes.len());
-        if self.inner.mode == Mode::All { 0 } else { self.inner.tracks.values().map(played).sum() }
+        if self.mode() == Mode::All { 0 } else { self.inner.by_request.values().map(Recordings::played).sum() }
     }
 
-    /// The next recorded outcome of that request; nothing where the service is to be asked and the outcome recorded.
+    /// Contents of the file when it was opened, in its order.
+    pub fn summaries(&self) -> Vec<Summary> {
+        let summary = |request: &Request| {
+            let recordings = self.inner.by_request.get(request)?;
+            let played = if self.mode() == Mode::All { 0 } else { recordings.played() };
+            Some(Summary { request: request.clone(), outcomes: recordings.outcomes.clone(), played })
+        };
+        self.inner.order.iter().filter_map(summary).collect()
+    }
+
+    /// The next recorded outcome of a request; `None` if the request is to be sent and recorded.
     pub fn play(&self, request: &Request) -> Result<Option<Outcome>, Error> {
-        let Inner { path, mode, records, tracks, .. } = &*self.inner;
-        if *mode == Mode::All {
+        let Inner { options, can_record, is_missing, by_request, .. } = &*self.inner;
+        if options.mode == Mode::All {
             return Ok(None);
         }
-        let next = tracks.get(request).and_then(|track| {
-            let place = track.played.fetch_add(1, Ordering::Relaxed);
-            track.outcomes.get(place).cloned()
+        let recordings = by_request.get(request);
+        let next = recordings.and_then(|recordings| {
+            let position = recordings.played.fetch_add(1, Ordering::Relaxed);
+            let last = recordings.outcomes.last().filter(|_| options.allow_playback_repeats);
+            recordings.outcomes.get(position).or(last).cloned()
         });
-        if next.is_some() || *records {
+        if next.is_some() || *can_record {
             return Ok(next);
         }
-        let times = tracks.get(request).map_or(0, |track| track.outcomes.len());
-        let problem = nearest::explain(request, times, tracks.keys());
-        Err(Error::Miss { path: path.clone(), problem })
+        let problem = if *is_missing {
+            format!("does not exist and so has no recording of {request} (was it committed?)")
+        } else {
+            let times = recordings.map_or(0, |recordings| recordings.outcomes.len());
+            closest_match::explain(request, times, by_request.keys())
+        };
+        let hint = options.hint.clone();
+        Err(Error::Miss { path: options.path.clone(), problem, hint })
     }
 
-    /// Whether that request will be played once more.
+    /// True if the request will be played once more.
     pub fn has_next(&self, request: &Request) -> bool {
-        let left = |track: &Track| track.played.load(Ordering::Relaxed) < track.outcomes.len();
-        self.inner.mode != Mode::All && self.inner.tracks.get(request).is_some_and(left)
+        let left = |one: &Recordings| {
+            self.inner.options.allow_playback_repeats || one.played.load(Ordering::Relaxed) < one.outcomes.len()
+        };
+        self.mode() != Mode::All && self.inner.by_request.get(request).is_some_and(left)
     }
 
-    /// Writes what came of a request to the end of the file; it is there when this returns.
+    /// Appends the outcome of a request to the file, unless another process has recorded it; done when this returns.
     pub fn record(&self, request: &Request, outcome: Outcome) -> Result<(), Error> {
-        let Inner { path, mode, tracks, recorded, .. } = &*self.inner;
-        let replaced = tracks.get(request).filter(|track| {
-            // Recorded anew, the old recordings of the request go with the first of the new ones.
-            *mode == Mode::All && track.played.swap(1, Ordering::Relaxed) == 0
-        });
-        let line = Interaction { request: request.clone(), outcome }.to_line();
-        file::append(path, &line, replaced.map(|track| (request, track.outcomes.len())))?;
-        recorded.fetch_add(1, Ordering::Relaxed);
+        let Inner { options, by_request, recorded, writer, .. } = &*self.inner;
+        let replaces = options.mode == Mode::All
+            && by_request.get(request).is_some_and(|one| one.played.swap(1, Ordering::Relaxed) == 0);
+        let interaction = Interaction { request: request.clone(), outcome };
+        if writer.write(options.file(), interaction, replaces)? {
+            recorded.fetch_add(1, Ordering::Relaxed);
+        }
         Ok(())
+    }
+
+    /// Removes from the file what was replaced.
+    pub fn compact(&self) -> Result<(), Error> {
+        self.inner.writer.compact(self.inner.options.file())
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // The file is valid either way; what was replaced is only longer.
+        let _ = self.writer.compact(self.options.file());
     }
 }
 
 impl PartialEq for Cassette {
     fn eq(&self, other: &Self) -> bool {
-        let Inner { path, mode, records, .. } = &*self.inner;
-        (path, *mode, *records) == (&other.inner.path, other.inner.mode, other.inner.records)
+        (self.options(), self.can_record()) == (other.options(), other.can_record())
     }
 }
 

@@ -14,7 +14,7 @@ impl Scratch {
     }
 
     fn open(&self, mode: Mode) -> Cassette {
-        Cassette::open(&self.0, mode).unwrap()
+        Cassette::open(Options::new(&self.0, mode)).unwrap()
     }
 
     fn text(&self) -> String {
@@ -30,7 +30,7 @@ impl Drop for Scratch {
 
 fn answer(body: &str) -> Outcome {
     let body = Bytes::copy_from_slice(body.as_bytes());
-    Outcome::Answer(Answer { status: 200, retry_after: None, clock_ahead: None, body })
+    Outcome::Response(RecordedResponse { status: 200, retry_after: None, clock_skew: None, body })
 }
 
 fn request(query: &str) -> Request {
@@ -38,7 +38,7 @@ fn request(query: &str) -> Request {
 }
 
 #[test]
-fn a_line_holds_everything_and_reads_back_as_it_was() {
+fn interaction_round_trips_through_its_line() {
     let bodies: [&[u8]; 7] = [
         br#"{"code":0,"a":1.0,"a":0.150851832900380503,"e":2.625E-6,"n":[1e400]}"#,
         b"[]",
@@ -49,25 +49,30 @@ fn a_line_holds_everything_and_reads_back_as_it_was() {
         b"{\"code\":\"0\"",
     ];
     for body in bodies {
-        let answer =
-            Answer { status: 429, retry_after: Some(2.5), clock_ahead: Some(-45), body: Bytes::copy_from_slice(body) };
-        let interaction = Interaction { request: request("b=2&a=x%26y"), outcome: Outcome::Answer(answer) };
+        let answer = RecordedResponse {
+            status: 429,
+            retry_after: Some(2.5),
+            clock_skew: Some(-45),
+            body: Bytes::copy_from_slice(body),
+        };
+        let interaction = Interaction { request: request("b=2&a=x%26y"), outcome: Outcome::Response(answer) };
         let line = interaction.to_line();
         assert!(!line.contains('\n'), "{line}");
-        assert_eq!(Interaction::of_line(&line).unwrap(), interaction);
+        assert_eq!(Interaction::from_line(&line).unwrap(), interaction);
     }
-    let failure = Failure { phase: "read".into(), timed_out: true, retryable: true };
+    let failure = RecordedFailure { phase: "read".into(), timed_out: true, retryable: true };
     let interaction = Interaction { request: request(""), outcome: Outcome::Failure(failure) };
-    assert_eq!(Interaction::of_line(&interaction.to_line()).unwrap(), interaction);
+    assert_eq!(Interaction::from_line(&interaction.to_line()).unwrap(), interaction);
 }
 
 #[test]
-fn a_line_can_be_read_by_people() {
+fn line_is_readable_json() {
     let body = "{\n  \"code\": \"0\",\r\n  \"data\": []\n}";
     let line = Interaction { request: request("page=2&limit=50"), outcome: answer(body) }.to_line();
     let start = r#"{"method":"GET","path":"/blocks","params":{"limit":"50","page":"2"},"status":200,"json":{"#;
     assert!(line.starts_with(start), "{line}");
-    let Ok(Interaction { outcome: Outcome::Answer(Answer { body: read, .. }), .. }) = Interaction::of_line(&line)
+    let Ok(Interaction { outcome: Outcome::Response(RecordedResponse { body: read, .. }), .. }) =
+        Interaction::from_line(&line)
     else {
         panic!("{line}");
     };
@@ -75,7 +80,7 @@ fn a_line_can_be_read_by_people() {
 }
 
 #[test]
-fn requests_are_the_same_in_any_order_and_spelling_of_parameters() {
+fn requests_are_equal_in_any_order_and_encoding_of_parameters() {
     assert_eq!(request("a=1&b=x%2Cy"), request("b=x,y&a=1"));
     assert_ne!(request("a=1"), request("a=2"));
 }
@@ -84,25 +89,25 @@ fn requests_are_the_same_in_any_order_and_spelling_of_parameters() {
 fn once_records_into_a_new_file_and_then_replays_in_order() {
     let scratch = Scratch::new("once");
     let cassette = scratch.open(Mode::Once);
-    assert!(cassette.records() && !scratch.0.exists());
+    assert!(cassette.can_record() && !scratch.0.exists());
     for body in ["[1]", "[2]"] {
         assert_eq!(cassette.play(&request("a=1")).unwrap(), None);
         cassette.record(&request("a=1"), answer(body)).unwrap();
     }
     assert_eq!((cassette.len(), cassette.played()), (2, 0));
     let again = scratch.open(Mode::Once);
-    assert!(!again.records());
+    assert!(!again.can_record());
     for body in ["[1]", "[2]"] {
         assert!(again.has_next(&request("a=1")));
         assert_eq!(again.play(&request("a=1")).unwrap(), Some(answer(body)));
     }
     assert!(!again.has_next(&request("a=1")));
-    assert!(again.play(&request("a=1")).unwrap_err().to_string().contains("holds 2 answers"));
+    assert!(again.play(&request("a=1")).unwrap_err().to_string().contains("all 2 recordings already played"));
     assert_eq!((again.len(), again.played()), (2, 2));
 }
 
 #[test]
-fn new_episodes_adds_and_all_replaces() {
+fn new_episodes_mode_adds_and_all_mode_replaces() {
     let scratch = Scratch::new("modes");
     for query in ["a=1", "a=2", "a=1"] {
         scratch.open(Mode::NewEpisodes).record(&request(query), answer("[0]")).unwrap();
@@ -115,6 +120,7 @@ fn new_episodes_adds_and_all_replaces() {
         assert_eq!(all.play(&request("a=1")).unwrap(), None);
         all.record(&request("a=1"), answer(body)).unwrap();
     }
+    drop(all);
     let replay = scratch.open(Mode::None);
     let played: Vec<_> = ["a=1", "a=1", "a=2"].iter().map(|query| replay.play(&request(query)).unwrap()).collect();
     assert_eq!(played, ["[7]", "[8]", "[0]"].map(|body| Some(answer(body))));
@@ -122,18 +128,18 @@ fn new_episodes_adds_and_all_replaces() {
 }
 
 #[test]
-fn a_miss_names_the_nearest() {
+fn miss_names_the_closest_match() {
     let scratch = Scratch::new("miss");
     let miss = |query: &str| scratch.open(Mode::None).play(&Request::get(query)).unwrap_err().to_string();
-    assert!(miss("/blocks?a=1").contains("holds nothing"), "{}", miss("/blocks?a=1"));
+    assert!(miss("/blocks?a=1").contains("does not exist"), "{}", miss("/blocks?a=1"));
     for query in ["height=1&page=1", "height=2&page=7"] {
         scratch.open(Mode::NewEpisodes).record(&request(query), answer("[]")).unwrap();
     }
     for (query, said) in [
-        ("/blocks?height=3&page=1", "the nearest has height=1 instead of 3;"),
-        ("/blocks?page=7", "the nearest has height=2 as well;"),
-        ("/blocks?height=2&page=7&x=1", "the nearest has no x;"),
-        ("/tokens", "nothing of that path: the nearest is GET /blocks?height=1&page=1;"),
+        ("/blocks?height=3&page=1", "the closest match has height=1 instead of 3"),
+        ("/blocks?page=7", "the closest match has height=2 as well"),
+        ("/blocks?height=2&page=7&x=1", "the closest match has no x"),
+        ("/tokens", "nothing of that path; closest match: GET /blocks?height=1&page=1"),
     ] {
         assert!(miss(query).contains(said), "{}", miss(query));
     }
@@ -141,38 +147,42 @@ fn a_miss_names_the_nearest() {
 }
 
 #[test]
-fn a_broken_line_is_named_and_spoils_no_other() {
+fn invalid_line_is_named_by_number() {
     let scratch = Scratch::new("broken");
     for page in 0..3 {
         scratch.open(Mode::All).record(&request(&format!("page={page}")), answer("[]")).unwrap();
     }
     let whole = scratch.text();
     std::fs::write(&scratch.0, &whole[..whole.len() - 5]).unwrap();
-    let refused = |mode| Cassette::open(&scratch.0, mode).unwrap_err().to_string();
+    let refused = |mode| Cassette::open(Options::new(&scratch.0, mode)).unwrap_err().to_string();
     for mode in Mode::ALL {
-        assert!(refused(mode).contains("line 3: it breaks off"), "{}", refused(mode));
+        assert!(refused(mode).contains("line 3: unexpected end of line"), "{}", refused(mode));
     }
     // What another process records meanwhile comes on a line of its own.
-    Cassette::join(&scratch.0, Mode::Once).record(&request("page=9"), answer("[]")).unwrap();
+    Cassette::join(Options::new(&scratch.0, Mode::Once)).record(&request("page=9"), answer("[]")).unwrap();
     assert_eq!(scratch.text().lines().count(), 4);
     for (line, said) in [
-        (r#"{"method":"GET","path":"/","params":{},"status":200}"#, "one of json, text"),
+        (r#"{"method":"GET","path":"/","params":{},"status":200}"#, "exactly one of json, text"),
         (
             r#"{"method":"GET","path":"/","params":{},"text":"","status":200,"x":1}"#,
-            "has \"x\", which is none of method,",
+            "unknown member \"x\"; expected one of method,",
         ),
-        (r#"{"method":"GET","path":"/","params":{}}"#, "either a status or an error"),
-        (r#"{"method":"GET","params":{}}"#, "it has no \"path\""),
-        (r#"{"method":"GET","path":5}"#, "it has integer 5 in place of a text, at column 24"),
-        (r#"{"method":"GET","path":"/","params":[],"#, "it has a list in place of an object of texts"),
+        (r#"{"method":"GET","path":"/","params":{}}"#, "exactly one of status, error"),
+        (r#"{"method":"GET","params":{}}"#, "\"path\" is missing"),
+        (r#"{"method":"GET","path":5}"#, "expected a string, got integer 5, at column 24"),
+        (r#"{"method":"GET","path":"/","params":[],"#, "expected an object of strings, got a list"),
         (
             r#"{"method":"GET","path":"/","params":{},"text":"","status":-1}"#,
-            "in place of a whole number from 0 to 65535",
+            "expected an integer from 0 to 65535, got",
         ),
-        (r#"{"method":"GET","path":"/","params":{},"text":"","status":99}"#, "its status is 99, and those of HTTP go"),
-        (r#"{"method" "GET"}"#, "it is not JSON: expected `:`"),
-        ("[]", "it is not an object of JSON"),
-        ("nonsense", "it is not an object of JSON"),
+        (
+            r#"{"method":"GET","path":"/","params":{},"text":"","status":99}"#,
+            "status must be within 100 to 599; got 99",
+        ),
+        (r#"{"method" "GET"}"#, "invalid JSON: expected `:`"),
+        ("[]", "not a JSON object"),
+        ("nonsense", "not a JSON object"),
+        ("<<<<<<< HEAD", "a conflict marker"),
     ] {
         std::fs::write(&scratch.0, format!("\n{line}\n")).unwrap();
         let refused = refused(Mode::None);
@@ -181,14 +191,14 @@ fn a_broken_line_is_named_and_spoils_no_other() {
 }
 
 #[test]
-fn lines_of_several_writers_stay_whole() {
+fn concurrent_writers_append_complete_lines() {
     let scratch = Scratch::new("writers");
     let body = format!("[{:?}]", "x".repeat(20_000));
     std::thread::scope(|scope| {
         for writer in 0..4 {
             let (scratch, body) = (&scratch, &body);
             scope.spawn(move || {
-                let cassette = Cassette::join(&scratch.0, Mode::NewEpisodes);
+                let cassette = Cassette::join(Options::new(&scratch.0, Mode::NewEpisodes));
                 for page in 0..25 {
                     cassette.record(&request(&format!("writer={writer}&page={page}")), answer(body)).unwrap();
                 }
@@ -196,6 +206,84 @@ fn lines_of_several_writers_stay_whole() {
         }
     });
     assert_eq!(scratch.open(Mode::None).len(), 100);
+}
+
+#[test]
+fn rerecording_keeps_the_order_of_requests() {
+    let scratch = Scratch::new("places");
+    for query in ["a=1", "a=2", "a=3"] {
+        scratch.open(Mode::NewEpisodes).record(&request(query), answer("[0]")).unwrap();
+    }
+    let all = scratch.open(Mode::All);
+    for body in ["[1]", "[2]"] {
+        all.record(&request("a=2"), answer(body)).unwrap();
+    }
+    // Until the end the file is only appended to, and reads the same.
+    assert_eq!(scratch.text().lines().count(), 5);
+    let in_file = || read(&scratch.0).unwrap().into_iter().map(|one| (one.request, one.outcome)).collect::<Vec<_>>();
+    let expected = [("a=1", "[0]"), ("a=2", "[1]"), ("a=2", "[2]"), ("a=3", "[0]")];
+    let expected = expected.map(|(query, body)| (request(query), answer(body)));
+    assert_eq!(in_file(), expected);
+    drop(all);
+    assert_eq!(scratch.text().lines().count(), 4);
+    assert!(!scratch.text().contains("replaces"));
+    assert_eq!(in_file(), expected);
+}
+
+#[test]
+fn writers_record_each_request_once() {
+    let modes = [Mode::NewEpisodes, Mode::All];
+    for mode in modes {
+        let scratch = Scratch::new(&format!("shared-{}", mode.name()));
+        let first = scratch.open(mode);
+        let second = scratch.open(mode);
+        for cassette in [&first, &second, &first] {
+            for page in 0..5 {
+                let _ = cassette.play(&request(&format!("page={page}"))).unwrap();
+                cassette.record(&request(&format!("page={page}")), answer("[]")).unwrap();
+            }
+        }
+        drop((first, second));
+        // The first one sent each request twice.
+        assert_eq!(scratch.open(Mode::None).len(), 10, "{mode:?}");
+    }
+}
+
+#[test]
+fn repeats_play_the_last_recording() {
+    let scratch = Scratch::new("repeats");
+    let recording = scratch.open(Mode::Once);
+    for body in ["[1]", "[2]"] {
+        recording.record(&request("a=1"), answer(body)).unwrap();
+    }
+    let options = Options { allow_playback_repeats: true, ..Options::new(&scratch.0, Mode::None) };
+    let cassette = Cassette::open(options).unwrap();
+    let played = [(); 4].map(|()| cassette.play(&request("a=1")).unwrap());
+    assert_eq!(played, ["[1]", "[2]", "[2]", "[2]"].map(|body| Some(answer(body))));
+    assert_eq!((cassette.played(), cassette.len()), (2, 2));
+}
+
+#[test]
+fn a_byte_order_mark_is_skipped() {
+    let scratch = Scratch::new("bom");
+    scratch.open(Mode::Once).record(&request("a=1"), answer("[]")).unwrap();
+    std::fs::write(&scratch.0, format!("\u{feff}{}", scratch.text())).unwrap();
+    assert_eq!(scratch.open(Mode::None).len(), 1);
+}
+
+#[test]
+fn a_blocked_network_lets_recordings_and_this_machine_pass() {
+    let scratch = Scratch::new("blocked");
+    let recording = scratch.open(Mode::NewEpisodes);
+    let replaying = scratch.open(Mode::None);
+    let check = |cassette, is_loopback| check_network(|| request("a=1"), cassette, is_loopback);
+    assert!(check(None, false).is_ok());
+    block_network(true);
+    let results =
+        [check(None, true), check(Some(&recording), false), check(Some(&replaying), false), check(None, false)];
+    block_network(false);
+    assert_eq!(results.each_ref().map(Result::is_ok), [true, true, false, false]);
+    assert!(results[3].as_ref().unwrap_err().to_string().contains("GET /blocks?a=1 was not sent"));
 }
 
 #[test]

@@ -1,12 +1,16 @@
-//! The service's clock, told from its answers. Signatures live for about 30 seconds.
+//! Correction of clock skew, which is measured from the `Date` of responses: a signature is valid for about 30 seconds.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// A correction that would change less than this would mend nothing: a header's date is in whole seconds.
-const WORTH: i64 = 5_000;
+use reqwest::header::DATE;
 
-/// What to add to the local clock, in milliseconds.
+use super::transport::Response;
+
+/// Smallest correction in milliseconds that is worth another request: the `Date` header has whole seconds.
+const MIN_CORRECTION_MS: i64 = 5_000;
+
+/// The offset that is added to the local clock, in milliseconds.
 #[derive(Debug, Default)]
 pub struct Clock {
     offset: AtomicI64,
@@ -18,14 +22,14 @@ impl Clock {
         self.offset.load(Ordering::Relaxed)
     }
 
-    /// A timestamp made with the offset `used` was rejected, by a service whose clock is `skew` ahead of ours. Whether
-    /// it is worth signing anew: after a first correction only if the clocks have come apart again.
-    pub fn correct(&self, used: i64, skew: i64) -> bool {
-        // Another request may have corrected it while this one was under way.
+    /// Corrects the offset after a timestamp made with the offset `used` was rejected by a service whose clock is `skew`
+    /// ahead. True if signing again is worthwhile: after the first correction, only if the clocks have drifted again.
+    pub fn apply_skew(&self, used: i64, skew: i64) -> bool {
+        // Another request may have corrected it while this one was in flight.
         if self.offset() != used {
             return true;
         }
-        if self.corrected.swap(true, Ordering::Relaxed) && (skew - used).abs() < WORTH {
+        if self.corrected.swap(true, Ordering::Relaxed) && (skew - used).abs() < MIN_CORRECTION_MS {
             return false;
         }
         self.offset.store(skew, Ordering::Relaxed);
@@ -33,8 +37,13 @@ impl Clock {
     }
 }
 
-/// The service's clock minus ours, in milliseconds; half a second is the mean of what a header of whole seconds cuts.
-pub fn skew(date: &str, now: SystemTime) -> Option<i64> {
+/// The skew of the clock that a response shows.
+pub fn of_response(response: &Response, now: SystemTime) -> Option<i64> {
+    response.header(DATE).and_then(|date| skew(date, now))
+}
+
+/// The service's clock minus the local one, in milliseconds. Half a second is the mean of what whole seconds cut off.
+fn skew(date: &str, now: SystemTime) -> Option<i64> {
     let since = |time: SystemTime| time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let date = httpdate::parse_http_date(date).ok()?;
     Some((since(date) + Duration::from_millis(500)).as_millis() as i64 - since(now).as_millis() as i64)
@@ -45,9 +54,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_is_corrected_once_and_again_if_it_jumps() {
+    fn skew_is_corrected_once_and_again_after_a_jump() {
         let clock = Clock::default();
-        // (offset used, skew told, whether to sign anew, offset afterwards)
+        // (offset used, skew measured, sign again, offset afterwards)
         for (used, skew, again, offset) in [
             (0, 3_600_000, true, 3_600_000),
             (0, 3_599_000, true, 3_600_000),
@@ -55,11 +64,11 @@ mod tests {
             (3_600_000, 200, true, 200),
             (200, 300, false, 200),
         ] {
-            assert_eq!((clock.correct(used, skew), clock.offset()), (again, offset), "{used} {skew}");
+            assert_eq!((clock.apply_skew(used, skew), clock.offset()), (again, offset), "{used} {skew}");
         }
-        // A clock that agrees is believed to be wrong once, since tolerances differ.
+        // A clock that agrees is corrected once, since tolerances differ.
         let right = Clock::default();
-        assert!(right.correct(0, 100) && !right.correct(100, 100));
+        assert!(right.apply_skew(0, 100) && !right.apply_skew(100, 100));
     }
 
     #[test]

@@ -1,9 +1,10 @@
-//! The three secrets: held zeroed on drop, never printed, and struck out of whatever the service echoes.
+//! The three secrets: never printed, and redacted from whatever the service echoes. The copies made here are zeroed when
+//! they are dropped; those in the headers of requests, and in the buffers of the HTTP client, are not.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD};
 use zeroize::Zeroizing;
 
-/// Text that no `Debug`, `Display` or serialiser shows.
+/// A string that no `Debug`, `Display` or serialiser shows.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<String>);
 
@@ -31,35 +32,35 @@ pub struct Credentials {
 }
 
 const MASK: u8 = b'*';
-/// Shorter texts are no secrets worth garbling a message for.
-const LEAST: usize = 2;
-/// Shorter texts come in data by chance, and are not looked for there.
-const LEAST_IN_DATA: usize = 8;
-/// Shorter stretches of base64 stand for anything.
-const LEAST_ENCODED: usize = 8;
-/// How often a text may be escaped over, as a URL within JSON within a page for people.
-const DEEPEST: usize = 3;
+/// Shortest secret that is redacted in messages.
+const MIN_SECRET_LEN: usize = 2;
+/// Shortest secret that is redacted in data: shorter strings occur there by chance.
+const MIN_SECRET_LEN_IN_DATA: usize = 8;
+/// Shortest piece of base64 that is taken for a secret.
+const MIN_ENCODED_LEN: usize = 8;
+/// Levels of escapes that are undone, as of a URL within JSON within HTML.
+const MAX_ESCAPE_DEPTH: usize = 3;
 
-/// Longer texts are searched piece by piece, which overlap by more than any secret is long, however escaped.
-const PIECE: usize = 1 << 20;
+/// Longer texts are searched in chunks, which overlap by more than any secret is long, however escaped.
+const CHUNK: usize = 1 << 20;
 const OVERLAP: usize = 32 << 10;
 
 impl Credentials {
     /// The bytes with every occurrence of a secret or of `signature`, however escaped or encoded, overwritten in place,
-    /// so that positions stay what they were.
-    pub fn mask(&self, text: &[u8], signature: &str) -> Vec<u8> {
-        masked(text, &[&self.all()[..], &[signature]].concat())
+    /// so that positions stay the same.
+    pub fn redact(&self, text: &[u8], signature: &str) -> Vec<u8> {
+        redacted(text, &[&self.all()[..], &[signature]].concat())
     }
 
-    /// The same of an answer's data, where shorter texts are data.
-    pub fn mask_in_data(&self, text: &[u8], signature: &str) -> Vec<u8> {
-        masked(text, &[&self.long()[..], &[signature]].concat())
+    /// The data of a response with its secrets overwritten, apart from short ones, which are data.
+    pub fn redact_data(&self, text: &[u8], signature: &str) -> Vec<u8> {
+        redacted(text, &[&self.long()[..], &[signature]].concat())
     }
 
-    /// Whether a text is a secret, or holds one that is no chance.
+    /// True if a text is a secret, or holds one that is too long for chance.
     pub fn is_shown_by(&self, text: &str) -> bool {
         let is_one = self.all().iter().any(|secret| secret.eq_ignore_ascii_case(text));
-        is_one || masked(text.as_bytes(), &self.long()) != text.as_bytes()
+        is_one || redacted(text.as_bytes(), &self.long()) != text.as_bytes()
     }
 
     fn all(&self) -> [&str; 3] {
@@ -67,103 +68,134 @@ impl Credentials {
     }
 
     fn long(&self) -> Vec<&str> {
-        self.all().into_iter().filter(|secret| secret.len() >= LEAST_IN_DATA).collect()
+        self.all().into_iter().filter(|secret| secret.len() >= MIN_SECRET_LEN_IN_DATA).collect()
     }
 }
 
-fn masked(text: &[u8], texts: &[&str]) -> Vec<u8> {
+fn redacted(text: &[u8], texts: &[&str]) -> Vec<u8> {
     let mut masked = text.to_vec();
     overwrite(&mut masked, texts);
     masked
 }
 
 /// Overwrites a text, however escaped or encoded.
-pub fn strike(body: &mut [u8], text: &str) {
+pub fn redact_in_place(body: &mut [u8], text: &str) {
     overwrite(body, &[text]);
 }
 
 fn overwrite(body: &mut [u8], texts: &[&str]) {
-    let forms: Vec<Vec<u8>> = texts.iter().flat_map(|text| forms(text.as_bytes())).collect();
+    let encodings: Vec<_> = texts.iter().flat_map(|text| encodings(text.as_bytes())).collect();
     let mut from = 0;
     loop {
         let piece = &mut body[from..];
-        let length = piece.len().min(PIECE);
+        let length = piece.len().min(CHUNK);
         let last = length == piece.len();
-        let mut view = View::of(&piece[..length]);
-        for _ in 0..=DEEPEST {
-            for form in &forms {
-                view.overwrite(form, piece);
+        let mut view = DecodedView::of(&piece[..length]);
+        for _ in 0..=MAX_ESCAPE_DEPTH {
+            for encoding in &encodings {
+                view.overwrite(encoding, piece);
             }
-            match view.unfold() {
-                Some(unfolded) => view = unfolded,
+            match view.unescape_once() {
+                Some(unescaped) => view = unescaped,
                 None => break,
             }
         }
         if last {
             return;
         }
-        from += PIECE - OVERLAP;
+        from += CHUNK - OVERLAP;
     }
 }
 
-/// A secret as it is, without the padding of base64, as forms send it, and as it stands within base64, where it may
-/// begin at any of three places in a group.
-fn forms(secret: &[u8]) -> Vec<Vec<u8>> {
+/// A secret as it is, without the padding of base64, as HTML forms send it, in hex, and within base32 and base64, where it
+/// may begin at any of five or three positions in a group.
+fn encodings(secret: &[u8]) -> Vec<Zeroizing<Vec<u8>>> {
     let unpadded = &secret[..secret.iter().rposition(|byte| *byte != b'=').map_or(0, |last| last + 1)];
-    let of_form: Vec<u8> = secret.iter().map(|byte| if *byte == b' ' { b'+' } else { *byte }).collect();
-    let mut forms: Vec<Vec<u8>> =
-        [secret, unpadded, &of_form].iter().filter(|form| form.len() >= LEAST).map(|form| form.to_vec()).collect();
+    let of_form: Zeroizing<Vec<u8>> =
+        Zeroizing::new(secret.iter().map(|byte| if *byte == b' ' { b'+' } else { *byte }).collect());
+    let long_enough = [secret, unpadded, &of_form].into_iter().filter(|encoding| encoding.len() >= MIN_SECRET_LEN);
+    let mut encodings: Vec<_> = long_enough.map(|encoding| Zeroizing::new(encoding.to_vec())).collect();
+    // Comparison ignores case, so each alphabet is written in one.
+    let hex: Vec<String> = secret.iter().map(|byte| format!("{byte:02x}")).collect();
+    for hex in [hex.concat(), hex.join(":")] {
+        encodings.extend(Some(Zeroizing::new(hex.into_bytes())).filter(|hex| hex.len() >= MIN_ENCODED_LEN));
+    }
+    // Within base32 a secret may begin at any of five positions in a group.
+    for before in 0..5 {
+        let shifted = Zeroizing::new([&[0; 4][..before], secret].concat());
+        let encoded = base32(&shifted);
+        // The first and the last character may hold bits of the neighbours.
+        let part = encoded.get((before * 8).div_ceil(5)..shifted.len() * 8 / 5);
+        let long_enough = part.filter(|part| part.len() >= MIN_ENCODED_LEN);
+        encodings.extend(long_enough.map(|part| Zeroizing::new(part.to_vec())));
+    }
     for (before, begun) in [(0, 0), (1, 2), (2, 3)] {
-        let encoded = STANDARD_NO_PAD.encode([&[0; 2][..before], secret].concat());
+        let shifted = Zeroizing::new([&[0; 2][..before], secret].concat());
+        let encoded = Zeroizing::new(STANDARD_NO_PAD.encode(&*shifted));
         // The last character is the secret's alone only where a group ends with it.
         let end = encoded.len() - usize::from(!(before + secret.len()).is_multiple_of(3));
-        forms.extend(encoded.as_bytes().get(begun..end).filter(|form| form.len() >= LEAST_ENCODED).map(<[u8]>::to_vec));
+        let part = encoded.as_bytes().get(begun..end).filter(|part| part.len() >= MIN_ENCODED_LEN);
+        encodings.extend(part.map(|part| Zeroizing::new(part.to_vec())));
     }
-    forms
+    encodings
 }
 
-/// Bytes, and where in the original each of them stood.
-struct View {
+/// Base32 of RFC 4648, without padding.
+fn base32(bytes: &[u8]) -> Zeroizing<Vec<u8>> {
+    const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+    let bit = |at: usize| bytes.get(at / 8).map_or(0, |byte| byte >> (7 - at % 8) & 1);
+    let digit = |group: usize| (0..5).fold(0, |digit, at| digit << 1 | bit(group * 5 + at));
+    Zeroizing::new((0..(bytes.len() * 8).div_ceil(5)).map(|group| ALPHABET[usize::from(digit(group))]).collect())
+}
+
+/// Bytes without some levels of escapes, and the range in the original that each of them comes from.
+struct DecodedView {
     bytes: Vec<u8>,
-    places: Vec<(u32, u32)>,
+    /// The bytes as they are compared.
+    folded: Vec<u8>,
+    ranges: Vec<(u32, u32)>,
 }
 
-impl View {
+impl DecodedView {
     fn of(text: &[u8]) -> Self {
-        Self { bytes: text.to_vec(), places: (0..text.len() as u32).map(|at| (at, at + 1)).collect() }
+        let folded = text.iter().copied().map(fold_byte).collect();
+        Self { bytes: text.to_vec(), folded, ranges: (0..text.len() as u32).map(|at| (at, at + 1)).collect() }
     }
 
-    /// The same without one layer of escapes, if it had any.
-    fn unfold(&self) -> Option<Self> {
-        let mut unfolded = Self { bytes: Vec::with_capacity(self.bytes.len()), places: Vec::new() };
+    /// The view without one more level of escapes, if it has any.
+    fn unescape_once(&self) -> Option<Self> {
+        let mut unescaped =
+            Self { bytes: Vec::with_capacity(self.bytes.len()), folded: Vec::new(), ranges: Vec::new() };
         let mut at = 0;
         while at < self.bytes.len() {
             let (character, length) = escape(&self.bytes[at..]).unwrap_or((Unescaped::Byte(self.bytes[at]), 1));
-            let place = (self.places[at].0, self.places[at + length - 1].1);
+            let range = (self.ranges[at].0, self.ranges[at + length - 1].1);
             let mut utf8 = [0; 4];
             let bytes = match character {
                 Unescaped::Byte(byte) => &[byte][..],
                 Unescaped::Char(character) => character.encode_utf8(&mut utf8).as_bytes(),
             };
-            unfolded.bytes.extend_from_slice(bytes);
-            unfolded.places.resize(unfolded.bytes.len(), place);
+            unescaped.bytes.extend_from_slice(bytes);
+            unescaped.ranges.resize(unescaped.bytes.len(), range);
             at += length;
         }
-        (unfolded.bytes != self.bytes).then_some(unfolded)
+        unescaped.folded = unescaped.bytes.iter().copied().map(fold_byte).collect();
+        (unescaped.bytes != self.bytes).then_some(unescaped)
     }
 
     fn overwrite(&self, form: &[u8], original: &mut [u8]) {
-        for (at, window) in self.bytes.windows(form.len()).enumerate() {
-            if window.iter().zip(form).all(|(a, b)| alike(*a) == alike(*b)) {
-                let (from, to) = (self.places[at].0, self.places[at + form.len() - 1].1);
+        let form = Zeroizing::new(form.iter().copied().map(fold_byte).collect::<Vec<u8>>());
+        for (at, window) in self.folded.windows(form.len()).enumerate() {
+            if window[0] == form[0] && *window == form[..] {
+                let (from, to) = (self.ranges[at].0, self.ranges[at + form.len() - 1].1);
                 original[from as usize..to as usize].fill(MASK);
             }
         }
     }
 }
 
-/// What a byte is without regard to case and to which of its two alphabets base64 was written in.
-const fn alike(byte: u8) -> u8 {
+/// A byte without regard to case and to the alphabet of base64.
+const fn fold_byte(byte: u8) -> u8 {
     match byte {
         b'-' => b'+',
         b'_' => b'/',
@@ -215,13 +247,13 @@ mod tests {
     }
 
     fn left_of(echo: &str) -> String {
-        let masked = String::from_utf8(credentials().mask(echo.as_bytes(), "sig+1/x=")).unwrap();
+        let masked = String::from_utf8(credentials().redact(echo.as_bytes(), "sig+1/x=")).unwrap();
         assert_eq!(masked.len(), echo.len());
         masked.replace('*', "")
     }
 
     #[test]
-    fn echoes_are_masked_in_every_form() {
+    fn echoed_secrets_are_redacted_in_every_encoding() {
         for echo in [
             "KEY-1234",
             "key-1234",
@@ -248,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn echoes_within_base64_are_masked_wherever_they_begin() {
+    fn echoed_secrets_are_redacted_at_any_base64_offset() {
         use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
         for before in ["", "a", "ab", "abc"] {
             for after in ["", ":", ":x", ":xy"] {
@@ -265,34 +297,50 @@ mod tests {
     }
 
     #[test]
-    fn an_echo_where_two_pieces_meet_is_masked() {
-        for at in [PIECE - 4, PIECE - OVERLAP - 4, 2 * PIECE] {
-            let mut text = vec![b' '; 3 * PIECE];
+    fn echoed_secrets_are_redacted_in_hex_and_base32() {
+        for echo in ["4b45592d31323334", "4B45592D31323334", "4b:45:59:2d:31:32:33:34"] {
+            assert_eq!(left_of(&format!("before {echo} after")), "before  after", "{echo}");
+        }
+        assert_eq!(**base32(b"foobar"), *b"MZXW6YTBOI");
+        for before in ["", "a", "ab", "abc", "abcd", "abcde"] {
+            let encoded = base32(format!("{before}KEY-1234xyz").as_bytes());
+            let echo = std::str::from_utf8(&encoded).unwrap();
+            for echo in [echo.to_lowercase(), echo.to_owned()] {
+                let left = left_of(&echo).len();
+                assert!(left <= (before.len() + 3) * 8 / 5 + 3, "{echo}: {left}");
+            }
+        }
+    }
+
+    #[test]
+    fn echoed_secret_across_two_chunks_is_redacted() {
+        for at in [CHUNK - 4, CHUNK - OVERLAP - 4, 2 * CHUNK] {
+            let mut text = vec![b' '; 3 * CHUNK];
             text[at..at + 8].copy_from_slice(b"KEY-1234");
-            let masked = credentials().mask(&text, "sig+1/x=");
+            let masked = credentials().redact(&text, "sig+1/x=");
             assert_eq!(&masked[at - 1..at + 9], b" ******** ");
         }
     }
 
     #[test]
-    fn what_only_looks_like_an_escape_stays() {
+    fn incomplete_escape_is_kept() {
         let text = r"100% &c \u12 \ud800 %zz &#x110000; &amp %+1 \u+123";
         assert_eq!(left_of(text), text);
     }
 
     #[test]
-    fn data_is_struck_of_long_secrets_only() {
+    fn only_long_secrets_are_redacted_in_data() {
         let credentials = Credentials { passphrase: Secret::new("eth".into()), ..credentials() };
         let text = b"WETH of KEY-1234 of s/cr+t= of eth";
-        assert_eq!(credentials.mask_in_data(text, "sig+1/x="), b"WETH of ******** of s/cr+t= of eth");
-        assert_eq!(credentials.mask(text, "sig+1/x="), b"W*** of ******** of ******* of ***");
+        assert_eq!(credentials.redact_data(text, "sig+1/x="), b"WETH of ******** of s/cr+t= of eth");
+        assert_eq!(credentials.redact(text, "sig+1/x="), b"W*** of ******** of ******* of ***");
         for (text, shown) in [("0xeth", false), ("ETH", true), ("0xkey-1234", true), ("s/cr+t=", true), ("", false)] {
             assert_eq!(credentials.is_shown_by(text), shown, "{text}");
         }
     }
 
     #[test]
-    fn debug_shows_nothing() {
+    fn debug_output_shows_no_secret() {
         let shown = format!("{:?}", credentials());
         assert!(!shown.contains("KEY") && !shown.contains("cr+t") && !shown.contains("word"), "{shown}");
     }

@@ -1,70 +1,71 @@
-//! Everything that can go wrong, as one enum. Messages are one line, say what to do, and never hold a secret.
+//! The errors of the core, as one enum. A message is one line, says what to do, and never holds a secret.
 
 use std::time::Duration;
 
 use crate::cassette;
-use crate::columns::Overflow;
+use crate::columns::NumericOverflow;
 use crate::interface::DeploymentError;
+use crate::message::{Hint, Message};
 
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, Debug)]
 pub enum Error {
     /// A setting is missing or malformed.
-    #[error("{setting}: {problem}")]
-    Config { setting: &'static str, problem: String },
-    /// A value was refused before anything was sent.
-    #[error("{parameter}: {problem}")]
-    InvalidParameter { parameter: String, problem: String },
-    /// The service answered, and refused.
-    #[error("{}", .0.message())]
-    Service(Box<Refusal>),
-    /// No answer came.
-    #[error("{endpoint}: {problem} ({phase}, {})", attempts_text(*.attempts))]
-    Transport { endpoint: &'static str, phase: Phase, problem: String, attempts: u32, retryable: bool },
-    /// No answer came in time.
-    #[error("{endpoint}: {problem} ({phase}, {})", attempts_text(*.attempts))]
-    Timeout { endpoint: &'static str, phase: Phase, problem: String, attempts: u32 },
-    /// An answer came that is not what the interface says.
-    #[error("{endpoint}: {path}: {problem}; the answer has {excerpt:?}")]
-    Format { endpoint: &'static str, path: String, problem: String, excerpt: String, retryable: bool },
-    /// An answer without records where the service had promised some: some services throttle that way.
-    #[error("{endpoint}: {problem} ({})", attempts_text(*.attempts))]
+    Config { setting: &'static str, problem: Message },
+    /// An argument that the API would reject; nothing was sent.
+    InvalidParameter { parameter: String, problem: Message },
+    /// An error response.
+    Service(Box<ApiError>),
+    /// No response: the connection failed.
+    Transport { endpoint: &'static str, phase: Phase, problem: Message, attempts: u32, retryable: bool },
+    /// No response within the timeout or the deadline.
+    Timeout { endpoint: &'static str, phase: Phase, problem: Message, attempts: u32 },
+    /// A response that does not conform to the API.
+    Format { endpoint: &'static str, path: String, problem: String, excerpt: String, attempts: u32, retryable: bool },
+    /// A page without records although the API reports more: some deployments throttle that way.
     Empty { endpoint: &'static str, problem: String, attempts: u32 },
-    /// The list did not hold still, or does not hold what it promises.
-    #[error("{endpoint}: {problem}")]
-    Drift { endpoint: &'static str, problem: String },
-    /// The result lies beyond what the service lets anyone reach.
-    #[error("{endpoint}: {problem}")]
-    Window { endpoint: &'static str, problem: String },
-    /// A cassette cannot be read or written, or lacks an answer.
-    #[error("{0}")]
-    Cassette(#[from] cassette::Error),
-    /// A defect of ours.
-    #[error("internal error: {0}; please report it")]
+    /// The list changed while it was read, and its snapshot cannot be reconstructed.
+    Drift { endpoint: &'static str, problem: Message },
+    /// Records lie beyond the result window of the API.
+    Window { endpoint: &'static str, problem: Message },
+    /// A cassette cannot be read or written, or lacks an interaction.
+    Cassette(cassette::Error),
+    /// A defect of chainframe.
     Internal(String),
-    #[error(
-        "{column}: row {row} has {text}, which does not fit exactly; use numbers=\"string\", or the records themselves",
-        column = .0.column, row = .0.row, text = .0.text
-    )]
-    Overflow(Box<Overflow>),
+    /// A number that does not fit its column exactly.
+    Overflow(Box<NumericOverflow>),
 }
 
-/// An answer with a code or a status that is not success.
+impl std::error::Error for Error {}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.message().fmt(f)
+    }
+}
+
+impl From<cassette::Error> for Error {
+    fn from(error: cassette::Error) -> Self {
+        Self::Cassette(error)
+    }
+}
+
+/// An error response: a code or a status that is not success.
 #[derive(Clone, Debug)]
-pub struct Refusal {
-    pub class: Class,
+pub struct ApiError {
+    pub kind: ApiErrorKind,
     pub endpoint: &'static str,
     pub status: u16,
     pub code: Option<String>,
     pub msg: String,
     pub attempts: u32,
     pub retry_after: Option<Duration>,
-    /// How far the local clock is ahead of the service's, where the answer told.
+    /// The local clock minus the service's in milliseconds, where the response shows it.
     pub clock_ahead: Option<i64>,
 }
 
-/// What a refusal means, and so which class of error it is.
+/// Kind of an error response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Class {
+pub enum ApiErrorKind {
     BadRequest,
     NotFound,
     PermissionDenied,
@@ -72,11 +73,11 @@ pub enum Class {
     ClockSkew,
     RateLimit,
     Unavailable,
-    /// None of these.
+    /// An unknown code or status.
     Other,
 }
 
-/// Where an exchange was when it failed.
+/// The part of an attempt that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     Connect,
@@ -88,7 +89,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// The phase of that name; of a name that is none, the one in which an answer is waited for.
+    /// The phase of that name, or `Read` for an unknown name.
     pub fn of(name: &str) -> Self {
         let all = [Self::Connect, Self::Tls, Self::Read, Self::Body, Self::Deadline];
         all.into_iter().find(|phase| phase.as_str() == name).unwrap_or(Self::Read)
@@ -111,29 +112,33 @@ impl std::fmt::Display for Phase {
     }
 }
 
-/// The classes and whether asking again can help, by code. Codes decide before statuses, and words never do: the same
-/// code comes with different messages.
-const CODES: &[(&[&str], Class, bool)] = &[
-    (&["50001", "50004", "50013", "50026"], Class::Unavailable, true),
-    (&["50005"], Class::Other, false),
-    (&["50011"], Class::RateLimit, true),
-    (&["50012", "50030", "50043", "50047", "50100"], Class::PermissionDenied, false),
-    (&["50014", "50015", "50016", "50024", "50025", "50036", "50038"], Class::BadRequest, false),
-    (&["50037", "50040", "50044", "50404"], Class::NotFound, false),
-    (&["50102", "50112"], Class::ClockSkew, false),
-    (&["50103", "50104", "50105", "50106", "50107", "50111", "50113", "50114", "50125"], Class::Authentication, false),
+/// Kinds of error by code, and whether they can be retried. Codes take precedence over statuses; messages are ignored,
+/// since one code comes with several.
+const CODES: &[(&[&str], ApiErrorKind, bool)] = &[
+    (&["50001", "50004", "50013", "50026"], ApiErrorKind::Unavailable, true),
+    (&["50005"], ApiErrorKind::Other, false),
+    (&["50011"], ApiErrorKind::RateLimit, true),
+    (&["50012", "50030", "50043", "50047", "50100"], ApiErrorKind::PermissionDenied, false),
+    (&["50014", "50015", "50016", "50024", "50025", "50036", "50038"], ApiErrorKind::BadRequest, false),
+    (&["50037", "50040", "50044", "50404"], ApiErrorKind::NotFound, false),
+    (&["50102", "50112"], ApiErrorKind::ClockSkew, false),
+    (
+        &["50103", "50104", "50105", "50106", "50107", "50111", "50113", "50114", "50125"],
+        ApiErrorKind::Authentication,
+        false,
+    ),
 ];
 
-impl Class {
-    /// The class of an answer, and whether asking again can help.
+impl ApiErrorKind {
+    /// The kind of an error response. True if it can be retried.
     pub fn of(status: u16, code: Option<&str>) -> (Self, bool) {
-        // A paywall stays one, whatever code comes with it.
+        // Payment required, whatever code comes with it.
         if status == 402 {
             return (Self::PermissionDenied, false);
         }
         let known = code.and_then(|code| CODES.iter().find(|(codes, ..)| codes.contains(&code)));
-        if let Some((_, class, retryable)) = known {
-            return (*class, *retryable);
+        if let Some((_, kind, retryable)) = known {
+            return (*kind, *retryable);
         }
         match status {
             400 => (Self::BadRequest, false),
@@ -147,39 +152,46 @@ impl Class {
         }
     }
 
-    const fn advice(self) -> &'static str {
+    fn hint(self) -> Option<Hint> {
         match self {
-            Self::BadRequest => "check the parameters",
-            Self::NotFound => "nothing is there under that name; check it, the chain and base_url",
-            Self::PermissionDenied => "the account may not do this; check its plan and region",
-            Self::Authentication => "check api_key, secret_key, passphrase and the deployment's signature settings",
-            Self::ClockSkew => "set the system clock",
-            Self::RateLimit => "lower rate_limit or concurrency",
-            Self::Unavailable => "try again later",
-            Self::Other => "see the code and the status",
+            Self::BadRequest => Some(Hint::CheckParameters),
+            Self::NotFound => Some(Hint::check(&["chain", "base_url"])),
+            Self::PermissionDenied => Some(Hint::CheckAccount),
+            Self::Authentication => Some(Hint::check(&SIGNING)),
+            Self::ClockSkew => Some(Hint::SetClock),
+            Self::RateLimit => Some(Hint::lower(&["rate_limit", "concurrency"])),
+            Self::Unavailable => Some(Hint::RetryLater),
+            Self::Other => None,
         }
     }
 }
 
-impl Refusal {
-    fn message(&self) -> String {
-        let mut text = format!("{}: the service answered with status {}", self.endpoint, self.status);
+/// Settings that a signature depends on.
+const SIGNING: [&str; 6] = ["api_key", "secret_key", "passphrase", "header_prefix", "prehash", "signature_encoding"];
+
+impl ApiError {
+    fn message(&self) -> Message {
+        let mut text = format!("{}: the API responded with status {}", self.endpoint, self.status);
         if let Some(code) = &self.code {
             text += &format!(", code {code}");
         }
         if !self.msg.is_empty() {
             text += &format!(", {:?}", self.msg);
         }
-        if (300..400).contains(&self.status) {
-            text += "; redirects are not followed, so set base_url to where the service is";
-        } else {
-            text += &format!("; {}", self.class.advice());
+        text += &format!(" ({})", attempts_text(self.attempts));
+        let unexpected = match self.status {
+            301 | 302 | 303 | 307 | 308 => Some("redirects are not followed"),
+            201..=399 => Some("the API does not use this status"),
+            _ => None,
+        };
+        if let Some(problem) = unexpected {
+            return Message::new(format!("{text}; {problem}")).hint(Hint::check(&["base_url", "proxy"]));
         }
         if let Some(ahead) = self.clock_ahead {
             let (seconds, side) = (ahead.abs() as f64 / 1e3, if ahead < 0 { "behind" } else { "ahead of" });
-            text += &format!(" (it is {seconds:.1} s {side} the service's)");
+            text += &format!("; the system clock is {seconds:.1} s {side} the server's");
         }
-        text + &format!(" ({})", attempts_text(self.attempts))
+        Message::new(text).hints(self.kind.hint())
     }
 }
 
@@ -189,48 +201,82 @@ fn attempts_text(attempts: u32) -> String {
 
 impl From<DeploymentError> for Error {
     fn from(error: DeploymentError) -> Self {
-        Self::Config { setting: error.setting, problem: error.problem }
+        Self::config(error.setting, error.problem)
     }
 }
 
 impl Error {
-    pub fn config(setting: &'static str, problem: impl Into<String>) -> Self {
+    pub fn config(setting: &'static str, problem: impl Into<Message>) -> Self {
         Self::Config { setting, problem: problem.into() }
     }
 
-    pub fn parameter(parameter: impl Into<String>, problem: impl Into<String>) -> Self {
+    pub fn parameter(parameter: impl Into<String>, problem: impl Into<Message>) -> Self {
         Self::InvalidParameter { parameter: parameter.into(), problem: problem.into() }
     }
 
-    /// How often the request was made that ended in this.
+    /// The message with its hints, for every front end.
+    pub fn message(&self) -> Message {
+        match self {
+            Self::Config { setting, problem } => Message::default().setting(*setting).text(" ").append(problem.clone()),
+            Self::InvalidParameter { parameter, problem } => {
+                Message::default().parameter(parameter.clone()).text(" ").append(problem.clone())
+            }
+            Self::Service(refusal) => refusal.message(),
+            Self::Transport { endpoint, phase, problem, attempts, .. }
+            | Self::Timeout { endpoint, phase, problem, attempts } => Message::new(format!("{endpoint}: "))
+                .append(problem.clone())
+                .text(format!(" ({phase}, {})", attempts_text(*attempts))),
+            Self::Format { endpoint, path, problem, excerpt, .. } => {
+                Message::new(format!("{endpoint}: {path}: {problem}; the response has {excerpt:?}"))
+            }
+            Self::Empty { endpoint, problem, attempts } => {
+                Message::new(format!("{endpoint}: {problem} ({})", attempts_text(*attempts))).hint(Hint::RetryLater)
+            }
+            Self::Drift { endpoint, problem } | Self::Window { endpoint, problem } => {
+                Message::new(format!("{endpoint}: ")).append(problem.clone())
+            }
+            Self::Cassette(error @ cassette::Error::Miss { hint, .. }) => match hint {
+                Some(hint) => Message::new(format!("{error}; record it with {hint}")),
+                None => Message::new(error.to_string()).hint(Hint::Record),
+            },
+            Self::Cassette(error) => Message::new(error.to_string()),
+            Self::Internal(problem) => Message::new(format!("internal error: {problem}; please report it")),
+            Self::Overflow(overflow) => {
+                let NumericOverflow { column, row, text, .. } = &**overflow;
+                Message::new(format!("{column}: {text} in row {row} does not fit exactly")).hint(Hint::UseStrings)
+            }
+        }
+    }
+
+    /// Number of attempts of the request that failed.
     pub fn attempts(&self) -> u32 {
         match self {
-            Self::Service(refusal) => refusal.attempts,
-            Self::Transport { attempts, .. } | Self::Timeout { attempts, .. } | Self::Empty { attempts, .. } => {
-                *attempts
-            }
-            Self::Format { .. } => 1,
+            Self::Service(error) => error.attempts,
+            Self::Transport { attempts, .. }
+            | Self::Timeout { attempts, .. }
+            | Self::Format { attempts, .. }
+            | Self::Empty { attempts, .. } => *attempts,
             _ => 0,
         }
     }
 
-    /// Whether the service asks to be asked less often.
+    /// True if the service asks for fewer requests.
     pub fn is_throttle(&self) -> bool {
         match self {
-            Self::Service(refusal) => refusal.class == Class::RateLimit,
+            Self::Service(error) => error.kind == ApiErrorKind::RateLimit,
             error => matches!(error, Self::Empty { .. }),
         }
     }
 
-    /// The wait that the service asked for.
+    /// The pause that the service asks for.
     pub fn retry_after(&self) -> Option<Duration> {
-        if let Self::Service(refusal) = self { refusal.retry_after } else { None }
+        if let Self::Service(error) = self { error.retry_after } else { None }
     }
 
-    /// Whether the same request may succeed later.
+    /// True if the same request may succeed later.
     pub fn retryable(&self) -> bool {
         match self {
-            Self::Service(refusal) => Class::of(refusal.status, refusal.code.as_deref()).1,
+            Self::Service(error) => ApiErrorKind::of(error.status, error.code.as_deref()).1,
             Self::Transport { retryable, .. } | Self::Format { retryable, .. } => *retryable,
             Self::Timeout { .. } | Self::Empty { .. } | Self::Drift { .. } => true,
             Self::Config { .. }
@@ -248,26 +294,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_decide_before_statuses() {
-        for (status, code, class, retryable) in [
-            (503, Some("50001"), Class::Unavailable, true),
-            (400, Some("50004"), Class::Unavailable, true),
-            (410, Some("50005"), Class::Other, false),
-            (200, Some("50011"), Class::RateLimit, true),
-            (429, Some("50012"), Class::PermissionDenied, false),
-            (200, Some("50013"), Class::Unavailable, true),
-            (200, Some("50038"), Class::BadRequest, false),
-            (200, Some("50040"), Class::NotFound, false),
-            (401, Some("50102"), Class::ClockSkew, false),
-            (401, Some("50113"), Class::Authentication, false),
-            (402, None, Class::PermissionDenied, false),
-            (402, Some("50011"), Class::PermissionDenied, false),
-            (429, None, Class::RateLimit, true),
-            (502, Some("77777"), Class::Unavailable, true),
-            (200, Some("77777"), Class::Other, false),
-            (302, None, Class::Other, false),
+    fn code_takes_precedence_over_status() {
+        for (status, code, kind, retryable) in [
+            (503, Some("50001"), ApiErrorKind::Unavailable, true),
+            (400, Some("50004"), ApiErrorKind::Unavailable, true),
+            (410, Some("50005"), ApiErrorKind::Other, false),
+            (200, Some("50011"), ApiErrorKind::RateLimit, true),
+            (429, Some("50012"), ApiErrorKind::PermissionDenied, false),
+            (200, Some("50013"), ApiErrorKind::Unavailable, true),
+            (200, Some("50038"), ApiErrorKind::BadRequest, false),
+            (200, Some("50040"), ApiErrorKind::NotFound, false),
+            (401, Some("50102"), ApiErrorKind::ClockSkew, false),
+            (401, Some("50113"), ApiErrorKind::Authentication, false),
+            (402, None, ApiErrorKind::PermissionDenied, false),
+            (402, Some("50011"), ApiErrorKind::PermissionDenied, false),
+            (429, None, ApiErrorKind::RateLimit, true),
+            (502, Some("77777"), ApiErrorKind::Unavailable, true),
+            (200, Some("77777"), ApiErrorKind::Other, false),
+            (302, None, ApiErrorKind::Other, false),
         ] {
-            assert_eq!(Class::of(status, code), (class, retryable), "{status} {code:?}");
+            assert_eq!(ApiErrorKind::of(status, code), (kind, retryable), "{status} {code:?}");
         }
     }
 }

@@ -1,9 +1,11 @@
-//! What happens to requests, told to whoever listens. While nobody does it costs one load of a byte.
+//! Log events of requests. While no logger listens, an event costs one load of a byte.
 
-use std::sync::OnceLock;
+use std::any::Any;
+use std::future::Future;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
 
-/// How much it matters. The numbers are those of Python and of most others.
+/// Severity of an event. The numbers are those of Python's `logging`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Level {
@@ -12,25 +14,46 @@ pub enum Level {
     Warning = 30,
 }
 
-pub type Listener = fn(Level, &str);
+/// Data of the caller on whose behalf a task runs, for the logger.
+pub type Context = Arc<dyn Any + Send + Sync>;
 
-static LISTENER: OnceLock<Listener> = OnceLock::new();
-static LEAST: AtomicU8 = AtomicU8::new(u8::MAX);
-
-/// The first listener is the only one.
-pub fn listen(listener: Listener) {
-    LISTENER.get_or_init(|| listener);
+tokio::task_local! {
+    static CONTEXT: Option<Context>;
 }
 
-/// From which level on the listener wants to hear.
-pub fn set_least(level: u8) {
-    LEAST.store(level, Ordering::Relaxed);
+/// Runs a future with that context.
+pub fn scope<F: Future>(context: Option<Context>, future: F) -> impl Future<Output = F::Output> {
+    CONTEXT.scope(context, future)
+}
+
+/// Gives a future that is spawned on its own the context of the task that spawns it.
+pub fn inherit<F: Future>(future: F) -> impl Future<Output = F::Output> {
+    scope(context(), future)
+}
+
+fn context() -> Option<Context> {
+    CONTEXT.try_with(Clone::clone).ok().flatten()
+}
+
+pub type Logger = fn(Level, &str, Option<Context>);
+
+static LOGGER: OnceLock<Logger> = OnceLock::new();
+static MIN_SEVERITY: AtomicU8 = AtomicU8::new(u8::MAX);
+
+/// Sets the logger of the process. The first one stays.
+pub fn set_logger(logger: Logger) {
+    LOGGER.get_or_init(|| logger);
+}
+
+/// Sets the lowest severity that is logged.
+pub fn set_max_level(level: u8) {
+    MIN_SEVERITY.store(level, Ordering::Relaxed);
 }
 
 pub(super) fn emit(level: Level, text: impl FnOnce() -> String) {
-    if level as u8 >= LEAST.load(Ordering::Relaxed)
-        && let Some(listener) = LISTENER.get()
+    if level as u8 >= MIN_SEVERITY.load(Ordering::Relaxed)
+        && let Some(logger) = LOGGER.get()
     {
-        listener(level, &text());
+        logger(level, &text(), context());
     }
 }

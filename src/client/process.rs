@@ -1,45 +1,17 @@
-//! What belongs to one process: its runtime and its connections. A forked child must not touch its parent's.
+//! State of one process: its runtime and its connections. A forked child must not touch those of its parent.
 
-use std::sync::Arc;
-#[cfg(unix)]
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwapOption;
 use tokio::runtime::{Builder, Handle, Runtime};
 
-/// This process's number. The system is asked once: a page is looked at by a dozen who want to know, and libraries of
-/// C keep no number of their own any more.
-#[cfg(unix)]
-pub fn id() -> u32 {
-    static ID: AtomicU32 = AtomicU32::new(0);
-    static WATCHED: AtomicBool = AtomicBool::new(false);
-
-    extern "C" fn forget() {
-        ID.store(0, Ordering::Relaxed);
-    }
-
-    let known = ID.load(Ordering::Relaxed);
-    if known != 0 {
-        return known;
-    }
-    let id = std::process::id();
-    // SAFETY: the handler runs in a forked child, where it stores to an atomic and does no more.
-    let watch = || unsafe { libc::pthread_atfork(None, None, Some(forget)) } == 0;
-    // Two threads that come here at once both set the watch; a number is kept by nobody who has not seen to it.
-    if WATCHED.load(Ordering::Acquire) || watch() {
-        WATCHED.store(true, Ordering::Release);
-        ID.store(id, Ordering::Relaxed);
-    }
-    id
-}
-
-#[cfg(not(unix))]
 pub use std::process::id;
 
-/// A value that is made anew in every process that asks for it. Takes no lock, since a lock that another thread held
-/// during a fork stays locked in the child for ever.
+/// A value that every process makes for itself. It takes no lock: a lock that another thread holds during a fork stays
+/// locked in the child.
 pub struct PerProcess<T> {
-    /// With the process it was made in.
+    /// The value and the process that made it.
     current: ArcSwapOption<(u32, T)>,
 }
 
@@ -60,7 +32,7 @@ impl<T: Clone> PerProcess<T> {
         if let Some((_, value)) = raced {
             return Ok(value.clone());
         }
-        // The parent's value is left alone: dropping it here would close what the parent still uses.
+        // The parent's value is not dropped: that would close what the parent still uses.
         std::mem::forget(before);
         std::mem::forget(current);
         Ok(made.1.clone())
@@ -68,7 +40,7 @@ impl<T: Clone> PerProcess<T> {
 }
 
 impl<T> PerProcess<T> {
-    /// Drops the value, if it is this process's own.
+    /// Drops the value if this process made it.
     pub fn clear(&self) {
         let last = self.current.swap(None);
         if last.as_deref().is_some_and(|(owner, _)| *owner != id()) {
@@ -91,16 +63,94 @@ impl<T: Clone> Default for PerProcess<T> {
 
 static RUNTIME: PerProcess<Handle> = PerProcess::new();
 
-/// This process's runtime. One worker: the work is waiting, and pages are decoded faster than they arrive.
+/// The runtime of this process. Two workers: a large page that one decodes does not delay small ones.
 pub fn runtime() -> std::io::Result<Handle> {
     RUNTIME.get(|| {
         let runtime: Runtime =
-            Builder::new_multi_thread().worker_threads(1).thread_name("chainframe").enable_all().build()?;
+            Builder::new_multi_thread().worker_threads(2).thread_name("chainframe").enable_all().build()?;
         let handle = runtime.handle().clone();
-        // It lives as long as the process: threads that are joined at exit could wait for a stalled request.
+        // It lives as long as the process: joining its threads at exit could wait for a stalled request.
         std::mem::forget(runtime);
         Ok(handle)
     })
+}
+
+/// A mutex that a forked child can lock: forks of other threads wait until it is free. For critical sections that are
+/// short, wait for nothing and do not nest.
+#[derive(Debug, Default)]
+pub struct ForkSafeMutex<T>(Mutex<T>);
+
+pub struct ForkSafeGuard<'a, T> {
+    value: MutexGuard<'a, T>,
+    /// Released after the mutex.
+    _gate: fork::Gate,
+}
+
+impl<T> ForkSafeMutex<T> {
+    pub const fn new(value: T) -> Self {
+        Self(Mutex::new(value))
+    }
+
+    pub fn lock(&self) -> ForkSafeGuard<'_, T> {
+        let gate = fork::enter();
+        ForkSafeGuard { value: self.0.lock().unwrap_or_else(PoisonError::into_inner), _gate: gate }
+    }
+}
+
+impl<T> Deref for ForkSafeGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T> DerefMut for ForkSafeGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.value
+    }
+}
+
+#[cfg(unix)]
+mod fork {
+    use std::cell::RefCell;
+    use std::sync::{Once, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+    /// Read by every holder of a fork-safe mutex, written by a fork.
+    static GATE: RwLock<()> = RwLock::new(());
+
+    thread_local! {
+        static FORKING: RefCell<Option<RwLockWriteGuard<'static, ()>>> = const { RefCell::new(None) };
+    }
+
+    pub type Gate = RwLockReadGuard<'static, ()>;
+
+    pub fn enter() -> Gate {
+        static REGISTERED: Once = Once::new();
+        // SAFETY: the handlers run in the forking thread, and only lock and unlock.
+        REGISTERED.call_once(|| unsafe {
+            libc::pthread_atfork(Some(prepare), Some(release), Some(release));
+        });
+        GATE.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    extern "C" fn prepare() {
+        let gate = GATE.write().unwrap_or_else(PoisonError::into_inner);
+        let _ = FORKING.try_with(|forking| *forking.borrow_mut() = Some(gate));
+    }
+
+    extern "C" fn release() {
+        let _ = FORKING.try_with(|forking| forking.borrow_mut().take());
+    }
+}
+
+#[cfg(not(unix))]
+mod fork {
+    pub struct Gate;
+
+    pub fn enter() -> Gate {
+        Gate
+    }
 }
 
 #[cfg(test)]
@@ -108,15 +158,47 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_value_per_process() {
+    fn value_is_created_once_per_process() {
         let value: PerProcess<Arc<u8>> = PerProcess::new();
         let first = value.get(|| Ok::<_, ()>(Arc::new(1))).unwrap();
         let second = value.get(|| Ok::<_, ()>(Arc::new(2))).unwrap();
         assert!(Arc::ptr_eq(&first, &second));
     }
 
+    /// Forks while another thread holds the lock nearly all the time; a child that inherits it locked would never end.
+    #[cfg(unix)]
     #[test]
-    fn a_failure_to_make_is_passed_on_and_not_kept() {
+    fn a_forked_child_can_lock_what_another_thread_held() {
+        static SHARED: ForkSafeMutex<u64> = ForkSafeMutex::new(0);
+        let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let busy = stop.clone();
+        let holder = std::thread::spawn(move || {
+            while !busy.load(std::sync::atomic::Ordering::Relaxed) {
+                let mut value = SHARED.lock();
+                (0..2_000).for_each(|step| *value = value.wrapping_add(std::hint::black_box(step)));
+            }
+        });
+        for _ in 0..100 {
+            // SAFETY: the child only locks, unlocks and ends.
+            unsafe {
+                let child = libc::fork();
+                if child == 0 {
+                    // The signal's default action ends a child that cannot lock.
+                    libc::alarm(20);
+                    drop(SHARED.lock());
+                    libc::_exit(0);
+                }
+                let mut status = 0;
+                assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
+                assert_eq!(status, 0, "the child could not lock");
+            }
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        holder.join().unwrap();
+    }
+
+    #[test]
+    fn failed_creation_is_returned_and_retried() {
         let value: PerProcess<u8> = PerProcess::new();
         assert_eq!(value.get(|| Err("no")), Err("no"));
         assert_eq!(value.get(|| Ok::<_, &str>(3)), Ok(3));

@@ -1,54 +1,54 @@
-//! What is asked again, and after how long. Pure: time and chance come from outside.
+//! The retry policy and the retry budget. Pure: time and randomness come from outside.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 const BASE: Duration = Duration::from_millis(250);
 const CAP: Duration = Duration::from_secs(20);
-/// A service that asks for longer is not obeyed, or one bad header would stop a night's job.
-pub const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(60);
-/// Retries that a client may be in arrears.
+/// Longest `Retry-After` that is followed: one bad header must not stop a nightly job.
+pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
+/// Retries of a full budget.
 const BUDGET: u32 = 100;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
     pub max_retries: u32,
-    /// For one request with all its attempts.
+    /// Time limit of one request with all its attempts.
     pub deadline: Option<Duration>,
 }
 
-/// What a failed attempt says about another one.
+/// Properties of a failed attempt that determine whether another is made.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Failure {
+pub struct Failed {
     pub retryable: bool,
     pub retry_after: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum RetryDecision {
     RetryAfter(Duration),
     GiveUp,
 }
 
 impl Policy {
-    /// `attempts` were made within `elapsed`; `chance` is uniform in 0..1. Full jitter, so that clients which failed
-    /// together do not come back together.
-    pub fn verdict(&self, failure: Failure, attempts: u32, elapsed: Duration, chance: f64) -> Verdict {
+    /// Decides after `attempts` attempts that took `elapsed`; `jitter` is uniform in 0..1. Full jitter, so that clients
+    /// which failed together do not retry together.
+    pub fn decide(&self, failure: Failed, attempts: u32, elapsed: Duration, jitter: f64) -> RetryDecision {
         if !failure.retryable || attempts > self.max_retries {
-            return Verdict::GiveUp;
+            return RetryDecision::GiveUp;
         }
         let ceiling = CAP.min(BASE.saturating_mul(1 << (attempts - 1).min(16)));
-        let asked = failure.retry_after.unwrap_or_default().min(LONGEST_RETRY_AFTER);
-        let wait = ceiling.mul_f64(chance).max(asked);
+        let retry_after = failure.retry_after.unwrap_or_default().min(MAX_RETRY_AFTER);
+        let wait = ceiling.mul_f64(jitter).max(retry_after);
         match self.deadline {
-            Some(deadline) if elapsed + wait >= deadline => Verdict::GiveUp,
-            _ => Verdict::RetryAfter(wait),
+            Some(deadline) if elapsed + wait >= deadline => RetryDecision::GiveUp,
+            _ => RetryDecision::RetryAfter(wait),
         }
     }
 }
 
-/// How many retries a client has left. A retry takes one and a good answer gives one back, so that a service of which
-/// half the answers fail is still asked again, while one that is down is not asked six times as often as it would be.
+/// The retries that a client has left. A retry withdraws one and a good response deposits one, so that requests to a
+/// service which fails half of them are still retried, while an outage is not made worse by six times the requests.
 #[derive(Debug)]
 pub struct Budget(AtomicU32);
 
@@ -57,14 +57,14 @@ impl Budget {
         Self(AtomicU32::new(BUDGET))
     }
 
-    /// Takes a retry, if one is left.
-    pub fn spend(&self) -> bool {
+    /// Withdraws a retry if one is left.
+    pub fn withdraw(&self) -> bool {
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
     }
 
-    pub fn earn(&self) {
+    pub fn deposit(&self) {
         let more = |left| (left < BUDGET).then_some(left + 1);
-        // At its full height it stays as it is.
+        // A full budget stays full.
         let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
     }
 }
@@ -85,42 +85,42 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
     const POLICY: Policy = Policy { max_retries: 3, deadline: Some(Duration::from_secs(120)) };
 
-    fn verdict(retry_after: Option<u64>, attempts: u32, elapsed: u64, chance: f64) -> Verdict {
-        let failure = Failure { retryable: true, retry_after: retry_after.map(Duration::from_secs) };
-        POLICY.verdict(failure, attempts, SECOND * elapsed as u32, chance)
+    fn decision(retry_after: Option<u64>, attempts: u32, elapsed: u64, jitter: f64) -> RetryDecision {
+        let failure = Failed { retryable: true, retry_after: retry_after.map(Duration::from_secs) };
+        POLICY.decide(failure, attempts, SECOND * elapsed as u32, jitter)
     }
 
     #[test]
-    fn waits_grow_are_jittered_and_end() {
-        let after = |milliseconds| Verdict::RetryAfter(Duration::from_millis(milliseconds));
-        assert_eq!(verdict(None, 1, 0, 0.0), after(0));
-        assert_eq!(verdict(None, 1, 0, 1.0), after(250));
-        assert_eq!(verdict(None, 3, 0, 1.0), after(1_000));
-        assert_eq!(verdict(None, 4, 0, 0.0), Verdict::GiveUp);
+    fn backoff_grows_with_jitter_and_ends() {
+        let after = |milliseconds| RetryDecision::RetryAfter(Duration::from_millis(milliseconds));
+        assert_eq!(decision(None, 1, 0, 0.0), after(0));
+        assert_eq!(decision(None, 1, 0, 1.0), after(250));
+        assert_eq!(decision(None, 3, 0, 1.0), after(1_000));
+        assert_eq!(decision(None, 4, 0, 0.0), RetryDecision::GiveUp);
         let patient = Policy { max_retries: 100, deadline: None };
-        let failure = Failure { retryable: true, retry_after: None };
-        assert_eq!(patient.verdict(failure, 90, SECOND, 1.0), Verdict::RetryAfter(CAP));
+        let failure = Failed { retryable: true, retry_after: None };
+        assert_eq!(patient.decide(failure, 90, SECOND, 1.0), RetryDecision::RetryAfter(CAP));
     }
 
     #[test]
-    fn the_service_is_obeyed_within_reason() {
-        assert_eq!(verdict(Some(7), 1, 0, 0.5), Verdict::RetryAfter(SECOND * 7));
-        assert_eq!(verdict(Some(9_999), 1, 0, 0.5), Verdict::RetryAfter(LONGEST_RETRY_AFTER));
-        assert_eq!(verdict(Some(7), 1, 115, 0.5), Verdict::GiveUp);
-        assert_eq!(POLICY.verdict(Failure::default(), 1, SECOND, 0.5), Verdict::GiveUp);
+    fn retry_after_is_followed_up_to_a_maximum() {
+        assert_eq!(decision(Some(7), 1, 0, 0.5), RetryDecision::RetryAfter(SECOND * 7));
+        assert_eq!(decision(Some(9_999), 1, 0, 0.5), RetryDecision::RetryAfter(MAX_RETRY_AFTER));
+        assert_eq!(decision(Some(7), 1, 115, 0.5), RetryDecision::GiveUp);
+        assert_eq!(POLICY.decide(Failed::default(), 1, SECOND, 0.5), RetryDecision::GiveUp);
     }
 
     #[test]
-    fn a_budget_bears_a_storm_and_not_an_outage() {
+    fn retry_budget_allows_faults_but_not_an_outage() {
         let storm = Budget::new();
         for attempt in 0..100_000_u32 {
             // One attempt in three fails, each for a retry.
-            if attempt % 3 == 0 { assert!(storm.spend(), "{attempt}") } else { storm.earn() }
+            if attempt % 3 == 0 { assert!(storm.withdraw(), "{attempt}") } else { storm.deposit() }
         }
         let outage = Budget::new();
-        assert_eq!((0..10_000).filter(|_| outage.spend()).count(), BUDGET as usize);
-        outage.earn();
-        assert!(outage.spend() && !outage.spend());
+        assert_eq!((0..10_000).filter(|_| outage.withdraw()).count(), BUDGET as usize);
+        outage.deposit();
+        assert!(outage.withdraw() && !outage.withdraw());
     }
 
     #[test]

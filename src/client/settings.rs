@@ -7,22 +7,24 @@ use url::{Host, Url};
 
 use super::credentials::{Credentials, Secret};
 use super::error::Error;
-use super::pace::RateLimit;
+use super::proxy::Proxy;
+use super::rate_limiter::RateLimit;
 use crate::cassette::Cassette;
 use crate::interface::{Chain, Deployment};
+use crate::message::Message;
 
-/// An answer longer than this is no page of records, unless a caller knows better.
-pub const MAX_BODY: usize = 64 << 20;
+/// Default limit of a response: no page of records is longer.
+pub const MAX_RESPONSE_BYTES: usize = 64 << 20;
 
-/// Longer is for ever, and more than clocks can add.
-const LONGEST: Duration = Duration::from_secs(366 * 86_400);
-const MOST_IN_FLIGHT: i64 = 256;
-/// A request a day.
-const LEAST_RATE: f64 = 1.0 / 86_400.0;
+/// Longest time limit, which clocks can add.
+const MAX_SECONDS: Duration = Duration::from_secs(366 * 86_400);
+const MAX_CONCURRENCY: i64 = 256;
+/// One request per day.
+const MIN_RATE: f64 = 1.0 / 86_400.0;
 
-/// What a caller gives, unchecked.
+/// Unchecked settings.
 #[derive(Clone, Debug)]
-pub struct Given {
+pub struct SettingsInput {
     pub base_url: String,
     pub credentials: Credentials,
     pub main_chain: String,
@@ -34,18 +36,18 @@ pub struct Given {
     pub rate_limit: RateLimit,
     pub concurrency: i64,
     pub strict: bool,
-    pub max_body: i64,
+    pub max_response_bytes: i64,
     pub proxy: Option<String>,
     pub ca_bundle: Option<PathBuf>,
     pub cassette: Option<Cassette>,
-    pub missing: Option<(&'static str, String)>,
+    pub missing: Option<(&'static str, Message)>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// Scheme and authority, without a slash at the end.
+    /// Scheme and authority.
     pub origin: Url,
-    /// What stands before the declared paths: empty, or a path with a slash in front and none at the end.
+    /// Path prefix of the declared paths: empty, or with a slash in front and none at the end.
     pub prefix: String,
     pub is_loopback: bool,
     pub credentials: Credentials,
@@ -58,16 +60,16 @@ pub struct Settings {
     pub rate_limit: RateLimit,
     pub concurrency: usize,
     pub strict: bool,
-    pub max_body: usize,
-    pub proxy: Option<String>,
+    pub max_response_bytes: usize,
+    pub proxy: Option<Proxy>,
     pub ca_bundle: Option<PathBuf>,
     pub cassette: Option<Cassette>,
-    /// A setting that only a request which was not recorded needs, and what is said when one comes.
-    pub missing: Option<(&'static str, String)>,
+    /// A missing setting that only unrecorded requests need, and the problem to raise for one.
+    pub missing: Option<(&'static str, Message)>,
 }
 
 impl Settings {
-    pub fn new(given: Given) -> Result<Self, Error> {
+    pub fn new(given: SettingsInput) -> Result<Self, Error> {
         let url = base_url(&given.base_url)?;
         for (setting, secret) in [
             ("api_key", &given.credentials.api_key),
@@ -78,20 +80,16 @@ impl Settings {
         }
         for (setting, chain) in [("main_chain", &given.main_chain), ("zone_chain", &given.zone_chain)] {
             if chain.is_empty() {
-                return Err(Error::config(setting, "is empty; give the chain's short name"));
+                return Err(Error::config(setting, "must not be empty; pass the short name of the chain"));
             }
         }
         if let RateLimit::PerSecond(rate) = given.rate_limit
-            && !(LEAST_RATE..=1e9).contains(&rate)
+            && !(MIN_RATE..=1e9).contains(&rate)
         {
-            let problem = format!("{rate} requests a second is not within {LEAST_RATE} to 1e9; None is no limit");
+            let problem = format!("({rate}) must be between 1/86400 and 1e9 requests per second");
             return Err(Error::config("rate_limit", problem));
         }
-        if let Some(proxy) = &given.proxy {
-            // The address may hold a password, so it is not shown.
-            reqwest::Proxy::all(proxy).map_err(|_| Error::config("proxy", "is not the address of a proxy"))?;
-        }
-        let concurrency = within("concurrency", given.concurrency, 1, MOST_IN_FLIGHT)?;
+        let concurrency = within("concurrency", given.concurrency, 1, MAX_CONCURRENCY)?;
         Ok(Self {
             origin: Url::parse(&url.origin().ascii_serialization()).expect("the origin of a URL is one"),
             prefix: url.path().trim_end_matches('/').to_owned(),
@@ -104,11 +102,11 @@ impl Settings {
             deadline: given.deadline.map(|deadline| seconds("deadline", deadline)).transpose()?,
             max_retries: within("max_retries", given.max_retries, 0, u32::MAX.into())?,
             rate_limit: given.rate_limit,
-            // What is asked ahead and dropped would be recorded or not, by chance, and so would replay or not.
+            // Prefetched requests that are dropped would be recorded by chance, and so replay by chance.
             concurrency: if given.cassette.is_some() { 1 } else { concurrency },
             strict: given.strict,
-            max_body: within("max_body", given.max_body, 1, i32::MAX.into())?,
-            proxy: given.proxy,
+            max_response_bytes: within("max_response_bytes", given.max_response_bytes, 1, i32::MAX.into())?,
+            proxy: given.proxy.map(|address| Proxy::parse("proxy", &address)).transpose()?,
             ca_bundle: given.ca_bundle,
             cassette: given.cassette,
             missing: given.missing,
@@ -128,54 +126,63 @@ impl Settings {
 }
 
 fn base_url(text: &str) -> Result<Url, Error> {
-    let refuse = |problem: &str| Err(Error::config("base_url", problem));
+    let reject = |problem: &str| Err(Error::config("base_url", problem));
     let Ok(url) = Url::parse(text) else {
-        return refuse("is not a URL; give one such as https://www.example.com");
+        return reject("must be a URL such as https://www.example.com");
     };
     if !url.username().is_empty() || url.password().is_some() {
-        return refuse("holds a user name or password; give credentials as api_key, secret_key and passphrase");
+        let problem = Message::new("must not contain a user name or password; credentials are ").parameter("api_key");
+        let problem = problem.text(", ").parameter("secret_key").text(" and ").parameter("passphrase");
+        return Err(Error::config("base_url", problem));
     }
     if url.query().is_some() || url.fragment().is_some() {
-        return refuse("has a query or a fragment; give scheme, host and path only");
+        return reject("must not contain a query or fragment; pass scheme, host and path only");
     }
     match url.scheme() {
         "https" => Ok(url),
         "http" if is_loopback(&url) => Ok(url),
-        "http" => refuse("is plain http, which would show the key to the network; use https (http is for loopback)"),
-        _ => refuse("is neither https nor http to loopback"),
+        "http" => {
+            reject("must use https: plain http would reveal the key to the network and is accepted for loopback only")
+        }
+        _ => reject("must use https, or http to loopback"),
     }
 }
 
 fn is_loopback(url: &Url) -> bool {
     match url.host() {
-        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        // Not `*.localhost`: some resolvers ask the network for it.
+        Some(Host::Domain(name)) => name == "localhost",
         Some(Host::Ipv4(address)) => address.is_loopback(),
         Some(Host::Ipv6(address)) => address.is_loopback(),
         None => false,
     }
 }
 
-/// Secrets travel as headers, which hold neither control characters nor nothing.
+/// Checks that a secret fits into a header: not empty, and without control characters.
 fn check_secret(setting: &'static str, secret: &Secret) -> Result<(), Error> {
     if secret.expose().is_empty() {
-        return Err(Error::config(setting, "is empty"));
+        return Err(Error::config(setting, "must not be empty"));
     }
     if secret.expose().chars().any(char::is_control) {
-        return Err(Error::config(setting, "has a control character, such as a line break at its end"));
+        return Err(Error::config(setting, "must not contain control characters, such as a trailing line break"));
     }
     Ok(())
 }
 
 fn within<T: TryFrom<i64>>(setting: &'static str, value: i64, least: i64, most: i64) -> Result<T, Error> {
     let within = Some(value).filter(|value| (least..=most).contains(value)).and_then(|value| T::try_from(value).ok());
-    within.ok_or_else(|| Error::config(setting, format!("{value} is not within {least} to {most}")))
+    within.ok_or_else(|| Error::config(setting, format!("({value}) must be between {least} and {most}")))
 }
 
 fn seconds(setting: &'static str, value: f64) -> Result<Duration, Error> {
     let duration =
-        Duration::try_from_secs_f64(value).ok().filter(|duration| !duration.is_zero() && *duration <= LONGEST);
-    duration
-        .ok_or_else(|| Error::config(setting, format!("{value} is not a number of seconds above 0, of a year at most")))
+        Duration::try_from_secs_f64(value).ok().filter(|duration| !duration.is_zero() && *duration <= MAX_SECONDS);
+    duration.ok_or_else(|| {
+        Error::config(
+            setting,
+            format!("({value}) must be a number of seconds above 0 and at most {} (366 days)", MAX_SECONDS.as_secs()),
+        )
+    })
 }
 
 #[cfg(test)]
@@ -196,6 +203,7 @@ mod tests {
             "https://u:p@x.example",
             "https://x.example/?a=1",
             "http://localhost.x.example",
+            "http://x.localhost",
         ] {
             assert!(base_url(url).is_err(), "{url}");
         }

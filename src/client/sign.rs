@@ -1,4 +1,4 @@
-//! The target of a request, built once, and its signature. What is signed is what is sent, byte for byte.
+//! The target of a request and its signature. What is signed is sent byte for byte.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use chrono::{DateTime, SecondsFormat, Utc};
@@ -9,15 +9,15 @@ use sha2::Sha256;
 use super::credentials::Secret;
 use crate::interface::{Deployment, SignatureEncoding};
 
-/// All but RFC 3986's unreserved characters, so that no layer below has anything left to encode.
+/// All but RFC 3986's unreserved characters, so that no layer below encodes anything.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Path and query. `path` is used as it is.
 pub fn target<'a>(path: &str, params: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     let mut target = String::with_capacity(160);
     target.push_str(path);
-    for (position, (name, value)) in params.into_iter().enumerate() {
-        target.push(if position == 0 { '?' } else { '&' });
+    for (index, (name, value)) in params.into_iter().enumerate() {
+        target.push(if index == 0 { '?' } else { '&' });
         target.extend(utf8_percent_encode(name, ENCODED));
         target.push('=');
         target.extend(utf8_percent_encode(value, ENCODED));
@@ -25,7 +25,7 @@ pub fn target<'a>(path: &str, params: impl IntoIterator<Item = (&'a str, &'a str
     target
 }
 
-/// The instant as the header and the signature have it.
+/// A time in the format of the header and the signature.
 pub fn timestamp(now: DateTime<Utc>) -> String {
     now.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_known_vector_is_reproduced() {
+    fn known_signature_is_reproduced() {
         let path = "/api/v5/main/token/token-list";
         let target = target(path, [("chainShortName", "MAIN"), ("limit", "50"), ("page", "1")]);
         assert_eq!(target, "/api/v5/main/token/token-list?chainShortName=MAIN&limit=50&page=1");
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_for_lower_layers_to_encode() {
+    fn target_is_fully_encoded() {
         let target = target("/p", [("a b", "x&y+z%,é~-._")]);
         assert_eq!(target, "/p?a%20b=x%26y%2Bz%25%2C%C3%A9~-._");
     }

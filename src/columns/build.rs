@@ -1,4 +1,4 @@
-//! Filling columns value by value, in any order of members.
+//! Builders that fill columns value by value, in any order of members.
 
 use std::sync::Arc;
 
@@ -7,37 +7,37 @@ use arrow_array::{Array, cast::AsArray};
 use arrow_buffer::Buffer;
 use bytes::Bytes;
 
-use super::views::Views;
-use super::{Column, Columns, Layout};
-use crate::interface::{Kind, Malformed, RecordType};
+use super::views::StringViewBuilder;
+use super::{Column, Columns, StringLayout};
+use crate::interface::{Kind, ParseError, RecordType};
 
-/// Hashes and addresses of 66 and 42 characters make up most of the text.
-const EXPECTED_TEXT: usize = 48;
-/// Room is made for so much text at most: a service may be wrong about how many records are to come.
-const MOST_TEXT: usize = 64 << 20;
+/// Expected length of a string: most are hashes and addresses of 66 and 42 characters.
+const EXPECTED_LEN: usize = 48;
+/// Most bytes of strings that are allocated ahead: a service may be wrong about the number of records.
+const MAX_PREALLOC: usize = 64 << 20;
 
 enum Builder {
     Integer(Int64Builder),
     Time(TimestampMillisecondBuilder),
-    Flag(BooleanBuilder),
-    Text(StringBuilder),
-    Views(Views),
-    Texts(ListBuilder<StringBuilder>),
+    Boolean(BooleanBuilder),
+    Utf8(StringBuilder),
+    Utf8View(StringViewBuilder),
+    Utf8List(ListBuilder<StringBuilder>),
 }
 
 impl Builder {
-    fn new(kind: Kind, rows: usize, text: usize, layout: Layout) -> Self {
+    fn new(kind: Kind, rows: usize, text: usize, layout: StringLayout) -> Self {
         match kind {
             Kind::Integer => Self::Integer(Int64Builder::with_capacity(rows)),
             Kind::Time => {
                 Self::Time(TimestampMillisecondBuilder::with_capacity(rows).with_timezone(super::export::UTC))
             }
-            Kind::Flag => Self::Flag(BooleanBuilder::with_capacity(rows)),
-            Kind::Amount | Kind::Estimate | Kind::RawInteger | Kind::Text | Kind::Direction => match layout {
-                Layout::Offsets => Self::Text(StringBuilder::with_capacity(rows, text)),
-                Layout::Views => Self::Views(Views::with_capacity(rows, text)),
+            Kind::Boolean => Self::Boolean(BooleanBuilder::with_capacity(rows)),
+            Kind::Amount | Kind::ApproxDecimal | Kind::Uint256 | Kind::Utf8 | Kind::Direction => match layout {
+                StringLayout::Utf8 => Self::Utf8(StringBuilder::with_capacity(rows, text)),
+                StringLayout::Utf8View => Self::Utf8View(StringViewBuilder::with_capacity(rows, text)),
             },
-            Kind::Texts => Self::Texts(
+            Kind::Utf8List => Self::Utf8List(
                 ListBuilder::with_capacity(StringBuilder::new(), rows).with_field(super::export::item_field()),
             ),
         }
@@ -47,10 +47,10 @@ impl Builder {
         match self {
             Self::Integer(builder) => builder.append_null(),
             Self::Time(builder) => builder.append_null(),
-            Self::Flag(builder) => builder.append_null(),
-            Self::Text(builder) => builder.append_null(),
-            Self::Views(views) => views.append_null(),
-            Self::Texts(builder) => builder.append_null(),
+            Self::Boolean(builder) => builder.append_null(),
+            Self::Utf8(builder) => builder.append_null(),
+            Self::Utf8View(views) => views.append_null(),
+            Self::Utf8List(builder) => builder.append_null(),
         }
     }
 
@@ -59,17 +59,19 @@ impl Builder {
         match (self, column) {
             (Self::Integer(builder), Column::Integer(values)) => builder.append_array(values),
             (Self::Time(builder), Column::Time(values)) => builder.append_array(values),
-            (Self::Flag(builder), Column::Flag(values)) => builder.append_array(values),
-            (Self::Text(builder), Column::Text(values)) => {
-                builder.append_array(values).expect("columns are closed long before their text outgrows its offsets");
+            (Self::Boolean(builder), Column::Boolean(values)) => builder.append_array(values),
+            (Self::Utf8(builder), Column::Utf8(values)) => {
+                builder
+                    .append_array(values)
+                    .expect("columns are finished long before their strings exceed 32-bit offsets");
             }
-            (Self::Text(builder), Column::Views(values)) if values.null_count() == 0 => {
+            (Self::Utf8(builder), Column::Utf8View(values)) if values.null_count() == 0 => {
                 (0..values.len()).for_each(|row| builder.append_value(values.value(row)));
             }
-            (Self::Text(builder), Column::Views(values)) => builder.extend(values),
-            (Self::Views(views), Column::Text(values)) => views.append_all(&super::views::of(values)),
-            (Self::Views(views), Column::Views(values)) => views.append_all(values),
-            (Self::Texts(builder), Column::Texts(lists)) => {
+            (Self::Utf8(builder), Column::Utf8View(values)) => builder.extend(values),
+            (Self::Utf8View(views), Column::Utf8(values)) => views.append_all(&super::views::of(values)),
+            (Self::Utf8View(views), Column::Utf8View(values)) => views.append_all(values),
+            (Self::Utf8List(builder), Column::Utf8List(lists)) => {
                 for list in lists.iter() {
                     if let Some(list) = &list {
                         let items = list.as_string::<i32>();
@@ -82,74 +84,74 @@ impl Builder {
         }
     }
 
-    fn finish(&mut self, answer: &Arc<[Buffer]>) -> Column {
+    fn finish(&mut self, body: &Arc<[Buffer]>) -> Column {
         match self {
             Self::Integer(builder) => Column::Integer(builder.finish()),
             Self::Time(builder) => Column::Time(builder.finish()),
-            Self::Flag(builder) => Column::Flag(builder.finish()),
-            Self::Text(builder) => Column::Text(builder.finish()),
-            Self::Views(views) => Column::Views(views.finish(answer)),
-            Self::Texts(builder) => Column::Texts(builder.finish()),
+            Self::Boolean(builder) => Column::Boolean(builder.finish()),
+            Self::Utf8(builder) => Column::Utf8(builder.finish()),
+            Self::Utf8View(views) => Column::Utf8View(views.finish(body)),
+            Self::Utf8List(builder) => Column::Utf8List(builder.finish()),
         }
     }
 }
 
-/// Columns in the making. A row is filled by putting values in any order and ended by `end_row`.
+/// Columns that are being built. A row gets its values in any order and is ended by `finish_row`.
 pub struct ColumnsBuilder {
     record: &'static RecordType,
     builders: Vec<Builder>,
-    /// The answer that the rows are read from, if any.
-    answer: Buffer,
+    /// The response body that the rows are read from, if any.
+    body: Buffer,
     /// Bit i: column i has its value for the current row.
     filled: u64,
-    /// Bit i: column i was sent as empty text, which stands unless a value follows under another spelling.
+    /// Bit i: column i was sent as an empty string, which is kept unless a value follows under another spelling.
     empty: u64,
     rows: usize,
 }
 
 impl ColumnsBuilder {
     pub fn new(record: &'static RecordType, rows: usize) -> Self {
-        Self::made(record, |_, kind| Builder::new(kind, rows, rows * EXPECTED_TEXT, Layout::Offsets))
+        Self::with_builders(record, |_, kind| Builder::new(kind, rows, rows * EXPECTED_LEN, StringLayout::Utf8))
     }
 
-    /// For the rows of an answer, whose texts stay there.
+    /// For the rows of a response, whose strings stay in its body.
     pub fn of_page(record: &'static RecordType, rows: usize, body: &Bytes) -> Self {
-        let made = Self::made(record, |_, kind| Builder::new(kind, rows, 0, Layout::Views));
-        Self { answer: Buffer::from(body.clone()), ..made }
+        let made = Self::with_builders(record, |_, kind| Builder::new(kind, rows, 0, StringLayout::Utf8View));
+        Self { body: Buffer::from(body.clone()), ..made }
     }
 
-    /// For so many rows, of which these are the first: what has to grow is copied on the way.
-    pub fn beginning_with(page: &Columns, rows: usize, layout: Layout) -> Self {
-        let rows = rows.min(MOST_TEXT / (page.text_size() / page.rows.max(1)).max(1)).max(page.rows);
-        Self::made(page.record, |column, kind| {
+    /// With capacity for `rows` rows like those of `page`: a builder that has to grow copies.
+    pub fn with_capacity_from(page: &Columns, rows: usize, layout: StringLayout) -> Self {
+        let rows = rows.min(MAX_PREALLOC / (page.text_size() / page.rows.max(1)).max(1)).max(page.rows);
+        Self::with_builders(page.record, |column, kind| {
             let text = page.columns[column].text_size() * rows / page.rows.max(1);
-            // Numbers are mostly read from their text, which is then let go: the less it is, the better.
-            let layout = if matches!(kind, Kind::Amount | Kind::Estimate) { Layout::Offsets } else { layout };
+            // Numbers are mostly read from their strings, which are then dropped: the smaller, the better.
+            let layout = if matches!(kind, Kind::Amount | Kind::ApproxDecimal) { StringLayout::Utf8 } else { layout };
             Builder::new(kind, rows, text + text / 16, layout)
         })
     }
 
-    fn made(record: &'static RecordType, builder: impl Fn(usize, Kind) -> Builder) -> Self {
+    fn with_builders(record: &'static RecordType, builder: impl Fn(usize, Kind) -> Builder) -> Self {
         assert!(record.fields.len() <= 64, "rows are tracked in 64 bits");
         let builders = record.fields.iter().enumerate().map(|(column, field)| builder(column, field.kind)).collect();
-        Self { record, builders, answer: Buffer::default(), filled: 0, empty: 0, rows: 0 }
+        Self { record, builders, body: Buffer::default(), filled: 0, empty: 0, rows: 0 }
     }
 
-    /// Whether the column has no value for this row yet; from now on it has.
+    /// True if the column has no value for this row yet. Marks it as having one.
     fn is_open(&mut self, column: usize) -> bool {
         let before = self.filled;
         self.filled |= 1 << column;
         self.filled != before
     }
 
-    /// The builder to append one value to, unless the column already has one for this row.
+    /// The builder of a column, unless the column already has a value for this row.
     fn slot(&mut self, column: usize) -> Option<&mut Builder> {
         self.is_open(column).then(|| &mut self.builders[column])
     }
 
-    /// Puts a value by the text it was sent as. Where both spellings of a pair came, the first value stands, but the
-    /// second is still looked at.
-    pub fn put_text(&mut self, column: usize, text: &str) -> Result<(), Malformed> {
+    /// Appends a value as it was sent. Where both spellings of a field came, the first value is kept, and the second is
+    /// still checked.
+    pub fn append_str(&mut self, column: usize, text: &str) -> Result<(), ParseError> {
         match self.record.fields[column].kind {
             Kind::Integer => {
                 let value = Kind::integer(text)?;
@@ -157,34 +159,42 @@ impl ColumnsBuilder {
                     integers.append_value(value);
                 }
             }
-            Kind::Time => self.put_time(column, Kind::time(text)?.0),
-            Kind::Flag => self.put_flag(column, Kind::flag(text)?),
-            Kind::Amount | Kind::Estimate => {
+            Kind::Time => self.append_time(column, Kind::time(text)?.0),
+            Kind::Boolean => self.append_bool(column, Kind::flag(text)?),
+            Kind::Amount | Kind::ApproxDecimal => {
                 Kind::number(text)?;
                 self.append_text(column, text);
             }
-            Kind::RawInteger => self.append_text(column, &Kind::raw_integer(text)?),
-            Kind::Text | Kind::Direction => self.append_text(column, text),
-            Kind::Texts => return Err(Malformed("an array of texts")),
+            Kind::Uint256 => self.append_text(column, &Kind::raw_integer(text)?),
+            Kind::Utf8 | Kind::Direction => self.append_text(column, text),
+            Kind::Utf8List => return Err(ParseError("an array of strings")),
         }
         Ok(())
     }
 
     /// Unix milliseconds.
-    pub fn put_time(&mut self, column: usize, milliseconds: i64) {
+    pub fn append_time(&mut self, column: usize, milliseconds: i64) {
         if let Some(Builder::Time(times)) = self.slot(column) {
             times.append_value(milliseconds);
         }
     }
 
-    pub fn put_flag(&mut self, column: usize, value: bool) {
-        if let Some(Builder::Flag(flags)) = self.slot(column) {
+    pub fn append_bool(&mut self, column: usize, value: bool) {
+        if let Some(Builder::Boolean(flags)) = self.slot(column) {
             flags.append_value(value);
         }
     }
 
-    pub fn put_texts(&mut self, column: usize, items: &[impl AsRef<str>]) {
-        if let Some(Builder::Texts(lists)) = self.slot(column) {
+    /// The builder of a list column, unless the column already has a value for this row.
+    pub fn start_list(&mut self, column: usize) -> Option<&mut ListBuilder<StringBuilder>> {
+        match self.slot(column) {
+            Some(Builder::Utf8List(lists)) => Some(lists),
+            _ => None,
+        }
+    }
+
+    pub fn append_list(&mut self, column: usize, items: &[impl AsRef<str>]) {
+        if let Some(lists) = self.start_list(column) {
             for item in items {
                 lists.values().append_value(item.as_ref());
             }
@@ -195,28 +205,28 @@ impl ColumnsBuilder {
     fn append_text(&mut self, column: usize, text: &str) {
         if self.is_open(column) {
             match &mut self.builders[column] {
-                Builder::Text(texts) => texts.append_value(text),
-                Builder::Views(views) => views.append(text, &self.answer),
+                Builder::Utf8(texts) => texts.append_value(text),
+                Builder::Utf8View(views) => views.append(text, &self.body),
                 _ => {}
             }
         }
     }
 
-    /// Text columns keep an empty text; for all others it is no value.
-    pub fn put_empty(&mut self, column: usize) {
-        if matches!(self.record.fields[column].kind, Kind::Text | Kind::Direction) {
+    /// Appends an empty string, which is a value of string columns alone.
+    pub fn append_empty(&mut self, column: usize) {
+        if matches!(self.record.fields[column].kind, Kind::Utf8 | Kind::Direction) {
             self.empty |= 1 << column;
         }
     }
 
-    pub fn end_row(&mut self) {
+    pub fn finish_row(&mut self) {
         let all = if self.builders.len() == 64 { u64::MAX } else { (1 << self.builders.len()) - 1 };
         let mut open = all & !self.filled;
         while open != 0 {
             let column = open.trailing_zeros() as usize;
             match &mut self.builders[column] {
-                Builder::Text(builder) if self.empty & (1 << column) != 0 => builder.append_value(""),
-                Builder::Views(views) if self.empty & (1 << column) != 0 => views.append("", &self.answer),
+                Builder::Utf8(builder) if self.empty & (1 << column) != 0 => builder.append_value(""),
+                Builder::Utf8View(views) if self.empty & (1 << column) != 0 => views.append("", &self.body),
                 builder => builder.append_null(),
             }
             open &= open - 1;
@@ -226,7 +236,7 @@ impl ColumnsBuilder {
         self.rows += 1;
     }
 
-    /// Appends whole rows, which are copied.
+    /// Appends copies of whole rows.
     pub fn append(&mut self, rows: &Columns) {
         for (builder, column) in self.builders.iter_mut().zip(rows.columns.iter()) {
             builder.append(column);
@@ -238,11 +248,11 @@ impl ColumnsBuilder {
         self.rows
     }
 
-    /// The columns, which are no longer here.
+    /// Returns the columns and leaves the builder empty.
     pub fn finish(&mut self) -> Columns {
-        let answer = std::mem::take(&mut self.answer);
-        let answer = if answer.is_empty() { Arc::new([]) as Arc<[Buffer]> } else { Arc::new([answer]) };
-        let columns = self.builders.iter_mut().map(|builder| builder.finish(&answer)).collect();
+        let body = std::mem::take(&mut self.body);
+        let body = if body.is_empty() { Arc::new([]) as Arc<[Buffer]> } else { Arc::new([body]) };
+        let columns = self.builders.iter_mut().map(|builder| builder.finish(&body)).collect();
         Columns { record: self.record, columns, rows: std::mem::take(&mut self.rows) }
     }
 }

@@ -1,4 +1,4 @@
-//! Leaving as Arrow: schemas, and the policy that decides what a column of numbers becomes.
+//! Export as Arrow: schemas, and the policy for columns of numbers.
 
 use std::sync::Arc;
 
@@ -6,63 +6,65 @@ use arrow_array::types::Decimal128Type;
 use arrow_array::{ArrayAccessor, ArrayRef, Float64Array, PrimitiveArray, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
-use super::{Column, Columns, Layout};
+use super::{Column, Columns, StringLayout};
 use crate::interface::{AMOUNT_PRECISION, AMOUNT_SCALE, Kind, Number, RecordType};
 
 pub(super) const UTC: &str = "UTC";
 
-/// What the columns of amounts and estimates become.
+/// Type of the columns of amounts and estimates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Numbers {
+pub enum DecimalPolicy {
     /// Amounts decimal128(38, 18), estimates float64.
     #[default]
     Decimal,
     /// The nearest double.
     Float,
     /// The digits as sent.
-    Text,
+    String,
 }
 
 /// A number that its column cannot hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Overflow {
+pub struct NumericOverflow {
     pub column: &'static str,
     pub row: usize,
     pub text: String,
-    pub numbers: Numbers,
+    pub numbers: DecimalPolicy,
 }
 
 pub(super) fn item_field() -> Arc<Field> {
     Arc::new(Field::new("item", DataType::Utf8, true))
 }
 
-impl Numbers {
-    /// Kinds of numbers this policy decides on, by what they become.
+impl DecimalPolicy {
+    /// The type of a column under this policy.
     fn data_type(self, kind: Kind) -> DataType {
         match (kind, self) {
             (Kind::Integer, _) => DataType::Int64,
             (Kind::Time, _) => DataType::Timestamp(TimeUnit::Millisecond, Some(UTC.into())),
-            (Kind::Flag, _) => DataType::Boolean,
+            (Kind::Boolean, _) => DataType::Boolean,
             (Kind::Amount, Self::Decimal) => DataType::Decimal128(AMOUNT_PRECISION, AMOUNT_SCALE),
-            (Kind::Estimate, Self::Decimal) | (Kind::Amount | Kind::Estimate, Self::Float) => DataType::Float64,
-            (Kind::Amount | Kind::Estimate, Self::Text) | (Kind::RawInteger | Kind::Text | Kind::Direction, _) => {
+            (Kind::ApproxDecimal, Self::Decimal) | (Kind::Amount | Kind::ApproxDecimal, Self::Float) => {
+                DataType::Float64
+            }
+            (Kind::Amount | Kind::ApproxDecimal, Self::String) | (Kind::Uint256 | Kind::Utf8 | Kind::Direction, _) => {
                 DataType::Utf8
             }
-            (Kind::Texts, _) => DataType::List(item_field()),
+            (Kind::Utf8List, _) => DataType::List(item_field()),
         }
     }
 }
 
 /// The schema of a record type under a policy; every column may hold nulls.
-pub fn schema(record: &RecordType, numbers: Numbers) -> SchemaRef {
-    schema_in(record, numbers, Layout::Offsets)
+pub fn schema(record: &RecordType, numbers: DecimalPolicy) -> SchemaRef {
+    schema_in(record, numbers, StringLayout::Utf8)
 }
 
-/// The same for a library that has its texts in that layout.
-pub fn schema_in(record: &RecordType, numbers: Numbers, layout: Layout) -> SchemaRef {
+/// The schema of a record type under a policy and a layout of strings.
+pub fn schema_in(record: &RecordType, numbers: DecimalPolicy, layout: StringLayout) -> SchemaRef {
     let fields = record.fields.iter().map(|field| {
         let data_type = match (numbers.data_type(field.kind), layout) {
-            (DataType::Utf8, Layout::Views) => DataType::Utf8View,
+            (DataType::Utf8, StringLayout::Utf8View) => DataType::Utf8View,
             (data_type, _) => data_type,
         };
         Field::new(field.name, data_type, true)
@@ -70,32 +72,32 @@ pub fn schema_in(record: &RecordType, numbers: Numbers, layout: Layout) -> Schem
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
-/// The columns of the schema as an Arrow batch; only what the policy of numbers or the layout converts is copied.
-/// `first_row` is the place of these rows in the whole result, for the error.
+/// The columns of the schema as an Arrow batch; only columns that the policy or the layout converts are copied.
+/// `first_row` is the index of the first row in the whole result, for the error.
 pub fn batch(
     columns: &Columns,
     schema: &SchemaRef,
-    numbers: Numbers,
+    numbers: DecimalPolicy,
     first_row: usize,
-) -> Result<RecordBatch, Overflow> {
+) -> Result<RecordBatch, NumericOverflow> {
     let arrays = schema
         .fields()
         .iter()
         .map(|field| {
             let index = columns.record.position(field.name()).expect("a schema of this record type, or a part of one");
-            let overflow = |row: usize, text: &str| Overflow {
+            let overflow = |row: usize, text: &str| NumericOverflow {
                 column: columns.record.fields[index].name,
                 row: first_row + row,
                 text: text.into(),
                 numbers,
             };
             match (&columns.columns[index], field.data_type()) {
-                (Column::Text(texts), DataType::Decimal128(..)) => decimals(texts, overflow),
-                (Column::Views(texts), DataType::Decimal128(..)) => decimals(texts, overflow),
-                (Column::Text(texts), DataType::Float64) => doubles(texts, overflow),
-                (Column::Views(texts), DataType::Float64) => doubles(texts, overflow),
-                (_, DataType::Utf8View) => Ok(columns.share(index, Layout::Views)),
-                _ => Ok(columns.share(index, Layout::Offsets)),
+                (Column::Utf8(texts), DataType::Decimal128(..)) => decimals(texts, overflow),
+                (Column::Utf8View(texts), DataType::Decimal128(..)) => decimals(texts, overflow),
+                (Column::Utf8(texts), DataType::Float64) => doubles(texts, overflow),
+                (Column::Utf8View(texts), DataType::Float64) => doubles(texts, overflow),
+                (_, DataType::Utf8View) => Ok(columns.share(index, StringLayout::Utf8View)),
+                _ => Ok(columns.share(index, StringLayout::Utf8)),
             }
         })
         .collect::<Result<Vec<_>, _>>()?;
@@ -105,8 +107,8 @@ pub fn batch(
 
 fn decimals<'a>(
     texts: impl ArrayAccessor<Item = &'a str> + Copy,
-    overflow: impl Fn(usize, &str) -> Overflow,
-) -> Result<ArrayRef, Overflow> {
+    overflow: impl Fn(usize, &str) -> NumericOverflow,
+) -> Result<ArrayRef, NumericOverflow> {
     let amount = |text: &str| Number::parse(text).and_then(|number| number.scaled(AMOUNT_SCALE));
     let array =
         PrimitiveArray::<Decimal128Type>::new(converted(texts, amount, overflow)?.into(), texts.nulls().cloned());
@@ -116,8 +118,8 @@ fn decimals<'a>(
 
 fn doubles<'a>(
     texts: impl ArrayAccessor<Item = &'a str> + Copy,
-    overflow: impl Fn(usize, &str) -> Overflow,
-) -> Result<ArrayRef, Overflow> {
+    overflow: impl Fn(usize, &str) -> NumericOverflow,
+) -> Result<ArrayRef, NumericOverflow> {
     let double = |text: &str| Number::parse(text).and_then(|number| number.to_f64());
     Ok(Arc::new(Float64Array::new(converted(texts, double, overflow)?.into(), texts.nulls().cloned())))
 }
@@ -125,8 +127,8 @@ fn doubles<'a>(
 fn converted<'a, T: Copy + Default>(
     texts: impl ArrayAccessor<Item = &'a str> + Copy,
     convert: impl Fn(&str) -> Option<T>,
-    overflow: impl Fn(usize, &str) -> Overflow,
-) -> Result<Vec<T>, Overflow> {
+    overflow: impl Fn(usize, &str) -> NumericOverflow,
+) -> Result<Vec<T>, NumericOverflow> {
     let mut values = Vec::with_capacity(texts.len());
     for row in 0..texts.len() {
         values.push(if texts.is_null(row) {

@@ -1,4 +1,4 @@
-//! Records as columns: what decoding fills, what a record is a view of, what leaves as Arrow. Knows kinds, not JSON.
+//! Records as Arrow columns: filled by decoding, viewed by records, exported as batches. Knows kinds, not JSON.
 
 mod build;
 mod export;
@@ -12,28 +12,28 @@ use arrow_array::{TimestampMillisecondArray, UInt32Array, cast::AsArray};
 use arrow_select::take::take;
 
 pub use build::ColumnsBuilder;
-pub use export::{Numbers, Overflow, batch, schema, schema_in};
+pub use export::{DecimalPolicy, NumericOverflow, batch, schema, schema_in};
 pub use value::Value;
 
 use crate::interface::{Kind, RecordType};
 
-/// How a column has its texts: one after the other, or anywhere, with a view of each.
+/// Layout of the strings of a column: one after the other, or anywhere with a view of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
-    Offsets,
-    Views,
+pub enum StringLayout {
+    Utf8,
+    Utf8View,
 }
 
-/// The values of one field. Numbers that must not be rounded are kept as the text that was sent.
+/// The values of one field. Numbers that must not be rounded are kept as the strings that were sent.
 #[derive(Clone, Debug)]
 pub enum Column {
     Integer(Int64Array),
     Time(TimestampMillisecondArray),
-    Flag(BooleanArray),
-    Text(StringArray),
-    /// Where the texts are: those of a page in its answer.
-    Views(StringViewArray),
-    Texts(ListArray),
+    Boolean(BooleanArray),
+    Utf8(StringArray),
+    /// Views of the strings; those of a page are in the body of its response.
+    Utf8View(StringViewArray),
+    Utf8List(ListArray),
 }
 
 impl Column {
@@ -41,40 +41,40 @@ impl Column {
         match self {
             Self::Integer(array) => array,
             Self::Time(array) => array,
-            Self::Flag(array) => array,
-            Self::Text(array) => array,
-            Self::Views(array) => array,
-            Self::Texts(array) => array,
+            Self::Boolean(array) => array,
+            Self::Utf8(array) => array,
+            Self::Utf8View(array) => array,
+            Self::Utf8List(array) => array,
         }
     }
 
-    /// The reverse of `array`, for the results of Arrow's kernels, which keep the type of their input.
-    fn like(&self, array: &ArrayRef) -> Self {
+    /// Wraps the result of an Arrow kernel, which has the type of its input.
+    fn rewrap(&self, array: &ArrayRef) -> Self {
         match self {
             Self::Integer(_) => Self::Integer(array.as_primitive().clone()),
             Self::Time(_) => Self::Time(array.as_primitive().clone()),
-            Self::Flag(_) => Self::Flag(array.as_boolean().clone()),
-            Self::Text(_) => Self::Text(array.as_string().clone()),
-            Self::Views(_) => Self::Views(array.as_string_view().clone()),
-            Self::Texts(_) => Self::Texts(array.as_list().clone()),
+            Self::Boolean(_) => Self::Boolean(array.as_boolean().clone()),
+            Self::Utf8(_) => Self::Utf8(array.as_string().clone()),
+            Self::Utf8View(_) => Self::Utf8View(array.as_string_view().clone()),
+            Self::Utf8List(_) => Self::Utf8List(array.as_list().clone()),
         }
     }
 
     fn slice(&self, offset: usize, length: usize) -> Self {
-        self.like(&self.array().slice(offset, length))
+        self.rewrap(&self.array().slice(offset, length))
     }
 
-    /// Bytes of all its text.
+    /// Number of bytes of all strings.
     fn text_size(&self) -> usize {
         let size = |texts: &StringArray| {
             let offsets = texts.value_offsets();
             (offsets[offsets.len() - 1] - offsets[0]) as usize
         };
         match self {
-            Self::Text(texts) => size(texts),
+            Self::Utf8(texts) => size(texts),
             // A view begins with the length of its text.
-            Self::Views(texts) => texts.views().iter().map(|view| *view as u32 as usize).sum(),
-            Self::Texts(lists) => size(lists.values().as_string()),
+            Self::Utf8View(texts) => texts.views().iter().map(|view| *view as u32 as usize).sum(),
+            Self::Utf8List(lists) => size(lists.values().as_string()),
             _ => 0,
         }
     }
@@ -89,11 +89,11 @@ impl PartialEq for Columns {
     }
 }
 
-/// Some records of one type, column by column. Cloning and slicing share the data.
+/// Records of one type, column by column. Clones and slices share the data.
 #[derive(Clone, Debug)]
 pub struct Columns {
     record: &'static RecordType,
-    /// In one allocation, since pages are passed on whole and often.
+    /// One allocation, since pages are cloned often.
     columns: Arc<[Column]>,
     rows: usize,
 }
@@ -120,11 +120,11 @@ impl Columns {
         Value::of(&self.columns[column], self.kind(column), row)
     }
 
-    /// The value as text, of a column that is held as text.
+    /// The string of a column that holds strings.
     pub fn text(&self, column: usize, row: usize) -> Option<&str> {
         match &self.columns[column] {
-            Column::Text(array) => array.is_valid(row).then(|| array.value(row)),
-            Column::Views(array) => array.is_valid(row).then(|| array.value(row)),
+            Column::Utf8(array) => array.is_valid(row).then(|| array.value(row)),
+            Column::Utf8View(array) => array.is_valid(row).then(|| array.value(row)),
             _ => None,
         }
     }
@@ -143,7 +143,7 @@ impl Columns {
         let columns = self
             .columns
             .iter()
-            .map(|column| column.like(&take(column.array(), &indices, None).expect("the rows exist")))
+            .map(|column| column.rewrap(&take(column.array(), &indices, None).expect("the rows exist")))
             .collect();
         Self { record: self.record, columns, rows: rows.len() }
     }
@@ -152,35 +152,35 @@ impl Columns {
         ColumnsBuilder::new(record, 0).finish()
     }
 
-    /// Bytes that the values take in memory.
-    pub fn memory(&self) -> usize {
+    /// Number of bytes of memory.
+    pub fn get_array_memory_size(&self) -> usize {
         let memory = |column: &Column| match column {
-            Column::Views(texts) => size_of_val::<[u128]>(texts.views()),
+            Column::Utf8View(texts) => size_of_val::<[u128]>(texts.views()),
             other => other.array().get_array_memory_size(),
         };
-        // All views of a page are into one answer.
-        let answer = self.columns.iter().find_map(|column| match column {
-            Column::Views(texts) => Some(texts.data_buffers().iter().map(|buffer| buffer.len()).sum::<usize>()),
+        // All views of a page point into one body.
+        let body = self.columns.iter().find_map(|column| match column {
+            Column::Utf8View(texts) => Some(texts.data_buffers().iter().map(|buffer| buffer.len()).sum::<usize>()),
             _ => None,
         });
-        self.columns.iter().map(memory).sum::<usize>() + answer.unwrap_or(0)
+        self.columns.iter().map(memory).sum::<usize>() + body.unwrap_or(0)
     }
 
-    /// Bytes of all its text.
+    /// Number of bytes of all strings.
     pub fn text_size(&self) -> usize {
         self.columns.iter().map(Column::text_size).sum()
     }
 
-    fn share(&self, index: usize, layout: Layout) -> ArrayRef {
+    fn share(&self, index: usize, layout: StringLayout) -> ArrayRef {
         match (&self.columns[index], layout) {
             (Column::Integer(array), _) => Arc::new(array.clone()),
             (Column::Time(array), _) => Arc::new(array.clone()),
-            (Column::Flag(array), _) => Arc::new(array.clone()),
-            (Column::Text(array), Layout::Offsets) => Arc::new(array.clone()),
-            (Column::Text(array), Layout::Views) => Arc::new(views::of(array)),
-            (Column::Views(array), Layout::Offsets) => Arc::new(array.iter().collect::<StringArray>()),
-            (Column::Views(array), Layout::Views) => Arc::new(array.clone()),
-            (Column::Texts(array), _) => Arc::new(array.clone()),
+            (Column::Boolean(array), _) => Arc::new(array.clone()),
+            (Column::Utf8(array), StringLayout::Utf8) => Arc::new(array.clone()),
+            (Column::Utf8(array), StringLayout::Utf8View) => Arc::new(views::of(array)),
+            (Column::Utf8View(array), StringLayout::Utf8) => Arc::new(array.iter().collect::<StringArray>()),
+            (Column::Utf8View(array), StringLayout::Utf8View) => Arc::new(array.clone()),
+            (Column::Utf8List(array), _) => Arc::new(array.clone()),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! One value of one record, typed.
+//! `Value`, one typed value of one record.
 
 use std::hash::{Hash, Hasher};
 
@@ -14,12 +14,12 @@ pub enum Value<'a> {
     Integer(i64),
     /// Unix milliseconds.
     Time(i64),
-    Flag(bool),
+    Boolean(bool),
     /// The digits as sent.
     Number(&'a str),
-    RawInteger(&'a str),
-    Text(&'a str),
-    Texts(Vec<&'a str>),
+    Uint256(&'a str),
+    Utf8(&'a str),
+    Utf8List(Vec<&'a str>),
 }
 
 impl<'a> Value<'a> {
@@ -30,13 +30,13 @@ impl<'a> Value<'a> {
         match column {
             Column::Integer(array) => Self::Integer(array.value(row)),
             Column::Time(array) => Self::Time(array.value(row)),
-            Column::Flag(array) => Self::Flag(array.value(row)),
-            Column::Text(array) => Self::of_text(array.value(row), kind),
-            Column::Views(array) => Self::of_text(array.value(row), kind),
-            Column::Texts(array) => {
+            Column::Boolean(array) => Self::Boolean(array.value(row)),
+            Column::Utf8(array) => Self::of_text(array.value(row), kind),
+            Column::Utf8View(array) => Self::of_text(array.value(row), kind),
+            Column::Utf8List(array) => {
                 let (start, end) = (array.value_offsets()[row] as usize, array.value_offsets()[row + 1] as usize);
                 let items = array.values().as_string::<i32>();
-                Self::Texts((start..end).map(|item| items.value(item)).collect())
+                Self::Utf8List((start..end).map(|item| items.value(item)).collect())
             }
         }
     }
@@ -45,9 +45,9 @@ impl<'a> Value<'a> {
 impl<'a> Value<'a> {
     fn of_text(text: &'a str, kind: Kind) -> Self {
         match kind {
-            Kind::Amount | Kind::Estimate => Self::Number(text),
-            Kind::RawInteger => Self::RawInteger(text),
-            _ => Self::Text(text),
+            Kind::Amount | Kind::ApproxDecimal => Self::Number(text),
+            Kind::Uint256 => Self::Uint256(text),
+            _ => Self::Utf8(text),
         }
     }
 }
@@ -57,10 +57,10 @@ impl PartialEq for Value<'_> {
         match (self, other) {
             (Self::Null, Self::Null) => true,
             (Self::Integer(a), Self::Integer(b)) | (Self::Time(a), Self::Time(b)) => a == b,
-            (Self::Flag(a), Self::Flag(b)) => a == b,
+            (Self::Boolean(a), Self::Boolean(b)) => a == b,
             (Self::Number(a), Self::Number(b)) => a == b || canonical(a) == canonical(b),
-            (Self::RawInteger(a), Self::RawInteger(b)) | (Self::Text(a), Self::Text(b)) => a == b,
-            (Self::Texts(a), Self::Texts(b)) => a == b,
+            (Self::Uint256(a), Self::Uint256(b)) | (Self::Utf8(a), Self::Utf8(b)) => a == b,
+            (Self::Utf8List(a), Self::Utf8List(b)) => a == b,
             _ => false,
         }
     }
@@ -74,10 +74,10 @@ impl Hash for Value<'_> {
         match self {
             Self::Null => {}
             Self::Integer(value) | Self::Time(value) => value.hash(state),
-            Self::Flag(value) => value.hash(state),
+            Self::Boolean(value) => value.hash(state),
             Self::Number(text) => canonical(text).hash(state),
-            Self::RawInteger(text) | Self::Text(text) => text.hash(state),
-            Self::Texts(texts) => texts.hash(state),
+            Self::Uint256(text) | Self::Utf8(text) => text.hash(state),
+            Self::Utf8List(texts) => texts.hash(state),
         }
     }
 }

@@ -1,18 +1,18 @@
-//! From an answer's bytes to columns, once. Knows the envelope and the quirks of deployed services; no I/O.
+//! Decodes the bytes of a response into columns, once. Knows the envelope and the quirks of deployed services; no I/O.
 
-mod answer;
+mod decoder;
+mod envelope;
+mod error;
 mod json;
-mod layout;
 mod record;
 #[cfg(test)]
 mod tests;
-mod undecodable;
 
-pub use answer::{Answer, Page, refusal};
-pub use layout::Decoder;
-pub use undecodable::Undecodable;
+pub use decoder::Decoder;
+pub use envelope::{Envelope, Page, code_and_msg};
+pub use error::{DecodeError, one_line};
 
-/// The answer without a byte order mark, which some proxies put in front.
-fn strip_mark(body: &[u8]) -> &[u8] {
+/// The body without the byte order mark that some proxies put in front.
+fn strip_bom(body: &[u8]) -> &[u8] {
     body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body)
 }

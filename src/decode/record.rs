@@ -1,108 +1,113 @@
-//! One record: members in any order, any spelling, missing or unknown; each value read by its kind.
+//! Decodes records: members in any order and any spelling, missing or unknown; each value by its kind.
 
-use super::json::{Broken, Json, Peek};
-use super::layout::Decoder;
-use super::undecodable::Undecodable;
+use super::decoder::Decoder;
+use super::error::DecodeError;
+use super::json::{Json, SyntaxError, ValueKind};
 use crate::columns::ColumnsBuilder;
-use crate::interface::{Kind, Malformed};
+use crate::interface::{Kind, ParseError};
 
-/// A cursor in an answer's JSON.
+/// A cursor in the JSON of a response.
 pub(super) struct Reader<'j> {
     pub json: Json<'j>,
+    /// Most records to decode.
+    record_limit: usize,
 }
 
-pub(super) fn syntax(error: Broken) -> Undecodable {
-    Undecodable::syntax(error)
+pub(super) fn syntax(error: SyntaxError) -> DecodeError {
+    DecodeError::syntax(error)
 }
 
 impl<'j> Reader<'j> {
-    pub fn new(body: &'j [u8]) -> Self {
-        Self { json: Json::new(body) }
+    pub fn new(body: &'j [u8], record_limit: usize) -> Self {
+        Self { json: Json::new(body), record_limit }
     }
 
     #[inline]
-    pub fn peek(&mut self) -> Result<Peek, Undecodable> {
+    pub fn peek(&mut self) -> Result<ValueKind, DecodeError> {
         self.json.peek().map_err(syntax)
     }
 
-    /// Passes over a value of any type.
-    pub fn skip(&mut self) -> Result<(), Undecodable> {
+    /// Skips a value of any type.
+    pub fn skip(&mut self) -> Result<(), DecodeError> {
         self.json.skip().map_err(syntax)
     }
 
-    /// Refuses the value that stands here, showing it.
-    pub fn refuse(&mut self, problem: impl Into<String>) -> Undecodable {
+    /// An error about the next value, with the value in its excerpt.
+    pub fn error(&mut self, problem: impl Into<String>) -> DecodeError {
         let start = self.json.current_index();
         match self.skip() {
-            Ok(()) => Undecodable::new(problem, start..self.json.current_index()),
+            Ok(()) => DecodeError::new(problem, start..self.json.current_index()),
             Err(syntax) => syntax,
         }
     }
 
-    /// Calls `each` for every member of the object that stands here, with the reader at its value.
+    /// Calls `each` for every member of the next object, with the reader at the member's value.
     pub fn object(
         &mut self,
-        mut each: impl FnMut(&mut Self, &str) -> Result<(), Undecodable>,
-    ) -> Result<(), Undecodable> {
+        mut each: impl FnMut(&mut Self, &str) -> Result<(), DecodeError>,
+    ) -> Result<(), DecodeError> {
         let mut name = String::new();
-        let mut more = self.json.open(b'}').map_err(syntax)?;
+        let mut more = self.json.enter(b'}').map_err(syntax)?;
         while more {
             name.clear();
             name.push_str(self.json.key().map_err(syntax)?);
             self.peek()?;
             each(self, &name).map_err(|error| error.member(&name))?;
-            more = self.json.more(b'}').map_err(syntax)?;
+            more = self.json.next_element(b'}').map_err(syntax)?;
         }
         Ok(())
     }
 
-    /// Calls `each` for every item of the array that stands here, with the reader at the item.
+    /// Calls `each` for every item of the next array, with the reader at the item.
     pub fn array(
         &mut self,
-        mut each: impl FnMut(&mut Self, Peek) -> Result<(), Undecodable>,
-    ) -> Result<(), Undecodable> {
+        mut each: impl FnMut(&mut Self, ValueKind) -> Result<(), DecodeError>,
+    ) -> Result<(), DecodeError> {
         let mut index = 0;
-        let mut more = self.json.open(b']').map_err(syntax)?;
+        let mut more = self.json.enter(b']').map_err(syntax)?;
         while more {
             let peek = self.peek()?;
             each(self, peek).map_err(|error| error.index(index))?;
             index += 1;
-            more = self.json.more(b']').map_err(syntax)?;
+            more = self.json.next_element(b']').map_err(syntax)?;
         }
         Ok(())
     }
 }
 
 impl Decoder {
-    /// Reads the records that stand here: an array, one object where an array is documented, or null for none.
-    pub(super) fn records(&self, reader: &mut Reader<'_>, rows: &mut ColumnsBuilder) -> Result<(), Undecodable> {
+    /// Decodes the next value as records: an array, one object where an array is documented, or null for none.
+    pub(super) fn records(&self, reader: &mut Reader<'_>, rows: &mut ColumnsBuilder) -> Result<(), DecodeError> {
         match reader.peek()? {
-            Peek::Null => reader.skip(),
-            Peek::Object => self.record(reader, rows),
-            Peek::Array => reader.array(|reader, peek| match peek {
-                Peek::Object => self.record(reader, rows),
-                _ => Err(reader.refuse("expected a record, that is an object")),
+            ValueKind::Null => reader.skip(),
+            ValueKind::Object => self.record(reader, rows),
+            ValueKind::Array => reader.array(|reader, peek| match peek {
+                ValueKind::Object => self.record(reader, rows),
+                _ => Err(reader.error("expected a record (an object)")),
             }),
-            _ => Err(reader.refuse("expected an array of records")),
+            _ => Err(reader.error("expected an array of records")),
         }
     }
 
-    fn record(&self, reader: &mut Reader<'_>, rows: &mut ColumnsBuilder) -> Result<(), Undecodable> {
+    fn record(&self, reader: &mut Reader<'_>, rows: &mut ColumnsBuilder) -> Result<(), DecodeError> {
+        if rows.rows() >= reader.record_limit {
+            return Err(reader.error(format!("the response has more than {} records", reader.record_limit)));
+        }
         let mut hint = 0;
-        let mut more = reader.json.open(b'}').map_err(syntax)?;
+        let mut more = reader.json.enter(b'}').map_err(syntax)?;
         while more {
             let column = self.column(reader.json.key().map_err(syntax)?, &mut hint);
             self.member(reader, column, hint, rows)?;
-            // Nearly always the next declared member comes next, written without a blank.
+            // Nearly always the next declared member follows, without whitespace.
             while let Some((written, column)) = self.expected(hint)
-                && reader.json.take(written)
+                && reader.json.consume(written)
             {
                 hint += 1;
                 self.member(reader, Some(column), hint, rows)?;
             }
-            more = reader.json.more(b'}').map_err(syntax)?;
+            more = reader.json.next_element(b'}').map_err(syntax)?;
         }
-        rows.end_row();
+        rows.finish_row();
         Ok(())
     }
 
@@ -113,63 +118,68 @@ impl Decoder {
         column: Option<usize>,
         hint: usize,
         rows: &mut ColumnsBuilder,
-    ) -> Result<(), Undecodable> {
+    ) -> Result<(), DecodeError> {
         let Some(column) = column else { return reader.skip() };
         self.cell(reader, column, rows).map_err(|error| error.member(self.spelling(hint)))
     }
 
-    fn cell(&self, reader: &mut Reader<'_>, column: usize, rows: &mut ColumnsBuilder) -> Result<(), Undecodable> {
+    fn cell(&self, reader: &mut Reader<'_>, column: usize, rows: &mut ColumnsBuilder) -> Result<(), DecodeError> {
         let kind = self.record.fields[column].kind;
         let peek = reader.peek()?;
         let start = reader.json.current_index();
         let read = match peek {
-            Peek::Null => return reader.skip(),
-            Peek::String => {
-                let text = reader.json.text().map_err(syntax)?;
+            ValueKind::Null => return reader.skip(),
+            ValueKind::String => {
+                let text = reader.json.string().map_err(syntax)?;
                 if text.is_empty() {
-                    rows.put_empty(column);
+                    rows.append_empty(column);
                     return Ok(());
                 }
                 let text = if kind == Kind::Direction { self.deployment.direction(text) } else { text };
-                rows.put_text(column, text)
+                rows.append_str(column, text)
             }
-            Peek::True | Peek::False if kind == Kind::Flag => {
-                let value = reader.json.flag(peek).map_err(syntax)?;
-                rows.put_flag(column, value);
+            ValueKind::True | ValueKind::False if kind == Kind::Boolean => {
+                let value = reader.json.boolean(peek).map_err(syntax)?;
+                rows.append_bool(column, value);
                 Ok(())
             }
-            Peek::Array if kind == Kind::Texts => return texts(reader, column, rows),
-            Peek::Number if !matches!(kind, Kind::Flag | Kind::Texts) => {
-                rows.put_text(column, reader.json.number().map_err(syntax)?)
+            ValueKind::Array if kind == Kind::Utf8List => return string_list(reader, column, rows),
+            ValueKind::Number if !matches!(kind, Kind::Boolean | Kind::Utf8List) => {
+                rows.append_str(column, reader.json.number().map_err(syntax)?)
             }
-            _ => return Err(reader.refuse(format!("expected {}", wanted(kind)))),
+            _ => return Err(reader.error(format!("expected {}", expected(kind)))),
         };
-        read.map_err(|Malformed(expected)| {
-            Undecodable::new(format!("expected {expected}"), start..reader.json.current_index())
+        read.map_err(|ParseError(expected)| {
+            DecodeError::new(format!("expected {expected}"), start..reader.json.current_index())
         })
     }
 }
 
-fn texts(reader: &mut Reader<'_>, column: usize, rows: &mut ColumnsBuilder) -> Result<(), Undecodable> {
-    let mut items: Vec<String> = Vec::new();
+fn string_list(reader: &mut Reader<'_>, column: usize, rows: &mut ColumnsBuilder) -> Result<(), DecodeError> {
+    let mut list = rows.start_list(column);
     reader.array(|reader, peek| {
-        if peek != Peek::String {
-            return Err(reader.refuse("expected text"));
+        if peek != ValueKind::String {
+            return Err(reader.error("expected a string"));
         }
-        items.push(reader.json.text().map_err(syntax)?.to_owned());
+        let item = reader.json.string().map_err(syntax)?;
+        if let Some(list) = &mut list {
+            list.values().append_value(item);
+        }
         Ok(())
     })?;
-    rows.put_texts(column, &items);
+    if let Some(list) = list {
+        list.append(true);
+    }
     Ok(())
 }
 
-fn wanted(kind: Kind) -> &'static str {
+fn expected(kind: Kind) -> &'static str {
     match kind {
-        Kind::Integer | Kind::RawInteger => "a whole number",
+        Kind::Integer | Kind::Uint256 => "an integer",
         Kind::Time => "a Unix time in milliseconds",
-        Kind::Flag => "true or false",
-        Kind::Amount | Kind::Estimate => "a decimal number",
-        Kind::Text | Kind::Direction => "text",
-        Kind::Texts => "an array of texts",
+        Kind::Boolean => "true or false",
+        Kind::Amount | Kind::ApproxDecimal => "a decimal number",
+        Kind::Utf8 | Kind::Direction => "a string",
+        Kind::Utf8List => "an array of strings",
     }
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use proptest::prelude::*;
 
-use super::{Answer, Decoder, Page, Undecodable};
+use super::{DecodeError, Decoder, Envelope, Page};
 use crate::columns::Value;
 use crate::interface::{Deployment, Number, endpoint};
 
@@ -17,13 +17,13 @@ fn bytes(body: &str) -> Bytes {
 
 fn page(call: &str, body: &str) -> Page {
     match decoder(call).decode(&bytes(body), 4) {
-        Ok(Answer::Page(page)) => page,
+        Ok(Envelope::Page(page)) => page,
         other => panic!("{body} gave {other:?}"),
     }
 }
 
 fn refused(call: &str, body: &str) -> (String, String) {
-    let error: Undecodable = decoder(call).decode(&bytes(body), 4).unwrap_err();
+    let error: DecodeError = decoder(call).decode(&bytes(body), 4).unwrap_err();
     (error.path(), error.excerpt(body.as_bytes(), <[u8]>::to_vec))
 }
 
@@ -38,7 +38,7 @@ fn value<'a>(page: &'a Page, name: &str, row: usize) -> Value<'a> {
 }
 
 #[test]
-fn numbers_come_as_text_or_bare() {
+fn numbers_may_be_strings_or_numbers() {
     for height in ["\"4307974\"", "4307974", "\"4307974.0\"", "4307974.0", "\"4.307974e6\""] {
         assert_eq!(
             value(&page("blocks", &block(&format!("\"height\":{height}"))), "height", 0),
@@ -48,17 +48,17 @@ fn numbers_come_as_text_or_bare() {
 }
 
 #[test]
-fn empty_text_is_no_value_but_for_text() {
+fn empty_string_is_missing_except_in_string_fields() {
     let page = page("blocks", &block(r#""height":"","blockTime":"","miner":"","hash":null"#));
     assert_eq!(value(&page, "height", 0), Value::Null);
     assert_eq!(value(&page, "block_time", 0), Value::Null);
-    assert_eq!(value(&page, "miner", 0), Value::Text(""));
+    assert_eq!(value(&page, "miner", 0), Value::Utf8(""));
     assert_eq!(value(&page, "hash", 0), Value::Null);
     assert_eq!(value(&page, "transaction_count", 0), Value::Null);
 }
 
 #[test]
-fn an_error_names_the_member_and_shows_it() {
+fn error_has_path_and_excerpt() {
     for (members, path, excerpt) in [
         (r#""height":"4307974.5""#, "data[0].data[0].height", "\"4307974.5\""),
         (r#""height":true"#, "data[0].data[0].height", "true"),
@@ -87,18 +87,18 @@ fn either_spelling_of_a_pair_is_read_in_any_order() {
         r#""methodId":"","method":"0x","symbol":"","transactionSymbol":"A","isInputContract":"","isFromContract":true,"isToContract":false,"txfee":"2.625E-6","txid":"0x1""#,
     ] {
         let page = page("large_transactions", &list(members));
-        assert_eq!(value(&page, "tx_id", 0), Value::Text("0x1"));
-        assert_eq!(value(&page, "is_input_contract", 0), Value::Flag(true));
-        assert_eq!(value(&page, "is_output_contract", 0), Value::Flag(false));
-        assert_eq!(value(&page, "transaction_symbol", 0), Value::Text("A"));
-        assert_eq!(value(&page, "method_id", 0), Value::Text("0x"));
+        assert_eq!(value(&page, "tx_id", 0), Value::Utf8("0x1"));
+        assert_eq!(value(&page, "is_input_contract", 0), Value::Boolean(true));
+        assert_eq!(value(&page, "is_output_contract", 0), Value::Boolean(false));
+        assert_eq!(value(&page, "transaction_symbol", 0), Value::Utf8("A"));
+        assert_eq!(value(&page, "method_id", 0), Value::Utf8("0x"));
         let Value::Number(fee) = value(&page, "tx_fee", 0) else { panic!("no fee") };
         assert_eq!(Number::parse(fee).and_then(|fee| fee.scaled(18)), Some(2_625_000_000_000));
     }
 }
 
 #[test]
-fn nothing_found_takes_several_shapes() {
+fn empty_results_have_several_forms() {
     for data in ["[]", "null", "{\"totalPage\":\"0\"}", "[{\"totalPage\":\"0\",\"tokenList\":null}]"] {
         let page = page("tokens", &format!(r#"{{"code":"0","msg":"","data":{data}}}"#));
         assert_eq!(page.columns.rows(), 0);
@@ -107,7 +107,7 @@ fn nothing_found_takes_several_shapes() {
 }
 
 #[test]
-fn records_are_never_lost_in_silence() {
+fn unexpected_structure_is_an_error() {
     assert_eq!(refused("tokens", r#"{"code":"0","data":[{"totalPage":"3"}]}"#).0, "data[0].tokenList");
     assert_eq!(refused("tokens", r#"{"code":"0","data":[{"tokenFullName":"x"}]}"#).0, "data[0].tokenList");
     assert_eq!(refused("tokens", r#"{"code":"0","msg":""}"#).0, "data");
@@ -116,21 +116,21 @@ fn records_are_never_lost_in_silence() {
 }
 
 #[test]
-fn an_error_code_counts_whatever_else_is_there() {
+fn error_code_takes_precedence_over_data() {
     for body in [
         r#"{"code":"50011","msg":"slow down"}"#,
         r#"{"msg":"slow down","code":50011,"data":"nothing"}"#,
         r#"{"data":{"height":[]},"msg":"slow down","code":"50011"}"#,
     ] {
         match decoder("blocks").decode(&bytes(body), 4) {
-            Ok(Answer::Refused { code, msg }) => assert_eq!((code.as_str(), msg.as_str()), ("50011", "slow down")),
+            Ok(Envelope::Error { code, msg }) => assert_eq!((code.as_str(), msg.as_str()), ("50011", "slow down")),
             other => panic!("{body} gave {other:?}"),
         }
     }
 }
 
 #[test]
-fn what_is_not_json_is_broken_and_may_be_asked_again() {
+fn invalid_json_is_retryable() {
     let whole = block(r#""height":"1""#);
     for body in ["", "<html>", &whole[..whole.len() - 3], "[]x", "{\"code\":\"0\",\"data\":[]} trailing"] {
         let error = decoder("blocks").decode(&bytes(body), 4).unwrap_err();
@@ -142,25 +142,77 @@ fn what_is_not_json_is_broken_and_may_be_asked_again() {
 }
 
 #[test]
-fn a_deployments_words_name_members_and_directions() {
+fn responses_are_bounded_in_records() {
+    let list = |records: usize| {
+        let records = vec!["{}"; records].join(",");
+        format!(r#"{{"code":"0","data":[{{"totalPage":"1","total":"1","data":[{records}]}}]}}"#)
+    };
+    assert_eq!(page("blocks", &list(10_000)).columns.rows(), 10_000);
+    let error = decoder("blocks").decode(&bytes(&list(10_001)), 100).unwrap_err();
+    assert_eq!((error.path(), error.broken), ("data[0].data[10000]".into(), false));
+    assert_eq!(error.problem, "the response has more than 10000 records");
+    assert!(decoder("blocks").decode(&bytes(&list(10_001)), 101).is_ok());
+    // Look-ups of logs are bounded by the deployment's log window.
+    let logs = format!(r#"{{"code":"0","data":[{}]}}"#, vec!["{}"; 10_001].join(","));
+    assert!(decoder("logs").decode(&bytes(&logs), 16).is_err());
+    let wide = Deployment::default().with_windows(1, 10_000).unwrap();
+    assert!(Decoder::new(endpoint("logs").unwrap(), &wide).decode(&bytes(&logs), 16).is_ok());
+}
+
+#[test]
+fn a_page_with_two_lists_is_an_error() {
+    let body = r#"{"code":"0","data":[{"total":"2","data":[{"height":"1"}],"data":[{"height":"2"}]}]}"#;
+    assert_eq!(refused("blocks", body), ("data[0].data".into(), r#"[{"height":"2"}]"#.into()));
+}
+
+#[test]
+fn counts_that_offsets_could_overflow_with_are_errors() {
+    let body = |count: u64| format!(r#"{{"code":"0","data":[{{"totalPage":"{count}","data":[]}}]}}"#);
+    assert_eq!(page("blocks", &body(1 << 50)).total_pages, Some(1 << 50));
+    assert_eq!(refused("blocks", &body((1 << 50) + 1)).0, "data[0].totalPage");
+}
+
+#[test]
+fn lone_surrogates_do_not_hide_a_record() {
+    let page = page("blocks", &block(r#""miner":"cut \ud83d","h\udc00":1"#));
+    assert_eq!(value(&page, "miner", 0), Value::Utf8("cut \u{fffd}"));
+}
+
+#[test]
+fn long_lists_of_empty_strings_are_read_once() {
+    let page = page("logs", r#"{"code":"0","data":[{"topics":["","0x1"],"topics":["0x2"]},{"topics":[]}]}"#);
+    assert_eq!(value(&page, "topics", 0), Value::Utf8List(vec!["", "0x1"]));
+    assert_eq!(value(&page, "topics", 1), Value::Utf8List(vec![]));
+}
+
+#[test]
+fn excerpt_has_no_line_breaks_or_direction_marks() {
+    use super::one_line;
+    assert_eq!(one_line("a\nb\u{2028}c\u{202e}d\0e\u{1b}[31m", 80), "a b c d e [31m");
+    assert_eq!(one_line("abcdef", 6), "abcdef");
+    assert_eq!(one_line("abcdefg", 6), "abcdef…");
+}
+
+#[test]
+fn names_of_a_deployment_apply_to_members_and_directions() {
     let deployment = Deployment::new("XY", "alpha", "beta", "{timestamp}{target}", "hex").unwrap();
     let decoder = Decoder::new(endpoint("cross_chain_transactions").unwrap(), &deployment);
     let body = block(r#""txType":"BETAToAlpha","alphaTxHash":"0xa","betaBlockHeight":"7","valueRaw":"1e3""#);
-    let Ok(Answer::Page(page)) = decoder.decode(&bytes(&body), 1) else { panic!("refused") };
-    assert_eq!(value(&page, "tx_type", 0), Value::Text("ZoneToMain"));
-    assert_eq!(value(&page, "main_tx_hash", 0), Value::Text("0xa"));
+    let Ok(Envelope::Page(page)) = decoder.decode(&bytes(&body), 1) else { panic!("refused") };
+    assert_eq!(value(&page, "tx_type", 0), Value::Utf8("ZoneToMain"));
+    assert_eq!(value(&page, "main_tx_hash", 0), Value::Utf8("0xa"));
     assert_eq!(value(&page, "zone_block_height", 0), Value::Integer(7));
-    assert_eq!(value(&page, "value_raw", 0), Value::RawInteger("1000"));
+    assert_eq!(value(&page, "value_raw", 0), Value::Uint256("1000"));
 }
 
 proptest! {
     #[test]
-    fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn arbitrary_bytes_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         let _ = decoder("blocks").decode(&bytes.into(), 4);
     }
 
     #[test]
-    fn no_damage_to_an_answer_makes_it_panic(at in 0_usize..150, byte in any::<u8>(), cut in 0_usize..200) {
+    fn damaged_responses_do_not_panic(at in 0_usize..150, byte in any::<u8>(), cut in 0_usize..200) {
         let mut body = block(r#""height":"12","hash":"0x\u00e9","blockTime":"1700000000000","miner":"é""#).into_bytes();
         let at = at % body.len();
         body[at] = byte;

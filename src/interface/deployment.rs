@@ -1,6 +1,9 @@
-//! A deployment's own words: header prefix, the words for the two chains in paths and members, what is signed and how.
+//! Differences between deployments of the API: header prefix, names of the two chains in paths and members, the string
+//! to sign and its encoding, and the result windows.
 
-/// What varies between deployments of the same interface.
+use super::endpoints::ResultLimit;
+
+/// Settings of one deployment of the API.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Deployment {
     header_prefix: String,
@@ -8,6 +11,8 @@ pub struct Deployment {
     zone: String,
     prehash: String,
     signature_encoding: SignatureEncoding,
+    result_window: u64,
+    log_window: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,13 +30,17 @@ impl SignatureEncoding {
     }
 }
 
-/// A word of a deployment that cannot be used, by the name of the setting.
+/// An invalid setting of a deployment.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{setting}: {problem}")]
 pub struct DeploymentError {
     pub setting: &'static str,
     pub problem: String,
 }
+
+/// Defaults of the API: main-chain lists end at about 10,000 records, the logs of a transaction at about 1,000.
+const RESULT_WINDOW: u64 = 10_000;
+const LOG_WINDOW: u64 = 1_000;
 
 const PLACEHOLDERS: [&str; 4] = ["timestamp", "method", "target", "body"];
 
@@ -43,12 +52,14 @@ impl Default for Deployment {
             zone: "zone".into(),
             prehash: "{timestamp}{method}{target}{body}".into(),
             signature_encoding: SignatureEncoding::Base64,
+            result_window: RESULT_WINDOW,
+            log_window: LOG_WINDOW,
         }
     }
 }
 
 impl Deployment {
-    /// Checks every word, since they end up in header names, paths and signatures.
+    /// Checks every name, since they become parts of header names, paths and signatures.
     pub fn new(
         header_prefix: &str,
         main: &str,
@@ -66,7 +77,7 @@ impl Deployment {
             other => {
                 return Err(DeploymentError {
                     setting: "signature_encoding",
-                    problem: format!("{other:?} is neither \"base64\" nor \"hex\""),
+                    problem: format!("must be \"base64\" or \"hex\"; got {other:?}"),
                 });
             }
         };
@@ -76,7 +87,18 @@ impl Deployment {
             zone: zone.into(),
             prehash: prehash.into(),
             signature_encoding,
+            ..Self::default()
         })
+    }
+
+    /// Sets the result windows, each of at least one record.
+    pub fn with_windows(self, result_window: u64, log_window: u64) -> Result<Self, DeploymentError> {
+        for (setting, window) in [("result_window", result_window), ("log_window", log_window)] {
+            if window == 0 {
+                return Err(DeploymentError { setting, problem: "must be at least 1; got 0".into() });
+            }
+        }
+        Ok(Self { result_window, log_window, ..self })
     }
 
     pub fn header_prefix(&self) -> &str {
@@ -99,21 +121,40 @@ impl Deployment {
         self.signature_encoding
     }
 
+    /// Most records of a main-chain list that can be paged through.
+    pub fn result_window(&self) -> u64 {
+        self.result_window
+    }
+
+    /// Most logs of one transaction that the API returns.
+    pub fn log_window(&self) -> u64 {
+        self.log_window
+    }
+
+    /// Most records that the API returns of one list or look-up, or `None` if it sets no limit.
+    pub fn max_results(&self, limit: ResultLimit) -> Option<u64> {
+        match limit {
+            ResultLimit::Unlimited => None,
+            ResultLimit::Window | ResultLimit::LastYear => Some(self.result_window),
+            ResultLimit::Logs => Some(self.log_window),
+        }
+    }
+
     /// The four header names: key, signature, passphrase, timestamp.
     pub fn header(&self, what: &str) -> String {
         format!("{}-ACCESS-{what}", self.header_prefix)
     }
 
-    /// A declared path or member name in this deployment's words.
-    pub fn words(&self, declared: &str) -> String {
+    /// A declared path or member name with this deployment's chain names filled in.
+    pub fn expand(&self, declared: &str) -> String {
         declared.replace("{main}", &self.main).replace("{zone}", &self.zone)
     }
 
-    /// The text that is signed.
+    /// The string to sign.
     pub fn prehash(&self, timestamp: &str, method: &str, target: &str, body: &str) -> String {
         let mut text = String::with_capacity(timestamp.len() + method.len() + target.len() + body.len());
         let mut rest = self.prehash.as_str();
-        // Substituted from left to right, so that braces inside a target are never taken for a placeholder.
+        // Substituted from left to right, so that braces in a target are never taken for a placeholder.
         while let Some((before, after)) = rest.split_once('{') {
             text.push_str(before);
             let (name, after) = after.split_once('}').unwrap_or((after, ""));
@@ -129,7 +170,7 @@ impl Deployment {
         text
     }
 
-    /// Our neutral name of a direction, whatever the deployment's words and their case; unknown text is kept.
+    /// The neutral name of a direction, whatever the deployment's chain names and their case; other strings are kept.
     pub fn direction<'a>(&self, wire: &'a str) -> &'a str {
         let is = |from: &str, to: &str| {
             wire.len() == from.len() + 2 + to.len()
@@ -156,7 +197,7 @@ fn word(setting: &'static str, text: &str) -> Result<(), DeploymentError> {
     }
     Err(DeploymentError {
         setting,
-        problem: format!("{text:?} is not a word of 1 to 64 ASCII letters, digits, '-' and '_'"),
+        problem: format!("must be 1 to 64 ASCII letters, digits, '-' and '_'; got {text:?}"),
     })
 }
 
@@ -165,10 +206,12 @@ fn check_prehash(template: &str) -> Result<(), DeploymentError> {
     let mut rest = template;
     while let Some((_, after)) = rest.split_once('{') {
         let Some((name, after)) = after.split_once('}') else {
-            return problem(format!("{template:?} has a '{{' without its '}}'"));
+            return problem(format!("must close every '{{' with '}}'; got {template:?}"));
         };
         if !PLACEHOLDERS.contains(&name) {
-            return problem(format!("{{{name}}} is unknown; use {{timestamp}}, {{method}}, {{target}} and {{body}}"));
+            return problem(format!(
+                "must contain only {{timestamp}}, {{method}}, {{target}} and {{body}}; got {{{name}}}"
+            ));
         }
         rest = after;
     }
@@ -184,9 +227,9 @@ mod tests {
     }
 
     #[test]
-    fn words_replace_the_neutral_ones() {
-        assert_eq!(alpha().words("/api/v5/{main}/{zone}/block/block-list"), "/api/v5/alpha/beta/block/block-list");
-        assert_eq!(alpha().words("{zone}TxHash"), "betaTxHash");
+    fn chain_names_replace_the_placeholders() {
+        assert_eq!(alpha().expand("/api/v5/{main}/{zone}/block/block-list"), "/api/v5/alpha/beta/block/block-list");
+        assert_eq!(alpha().expand("{zone}TxHash"), "betaTxHash");
         assert_eq!(alpha().header("SIGN"), "XY-ACCESS-SIGN");
     }
 
@@ -206,7 +249,18 @@ mod tests {
     }
 
     #[test]
-    fn unusable_words_are_refused_by_name() {
+    fn windows_limit_the_lists_that_have_one() {
+        let windows = [ResultLimit::Unlimited, ResultLimit::Window, ResultLimit::LastYear, ResultLimit::Logs];
+        let limits = |deployment: &Deployment| windows.map(|limit| deployment.max_results(limit));
+        assert_eq!(limits(&Deployment::default()), [None, Some(10_000), Some(10_000), Some(1_000)]);
+        let narrow = alpha().with_windows(100, 7).unwrap();
+        assert_eq!(limits(&narrow), [None, Some(100), Some(100), Some(7)]);
+        assert_eq!(alpha().with_windows(0, 7).unwrap_err().setting, "result_window");
+        assert_eq!(alpha().with_windows(7, 0).unwrap_err().setting, "log_window");
+    }
+
+    #[test]
+    fn invalid_settings_are_rejected_by_name() {
         let refused = |prefix, main, prehash, encoding| {
             Deployment::new(prefix, main, "zone", prehash, encoding).unwrap_err().setting
         };

@@ -1,4 +1,4 @@
-//! The nine endpoints, each declared once: path, parameters with their types and limits, shape of the payload, reach.
+//! The nine endpoints, each declared once: path, parameters with their types and limits, shape of the payload, result limit.
 
 use super::records::{RecordType, record};
 
@@ -8,17 +8,17 @@ pub struct Endpoint {
     /// The method name, e.g. `token_transfers`.
     pub name: &'static str,
     pub doc: &'static str,
-    /// Path below the base URL; `{main}` and `{zone}` stand for the deployment's words.
+    /// Path below the base URL; `{main}` and `{zone}` stand for the deployment's chain names.
     pub path: &'static str,
     pub chain: Chain,
     record: &'static str,
     /// All but `chainShortName`, `page` and `limit`, which every call or every paged call has.
     pub params: &'static [Param],
     pub shape: Shape,
-    pub reach: Reach,
+    pub limit: ResultLimit,
 }
 
-/// Which of the two chains' short names a call carries.
+/// The chain whose short name a call carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Chain {
     Main,
@@ -33,76 +33,122 @@ pub enum Shape {
         page_size_max: u32,
         /// The member that counts all records, where there is one.
         total: Option<&'static str>,
-        /// Whether the page object names the chain.
+        /// True if the page object names the chain.
         names_chain: bool,
     },
     /// `data` holds the records.
     Direct,
 }
 
-/// How far a list can be read whatever is asked.
+/// Most records that the API returns of one list or look-up. The numbers are settings of the deployment:
+/// [`Deployment::max_results`](super::Deployment::max_results).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum ResultLimit {
     Unlimited,
-    /// Lists of the main chain end at about 10,000 records, whatever the page size.
-    Records(u64),
-    /// Only the last year, and the cap on top of it.
-    LastYear(u64),
-    /// A look-up answers with about this many records at most.
-    Answer(u64),
+    /// The list ends at the result window, whatever the page size.
+    Window,
+    /// The list has the last year only, and ends at the result window as well.
+    LastYear,
+    /// A response to a look-up of logs ends at the log window.
+    Logs,
 }
 
 #[derive(Debug)]
 pub struct Param {
     /// Our name.
     pub name: &'static str,
-    pub role: Role,
+    pub role: ParamRole,
     pub kind: ParamKind,
     pub required: bool,
     pub doc: &'static str,
+    /// Columns whose values the parameter bounds: a filter on such a column can be sent as the parameter.
+    pub bounds: &'static [(&'static str, Bound)],
 }
 
-/// What a parameter becomes.
+/// Values of a column that the records of a list have where a parameter is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// It is sent under this wire name.
-    Sent(&'static str),
-    /// It is sent, and is the lower end of a range of which the named parameter of ours is the upper end.
-    From(&'static str, &'static str),
-    /// The service has no such filter: with the named partner it spans a range of the filter sent under the wire name,
-    /// which is then asked value by value.
-    Spans(&'static str, &'static str),
+pub enum Bound {
+    /// The value of the parameter. The API ignores the case of addresses and hashes, which records have in lower case.
+    Equal,
+    AtLeast,
+    AtMost,
+    /// Values above the parameter's, which itself is excluded.
+    Above,
+    /// The value of another parameter, where this one has a given value.
+    Side {
+        value: &'static str,
+        other: &'static str,
+    },
+}
+
+/// The use of a parameter in requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParamRole {
+    /// Sent under this wire name.
+    Plain(&'static str),
+    /// Sent under the first name, and the lower end of a range whose upper end is the parameter of the second name.
+    RangeStart(&'static str, &'static str),
+    /// Not sent, since the API has no such filter: with the parameter of the second name it spans a range of values of the
+    /// filter with the first name, which are requested one by one.
+    ExpandedRange(&'static str, &'static str),
+    /// The API has no such filter: the time, with its named partner, becomes the named bound by height when a run starts.
+    TimeOfHeight(&'static str, &'static str),
+}
+
+/// An end of a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RangeEnd {
+    Lower,
+    Upper,
 }
 
 impl Param {
-    /// The wire name, unless the service has no such filter.
+    const fn bounding(self, bounds: &'static [(&'static str, Bound)]) -> Self {
+        Self { bounds, ..self }
+    }
+
+    /// The wire name, or `None` if the API has no such filter.
     pub fn wire(&self) -> Option<&'static str> {
         match self.role {
-            Role::Sent(wire) | Role::From(wire, _) => Some(wire),
-            Role::Spans(..) => None,
+            ParamRole::Plain(wire) | ParamRole::RangeStart(wire, _) => Some(wire),
+            ParamRole::ExpandedRange(..) | ParamRole::TimeOfHeight(..) => None,
         }
     }
 
-    /// Whether a list has fewer records with it: an order leaves none out, and a kind of token has a default.
-    pub fn narrows(&self) -> bool {
+    /// Parameter that must be passed together with this one.
+    pub fn requires(&self) -> Option<&'static str> {
+        match self.role {
+            ParamRole::ExpandedRange(_, partner) if self.range_end() == Some(RangeEnd::Upper) => Some(partner),
+            _ => None,
+        }
+    }
+
+    /// True if a list has fewer records with it: an order leaves none out, and a kind of token has a default.
+    pub fn is_filter(&self) -> bool {
         !self.required && !matches!(self.name, "order_by" | "protocol_type")
     }
 
-    /// Whether it is the lower or the upper end of a range, if it is either.
-    pub fn is_low_end(&self) -> Option<bool> {
-        let ends = [("start_", true), ("min_", true), ("end_", false), ("max_", false)];
-        ends.iter().find(|(prefix, _)| self.name.starts_with(prefix)).map(|(_, low)| *low)
+    /// The end of a range that it bounds, if any.
+    pub fn range_end(&self) -> Option<RangeEnd> {
+        let bounds = [
+            ("start_", RangeEnd::Lower),
+            ("min_", RangeEnd::Lower),
+            ("end_", RangeEnd::Upper),
+            ("max_", RangeEnd::Upper),
+        ];
+        bounds.iter().find(|(prefix, _)| self.name.starts_with(prefix)).map(|(_, bound)| *bound)
     }
 }
 
-/// How a parameter's value is checked before it is sent.
+/// The kind of a parameter's value, which is checked before it is sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ParamKind {
-    /// Any text but the empty one.
+    /// Any string but the empty one.
     Text,
-    /// A whole number from 0 to 2^63-1.
+    /// An integer from 0 to 2^63-1.
     Height,
-    /// An instant, sent as Unix milliseconds. The service excludes both ends of a range and refuses one over a year.
+    /// An instant. Where it is sent, in Unix milliseconds, the API excludes both ends of a range and rejects one over a
+    /// year.
     Time,
     /// An exact decimal number of at least `min`.
     Amount { min: u32 },
@@ -112,27 +158,45 @@ pub enum ParamKind {
     Hashes { per_request: usize },
 }
 
-const MAIN_CAP: u64 = 10_000;
-
 const fn optional(name: &'static str, wire: &'static str, kind: ParamKind, doc: &'static str) -> Param {
-    Param { name, role: Role::Sent(wire), kind, required: false, doc }
+    Param { name, role: ParamRole::Plain(wire), kind, required: false, doc, bounds: &[] }
 }
 
 const fn required(name: &'static str, wire: &'static str, kind: ParamKind, doc: &'static str) -> Param {
-    Param { name, role: Role::Sent(wire), kind, required: true, doc }
+    Param { name, role: ParamRole::Plain(wire), kind, required: true, doc, bounds: &[] }
 }
 
 const fn from(name: &'static str, wire: &'static str, to: &'static str, kind: ParamKind, doc: &'static str) -> Param {
-    Param { name, role: Role::From(wire, to), kind, required: false, doc }
+    Param { name, role: ParamRole::RangeStart(wire, to), kind, required: false, doc, bounds: &[] }
 }
 
+const START_TIME: Param = Param {
+    name: "start_time",
+    role: ParamRole::TimeOfHeight("start_height", "end_time"),
+    kind: ParamKind::Time,
+    required: false,
+    doc: "Blocks of this time or later.",
+    bounds: &[],
+};
+const END_TIME: Param = Param {
+    name: "end_time",
+    role: ParamRole::TimeOfHeight("end_height", "start_time"),
+    kind: ParamKind::Time,
+    required: false,
+    doc: "Blocks of this time or earlier.",
+    bounds: &[],
+};
 const START_HEIGHT: Param =
-    from("start_height", "startBlockHeight", "end_height", ParamKind::Height, "Lowest block height, inclusive.");
+    from("start_height", "startBlockHeight", "end_height", ParamKind::Height, "Lowest block height, inclusive.")
+        .bounding(&[("height", Bound::AtLeast), ("zone_block_height", Bound::AtLeast)]);
 const END_HEIGHT: Param =
-    optional("end_height", "endBlockHeight", ParamKind::Height, "Highest block height, inclusive.");
-const HEIGHT: Param = optional("height", "height", ParamKind::Height, "Only this block height.");
+    optional("end_height", "endBlockHeight", ParamKind::Height, "Highest block height, inclusive.")
+        .bounding(&[("height", Bound::AtMost), ("zone_block_height", Bound::AtMost)]);
+const HEIGHT: Param = optional("height", "height", ParamKind::Height, "Only this block height.")
+    .bounding(&[("height", Bound::Equal), ("zone_block_height", Bound::Equal)]);
 const TOKEN_CONTRACT: Param =
-    optional("token_contract_address", "tokenContractAddress", ParamKind::Text, "Only this token contract.");
+    optional("token_contract_address", "tokenContractAddress", ParamKind::Text, "Only this token contract.")
+        .bounding(&[("token_contract_address", Bound::Equal)]);
 
 const fn main_list(list: &'static str, total: Option<&'static str>) -> Shape {
     Shape::Paged { list, page_size_max: 50, total, names_chain: true }
@@ -151,7 +215,7 @@ impl Endpoint {
         self.params.iter().find(|param| param.name == name)
     }
 
-    /// Whether an answer says how many records the whole list has.
+    /// True if a response counts the records of the whole list.
     pub fn counts(&self) -> bool {
         matches!(self.shape, Shape::Paged { total: Some(_), .. })
     }
@@ -184,8 +248,10 @@ pub static ENDPOINTS: [Endpoint; 9] = [
                 "Kind of token; the service's default is `token_20`.",
             ),
             TOKEN_CONTRACT,
-            from("start_time", "startTime", "end_time", ParamKind::Time, "Issued at this time or later."),
-            optional("end_time", "endTime", ParamKind::Time, "Issued at this time or earlier."),
+            from("start_time", "startTime", "end_time", ParamKind::Time, "Issued at this time or later.")
+                .bounding(&[("issue_date", Bound::AtLeast)]),
+            optional("end_time", "endTime", ParamKind::Time, "Issued at this time or earlier.")
+                .bounding(&[("issue_date", Bound::AtMost)]),
             optional(
                 "order_by",
                 "orderBy",
@@ -194,7 +260,7 @@ pub static ENDPOINTS: [Endpoint; 9] = [
             ),
         ],
         shape: main_list("tokenList", None),
-        reach: Reach::Records(MAIN_CAP),
+        limit: ResultLimit::Window,
     },
     Endpoint {
         name: "token_transfers",
@@ -204,11 +270,13 @@ pub static ENDPOINTS: [Endpoint; 9] = [
         record: "TokenTransfer",
         params: &[
             required("token_contract_address", "tokenContractAddress", ParamKind::Text, "The token's contract."),
-            from("min_amount", "minAmount", "max_amount", ParamKind::Amount { min: 0 }, "Smallest amount."),
-            optional("max_amount", "maxAmount", ParamKind::Amount { min: 0 }, "Largest amount."),
+            from("min_amount", "minAmount", "max_amount", ParamKind::Amount { min: 0 }, "Smallest amount.")
+                .bounding(&[("amount", Bound::AtLeast)]),
+            optional("max_amount", "maxAmount", ParamKind::Amount { min: 0 }, "Largest amount.")
+                .bounding(&[("amount", Bound::AtMost)]),
         ],
         shape: main_list("transactionList", Some("totalTransfer")),
-        reach: Reach::Records(MAIN_CAP),
+        limit: ResultLimit::Window,
     },
     Endpoint {
         name: "cross_chain_transactions",
@@ -221,13 +289,17 @@ pub static ENDPOINTS: [Endpoint; 9] = [
             HEIGHT,
             START_HEIGHT,
             END_HEIGHT,
+            START_TIME,
+            END_TIME,
             optional("address", "address", ParamKind::Text, "Only transactions that involve this address."),
-            optional("from_address", "from", ParamKind::Text, "Only from this sender."),
-            optional("to_address", "to", ParamKind::Text, "Only to this recipient."),
+            optional("from_address", "from", ParamKind::Text, "Only from this sender.")
+                .bounding(&[("from_address", Bound::Equal)]),
+            optional("to_address", "to", ParamKind::Text, "Only to this recipient.")
+                .bounding(&[("to_address", Bound::Equal)]),
             TOKEN_CONTRACT,
         ],
         shape: zone_list(),
-        reach: Reach::Unlimited,
+        limit: ResultLimit::Unlimited,
     },
     Endpoint {
         name: "blocks",
@@ -237,11 +309,11 @@ pub static ENDPOINTS: [Endpoint; 9] = [
         record: "Block",
         params: &[HEIGHT],
         shape: zone_list(),
-        reach: Reach::Unlimited,
+        limit: ResultLimit::Unlimited,
     },
     Endpoint {
         name: "address_transactions",
-        doc: "Ordinary transactions of one address, of the last year only.",
+        doc: "Normal transactions of one address, of the last 12 months.",
         path: "/api/v5/{main}/address/normal-transaction-list",
         chain: Chain::Main,
         record: "AddressTransaction",
@@ -249,15 +321,21 @@ pub static ENDPOINTS: [Endpoint; 9] = [
             required("address", "address", ParamKind::Text, "The address."),
             START_HEIGHT,
             END_HEIGHT,
+            START_TIME,
+            END_TIME,
             optional(
                 "direction",
                 "isFromOrTo",
                 ParamKind::OneOf(&["from", "to"]),
                 "`from`: only what the address sent; `to`: only what it received.",
-            ),
+            )
+            .bounding(&[
+                ("from_address", Bound::Side { value: "from", other: "address" }),
+                ("to_address", Bound::Side { value: "to", other: "address" }),
+            ]),
         ],
         shape: Shape::Paged { list: "transactionList", page_size_max: 50, total: None, names_chain: false },
-        reach: Reach::LastYear(MAIN_CAP),
+        limit: ResultLimit::LastYear,
     },
     Endpoint {
         name: "large_transactions",
@@ -271,42 +349,48 @@ pub static ENDPOINTS: [Endpoint; 9] = [
                 "type",
                 ParamKind::Amount { min: 100 },
                 "Only amounts above this value; 100 is the least and the service's default.",
-            ),
+            )
+            .bounding(&[("amount", Bound::Above)]),
             HEIGHT,
         ],
         shape: main_list("transactionList", None),
-        reach: Reach::Records(MAIN_CAP),
+        limit: ResultLimit::Window,
     },
     Endpoint {
         name: "transactions",
-        doc: "The main chain's transaction list; a range of heights is asked height by height.",
+        doc: "Transactions of the main chain; a range of heights is requested height by height.",
         path: "/api/v5/{main}/transaction/transaction-list",
         chain: Chain::Main,
         record: "ChainTransaction",
         params: &[
-            optional("block_hash", "blockHash", ParamKind::Text, "Only this block, by hash."),
+            optional("block_hash", "blockHash", ParamKind::Text, "Only this block, by hash.")
+                .bounding(&[("block_hash", Bound::Equal)]),
             HEIGHT,
             Param {
                 name: "start_height",
-                role: Role::Spans("height", "end_height"),
+                role: ParamRole::ExpandedRange("height", "end_height"),
                 kind: ParamKind::Height,
                 required: false,
-                doc: "Lowest block height, inclusive; goes with `end_height`.",
+                doc: "Lowest block height, inclusive.",
+                bounds: &[("height", Bound::AtLeast)],
             },
             Param {
                 name: "end_height",
-                role: Role::Spans("height", "start_height"),
+                role: ParamRole::ExpandedRange("height", "start_height"),
                 kind: ParamKind::Height,
                 required: false,
-                doc: "Highest block height, inclusive; goes with `start_height`.",
+                doc: "Highest block height, inclusive. Default: the newest block.",
+                bounds: &[("height", Bound::AtMost)],
             },
+            START_TIME,
+            END_TIME,
         ],
         shape: main_list("transactionList", None),
-        reach: Reach::Records(MAIN_CAP),
+        limit: ResultLimit::Window,
     },
     Endpoint {
         name: "transactions_by_hash",
-        doc: "Transactions of the main chain by their hashes, in the order asked.",
+        doc: "Transactions of the main chain by their hashes, in the order given.",
         path: "/api/v5/{main}/transaction/transaction-multi",
         chain: Chain::Main,
         record: "Transaction",
@@ -314,14 +398,15 @@ pub static ENDPOINTS: [Endpoint; 9] = [
             "tx_ids",
             "txId",
             ParamKind::Hashes { per_request: 20 },
-            "One hash or many; more than 20 are asked 20 at a time.",
-        )],
+            "One hash or several, requested 20 at a time.",
+        )
+        .bounding(&[("tx_id", Bound::Equal)])],
         shape: Shape::Direct,
-        reach: Reach::Unlimited,
+        limit: ResultLimit::Unlimited,
     },
     Endpoint {
         name: "logs",
-        doc: "Event logs of transactions, in the order asked.",
+        doc: "Event logs of transactions, in the order given.",
         path: "/api/v5/{main}/log/by-transaction",
         chain: Chain::Main,
         record: "EventLog",
@@ -329,9 +414,10 @@ pub static ENDPOINTS: [Endpoint; 9] = [
             "tx_ids",
             "txId",
             ParamKind::Hashes { per_request: 1 },
-            "One hash or many; each is asked by itself.",
-        )],
+            "One hash or several, requested one at a time.",
+        )
+        .bounding(&[("tx_id", Bound::Equal)])],
         shape: Shape::Direct,
-        reach: Reach::Answer(1_000),
+        limit: ResultLimit::Logs,
     },
 ];

@@ -1,5 +1,5 @@
-//! The kinds of value, and how each reads from the text the service sends. `""` and `null` are no value, for every kind
-//! but text; that is the caller's to see before asking here.
+//! The kinds of values, and the reading of each from the string that the service sends. The caller handles `""` and
+//! `null`, which are no value for every kind but strings.
 
 use super::number::Number;
 
@@ -7,17 +7,17 @@ use super::number::Number;
 pub enum Kind {
     Integer,
     Time,
-    Flag,
-    /// What was moved or paid: exact, decimal128 by default.
+    Boolean,
+    /// An amount moved or paid: exact, decimal128 by default.
     Amount,
-    /// What was reckoned, such as a price: exact in a record, float64 by default.
-    Estimate,
+    /// A computed number such as a price: exact in a record, float64 by default.
+    ApproxDecimal,
     /// An integer of up to 78 digits.
-    RawInteger,
-    Text,
-    /// Text, of which the two directions are put into our neutral words.
+    Uint256,
+    Utf8,
+    /// A string, of which the two directions are given neutral names.
     Direction,
-    Texts,
+    Utf8List,
 }
 
 impl Kind {
@@ -25,77 +25,77 @@ impl Kind {
         match self {
             Self::Integer => "integer",
             Self::Time => "time",
-            Self::Flag => "flag",
+            Self::Boolean => "flag",
             Self::Amount => "amount",
-            Self::Estimate => "estimate",
-            Self::RawInteger => "raw integer",
-            Self::Text | Self::Direction => "text",
-            Self::Texts => "texts",
+            Self::ApproxDecimal => "estimate",
+            Self::Uint256 => "raw integer",
+            Self::Utf8 | Self::Direction => "text",
+            Self::Utf8List => "texts",
         }
     }
 
     pub const fn is_number(self) -> bool {
-        matches!(self, Self::Integer | Self::Amount | Self::Estimate | Self::RawInteger)
+        matches!(self, Self::Integer | Self::Amount | Self::ApproxDecimal | Self::Uint256)
     }
 
     /// The Python type of a record's attribute, `None` aside.
     pub const fn python(self) -> &'static str {
         match self {
-            Self::Integer | Self::RawInteger => "int",
+            Self::Integer | Self::Uint256 => "int",
             Self::Time => "datetime",
-            Self::Flag => "bool",
-            Self::Amount | Self::Estimate => "Decimal",
-            Self::Text | Self::Direction => "str",
-            Self::Texts => "list[str]",
+            Self::Boolean => "bool",
+            Self::Amount | Self::ApproxDecimal => "Decimal",
+            Self::Utf8 | Self::Direction => "str",
+            Self::Utf8List => "list[str]",
         }
     }
 }
 
-/// Text that is not of its kind; says what would have been.
+/// The error for a string that is not of its kind, with the expected form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Malformed(pub &'static str);
+pub struct ParseError(pub &'static str);
 
-/// Unix milliseconds within the years 1 to 9999, the reach of Python's `datetime`.
+/// Unix milliseconds within the years 1 to 9999, the range of Python's `datetime`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Time(pub i64);
 
 const YEAR_1: i64 = -62_135_596_800_000;
 const YEAR_10000: i64 = 253_402_300_800_000;
 /// Some chains of the family send seconds; in milliseconds a value under this one lies before March 1973.
-const LEAST_MILLISECONDS: i64 = 100_000_000_000;
+const MIN_MILLISECONDS: u64 = 100_000_000_000;
 
 impl Kind {
-    pub fn integer(text: &str) -> Result<i64, Malformed> {
+    pub fn integer(text: &str) -> Result<i64, ParseError> {
         // Eighteen digits cannot overflow; nearly every integer is that short and bare.
         if text.len() <= 18 && !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
             return Ok(text.bytes().fold(0, |value, byte| value * 10 + i64::from(byte - b'0')));
         }
-        Number::parse(text).and_then(|number| number.to_i64()).ok_or(Malformed("a whole number of 64 bits"))
+        Number::parse(text).and_then(|number| number.to_i64()).ok_or(ParseError("a 64-bit integer"))
     }
 
-    pub fn time(text: &str) -> Result<Time, Malformed> {
-        let expected = Malformed("a Unix time in milliseconds or seconds, of the years 1 to 9999");
+    pub fn time(text: &str) -> Result<Time, ParseError> {
+        let expected = ParseError("a Unix time in milliseconds or seconds, of the years 1 to 9999");
         let value = Self::integer(text).map_err(|_| expected)?;
-        let milliseconds = if value.abs() < LEAST_MILLISECONDS { value * 1_000 } else { value };
+        let milliseconds = if value.unsigned_abs() < MIN_MILLISECONDS { value * 1_000 } else { value };
         if (YEAR_1..YEAR_10000).contains(&milliseconds) { Ok(Time(milliseconds)) } else { Err(expected) }
     }
 
-    pub fn flag(text: &str) -> Result<bool, Malformed> {
+    pub fn flag(text: &str) -> Result<bool, ParseError> {
         match text {
             "true" | "True" | "TRUE" => Ok(true),
             "false" | "False" | "FALSE" => Ok(false),
-            _ => Err(Malformed("true or false")),
+            _ => Err(ParseError("true or false")),
         }
     }
 
-    pub fn number(text: &str) -> Result<Number<'_>, Malformed> {
-        Number::parse(text).ok_or(Malformed("a decimal number"))
+    pub fn number(text: &str) -> Result<Number<'_>, ParseError> {
+        Number::parse(text).ok_or(ParseError("a decimal number"))
     }
 
-    pub fn raw_integer(text: &str) -> Result<String, Malformed> {
+    pub fn raw_integer(text: &str) -> Result<String, ParseError> {
         Number::parse(text)
             .and_then(|number| number.to_integer_text())
-            .ok_or(Malformed("a whole number of at most 1,000 digits"))
+            .ok_or(ParseError("an integer of at most 1,000 digits"))
     }
 }
 
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn integers_are_read_exactly_or_refused() {
+    fn integers_are_exact_or_errors() {
         assert_eq!(Kind::integer("1779161496872"), Ok(1_779_161_496_872));
         assert_eq!(Kind::integer("4307974.0"), Ok(4_307_974));
         assert_eq!(Kind::integer("-1"), Ok(-1));
@@ -115,17 +115,18 @@ mod tests {
     }
 
     #[test]
-    fn times_come_in_milliseconds_or_seconds() {
+    fn times_may_be_milliseconds_or_seconds() {
         assert_eq!(Kind::time("1700000000123"), Ok(Time(1_700_000_000_123)));
         assert_eq!(Kind::time("1700000000"), Ok(Time(1_700_000_000_000)));
         assert_eq!(Kind::time("99999999999"), Ok(Time(99_999_999_999_000)));
         assert_eq!(Kind::time("100000000000"), Ok(Time(100_000_000_000)));
         assert!(Kind::time("253402300800000").is_err());
         assert!(Kind::time("2026-01-31").is_err());
+        assert!(Kind::time("-9223372036854775808").is_err());
     }
 
     #[test]
-    fn flags_are_words() {
+    fn booleans_may_be_strings() {
         assert_eq!(Kind::flag("true"), Ok(true));
         assert_eq!(Kind::flag("False"), Ok(false));
         assert!(Kind::flag("1").is_err());

@@ -1,5 +1,5 @@
-//! What the service says, as data: nine record types, nine endpoints, the kinds of value and the words a deployment
-//! uses for them. Everything else in the project is derived from here. No I/O, and nothing of how an answer is read.
+//! Declaration of the API as data: nine record types, nine endpoints, the kinds of values and the names of a deployment.
+//! Everything else in the project is derived from it. No I/O and no decoding.
 
 mod deployment;
 mod endpoints;
@@ -8,7 +8,9 @@ mod number;
 mod records;
 
 pub use deployment::{Deployment, DeploymentError, SignatureEncoding};
-pub use endpoints::{Chain, ENDPOINTS, Endpoint, Param, ParamKind, Reach, Role, Shape, endpoint};
-pub use kinds::{Kind, Malformed, Time};
+pub use endpoints::{
+    Bound, Chain, ENDPOINTS, Endpoint, Param, ParamKind, ParamRole, RangeEnd, ResultLimit, Shape, endpoint,
+};
+pub use kinds::{Kind, ParseError, Time};
 pub use number::{AMOUNT_PRECISION, AMOUNT_SCALE, Number};
 pub use records::{Field, RECORDS, RecordType, record};

@@ -1,18 +1,18 @@
-//! A decimal number as the service writes it: checked once, then exact in whatever form it is wanted.
+//! A decimal number as the service writes it: checked once, then converted exactly.
 //!
-//! Numbers are read from text here and nowhere else. Casting them through Arrow corrupts them: one library turns the
-//! text of 2^256-1 into -1 without a word.
+//! Numbers are parsed here and nowhere else. Casts through Arrow corrupt them: one library turns the string of 2^256-1
+//! into -1 silently.
 
 /// Digits of the decimal columns.
 pub const AMOUNT_PRECISION: u8 = 38;
 /// Decimals of the decimal columns.
 pub const AMOUNT_SCALE: i8 = 18;
 
-/// Longer texts are not numbers of this world, and would make conversions slow.
+/// Longest string that is read as a number: longer ones are implausible and would make conversions slow.
 const MAX_LEN: usize = 1_024;
-/// Beyond this an exponent says more digits than memory holds.
+/// Largest exponent: beyond it a number has more digits than fit into memory.
 const MAX_EXPONENT: i32 = 999_999;
-/// More than twice the digits of 2^256; expanding an exponent stops here.
+/// Most digits to which an exponent is expanded: more than twice those of 2^256.
 const MAX_EXPANDED: usize = 1_000;
 
 /// A well-formed decimal number: sign, digits, fraction, exponent; borrowed from its text.
@@ -60,7 +60,7 @@ impl<'a> Number<'a> {
         self.text
     }
 
-    /// The number times 10^`scale` where that is whole and has at most 38 digits; else nothing, never a rounded one.
+    /// The number times 10^`scale` if that is an integer of at most 38 digits. Never rounded.
     pub fn scaled(&self, scale: i8) -> Option<i128> {
         if let Some(value) = self.scaled_at_once(scale) {
             return Some(value);
@@ -85,7 +85,7 @@ impl<'a> Number<'a> {
         Some(if self.negative { -value } else { value })
     }
 
-    /// The same for nearly every amount: no exponent, at most 18 digits on either side of the point, none to drop.
+    /// Fast path of `scaled` for nearly every amount: no exponent, at most 18 digits on either side of the point.
     fn scaled_at_once(&self, scale: i8) -> Option<i128> {
         let missing = usize::try_from(scale).ok()?.checked_sub(self.fraction.len())?;
         if self.exponent != 0 || scale > 18 || self.whole.len() > 18 {
@@ -107,7 +107,7 @@ impl<'a> Number<'a> {
         self.scaled(0).and_then(|value| i64::try_from(value).ok())
     }
 
-    /// The plain digits of a whole number of any size: no point, no exponent, no leading zeros.
+    /// The digits of an integer of any size: no point, no exponent, no leading zeros.
     pub fn to_integer_text(&self) -> Option<String> {
         let whole_len = i64::try_from(self.whole.len()).ok()? + i64::from(self.exponent);
         let mut digits = String::new();
@@ -130,7 +130,7 @@ impl<'a> Number<'a> {
         Some(format!("{sign}{digits}{}", "0".repeat(zeros)))
     }
 
-    /// The digits without an exponent where that is short, since not every service reads exponents.
+    /// The digits without an exponent if that is short, since not every service reads exponents.
     pub fn plain(&self) -> String {
         if self.exponent == 0 {
             return self.text.trim_start_matches('+').into();
@@ -176,7 +176,7 @@ impl<'a> Number<'a> {
         }
     }
 
-    /// Sign, significant digits without outer zeros, power of ten: equal for equal values, however they were written.
+    /// Sign, significant digits without outer zeros, and power of ten: equal for equal values in any notation.
     pub fn canonical(&self) -> (bool, Vec<u8>, i32) {
         let digits: Vec<u8> = self.digits().skip_while(|&digit| digit == 0).collect();
         let kept = digits.iter().rposition(|&digit| digit != 0).map_or(0, |last| last + 1);
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_are_exact_or_nothing() {
+    fn amounts_are_exact_or_none() {
         for (text, expected) in [
             ("0", Some(0)),
             ("-0", Some(0)),
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_number_is_refused() {
+    fn invalid_numbers_are_rejected() {
         for text in [
             "",
             "-",
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn doubles_are_the_nearest_or_nothing() {
+    fn doubles_are_nearest_or_none() {
         let double = |text: &str| Number::parse(text).unwrap().to_f64();
         assert_eq!(double("9007199254740993"), Some(9_007_199_254_740_992.0));
         assert_eq!(double("2.625E-6"), Some(2.625e-6));
@@ -363,7 +363,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn scaled_undoes_formatting(value in -(10_i128.pow(38) - 1)..10_i128.pow(38)) {
+        fn scaling_reverses_formatting(value in -(10_i128.pow(38) - 1)..10_i128.pow(38)) {
             let (sign, digits) = (if value < 0 { "-" } else { "" }, format!("{:019}", value.unsigned_abs()));
             let (whole, fraction) = digits.split_at(digits.len() - 18);
             prop_assert_eq!(amount(&format!("{sign}{whole}.{fraction}")), Some(value));
@@ -371,14 +371,14 @@ mod tests {
         }
 
         #[test]
-        fn digits_end_where_they_do(bytes in "[0-9]{0,20}[/:;0-9e.@é٣]{0,9}", from in 0_usize..4) {
+        fn digits_are_counted_exactly(bytes in "[0-9]{0,20}[/:;0-9e.@é٣]{0,9}", from in 0_usize..4) {
             let (bytes, from) = (bytes.as_bytes(), from.min(bytes.len()));
             let plain = (from..bytes.len()).find(|at| !bytes[*at].is_ascii_digit()).unwrap_or(bytes.len());
             prop_assert_eq!(digits_end(bytes, from), plain);
         }
 
         #[test]
-        fn any_text_is_read_without_panic(text in "[-+0-9.eE]{0,40}") {
+        fn arbitrary_strings_do_not_panic(text in "[-+0-9.eE]{0,40}") {
             if let Some(number) = Number::parse(&text) {
                 let _ = (number.scaled(18), number.to_i64(), number.to_integer_text(), number.canonical());
                 prop_assert!(text.parse::<f64>().is_ok());

@@ -3,7 +3,7 @@
 //! `{main}` and `{zone}` in a wire name stand for the deployment's words. Where the wire has several spellings of one
 //! member, all are listed and any is accepted; the first is the one the local service writes.
 
-use super::kinds::Kind::{self, Amount, Direction, Estimate, Flag, Integer, RawInteger, Text, Texts, Time};
+use super::kinds::Kind::{self, Amount, ApproxDecimal, Boolean, Direction, Integer, Time, Uint256, Utf8, Utf8List};
 
 /// One kind of record, and so one Arrow schema, one Python class and one table of the local service.
 #[derive(Debug)]
@@ -57,35 +57,35 @@ pub static RECORDS: [&RecordType; 9] = [
 ];
 
 // Members that several record types share. Their spellings vary between endpoints and deployments alike.
-const TX_ID: Field = field("tx_id", &["txId", "txid"], Text, "Transaction hash.");
-const BLOCK_HASH: Field = field("block_hash", &["blockHash"], Text, "Hash of the block that holds it.");
+const TX_ID: Field = field("tx_id", &["txId", "txid"], Utf8, "Transaction hash.");
+const BLOCK_HASH: Field = field("block_hash", &["blockHash"], Utf8, "Hash of the transaction's block.");
 const HEIGHT: Field = field("height", &["height"], Integer, "Block height.");
-const TRANSACTION_TIME: Field = field("transaction_time", &["transactionTime"], Time, "When the transaction was made.");
-const FROM: Field = field("from_address", &["from"], Text, "Sending address; several are separated by commas.");
-const TO: Field = field("to_address", &["to"], Text, "Receiving address; several are separated by commas.");
+const TRANSACTION_TIME: Field = field("transaction_time", &["transactionTime"], Time, "Time of the transaction.");
+const FROM: Field = field("from_address", &["from"], Utf8, "Sending address; several are separated by commas.");
+const TO: Field = field("to_address", &["to"], Utf8, "Receiving address; several are separated by commas.");
 const IS_FROM_CONTRACT: Field =
-    field("is_from_contract", &["isFromContract", "isInputContract"], Flag, "Whether the sender is a contract.");
+    field("is_from_contract", &["isFromContract", "isInputContract"], Boolean, "True if the sender is a contract.");
 const IS_TO_CONTRACT: Field =
-    field("is_to_contract", &["isToContract", "isOutputContract"], Flag, "Whether the receiver is a contract.");
+    field("is_to_contract", &["isToContract", "isOutputContract"], Boolean, "True if the receiver is a contract.");
 const IS_INPUT_CONTRACT: Field = field(
     "is_input_contract",
     &["isInputContract", "isFromContract"],
-    Flag,
-    "Whether the input address is a contract.",
+    Boolean,
+    "True if the input address is a contract.",
 );
 const IS_OUTPUT_CONTRACT: Field = field(
     "is_output_contract",
     &["isOutputContract", "isToContract"],
-    Flag,
-    "Whether the output address is a contract.",
+    Boolean,
+    "True if the output address is a contract.",
 );
 const AMOUNT: Field = field("amount", &["amount"], Amount, "Amount moved, in whole coins or tokens.");
-const SYMBOL: Field = field("symbol", &["symbol", "transactionSymbol"], Text, "Symbol of the coin moved.");
+const SYMBOL: Field = field("symbol", &["symbol", "transactionSymbol"], Utf8, "Symbol of the coin moved.");
 const TRANSACTION_SYMBOL: Field =
-    field("transaction_symbol", &["transactionSymbol", "symbol"], Text, "Symbol of the coin or token moved.");
-const METHOD_ID: Field = field("method_id", &["methodId", "method"], Text, "Identifier of the contract method called.");
-const STATE: Field = field("state", &["state"], Text, "`success`, `fail` or `pending`.");
-const NONCE: Field = field("nonce", &["nonce"], Integer, "How many transactions the sender had made before.");
+    field("transaction_symbol", &["transactionSymbol", "symbol"], Utf8, "Symbol of the coin or token moved.");
+const METHOD_ID: Field = field("method_id", &["methodId", "method"], Utf8, "Identifier of the contract method called.");
+const STATE: Field = field("state", &["state"], Utf8, "`success`, `fail` or `pending`.");
+const NONCE: Field = field("nonce", &["nonce"], Integer, "Number of earlier transactions of the sender.");
 const GAS_USED: Field = field("gas_used", &["gasUsed"], Integer, "Gas used.");
 const GAS_LIMIT: Field = field("gas_limit", &["gasLimit"], Integer, "Gas allowed.");
 const GAS_PRICE: Field = field("gas_price", &["gasPrice"], Amount, "Price of one unit of gas.");
@@ -93,9 +93,13 @@ const TX_FEE: Field = field("tx_fee", &["txFee", "txfee"], Amount, "Fee paid for
 const TRANSACTION_TYPE: Field =
     field("transaction_type", &["transactionType"], Integer, "0 original, 1 EIP-2930, 2 EIP-1559.");
 const TOKEN_CONTRACT: Field =
-    field("token_contract_address", &["tokenContractAddress"], Text, "Contract address of the token.");
-const TOKEN_ID: Field =
-    field("token_id", &["tokenId"], Text, "Token ID of an NFT, as text since it may exceed 64 bits; else empty.");
+    field("token_contract_address", &["tokenContractAddress"], Utf8, "Contract address of the token.");
+const TOKEN_ID: Field = field(
+    "token_id",
+    &["tokenId"],
+    Utf8,
+    "Token ID of an NFT, a string since it may exceed 64 bits; empty for other tokens.",
+);
 
 /// `txid` and `txfee` are the spellings of the transaction lists of the main chain.
 const TXID: Field = Field { wire: &["txid", "txId"], ..TX_ID };
@@ -106,26 +110,26 @@ static TOKEN: RecordType = RecordType {
     doc: "A token of the main chain.",
     identity: &["token_contract_address"],
     fields: &[
-        field("token_full_name", &["tokenFullName"], Text, "Full name."),
-        field("token", &["token"], Text, "Symbol."),
+        field("token_full_name", &["tokenFullName"], Utf8, "Full name."),
+        field("token", &["token"], Utf8, "Symbol."),
         field("precision", &["precision"], Integer, "Decimals of the token's smallest unit."),
         TOKEN_CONTRACT,
-        field("protocol_type", &["protocolType"], Text, "Protocol of the token, such as `ERC20`."),
-        field("address_count", &["addressCount"], Integer, "Number of addresses that hold it."),
-        field("total_supply", &["totalSupply"], Estimate, "Total supply, in whole tokens."),
-        field("circulating_supply", &["circulatingSupply"], Estimate, "Circulating supply on all chains."),
-        field("price", &["price"], Estimate, "Price in USD."),
-        field("website", &["website"], Text, "Website; may be empty."),
-        field("total_market_cap", &["totalMarketCap"], Estimate, "Market capitalisation on all chains, in USD."),
-        field("issue_date", &["issueDate"], Time, "When the token was issued."),
+        field("protocol_type", &["protocolType"], Utf8, "Protocol of the token, such as `ERC20`."),
+        field("address_count", &["addressCount"], Integer, "Number of addresses that hold the token."),
+        field("total_supply", &["totalSupply"], ApproxDecimal, "Total supply, in whole tokens."),
+        field("circulating_supply", &["circulatingSupply"], ApproxDecimal, "Circulating supply on all chains."),
+        field("price", &["price"], ApproxDecimal, "Price in USD."),
+        field("website", &["website"], Utf8, "Website; may be empty."),
+        field("total_market_cap", &["totalMarketCap"], ApproxDecimal, "Market capitalisation on all chains, in USD."),
+        field("issue_date", &["issueDate"], Time, "Time of the token's issue."),
         field(
             "transaction_amount_24h",
             &["transactionAmount24h"],
-            Estimate,
+            ApproxDecimal,
             "Volume of the past 24 hours in USD; meaningful for ERC-20 tokens only.",
         ),
-        field("tvl", &["tvl"], Estimate, "Total value locked, in USD."),
-        field("logo_url", &["logoUrl"], Text, "Address of the logo image."),
+        field("tvl", &["tvl"], ApproxDecimal, "Total value locked, in USD."),
+        field("logo_url", &["logoUrl"], Utf8, "Address of the logo image."),
     ],
 };
 
@@ -146,7 +150,7 @@ static TOKEN_TRANSFER: RecordType = RecordType {
         TRANSACTION_SYMBOL,
         METHOD_ID,
         TOKEN_CONTRACT,
-        field("protocol_type", &["protocolType"], Text, "Protocol of the token."),
+        field("protocol_type", &["protocolType"], Utf8, "Protocol of the token."),
         STATE,
         TOKEN_ID,
     ],
@@ -158,26 +162,26 @@ static CROSS_CHAIN_TRANSACTION: RecordType = RecordType {
     // A withdrawal may get its transaction on the main chain later.
     identity: &["id", "zone_tx_hash", "source_address", "target_address", "value", "token_id"],
     fields: &[
-        field("id", &["id"], Text, "Hash of the cross-chain transaction; may be empty."),
+        field("id", &["id"], Utf8, "Hash of the cross-chain transaction; may be empty."),
         field("tx_type", &["txType"], Direction, "`MainToZone` or `ZoneToMain`, whatever the deployment calls them."),
-        field("cross_type", &["crossType"], Text, "`Deposit`, `Withdraw` or `BatchWithdraw`."),
-        field("status", &["status"], Text, "`0x1` success, `0x0` failure."),
-        field("main_tx_hash", &["{main}TxHash"], Text, "Hash of the transaction on the main chain."),
+        field("cross_type", &["crossType"], Utf8, "`Deposit`, `Withdraw` or `BatchWithdraw`."),
+        field("status", &["status"], Utf8, "`0x1` success, `0x0` failure."),
+        field("main_tx_hash", &["{main}TxHash"], Utf8, "Hash of the transaction on the main chain."),
         field("main_block_height", &["{main}BlockHeight"], Integer, "Block height on the main chain."),
         field("main_block_time", &["{main}BlockTime"], Time, "Block time on the main chain."),
-        field("zone_tx_hash", &["{zone}TxHash"], Text, "Hash of the transaction on the zone chain."),
+        field("zone_tx_hash", &["{zone}TxHash"], Utf8, "Hash of the transaction on the zone chain."),
         field("zone_block_height", &["{zone}BlockHeight"], Integer, "Block height on the zone chain."),
         field("zone_block_time", &["{zone}BlockTime"], Time, "Block time on the zone chain."),
-        field("from_address", &["from"], Text, "Address that signed on the link layer."),
-        field("to_address", &["to"], Text, "Address the transaction was sent to."),
-        field("source_address", &["sourceAddress"], Text, "Address the value came from."),
-        field("target_address", &["targetAddress"], Text, "Address the value went to."),
+        field("from_address", &["from"], Utf8, "Address that signed on the link layer."),
+        field("to_address", &["to"], Utf8, "Address the transaction was sent to."),
+        field("source_address", &["sourceAddress"], Utf8, "Address the value came from."),
+        field("target_address", &["targetAddress"], Utf8, "Address the value went to."),
         field("value", &["value"], Amount, "Amount, in whole tokens."),
-        field("value_raw", &["valueRaw"], RawInteger, "Amount in the token's smallest unit, up to 2^256-1."),
+        field("value_raw", &["valueRaw"], Uint256, "Amount in the token's smallest unit, up to 2^256-1."),
         TOKEN_CONTRACT,
-        field("token_type", &["tokenType"], Text, "`ERC20` or `ERC1155`."),
+        field("token_type", &["tokenType"], Utf8, "`ERC20` or `ERC1155`."),
         TOKEN_ID,
-        field("token_name", &["tokenName"], Text, "Name of the token."),
+        field("token_name", &["tokenName"], Utf8, "Name of the token."),
     ],
 };
 
@@ -186,17 +190,17 @@ static BLOCK: RecordType = RecordType {
     doc: "A block of the zone chain.",
     identity: &["hash", "height"],
     fields: &[
-        field("hash", &["hash"], Text, "Block hash."),
+        field("hash", &["hash"], Utf8, "Block hash."),
         HEIGHT,
-        field("miner", &["miner"], Text, "Address of the block's producer."),
-        field("block_time", &["blockTime"], Time, "When the block was made."),
+        field("miner", &["miner"], Utf8, "Address of the block's producer."),
+        field("block_time", &["blockTime"], Time, "Time of the block."),
         field("transaction_count", &["transactionCount"], Integer, "Number of transactions in the block."),
     ],
 };
 
 static ADDRESS_TRANSACTION: RecordType = RecordType {
     name: "AddressTransaction",
-    doc: "An ordinary transaction that an address sent or received.",
+    doc: "A normal transaction that an address sent or received.",
     identity: &["tx_id", "from_address", "to_address", "amount"],
     fields: &[
         TX_ID,
@@ -229,8 +233,8 @@ static LARGE_TRANSACTION: RecordType = RecordType {
         BLOCK_HASH,
         HEIGHT,
         TRANSACTION_TIME,
-        field("input", &["input"], Text, "Input address; several are separated by commas."),
-        field("output", &["output"], Text, "Output address; several are separated by commas."),
+        field("input", &["input"], Utf8, "Input address; several are separated by commas."),
+        field("output", &["output"], Utf8, "Output address; several are separated by commas."),
         IS_INPUT_CONTRACT,
         IS_OUTPUT_CONTRACT,
         AMOUNT,
@@ -251,8 +255,8 @@ static CHAIN_TRANSACTION: RecordType = RecordType {
         BLOCK_HASH,
         HEIGHT,
         TRANSACTION_TIME,
-        field("input", &["input"], Text, "Input address as the service gives it; several are separated by commas."),
-        field("output", &["output"], Text, "Output address as the service gives it; several are separated by commas."),
+        field("input", &["input"], Utf8, "Input address as the API returns it; several are separated by commas."),
+        field("output", &["output"], Utf8, "Output address as the API returns it; several are separated by commas."),
         Field { wire: IS_FROM_CONTRACT.wire, ..IS_INPUT_CONTRACT },
         Field { wire: IS_TO_CONTRACT.wire, ..IS_OUTPUT_CONTRACT },
         AMOUNT,
@@ -296,9 +300,9 @@ static EVENT_LOG: RecordType = RecordType {
     identity: &["tx_id", "log_index"],
     fields: &[
         HEIGHT,
-        field("address", &["address"], Text, "Contract that logged the event."),
-        field("topics", &["topics"], Texts, "Indexed parameters, as hex; the first names the event."),
-        field("data", &["data"], Text, "Parameters that are not indexed, as hex."),
+        field("address", &["address"], Utf8, "Contract that logged the event."),
+        field("topics", &["topics"], Utf8List, "Indexed parameters, as hex; the first names the event."),
+        field("data", &["data"], Utf8, "Parameters that are not indexed, as hex."),
         BLOCK_HASH,
         METHOD_ID,
         TRANSACTION_TIME,

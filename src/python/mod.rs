@@ -3,62 +3,57 @@
 // `doc!(Class.member)` is what the stub says of it.
 include!(concat!(env!("OUT_DIR"), "/docs.rs"));
 
-mod arguments;
-mod bridge;
-mod cassette;
-mod classes;
+mod base;
 mod client;
-mod convert;
-mod declaration;
-mod deployment;
-mod errors;
-mod export;
-mod html;
-mod local;
-mod logs;
-mod pace;
-mod page;
-mod plan;
-mod progress;
 mod query;
-mod record;
-mod records;
-mod report;
-mod stream;
+mod results;
 
 use pyo3::prelude::*;
 
-// Safe without the interpreter's lock: docs/survival.md says of each class why.
+// Safe without the interpreter's lock: docs/concurrency.md says of each class why.
 #[pymodule(gil_used = false)]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    logs::install();
+    base::log::install();
+    base::finalize::install(module)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add_class::<deployment::Deployment>()?;
-    module.add_class::<client::Client>()?;
-    module.add_class::<pace::RateLimitState>()?;
-    module.add_class::<query::Query>()?;
-    module.add_class::<stream::Stream>()?;
-    module.add_class::<page::Page>()?;
-    module.add_class::<records::Records>()?;
-    module.add_class::<report::Report>()?;
-    module.add_class::<plan::Plan>()?;
-    module.add_class::<export::Schema>()?;
-    module.add_class::<record::Record>()?;
-    classes::add_to(module)?;
-    module.add_class::<cassette::Cassette>()?;
-    module.add_class::<local::LocalService>()?;
-    module.add_function(wrap_pyfunction!(declaration::_declaration, module)?)?;
-    module.add_function(wrap_pyfunction!(record::_restore_record, module)?)?;
-    module.add_function(wrap_pyfunction!(records::_restore_records, module)?)?;
-    module.add_function(wrap_pyfunction!(export::_restore_schema, module)?)?;
-    module.add_function(wrap_pyfunction!(page::_restore_page, module)?)?;
-    module.add_function(wrap_pyfunction!(report::_restore_report, module)?)?;
-    module.add_function(wrap_pyfunction!(query::_restore_query, module)?)?;
-    module.add_function(wrap_pyfunction!(client::_signature, module)?)?;
-    module.add_function(wrap_pyfunction!(query::_resume_query, module)?)?;
-    module.add_function(wrap_pyfunction!(cassette::_environment_cassette, module)?)?;
-    module.add_function(wrap_pyfunction!(cassette::_with_cassette, module)?)?;
-    module.add_function(wrap_pyfunction!(cassette::_restore_cassette, module)?)?;
-    module.add_function(wrap_pyfunction!(client::_restore_client, module)?)?;
-    module.add_function(wrap_pyfunction!(deployment::_restore_deployment, module)?)
+    module.add_class::<client::deployment::Deployment>()?;
+    module.add_class::<client::client::Client>()?;
+    module.add_class::<client::rate_limit_state::RateLimitState>()?;
+    module.add_class::<query::query::Query>()?;
+    module.add_class::<query::stream::Stream>()?;
+    module.add_class::<results::page::Page>()?;
+    module.add_class::<results::records::Records>()?;
+    module.add_class::<results::report::Report>()?;
+    module.add_class::<results::estimate::Estimate>()?;
+    module.add_class::<base::hint::Hint>()?;
+    module.add_class::<results::arrow::Schema>()?;
+    module.add_class::<query::part_buffer::PartBuffer>()?;
+    module.add_class::<results::record::Record>()?;
+    results::record_classes::add_to(module)?;
+    module.add_class::<client::cassette::Cassette>()?;
+    module.add_class::<client::local_server::LocalService>()?;
+    module.add_function(wrap_pyfunction!(base::asyncio::_set_result, module)?)?;
+    module.add_function(wrap_pyfunction!(base::declaration::_declaration, module)?)?;
+    module.add_function(wrap_pyfunction!(results::record_classes::_restore_record, module)?)?;
+    module.add_function(wrap_pyfunction!(results::records::_restore_records, module)?)?;
+    module.add_function(wrap_pyfunction!(results::arrow::_restore_schema, module)?)?;
+    module.add_function(wrap_pyfunction!(results::page::_restore_page, module)?)?;
+    module.add_function(wrap_pyfunction!(base::hint::_restore_hint, module)?)?;
+    module.add_function(wrap_pyfunction!(results::report::_restore_report, module)?)?;
+    module.add_function(wrap_pyfunction!(client::rate_limit_state::_restore_rate_limit_state, module)?)?;
+    module.add_function(wrap_pyfunction!(results::estimate::_restore_estimate, module)?)?;
+    module.add_function(wrap_pyfunction!(client::calls::_restore_query, module)?)?;
+    module.add_function(wrap_pyfunction!(client::client::_signature, module)?)?;
+    module.add_function(wrap_pyfunction!(client::calls::_resume_query, module)?)?;
+    module.add_function(wrap_pyfunction!(client::cassette::_environment_cassette, module)?)?;
+    module.add_function(wrap_pyfunction!(client::client::_with_cassette, module)?)?;
+    module.add_function(wrap_pyfunction!(client::cassette::_share_cassette, module)?)?;
+    module.add_function(wrap_pyfunction!(client::cassette::_forget_cassette, module)?)?;
+    module.add_function(wrap_pyfunction!(client::cassette::_block_network, module)?)?;
+    if std::env::var_os("CHAINFRAME_BLOCK_NETWORK").is_some_and(|value| value == "1") {
+        crate::cassette::block_network(true);
+    }
+    module.add_function(wrap_pyfunction!(client::cassette::_restore_cassette, module)?)?;
+    module.add_function(wrap_pyfunction!(client::client::_restore_client, module)?)?;
+    module.add_function(wrap_pyfunction!(client::deployment::_restore_deployment, module)?)
 }

@@ -1,25 +1,14 @@
-//! From one GET to the complete result: which requests a call needs, their pages in order, and what is missing.
+//! The complete result of a call from single GET requests. Modules import only from those before them: `request`,
+//! `list`, `results`, `execution`.
 
-mod bind;
-mod cursor;
-mod explain;
+mod execution;
 mod list;
 mod pace;
-mod pages;
-mod partial;
-mod partition;
-mod plan;
-mod records;
-mod report;
-mod run;
+mod request;
+mod results;
 mod seams;
 
-pub use bind::{Arg, Options};
-pub use cursor::{Cursor, Place};
-pub use explain::Plan;
-pub use pages::{DeliveredPage, Pages};
-pub use partial::Partial;
-pub use plan::Query;
-pub use records::{Batch, Batches, Records};
-pub use report::{Outlook, Report, SharedReport};
+pub use execution::{Cursor, Estimate, Pages, Run, height_at};
+pub use request::{Arg, Options, Query, parse_time};
+pub use results::{Batch, Batches, Checkpoint, Entries, Page, Partial, Progress, Records, Report, SharedReport};
 pub use seams::identities;

@@ -1,4 +1,4 @@
-//! Who asks: key, passphrase, clock and signature, in the order the service complains about them.
+//! Authentication of a request: key, passphrase, timestamp and signature, in the order of the API's errors.
 
 use axum::http::HeaderMap;
 use base64::Engine;
@@ -7,7 +7,7 @@ use chrono::{DateTime, NaiveDateTime, Utc};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use super::refusal::Refusal;
+use super::error_response::ErrorResponse;
 use super::settings::Settings;
 use crate::interface::SignatureEncoding;
 
@@ -20,34 +20,34 @@ pub fn check(
     target: &str,
     now: DateTime<Utc>,
     settings: &Settings,
-) -> Result<(), Refusal> {
+) -> Result<(), ErrorResponse> {
     let header = |what: &str, code| {
         let name = settings.deployment.header(what);
         let value = headers.get(&name).map(|value| value.to_str().unwrap_or_default().to_owned());
         value
             .filter(|text| !text.is_empty())
-            .ok_or_else(|| Refusal::new(code, format!("Header {name} can not be empty")))
+            .ok_or_else(|| ErrorResponse::new(code, format!("Header {name} can not be empty")))
     };
     let key = header("KEY", "50103")?;
     let passphrase = header("PASSPHRASE", "50104")?;
     let signature = header("SIGN", "50106")?;
     let timestamp = header("TIMESTAMP", "50107")?;
 
-    let time = read_time(&timestamp).ok_or_else(|| Refusal::new("50112", "Invalid timestamp"))?;
+    let time = read_time(&timestamp).ok_or_else(|| ErrorResponse::new("50112", "Invalid timestamp"))?;
     if (now - time).num_milliseconds().abs() > TOLERANCE_MS {
-        return Err(Refusal::new("50102", "Timestamp request expired"));
+        return Err(ErrorResponse::new("50102", "Timestamp request expired"));
     }
     if key != settings.credentials.api_key {
-        return Err(Refusal::new("50111", "Invalid key"));
+        return Err(ErrorResponse::new("50111", "Invalid key"));
     }
     if passphrase != settings.credentials.passphrase {
-        return Err(Refusal::new("50105", "Incorrect passphrase"));
+        return Err(ErrorResponse::new("50105", "Incorrect passphrase"));
     }
     let prehash = settings.deployment.prehash(&timestamp, method, target, "");
     if verify(&settings.credentials.secret_key, &prehash, &signature, settings.deployment.signature_encoding()) {
         Ok(())
     } else {
-        Err(Refusal::new("50113", "Invalid signature"))
+        Err(ErrorResponse::new("50113", "Invalid signature"))
     }
 }
 
@@ -100,9 +100,9 @@ mod tests {
         let now = read_time(TIME).unwrap() + chrono::TimeDelta::milliseconds(late_ms);
         match check(&headers, method, target, now, &settings()) {
             Ok(()) => "0",
-            Err(refusal) => {
-                assert_eq!(refusal.status, 401);
-                refusal.code
+            Err(error_response) => {
+                assert_eq!(error_response.status, 401);
+                error_response.code
             }
         }
     }
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_known_signature_is_accepted_for_its_very_target() {
+    fn known_signature_is_accepted_for_its_target_only() {
         assert_eq!(code(|_| {}, "GET", TARGET, 0), "0");
         assert_eq!(code(|_| {}, "POST", TARGET, 0), "50113");
         assert_eq!(code(|_| {}, "GET", &TARGET.replace("&page=1", "&page=%31"), 0), "50113");
@@ -143,14 +143,14 @@ mod tests {
     }
 
     #[test]
-    fn clocks_may_differ_by_thirty_seconds_either_way() {
+    fn timestamps_may_differ_by_thirty_seconds() {
         for (late, expected) in [(30_000, "0"), (-30_000, "0"), (30_001, "50102"), (-30_001, "50102")] {
             assert_eq!(code(|_| {}, "GET", TARGET, late), expected, "{late}");
         }
     }
 
     #[test]
-    fn a_deployment_may_sign_in_hex_and_in_another_order() {
+    fn deployment_selects_encoding_and_prehash() {
         let deployment = Deployment::new("XY", "alpha", "beta", "{method}{target}{timestamp}", "hex").unwrap();
         let settings = Settings { deployment, ..settings() };
         let prehash = format!("GET{TARGET}{TIME}");

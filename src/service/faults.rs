@@ -1,10 +1,10 @@
-//! Misbehaviour on demand: which requests a fault befalls, by count and path alone, and what it does to them.
+//! Fault injection: selection of requests by count and path, and what a fault changes in them.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// A fault and the requests it befalls. Without a selector it befalls all.
+/// A fault and the requests that it applies to: all without a selector.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Declared", into = "Declared")]
 pub struct Fault {
@@ -12,7 +12,7 @@ pub struct Fault {
     /// Only every n-th of the requests that the path selects.
     pub every: Option<u64>,
     /// Only the first n of the requests that the path selects.
-    pub first: Option<u64>,
+    pub times: Option<u64>,
     /// Only requests whose path has this part.
     pub path: Option<String>,
 }
@@ -23,24 +23,24 @@ pub enum FaultKind {
     Status { status: u16, code: Option<String> },
     /// HTTP 200 with an error body.
     Code { code: String, msg: String },
-    /// Seconds of silence before the answer.
-    Stall { seconds: f64 },
-    /// The announced length with only so many bytes of it; half of them by default.
-    Cut { bytes: Option<usize> },
-    /// The connection is reset without an answer.
+    /// Seconds of delay before the response.
+    Delay { seconds: f64 },
+    /// A body of fewer bytes than its Content-Length announces; half of them by default.
+    Truncate { bytes: Option<usize> },
+    /// The connection is reset without a response.
     Reset,
-    /// The body piece by piece over so many seconds.
-    Drip { seconds: f64 },
+    /// A body sent in chunks over this duration.
+    SlowBody { seconds: f64 },
     /// HTTP 429 with code 50011.
     Throttle { retry_after: Option<f64> },
     /// Success with no data.
     Empty,
-    /// A page for people, as proxies send.
+    /// An HTML page, as proxies send.
     Html { status: u16 },
-    /// A body of so many MiB.
-    Huge { mib: u64 },
-    /// The service's clock is so many seconds ahead.
-    Clock { seconds: f64 },
+    /// A body of this size.
+    Oversized { size_mib: u64 },
+    /// A server clock that is ahead by this duration.
+    ClockSkew { seconds: f64 },
 }
 
 /// A fault as it is written.
@@ -61,14 +61,28 @@ struct Declared {
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_after: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    mib: Option<u64>,
+    size_mib: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     every: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    first: Option<u64>,
+    times: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<String>,
 }
+
+const KINDS: [&str; 11] = [
+    "status",
+    "code",
+    "throttle",
+    "empty",
+    "html",
+    "oversized",
+    "delay",
+    "slow_body",
+    "truncate",
+    "reset",
+    "clock_skew",
+];
 
 pub const MOST_SECONDS: f64 = 1e9;
 const MOST_MIB: u64 = 1 << 20;
@@ -79,13 +93,13 @@ impl TryFrom<Declared> for Fault {
     fn try_from(mut declared: Declared) -> Result<Self, String> {
         let name = std::mem::take(&mut declared.kind);
         let kind = declared.take_kind(&name)?;
-        let Declared { every, first, path, .. } = std::mem::take(&mut declared);
-        for (selector, count) in [("every", every), ("first", first)] {
+        let Declared { every, times, path, .. } = std::mem::take(&mut declared);
+        for (selector, count) in [("every", every), ("times", times)] {
             if count == Some(0) {
                 return Err(format!("{selector} must be at least 1"));
             }
         }
-        Ok(Self { kind, every, first, path })
+        Ok(Self { kind, every, times, path })
     }
 }
 
@@ -106,10 +120,10 @@ impl Declared {
                 code: self.code.take().ok_or_else(|| lacks("code"))?,
                 msg: self.msg.take().unwrap_or_else(|| "fault".into()),
             },
-            "stall" => FaultKind::Stall { seconds: seconds(self.seconds.take(), 0.0)? },
-            "cut" => FaultKind::Cut { bytes: self.bytes.take() },
+            "delay" => FaultKind::Delay { seconds: seconds(self.seconds.take(), 0.0)? },
+            "truncate" => FaultKind::Truncate { bytes: self.bytes.take() },
             "reset" => FaultKind::Reset,
-            "drip" => FaultKind::Drip { seconds: seconds(self.seconds.take(), 0.0)? },
+            "slow_body" => FaultKind::SlowBody { seconds: seconds(self.seconds.take(), 0.0)? },
             "throttle" => match self.retry_after.take() {
                 Some(after) if !(0.0..=MOST_SECONDS).contains(&after) => {
                     return Err(format!("retry_after must be a number from 0 to {MOST_SECONDS}"));
@@ -118,14 +132,14 @@ impl Declared {
             },
             "empty" => FaultKind::Empty,
             "html" => FaultKind::Html { status: status(self.status.take().unwrap_or(502))? },
-            "huge" => match self.mib.take() {
-                None => return Err(lacks("mib")),
-                Some(mib) if mib > MOST_MIB => return Err(format!("mib must be at most {MOST_MIB}")),
-                Some(mib) => FaultKind::Huge { mib },
+            "oversized" => match self.size_mib.take() {
+                None => return Err(lacks("size_mib")),
+                Some(size_mib) if size_mib > MOST_MIB => return Err(format!("size_mib must be at most {MOST_MIB}")),
+                Some(size_mib) => FaultKind::Oversized { size_mib },
             },
-            "clock" => FaultKind::Clock { seconds: seconds(self.seconds.take(), -MOST_SECONDS)? },
+            "clock_skew" => FaultKind::ClockSkew { seconds: seconds(self.seconds.take(), -MOST_SECONDS)? },
             "" => return Err("a fault needs its \"kind\"".into()),
-            other => return Err(format!("{other:?} is no kind of fault")),
+            other => return Err(format!("kind must be one of {}; got {other:?}", KINDS.join(", "))),
         };
         let left = [
             ("status", self.status.is_some()),
@@ -134,7 +148,7 @@ impl Declared {
             ("seconds", self.seconds.is_some()),
             ("bytes", self.bytes.is_some()),
             ("retry_after", self.retry_after.is_some()),
-            ("mib", self.mib.is_some()),
+            ("size_mib", self.size_mib.is_some()),
         ];
         match left.iter().find(|(_, given)| *given) {
             Some((member, _)) => Err(format!("a fault of kind {name:?} has no {member:?}")),
@@ -144,29 +158,46 @@ impl Declared {
 }
 
 fn status(status: u16) -> Result<u16, String> {
-    // Below 200 an answer is not final, and 204 and 304 have no body to speak of.
+    // Below 200 a response is not final, and 204 and 304 have no body.
     if (200..=599).contains(&status) && ![204, 304].contains(&status) {
         return Ok(status);
     }
     Err(format!("{status} is not the status of an answer with a body"))
 }
 
+impl FaultKind {
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Status { .. } => "status",
+            Self::Code { .. } => "code",
+            Self::Throttle { .. } => "throttle",
+            Self::Empty => "empty",
+            Self::Html { .. } => "html",
+            Self::Oversized { .. } => "oversized",
+            Self::Delay { .. } => "delay",
+            Self::SlowBody { .. } => "slow_body",
+            Self::Truncate { .. } => "truncate",
+            Self::Reset => "reset",
+            Self::ClockSkew { .. } => "clock_skew",
+        }
+    }
+}
+
 impl From<Fault> for Declared {
     fn from(fault: Fault) -> Self {
-        let base = Self { every: fault.every, first: fault.first, path: fault.path, ..Self::default() };
-        let kind = |kind: &str| kind.to_owned();
+        let kind = fault.kind.name().to_owned();
+        let base = Self { kind, every: fault.every, times: fault.times, path: fault.path, ..Self::default() };
         match fault.kind {
-            FaultKind::Status { status, code } => Self { kind: kind("status"), status: Some(status), code, ..base },
-            FaultKind::Code { code, msg } => Self { kind: kind("code"), code: Some(code), msg: Some(msg), ..base },
-            FaultKind::Stall { seconds } => Self { kind: kind("stall"), seconds: Some(seconds), ..base },
-            FaultKind::Cut { bytes } => Self { kind: kind("cut"), bytes, ..base },
-            FaultKind::Reset => Self { kind: kind("reset"), ..base },
-            FaultKind::Drip { seconds } => Self { kind: kind("drip"), seconds: Some(seconds), ..base },
-            FaultKind::Throttle { retry_after } => Self { kind: kind("throttle"), retry_after, ..base },
-            FaultKind::Empty => Self { kind: kind("empty"), ..base },
-            FaultKind::Html { status } => Self { kind: kind("html"), status: Some(status), ..base },
-            FaultKind::Huge { mib } => Self { kind: kind("huge"), mib: Some(mib), ..base },
-            FaultKind::Clock { seconds } => Self { kind: kind("clock"), seconds: Some(seconds), ..base },
+            FaultKind::Status { status, code } => Self { status: Some(status), code, ..base },
+            FaultKind::Code { code, msg } => Self { code: Some(code), msg: Some(msg), ..base },
+            FaultKind::Delay { seconds } | FaultKind::SlowBody { seconds } | FaultKind::ClockSkew { seconds } => {
+                Self { seconds: Some(seconds), ..base }
+            }
+            FaultKind::Truncate { bytes } => Self { bytes, ..base },
+            FaultKind::Throttle { retry_after } => Self { retry_after, ..base },
+            FaultKind::Html { status } => Self { status: Some(status), ..base },
+            FaultKind::Oversized { size_mib } => Self { size_mib: Some(size_mib), ..base },
+            FaultKind::Empty | FaultKind::Reset => base,
         }
     }
 }
@@ -177,15 +208,17 @@ pub struct Faults {
     faults: Vec<(Fault, u64)>,
 }
 
-/// What befalls one request.
+/// The faults that apply to one request.
 #[derive(Debug, Default, PartialEq)]
-pub struct Due {
-    pub stall: Duration,
+pub struct ActiveFaults {
+    pub delay: Duration,
     pub clock_ms: i64,
-    /// Of the faults that answer in the service's stead, the first.
+    /// The first fault that replaces the response.
     pub answer: Option<FaultKind>,
-    /// Of the faults that spoil the way of an answer, the first.
+    /// The first fault that disturbs the delivery of the response.
     pub delivery: Option<FaultKind>,
+    /// Kinds of all faults that apply, in the order they were given.
+    pub kinds: Vec<&'static str>,
 }
 
 impl Faults {
@@ -198,9 +231,9 @@ impl Faults {
         self.faults.iter().map(|(fault, _)| fault.clone()).collect()
     }
 
-    /// Counts the request for every fault whose path it has, whatever else befalls it.
-    pub fn befall(&mut self, path: &str) -> Due {
-        let mut due = Due::default();
+    /// Counts the request for every fault that selects its path, and returns those that apply.
+    pub fn match_request(&mut self, path: &str) -> ActiveFaults {
+        let mut due = ActiveFaults::default();
         for (fault, count) in &mut self.faults {
             if fault.path.as_deref().is_some_and(|part| !path.contains(part)) {
                 continue;
@@ -208,14 +241,15 @@ impl Faults {
             *count += 1;
             let counted = *count;
             if fault.every.is_some_and(|every| !counted.is_multiple_of(every))
-                || fault.first.is_some_and(|first| counted > first)
+                || fault.times.is_some_and(|times| counted > times)
             {
                 continue;
             }
+            due.kinds.push(fault.kind.name());
             match &fault.kind {
-                FaultKind::Stall { seconds } => due.stall += Duration::from_secs_f64(*seconds),
-                FaultKind::Clock { seconds } => due.clock_ms += (seconds * 1_000.0) as i64,
-                kind @ (FaultKind::Cut { .. } | FaultKind::Reset | FaultKind::Drip { .. }) => {
+                FaultKind::Delay { seconds } => due.delay += Duration::from_secs_f64(*seconds),
+                FaultKind::ClockSkew { seconds } => due.clock_ms += (seconds * 1_000.0) as i64,
+                kind @ (FaultKind::Truncate { .. } | FaultKind::Reset | FaultKind::SlowBody { .. }) => {
                     due.delivery.get_or_insert_with(|| kind.clone());
                 }
                 kind => {
@@ -236,19 +270,19 @@ mod tests {
     }
 
     #[test]
-    fn faults_read_and_write_the_same() {
+    fn faults_round_trip_through_json() {
         for text in [
             r#"{"kind":"status","status":503,"code":"50001","every":3}"#,
-            r#"{"kind":"code","code":"50013","msg":"busy","first":2,"path":"block-list"}"#,
-            r#"{"kind":"stall","seconds":0.5}"#,
-            r#"{"kind":"cut","bytes":10}"#,
+            r#"{"kind":"code","code":"50013","msg":"busy","times":2,"path":"block-list"}"#,
+            r#"{"kind":"delay","seconds":0.5}"#,
+            r#"{"kind":"truncate","bytes":10}"#,
             r#"{"kind":"reset"}"#,
-            r#"{"kind":"drip","seconds":1.5}"#,
+            r#"{"kind":"slow_body","seconds":1.5}"#,
             r#"{"kind":"throttle","retry_after":0.25}"#,
             r#"{"kind":"empty"}"#,
             r#"{"kind":"html","status":502}"#,
-            r#"{"kind":"huge","mib":3}"#,
-            r#"{"kind":"clock","seconds":-45.0}"#,
+            r#"{"kind":"oversized","size_mib":3}"#,
+            r#"{"kind":"clock_skew","seconds":-45.0}"#,
         ] {
             let written = serde_json::to_string(&fault(text)).unwrap();
             let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
@@ -257,17 +291,17 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused_with_the_reason() {
+    fn invalid_faults_are_rejected_with_a_reason() {
         for (text, reason) in [
             (r#"{"status":503}"#, "kind"),
-            (r#"{"kind":"flood"}"#, "flood"),
+            (r#"{"kind":"flood"}"#, "status, code, throttle"),
             (r#"{"kind":"status"}"#, "status"),
             (r#"{"kind":"status","status":99}"#, "99"),
             (r#"{"kind":"html","status":204}"#, "204"),
-            (r#"{"kind":"stall"}"#, "seconds"),
-            (r#"{"kind":"stall","seconds":-1}"#, "seconds"),
+            (r#"{"kind":"delay"}"#, "seconds"),
+            (r#"{"kind":"delay","seconds":-1}"#, "seconds"),
             (r#"{"kind":"throttle","retry_after":-1}"#, "retry_after"),
-            (r#"{"kind":"huge"}"#, "mib"),
+            (r#"{"kind":"oversized"}"#, "size_mib"),
             (r#"{"kind":"reset","seconds":1}"#, "seconds"),
             (r#"{"kind":"reset","every":0}"#, "every"),
             (r#"{"kind":"reset","evry":2}"#, "evry"),
@@ -281,25 +315,26 @@ mod tests {
     fn selectors_count_the_requests_of_their_path() {
         let mut faults = Faults::new(vec![
             fault(r#"{"kind":"empty","every":2,"path":"block"}"#),
-            fault(r#"{"kind":"reset","first":1}"#),
-            fault(r#"{"kind":"stall","seconds":2,"every":3,"first":4}"#),
+            fault(r#"{"kind":"reset","times":1}"#),
+            fault(r#"{"kind":"delay","seconds":2,"every":3,"times":4}"#),
         ]);
         let due: Vec<_> = ["/block", "/token", "/block", "/block", "/block", "/block"]
             .iter()
-            .map(|path| faults.befall(path))
-            .map(|due| (due.answer.is_some(), due.delivery.is_some(), due.stall.as_secs()))
+            .map(|path| faults.match_request(path))
+            .map(|due| (due.answer.is_some(), due.delivery.is_some(), due.delay.as_secs()))
             .collect();
         let nothing = (false, false, 0);
         assert_eq!(due, [(false, true, 0), nothing, (true, false, 2), nothing, (true, false, 0), nothing]);
     }
 
     #[test]
-    fn several_faults_befall_one_request() {
-        let kinds = [r#"{"kind":"clock","seconds":5}"#, r#"{"kind":"clock","seconds":7}"#, r#"{"kind":"empty"}"#];
-        let more = [r#"{"kind":"html"}"#, r#"{"kind":"drip","seconds":1}"#, r#"{"kind":"reset"}"#];
-        let due = Faults::new(kinds.iter().chain(&more).map(|text| fault(text)).collect()).befall("/");
+    fn several_faults_apply_to_one_request() {
+        let kinds =
+            [r#"{"kind":"clock_skew","seconds":5}"#, r#"{"kind":"clock_skew","seconds":7}"#, r#"{"kind":"empty"}"#];
+        let more = [r#"{"kind":"html"}"#, r#"{"kind":"slow_body","seconds":1}"#, r#"{"kind":"reset"}"#];
+        let due = Faults::new(kinds.iter().chain(&more).map(|text| fault(text)).collect()).match_request("/");
         assert_eq!(due.clock_ms, 12_000);
         assert_eq!(due.answer, Some(FaultKind::Empty));
-        assert_eq!(due.delivery, Some(FaultKind::Drip { seconds: 1.0 }));
+        assert_eq!(due.delivery, Some(FaultKind::SlowBody { seconds: 1.0 }));
     }
 }

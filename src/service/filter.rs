@@ -1,12 +1,12 @@
-//! What a request's parameters mean in SQL. Values are always bound; names come from the declaration.
+//! SQL conditions for a request's parameters. Values are always bound; names come from the declaration.
 
 use rusqlite::types::Value as Sql;
 
-use super::parameters::{Parameters, Value};
+use super::parameters::{ParamValue, Parameters};
 use super::schema::{self, Table};
 use crate::interface::{Endpoint, ParamKind};
 
-/// Which rows of a table, and in which order.
+/// A selection of a table's rows, and their order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
     conditions: Vec<String>,
@@ -34,7 +34,32 @@ impl Filter {
         filter
     }
 
-    fn parameter(&mut self, endpoint: &Endpoint, table: &Table, name: &str, value: &Value, all: &Parameters) {
+    /// Rows of a mirrored query that match further parameters, in the query's order.
+    pub fn narrowing(
+        endpoint: &Endpoint,
+        table: &Table,
+        (first, last): (i64, i64),
+        mut narrowing: Vec<(&'static str, ParamValue)>,
+        requested: &[(&'static str, ParamValue)],
+    ) -> Self {
+        // A direction is that of the address.
+        if narrowing.iter().any(|(name, _)| *name == "direction") {
+            narrowing.extend(requested.iter().filter(|(name, _)| *name == "address").cloned());
+        }
+        let mut filter = Self::default();
+        filter.add("seq BETWEEN ? AND ?", [Sql::Integer(first), Sql::Integer(last)]);
+        let values: Vec<_> = narrowing.into_iter().filter(|(name, _)| *name != "order_by").collect();
+        let parameters = Parameters { values, page: 1, limit: 1 };
+        for (name, value) in &parameters.values {
+            match (endpoint.name, *name) {
+                ("large_transactions", "min_amount") => filter.add("amount_rank > ?", [sql(value)]),
+                _ => filter.parameter(endpoint, table, name, value, &parameters),
+            }
+        }
+        filter
+    }
+
+    fn parameter(&mut self, endpoint: &Endpoint, table: &Table, name: &str, value: &ParamValue, all: &Parameters) {
         let height = if table.has("height") { "height" } else { "zone_block_height" };
         match (endpoint.name, name) {
             ("tokens", "protocol_type" | "order_by") | ("large_transactions", "min_amount") => {}
@@ -59,13 +84,13 @@ impl Filter {
 
     fn tokens(&mut self, table: &Table, parameters: &Parameters) {
         let word = |name| match parameters.get(name) {
-            Some(Value::Word(word)) => Some(*word),
+            Some(ParamValue::Word(word)) => Some(*word),
             _ => None,
         };
         let protocol = word("protocol_type").unwrap_or("token_20");
         let told = Sql::Text(protocol.replace("token_", "ERC"));
-        if table.own {
-            // Where nobody asked for a protocol, a token without one is not held back.
+        if table.user_data {
+            // Without a requested protocol, tokens without one are listed too.
             self.add(
                 "coalesce(nullif(protocol_type, ''), ?) IN (?, ?)",
                 [told.clone(), told, Sql::Text(protocol.into())],
@@ -80,13 +105,13 @@ impl Filter {
     }
 
     /// Transactions an address sent, received, or either, alone or among others.
-    fn party(&mut self, table: &Table, address: &Value, direction: Option<&Value>) {
+    fn party(&mut self, table: &Table, address: &ParamValue, direction: Option<&ParamValue>) {
         let sides = match direction {
-            Some(Value::Word("from")) => &["from"][..],
-            Some(Value::Word("to")) => &["to"],
+            Some(ParamValue::Word("from")) => &["from"][..],
+            Some(ParamValue::Word("to")) => &["to"],
             _ => &["from", "to"],
         };
-        if table.own {
+        if table.user_data {
             let among = |side| format!("instr(',' || lower({side}_address) || ',', ',' || ? || ',') > 0");
             let conditions: Vec<String> = sides.iter().map(among).collect();
             return self.add(&format!("({})", conditions.join(" OR ")), vec![sql(address); sides.len()]);
@@ -100,7 +125,7 @@ impl Filter {
         self.add(&format!("seq IN ({})", selects.join(" UNION ")), values);
     }
 
-    fn any(&mut self, columns: &[&str], value: &Value) {
+    fn any(&mut self, columns: &[&str], value: &ParamValue) {
         let conditions: Vec<String> = columns.iter().map(|column| format!("\"{column}\" = ?")).collect();
         self.add(&format!("({})", conditions.join(" OR ")), vec![sql(value); columns.len()]);
     }
@@ -110,7 +135,7 @@ impl Filter {
         self.values.extend(values);
     }
 
-    /// Whether it leaves a table as it is.
+    /// True if it selects all rows in their own order.
     pub fn is_all(&self) -> bool {
         self.conditions.is_empty() && self.order.is_none()
     }
@@ -124,14 +149,14 @@ impl Filter {
     }
 }
 
-fn sql(value: &Value) -> Sql {
+fn sql(value: &ParamValue) -> Sql {
     match value {
-        Value::Text(text) => Sql::Text(text.clone()),
-        Value::Word(word) => Sql::Text((*word).into()),
-        Value::Height(number) | Value::Time(number) => Sql::Integer(*number),
-        Value::Amount(rank) => Sql::Blob(rank.clone()),
+        ParamValue::Text(text) => Sql::Text(text.clone()),
+        ParamValue::Word(word) => Sql::Text((*word).into()),
+        ParamValue::Height(number) | ParamValue::Time(number) => Sql::Integer(*number),
+        ParamValue::Amount(rank) => Sql::Blob(rank.clone()),
         // Hashes are looked up one by one, not filtered by.
-        Value::Hashes(_) => Sql::Null,
+        ParamValue::Hashes(_) => Sql::Null,
     }
 }
 
@@ -140,13 +165,13 @@ mod tests {
     use super::*;
     use crate::interface::{ENDPOINTS, Shape};
 
-    fn value(kind: ParamKind) -> Value {
+    fn value(kind: ParamKind) -> ParamValue {
         match kind {
-            ParamKind::OneOf(words) => Value::Word(words[words.len() - 1]),
-            ParamKind::Height => Value::Height(1),
-            ParamKind::Time => Value::Time(1),
-            ParamKind::Amount { .. } => Value::Amount(vec![1]),
-            ParamKind::Text | ParamKind::Hashes { .. } => Value::Text("0xa".into()),
+            ParamKind::OneOf(words) => ParamValue::Word(words[words.len() - 1]),
+            ParamKind::Height => ParamValue::Height(1),
+            ParamKind::Time => ParamValue::Time(1),
+            ParamKind::Amount { .. } => ParamValue::Amount(vec![1]),
+            ParamKind::Text | ParamKind::Hashes { .. } => ParamValue::Text("0xa".into()),
         }
     }
 
@@ -165,7 +190,7 @@ mod tests {
                 let before = Filter::of(endpoint, table, &parameters);
                 values.push((param.name, value(param.kind)));
                 if param.name == "order_by" {
-                    values.push(("protocol_type", Value::Word("token_20")));
+                    values.push(("protocol_type", ParamValue::Word("token_20")));
                 }
                 parameters.values = values;
                 assert_ne!(Filter::of(endpoint, table, &parameters), before, "{}.{}", endpoint.name, param.name);
@@ -176,12 +201,12 @@ mod tests {
     }
 
     #[test]
-    fn values_are_bound_and_never_spliced() {
+    fn values_are_bound_as_parameters() {
         let hostile = "0x' OR 1=1 --";
         for endpoint in ENDPOINTS.iter().filter(|endpoint| matches!(endpoint.shape, Shape::Paged { .. })) {
             let table = Table::of(endpoint.record()).unwrap();
             let texts = endpoint.params.iter().filter(|param| param.kind == ParamKind::Text);
-            let values = texts.map(|param| (param.name, Value::Text(hostile.into()))).collect();
+            let values = texts.map(|param| (param.name, ParamValue::Text(hostile.into()))).collect();
             let filter = Filter::of(endpoint, table, &Parameters { values, page: 1, limit: 20 });
             let statement = filter.statement(table);
             assert!(!statement.contains("OR 1=1"), "{statement}");

@@ -1,4 +1,4 @@
-//! Which rows a filter finds, remembered: a page deep in a list costs as much as the first, and totals are free.
+//! Cache of the rows that filters select: a page deep in a list costs as much as the first, and totals are free.
 
 use std::collections::HashMap;
 
@@ -22,7 +22,7 @@ struct Rows {
 /// A list of rows, first listed first.
 #[derive(Debug)]
 pub enum Listing<'a> {
-    /// The whole table, whose rows are numbered from 1 without gaps.
+    /// All rows of a table, numbered from 1 without gaps.
     All(i64),
     Rows(&'a [i64]),
 }

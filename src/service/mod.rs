@@ -1,18 +1,19 @@
-//! The local service: a real HTTP server on loopback that answers the whole interface from a synthetic chain in SQLite.
-//! It checks signatures, enforces limits and can misbehave on demand. For tests, demos and offline work; it knows
-//! nothing of the client, and shares only the declared interface with it. A user's own records and recorded answers may
-//! take the made-up chain's place.
+//! The local service: an HTTP server on loopback that serves the whole API from a synthetic chain in SQLite.
+//! It checks signatures, enforces limits and injects faults. For tests, demos and offline work. It does not depend on the
+//! client, and shares only the declared API with it. Loaded, mirrored or recorded data replaces the synthetic chain.
 
-mod answer;
 mod check;
 mod connection;
+mod database;
+mod error_response;
 mod faults;
 mod filter;
-mod journal;
+mod in_process;
 mod listing;
-mod own;
+mod mirror;
 mod parameters;
-mod refusal;
+mod render;
+mod request_log;
 mod routes;
 mod schema;
 mod server;
@@ -20,8 +21,10 @@ mod settings;
 mod store;
 mod synthesis;
 mod throttle;
+mod user_data;
 
 pub use faults::{Fault, FaultKind};
-pub use journal::RequestEntry;
+pub use in_process::{InProcess, Reply};
+pub use request_log::RequestEntry;
 pub use server::Service;
 pub use settings::{Credentials, LoadError, ServiceError, Settings};

@@ -1,13 +1,13 @@
 //! A request's query, read against the declared parameters: each value checked for its kind, ranges for their order.
-//! What is not declared is ignored; what is refused is named.
+//! Undeclared parameters are ignored; error responses name the parameter.
 
 use chrono::{DateTime, Months};
 use percent_encoding::percent_decode_str;
 
-use super::refusal::Refusal;
+use super::error_response::ErrorResponse;
 use super::schema::rank;
 use super::settings::Settings;
-use crate::interface::{Chain, Endpoint, Param, ParamKind, Role};
+use crate::interface::{Chain, Endpoint, Param, ParamKind, ParamRole};
 
 const DEFAULT_LIMIT: u64 = 20;
 
@@ -19,7 +19,7 @@ const WRONG_RANGE: &str = "50025";
 
 /// A value of its declared kind.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd)]
-pub enum Value {
+pub enum ParamValue {
     /// In lower case, as addresses and hashes are kept.
     Text(String),
     Word(&'static str),
@@ -33,13 +33,13 @@ pub enum Value {
 #[derive(Debug, PartialEq)]
 pub struct Parameters {
     /// By our names, in the declared order.
-    pub values: Vec<(&'static str, Value)>,
+    pub values: Vec<(&'static str, ParamValue)>,
     pub page: u64,
     pub limit: u64,
 }
 
 impl Parameters {
-    pub fn read(query: &str, endpoint: &'static Endpoint, settings: &Settings) -> Result<Self, Refusal> {
+    pub fn read(query: &str, endpoint: &'static Endpoint, settings: &Settings) -> Result<Self, ErrorResponse> {
         let sent = Sent::read(query)?;
         let chain = match endpoint.chain {
             Chain::Main => &settings.main_chain,
@@ -47,7 +47,10 @@ impl Parameters {
         };
         let asked = sent.one("chainShortName")?.ok_or_else(|| missing("chainShortName"))?;
         if !asked.eq_ignore_ascii_case(chain) {
-            return Err(Refusal::new("50038", format!("chainShortName {asked:?} is not supported by this endpoint")));
+            return Err(ErrorResponse::new(
+                "50038",
+                format!("chainShortName {asked:?} is not supported by this endpoint"),
+            ));
         }
         let mut values = Vec::new();
         for param in endpoint.params {
@@ -67,21 +70,21 @@ impl Parameters {
         Ok(parameters)
     }
 
-    pub fn get(&self, name: &str) -> Option<&Value> {
+    pub fn get(&self, name: &str) -> Option<&ParamValue> {
         self.values.iter().find(|(own, _)| *own == name).map(|(_, value)| value)
     }
 
-    fn check_ranges(&self, endpoint: &Endpoint) -> Result<(), Refusal> {
+    fn check_ranges(&self, endpoint: &Endpoint) -> Result<(), ErrorResponse> {
         for param in endpoint.params {
-            let Role::From(wire, partner) = param.role else { continue };
+            let ParamRole::RangeStart(wire, partner) = param.role else { continue };
             let (Some(low), Some(high)) = (self.get(param.name), self.get(partner)) else { continue };
             if low > high {
-                return Err(Refusal::new(WRONG_RANGE, format!("{wire} lies beyond the end of its range")));
+                return Err(ErrorResponse::new(WRONG_RANGE, format!("{wire} lies beyond the end of its range")));
             }
-            if let (Value::Time(low), Value::Time(high)) = (low, high)
+            if let (ParamValue::Time(low), ParamValue::Time(high)) = (low, high)
                 && years_after(*low, 1).is_none_or(|year| *high > year)
             {
-                return Err(Refusal::new(
+                return Err(ErrorResponse::new(
                     WRONG_RANGE,
                     format!("{wire} and the end of its range are over a year apart"),
                 ));
@@ -91,26 +94,26 @@ impl Parameters {
     }
 }
 
-/// The same date and time so many years later (or earlier, if negative), which is what the service means by a year.
+/// The same date and time `years` later (or earlier, if negative), as the API counts years.
 pub fn years_after(time: i64, years: i32) -> Option<i64> {
     let (start, months) = (DateTime::from_timestamp_millis(time)?, Months::new(12 * years.unsigned_abs()));
     let shifted = if years < 0 { start.checked_sub_months(months) } else { start.checked_add_months(months) };
     shifted.map(|time| time.timestamp_millis())
 }
 
-fn missing(wire: &str) -> Refusal {
-    Refusal::new(MISSING, format!("Parameter {wire} can not be empty"))
+fn missing(wire: &str) -> ErrorResponse {
+    ErrorResponse::new(MISSING, format!("Parameter {wire} can not be empty"))
 }
 
-fn wrong(wire: &str, text: &str, expected: &str) -> Refusal {
-    Refusal::new(WRONG, format!("Parameter {wire} is {text:?}, which is not {expected}"))
+fn wrong(wire: &str, text: &str, expected: &str) -> ErrorResponse {
+    ErrorResponse::new(WRONG, format!("Parameter {wire} is {text:?}, which is not {expected}"))
 }
 
 /// Names and values as sent, decoded.
 struct Sent(Vec<(String, String)>);
 
 impl Sent {
-    fn read(query: &str) -> Result<Self, Refusal> {
+    fn read(query: &str) -> Result<Self, ErrorResponse> {
         let decode =
             |text: &str| percent_decode_str(&text.replace('+', " ")).decode_utf8().map(|text| text.into_owned());
         let mut pairs = Vec::new();
@@ -126,11 +129,11 @@ impl Sent {
         self.0.iter().filter(move |(name, _)| name == wire).map(|(_, value)| value.as_str())
     }
 
-    fn one(&self, wire: &str) -> Result<Option<&str>, Refusal> {
+    fn one(&self, wire: &str) -> Result<Option<&str>, ErrorResponse> {
         let mut values = self.all(wire);
         let first = values.next();
         if values.next().is_some() {
-            return Err(Refusal::new(TOO_MANY, format!("Parameter {wire} is given more than once")));
+            return Err(ErrorResponse::new(TOO_MANY, format!("Parameter {wire} is given more than once")));
         }
         match first {
             Some("") => Err(missing(wire)),
@@ -138,11 +141,11 @@ impl Sent {
         }
     }
 
-    fn count(&self, wire: &str, most: u64) -> Result<Option<u64>, Refusal> {
+    fn count(&self, wire: &str, most: u64) -> Result<Option<u64>, ErrorResponse> {
         let Some(text) = self.one(wire)? else { return Ok(None) };
         let count: u64 = plain_digits(text).ok_or_else(|| wrong(wire, text, "a whole number"))?;
         if count == 0 || count > most {
-            return Err(Refusal::new(
+            return Err(ErrorResponse::new(
                 OUT_OF_RANGE,
                 format!("Parameter {wire} is {count}, which is not from 1 to {most}"),
             ));
@@ -150,41 +153,44 @@ impl Sent {
         Ok(Some(count))
     }
 
-    fn value(&self, wire: &'static str, param: &Param) -> Result<Option<Value>, Refusal> {
+    fn value(&self, wire: &'static str, param: &Param) -> Result<Option<ParamValue>, ErrorResponse> {
         if let ParamKind::Hashes { per_request } = param.kind {
             return self.hashes(wire, per_request);
         }
         let Some(text) = self.one(wire)? else { return Ok(None) };
         let value = match param.kind {
-            ParamKind::Text => Some(Value::Text(text.to_ascii_lowercase())),
-            ParamKind::OneOf(words) => words.iter().find(|word| **word == text).map(|word| Value::Word(word)),
-            ParamKind::Height => plain_digits(text).map(Value::Height),
-            ParamKind::Time => plain_digits(text).map(Value::Time),
+            ParamKind::Text => Some(ParamValue::Text(text.to_ascii_lowercase())),
+            ParamKind::OneOf(words) => words.iter().find(|word| **word == text).map(|word| ParamValue::Word(word)),
+            ParamKind::Height => plain_digits(text).map(ParamValue::Height),
+            ParamKind::Time => plain_digits(text).map(ParamValue::Time),
             ParamKind::Amount { min } => {
                 let amount = rank(text);
                 if amount.is_some() && amount < rank(&min.to_string()) {
-                    return Err(Refusal::new(OUT_OF_RANGE, format!("Parameter {wire} is {text}, but at least {min}")));
+                    return Err(ErrorResponse::new(
+                        OUT_OF_RANGE,
+                        format!("Parameter {wire} is {text}, but at least {min}"),
+                    ));
                 }
-                amount.map(Value::Amount)
+                amount.map(ParamValue::Amount)
             }
             ParamKind::Hashes { .. } => None,
         };
         value.map(Some).ok_or_else(|| wrong(wire, text, &expected(param.kind)))
     }
 
-    fn hashes(&self, wire: &'static str, most: usize) -> Result<Option<Value>, Refusal> {
+    fn hashes(&self, wire: &'static str, most: usize) -> Result<Option<ParamValue>, ErrorResponse> {
         let hashes: Vec<String> =
             self.all(wire).flat_map(|text| text.split(',')).map(str::to_ascii_lowercase).collect();
         if hashes.iter().any(String::is_empty) {
             return Err(missing(wire));
         }
         if hashes.len() > most {
-            return Err(Refusal::new(
+            return Err(ErrorResponse::new(
                 TOO_MANY,
                 format!("Parameter {wire} holds {} hashes, {most} at most", hashes.len()),
             ));
         }
-        Ok(if hashes.is_empty() { None } else { Some(Value::Hashes(hashes)) })
+        Ok(if hashes.is_empty() { None } else { Some(ParamValue::Hashes(hashes)) })
     }
 }
 
@@ -208,16 +214,16 @@ mod tests {
     use super::*;
     use crate::interface::{ENDPOINTS, endpoint};
 
-    fn read(name: &str, query: &str) -> Result<Parameters, Refusal> {
+    fn read(name: &str, query: &str) -> Result<Parameters, ErrorResponse> {
         let endpoint = endpoint(name).unwrap();
         let chain = if endpoint.chain == Chain::Main { "MAIN" } else { "ZONE_CHAIN" };
         Parameters::read(&format!("chainShortName={chain}{query}"), endpoint, &Settings::default())
     }
 
     fn refused(name: &str, query: &str, code: &str, named: &str) {
-        let refusal = read(name, query).expect_err(query);
-        assert_eq!((refusal.code, refusal.status), (code, 400), "{query}: {}", refusal.msg);
-        assert!(refusal.msg.contains(named), "{query}: {}", refusal.msg);
+        let error_response = read(name, query).expect_err(query);
+        assert_eq!((error_response.code, error_response.status), (code, 400), "{query}: {}", error_response.msg);
+        assert!(error_response.msg.contains(named), "{query}: {}", error_response.msg);
     }
 
     #[test]
@@ -262,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_the_wrong_kind_are_refused_by_name() {
+    fn values_of_the_wrong_kind_are_rejected_by_name() {
         refused("tokens", "&protocolType=token_21", WRONG, "protocolType");
         refused("tokens", "&orderBy=totalmarketcap", WRONG, "orderBy");
         refused("tokens", "&startTime=2026-01-31", WRONG, "startTime");
@@ -277,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn reversed_and_overlong_ranges_are_refused() {
+    fn reversed_and_overlong_ranges_are_rejected() {
         refused("token_transfers", "&tokenContractAddress=0xa&minAmount=2&maxAmount=1.9", WRONG_RANGE, "minAmount");
         refused("cross_chain_transactions", "&startBlockHeight=2&endBlockHeight=1", WRONG_RANGE, "startBlockHeight");
         refused("tokens", "&startTime=1700000000001&endTime=1700000000000", WRONG_RANGE, "startTime");
@@ -289,9 +295,9 @@ mod tests {
     }
 
     #[test]
-    fn hashes_come_by_comma_in_either_spelling_or_repeated() {
+    fn hashes_may_be_separated_by_commas_or_repeated() {
         let read = |query: &str| read("transactions_by_hash", query).map(|found| found.values[0].1.clone());
-        let expected = Ok(Value::Hashes(vec!["0xa".into(), "0xb".into()]));
+        let expected = Ok(ParamValue::Hashes(vec!["0xa".into(), "0xb".into()]));
         assert_eq!(read("&txId=0xA,0xb"), expected);
         assert_eq!(read("&txId=0xa%2C0xB"), expected);
         assert_eq!(read("&txId=0xa&txId=0xb"), expected);
@@ -307,7 +313,7 @@ mod tests {
         let settings = Settings::default();
         let code = |name: &str, chain: &str| {
             Parameters::read(&format!("chainShortName={chain}"), endpoint(name).unwrap(), &settings)
-                .map_or_else(|refusal| (refusal.code, refusal.status), |_| ("0", 200))
+                .map_or_else(|error_response| (error_response.code, error_response.status), |_| ("0", 200))
         };
         assert_eq!(code("tokens", "main"), ("0", 200));
         assert_eq!(code("blocks", "Zone_Chain"), ("0", 200));

@@ -15,8 +15,8 @@ pub struct Table {
     /// Decimal columns that are compared by value.
     ranked: &'static [&'static str],
     indexed: &'static [&'static str],
-    /// Holds records that a user loaded, as they were given, and not those of the made-up chain.
-    pub own: bool,
+    /// Holds records of the user as they were given, not those of the synthetic chain.
+    pub user_data: bool,
 }
 
 const INHERITED: &[&str] = &["tx_id", "block_hash", "height", "transaction_time", "method_id", "state"];
@@ -27,7 +27,7 @@ pub static TOKEN: Table = Table {
     inherited: &[],
     ranked: &["total_market_cap", "transaction_amount_24h"],
     indexed: &["token_contract_address"],
-    own: false,
+    user_data: false,
 };
 
 pub static CHAIN_TRANSACTION: Table = Table {
@@ -36,7 +36,7 @@ pub static CHAIN_TRANSACTION: Table = Table {
     inherited: &[],
     ranked: &["amount"],
     indexed: &["tx_id", "height", "block_hash", "from_address", "to_address", "amount_rank"],
-    own: false,
+    user_data: false,
 };
 
 pub static TOKEN_TRANSFER: Table = Table {
@@ -45,7 +45,7 @@ pub static TOKEN_TRANSFER: Table = Table {
     inherited: INHERITED,
     ranked: &["amount"],
     indexed: &["token_contract_address"],
-    own: false,
+    user_data: false,
 };
 
 pub static EVENT_LOG: Table = Table {
@@ -54,7 +54,7 @@ pub static EVENT_LOG: Table = Table {
     inherited: INHERITED,
     ranked: &[],
     indexed: &["transaction_seq"],
-    own: false,
+    user_data: false,
 };
 
 pub static CROSS_CHAIN_TRANSACTION: Table = Table {
@@ -63,18 +63,19 @@ pub static CROSS_CHAIN_TRANSACTION: Table = Table {
     inherited: &[],
     ranked: &[],
     indexed: &["zone_block_height"],
-    own: false,
+    user_data: false,
 };
 
 pub static BLOCK: Table =
-    Table { name: "block", records: &["Block"], inherited: &[], ranked: &[], indexed: &["height"], own: false };
+    Table { name: "block", records: &["Block"], inherited: &[], ranked: &[], indexed: &["height"], user_data: false };
 
 pub static TABLES: [&Table; 6] =
     [&TOKEN, &CHAIN_TRANSACTION, &TOKEN_TRANSFER, &EVENT_LOG, &CROSS_CHAIN_TRANSACTION, &BLOCK];
 
-/// For each endpoint the table of what was loaded for it.
-static OWN: LazyLock<Vec<(&str, Table)>> =
-    LazyLock::new(|| ENDPOINTS.iter().map(|e| (e.name, Table::own(e))).collect());
+/// For each endpoint the tables of loaded and of mirrored records.
+static USER_DATA: LazyLock<Vec<(&str, [Table; 2])>> = LazyLock::new(|| {
+    ENDPOINTS.iter().map(|e| (e.name, ["own", "mirrored"].map(|kind| Table::of_user(e, kind)))).collect()
+});
 
 /// Addresses that share one comma-separated member, each by itself, so that a transaction is found by any of them.
 pub const PARTY: &str = "CREATE TABLE party (address TEXT, side TEXT, seq INTEGER, PRIMARY KEY (address, side, seq)) \
@@ -87,22 +88,28 @@ pub struct Column {
 }
 
 impl Table {
-    fn own(endpoint: &'static Endpoint) -> Self {
+    fn of_user(endpoint: &'static Endpoint, kind: &str) -> Self {
         let record = endpoint.record();
-        let ranked = Self::of(record).map_or(&[][..], |made_up| made_up.ranked);
+        let ranked = Self::of(record).map_or(&[][..], |synthetic| synthetic.ranked);
         Self {
             // Once for each endpoint, for as long as the process lives.
-            name: Box::leak(format!("own_{}", endpoint.name).into_boxed_str()),
+            name: Box::leak(format!("{kind}_{}", endpoint.name).into_boxed_str()),
             records: Box::leak(Box::new([record.name])),
             inherited: &[],
             ranked: if ranked.iter().all(|name| record.position(name).is_some()) { ranked } else { &[] },
             indexed: if matches!(endpoint.shape, Shape::Direct) { &["tx_id"] } else { &[] },
-            own: true,
+            user_data: true,
         }
     }
 
-    pub fn of_own(endpoint: &Endpoint) -> Option<&'static Table> {
-        OWN.iter().find(|(name, _)| *name == endpoint.name).map(|(_, table)| table)
+    /// Table of the records that were loaded for an endpoint.
+    pub fn loaded(endpoint: &Endpoint) -> Option<&'static Table> {
+        USER_DATA.iter().find(|(name, _)| *name == endpoint.name).map(|(_, [loaded, _])| loaded)
+    }
+
+    /// Table of the records that were mirrored of an endpoint.
+    pub fn mirrored(endpoint: &Endpoint) -> Option<&'static Table> {
+        USER_DATA.iter().find(|(name, _)| *name == endpoint.name).map(|(_, [_, mirrored])| mirrored)
     }
 
     pub fn of(record: &RecordType) -> Option<&'static Table> {
@@ -113,7 +120,7 @@ impl Table {
         self.records.iter().filter_map(|name| record(name)).flat_map(|record| record.fields)
     }
 
-    /// Where a field is kept. Two fields with a spelling in common are one member under two names; only `input` and
+    /// Column of a field. Two fields with a spelling in common are one member under two names; only `input` and
     /// `output` share no spelling with the sender and receiver that they are.
     fn column_of(&self, field: &Field) -> &'static str {
         match field.name {
@@ -126,7 +133,7 @@ impl Table {
         }
     }
 
-    /// What a row is made of, in order.
+    /// Columns of a row, in order.
     pub fn columns(&self) -> Vec<Column> {
         let mut columns: Vec<Column> = Vec::new();
         for field in self.fields() {
@@ -146,7 +153,7 @@ impl Table {
         self.ranked
     }
 
-    /// Whether its rows belong to a transaction's.
+    /// True if its rows belong to rows of transactions.
     pub fn belongs(&self) -> bool {
         !self.inherited.is_empty()
     }
@@ -156,8 +163,8 @@ impl Table {
         if self.belongs() {
             parts.push("transaction_seq INTEGER NOT NULL".into());
         }
-        // Addresses and hashes are asked for in any letter case; only those of the made-up chain are all in lower case.
-        let collation = if self.own { " COLLATE NOCASE" } else { "" };
+        // Addresses and hashes are requested in any letter case; only those of the synthetic chain are all in lower case.
+        let collation = if self.user_data { " COLLATE NOCASE" } else { "" };
         let column = |column: &Column| match storage(column.kind) {
             "TEXT" => format!("\"{}\" TEXT{collation}", column.name),
             other => format!("\"{}\" {other}", column.name),
@@ -194,9 +201,9 @@ impl Table {
 
 fn storage(kind: Kind) -> &'static str {
     match kind {
-        Kind::Integer | Kind::Time | Kind::Flag => "INTEGER",
+        Kind::Integer | Kind::Time | Kind::Boolean => "INTEGER",
         // Digits are kept as written: SQLite has no decimals, and its doubles would round them.
-        Kind::Amount | Kind::Estimate | Kind::RawInteger | Kind::Text | Kind::Direction | Kind::Texts => "TEXT",
+        Kind::Amount | Kind::ApproxDecimal | Kind::Uint256 | Kind::Utf8 | Kind::Direction | Kind::Utf8List => "TEXT",
     }
 }
 
@@ -253,14 +260,14 @@ mod tests {
     }
 
     #[test]
-    fn every_endpoint_has_a_table_of_the_very_members_of_its_record() {
+    fn every_endpoint_has_a_table_with_the_members_of_its_record() {
         for endpoint in &ENDPOINTS {
-            let table = Table::of_own(endpoint).unwrap();
+            let table = Table::loaded(endpoint).unwrap();
             let kinds = |fields: &[Field]| fields.iter().map(|field| field.kind).collect::<Vec<_>>();
             let columns: Vec<_> = table.columns().iter().map(|column| column.kind).collect();
             assert_eq!(columns, kinds(endpoint.record().fields), "{}", endpoint.name);
-            let made_up = Table::of(endpoint.record()).unwrap();
-            assert!(made_up.ranked.iter().all(|name| table.ranked.contains(name)), "{}", endpoint.name);
+            let synthetic = Table::of(endpoint.record()).unwrap();
+            assert!(synthetic.ranked.iter().all(|name| table.ranked.contains(name)), "{}", endpoint.name);
         }
     }
 

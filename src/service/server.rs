@@ -1,18 +1,19 @@
-//! The server's life: a port, a thread of its own with a small runtime, and an end that waits for nobody.
+//! Lifecycle of the server: it listens on a port, runs in a thread of its own, and stops without waiting for clients.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
-use super::connection::{Connections, Tear};
+use super::connection::{ConnectionHandle, Connections};
 use super::faults::{Fault, Faults, MOST_SECONDS};
-use super::journal::RequestEntry;
+use super::request_log::RequestEntry;
 use super::routes::{State, lock, router};
 use super::settings::{LoadError, ServiceError, Settings, check_rate};
 use super::store::Store;
@@ -36,6 +37,8 @@ pub struct Service {
 struct Running {
     stop: oneshot::Sender<()>,
     thread: JoinHandle<()>,
+    /// The process that the thread runs in. A forked child has a copy of this struct, but not the thread.
+    process: u32,
 }
 
 impl Service {
@@ -43,12 +46,19 @@ impl Service {
     pub fn start(settings: Settings) -> Result<Self, ServiceError> {
         settings.check()?;
         let store = Store::open(&settings)?;
-        let bind_error = |source| ServiceError::Bind { port: settings.port, source };
+        let bind_error = |source: std::io::Error| {
+            ServiceError::setting(
+                "port",
+                format!("must be free; cannot listen on 127.0.0.1:{}: {source}", settings.port),
+            )
+        };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, settings.port)).map_err(bind_error)?;
         listener.set_nonblocking(true).map_err(bind_error)?;
         let url = format!("http://{}", listener.local_addr().map_err(bind_error)?);
         let runtime = Builder::new_multi_thread()
             .worker_threads(2)
+            // Look-ups wait for one database connection, so more threads would only wait with them.
+            .max_blocking_threads(4)
             .thread_name("local-service")
             .enable_io()
             .enable_time()
@@ -61,10 +71,10 @@ impl Service {
             .name("local-service".into())
             .spawn(move || serve(runtime, listener, served, stopped))
             .map_err(ServiceError::Start)?;
-        Ok(Self { url, state, running: Mutex::new(Some(Running { stop, thread })) })
+        Ok(Self { url, state, running: Mutex::new(Some(Running { stop, thread, process: std::process::id() })) })
     }
 
-    /// Such as `http://127.0.0.1:40123`.
+    /// Base URL, such as `http://127.0.0.1:40123`.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -73,19 +83,19 @@ impl Service {
         &self.state.settings
     }
 
-    /// How many requests have come in, refused ones included.
-    pub fn requests(&self) -> u64 {
+    /// Number of requests received, including those answered with an error.
+    pub fn request_count(&self) -> u64 {
         self.state.requests.load(Ordering::Relaxed)
     }
 
     /// The latest requests, oldest first.
     pub fn request_log(&self) -> Vec<RequestEntry> {
-        lock(&self.state.journal).entries()
+        lock(&self.state.request_log).entries()
     }
 
     /// Forgets the requests that came in so far.
-    pub fn clear_requests(&self) {
-        lock(&self.state.journal).clear();
+    pub fn reset_request_log(&self) {
+        lock(&self.state.request_log).clear();
         self.state.requests.store(0, Ordering::Relaxed);
     }
 
@@ -93,7 +103,7 @@ impl Service {
         lock(&self.state.faults).declared()
     }
 
-    /// Replaces the faults and starts their counts anew.
+    /// Replaces the faults; their counts start at 0.
     pub fn set_faults(&self, faults: Vec<Fault>) {
         *lock(&self.state.faults) = Faults::new(faults);
     }
@@ -117,29 +127,48 @@ impl Service {
     }
 
     /// Seconds that the service's clock is ahead.
-    pub fn clock_ahead(&self) -> f64 {
+    pub fn clock_skew(&self) -> f64 {
         self.state.clock_ms.load(Ordering::Relaxed) as f64 / 1e3
     }
 
-    pub fn set_clock_ahead(&self, seconds: f64) -> Result<(), ServiceError> {
+    pub fn set_clock_skew(&self, seconds: f64) -> Result<(), ServiceError> {
         if !(-MOST_SECONDS..=MOST_SECONDS).contains(&seconds) {
             let problem = format!("must be a number from -{MOST_SECONDS} to {MOST_SECONDS}");
-            return Err(ServiceError::Setting { setting: "clock_ahead", problem });
+            return Err(ServiceError::Setting { setting: "clock_skew", problem });
         }
         self.state.clock_ms.store((seconds * 1e3) as i64, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Serves these records for that endpoint, in the place of whatever it has had.
+    /// Serves these records for that endpoint, in place of any others.
     pub fn load(&self, endpoint: &'static Endpoint, records: &Columns) -> Result<(), ServiceError> {
-        Ok(lock(&self.state.store).load(endpoint, records)?)
+        let path = self.state.settings.deployment.expand(endpoint.path);
+        Ok(lock(&self.state.store).load(endpoint, &path, records)?)
     }
 
-    /// Gives the successful answers of a cassette to the very requests they were given to.
-    pub fn load_answers(&self, path: &Path) -> Result<usize, LoadError> {
+    /// Serves the records of a query that was run elsewhere, for requests that they answer exactly. `cassette` has the
+    /// requests that the query sent, and `limit` is the most records that it could return.
+    pub fn mirror(
+        &self,
+        endpoint: &'static Endpoint,
+        records: &Columns,
+        cassette: &Path,
+        limit: Option<usize>,
+    ) -> Result<(), LoadError> {
+        let path = self.state.settings.deployment.expand(endpoint.path);
+        let interactions = cassette::read(cassette)?;
+        if let Some(foreign) = interactions.iter().find(|interaction| interaction.request.path != path) {
+            return Err(LoadError::Path { path: foreign.request.path.clone() });
+        }
+        let mut store = lock(&self.state.store);
+        Ok(store.mirror(endpoint, records, (&interactions, limit), &self.state.settings)?)
+    }
+
+    /// Serves the successful responses of a cassette to the exact requests they were recorded of.
+    pub fn load_cassette(&self, path: &Path) -> Result<usize, LoadError> {
         let mut answers = Vec::new();
         for Interaction { request, outcome } in cassette::read(path)? {
-            let Outcome::Answer(answer) = outcome else { continue };
+            let Outcome::Response(answer) = outcome else { continue };
             if !self.state.serves(&request.path) {
                 return Err(LoadError::Path { path: request.path });
             }
@@ -147,18 +176,23 @@ impl Service {
                 answers.push((request, answer.body));
             }
         }
-        lock(&self.state.store).load_answers(&answers).map_err(ServiceError::from)?;
+        lock(&self.state.store).load_cassette(&answers).map_err(ServiceError::from)?;
         Ok(answers.len())
     }
 
     /// Closes every connection, used or idle. A second call does nothing.
     pub fn stop(&self) {
         let running = lock(&self.running).take();
-        if let Some(Running { stop, thread }) = running {
-            // Both fail only if the thread is gone already.
-            let _ = stop.send(());
-            let _ = thread.join();
+        let Some(running) = running else { return };
+        if running.process != std::process::id() {
+            // Dropping the sender would wake the parent's runtime through the descriptors that a fork shares.
+            std::mem::forget(running);
+            return;
         }
+        // Both fail only if the thread has ended already.
+        let _ = running.stop.send(());
+        let _ = running.thread.join();
+        lock(&self.state.store).unlock();
     }
 }
 
@@ -171,9 +205,10 @@ impl Drop for Service {
 fn serve(runtime: Runtime, listener: TcpListener, state: Arc<State>, stopped: oneshot::Receiver<()>) {
     runtime.block_on(async {
         let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
-        let service = router(state).into_make_service_with_connect_info::<Tear>();
+        let header_timeout = state.settings.header_timeout;
+        let service = router(state).into_make_service_with_connect_info::<ConnectionHandle>();
         tokio::select! {
-            _ = axum::serve(Connections(listener), service) => {}
+            _ = axum::serve(Connections { listener, header_timeout }, service) => {}
             _ = stopped => {}
         }
     });

@@ -1,6 +1,7 @@
-//! What a service is started with, and what can be wrong with it.
+//! Settings of a service, and errors about them.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::faults::Fault;
 use crate::cassette;
@@ -21,22 +22,24 @@ pub struct Settings {
     pub main_chain: String,
     /// `chainShortName` of the zone chain.
     pub zone_chain: String,
-    /// How many records of a main-chain list can be reached.
-    pub reach: u64,
-    /// Requests per second; more are answered with 429 and code 50011.
+    /// Requests allowed per second; more get status 429 and code 50011.
     pub rate_limit: Option<f64>,
-    /// New records at the head of every growing list after each answered list request.
+    /// Records added at the head of every growing list after each answered request for a list.
     pub growth: u32,
-    /// New records a second at the head of every growing list, whoever asks.
+    /// Records added per second at the head of every growing list.
     pub growth_rate: Option<f64>,
-    /// After every so many list requests, so many of the newest records are replaced by others.
+    /// `(n, m)`: after every `n`-th list request, the newest `m` records are replaced.
     pub reorg: Option<(u64, u32)>,
     pub faults: Vec<Fault>,
-    /// Where the database is kept; in memory without it.
+    /// File of the database; `None` keeps it in memory.
     pub db: Option<PathBuf>,
     /// 0 takes any free port.
     pub port: u16,
+    /// Time from a request's first byte to the end of its head; the connection is closed when it runs out.
+    pub header_timeout: Duration,
 }
+
+const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Default for Settings {
     fn default() -> Self {
@@ -47,7 +50,6 @@ impl Default for Settings {
             credentials: Credentials::default(),
             main_chain: "MAIN".into(),
             zone_chain: "ZONE_CHAIN".into(),
-            reach: 10_000,
             rate_limit: None,
             growth: 0,
             growth_rate: None,
@@ -55,6 +57,7 @@ impl Default for Settings {
             faults: Vec::new(),
             db: None,
             port: 0,
+            header_timeout: HEADER_TIMEOUT,
         }
     }
 }
@@ -77,25 +80,27 @@ impl Default for Credentials {
 pub enum ServiceError {
     #[error("{setting}: {problem}")]
     Setting { setting: &'static str, problem: String },
-    #[error("cannot listen on 127.0.0.1:{port}: {source}")]
-    Bind { port: u16, source: std::io::Error },
     #[error("cannot start the service: {0}")]
     Start(#[source] std::io::Error),
-    #[error("{}: {problem}", path.display())]
-    NotOurs { path: PathBuf, problem: String },
     #[error("database: {0}")]
     Database(#[from] rusqlite::Error),
 }
 
-/// Why recorded answers cannot be served.
+/// An error about recorded or mirrored responses.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     #[error(transparent)]
     Cassette(#[from] cassette::Error),
     #[error(transparent)]
     Service(#[from] ServiceError),
-    #[error("{path} is no path of this service; give it the deployment that the answers were recorded from")]
+    #[error("{path} is not a path of this service; start it with the deployment of the recorded responses")]
     Path { path: String },
+}
+
+impl ServiceError {
+    pub(super) fn setting(setting: &'static str, problem: impl Into<String>) -> Self {
+        Self::Setting { setting, problem: problem.into() }
+    }
 }
 
 pub(super) fn check_rate(rate: Option<f64>) -> Result<(), ServiceError> {
@@ -118,10 +123,22 @@ impl Settings {
             return refuse("growth_rate", "must be a positive number of records per second");
         }
         if self.reorg.is_some_and(|(every, depth)| every == 0 || depth == 0) {
-            return refuse("reorg", "must be two numbers of at least 1: every so many requests, so many records");
+            return refuse(
+                "reorg",
+                "must be two numbers of at least 1: requests between reorganisations, and records replaced",
+            );
         }
-        if self.reach == 0 {
-            return refuse("reach", "must be at least 1");
+        if self.main_chain.eq_ignore_ascii_case(&self.zone_chain) {
+            return refuse("zone_chain", &format!("must differ from main_chain; both are {:?}", self.zone_chain));
+        }
+        if let Some(db) = &self.db {
+            let name = db.to_string_lossy();
+            if name.is_empty() || name == ":memory:" || name.starts_with("file:") {
+                return refuse(
+                    "db",
+                    &format!("must be the path of a file; got {name:?}; leave it out for a database in memory"),
+                );
+            }
         }
         check_rate(self.rate_limit)?;
         for (setting, text) in [
@@ -144,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unusable_settings_are_refused_by_name() {
+    fn invalid_settings_are_rejected_by_name() {
         let refused = |change: fn(&mut Settings)| {
             let mut settings = Settings::default();
             change(&mut settings);
@@ -152,7 +169,9 @@ mod tests {
         };
         assert!(Settings::default().check().is_ok());
         assert!(refused(|settings| settings.transactions = u64::MAX).starts_with("transactions: "));
-        assert!(refused(|settings| settings.reach = 0).starts_with("reach: "));
+        assert!(refused(|settings| settings.zone_chain = "main".into()).starts_with("zone_chain: "));
+        assert!(refused(|settings| settings.db = Some(":memory:".into())).starts_with("db: "));
+        assert!(refused(|settings| settings.db = Some("file:x?mode=memory".into())).starts_with("db: "));
         assert!(refused(|settings| settings.rate_limit = Some(0.0)).starts_with("rate_limit: "));
         assert!(refused(|settings| settings.rate_limit = Some(f64::NAN)).starts_with("rate_limit: "));
         assert!(refused(|settings| settings.zone_chain.clear()).starts_with("zone_chain: "));

@@ -1,83 +1,124 @@
 //! The database: opened or filled, read, and grown at its head. What the rows mean is the synthesis's affair.
 
-use std::path::Path;
+use std::fs::File;
 
 use bytes::Bytes;
 use rusqlite::types::{Null, Value as Sql};
-use rusqlite::{CachedStatement, Connection, OptionalExtension};
+use rusqlite::{CachedStatement, Connection, TransactionBehavior};
 
+use super::database;
 use super::listing::{Listings, last_row};
-use super::own::Own;
-use super::parameters::{Parameters, Value};
+use super::mirror::Coverage;
+use super::parameters::{ParamValue, Parameters};
+use super::render::LookUpError;
 use super::schema::{self, Column, TABLES, Table, rank};
 use super::settings::{ServiceError, Settings};
 use super::synthesis::{self, Cell, Focus, Row, Sink, World};
-use crate::cassette::Request;
+use super::user_data::UserData;
+use crate::cassette::{Interaction, Request};
 use crate::columns::Columns;
 use crate::interface::Endpoint;
-
-/// Marks a file as a database of this service ("chfr").
-const APPLICATION: i64 = 0x6368_6672;
 
 #[derive(Debug)]
 pub struct Store {
     connection: Connection,
     listings: Listings,
     world: World,
-    own: Own,
-    /// How often the chain's end was replaced.
+    user_data: UserData,
+    /// Changes when another connection commits.
+    version: i64,
+    /// Number of reorganisations so far.
     turn: u64,
+    /// Lock of the database file, held while the service runs.
+    lock: Option<File>,
 }
 
 impl Store {
-    /// A database kept in a file is used again if it holds this very chain, and made anew if another of ours.
+    /// Opens the database: a file that holds this chain is used again, and one that holds another chain is filled again.
     pub fn open(settings: &Settings) -> Result<Self, ServiceError> {
         let world = World::new(settings.seed, settings.transactions);
-        let mut connection = match &settings.db {
-            Some(path) => open_file(path)?,
-            None => Connection::open_in_memory()?,
+        let (connection, lock) = match &settings.db {
+            Some(path) => database::open(path, &world)?,
+            None => (database::in_memory(&world)?, None),
         };
-        connection.execute_batch("PRAGMA temp_store = MEMORY; PRAGMA cache_size = -65536;")?;
-        connection.set_prepared_statement_cache_capacity(256);
-        if holds(&connection, &world)? {
-            cut_back(&mut connection)?;
-        } else {
-            fill(&mut connection, &world)?;
+        let user_data = UserData::read(&connection, settings)?;
+        let version = database::version(&connection)?;
+        Ok(Self { connection, listings: Listings::default(), world, user_data, version, turn: 0, lock })
+    }
+
+    /// Lets another service replace the chain in the file.
+    pub fn unlock(&mut self) {
+        self.lock = None;
+    }
+
+    /// Reads the index again if another service has changed the file.
+    pub fn refresh(&mut self, settings: &Settings) -> rusqlite::Result<()> {
+        let version = database::version(&self.connection)?;
+        if self.lock.is_some() && version != self.version {
+            self.version = version;
+            self.listings = Listings::default();
+            self.user_data = UserData::read(&self.connection, settings).map_err(|_| rusqlite::Error::InvalidQuery)?;
         }
-        let own = Own::of(&connection).map_err(|problem| problem.at(settings.db.as_deref()))?;
-        Ok(Self { connection, listings: Listings::default(), world, own, turn: 0 })
+        Ok(())
     }
 
-    /// Whether a table of loaded records stands in for the made-up ones.
-    pub fn owns(&self, table: &Table) -> bool {
-        self.own.holds(table)
+    /// Runs several reads on one state of a file that other services may change.
+    pub fn read<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, LookUpError>) -> Result<T, LookUpError> {
+        if self.lock.is_none() {
+            return read(self);
+        }
+        self.connection.execute_batch("BEGIN")?;
+        let result = read(self);
+        self.connection.execute_batch("COMMIT")?;
+        result
     }
 
-    /// Puts these records in the place of whatever the endpoint has had.
-    pub fn load(&mut self, endpoint: &'static Endpoint, records: &Columns) -> rusqlite::Result<()> {
+    pub fn user_data(&self) -> &UserData {
+        &self.user_data
+    }
+
+    /// Replaces the records of an endpoint.
+    pub fn load(&mut self, endpoint: &'static Endpoint, path: &str, records: &Columns) -> rusqlite::Result<()> {
         self.listings = Listings::default();
-        self.own.load(&mut self.connection, endpoint, records)
+        self.user_data.load(&mut self.connection, endpoint, path, records)
     }
 
-    /// Keeps recorded answers; the latest to a request is the one that is given.
-    pub fn load_answers(&mut self, answers: &[(Request, Bytes)]) -> rusqlite::Result<()> {
-        self.own.load_answers(&mut self.connection, answers)
+    /// Adds the records of a query that was run elsewhere.
+    pub fn mirror(
+        &mut self,
+        endpoint: &'static Endpoint,
+        records: &Columns,
+        run: (&[Interaction], Option<usize>),
+        settings: &Settings,
+    ) -> Result<(), ServiceError> {
+        self.listings = Listings::default();
+        self.user_data.mirror(&mut self.connection, endpoint, records, run, settings)
     }
 
-    /// The recorded answer to that very request.
+    /// Adds recorded responses; the last one to a request counts.
+    pub fn load_cassette(&mut self, responses: &[(Request, Bytes)]) -> rusqlite::Result<()> {
+        self.user_data.load_cassette(&mut self.connection, responses)
+    }
+
+    /// The body that was recorded of this exact request.
     pub fn recorded(&self, request: &Request) -> rusqlite::Result<Option<Vec<u8>>> {
-        self.own.recorded(&self.connection, request)
+        self.user_data.recorded(&self.connection, request)
+    }
+
+    /// Coverage of a request by a mirrored list.
+    pub fn coverage(&self, endpoint: &'static Endpoint, table: &Table, parameters: &Parameters) -> Option<Coverage> {
+        self.user_data.mirrored(endpoint).find_map(|query| query.coverage(table, parameters))
     }
 
     pub fn reader(&mut self) -> (&Connection, &mut Listings) {
         (&self.connection, &mut self.listings)
     }
 
-    /// Puts new records at the head of the lists; also of what the answered request was about.
+    /// Adds new records at the head of the lists, among them records that the answered request selects.
     pub fn grow(&mut self, count: u32, answered: Option<&Parameters>) -> rusqlite::Result<()> {
         let (world, turn) = (&self.world, self.turn);
         let focus = answered.map(focus).unwrap_or_default();
-        let transaction = self.connection.transaction()?;
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let head = transaction.query_row(
             "SELECT coalesce((SELECT max(height) FROM chain_transaction), 0), \
              coalesce((SELECT transaction_time FROM chain_transaction ORDER BY seq DESC LIMIT 1), 0), \
@@ -99,7 +140,7 @@ impl Store {
 
     /// The newest records turn out to be others, on both chains: what was there is gone.
     pub fn reorganize(&mut self, depth: u32, answered: Option<&Parameters>) -> rusqlite::Result<()> {
-        let transaction = self.connection.transaction()?;
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let kept = |table: &Table| Ok::<_, rusqlite::Error>((last_row(&transaction, table)? - i64::from(depth)).max(0));
         let transactions = kept(&schema::CHAIN_TRANSACTION)?;
         for table in TABLES.into_iter().filter(|table| table.name != schema::TOKEN.name) {
@@ -119,10 +160,10 @@ impl Store {
 
 fn focus(parameters: &Parameters) -> Focus {
     let text = |name| match parameters.get(name) {
-        Some(Value::Text(text)) => Some(text.clone()),
+        Some(ParamValue::Text(text)) => Some(text.clone()),
         _ => None,
     };
-    let (address, received) = (text("address"), parameters.get("direction") == Some(&Value::Word("to")));
+    let (address, received) = (text("address"), parameters.get("direction") == Some(&ParamValue::Word("to")));
     let (sender, receiver) = if received { (None, address) } else { (address, None) };
     Focus {
         sender,
@@ -133,68 +174,8 @@ fn focus(parameters: &Parameters) -> Focus {
     }
 }
 
-fn open_file(path: &Path) -> Result<Connection, ServiceError> {
-    let refuse = |problem: String| ServiceError::NotOurs { path: path.to_owned(), problem };
-    let foreign = |error: rusqlite::Error| refuse(format!("cannot be used as the service's database: {error}"));
-    let connection = Connection::open(path).map_err(foreign)?;
-    let application: i64 = connection.query_row("PRAGMA application_id", [], |row| row.get(0)).map_err(foreign)?;
-    let tables: i64 =
-        connection.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0)).map_err(foreign)?;
-    if application == APPLICATION || (application == 0 && tables == 0) {
-        return Ok(connection);
-    }
-    Err(refuse("is the database of another program".into()))
-}
-
-fn holds(connection: &Connection, world: &World) -> rusqlite::Result<bool> {
-    if !connection.table_exists(None, "chain")? {
-        return Ok(false);
-    }
-    let made_from: Option<String> =
-        connection.query_row("SELECT made_from FROM chain", [], |row| row.get(0)).optional()?;
-    Ok(made_from.is_some_and(|made_from| made_from == world.fingerprint()))
-}
-
-/// Takes away what was grown last time, so that a seed makes the same chain in a file too.
-fn cut_back(connection: &mut Connection) -> rusqlite::Result<()> {
-    let transaction = connection.transaction()?;
-    for table in TABLES {
-        let filled: i64 =
-            transaction.query_row("SELECT last FROM filled WHERE name = ?", [table.name], |row| row.get(0))?;
-        if last_row(&transaction, table)? > filled {
-            transaction.execute(&format!("DELETE FROM {} WHERE seq > ?", table.name), [filled])?;
-        }
-    }
-    transaction.commit()
-}
-
-/// All in one transaction: a file holds a whole chain or none.
-fn fill(connection: &mut Connection, world: &World) -> rusqlite::Result<()> {
-    let transaction = connection.transaction()?;
-    for name in ["chain", "filled", "party"].into_iter().chain(TABLES.iter().map(|table| table.name)) {
-        transaction.execute(&format!("DROP TABLE IF EXISTS {name}"), [])?;
-    }
-    transaction.pragma_update(None, "application_id", APPLICATION)?;
-    transaction.execute(schema::PARTY, [])?;
-    for table in TABLES {
-        transaction.execute(&table.create(), [])?;
-    }
-    synthesis::fill(world, &mut Loader::new(&transaction)?)?;
-    transaction.execute("CREATE TABLE filled (name TEXT PRIMARY KEY, last INTEGER)", [])?;
-    for table in TABLES {
-        for index in table.create_indexes() {
-            transaction.execute(&index, [])?;
-        }
-        let last = last_row(&transaction, table)?;
-        transaction.execute("INSERT INTO filled VALUES (?, ?)", (table.name, last))?;
-    }
-    transaction.execute("CREATE TABLE chain (made_from TEXT)", [])?;
-    transaction.execute("INSERT INTO chain VALUES (?)", [world.fingerprint()])?;
-    transaction.commit()
-}
-
 /// Writes rows, one prepared statement a table.
-struct Loader<'c> {
+pub struct Loader<'c> {
     tables: Vec<Insert<'c>>,
     party: CachedStatement<'c>,
 }
@@ -207,7 +188,7 @@ struct Insert<'c> {
 }
 
 impl<'c> Loader<'c> {
-    fn new(connection: &'c Connection) -> rusqlite::Result<Self> {
+    pub fn new(connection: &'c Connection) -> rusqlite::Result<Self> {
         let insert = |table: &'static Table| {
             let statement = connection.prepare_cached(&table.insert())?;
             Ok(Insert { table, columns: table.columns(), statement, last: last_row(connection, table)? })

@@ -1,6 +1,6 @@
 //! The rate limit: a bucket that refills steadily and holds one second's worth of requests, at least one.
 
-use std::time::Instant;
+use tokio::time::Instant;
 
 #[derive(Debug)]
 pub struct Throttle {
@@ -37,7 +37,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_second_refills_a_seconds_worth() {
+    fn bucket_refills_at_the_rate() {
         let start = Instant::now();
         let mut throttle = Throttle::new(2.0, start);
         let admitted = |throttle: &mut Throttle, at| (0..5).filter(|_| throttle.admit(at)).count();
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_below_one_still_admits_the_first() {
+    fn rate_below_one_admits_the_first_request() {
         let start = Instant::now();
         let mut throttle = Throttle::new(0.5, start);
         assert!(throttle.admit(start));

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import by_hand
 import chainframe as cf
+import reference_client
 from chainframe.testing import LocalService
 from strict_server import StrictServer
 
@@ -26,12 +26,13 @@ def needed(path: Path) -> set[str]:
     body = ast.parse(path.read_text(encoding="utf-8")).body
     names = [alias.name for node in body if isinstance(node, ast.Import) for alias in node.names]
     names += [node.module for node in body if isinstance(node, ast.ImportFrom) and node.module]
-    # The one part of the package that is an extra's.
-    return {"click" if name == "chainframe.cli.app" else name.partition(".")[0] for name in names}
+    # Modules whose own imports need an extra or a tool.
+    needs = {"chainframe.cli.app": "click", "mkdocs_hooks": "mkdocs"}
+    return {needs.get(name, name.partition(".")[0]) for name in names}
 
 
 def lacking(path: Path) -> bool:
-    return any(importlib.util.find_spec(name) is None for name in needed(path) if not name.startswith("make_"))
+    return any(importlib.util.find_spec(name) is None for name in needed(path))
 
 
 # Where only the wheel is installed, tests that need an extra are left out; anywhere else a missing one is an error.
@@ -42,7 +43,7 @@ needs_extra = pytest.mark.skipif(BARE, reason="it needs an extra")
 
 @dataclass(frozen=True)
 class Sample:
-    """What there is to ask the local service for."""
+    """Identifiers of data in the local service."""
 
     token: str
     address: str
@@ -61,22 +62,24 @@ class Sample:
         return query
 
     def expected(self, service: LocalService, call: str) -> list[dict[str, Any]]:
-        """The result of that query, told by hand."""
-        record = by_hand.ENDPOINTS[call]["record"]
+        """Return the result of that query according to the reference client."""
+        record = reference_client.ENDPOINTS[call]["record"]
         match call:
             case "transactions_by_hash":
-                rows = {row["txId"]: row for row in by_hand.get(service, call, txId=",".join(self.tx_ids))}
-                return by_hand.as_records(record, [rows[tx_id] for tx_id in self.tx_ids])
+                rows = {row["txId"]: row for row in reference_client.get(service, call, txId=",".join(self.tx_ids))}
+                return reference_client.as_records(record, [rows[tx_id] for tx_id in self.tx_ids])
             case "logs":
-                answers = [by_hand.get(service, call, txId=tx_id) for tx_id in self.tx_ids]
-                return by_hand.as_records(record, [row for rows in answers for row in rows])
+                answers = [reference_client.get(service, call, txId=tx_id) for tx_id in self.tx_ids]
+                return reference_client.as_records(record, [row for rows in answers for row in rows])
             case "token_transfers":
-                rows_of_token = by_hand.whole_list(service, call, tokenContractAddress=self.token)
-                return by_hand.as_records(record, rows_of_token)
+                rows_of_token = reference_client.whole_list(service, call, tokenContractAddress=self.token)
+                return reference_client.as_records(record, rows_of_token)
             case "address_transactions":
-                return by_hand.as_records(record, by_hand.whole_list(service, call, address=self.address))
+                return reference_client.as_records(
+                    record, reference_client.whole_list(service, call, address=self.address)
+                )
             case _:
-                return by_hand.as_records(record, by_hand.whole_list(service, call))
+                return reference_client.as_records(record, reference_client.whole_list(service, call))
 
 
 def environment(service: LocalService) -> dict[str, str]:
@@ -107,11 +110,13 @@ def client(service: LocalService) -> Iterator[cf.Client]:
 
 @pytest.fixture(scope="session")
 def sample(service: LocalService) -> Sample:
-    rows = by_hand.whole_list(service, "transactions")
-    crossed = Counter(row["tokenContractAddress"] for row in by_hand.whole_list(service, "cross_chain_transactions"))
+    rows = reference_client.whole_list(service, "transactions")
+    crossed = Counter(
+        row["tokenContractAddress"] for row in reference_client.whole_list(service, "cross_chain_transactions")
+    )
     # Not in the order of the service, so that an answer in its order is told from one in the order asked.
-    tx_ids = [row["txid"] for row in rows[:100] if by_hand.get(service, "logs", txId=row["txid"])][3::-1]
-    transaction = by_hand.get(service, "transactions_by_hash", txId=tx_ids[0])[0]
+    tx_ids = [row["txid"] for row in rows[:100] if reference_client.get(service, "logs", txId=row["txid"])][3::-1]
+    transaction = reference_client.get(service, "transactions_by_hash", txId=tx_ids[0])[0]
     return Sample(
         token=crossed.most_common(1)[0][0],
         address=Counter(row["input"] for row in rows).most_common(1)[0][0],

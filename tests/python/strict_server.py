@@ -153,7 +153,7 @@ class StrictServer:
         return error(404, "50404", f"no such path: {path}") if script is None else script(request)
 
     def _wrong(self, request: Request, headers: dict[str, str], pairs: list[tuple[str, str]]) -> str:
-        """What a deployed service would refuse about the request, or nothing."""
+        """Return the reason why a deployed server would reject the request, or None."""
         prehash = f"{request.timestamp}GET{request.target}"
         digest = hmac.new(SECRET_KEY.encode(), prehash.encode(), hashlib.sha256).digest()
         chain = "BETA_X" if "/beta/" in request.path else "ALPHA"

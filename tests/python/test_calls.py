@@ -1,4 +1,4 @@
-"""The nine calls, in every way to run one: each gives the service's records, all of them, once, in its order."""
+"""The nine calls: every way to run one returns all records of the API, once, in its order."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-import by_hand
 import chainframe as cf
+import reference_client
 from chainframe.testing import LocalService
 from conftest import Sample
 
-CALLS = sorted(by_hand.ENDPOINTS)
+CALLS = sorted(reference_client.ENDPOINTS)
 
 
-def test_there_are_nine() -> None:
+def test_client_has_nine_calls() -> None:
     assert len(CALLS) == 9
 
 
@@ -33,7 +33,7 @@ def pages(query: cf.Query[Any]) -> list[Any]:
 
 
 def batches(query: cf.Query[Any]) -> list[Any]:
-    pieces = list(query.batches(rows=7))
+    pieces = list(query.batches(batch_size=7))
     assert all(len(piece) == 7 for piece in pieces[:-1])
     return [record for piece in pieces for record in piece]
 
@@ -61,7 +61,7 @@ def pages_async(query: cf.Query[Any]) -> list[Any]:
 
 def batches_async(query: cf.Query[Any]) -> list[Any]:
     async def run() -> list[Any]:
-        return [record async for records in query.batches(rows=7) for record in records]
+        return [record async for records in query.batches(batch_size=7) for record in records]
 
     return asyncio.run(run())
 
@@ -96,7 +96,7 @@ def iterate_under_a_loop(query: cf.Query[Any]) -> list[Any]:
         iterate_under_a_loop,
     ],
 )
-def test_every_call_in_every_way(
+def test_every_call_returns_the_same_records_in_every_way(
     service: LocalService,
     client: cf.Client,
     sample: Sample,
@@ -107,11 +107,11 @@ def test_every_call_in_every_way(
     records = run(sample.query(client, call))
     assert len(expected) > 2
     assert [record.to_dict() for record in records] == expected
-    assert {type(record).__name__ for record in records} == {by_hand.ENDPOINTS[call]["record"]}
+    assert {type(record).__name__ for record in records} == {reference_client.ENDPOINTS[call]["record"]}
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_first(service: LocalService, client: cf.Client, sample: Sample, call: str) -> None:
+def test_first_returns_the_first_record(service: LocalService, client: cf.Client, sample: Sample, call: str) -> None:
     query = sample.query(client, call)
     expected = sample.expected(service, call)[0]
     first = query.first()
@@ -124,52 +124,52 @@ async def first_async(query: cf.Query[Any]) -> Any:
     return await query.first_async()
 
 
-def test_nothing_is_sent_before_it_is_asked_for(service: LocalService, client: cf.Client, sample: Sample) -> None:
-    before = service.requests
+def test_query_sends_nothing_until_it_is_read(service: LocalService, client: cf.Client, sample: Sample) -> None:
+    before = service.request_count
     queries = [sample.query(client, call) for call in CALLS]
     streams = [(query.pages(), query.batches()) for query in queries]
     assert len(streams) == 9
-    assert service.requests == before
+    assert service.request_count == before
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_the_first_record_takes_one_request(
+def test_first_sends_one_request(
     service: LocalService,
     client: cf.Client,
     sample: Sample,
     call: str,
 ) -> None:
-    before = service.requests
+    before = service.request_count
     sample.query(client, call).first()
-    assert service.requests == before + 1
+    assert service.request_count == before + 1
 
 
-def test_no_first_of_nothing(client: cf.Client) -> None:
+def test_first_of_an_empty_result_is_none(client: cf.Client) -> None:
     query = client.blocks(height=2**62)
     assert query.first() is None
     assert asyncio.run(first_async(query)) is None
 
 
-def test_max_items_ends_the_result_and_asks_for_no_more(service: LocalService, client: cf.Client) -> None:
+def test_max_items_limits_the_records_and_the_requests(service: LocalService, client: cf.Client) -> None:
     everything = client.transactions().collect()
-    before = service.requests
+    before = service.request_count
     some = client.transactions(page_size=10, max_items=25).collect()
     assert list(some) == list(everything[:25])
     # Three pages, and a last look at the head of a list that the service does not count.
-    assert service.requests == before + 4
+    assert service.request_count == before + 4
     assert some.report.records == 25
     assert (some.report.pages, some.report.requests) == (3, 4)
 
 
-def test_a_smaller_page_size_gives_the_same(client: cf.Client, sample: Sample) -> None:
+def test_page_size_does_not_change_the_result(client: cf.Client, sample: Sample) -> None:
     query = client.token_transfers(sample.token, page_size=3)
     assert list(query.collect()) == list(client.token_transfers(sample.token).collect())
     assert {len(page.records) for page in list(query.pages())[:-1]} == {3}
 
 
-def test_pages_say_where_they_are(service: LocalService, client: cf.Client) -> None:
+def test_pages_have_numbers_and_totals(service: LocalService, client: cf.Client) -> None:
     pages = list(client.blocks(page_size=10).pages())
-    expected = by_hand.get(service, "blocks", limit="10")[0]
+    expected = reference_client.get(service, "blocks", limit="10")[0]
     assert [page.number for page in pages] == list(range(1, len(pages) + 1))
     assert {(page.total_pages, page.total) for page in pages} == {
         (int(expected["totalPage"]), int(expected["total"])),
@@ -180,7 +180,7 @@ def test_pages_say_where_they_are(service: LocalService, client: cf.Client) -> N
     assert tokens.total is None
 
 
-def test_concurrent_runs_share_a_client(client: cf.Client, sample: Sample) -> None:
+def test_concurrent_runs_can_share_a_client(client: cf.Client, sample: Sample) -> None:
     async def run() -> list[Any]:
         queries = [sample.query(client, call) for call in CALLS]
         return list(await asyncio.gather(*(query.collect_async() for query in queries)))
@@ -189,18 +189,22 @@ def test_concurrent_runs_share_a_client(client: cf.Client, sample: Sample) -> No
     assert [list(records) for records in together] == [list(sample.query(client, call).collect()) for call in CALLS]
 
 
-def test_heights_are_inclusive_and_asked_one_by_one(service: LocalService, client: cf.Client, sample: Sample) -> None:
+def test_range_of_heights_is_inclusive_and_requested_by_height(
+    service: LocalService, client: cf.Client, sample: Sample
+) -> None:
     low, high = sample.height - 2, sample.height
-    expected = [row for row in by_hand.whole_list(service, "transactions") if low <= int(row["height"]) <= high]
-    before = service.requests
+    expected = [
+        row for row in reference_client.whole_list(service, "transactions") if low <= int(row["height"]) <= high
+    ]
+    before = service.request_count
     records = client.transactions(start_height=low, end_height=high).collect()
     assert {record.tx_id for record in records} == {row["txid"] for row in expected}
     assert len(records) == len(expected)
     assert len(expected) > 0
-    assert service.requests >= before + 3
+    assert service.request_count >= before + 3
 
 
-def test_hashes_come_in_the_order_asked_and_the_unknown_are_named(client: cf.Client, sample: Sample) -> None:
+def test_hashes_keep_their_order_and_missing_ones_are_reported(client: cf.Client, sample: Sample) -> None:
     unknown = "0x" + "ab" * 32
     asked = [sample.tx_ids[0], unknown, *sample.tx_ids[1:]]
     with pytest.warns(cf.IncompleteResultWarning):
@@ -210,16 +214,16 @@ def test_hashes_come_in_the_order_asked_and_the_unknown_are_named(client: cf.Cli
     assert not records.report.complete
 
 
-def test_many_hashes_are_asked_twenty_at_a_time(service: LocalService, client: cf.Client) -> None:
+def test_hashes_are_requested_twenty_at_a_time(service: LocalService, client: cf.Client) -> None:
     tx_ids = [record.tx_id for record in client.transactions(max_items=45) if record.tx_id][::-1]
-    before = service.requests
+    before = service.request_count
     records = client.transactions_by_hash(tx_ids).collect()
     assert [record.tx_id for record in records] == tx_ids
     assert len(tx_ids) == 45
-    assert service.requests == before + 3
+    assert service.request_count == before + 3
 
 
-def test_one_hash_needs_no_list(client: cf.Client, sample: Sample) -> None:
+def test_single_hash_is_accepted_as_a_string(client: cf.Client, sample: Sample) -> None:
     one = sample.tx_ids[0]
     assert client.transactions_by_hash(one).collect()[0].tx_id == one
     assert list(client.logs(one)) == list(client.logs([one]))

@@ -1,10 +1,11 @@
-"""Recorded answers: what is written and what never is, and what replays without a service."""
+"""Cassettes: the recorded content, its redaction, and replay without a server."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import multiprocessing
+import os
 import pickle
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import pytest
 
 import chainframe as cf
 from chainframe.testing import Cassette, Fault, LocalService
-from conftest import Sample
+from conftest import Sample, environment
 from strict_server import API_KEY, PASSPHRASE, SECRET_KEY, Answer, StrictServer, envelope, error, page_of
 
 CALLS = [
@@ -54,11 +55,11 @@ def replaying(path: Path, **settings: Any) -> cf.Client:
 
 
 @pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
-def test_every_call_replays_without_a_service(sample: Sample, service: LocalService, path: Path) -> None:
+def test_every_call_replays_without_a_server(sample: Sample, service: LocalService, path: Path) -> None:
     with service.client(cassette=Cassette(path)) as client:
         recorded = {call: sample.query(client, call).collect() for call in CALLS}
     cassette = Cassette(path, mode="none")
-    before = service.requests
+    before = service.request_count
     with cf.Client(cassette=cassette) as client:
         for call in CALLS:
             replayed = sample.query(client, call).collect()
@@ -68,10 +69,10 @@ def test_every_call_replays_without_a_service(sample: Sample, service: LocalServ
             assert replayed.report.bytes == recorded[call].report.bytes
     assert cassette.all_played
     assert cassette.play_count == len(cassette) == len(lines(path)) > len(CALLS)
-    assert service.requests == before
+    assert service.request_count == before
 
 
-def test_nothing_of_the_request_but_path_and_parameters_is_written(server: StrictServer, path: Path) -> None:
+def test_cassette_stores_only_path_and_parameters_of_a_request(server: StrictServer, path: Path) -> None:
     echoed: list[str] = []
 
     def echo(status: int) -> Any:
@@ -103,7 +104,7 @@ def test_nothing_of_the_request_but_path_and_parameters_is_written(server: Stric
     assert first["json"]["detail"] == ["*" * len(word) for word in echoed]
 
 
-def test_it_replays_wherever_the_service_was_and_whoever_asks(path: Path, server: StrictServer) -> None:
+def test_replay_ignores_the_address_and_the_credentials(path: Path, server: StrictServer) -> None:
     words = server.client().deployment
     server.on("blocks", page_of("blocks", [{"height": "3"}]))
     with server.client(cassette=Cassette(path)) as client:
@@ -115,7 +116,7 @@ def test_it_replays_wherever_the_service_was_and_whoever_asks(path: Path, server
     assert len(server.requests) == 1
 
 
-def test_a_prefix_of_the_base_url_is_not_written(path: Path) -> None:
+def test_prefix_of_the_base_url_is_not_stored(path: Path) -> None:
     settings: dict[str, Any] = {"api_key": "k1", "secret_key": "s1", "passphrase": "p1", "max_retries": 0}
     client = cf.Client(base_url="http://127.0.0.1:9/gate/way", cassette=Cassette(path), **settings)
     with client, pytest.raises(cf.TransportError) as recorded:
@@ -129,17 +130,17 @@ def test_a_prefix_of_the_base_url_is_not_written(path: Path) -> None:
 
 
 FAILURES: list[tuple[list[Fault], type[Exception] | None]] = [
-    ([{"kind": "throttle", "retry_after": 1, "first": 1}], None),
-    ([{"kind": "status", "status": 503, "code": "50001", "first": 2}], None),
-    ([{"kind": "cut", "first": 1}, {"kind": "code", "code": "50013", "first": 2}], None),
-    ([{"kind": "reset", "first": 1}], None),
-    ([{"kind": "html", "first": 1}], None),
-    ([{"kind": "clock", "seconds": 3600}], None),
+    ([{"kind": "throttle", "retry_after": 1, "times": 1}], None),
+    ([{"kind": "status", "status": 503, "code": "50001", "times": 2}], None),
+    ([{"kind": "truncate", "times": 1}, {"kind": "code", "code": "50013", "times": 2}], None),
+    ([{"kind": "reset", "times": 1}], None),
+    ([{"kind": "html", "times": 1}], None),
+    ([{"kind": "clock_skew", "seconds": 3600}], None),
     ([{"kind": "code", "code": "50037"}], cf.NotFoundError),
     ([{"kind": "throttle", "retry_after": 50}], cf.RateLimitError),
     ([{"kind": "status", "status": 500}], cf.ServiceUnavailableError),
     ([{"kind": "reset"}], cf.TransportError),
-    ([{"kind": "stall", "seconds": 30}], cf.RequestTimeoutError),
+    ([{"kind": "delay", "seconds": 30}], cf.RequestTimeoutError),
 ]
 
 
@@ -150,7 +151,9 @@ def test_failures_and_retries_replay_in_order(faults: list[Fault], kind: type[Ex
         try:
             records = query.collect()
         except cf.ChainframeError as failure:
-            members = {name: value for name, value in vars(failure).items() if name != "cursor"}
+            # A recorded failure has no advice: the settings of a replay cannot avoid it.
+            advice = ("cursor", "hints", "_shell_text")
+            members = {name: value for name, value in vars(failure).items() if name not in advice}
             return (type(failure), members)
         return (list(records), records.report.requests, records.report.retries)
 
@@ -168,9 +171,9 @@ def test_failures_and_retries_replay_in_order(faults: list[Fault], kind: type[Ex
         assert outcome(client) == recorded
 
 
-def test_an_attempt_that_the_deadline_ended_is_recorded(path: Path) -> None:
+def test_attempt_ended_by_the_deadline_is_recorded(path: Path) -> None:
     with (
-        LocalService(transactions=50, faults=[{"kind": "stall", "seconds": 30}]) as service,
+        LocalService(transactions=50, faults=[{"kind": "delay", "seconds": 30}]) as service,
         service.client(cassette=Cassette(path), deadline=0.2) as client,
         pytest.raises(cf.RequestTimeoutError),
     ):
@@ -193,7 +196,7 @@ def test_an_attempt_that_the_deadline_ended_is_recorded(path: Path) -> None:
         b"null",
     ],
 )
-def test_a_body_means_the_same_when_replayed(server: StrictServer, path: Path, body: bytes) -> None:
+def test_replayed_body_decodes_to_the_same_records(server: StrictServer, path: Path, body: bytes) -> None:
     def outcome(client: cf.Client) -> object:
         try:
             return list(client.blocks().collect())
@@ -207,7 +210,7 @@ def test_a_body_means_the_same_when_replayed(server: StrictServer, path: Path, b
         assert outcome(client) == recorded
 
 
-def test_a_miss_says_what_was_asked_and_what_is_nearest(service: LocalService, path: Path) -> None:
+def test_miss_names_the_request_and_the_closest_match(service: LocalService, path: Path) -> None:
     with service.client(cassette=Cassette(path)) as client:
         client.blocks(height=7).collect()
         client.tokens().first()
@@ -221,37 +224,40 @@ def test_a_miss_says_what_was_asked_and_what_is_nearest(service: LocalService, p
     assert pickle.loads(pickle.dumps(caught.value)).args == caught.value.args
     with cf.Client(cassette=Cassette(path)) as client:
         client.blocks(height=7).collect()
-        with pytest.raises(cf.CassetteMissError, match="no more was left"):
+        with pytest.raises(cf.CassetteMissError, match="the one recording already played"):
             client.blocks(height=7).collect()
-    with replaying(path.with_name("none.jsonl")) as client, pytest.raises(cf.CassetteMissError, match="holds nothing"):
+    with (
+        replaying(path.with_name("none.jsonl")) as client,
+        pytest.raises(cf.CassetteMissError, match=r"does not exist .*was it committed"),
+    ):
         asyncio.run(client.tokens().collect_async())
 
 
-def test_modes(service: LocalService, path: Path) -> None:
+def test_modes_record_and_replay_as_documented(service: LocalService, path: Path) -> None:
     assert not Cassette(path).path.exists()
     with service.client(cassette=Cassette(path, mode="new_episodes")) as client:
         client.blocks(height=1).collect()
-    before = service.requests
+    before = service.request_count
     with service.client(cassette=Cassette(path, mode="new_episodes")) as client:
         client.blocks(height=1).collect()
-        assert service.requests == before
+        assert service.request_count == before
         client.blocks(height=2).collect()
-        assert service.requests == before + 1
+        assert service.request_count == before + 1
     assert len(lines(path)) == 2
     with service.client(cassette=Cassette(path, mode="all")) as client:
         client.blocks(height=1).collect()
-    assert service.requests == before + 2
-    assert [line["params"]["height"] for line in lines(path)] == ["2", "1"]
-    assert not Cassette(path, mode="once").recording
-    with pytest.raises(cf.CassetteError, match=r"mode: .twice"):
+    assert service.request_count == before + 2
+    assert [line["params"]["height"] for line in lines(path)] == ["1", "2", "1"]
+    assert not Cassette(path, mode="once").can_record
+    with pytest.raises(cf.CassetteError, match=r"mode must be one of none, once, new_episodes, all; got .twice"):
         Cassette(path, mode="twice")  # type: ignore[arg-type]
 
 
-def test_a_broken_line_is_named(service: LocalService, path: Path) -> None:
+def test_invalid_line_is_named_by_number(service: LocalService, path: Path) -> None:
     with service.client(cassette=Cassette(path)) as client:
         client.blocks(max_items=20, page_size=10).collect()
     path.write_bytes(path.read_bytes()[:-40])
-    with pytest.raises(cf.CassetteError, match=r"one\.jsonl line 2: it breaks off") as caught:
+    with pytest.raises(cf.CassetteError, match=r"one\.jsonl line 2: unexpected end of line") as caught:
         Cassette(path)
     assert "\n" not in str(caught.value)
     with pytest.raises(cf.CassetteError, match="cannot be read"):
@@ -289,10 +295,10 @@ def ask_in_child(client: cf.Client, pipe: Any) -> None:
 
 @pytest.mark.parametrize("mode", ["none", "new_episodes"])
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_child_replays(service: LocalService, path: Path, mode: Any) -> None:
+def test_forked_child_replays(service: LocalService, path: Path, mode: Any) -> None:
     with service.client(cassette=Cassette(path)) as client:
         client.blocks(max_items=150).collect()
-    before = service.requests
+    before = service.request_count
     with service.client(cassette=Cassette(path, mode=mode)) as client:
         here, there = multiprocessing.Pipe()
         child = multiprocessing.get_context("fork").Process(target=ask_in_child, args=(client, there))
@@ -301,7 +307,7 @@ def test_a_forked_child_replays(service: LocalService, path: Path, mode: Any) ->
         assert here.recv() == 150
         child.join(60)
         assert len(client.blocks(max_items=150).collect()) == 150
-    assert service.requests == before
+    assert service.request_count == before
 
 
 def test_a_client_pickles_with_its_cassette(service: LocalService, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -327,10 +333,10 @@ with cf.Client() as client:
 """
 
 
-def run(environment: dict[str, str], *heights: int) -> subprocess.Popen[str]:
+def run(settings: dict[str, str], *heights: int) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", SCRIPT, *map(str, heights)]
     pipe = subprocess.PIPE
-    return subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True)
+    return subprocess.Popen(command, env=settings, stdout=pipe, stderr=pipe, text=True)
 
 
 def told(process: subprocess.Popen[str]) -> list[str]:
@@ -339,7 +345,7 @@ def told(process: subprocess.Popen[str]) -> list[str]:
     return out.split()
 
 
-def test_the_environment_names_a_cassette_for_a_process(service: LocalService, path: Path) -> None:
+def test_environment_variable_names_the_cassette_of_a_process(service: LocalService, path: Path) -> None:
     settings = {
         "CHAINFRAME_BASE_URL": service.url,
         "CHAINFRAME_API_KEY": service.api_key,
@@ -348,10 +354,10 @@ def test_the_environment_names_a_cassette_for_a_process(service: LocalService, p
     }
     cassette = {"CHAINFRAME_CASSETTE": str(path)}
     assert told(run({**settings, **cassette}, 4_300_001, 4_300_002)) == ["1", "1"]
-    before = service.requests
+    before = service.request_count
     assert told(run(cassette, 4_300_002, 4_300_001)) == ["1", "1"]
     assert told(run({**cassette, "CHAINFRAME_CASSETTE_MODE": "none"}, 4_300_002)) == ["1"]
-    assert service.requests == before
+    assert service.request_count == before
     wrong = run({**cassette, "CHAINFRAME_CASSETTE_MODE": "twice"}, 1)
     assert "CassetteError: CHAINFRAME_CASSETTE_MODE" in wrong.communicate(timeout=60)[1]
 
@@ -372,12 +378,14 @@ def test_processes_record_into_one_file(service: LocalService, path: Path, mode:
     assert sorted(int(line["params"]["height"]) for line in lines(path)) == [*range(4_300_000, 4_300_040)]
 
 
-def test_clients_of_one_process_share_the_environments(
+def test_clients_of_one_process_share_the_cassette_of_the_environment(
     service: LocalService, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for name, value in environment(service).items():
+        monkeypatch.setenv(name, value)
     monkeypatch.setenv("CHAINFRAME_CASSETTE", str(path))
     for height in (1, 2):
-        with service.client() as client:
+        with cf.Client() as client:
             client.blocks(height=height).collect()
     assert len(lines(path)) == 2
     with service.client(cassette=Cassette(path.with_name("two.jsonl"))) as client:
@@ -385,14 +393,14 @@ def test_clients_of_one_process_share_the_environments(
     assert len(lines(path)) == 2
 
 
-def test_an_empty_file_is_recorded_into(service: LocalService, tmp_path: Path) -> None:
+def test_empty_file_is_recorded_into(service: LocalService, tmp_path: Path) -> None:
     (tmp_path / "made.jsonl").touch()
     with service.client(cassette=Cassette(tmp_path / "made.jsonl")) as client:
         client.blocks(height=1).collect()
     assert len(lines(tmp_path / "made.jsonl")) == 1
 
 
-def test_an_empty_answer_that_was_asked_again_replays(server: StrictServer, path: Path) -> None:
+def test_retried_empty_response_replays(server: StrictServer, path: Path) -> None:
     first = page_of("blocks", [{"hash": "0x1"}], totalPage="2", total="2", page="1", limit="1")
     second = page_of("blocks", [{"hash": "0x2"}], totalPage="2", total="2", page="2", limit="1")
     server.on("blocks", first, Answer(envelope([])), second)
@@ -402,7 +410,7 @@ def test_an_empty_answer_that_was_asked_again_replays(server: StrictServer, path
         assert len(client.blocks(page_size=1).collect()) == 2
 
 
-def test_a_date_in_retry_after_is_written_as_seconds(server: StrictServer, path: Path) -> None:
+def test_retry_after_date_is_stored_as_seconds(server: StrictServer, path: Path) -> None:
     server.on("blocks", error(429, "50011", **{"Retry-After": "Fri, 31 Dec 2100 23:59:59 GMT"}))
     with server.client(cassette=Cassette(path)) as client, pytest.raises(cf.RateLimitError):
         client.blocks().collect()
@@ -410,7 +418,7 @@ def test_a_date_in_retry_after_is_written_as_seconds(server: StrictServer, path:
     assert lines(path)[0]["retry_after"] > 1e9
 
 
-def test_a_refusal_that_tells_the_host_is_kept_without_it(tmp_path: Path) -> None:
+def test_error_response_is_stored_without_the_host_it_names(tmp_path: Path) -> None:
     path = tmp_path / "refused.jsonl"
     with LocalService(transactions=50) as service:
         host = service.url.removeprefix("http://")
@@ -422,12 +430,12 @@ def test_a_refusal_that_tells_the_host_is_kept_without_it(tmp_path: Path) -> Non
         cf.Client(cassette=Cassette(path, "none")).tokens(max_items=1).collect()
 
 
-def test_what_is_recorded_needs_no_settings_and_what_is_not_says_so(path: Path, service: LocalService) -> None:
+def test_replay_needs_no_settings_and_recording_names_missing_ones(path: Path, service: LocalService) -> None:
     with service.client(cassette=Cassette(path)) as client:
         recorded = client.blocks(height=1).collect()
     with cf.Client(cassette=Cassette(path, mode="new_episodes"), base_url=service.url) as client:
         assert list(client.blocks(height=1).collect()) == list(recorded)
-        with pytest.raises(cf.ConfigError, match=r"api_key \(CHAINFRAME_API_KEY\): is missing"):
+        with pytest.raises(cf.ConfigError, match=r"api_key \(CHAINFRAME_API_KEY\) is missing"):
             client.blocks(height=2).collect()
     with pytest.raises(cf.ConfigError, match="is missing"):
         cf.Client(cassette=Cassette(path.with_name("none.jsonl"), mode="new_episodes"))
@@ -435,20 +443,20 @@ def test_what_is_recorded_needs_no_settings_and_what_is_not_says_so(path: Path, 
         cf.Client(cassette=Cassette(path, mode="all"))
 
 
-def test_the_length_is_that_of_the_file_while_it_is_recorded_anew(path: Path, service: LocalService) -> None:
+def test_length_is_that_of_the_file_while_it_is_rerecorded(path: Path, service: LocalService) -> None:
     with service.client(cassette=Cassette(path)) as client:
         for height in (1, 2, 3):
             client.blocks(height=height).collect()
-    anew = Cassette(path, mode="all")
-    with service.client(cassette=anew) as client:
-        assert len(anew) == 3
+    rerecorded = Cassette(path, mode="all")
+    with service.client(cassette=rerecorded) as client:
+        assert len(rerecorded) == 3
         for height in (2, 2, 4):
             client.blocks(height=height).collect()
-            assert len(anew) == len(lines(path))
-    assert len(anew) == 5
+            assert len(rerecorded) == len(Cassette(path, mode="none"))
+    assert len(rerecorded) == 5
 
 
-def test_a_short_secret_strikes_out_no_data(path: Path, server: StrictServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_secret_does_not_redact_data(path: Path, server: StrictServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("strict_server.PASSPHRASE", "eth")
     found = page_of("transactions", [{"txid": "0xe7", "transactionSymbol": "WETH"}])
     server.on("transactions", found)
@@ -462,7 +470,7 @@ def test_a_short_secret_strikes_out_no_data(path: Path, server: StrictServer, mo
     assert "who is ***?" in path.read_text(encoding="utf-8")
 
 
-def test_a_secret_in_the_data_is_struck_out_and_told(
+def test_secret_in_the_data_is_redacted_and_reported(
     path: Path, server: StrictServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.on("transactions", page_of("transactions", [{"txid": "0x1", "transactionSymbol": API_KEY}]))
@@ -472,10 +480,42 @@ def test_a_secret_in_the_data_is_struck_out_and_told(
     assert API_KEY not in path.read_text(encoding="utf-8")
 
 
-def test_a_secret_that_is_asked_for_is_neither_sent_nor_written(path: Path, server: StrictServer) -> None:
+def test_parameter_with_a_secret_is_neither_sent_nor_stored(path: Path, server: StrictServer) -> None:
     with server.client(cassette=Cassette(path)) as client:
         for address in (API_KEY, f"0x{SECRET_KEY.upper()}", PASSPHRASE):
-            with pytest.raises(cf.CassetteError, match="address is or holds a secret"):
+            with pytest.raises(cf.CassetteError, match="address contains a secret"):
                 client.address_transactions(address).collect()
     assert not path.exists()
     assert not server.requests
+
+
+THREADS = """
+import sys, threading
+import chainframe as cf
+sys.setswitchinterval(1e-6)
+
+
+def work():
+    for _ in range(200):
+        try:
+            cf.Client()
+        except cf.CassetteError:
+            pass
+
+
+threads = [threading.Thread(target=work) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print("done")
+"""
+
+
+def test_a_broken_cassette_of_the_environment_locks_no_thread_out(tmp_path: Path) -> None:
+    path = tmp_path / "broken.jsonl"
+    path.write_text("{broken\n", encoding="utf-8")
+    variables = {**os.environ, "CHAINFRAME_CASSETTE": str(path)}
+    command = [sys.executable, "-c", THREADS]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=variables, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")

@@ -1,4 +1,4 @@
-"""Cursors: from any place, in any process, exactly the rest; and nothing else is followed."""
+"""Cursors: resuming from any position and in any process returns exactly the remaining records."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import by_hand
 import chainframe as cf
+import reference_client
 from chainframe.testing import LocalService
 from conftest import needs_extra
 from strict_server import Answer, StrictServer, error, rows_of
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
     from conftest import Sample
 
-CALLS = sorted(by_hand.ENDPOINTS)
+CALLS = sorted(reference_client.ENDPOINTS)
 
 
 @pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
 @pytest.mark.parametrize("call", CALLS)
-def test_the_rest_after_every_page(client: cf.Client, sample: Sample, call: str) -> None:
+def test_cursor_of_every_page_resumes_after_it(client: cf.Client, sample: Sample, call: str) -> None:
     query = sample.query(client, call)
     whole = query.collect().to_dicts()
     seen = 0
@@ -38,7 +38,7 @@ def test_the_rest_after_every_page(client: cf.Client, sample: Sample, call: str)
 
 
 @pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
-def test_what_was_not_complete_is_not_made_so_by_going_on_from_its_end(client: cf.Client, sample: Sample) -> None:
+def test_resumed_run_keeps_earlier_reasons(client: cf.Client, sample: Sample) -> None:
     query = sample.query(client, "address_transactions")
     last = list(query.pages())[-1]
     assert query.report.reasons
@@ -49,7 +49,7 @@ def test_what_was_not_complete_is_not_made_so_by_going_on_from_its_end(client: c
 
 @pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
 @pytest.mark.parametrize("call", CALLS)
-def test_the_rest_after_every_record(client: cf.Client, sample: Sample, call: str) -> None:
+def test_cursor_after_every_record_resumes_with_the_next(client: cf.Client, sample: Sample, call: str) -> None:
     query = sample.query(client, call)
     whole = query.collect().to_dicts()
     stream = iter(query)
@@ -59,18 +59,18 @@ def test_the_rest_after_every_record(client: cf.Client, sample: Sample, call: st
         assert next(stream).to_dict() == whole[taken]
 
 
-def test_the_rest_after_a_batch_and_of_a_rest(client: cf.Client) -> None:
+def test_cursor_of_a_batch_and_of_a_resumed_query_resumes(client: cf.Client) -> None:
     query = client.transactions(max_items=330)
     whole = query.collect().to_dicts()
-    batches = query.batches(rows=70)
+    batches = query.batches(batch_size=70)
     assert next(batches).to_dicts() == whole[:70]
     rest = client.resume(query.cursor)
-    assert next(iter(rest.batches(rows=45))).to_dicts() == whole[70:115]
+    assert next(iter(rest.batches(batch_size=45))).to_dicts() == whole[70:115]
     assert client.resume(rest.cursor).to_dicts() == whole[115:]
     assert pickle.loads(pickle.dumps(rest.report)).records >= 45
 
 
-def test_a_resumed_query_is_a_query(client: cf.Client) -> None:
+def test_resumed_query_supports_every_method(client: cf.Client) -> None:
     query = client.transactions(max_items=120)
     page = next(iter(query.pages()))
     rest = client.resume(page.cursor)
@@ -100,12 +100,12 @@ def read_pages(query: cf.Query[Any], rows: list[Any]) -> None:
 
 
 def read_batches(query: cf.Query[Any], rows: list[Any]) -> None:
-    for batch in query.batches(rows=13):
+    for batch in query.batches(batch_size=13):
         rows += batch.to_dicts()
 
 
 def read_tables(query: cf.Query[Any], rows: list[Any]) -> None:
-    for table in query.reader(rows=13):
+    for table in query.to_arrow_batch_reader(batch_size=13):
         rows += table.to_pylist()
 
 
@@ -120,7 +120,7 @@ def read_all(query: cf.Query[Any], rows: list[Any]) -> None:
 @pytest.mark.parametrize(
     "read", [read_rows, read_pages, read_batches, pytest.param(read_tables, marks=needs_extra), read_all]
 )
-def test_a_failure_at_every_third_request(
+def test_run_resumed_after_each_failure_is_exact(
     failing: LocalService, read: Callable[[cf.Query[Any], list[Any]], None], concurrency: int
 ) -> None:
     whole = failing.client().transactions(page_size=20).to_dicts()
@@ -145,7 +145,7 @@ def test_a_failure_at_every_third_request(
 TWIN = {"tx_id": "0xa", "height": 7}
 
 
-def test_the_rest_within_identical_records() -> None:
+def test_cursor_within_duplicate_records_resumes_exactly() -> None:
     records = [{"tx_id": "0x1", "height": 9}, *[TWIN] * 130, *({"tx_id": f"0xb{n}", "height": 5} for n in range(30))]
     with LocalService(transactions=0, data={"transactions": records}) as service, service.client() as client:
         whole = client.transactions().to_dicts()
@@ -156,17 +156,17 @@ def test_the_rest_within_identical_records() -> None:
         assert seen == len(whole) == 161
 
 
-def test_the_rest_of_nothing_but_identical_records() -> None:
+def test_cursor_of_a_list_of_duplicates_resumes_at_its_end() -> None:
     with LocalService(transactions=0, data={"transactions": [TWIN] * 130}) as service, service.client() as client:
         pages = list(client.transactions().pages())
         assert [len(page.records) for page in pages] == [50, 50, 30]
         assert [len(client.resume(page.cursor).collect()) for page in pages[1:]] == [30, 0]
         # Before its length was asked for, nothing tells how many of them there were at first.
-        with pytest.raises(cf.PaginationDriftError, match=r"identical ones .* ask for the list anew"):
+        with pytest.raises(cf.PaginationDriftError, match="duplicate records in a list of unknown length"):
             client.resume(pages[0].cursor).collect()
 
 
-def test_reasons_go_along(server: StrictServer) -> None:
+def test_cursor_carries_the_reasons(server: StrictServer) -> None:
     client = server.client(concurrency=1)
     ids = [f"0x{n}" for n in range(21)]
     server.on("transactions_by_hash", *[_found(ids[:19]), error(500, "50026"), _found(ids[20:])])
@@ -184,7 +184,7 @@ def _found(ids: list[str]) -> Answer:
     return rows_of("transactions_by_hash", [{"txId": tx_id} for tx_id in ids])
 
 
-def test_a_traceback_says_how_to_go_on(server: StrictServer) -> None:
+def test_traceback_notes_how_to_resume(server: StrictServer) -> None:
     client = server.client(max_retries=0)
     server.on("blocks", error(503, "50001"))
     with pytest.raises(cf.ServiceUnavailableError) as caught:
@@ -198,14 +198,14 @@ def test_a_traceback_says_how_to_go_on(server: StrictServer) -> None:
 
 
 @needs_extra
-def test_a_traceback_of_an_export_says_how_to_go_on(server: StrictServer, tmp_path: Path) -> None:
+def test_traceback_of_an_export_notes_how_to_continue(server: StrictServer, tmp_path: Path) -> None:
     server.on("blocks", error(503, "50001"))
     with pytest.raises(cf.ServiceUnavailableError) as caught:
         server.client(max_retries=0).blocks().to_parquet(tmp_path / "blocks")
-    assert caught.value.__notes__ == ["what came so far is in the directory: the same to_parquet goes on from there"]
+    assert caught.value.__notes__ == ["what was fetched is in the directory: the same to_parquet call continues"]
 
 
-def test_what_does_not_fit_is_refused(client: cf.Client, service: LocalService) -> None:
+def test_invalid_cursor_is_rejected(client: cf.Client, service: LocalService) -> None:
     cursor = next(iter(client.blocks().pages())).cursor
     fields = json.loads(cursor)
 
@@ -214,20 +214,20 @@ def test_what_does_not_fit_is_refused(client: cf.Client, service: LocalService) 
 
     assert client.resume(json.dumps(fields, indent=1)) == client.resume(cursor)
     for text, complaint in [
-        ("", "is not the text of a cursor"),
-        ("[]", "is not the text of a cursor"),
-        ("{}", "is not the text of a cursor"),
-        (cursor[:-9], "is not the text of a cursor"),
-        (changed(more=1), "is not the text of a cursor"),
+        ("", "must be a string from page.cursor"),
+        ("[]", "must be a string from page.cursor"),
+        ("{}", "must be a string from page.cursor"),
+        (cursor[:-9], "must be a string from page.cursor"),
+        (changed(more=1), "must be a string from page.cursor"),
         (changed(version=99), "version 99"),
-        (changed(call="tokens"), "was changed"),
-        (changed(position=7), "was changed"),
+        (changed(call="tokens"), "is corrupted"),
+        (changed(offset=7), "is corrupted"),
     ]:
-        with pytest.raises(cf.InvalidParameterError, match=f"^cursor: .*{complaint}"):
+        with pytest.raises(cf.InvalidParameterError, match=f"^cursor .*{complaint}"):
             client.resume(text)
-    with pytest.raises(cf.InvalidParameterError, match=r"^cursor: "):
+    with pytest.raises(cf.InvalidParameterError, match=r"^cursor must be a string"):
         client.resume(None)  # type: ignore[arg-type]
-    with pytest.raises(cf.InvalidParameterError, match=r"^cursor: is of the chain ZONE_CHAIN"):
+    with pytest.raises(cf.InvalidParameterError, match=r"^cursor belongs to the chain ZONE_CHAIN"):
         service.client(zone_chain="OTHER").resume(cursor)
-    with pytest.raises(cf.InvalidParameterError, match=r"^cursor: is of the deployment"):
+    with pytest.raises(cf.InvalidParameterError, match=r"^cursor belongs to the deployment"):
         service.client(deployment=cf.Deployment(header_prefix="XY")).resume(cursor)

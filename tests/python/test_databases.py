@@ -1,4 +1,4 @@
-"""The recipes of docs/guide/databases.md, run as they stand, and what is then in the databases."""
+"""Recipes of docs/guide/integrations.md, run unchanged, and the data they write."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from chainframe.testing import LocalService
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "guide" / "databases.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "guide" / "integrations.md").read_text(encoding="utf-8")
 RECIPES = dict(re.findall(r"^## ([^\n]+)\n.*?^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
 BEGIN = PAGE.partition("```python\n")[2].partition("```")[0]
 KEYS = ["zone_block_height", "zone_tx_hash", "main_tx_hash", "token_contract_address", "token_id", "value_raw"]
@@ -43,14 +43,14 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::R
 
 @pytest.fixture(scope="module")
 def busy() -> Iterator[LocalService]:
-    """A service with many crossings, and with numbers of every size."""
+    """A service with many cross-chain transactions, and with numbers of every size."""
     with LocalService(transactions=4_000, seed=11) as running:
         gain(running, *NUMBERS)
         yield running
 
 
 def gain(service: LocalService, *numbers: tuple[Decimal | None, int | None]) -> None:
-    """Crossings with these numbers: the first in the newest block that there is, the others in new ones."""
+    """Add cross-chain transactions with these numbers: the first to the newest block, the others to new blocks."""
     with service.client() as client:
         rows = client.cross_chain_transactions().to_dicts()
     newest = max(rows, key=lambda row: row["zone_block_height"])
@@ -93,7 +93,7 @@ def test_every_recipe_is_tested() -> None:
 def test_duckdb(run: Any) -> None:
     expected = run("DuckDB")
     with duckdb.connect("chain.duckdb") as connection:
-        assert in_order(connection.sql("from crossings").to_arrow_table()) == expected
+        assert in_order(connection.sql("from cross_chain").to_arrow_table()) == expected
 
 
 @pytest.mark.skipif(postgres.INITDB is None, reason="PostgreSQL is not installed")
@@ -103,19 +103,19 @@ def test_postgresql(run: Any, monkeypatch: pytest.MonkeyPatch, client: cf.Client
         expected = run("PostgreSQL")
         run("PostgreSQL")
         with adbc_driver_postgresql.dbapi.connect(url) as connection, connection.cursor() as cursor:
-            cursor.execute("select *, value::text as digits from crossings")
+            cursor.execute("select *, value::text as digits from cross_chain")
             table = cursor.fetch_arrow_table()
             digits = table["digits"].cast(pa.decimal128(38, 18))
             position = table.schema.get_field_index("value")
             exact = table.drop_columns(["digits"]).set_column(position, "value", digits)
             assert in_order(exact) == expected
-            cursor.execute("select sum(value)::text, sum(value_raw::numeric)::text from crossings")
+            cursor.execute("select sum(value)::text, sum(value_raw::numeric)::text from cross_chain")
             with localcontext(prec=200):
                 totals = [sum(Decimal(row[name] or 0) for row in expected) for name in ("value", "value_raw")]
                 assert [Decimal(text) for text in cursor.fetchall()[0]] == totals
             # Lists, flags and doubles have their own types there.
             for name, query in (("logs", client.logs(sample_of(client))), ("tokens", client.tokens())):
-                cursor.adbc_ingest(name, query.reader(), mode="create")
+                cursor.adbc_ingest(name, query.to_arrow_batch_reader(), mode="create")
                 cursor.execute(f"select count(*) from {name}")
                 assert cursor.fetchall() == [(len(query.collect()),)]
             cursor.execute("select pg_typeof(topics)::text from logs limit 1")
@@ -123,7 +123,9 @@ def test_postgresql(run: Any, monkeypatch: pytest.MonkeyPatch, client: cf.Client
 
 
 @pytest.mark.skipif(postgres.INITDB is None, reason="PostgreSQL is not installed")
-def test_what_fails_leaves_what_there_was(run: Any, busy: LocalService, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_write_leaves_existing_data_unchanged(
+    run: Any, busy: LocalService, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(title: str, every: int) -> None:
         busy.faults = [{"kind": "status", "status": 401, "code": "50113", "every": every}]
         names: dict[str, Any] = {}
@@ -138,12 +140,12 @@ def test_what_fails_leaves_what_there_was(run: Any, busy: LocalService, monkeypa
         expected = run("PostgreSQL")
         fail("PostgreSQL", every=2)
         with adbc_driver_postgresql.dbapi.connect(url) as connection, connection.cursor() as cursor:
-            cursor.execute("select count(*) from crossings")
+            cursor.execute("select count(*) from cross_chain")
             assert cursor.fetchall() == [(len(expected),)]
     expected = run("Delta Lake")
     fail("Delta Lake", every=1)
-    assert in_order(deltalake.DeltaTable("crossings-delta").to_pyarrow_table()) == expected
-    assert deltalake.DeltaTable("crossings-delta").version() == 0
+    assert in_order(deltalake.DeltaTable("cross-chain-delta").to_pyarrow_table()) == expected
+    assert deltalake.DeltaTable("cross-chain-delta").version() == 0
 
 
 def sample_of(client: cf.Client) -> list[str]:
@@ -152,20 +154,20 @@ def sample_of(client: cf.Client) -> list[str]:
 
 def test_parquet(run: Any) -> None:
     expected = run("Parquet")
-    assert in_order(pyarrow.parquet.read_table("crossings.parquet")) == expected
-    parts = pyarrow.dataset.dataset("crossings", partitioning="hive").to_table()
+    assert in_order(pyarrow.parquet.read_table("cross-chain.parquet")) == expected
+    parts = pyarrow.dataset.dataset("cross-chain", partitioning="hive").to_table()
     assert in_order(parts.select(list(expected[0]))) == expected
-    assert len(list(Path("crossings").iterdir())) == 2
+    assert len(list(Path("cross-chain").iterdir())) == 2
 
 
 def test_delta_lake(run: Any, busy: LocalService) -> None:
     first = run("Delta Lake")
-    assert in_order(deltalake.DeltaTable("crossings-delta").to_pyarrow_table()) == first
+    assert in_order(deltalake.DeltaTable("cross-chain-delta").to_pyarrow_table()) == first
     gain(busy, *NUMBERS)
     expected = run("Delta Lake")
     assert len(expected) == len(first) + len(NUMBERS)
-    assert in_order(deltalake.DeltaTable("crossings-delta").to_pyarrow_table()) == expected
-    assert deltalake.DeltaTable("crossings-delta").version() == 1
+    assert in_order(deltalake.DeltaTable("cross-chain-delta").to_pyarrow_table()) == expected
+    assert deltalake.DeltaTable("cross-chain-delta").version() == 1
 
 
 def test_dlt(run: Any, busy: LocalService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -178,5 +180,5 @@ def test_dlt(run: Any, busy: LocalService, monkeypatch: pytest.MonkeyPatch, tmp_
     assert len(expected) == len(first) + len(NUMBERS)
     with duckdb.connect("pipeline.duckdb") as connection:
         columns = ", ".join(expected[0])
-        table = connection.sql(f"select {columns} from chain.crossings").to_arrow_table()
+        table = connection.sql(f"select {columns} from chain.cross_chain").to_arrow_table()
         assert in_order(table) == expected

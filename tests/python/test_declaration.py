@@ -1,4 +1,4 @@
-"""Everything derived from the declaration agrees with it, and was found at all."""
+"""Stub, record classes and methods agree with the declaration of the API."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-import by_hand
 import chainframe as cf
 import generate_stub
+import reference_client
 from chainframe import _native
 
 STUB = Path(cf.__file__).with_name("_native.pyi")
@@ -26,15 +26,15 @@ def wanted_parameters(endpoint: dict[str, Any]) -> list[tuple[str, bool]]:
     return own + [(name, False) for name in (PAGED if endpoint["page_size_max"] else PAGED[:1])]
 
 
-def test_nine_and_nine() -> None:
-    assert len(by_hand.RECORDS) == 9
-    assert len(by_hand.ENDPOINTS) == 9
-    assert sum(len(record["fields"]) for record in by_hand.RECORDS.values()) > 100
+def test_declaration_has_nine_calls_and_nine_records() -> None:
+    assert len(reference_client.RECORDS) == 9
+    assert len(reference_client.ENDPOINTS) == 9
+    assert sum(len(record["fields"]) for record in reference_client.RECORDS.values()) > 100
 
 
-@pytest.mark.parametrize("name", sorted(by_hand.RECORDS))
+@pytest.mark.parametrize("name", sorted(reference_client.RECORDS))
 def test_record_classes_have_the_declared_fields(name: str) -> None:
-    declared = [field["name"] for field in by_hand.RECORDS[name]["fields"]]
+    declared = [field["name"] for field in reference_client.RECORDS[name]["fields"]]
     cls = getattr(cf, name)
     assert issubclass(cls, cf.Record)
     assert list(cls().to_dict()) == declared
@@ -43,9 +43,9 @@ def test_record_classes_have_the_declared_fields(name: str) -> None:
     assert len(declared) > 3
 
 
-@pytest.mark.parametrize("name", sorted(by_hand.RECORDS))
+@pytest.mark.parametrize("name", sorted(reference_client.RECORDS))
 def test_the_stub_has_the_declared_fields(name: str) -> None:
-    declared = {field["name"]: f"{field['python']} | None" for field in by_hand.RECORDS[name]["fields"]}
+    declared = {field["name"]: f"{field['python']} | None" for field in reference_client.RECORDS[name]["fields"]}
     body = CLASSES[name].body
     methods = [node for node in body if isinstance(node, ast.FunctionDef)]
     properties = {node.name: ast.unparse(node.returns) for node in methods if node.decorator_list and node.returns}
@@ -54,7 +54,7 @@ def test_the_stub_has_the_declared_fields(name: str) -> None:
     assert {arg.arg: ast.unparse(arg.annotation) for arg in new.args.kwonlyargs if arg.annotation} == declared
 
 
-def test_the_stub_is_as_generated() -> None:
+def test_stub_matches_the_generator() -> None:
     text = STUB.read_text(encoding="utf-8")
     assert generate_stub.written(text, generate_stub.records()) == text
     cut = text.replace('"""Block hash."""', "")
@@ -62,29 +62,29 @@ def test_the_stub_is_as_generated() -> None:
     assert generate_stub.written(cut, generate_stub.records()) == text
 
 
-@pytest.mark.parametrize("name", sorted(by_hand.ENDPOINTS))
+@pytest.mark.parametrize("name", sorted(reference_client.ENDPOINTS))
 def test_the_methods_have_the_declared_parameters(name: str) -> None:
     signature = inspect.signature(getattr(cf.Client, name))
     parameters = list(signature.parameters.values())[1:]
     found = [(parameter.name, parameter.default is inspect.Parameter.empty) for parameter in parameters]
-    assert found == wanted_parameters(by_hand.ENDPOINTS[name])
+    assert found == wanted_parameters(reference_client.ENDPOINTS[name])
     kinds = [parameter.kind is inspect.Parameter.KEYWORD_ONLY for parameter in parameters]
     assert kinds == [not required for _, required in found]
     assert {parameter.default for parameter in parameters} <= {None, inspect.Parameter.empty}
 
 
-@pytest.mark.parametrize("name", sorted(by_hand.ENDPOINTS))
+@pytest.mark.parametrize("name", sorted(reference_client.ENDPOINTS))
 def test_the_stub_has_the_declared_calls(name: str) -> None:
     (method,) = (node for node in CLASSES["Client"].body if isinstance(node, ast.FunctionDef) and node.name == name)
     found = [(arg.arg, True) for arg in method.args.args[1:]] + [(arg.arg, False) for arg in method.args.kwonlyargs]
-    endpoint = by_hand.ENDPOINTS[name]
+    endpoint = reference_client.ENDPOINTS[name]
     assert found == wanted_parameters(endpoint)
     assert method.returns is not None
     assert ast.unparse(method.returns) == f"Query[{endpoint['record']}]"
     text = ast.get_docstring(method) or ""
     assert ">>> " in text
     if endpoint["page_size_max"]:
-        assert f"Pages of up to {endpoint['page_size_max']}." in text
+        assert f"up to {endpoint['page_size_max']}, the default" in text
 
 
 def test_the_client_has_no_call_that_is_not_declared() -> None:
@@ -93,7 +93,7 @@ def test_the_client_has_no_call_that_is_not_declared() -> None:
         for node in CLASSES["Client"].body
         if isinstance(node, ast.FunctionDef) and node.returns and ast.unparse(node.returns).startswith("Query[")
     }
-    assert calls - {"resume"} == set(by_hand.ENDPOINTS)
+    assert calls - {"resume"} == set(reference_client.ENDPOINTS)
 
 
 DOCUMENTED = {
@@ -104,7 +104,7 @@ DOCUMENTED = {
 }
 
 
-def test_help_says_what_the_stub_says() -> None:
+def test_help_shows_the_docstrings_of_the_stub() -> None:
     # What `len` and its like do, Python says itself.
     wanted = {place: text for place, text in DOCUMENTED.items() if text and not (place[1] or "").startswith("_")}
     assert len(wanted) > 150
@@ -113,11 +113,11 @@ def test_help_says_what_the_stub_says() -> None:
     assert {place for place in wanted if shown[place] != wanted[place]} == set()
 
 
-def test_every_public_method_says_something_and_shows_its_signature() -> None:
+def test_every_public_method_has_a_docstring_and_a_signature() -> None:
     methods = [
         (cls, name)
         for cls, name in DOCUMENTED
-        if name and not name.startswith("_") and callable(_at(cls, name)) and cls not in by_hand.RECORDS
+        if name and not name.startswith("_") and callable(_at(cls, name)) and cls not in reference_client.RECORDS
     ]
     assert len(methods) > 30
     assert [place for place in methods if not DOCUMENTED[place]] == []
@@ -139,4 +139,4 @@ def _at(cls: str, name: str | None) -> Any:
 def test_every_public_class_of_the_core_has_an_example() -> None:
     public = {name: node for name, node in CLASSES.items() if not name.startswith("_")}
     without = {name for name, node in public.items() if ">>> " not in ast.unparse(node)}
-    assert without == set(by_hand.RECORDS)
+    assert without == set(reference_client.RECORDS)

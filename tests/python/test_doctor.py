@@ -1,4 +1,4 @@
-"""`chainframe doctor`: every finding a line of its own, exit codes by what failed, and no secret anywhere."""
+"""`chainframe doctor`: one line for each check, exit codes by what failed, and no secret anywhere."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COMMAND = str(Path(sysconfig.get_path("scripts")) / "chainframe")
 OURS = ("CHAINFRAME_", "SSL_CERT", "REQUESTS_CA")
 
 
-def examine(settings: dict[str, str], *arguments: str) -> tuple[int, dict[str, tuple[str, str]]]:
+def run_doctor(settings: dict[str, str], *arguments: str) -> tuple[int, dict[str, tuple[str, str]]]:
     clean = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
     clean = {name: value for name, value in clean.items() if "PROXY" not in name.upper()}
     command = [COMMAND, "doctor", "--json", *arguments]
@@ -28,8 +28,8 @@ def examine(settings: dict[str, str], *arguments: str) -> tuple[int, dict[str, t
         if name in {"CHAINFRAME_API_KEY", "CHAINFRAME_SECRET_KEY", "CHAINFRAME_PASSPHRASE"} and value:
             assert value not in done.stdout + done.stderr
     assert done.stderr == ""
-    findings = [json.loads(line) for line in done.stdout.splitlines()]
-    return done.returncode, {found["check"]: (found["status"], found["text"]) for found in findings}
+    results = [json.loads(line) for line in done.stdout.splitlines()]
+    return done.returncode, {found["check"]: (found["status"], found["text"]) for found in results}
 
 
 def of(service: LocalService, **changes: str) -> dict[str, str]:
@@ -38,18 +38,18 @@ def of(service: LocalService, **changes: str) -> dict[str, str]:
     return {f"CHAINFRAME_{name}": value for name, value in settings.items()}
 
 
-def test_all_is_well(service: LocalService) -> None:
-    code, found = examine(of(service, MAIN_CHAIN="MAIN"))
+def test_correct_settings_pass_every_check(service: LocalService) -> None:
+    code, found = run_doctor(of(service, MAIN_CHAIN="MAIN"))
     assert code == 0
     assert {status for status, _ in found.values()} == {"ok"}
     assert found["base_url"][1] == f"{service.url} (from CHAINFRAME_BASE_URL)"
     assert "from CHAINFRAME_MAIN_CHAIN" in found["main_chain"][1]
     assert "default" in found["zone_chain"][1]
     assert "from CHAINFRAME_SECRET_KEY" in found["secret_key"][1]
-    assert set(found) >= {"signature", "proxy", "name", "tcp", "clock", "request"}
+    assert set(found) >= {"signature", "proxy", "dns", "tcp", "clock", "request"}
 
 
-def test_lines_for_people(service: LocalService) -> None:
+def test_lines_for_a_terminal_begin_with_the_status(service: LocalService) -> None:
     done = subprocess.run(
         [COMMAND, "doctor"], capture_output=True, text=True, check=False, env={**os.environ, **of(service)}, timeout=120
     )
@@ -70,23 +70,25 @@ def test_lines_for_people(service: LocalService) -> None:
         ({}, [{"kind": "code", "code": "50005"}], 5, "request"),
     ],
 )
-def test_a_failure_has_its_line_and_code(changes: dict[str, str], faults: list[Fault], code: int, failed: str) -> None:
+def test_failed_check_has_a_line_and_an_exit_code(
+    changes: dict[str, str], faults: list[Fault], code: int, failed: str
+) -> None:
     with LocalService(transactions=5, faults=faults) as service:
-        returned, found = examine(of(service, **changes))
+        returned, found = run_doctor(of(service, **changes))
     assert returned == code
     assert next(check for check, (status, _) in found.items() if status == "fail") == failed
 
 
-def test_a_clock_that_is_off_is_told_and_made_up_for() -> None:
-    with LocalService(transactions=5, faults=[{"kind": "clock", "seconds": 3600}]) as service:
-        code, found = examine(of(service))
+def test_clock_skew_is_a_warning() -> None:
+    with LocalService(transactions=5, faults=[{"kind": "clock_skew", "seconds": 3600}]) as service:
+        code, found = run_doctor(of(service))
     assert code == 0
     assert found["clock"][0] == "warn"
-    assert "behind the service" in found["clock"][1]
+    assert "behind the server's; corrected by the client" in found["clock"][1]
     assert found["request"][0] == "ok"
 
 
-def test_a_certificate_that_nobody_vouches_for(service: LocalService, tmp_path: Path) -> None:
+def test_unknown_certificate_authority_fails_until_it_is_passed(service: LocalService, tmp_path: Path) -> None:
     authority = trustme.CA()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)
@@ -94,27 +96,27 @@ def test_a_certificate_that_nobody_vouches_for(service: LocalService, tmp_path: 
     authority.cert_pem.write_to_path(str(bundle))
     with StrictServer(context) as server:
         settings = of(service, BASE_URL=server.url)
-        code, found = examine(settings)
+        code, found = run_doctor(settings)
         assert code == 5
         assert found["tls"][0] == "fail"
         assert "ca_bundle" in found["tls"][1]
         assert "tls" in found["request"][1]
-        _, found = examine(settings, "--ca-bundle", str(bundle))
+        _, found = run_doctor(settings, "--ca-bundle", str(bundle))
         assert found["tls"][0] == "ok"
         assert "trustme" in found["tls"][1]
 
 
-def test_a_proxys_password_is_not_shown(service: LocalService) -> None:
-    code, found = examine(of(service), "--proxy", "http://someone:canary-55@127.0.0.1:1")
+def test_password_of_a_proxy_is_redacted(service: LocalService) -> None:
+    code, found = run_doctor(of(service), "--proxy", "http://someone:canary-55@127.0.0.1:1")
     assert code == 5
     assert "canary-55" not in str(found)
     assert found["proxy"][1].startswith("http://***@127.0.0.1:1")
     assert found["tcp"][0] == "fail"
 
 
-def test_settings_can_be_given(service: LocalService) -> None:
+def test_options_replace_the_environment(service: LocalService) -> None:
     settings = of(service)
     settings["CHAINFRAME_BASE_URL"] = "http://127.0.0.1:1"
-    code, found = examine(settings, "--base-url", service.url, "--zone-chain", service.zone_chain)
+    code, found = run_doctor(settings, "--base-url", service.url, "--zone-chain", service.zone_chain)
     assert code == 0
-    assert found["base_url"] == ("ok", f"{service.url} (as given)")
+    assert found["base_url"] == ("ok", f"{service.url} (from the command line)")

@@ -1,4 +1,4 @@
-"""Which class a code and a status become, and whether the client asks again."""
+"""Error class and retries for each code and status."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ CASES = [(status, code, kind, again) for code, statuses, kind, again in TABLE fo
 
 
 @pytest.mark.parametrize(("status", "code", "kind", "again"), CASES)
-def test_class_by_code_and_status(
+def test_code_and_status_select_the_error_class(
     server: StrictServer,
     status: int,
     code: str,
@@ -66,21 +66,21 @@ def test_class_by_code_and_status(
     assert code in str(raised)
 
 
-def test_numeric_codes_are_the_same(server: StrictServer) -> None:
+def test_numeric_code_is_read_like_a_string(server: StrictServer) -> None:
     server.on("blocks", error(400, 50014))
     with server.client() as client, pytest.raises(cf.BadRequestError) as caught:
         client.blocks().collect()
     assert caught.value.code == "50014"
 
 
-def test_retry_after_is_told(server: StrictServer) -> None:
+def test_rate_limit_error_has_retry_after(server: StrictServer) -> None:
     server.on("blocks", error(429, "50011", **{"Retry-After": "2"}))
     with server.client() as client, pytest.raises(cf.RateLimitError) as caught:
         client.blocks().collect()
     assert caught.value.retry_after == 2.0
 
 
-def test_what_came_before_an_error_is_kept(server: StrictServer) -> None:
+def test_partial_keeps_records_fetched_before_an_error(server: StrictServer) -> None:
     server.on("blocks", page_of("blocks", [{"hash": "0x1"}], totalPage="2"), error(500, "50026"))
     with server.client() as client:
         query = client.blocks(page_size=1)
@@ -91,7 +91,7 @@ def test_what_came_before_an_error_is_kept(server: StrictServer) -> None:
     assert not query.report.complete
 
 
-def test_no_answer_is_a_transport_error() -> None:
+def test_missing_response_raises_a_transport_error() -> None:
     with StrictServer() as gone:
         client = gone.client()
     with client, pytest.raises(cf.TransportError) as caught:

@@ -1,4 +1,4 @@
-"""The error tree: names, bases, attributes, and that each survives the trips an exception makes."""
+"""Error classes: names, bases, attributes, pickling and copying."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ TREE: dict[str, tuple[tuple[type, ...], tuple[str, ...], bool]] = {
     "TransportError": ((cf.ChainframeError, ConnectionError), TRANSPORT, True),
     "RequestTimeoutError": ((cf.TransportError, TimeoutError), TRANSPORT, True),
     "ResponseFormatError": ((cf.ChainframeError,), ("endpoint", "path", "excerpt"), False),
+    "ContextError": ((cf.ChainframeError, RuntimeError), (), False),
     "PaginationError": ((cf.ChainframeError,), (), False),
     "PaginationDriftError": ((cf.PaginationError,), (), False),
     "ResultWindowError": ((cf.PaginationError,), (), False),
@@ -80,7 +81,7 @@ def reduced(error: cf.ChainframeError) -> cf.ChainframeError:
     return again
 
 
-def test_the_tree_is_whole() -> None:
+def test_every_error_class_is_exported() -> None:
     classes = {name for name, value in vars(errors).items() if inspect.isclass(value) and issubclass(value, Exception)}
     assert classes == {*TREE, "IncompleteResultWarning"}
     assert set(errors.__all__) == classes
@@ -88,12 +89,12 @@ def test_the_tree_is_whole() -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_bases(name: str) -> None:
+def test_error_classes_have_the_documented_bases(name: str) -> None:
     assert error_class(name).__bases__ == TREE[name][0]
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_attributes_are_keywords_that_default_to_nothing(name: str) -> None:
+def test_attributes_are_keyword_only_and_default_to_none(name: str) -> None:
     bare = error_class(name)("what went wrong")
     assert {key: value for key, value in vars(bare).items() if value} == {}
     assert set(vars(bare)) == set(TREE[name][1])
@@ -104,7 +105,7 @@ def test_attributes_are_keywords_that_default_to_nothing(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_retryable_by_class_and_by_instance(name: str) -> None:
+def test_retryable_is_set_by_class_and_by_instance(name: str) -> None:
     cls, default = error_class(name), TREE[name][2]
     assert cls("m").retryable is default
     assert cls("m", retryable=not default).retryable is not default
@@ -113,7 +114,7 @@ def test_retryable_by_class_and_by_instance(name: str) -> None:
 
 @pytest.mark.parametrize("name", EVERY)
 @pytest.mark.parametrize("trip", [reduced, copy.copy, copy.deepcopy])
-def test_trips_keep_everything(
+def test_pickling_and_copying_keep_all_attributes(
     name: str,
     trip: Callable[[cf.ChainframeError], cf.ChainframeError],
 ) -> None:
@@ -128,7 +129,7 @@ def test_trips_keep_everything(
     assert again.__notes__ == ["while reading page 3"]
 
 
-def test_a_deep_copy_shares_nothing() -> None:
+def test_deep_copy_shares_no_attribute() -> None:
     kept: Any = ["a"]
     error = cf.IncompleteResultError("m", partial=kept)
     again = copy.deepcopy(error)
@@ -137,7 +138,7 @@ def test_a_deep_copy_shares_nothing() -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_the_message_is_one_line_and_the_whole_text(name: str) -> None:
+def test_message_is_one_line(name: str) -> None:
     error = error_class(name)("first\nsecond\r\nthird\u2028fourth")
     assert str(error) == "first second third fourth"
     assert error.args == ("first second third fourth",)
@@ -151,12 +152,12 @@ def test_os_errors_carry_no_errno_of_their_own() -> None:
     assert isinstance(error, ConnectionError)
 
 
-def test_the_warning_is_a_user_warning() -> None:
+def test_incomplete_result_warning_is_a_user_warning() -> None:
     assert cf.IncompleteResultWarning.__bases__ == (UserWarning,)
 
 
 @pytest.mark.parametrize("name", [*EVERY, "IncompleteResultWarning"])
-def test_every_class_says_when_and_what_to_do(name: str) -> None:
+def test_every_class_documents_its_cause_with_an_example(name: str) -> None:
     text = inspect.getdoc(getattr(cf, name)) or ""
     summary, _, rest = text.partition("\n\n")
     assert "\n" not in summary

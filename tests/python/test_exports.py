@@ -1,4 +1,4 @@
-"""`to_parquet`: what is in the directory is the result, each record once, whatever happened on the way."""
+"""`to_parquet`: the files hold the result exactly once, after any interruption."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import by_hand
 import chainframe as cf
+import reference_client
 from chainframe.exports import Export
-from chainframe.exports.directory import Directory
+from chainframe.exports.directory import Store, locked_dir
 from chainframe.testing import LocalService
 from conftest import Sample
 from strict_server import Answer, Request, StrictServer, page_of
 
-CALLS = sorted(by_hand.ENDPOINTS)
+CALLS = sorted(reference_client.ENDPOINTS)
 
 
 def names(directory: Path) -> list[str]:
@@ -53,10 +53,10 @@ def heights(directory: Path) -> list[Any]:
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_the_files_hold_what_collect_gives(client: cf.Client, sample: Sample, tmp_path: Path, call: str) -> None:
+def test_files_hold_the_records_of_collect(client: cf.Client, sample: Sample, tmp_path: Path, call: str) -> None:
     query = sample.query(client, call)
     records = query.collect()
-    export = query.to_parquet(tmp_path / "new" / "export", rows_per_part=7)
+    export = query.to_parquet(tmp_path / "new" / "export", max_rows_per_file=7)
     assert pq.read_table(export.path) == records.to_arrow()
     assert export.rows == len(records)
     assert (export.complete, export.report.reasons) == (records.report.complete, records.report.reasons)
@@ -73,20 +73,20 @@ def test_the_files_hold_what_collect_gives(client: cf.Client, sample: Sample, tm
 
 
 @pytest.mark.parametrize("numbers", ["decimal", "float", "string"])
-def test_numbers_are_as_asked(client: cf.Client, sample: Sample, tmp_path: Path, numbers: Any) -> None:
+def test_numbers_are_written_as_given(client: cf.Client, sample: Sample, tmp_path: Path, numbers: Any) -> None:
     query = client.token_transfers(sample.token)
     export = query.to_parquet(tmp_path, numbers=numbers)
     assert pq.read_table(export.path) == query.to_arrow(numbers=numbers)
 
 
-def test_a_finished_export_sends_nothing(service: LocalService, client: cf.Client, tmp_path: Path) -> None:
+def test_finished_export_sends_nothing(service: LocalService, client: cf.Client, tmp_path: Path) -> None:
     first = client.blocks().to_parquet(tmp_path)
-    before = service.requests
+    before = service.request_count
     assert client.blocks(page_size=3).to_parquet(str(tmp_path)) == first
-    assert service.requests == before
+    assert service.request_count == before
 
 
-def test_an_empty_result_has_a_schema(server: StrictServer, tmp_path: Path) -> None:
+def test_empty_result_has_a_schema(server: StrictServer, tmp_path: Path) -> None:
     server.on("blocks", page_of("blocks", [], totalPage="0", total="0"))
     export = server.client().blocks().to_parquet(tmp_path)
     assert (export.rows, len(export.parts), export.complete) == (0, 1, True)
@@ -104,9 +104,9 @@ def test_each_run_keeps_what_it_fetched(server: StrictServer, tmp_path: Path) ->
     query = server.client(concurrency=1).blocks(page_size=10)
     for run in range(1, 5):
         with pytest.raises(cf.ServiceUnavailableError):
-            query.to_parquet(tmp_path, rows_per_part=25)
+            query.to_parquet(tmp_path, max_rows_per_file=25)
         assert manifest(tmp_path)["report"]["records"] == 20 * run
-    export = query.to_parquet(tmp_path, rows_per_part=25)
+    export = query.to_parquet(tmp_path, max_rows_per_file=25)
     assert heights(tmp_path) == list(range(100, 0, -1))
     assert len(server.requests) == 14
     assert export.report.pages == 10
@@ -114,38 +114,39 @@ def test_each_run_keeps_what_it_fetched(server: StrictServer, tmp_path: Path) ->
     assert all(pq.read_metadata(part).num_rows <= 25 for part in export.parts)
 
 
-def test_an_interrupt_keeps_what_was_fetched(
+def test_interrupt_keeps_what_was_fetched(
     server: StrictServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.on("blocks", lambda request: in_pages(blocks(50, 1), request))
     query = server.client(concurrency=1).blocks(page_size=10)
-    write = Directory.write_part
+    write = Store.write_part
 
-    def interrupted(self: Directory, number: int, rows: int, how: Any) -> Any:
+    def interrupted(self: Store, number: int, rows: int, how: Any) -> Any:
         if number == 1:
             raise KeyboardInterrupt
         return write(self, number, rows, how)
 
-    monkeypatch.setattr(Directory, "write_part", interrupted)
+    monkeypatch.setattr(Store, "write_part", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        query.to_parquet(tmp_path, rows_per_part=20)
+        query.to_parquet(tmp_path, max_rows_per_file=20)
     monkeypatch.undo()
     assert manifest(tmp_path)["parts"][0]["rows"] == 20
     sent = len(server.requests)
-    query.to_parquet(tmp_path, rows_per_part=20)
+    query.to_parquet(tmp_path, max_rows_per_file=20)
     assert heights(tmp_path) == list(range(50, 0, -1))
     assert len(server.requests) == sent + 3
 
 
-def test_a_failure_to_write_leaves_nothing_temporary(
+def test_write_error_leaves_no_temporary_file(
     client: cf.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(pq, "write_table", full)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(cf.ExportError, match="No space") as caught:
         client.blocks().to_parquet(tmp_path)
+    assert caught.value.path == str(tmp_path)
     monkeypatch.undo()
     assert names(tmp_path) == ["_manifest.json"]
     assert client.blocks().to_parquet(tmp_path).rows == len(client.blocks().collect())
@@ -160,33 +161,35 @@ OTHERS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("other", OTHERS)
-def test_another_query_is_refused_by_name(service: LocalService, client: cf.Client, tmp_path: Path, other: str) -> None:
+def test_export_of_another_query_is_rejected_by_name(
+    service: LocalService, client: cf.Client, tmp_path: Path, other: str
+) -> None:
     arguments, options, expected = OTHERS[other]
     client.blocks().to_parquet(tmp_path)
-    held, before = names(tmp_path), service.requests
+    held, before = names(tmp_path), service.request_count
     with pytest.raises(cf.ExportError, match=expected) as caught:
         client.blocks(**arguments).to_parquet(tmp_path, **options)
     assert caught.value.path == str(tmp_path)
-    assert service.requests == before
+    assert service.request_count == before
     assert names(tmp_path) == held
 
 
-def test_another_call_is_refused(client: cf.Client, tmp_path: Path) -> None:
+def test_export_of_another_call_is_rejected(client: cf.Client, tmp_path: Path) -> None:
     client.blocks().to_parquet(tmp_path)
     with pytest.raises(cf.ExportError, match="call is 'blocks' there and 'transactions' here"):
         client.transactions().to_parquet(tmp_path)
 
 
-def test_the_same_question_in_other_words_is_not(client: cf.Client, tmp_path: Path) -> None:
+def test_equivalent_arguments_resume_the_export(client: cf.Client, tmp_path: Path) -> None:
     client.tokens(start_time="2020-01-01T00:00:00Z").to_parquet(tmp_path)
     client.tokens(start_time=1_577_836_800_000).to_parquet(tmp_path)
 
 
 @pytest.mark.parametrize("harm", ["changed", "cut", "gone"])
-def test_a_damaged_part_is_named_and_can_be_made_anew(
+def test_corrupt_part_is_named_and_can_be_replaced(
     service: LocalService, client: cf.Client, tmp_path: Path, harm: str
 ) -> None:
-    export = client.blocks().to_parquet(tmp_path, rows_per_part=10)
+    export = client.blocks().to_parquet(tmp_path, max_rows_per_file=10)
     part = export.parts[1]
     content = bytearray(part.read_bytes())
     if harm == "gone":
@@ -194,30 +197,31 @@ def test_a_damaged_part_is_named_and_can_be_made_anew(
     else:
         content[-20] ^= 1
         part.write_bytes(content if harm == "changed" else content[:-1])
-    before = service.requests
+    before = service.request_count
     with pytest.raises(cf.ExportError, match=part.name) as caught:
         client.blocks().to_parquet(tmp_path)
     assert caught.value.path == str(part)
-    assert service.requests == before
-    again = client.blocks().to_parquet(tmp_path, overwrite=True)
+    assert service.request_count == before
+    again = client.blocks().to_parquet(tmp_path, mode="overwrite")
     assert heights(tmp_path) == [block.height for block in client.blocks()]
     assert names(tmp_path) == ["_manifest.json", *(path.name for path in again.parts)]
 
 
-def test_without_resuming_an_export_is_not_touched(client: cf.Client, tmp_path: Path) -> None:
-    client.blocks().to_parquet(tmp_path, resume=False)
+def test_mode_error_leaves_an_export_unchanged(client: cf.Client, tmp_path: Path) -> None:
+    client.blocks().to_parquet(tmp_path, mode="error")
     with pytest.raises(cf.ExportError, match="holds an export"):
-        client.blocks().to_parquet(tmp_path, resume=False)
+        client.blocks().to_parquet(tmp_path, mode="error")
 
 
-def test_what_is_not_an_export_is_left_alone(client: cf.Client, tmp_path: Path) -> None:
-    foreign = tmp_path / "mine.parquet"
+def test_foreign_files_are_left_alone(client: cf.Client, tmp_path: Path) -> None:
+    foreign, other = tmp_path / "mine.parquet", tmp_path / "mine.txt"
+    other.write_text("mine")
     pq.write_table(pa.table({"a": [1]}), foreign)
     with pytest.raises(cf.ExportError, match=r"mine\.parquet"):
         client.blocks().to_parquet(tmp_path)
     with pytest.raises(cf.ExportError, match="is a file"):
-        client.blocks().to_parquet(foreign)
-    assert names(tmp_path) == ["mine.parquet"]
+        client.blocks().to_parquet(other)
+    assert names(tmp_path) == ["mine.parquet", "mine.txt"]
     beside = tmp_path / "beside"
     beside.mkdir()
     (beside / "notes.txt").write_text("mine")
@@ -226,36 +230,36 @@ def test_what_is_not_an_export_is_left_alone(client: cf.Client, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"version": 1}', "\0"])
-def test_a_manifest_that_is_none_is_refused(client: cf.Client, tmp_path: Path, text: str) -> None:
+def test_invalid_manifest_is_rejected(client: cf.Client, tmp_path: Path, text: str) -> None:
     (tmp_path / "_manifest.json").write_text(text)
     with pytest.raises(cf.ExportError, match="is not the manifest"):
         client.blocks().to_parquet(tmp_path)
-    assert client.blocks().to_parquet(tmp_path, overwrite=True).rows
+    assert client.blocks().to_parquet(tmp_path, mode="overwrite").rows
 
 
-def test_a_later_version_is_refused(client: cf.Client, tmp_path: Path) -> None:
+def test_unsupported_manifest_version_is_rejected(client: cf.Client, tmp_path: Path) -> None:
     client.blocks().to_parquet(tmp_path)
     (tmp_path / "_manifest.json").write_text(json.dumps({**manifest(tmp_path), "version": 2}))
     with pytest.raises(cf.ExportError, match="version 2"):
         client.blocks().to_parquet(tmp_path)
 
 
-def test_one_at_a_time(client: cf.Client, tmp_path: Path) -> None:
-    with Directory(tmp_path), pytest.raises(cf.ExportError, match="another export") as caught:
+def test_locked_directory_is_rejected(client: cf.Client, tmp_path: Path) -> None:
+    with locked_dir(tmp_path), pytest.raises(cf.ExportError, match="another export") as caught:
         client.blocks().to_parquet(tmp_path)
     assert caught.value.retryable
     client.blocks().to_parquet(tmp_path)
     assert ".lock" not in names(tmp_path)
 
 
-def test_many_at_once_are_as_one(server: StrictServer, tmp_path: Path) -> None:
+def test_concurrent_exports_to_one_directory_write_each_record_once(server: StrictServer, tmp_path: Path) -> None:
     server.on("blocks", lambda request: in_pages(blocks(60, 1), request))
     refused: list[cf.ExportError] = []
 
     def export() -> None:
         for _ in range(5):
             try:
-                server.client().blocks(page_size=10).to_parquet(tmp_path, rows_per_part=10)
+                server.client().blocks(page_size=10).to_parquet(tmp_path, max_rows_per_file=10)
             except cf.ExportError as error:
                 refused.append(error)
 
@@ -269,11 +273,11 @@ def test_many_at_once_are_as_one(server: StrictServer, tmp_path: Path) -> None:
     assert heights(tmp_path) == list(range(60, 0, -1))
 
 
-def test_an_incomplete_result_is_written_and_said(server: StrictServer, tmp_path: Path) -> None:
+def test_incomplete_result_is_written_with_a_warning(server: StrictServer, tmp_path: Path) -> None:
     server.on("blocks", page_of("blocks", blocks(5, 1), total="6"))
     exports = []
     for _ in range(2):
-        with pytest.warns(cf.IncompleteResultWarning, match="counted 6 records and returned 5") as caught:
+        with pytest.warns(cf.IncompleteResultWarning, match="reports 6 records but returned 5") as caught:
             exports.append(server.client().blocks().to_parquet(tmp_path))
         (warning,) = caught
         assert warning.filename == __file__
@@ -292,7 +296,7 @@ def test_an_incomplete_result_is_written_and_said(server: StrictServer, tmp_path
     assert manifest(strict)["finished"]
 
 
-def test_a_number_that_does_not_fit_is_in_a_row_of_the_export(server: StrictServer, tmp_path: Path) -> None:
+def test_overflow_error_counts_rows_of_the_export(server: StrictServer, tmp_path: Path) -> None:
     def answer(request: Request) -> Answer:
         amount = "1e30" if request.query["page"] == "3" else "1"
         rows = [{"txid": f"0x{request.query['page']}{row}", "amount": amount} for row in range(10)]
@@ -306,7 +310,7 @@ def test_a_number_that_does_not_fit_is_in_a_row_of_the_export(server: StrictServ
     assert query.to_parquet(tmp_path / "b", numbers="string").rows == 40
 
 
-def test_a_cursor_can_be_exported_from(server: StrictServer, tmp_path: Path) -> None:
+def test_resumed_query_can_be_exported(server: StrictServer, tmp_path: Path) -> None:
     server.on("blocks", lambda request: in_pages(blocks(30, 1), request))
     client = server.client()
     page = next(iter(client.blocks(page_size=10).pages()))
@@ -317,14 +321,16 @@ def test_a_cursor_can_be_exported_from(server: StrictServer, tmp_path: Path) -> 
         client.blocks().to_parquet(tmp_path)
 
 
-@pytest.mark.parametrize("options", [{"rows_per_part": 0}, {"numbers": "exact"}])
-def test_options_are_checked_first(client: cf.Client, tmp_path: Path, options: dict[str, Any]) -> None:
+@pytest.mark.parametrize("options", [{"max_rows_per_file": 0}, {"numbers": "exact"}])
+def test_options_are_checked_before_anything_is_created(
+    client: cf.Client, tmp_path: Path, options: dict[str, Any]
+) -> None:
     with pytest.raises(cf.InvalidParameterError, match=next(iter(options))):
         client.blocks().to_parquet(tmp_path / "a", **options)
     assert names(tmp_path) == []
 
 
-def test_pyarrow_is_asked_for_by_name(client: cf.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_pyarrow_is_named(client: cf.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r"pip install 'chainframe\[arrow\]'"):
         client.blocks().to_parquet(tmp_path / "a")
@@ -333,9 +339,9 @@ def test_pyarrow_is_asked_for_by_name(client: cf.Client, tmp_path: Path, monkeyp
     assert names(tmp_path) == []
 
 
-def test_await_gives_the_same(client: cf.Client, tmp_path: Path) -> None:
+def test_awaited_export_equals_the_blocking_one(client: cf.Client, tmp_path: Path) -> None:
     async def run() -> list[Export]:
-        one = client.blocks().to_parquet_async(tmp_path / "a", rows_per_part=10)
+        one = client.blocks().to_parquet_async(tmp_path / "a", max_rows_per_file=10)
         other = client.transactions().to_parquet_async(tmp_path / "b")
         return list(await asyncio.gather(one, other))
 
@@ -344,12 +350,12 @@ def test_await_gives_the_same(client: cf.Client, tmp_path: Path) -> None:
     assert pq.read_table(other.path) == client.transactions().to_arrow()
 
 
-def test_a_query_can_be_exported_twice_at_once(server: StrictServer, tmp_path: Path) -> None:
+def test_query_can_be_exported_to_two_directories_at_once(server: StrictServer, tmp_path: Path) -> None:
     server.on("blocks", lambda request: in_pages(blocks(90, 1), request))
     query = server.client().blocks(page_size=10)
 
     async def run() -> list[Export]:
-        every = (query.to_parquet_async(tmp_path / str(number), rows_per_part=10) for number in range(4))
+        every = (query.to_parquet_async(tmp_path / str(number), max_rows_per_file=10) for number in range(4))
         return list(await asyncio.gather(*every))
 
     for export in asyncio.run(run()):
@@ -358,7 +364,7 @@ def test_a_query_can_be_exported_twice_at_once(server: StrictServer, tmp_path: P
         assert heights(export.path) == list(range(90, 0, -1))
 
 
-def test_a_cancelled_task_keeps_what_was_fetched(server: StrictServer, tmp_path: Path) -> None:
+def test_cancelled_task_keeps_what_was_fetched(server: StrictServer, tmp_path: Path) -> None:
     asked, opened = threading.Event(), threading.Event()
 
     def answer(request: Request) -> Answer:
@@ -394,15 +400,15 @@ def peak():
 
 url, directory = sys.argv[1:]
 client = cf.Client(base_url=url, api_key="k", secret_key="s", passphrase="p", rate_limit=None, concurrency=2)
-client.tokens(page_size=5, max_items=20).to_parquet(directory + "/first", rows_per_part=10)
+client.tokens(page_size=5, max_items=20).to_parquet(directory + "/first", max_rows_per_file=10)
 early = peak()
-export = client.tokens(page_size=5).to_parquet(directory + "/second", rows_per_part=10)
+export = client.tokens(page_size=5).to_parquet(directory + "/second", max_rows_per_file=10)
 print(export.rows, peak() - early)
 """
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak of memory is read from /proc")
-def test_memory_is_bounded(tmp_path: Path) -> None:
+def test_export_uses_bounded_memory(tmp_path: Path) -> None:
     """A third of a gigabyte passes through; what it may leave is a small part of that."""
     page = page_of("tokens", [{"token": "number", "website": "x" * 200_000}] * 5, totalPage="300").body
     with StrictServer() as server:
@@ -417,7 +423,7 @@ def test_memory_is_bounded(tmp_path: Path) -> None:
     assert growth < 120 << 20
 
 
-def test_warnings_made_errors_end_an_export_too(server: StrictServer, tmp_path: Path) -> None:
+def test_incomplete_warning_raised_as_error_ends_the_export(server: StrictServer, tmp_path: Path) -> None:
     server.on("blocks", page_of("blocks", blocks(5, 1), total="6"))
     with warnings.catch_warnings(action="error"), pytest.raises(cf.IncompleteResultWarning):
         server.client().blocks().to_parquet(tmp_path)

@@ -1,4 +1,4 @@
-"""An export that is killed, at each of its steps and at any moment, and run again: each row once, nothing left over."""
+"""Exports that are killed at each step and at any moment, then run again: each record once, no leftover files."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ STEPS: list[tuple[object, str]] = [
 ]
 
 
-def export(service: LocalService, directory: Path, most: int | None = None, rows_per_part: int = 20) -> None:
+def export(service: LocalService, directory: Path, most: int | None = None, max_rows_per_file: int = 20) -> None:
     with service.client(concurrency=2, rate_limit=None) as client:
-        client.blocks(page_size=10, max_items=most).to_parquet(directory, rows_per_part=rows_per_part)
+        client.blocks(page_size=10, max_items=most).to_parquet(directory, max_rows_per_file=max_rows_per_file)
 
 
 def die_at(step: int) -> None:
-    """Has this process killed before its so many-th step."""
+    """Kill this process before its `n`-th step."""
     left = step
 
     def counted(call: Callable[..., object]) -> Callable[..., object]:
@@ -68,7 +68,7 @@ def in_a_child(work: Callable[[], None]) -> int:
 
 
 def ended(child: int) -> int:
-    """How the child ended: 0 for well, or the signal that killed it."""
+    """Return the exit code of the child, or the negative signal that killed it."""
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     assert code in {0, -signal.SIGKILL}
     return -code
@@ -85,14 +85,14 @@ def assert_tidy(directory: Path) -> None:
     assert parts
 
 
-def test_killed_at_any_step_it_is_whole_after_the_next_run(service: LocalService, tmp_path: Path) -> None:
+def test_export_killed_at_any_step_is_complete_after_the_next_run(service: LocalService, tmp_path: Path) -> None:
     with service.client() as client:
         expected = [block.hash for block in client.blocks(max_items=15)]
 
     def dying(directory: Path, step: int) -> Callable[[], None]:
         def work() -> None:
             die_at(step)
-            export(service, directory, 15, rows_per_part=4)
+            export(service, directory, 15, max_rows_per_file=4)
 
         return work
 
@@ -105,15 +105,15 @@ def test_killed_at_any_step_it_is_whole_after_the_next_run(service: LocalService
         export(service, directory, 15)
         assert hashes(directory) == expected
         assert_tidy(directory)
-        before = service.requests
+        before = service.request_count
         export(service, directory, 15)
-        assert service.requests == before
+        assert service.request_count == before
     assert step > 30
 
 
 @pytest.mark.parametrize("growth", [0, 3])
 @pytest.mark.parametrize("seed", [1, 2])
-def test_killed_at_any_moment_again_and_again(tmp_path: Path, growth: int, seed: int) -> None:
+def test_export_killed_repeatedly_has_each_record_once(tmp_path: Path, growth: int, seed: int) -> None:
     chance = random.Random(seed)
     kills = 0
     with LocalService(transactions=400, growth=growth) as service:
@@ -137,11 +137,11 @@ def test_killed_at_any_moment_again_and_again(tmp_path: Path, growth: int, seed:
     assert_tidy(tmp_path)
 
 
-def test_a_child_does_die_half_way(service: LocalService, tmp_path: Path) -> None:
+def test_child_process_is_killed_before_it_finishes(service: LocalService, tmp_path: Path) -> None:
     def work() -> None:
         die_at(25)
         export(service, tmp_path)
 
     assert ended(in_a_child(work)) == signal.SIGKILL
     with service.client() as client, pytest.raises(cf.ExportError, match="holds an export"):
-        client.blocks().to_parquet(tmp_path, resume=False)
+        client.blocks().to_parquet(tmp_path, mode="error")

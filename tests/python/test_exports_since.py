@@ -1,4 +1,4 @@
-"""`since`: a series of exports has each record once, however the list grew between them."""
+"""`since`: a series of exports has each record once, however the list grew in between."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import chainframe as cf
-from chainframe.exports.anchor import Anchor
+from chainframe.exports.high_water_mark import WatermarkMatcher
 from chainframe.testing import LocalService
 from strict_server import Answer, Request, StrictServer, page_of
 
@@ -20,7 +20,7 @@ COUNTS = {"token_transfers": "totalTransfer", "cross_chain_transactions": "total
 
 
 class Chain:
-    """A list that grows at its head when it is told to, or by so many records with each answer."""
+    """A list that grows at its head on request, or by a number of records with each response."""
 
     def __init__(self, server: StrictServer, call: str, count: int, *, growth: int = 0, reach: int = 10_000) -> None:
         self.call, self.growth, self.reach = call, growth, reach
@@ -73,7 +73,9 @@ def test_a_series_has_each_record_once(server: StrictServer, tmp_path: Path, cal
         chain.grow(new)
         day = tmp_path / str(len(days))
         before = len(server.requests)
-        export = chain.query(client, page_size=50).to_parquet(day, since=days[-1] if days else None, rows_per_part=40)
+        export = chain.query(client, page_size=50).to_parquet(
+            day, since=days[-1] if days else None, max_rows_per_file=40
+        )
         assert export.complete
         assert export.rows == (new if days else 70)
         if days and new < 20:
@@ -85,7 +87,7 @@ def test_a_series_has_each_record_once(server: StrictServer, tmp_path: Path, cal
 
 @pytest.mark.parametrize("growth", [1, 7])
 @pytest.mark.parametrize("call", ["blocks", "token_transfers"])
-def test_a_list_that_grows_meanwhile_is_left_for_the_next(
+def test_records_added_meanwhile_belong_to_the_next_export(
     server: StrictServer, tmp_path: Path, call: str, growth: int
 ) -> None:
     chain = Chain(server, call, 40, growth=growth)
@@ -93,7 +95,7 @@ def test_a_list_that_grows_meanwhile_is_left_for_the_next(
     days: list[Path] = []
     for number in range(6):
         day = tmp_path / str(number)
-        chain.query(client, page_size=20).to_parquet(day, since=days[-1] if days else None, rows_per_part=15)
+        chain.query(client, page_size=20).to_parquet(day, since=days[-1] if days else None, max_rows_per_file=15)
         days.append(day)
         chain.grow(number * 9)
     found = [one for day in reversed(days) for one in ids(day, call)]
@@ -101,7 +103,7 @@ def test_a_list_that_grows_meanwhile_is_left_for_the_next(
     assert len(found) > 100
 
 
-def test_it_takes_an_export_its_directory_or_its_manifest(server: StrictServer, tmp_path: Path) -> None:
+def test_since_accepts_an_export_its_directory_or_its_manifest(server: StrictServer, tmp_path: Path) -> None:
     chain = Chain(server, "blocks", 30)
     client = server.client()
     first = chain.query(client).to_parquet(tmp_path / "first")
@@ -111,7 +113,7 @@ def test_it_takes_an_export_its_directory_or_its_manifest(server: StrictServer, 
         assert chain.query(client).to_parquet(tmp_path / str(number), since=since).rows == 2
 
 
-def test_the_first_of_a_series_may_be_empty(server: StrictServer, tmp_path: Path) -> None:
+def test_first_export_of_a_series_may_be_empty(server: StrictServer, tmp_path: Path) -> None:
     chain = Chain(server, "blocks", 0)
     client = server.client()
     first = chain.query(client).to_parquet(tmp_path / "0")
@@ -122,7 +124,7 @@ def test_the_first_of_a_series_may_be_empty(server: StrictServer, tmp_path: Path
     assert [first.rows, second.rows, third.rows] == [0, 5, 1]
 
 
-def test_identical_records_are_told_apart_by_their_places(server: StrictServer, tmp_path: Path) -> None:
+def test_duplicate_records_are_distinguished_by_their_order(server: StrictServer, tmp_path: Path) -> None:
     chain = Chain(server, "token_transfers", 30)
     client = server.client()
     twin = chain.rows[0]
@@ -133,7 +135,7 @@ def test_identical_records_are_told_apart_by_their_places(server: StrictServer, 
     assert (first.rows, second.rows) == (33, 2)
 
 
-def test_a_record_that_changed_its_state_is_the_same(server: StrictServer, tmp_path: Path) -> None:
+def test_record_with_a_changed_state_is_known(server: StrictServer, tmp_path: Path) -> None:
     chain = Chain(server, "transactions", 30)
     client = server.client()
     first = chain.query(client).to_parquet(tmp_path / "0")
@@ -144,7 +146,7 @@ def test_a_record_that_changed_its_state_is_the_same(server: StrictServer, tmp_p
 
 
 @pytest.mark.parametrize("stop", range(1, 9))
-def test_one_that_failed_goes_on(server: StrictServer, tmp_path: Path, stop: int) -> None:
+def test_failed_export_of_a_series_is_resumed(server: StrictServer, tmp_path: Path, stop: int) -> None:
     chain = Chain(server, "blocks", 40)
     client = server.client(concurrency=1)
     first = chain.query(client, page_size=10).to_parquet(tmp_path / "0")
@@ -158,11 +160,11 @@ def test_one_that_failed_goes_on(server: StrictServer, tmp_path: Path, stop: int
     query = chain.query(client, page_size=10)
     day = tmp_path / "1"
     with pytest.raises(cf.ServiceUnavailableError):
-        query.to_parquet(day, since=first, rows_per_part=25)
+        query.to_parquet(day, since=first, max_rows_per_file=25)
     chain.grow(5)
     with pytest.raises(cf.ExportError, match="since is"):
         query.to_parquet(day)
-    export = query.to_parquet(day, since=first, rows_per_part=25)
+    export = query.to_parquet(day, since=first, max_rows_per_file=25)
     # The first failure left no list to hold on to.
     top = 109 if stop == 1 else 104
     assert ids(day, "blocks") == newest_first(top, 41)
@@ -172,12 +174,12 @@ def test_one_that_failed_goes_on(server: StrictServer, tmp_path: Path, stop: int
     assert len(server.requests) == sent
 
 
-def test_what_lies_beyond_reach_is_said(server: StrictServer, tmp_path: Path) -> None:
+def test_watermark_beyond_the_result_window_is_reported(server: StrictServer, tmp_path: Path) -> None:
     chain = Chain(server, "transactions", 120, reach=9_990)
     client = server.client()
     first = chain.query(client).to_parquet(tmp_path / "0")
     chain.grow(10_050)
-    with pytest.warns(cf.IncompleteResultWarning, match="were not met"):
+    with pytest.warns(cf.IncompleteResultWarning, match="were not reached"):
         second = chain.query(client).to_parquet(tmp_path / "1", since=first)
     assert (second.rows, second.complete) == (9_990, False)
     chain.grow(3)
@@ -185,41 +187,43 @@ def test_what_lies_beyond_reach_is_said(server: StrictServer, tmp_path: Path) ->
     assert (third.rows, third.complete) == (3, True)
 
 
-def test_a_list_without_what_is_known_is_refused(server: StrictServer, tmp_path: Path) -> None:
+def test_list_without_the_watermark_is_rejected(server: StrictServer, tmp_path: Path) -> None:
     chain = Chain(server, "blocks", 30)
     client = server.client()
     first = chain.query(client).to_parquet(tmp_path / "0")
     chain.rows = [chain.record(number) for number in range(1_000, 970, -1)]
     for _ in range(2):
-        with pytest.raises(cf.ExportError, match="not in it any more"):
+        with pytest.raises(cf.ExportError, match="are not in it"):
             chain.query(client).to_parquet(tmp_path / "1", since=first)
     assert not json.loads((tmp_path / "1" / "_manifest.json").read_text())["finished"]
 
 
-def test_only_the_same_query_is_continued(server: StrictServer, tmp_path: Path) -> None:
+def test_since_rejects_an_export_of_another_query(server: StrictServer, tmp_path: Path) -> None:
     chain = Chain(server, "blocks", 30)
     client = server.client()
     first = chain.query(client, max_items=25).to_parquet(tmp_path / "0", numbers="string")
-    with pytest.raises(cf.ExportError, match="chain is 'BETA_X' there and 'OTHER' here; only the same query"):
+    with pytest.raises(
+        cf.ExportError, match="chain is 'BETA_X' there and 'OTHER' here; since needs an export of the same query"
+    ):
         client.blocks(chain="OTHER").to_parquet(tmp_path / "1", since=first)
     chain.grow(1)
     assert chain.query(client).to_parquet(tmp_path / "2", since=first).rows == 1
 
 
-def test_what_cannot_be_continued_is_refused(client: cf.Client, tmp_path: Path) -> None:
+def test_since_rejects_lists_that_do_not_grow_at_their_head(client: cf.Client, tmp_path: Path) -> None:
     first = client.tokens().to_parquet(tmp_path / "0")
     with pytest.raises(cf.InvalidParameterError, match=r"since.*grows at its head"):
         client.tokens().to_parquet(tmp_path / "1", since=first)
     with pytest.raises(cf.InvalidParameterError, match=r"since.*max_items"):
         client.blocks(max_items=3).to_parquet(tmp_path / "1", since=first)
-    with pytest.raises(cf.InvalidParameterError, match=r"since.*itself"):
+    with pytest.raises(cf.InvalidParameterError, match=r"since must not be the directory"):
         client.blocks().to_parquet(tmp_path / "0", since=tmp_path / "0")
     with pytest.raises(cf.ExportError, match="holds no export"):
         client.blocks().to_parquet(tmp_path / "1", since=tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["0"]
 
 
-def test_an_export_under_way_cannot_be_continued(server: StrictServer, tmp_path: Path) -> None:
+def test_since_rejects_an_unfinished_export(server: StrictServer, tmp_path: Path) -> None:
     chain = Chain(server, "blocks", 30)
     client = server.client()
     server.on("blocks", chain.answer, Answer(b"", 503))
@@ -230,7 +234,7 @@ def test_an_export_under_way_cannot_be_continued(server: StrictServer, tmp_path:
 
 
 @pytest.mark.parametrize("call", ["token_transfers", "cross_chain_transactions", "large_transactions", "transactions"])
-def test_the_local_service_has_a_series_too(tmp_path: Path, call: str) -> None:
+def test_series_against_the_local_service_has_each_record_once(tmp_path: Path, call: str) -> None:
     with LocalService(transactions=2_000, growth=5) as service, service.client(rate_limit=None) as client:
         token = next(iter(client.cross_chain_transactions())).token_contract_address
         query: cf.Query[Any] = (
@@ -246,8 +250,8 @@ def test_the_local_service_has_a_series_too(tmp_path: Path, call: str) -> None:
     assert len(parts) > exports[0].rows
 
 
-def test_the_nightly_recipe_of_the_docs_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (Path(__file__).parents[2] / "docs" / "exports.md").read_text(encoding="utf-8")
+def test_nightly_recipe_of_the_docs_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "guide" / "exports.md").read_text(encoding="utf-8")
     (recipe,) = [block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "since=" in block]
     monkeypatch.chdir(tmp_path)
     with LocalService(transactions=2_000, growth=5) as service:
@@ -258,39 +262,107 @@ def test_the_nightly_recipe_of_the_docs_runs(tmp_path: Path, monkeypatch: pytest
         service.set_faults([{"kind": "status", "status": 410, "path": "cross"}])
         query = service.client().cross_chain_transactions()
         with pytest.raises(cf.ServiceError):
-            query.to_parquet(tmp_path / "crossings" / "2020-01-01")
+            query.to_parquet(tmp_path / "cross-chain" / "2020-01-01")
         service.set_faults([])
         for _ in range(2):
             exec(compile(recipe, "exports.md", "exec"), {})
-        after = service.requests
+        after = service.request_count
         exec(compile(recipe, "exports.md", "exec"), {})
-        assert service.requests == after
+        assert service.request_count == after
         now = [crossing.zone_tx_hash for crossing in query]
-    days = sorted((tmp_path / "crossings").iterdir(), reverse=True)
+    days = sorted((tmp_path / "cross-chain").iterdir(), reverse=True)
     found = [one for day in days for one in pq.read_table(day).column("zone_tx_hash").to_pylist()]
     assert found == now[len(now) - len(found) :]
     assert len(found) > 50
 
 
-def test_an_anchor_is_found_wherever_pages_cut_it() -> None:
-    head = [f"{number}" for number in range(100)]
-    whole = [*(f"new {number}" for number in range(33)), *head]
+def pairs(keys: list[str]) -> list[tuple[str, int | None]]:
+    return [(key, None) for key in keys]
+
+
+@pytest.mark.parametrize("vanished", [0, 1, 40, 79, 95])
+def test_watermark_is_met_wherever_pages_end(vanished: int) -> None:
+    known = [f"{number}" for number in range(100)]
+    whole = [*(f"new {number}" for number in range(33)), *known[vanished:], *(f"old {number}" for number in range(50))]
     for size in range(1, 60):
-        anchor = Anchor(head)
-        found = None
+        matcher = WatermarkMatcher(pairs(known))
         for start in range(0, len(whole), size):
-            found = anchor.feed(whole[start : start + size])
-            if found is not None:
+            matcher.push(pairs(whole[start : start + size]))
+            assert matcher.num_new <= 33
+            if matcher.met:
                 break
-            certain = start + len(whole[start : start + size]) - anchor.open
-            assert certain <= 33
-        assert found == 33
+        assert (matcher.end, matcher.repeated()) == (33, [])
+        assert bool(matcher.findings()) == bool(vanished)
 
 
-def test_an_anchor_of_twins_grows_until_it_is_one() -> None:
-    anchor = Anchor(["a"] * 40 + ["b"])
-    assert anchor.feed(["a"] * 47) is None
-    assert anchor.open == 40
-    assert anchor.feed(["b", "c"]) == 7
-    with pytest.raises(cf.ExportError, match="cannot be told apart"):
-        Anchor(["a", "b"] * 50)
+def test_watermark_of_duplicates_needs_a_longer_run() -> None:
+    matcher = WatermarkMatcher(pairs(["a"] * 40 + ["b"]))
+    matcher.push(pairs(["a"] * 47))
+    assert (matcher.met, matcher.num_new) == (None, 0)
+    matcher.push(pairs(["b", "c"]))
+    assert matcher.end == 7
+    with pytest.raises(cf.ExportError, match="newest 100 records are duplicates"):
+        WatermarkMatcher(pairs(["a", "b"] * 50))
+
+
+def test_equal_records_elsewhere_are_new() -> None:
+    known = [f"{number}" for number in range(100)]
+    matcher = WatermarkMatcher(pairs(known))
+    matcher.push(pairs(["50", "51", "new", *known]))
+    assert (matcher.end, matcher.repeated(), matcher.findings()) == (3, [], [])
+
+
+@pytest.mark.parametrize("call", ["transactions", "blocks", "token_transfers"])
+@pytest.mark.parametrize("depth", [1, 20])
+def test_reorganised_head_costs_a_page_and_is_reported(
+    server: StrictServer, tmp_path: Path, call: str, depth: int
+) -> None:
+    chain = Chain(server, call, 1_000)
+    client = server.client()
+    query = chain.query(client, page_size=50)
+    first = query.to_parquet(tmp_path / "0")
+    for row in chain.rows[:depth]:
+        row.update({name: f"{value}f" for name, value in row.items() if name != "height"})
+    chain.grow(5)
+    before = len(server.requests)
+    second = query.to_parquet(tmp_path / "1", since=first)
+    assert len(server.requests) - before <= 2
+    assert ids(second.path, call)[:5] == newest_first(1_005, 1_001)
+    assert (second.rows, second.complete) == (5 + depth, True)
+    reached = "1000 to 1000" if depth == 1 else "981 to 1000"
+    assert second.report.reasons == [
+        f"A reorganisation removed {depth} of the newest records of the earlier export (heights {reached})."
+    ]
+    chain.grow(2)
+    third = query.to_parquet(tmp_path / "2", since=second)
+    assert (third.rows, third.report.reasons) == (2, [])
+
+
+def test_records_that_a_reorganisation_moved_are_not_exported_again(server: StrictServer, tmp_path: Path) -> None:
+    chain = Chain(server, "transactions", 300)
+    client = server.client()
+    first = chain.query(client).to_parquet(tmp_path / "0")
+    chain.rows[:4] = [chain.rows[3], chain.rows[1], chain.rows[0]]
+    chain.grow(2)
+    second = chain.query(client).to_parquet(tmp_path / "1", since=first)
+    assert ids(second.path, "transactions") == newest_first(302, 301)
+    (reason,) = second.report.reasons
+    assert "removed 1 of the newest records of the earlier export (heights 298 to 298)" in reason
+    assert chain.query(client).to_parquet(tmp_path / "2", since=second).rows == 0
+
+
+def test_list_below_the_remembered_heights_is_not_read(server: StrictServer, tmp_path: Path) -> None:
+    chain = Chain(server, "transactions", 1_000)
+    client = server.client()
+    query = chain.query(client, page_size=50)
+    first = query.to_parquet(tmp_path / "0")
+    for row in chain.rows[:150]:
+        row["txid"] += "f"
+    chain.grow(5)
+    before = len(server.requests)
+    with pytest.warns(cf.IncompleteResultWarning, match="below height 901 too"):
+        second = query.to_parquet(tmp_path / "1", since=first)
+    assert len(server.requests) - before < 10
+    assert (second.rows, second.complete) == (105, False)
+    chain.grow(1)
+    assert query.to_parquet(tmp_path / "2", since=second).rows == 1

@@ -1,4 +1,4 @@
-"""What a notebook shows: everything that has a form is whole, escaped, bounded and without secrets."""
+"""HTML representations: complete, escaped, bounded and without secrets."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def shown(thing: Any) -> str:
     return " ".join(" ".join(Checked(html).text).split())
 
 
-def test_records(client: cf.Client, sample: Sample) -> None:
+def test_records_are_shown_as_a_table(client: cf.Client, sample: Sample) -> None:
     records = client.token_transfers(sample.token).collect()
     text = shown(records)
     assert f"{len(records):,} rows of TokenTransfer, 15 columns" in text
@@ -62,12 +62,12 @@ def test_records(client: cf.Client, sample: Sample) -> None:
     assert "+00:00" not in text
 
 
-def test_pages(client: cf.Client) -> None:
+def test_pages_are_shown_as_a_table(client: cf.Client) -> None:
     text = shown(next(client.blocks(page_size=50).pages()))
     assert "Page 1 of 12: 50 rows of Block, 5 columns, 600 rows in the list" in text
 
 
-def test_queries_before_and_after(client: cf.Client) -> None:
+def test_query_shows_its_report_after_a_run(client: cf.Client) -> None:
     query = client.transactions_by_hash(["0x1", "0x2"])
     assert "transactions_by_hash of MAIN" in (text := shown(query))
     assert "2 hashes" in text
@@ -75,18 +75,18 @@ def test_queries_before_and_after(client: cf.Client) -> None:
     assert "Nothing was sent yet." in text
     with pytest.warns(cf.IncompleteResultWarning):
         query.collect()
-    assert "⚠ not shown to be complete: 0 records" in (text := shown(query))
+    assert "⚠ possibly incomplete: 0 records" in (text := shown(query))
     assert query.report.reasons[0] in text
 
 
-def test_reports(client: cf.Client) -> None:
+def test_report_shows_its_counts_and_reasons(client: cf.Client) -> None:
     report = client.blocks().collect().report
     text = shown(report)
     assert "Report ✓ complete" in text
     assert f"{report.bytes:,}" in text
 
 
-def test_clients_without_their_secrets(service: LocalService) -> None:
+def test_client_shows_no_secret(service: LocalService) -> None:
     with service.client(passphrase="canary-of-a-passphrase", secret_key="canary-of-a-secret") as client:
         text = shown(client)
     assert service.url in text
@@ -95,7 +95,7 @@ def test_clients_without_their_secrets(service: LocalService) -> None:
     assert service.api_key not in text
 
 
-def test_what_a_service_sends_is_text(server: StrictServer) -> None:
+def test_values_of_the_api_are_escaped(server: StrictServer) -> None:
     nasty = "<script>alert('1')</script>\"&"
     rows = [{"token": nasty, "tokenFullName": "x" * 100_000, "website": "\x00\u202e"}] * 30
     server.on("tokens", page_of("tokens", rows, chainFullName=nasty, totalPage="1"))
@@ -108,7 +108,7 @@ def test_what_a_service_sends_is_text(server: StrictServer) -> None:
             assert "&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt;&quot;&amp;" in thing._repr_html_()
 
 
-def test_what_is_printed_is_a_line(client: cf.Client) -> None:
+def test_repr_is_one_line(client: cf.Client) -> None:
     query = client.blocks()
     records = query.collect()
     for thing in (client, query, records, records.report, records[0], records.schema, next(query.pages())):
@@ -116,7 +116,7 @@ def test_what_is_printed_is_a_line(client: cf.Client) -> None:
         assert len(repr(thing)) < 500
 
 
-def test_a_query_shows_what_was_given(client: cf.Client) -> None:
+def test_query_shows_its_arguments(client: cf.Client) -> None:
     query = client.tokens(start_time="2026-01-31T09:08:57.715+01:00", page_size=7, max_items=9)
     given = "start_time=2026-01-31T08:08:57.715Z, page_size=7, max_items=9"
     assert repr(query) == f"<Query tokens of MAIN, {given}>"

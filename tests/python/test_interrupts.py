@@ -1,4 +1,4 @@
-"""Ctrl-C for real: a process of its own, a signal in the midst of things, and the process stays usable."""
+"""Ctrl-C in a process of its own: the interrupt is raised and the process stays usable."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ PLACES = {
     "headers": "service.set_faults([STALL]); client.transactions().collect()",
     "iteration": "service.set_faults([STALL]); list(client.transactions())",
     "first": "service.set_faults([STALL]); client.transactions().first()",
-    "body": "service.set_faults([{'kind': 'drip', 'seconds': 600}]); client.transactions().collect()",
+    "body": "service.set_faults([{'kind': 'slow_body', 'seconds': 600}]); client.transactions().collect()",
     "back-off": "service.set_faults([{'kind': 'throttle', 'retry_after': 600}]); client.transactions().collect()",
     "limiter": "slow = service.client(rate_limit=0.001); slow.blocks().first(); slow.blocks().first()",
     "connect": "service.client(base_url=full(), rate_limit=None).transactions().collect()",
     "tls": "service.client(base_url=deaf('https'), rate_limit=None).transactions().collect()",
     "frame": "service.set_faults([STALL]); client.transactions().to_pandas()",
-    "reader": "service.set_faults([STALL]); client.transactions().reader().read_all()",
+    "reader": "service.set_faults([STALL]); client.transactions().to_arrow_batch_reader().read_all()",
     "arrow": "service.set_faults([STALL]); pyarrow.RecordBatchReader.from_stream(client.transactions()).read_all()",
     "duckdb": "service.set_faults([STALL]); query = client.transactions(); duckdb.sql('from query').fetchall()",
     "duckdb's threads": "service.set_faults([STALL]); query = client.transactions(); duckdb.sql(TABLE)",
@@ -40,7 +40,7 @@ from chainframe.testing import LocalService
 with contextlib.suppress(ModuleNotFoundError):
     import duckdb, pandas, polars, pyarrow
 
-STALL = {"kind": "stall", "seconds": 600}
+STALL = {"kind": "delay", "seconds": 600}
 TABLE = "create table flows as select * from query"
 held = []
 
@@ -103,7 +103,7 @@ def interrupted(place: str, delay: float) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "place", [pytest.param(place, marks=needs_extra) if place in EXTRA else place for place in PLACES]
 )
-def test_an_interrupt_is_seen_wherever_it_comes(place: str) -> None:
+def test_interrupt_is_raised_in_every_blocking_call(place: str) -> None:
     result = interrupted(PLACES[place], 0.5)
     # An Arrow library hands on no more of an error than its text, or says in its own words what it saw.
     assert re.search("KeyboardInterrupt|Query interrupted", result["caught"])
@@ -114,7 +114,7 @@ def test_an_interrupt_is_seen_wherever_it_comes(place: str) -> None:
 
 MANY = """
 pages = sorted(random.Random(5).uniform(0.0, 0.2) for _ in range(10))
-service.set_faults([{"kind": "stall", "seconds": 0.02}])
+service.set_faults([{"kind": "delay", "seconds": 0.02}])
 signal.signal(signal.SIGINT, signal.default_int_handler)
 whole = [record.tx_id for record in client.transactions()]
 
@@ -143,14 +143,12 @@ raise KeyboardInterrupt
 """
 
 
-def test_ten_interrupts_at_random_moments_leave_every_finished_page() -> None:
+def test_interrupts_at_random_moments_lose_no_finished_page() -> None:
     # The first, which the program itself sends, would come too late to matter.
     assert interrupted(MANY, 1_000)["again"]
 
 
-def test_an_interrupt_that_comes_while_the_logger_is_asked_is_not_lost(
-    client: cf.Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interrupt_during_a_log_call_is_not_lost(client: cf.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted() -> int:
         raise KeyboardInterrupt
 

@@ -1,12 +1,15 @@
-"""What is logged of requests, and where it goes."""
+"""Log records of requests."""
 
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import logging
 import os
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 
 import pytest
 
@@ -17,7 +20,7 @@ from strict_server import Answer, StrictServer, error, page_of
 BLOCKS = page_of("blocks", [{"hash": "0x1"}])
 
 
-def test_debug_tells_of_every_attempt(server: StrictServer, caplog: pytest.LogCaptureFixture) -> None:
+def test_debug_logs_every_attempt(server: StrictServer, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "chainframe")
     server.on("blocks", error(503, "50001"), Answer(b"<html>"), error(429, "50011"), BLOCKS)
     with server.client(max_retries=3) as client:
@@ -37,7 +40,9 @@ def test_debug_tells_of_every_attempt(server: StrictServer, caplog: pytest.LogCa
     assert f"bytes={len(BLOCKS.body)}" in attempts[-1]
 
 
-def test_retries_are_warnings_and_throttles_are_not(server: StrictServer, caplog: pytest.LogCaptureFixture) -> None:
+def test_retries_are_logged_as_warnings_and_throttles_as_info(
+    server: StrictServer, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO, "chainframe")
     server.on("blocks", error(503, "50001"), error(200, "50011"), BLOCKS)
     with server.client(max_retries=3) as client:
@@ -47,14 +52,14 @@ def test_retries_are_warnings_and_throttles_are_not(server: StrictServer, caplog
     assert "trying again in" in caplog.text
 
 
-def test_no_answer_is_told_with_its_phase(server: StrictServer, caplog: pytest.LogCaptureFixture) -> None:
+def test_transport_error_is_logged_with_its_phase(server: StrictServer, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "chainframe")
     with server.client(base_url="http://127.0.0.1:1") as client, pytest.raises(cf.TransportError):
         client.blocks().collect()
     assert "phase=connect" in caplog.text
 
 
-def test_a_logger_that_wants_less_is_told_less(server: StrictServer, caplog: pytest.LogCaptureFixture) -> None:
+def test_log_level_of_the_logger_applies(server: StrictServer, caplog: pytest.LogCaptureFixture) -> None:
     server.on("blocks", BLOCKS)
     with server.client() as client:
         for level, records in ((logging.DEBUG, 1), (logging.INFO, 0), (logging.DEBUG, 1)):
@@ -64,7 +69,7 @@ def test_a_logger_that_wants_less_is_told_less(server: StrictServer, caplog: pyt
             assert len(caplog.records) == records
 
 
-def test_a_handler_that_asks_in_turn_is_refused_and_harms_nothing(service: LocalService, client: cf.Client) -> None:
+def test_handler_that_sends_requests_is_rejected(service: LocalService, client: cf.Client) -> None:
     refusals: list[BaseException] = []
 
     class Asking(logging.Handler):
@@ -92,7 +97,7 @@ import logging, sys
 exec(sys.argv[1])
 import chainframe as cf
 from chainframe.testing import LocalService
-with LocalService(transactions=1, faults=[{"kind": "status", "status": 503, "first": 1}]) as service:
+with LocalService(transactions=1, faults=[{"kind": "status", "status": 503, "times": 1}]) as service:
     service.client().blocks().collect()
 """
 
@@ -111,7 +116,7 @@ with LocalService(transactions=1, faults=[{"kind": "status", "status": 503, "fir
         (None, "logging.basicConfig()", 1),
     ],
 )
-def test_the_environment_shows_records(level: str | None, setup: str, lines: int) -> None:
+def test_log_level_comes_from_the_environment(level: str | None, setup: str, lines: int) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "CHAINFRAME_LOG"}
     if level is not None:
         environment["CHAINFRAME_LOG"] = level
@@ -120,3 +125,95 @@ def test_the_environment_shows_records(level: str | None, setup: str, lines: int
     assert done.stdout == ""
     assert len(done.stderr.splitlines()) == lines
     assert all("chainframe" in line for line in done.stderr.splitlines())
+
+
+def while_handling(client: cf.Client, handle: Callable[[], object]) -> list[BaseException]:
+    """Errors of `handle`, which runs in a handler of each record while `client` collects."""
+    errors: list[BaseException] = []
+
+    class Handling(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            assert record.name == "chainframe"
+            try:
+                handle()
+            except cf.ChainframeError as error:
+                errors.append(error)
+
+    logger, handler = logging.getLogger("chainframe"), Handling()
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
+    try:
+        assert len(client.tokens().collect()) > 0
+        assert len(asyncio.run(collected(client))) > 0
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(logging.NOTSET)
+    return errors
+
+
+async def collected(client: cf.Client) -> cf.Records[cf.Token]:
+    return await client.tokens().collect_async()
+
+
+async def first_anext(client: cf.Client) -> object:
+    return await anext(aiter(client.blocks()))
+
+
+HANDLERS: dict[str, Callable[[cf.Client], object]] = {
+    "collect": lambda client: client.blocks().collect(),
+    "next": lambda client: next(iter(client.blocks())),
+    "await": lambda client: asyncio.run(collected(client)),
+    "anext": lambda client: asyncio.run(first_anext(client)),
+}
+
+
+@pytest.mark.parametrize("name", HANDLERS)
+def test_a_wait_in_a_handler_is_an_error(client: cf.Client, name: str) -> None:
+    errors = while_handling(client, lambda: HANDLERS[name](client))
+    assert errors
+    assert all(isinstance(error, cf.ContextError) and "logging handler" in str(error) for error in errors)
+
+
+def test_a_handler_that_waits_for_another_thread_delays_and_does_not_hang(client: cf.Client) -> None:
+    done: list[int] = []
+
+    def wait() -> None:
+        if not done:
+            done.append(0)
+            thread = threading.Thread(target=lambda: done.append(len(client.blocks(max_items=3).collect())))
+            thread.start()
+            thread.join()
+
+    assert while_handling(client, wait) == []
+    assert done == [0, 3]
+
+
+def test_handlers_run_with_the_context_of_the_caller_in_a_named_thread(client: cf.Client) -> None:
+    request_id: contextvars.ContextVar[str] = contextvars.ContextVar("request_id", default="none")
+    seen: set[tuple[str, str]] = set()
+
+    async def run() -> None:
+        request_id.set("async")
+        async for _ in client.transactions(page_size=50):
+            pass
+
+    def iterate() -> None:
+        request_id.set("sync")
+        for _ in client.transactions(page_size=50):
+            pass
+
+    class Seeing(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            assert record.name == "chainframe"
+            seen.add((request_id.get(), threading.current_thread().name))
+
+    logger, handler = logging.getLogger("chainframe"), Seeing()
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
+    try:
+        contextvars.copy_context().run(iterate)
+        asyncio.run(run())
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(logging.NOTSET)
+    assert seen == {("sync", "chainframe-log"), ("async", "chainframe-log")}

@@ -1,4 +1,4 @@
-"""Every way a number can take out of a result: the same value, or an error that shows it."""
+"""Numbers in records and columns: exact values, or an error that shows the value."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ STREAMED: dict[str, Callable[[Any], list[Any]]] = {
 }
 
 
-def test_a_record_holds_every_number(server: StrictServer) -> None:
+def test_record_holds_every_number_exactly(server: StrictServer) -> None:
     records = fetch(server, EDGES)
     assert [record.amount for record in records] == [Decimal(text) for text in EDGES]
     assert [row["amount"] for row in records.to_dicts()] == [Decimal(text) for text in EDGES]
@@ -121,7 +121,7 @@ def test_strings_are_the_digits_as_sent(server: StrictServer, tmp_path: Path, wa
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("text", TOO_LARGE + TOO_FINE)
-def test_what_does_not_fit_is_shown(server: StrictServer, tmp_path: Path, way: str, text: str) -> None:
+def test_overflow_names_column_row_and_value(server: StrictServer, tmp_path: Path, way: str, text: str) -> None:
     records = fetch(server, ["1", None, text, "2"])
     with pytest.raises(cf.NumericOverflowError) as caught:
         WAYS[way](records, "decimal", tmp_path)
@@ -129,13 +129,13 @@ def test_what_does_not_fit_is_shown(server: StrictServer, tmp_path: Path, way: s
 
 
 @pytest.mark.parametrize("way", STREAMED)
-def test_what_does_not_fit_is_shown_by_streams(server: StrictServer, way: str) -> None:
+def test_overflow_in_a_stream_names_column_row_and_value(server: StrictServer, way: str) -> None:
     with pytest.raises(cf.NumericOverflowError) as caught:
         STREAMED[way](fetch(server, ["1", "1e20"]))
     assert (caught.value.column, caught.value.row, caught.value.text) == ("amount", 1, "1e20")
 
 
-def test_a_row_is_counted_over_pages_and_slices(server: StrictServer) -> None:
+def test_overflow_row_counts_over_pages_and_slices(server: StrictServer) -> None:
     def pages(request: Any) -> Answer:
         number = request.query["page"]
         texts = ["1", "2", "1e20" if number == "3" else "3"]
@@ -150,7 +150,7 @@ def test_a_row_is_counted_over_pages_and_slices(server: StrictServer) -> None:
             assert caught.value.row == 8
         for rows in (1, 2, 4, 100):
             with pytest.raises(cf.NumericOverflowError) as caught:
-                query.reader(rows=rows).read_all()
+                query.to_arrow_batch_reader(batch_size=rows).read_all()
             assert caught.value.row == 8
         records = query.collect()
     with pytest.raises(cf.NumericOverflowError) as caught:
@@ -159,7 +159,7 @@ def test_a_row_is_counted_over_pages_and_slices(server: StrictServer) -> None:
     assert records[:8].to_arrow().num_rows == 8
 
 
-def test_estimates_are_doubles_and_exact_in_a_record(server: StrictServer) -> None:
+def test_estimates_are_doubles_in_columns_and_exact_in_records(server: StrictServer) -> None:
     server.on("tokens", page_of("tokens", [{"token": text, "price": text} for text in EDGES]))
     with server.client() as client:
         records = client.tokens().collect()
@@ -169,7 +169,7 @@ def test_estimates_are_doubles_and_exact_in_a_record(server: StrictServer) -> No
     assert records.to_arrow("string").column("price").to_pylist() == EDGES
 
 
-def test_an_estimate_beyond_all_doubles_is_shown(server: StrictServer) -> None:
+def test_estimate_beyond_the_range_of_doubles_raises(server: StrictServer) -> None:
     server.on("tokens", page_of("tokens", [{"price": "1"}, {"price": "-1e400"}]))
     with server.client() as client:
         records = client.tokens().collect()
@@ -181,7 +181,7 @@ def test_an_estimate_beyond_all_doubles_is_shown(server: StrictServer) -> None:
 
 @pytest.mark.parametrize("text", NO_NUMBERS)
 @pytest.mark.parametrize(("call", "field"), [("token_transfers", "amount"), ("tokens", "price")])
-def test_what_is_no_number_is_named(server: StrictServer, call: str, field: str, text: str) -> None:
+def test_invalid_number_is_a_format_error_with_its_path(server: StrictServer, call: str, field: str, text: str) -> None:
     server.on(call, page_of(call, [{field: "1"}, {field: text}]))
     with server.client() as client:
         query = client.tokens() if call == "tokens" else client.token_transfers("0xa")
@@ -193,7 +193,7 @@ def test_what_is_no_number_is_named(server: StrictServer, call: str, field: str,
 
 
 @pytest.mark.parametrize("way", ["to_pandas", "to_polars", "to_arrow"])
-def test_a_result_that_does_not_fit_is_not_lost(server: StrictServer, way: str) -> None:
+def test_overflow_keeps_the_collected_records(server: StrictServer, way: str) -> None:
     """One that became a frame is the frame's, and is not kept a second time."""
     server.on("token_transfers", page_of("token_transfers", [{"amount": "1"}, {"amount": "1e20"}]))
     with server.client() as client:
@@ -207,7 +207,7 @@ def test_a_result_that_does_not_fit_is_not_lost(server: StrictServer, way: str) 
 
 
 @pytest.mark.parametrize("text", ["short", "x" * 13, "é" * 12, ""])
-def test_texts_come_to_polars_as_they_are(server: StrictServer, text: str) -> None:
+def test_strings_in_polars_are_unchanged(server: StrictServer, text: str) -> None:
     texts = [text, None, "", "twelve bytes", "thirteen bytes", text]
     server.on("tokens", page_of("tokens", [{"token": text} for text in texts]))
     with server.client() as client:
@@ -217,7 +217,7 @@ def test_texts_come_to_polars_as_they_are(server: StrictServer, text: str) -> No
     assert frame.schema["token"] == pl.String
 
 
-def test_a_policy_is_one_of_three(server: StrictServer) -> None:
+def test_unknown_numbers_option_is_rejected(server: StrictServer) -> None:
     records = fetch(server, ["1"])
     unknown: Any = "double"
     for convert in (records.to_arrow, records.to_pandas, records.to_polars):

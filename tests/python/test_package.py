@@ -1,4 +1,4 @@
-"""What is installed is what is tested, and it holds what a user's tools look for."""
+"""Contents and metadata of the installed package."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ INSTALLED = Path(cf.__file__).parent
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_it_is_written_down_why_threads_may_share_each_class() -> None:
-    table = (ROOT / "docs/survival.md").read_text().partition("| class |")[2].partition("\n\n")[0]
+def test_thread_safety_of_each_class_is_documented() -> None:
+    table = (ROOT / "docs/concurrency.md").read_text().partition("| Class |")[2].partition("\n\n")[0]
     records = {record["name"] for record in json.loads(_native._declaration())["records"]}
     classes = {name for name, member in vars(_native).items() if isinstance(member, type)}
     assert len(classes) > 15
@@ -53,7 +53,7 @@ def test_the_source_distribution_holds_what_is_tracked(tmp_path: Path) -> None:
     assert held == tracked | {"PKG-INFO"}
 
 
-def test_what_it_is_said_to_be() -> None:
+def test_metadata_describes_the_package() -> None:
     said = distribution("chainframe").metadata
     for field in ("Summary", "Keywords", "License-Expression", "Requires-Python", "Description-Content-Type"):
         assert said[field]

@@ -1,4 +1,4 @@
-"""Services whose pages do not add up: the result is right, or an error says why; nothing is read for ever."""
+"""Inconsistent pages: the result is right, or an error names the reason, and reading always ends."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ def heights(first: int, count: int) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize("total_page", ["40", "0", None])
-def test_a_page_that_repeats_is_refused(server: StrictServer, total_page: str | None) -> None:
+def test_repeated_page_raises_a_drift_error(server: StrictServer, total_page: str | None) -> None:
     def same(_: Request) -> Answer:
         return page_of("blocks", heights(1_000, 100), limit="100", totalPage=total_page)
 
     server.on("blocks", same)
     query = server.client().blocks()
-    with pytest.raises(cf.PaginationDriftError, match="page 2 is the same as the page before it"):
+    with pytest.raises(cf.PaginationDriftError, match="page 2 is identical to the page before it"):
         query.collect()
     assert len(query.partial) == 100
     assert not query.report.complete
 
 
-def test_going_on_after_a_refused_page_does_not_make_it_complete(server: StrictServer) -> None:
+def test_continuing_after_a_drift_error_does_not_complete_the_result(server: StrictServer) -> None:
     server.on("blocks", lambda _: page_of("blocks", heights(9, 2), limit="2", totalPage="3"))
     pages = iter(server.client().blocks(page_size=2).pages())
     next(pages)
@@ -41,14 +41,14 @@ def test_going_on_after_a_refused_page_does_not_make_it_complete(server: StrictS
             next(pages)
 
 
-def test_twins_on_pages_of_one_are_both_kept(server: StrictServer) -> None:
+def test_duplicates_on_pages_of_one_record_are_both_kept(server: StrictServer) -> None:
     server.on("blocks", lambda _: page_of("blocks", heights(9, 1), limit="1", totalPage="2"))
     assert len(server.client().blocks(page_size=1).collect()) == 2
 
 
-def test_a_count_that_is_not_met_is_said(server: StrictServer) -> None:
+def test_unmatched_total_is_reported(server: StrictServer) -> None:
     server.on("blocks", lambda _: page_of("blocks", heights(9, 4), limit="100", totalPage="1", total="5"))
-    with pytest.warns(cf.IncompleteResultWarning, match="counted 5 records and returned 4"):
+    with pytest.warns(cf.IncompleteResultWarning, match="reports 5 records but returned 4"):
         records = server.client().blocks().collect()
     assert not records.report.complete
     with pytest.raises(cf.IncompleteResultError) as caught:
@@ -77,21 +77,21 @@ def growing(list_of: list[dict[str, str]], *, by: int | Iterator[int], counted: 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
 @pytest.mark.parametrize("by", [0, 1, 3, 7, 9])
-def test_a_counted_list_is_as_it_was_at_first(server: StrictServer, by: int, concurrency: int) -> None:
+def test_counted_list_is_read_as_its_snapshot(server: StrictServer, by: int, concurrency: int) -> None:
     server.on("blocks", growing(heights(1_000, 95), by=by, counted=True))
     records = server.client(concurrency=concurrency).blocks(page_size=10).collect()
     assert [record.height for record in records] == list(range(1_000, 905, -1))
     assert records.report.complete
 
 
-def test_twins_in_a_growing_list_are_all_kept(server: StrictServer) -> None:
+def test_duplicates_in_a_growing_list_are_all_kept(server: StrictServer) -> None:
     twins = [*heights(1_000, 8), *[{"height": "992", "hash": "0x"}] * 30, *heights(991, 7)]
     server.on("blocks", growing(twins, by=3, counted=True))
     records = server.client().blocks(page_size=10).collect()
     assert [record.height for record in records] == [int(record["height"]) for record in twins]
 
 
-def test_a_list_that_outgrows_its_reader_is_an_error(server: StrictServer) -> None:
+def test_list_growing_faster_than_it_is_read_raises(server: StrictServer) -> None:
     server.on("blocks", growing(heights(1_000, 95), by=count(30, 60), counted=True))
     query = server.client().blocks(page_size=10)
     with pytest.raises(cf.PaginationDriftError, match="faster than it can be read") as caught:
@@ -101,14 +101,14 @@ def test_a_list_that_outgrows_its_reader_is_an_error(server: StrictServer) -> No
 
 
 @pytest.mark.parametrize("by", [0, 3, 60])
-def test_an_uncounted_list_is_as_it_was_at_first(server: StrictServer, by: int) -> None:
+def test_uncounted_list_is_read_as_its_snapshot(server: StrictServer, by: int) -> None:
     server.on("blocks", growing(heights(1_000, 95), by=by, counted=False))
     query = server.client().blocks(page_size=10)
     assert [record.height for record in query] == list(range(1_000, 905, -1))
     assert query.report.complete
 
 
-def test_a_list_that_shrinks_is_an_error(server: StrictServer) -> None:
+def test_shrinking_list_raises(server: StrictServer) -> None:
     server.on(
         "blocks",
         lambda request: page_of(
@@ -154,11 +154,11 @@ def chain_of(call: str, *, by: int, length: int) -> Script:
     return answer
 
 
-@pytest.mark.filterwarnings("ignore:.*last year of an address")
+@pytest.mark.filterwarnings("ignore:.*last 12 months of an address")
 @pytest.mark.parametrize("concurrency", [1, 4])
 @pytest.mark.parametrize("by", [0, 1, 19, 50, 60])
 @pytest.mark.parametrize("call", LISTS)
-def test_every_list_is_as_it_was_at_first(server: StrictServer, call: str, by: int, concurrency: int) -> None:
+def test_every_list_is_read_as_its_snapshot(server: StrictServer, call: str, by: int, concurrency: int) -> None:
     server.on(call, chain_of(call, by=by, length=330))
     client = server.client(concurrency=concurrency)
     records = getattr(client, call)(**LISTS[call], page_size=50).to_dicts()
@@ -167,29 +167,29 @@ def test_every_list_is_as_it_was_at_first(server: StrictServer, call: str, by: i
     assert len(server.requests) <= (8 if by == 0 else 3 * 7)
 
 
-def test_a_page_that_is_short_before_the_end_is_said(server: StrictServer) -> None:
+def test_short_page_before_the_end_is_reported(server: StrictServer) -> None:
     short = {"1": heights(300, 100), "2": heights(200, 7), "3": heights(100, 100)}
     server.on("transactions", lambda request: page_of("transactions", short[request.query["page"]], totalPage="3"))
     with pytest.warns(cf.IncompleteResultWarning, match="was not full"):
         server.client().transactions().collect()
 
 
-def test_an_address_has_a_year_and_says_so(server: StrictServer) -> None:
+def test_address_list_is_reported_as_limited_to_a_year(server: StrictServer) -> None:
     server.on("address_transactions", page_of("address_transactions", heights(9, 1)))
-    with pytest.warns(cf.IncompleteResultWarning, match="last year of an address"):
+    with pytest.warns(cf.IncompleteResultWarning, match="last 12 months of an address"):
         assert not server.client().address_transactions("0x1").collect().report.complete
     server.on("address_transactions", page_of("address_transactions", [], totalPage="0"))
     assert server.client().address_transactions("0x1").collect().report.complete
 
 
 @pytest.mark.parametrize("of", ["rows", "pages", "batches"])
-def test_a_cancelled_step_leaves_its_item_to_the_next(server: StrictServer, of: str) -> None:
+def test_cancelled_anext_keeps_its_item(server: StrictServer, of: str) -> None:
     server.on("blocks", growing(heights(1_000, 40), by=0, counted=True))
     query = server.client().blocks(page_size=2)
     makers: dict[str, Callable[[], Any]] = {
         "rows": query.__aiter__,
         "pages": query.pages,
-        "batches": lambda: query.batches(rows=2),
+        "batches": lambda: query.batches(batch_size=2),
     }
     stream = makers[of]()
 
@@ -221,7 +221,7 @@ def test_a_cancelled_step_leaves_its_item_to_the_next(server: StrictServer, of: 
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
-def test_a_chain_that_reorganises_is_read_as_it_was_or_refused(concurrency: int) -> None:
+def test_reorganised_chain_is_read_as_its_snapshot_or_raises(concurrency: int) -> None:
     with (
         LocalService(transactions=600, seed=7, reorg=(3, 5), growth=2) as service,
         LocalService(transactions=600, seed=7) as still,
@@ -238,7 +238,7 @@ def test_a_chain_that_reorganises_is_read_as_it_was_or_refused(concurrency: int)
             assert len({row.get("tx_id") or row.get("hash") or row.get("zone_tx_hash") for row in read}) == len(read)
 
 
-def test_a_list_that_grows_by_the_clock_is_as_it_was() -> None:
+def test_list_growing_over_time_is_read_as_its_snapshot() -> None:
     with LocalService(transactions=600, seed=7, growth_rate=200.0) as service:
         heights = [block.height for block in service.client().blocks(page_size=20)]
         assert None not in heights

@@ -1,4 +1,4 @@
-"""What a call takes, what it refuses before anything is sent, and what it sends of odd values."""
+"""Arguments of the calls: validation before a request, and the parameters sent."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-import by_hand
 import chainframe as cf
+import reference_client
 from strict_server import Answer, Request, StrictServer, page_of, rows_of
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ REFUSALS: list[tuple[Callable[[cf.Client], object], str, str]] = [
     (lambda c: c.tokens(start_time="yesterday"), "start_time", "ISO 8601"),
     (lambda c: c.tokens(start_time=2_000_000_000_000, end_time=1_000_000_000_000), "start_time", "end_time"),
     (lambda c: c.tokens(token_contract_address=""), "token_contract_address", "empty"),
-    (lambda c: c.token_transfers(""), "token_contract_address", "is empty, and is required"),
+    (lambda c: c.token_transfers(""), "token_contract_address", "is required and must not be empty"),
     (lambda c: c.token_transfers("0xa", min_amount="ten"), "min_amount", "number"),
     (lambda c: c.token_transfers("0xa", min_amount=-1), "min_amount", "0"),
     (lambda c: c.token_transfers("0xa", max_amount=Decimal("NaN")), "max_amount", "number"),
@@ -54,43 +54,42 @@ REFUSALS: list[tuple[Callable[[cf.Client], object], str, str]] = [
     (lambda c: c.cross_chain_transactions(start_height=2, end_height=1), "start_height", "end_height"),
     (lambda c: c.address_transactions("0xa", start_height=2, end_height=1), "start_height", "end_height"),
     (lambda c: c.transactions(start_height=2, end_height=1), "start_height", "end_height"),
-    (lambda c: c.transactions(start_height=2), "end_height", "range"),
-    (lambda c: c.transactions(end_height=2), "start_height", "range"),
+    (lambda c: c.transactions(end_height=2), "start_height", "required with end_height"),
     (lambda c: c.transactions(height=1, start_height=1, end_height=2), "height", "start_height"),
     (lambda c: c.address_transactions("0xa", direction="both"), "direction", "from"),  # type: ignore[arg-type]
     (lambda c: c.address_transactions(""), "address", "empty"),
     (lambda c: c.transactions_by_hash([HASH, ""]), "tx_ids[1]", "hash"),
     (lambda c: c.transactions_by_hash(f"{HASH},{HASH}"), "tx_ids", "list"),
     (lambda c: c.logs(""), "tx_ids", "hash"),
-    (lambda c: c.token_transfers("0xa").batches(rows=0), "rows", "1"),
+    (lambda c: c.token_transfers("0xa").batches(batch_size=0), "batch_size", "1"),
     (lambda c: c.token_transfers(None), "token_contract_address", "required"),  # type: ignore[arg-type]
     (lambda c: c.logs(3), "tx_ids", "list"),  # type: ignore[arg-type]
     (lambda c: c.blocks(height=True), "height", "bool"),
-    (lambda c: c.blocks(height=10**5000), "height", "whole"),
-    (lambda c: c.blocks(max_items=2**63), "max_items", "64 bits"),
-    (lambda c: c.blocks(chain="\ud800"), "chain", "UTF-8"),
-    (lambda c: c.blocks(height="\ud800"), "height", "UTF-8"),  # type: ignore[arg-type]
-    (lambda c: c.logs(["\ud800"]), "tx_ids", "UTF-8"),
-    (lambda c: c.resume("\ud800"), "cursor", "UTF-8"),
-    (lambda c: c.blocks().batches(rows=10**5000), "rows", "1"),
-    (lambda c: c.blocks(page_size=1.5), "page_size", "whole"),  # type: ignore[arg-type]
+    (lambda c: c.blocks(height=10**5000), "height", "integer"),
+    (lambda c: c.blocks(max_items=2**63), "max_items", "64-bit integer"),
+    (lambda c: c.blocks(chain="\ud800"), "chain", "Unicode"),
+    (lambda c: c.blocks(height="\ud800"), "height", "Unicode"),  # type: ignore[arg-type]
+    (lambda c: c.logs(["\ud800"]), "tx_ids", "Unicode"),
+    (lambda c: c.resume("\ud800"), "cursor", "Unicode"),
+    (lambda c: c.blocks().batches(batch_size=10**5000), "batch_size", "1"),
+    (lambda c: c.blocks(page_size=1.5), "page_size", "integer"),  # type: ignore[arg-type]
 ]
 
 
 @pytest.mark.parametrize("number", range(len(REFUSALS)))
-def test_refused_before_anything_is_sent(service: LocalService, client: cf.Client, number: int) -> None:
+def test_invalid_argument_is_rejected_before_a_request(service: LocalService, client: cf.Client, number: int) -> None:
     call, parameter, limit = REFUSALS[number]
-    before = service.requests
+    before = service.request_count
     with pytest.raises(cf.InvalidParameterError) as caught:
         call(client)
     message = str(caught.value)
     assert parameter in message
     assert limit in message
     assert isinstance(caught.value, ValueError)
-    assert service.requests == before
+    assert service.request_count == before
 
 
-def test_everything_but_the_first_argument_is_by_keyword(client: cf.Client) -> None:
+def test_all_but_the_first_argument_are_keyword_only(client: cf.Client) -> None:
     with pytest.raises(TypeError):
         client.tokens("token_20")  # type: ignore[call-arg]
     with pytest.raises(TypeError):
@@ -131,11 +130,11 @@ ODD = [
 
 
 @pytest.mark.parametrize("text", ODD)
-def test_odd_characters_arrive_as_they_are(server: StrictServer, text: str) -> None:
+def test_special_characters_are_sent_unchanged(server: StrictServer, text: str) -> None:
     assert sent(server, "token_transfers", lambda c: c.token_transfers(text)) == {"tokenContractAddress": text}
 
 
-def test_hashes_share_one_parameter(server: StrictServer) -> None:
+def test_hashes_are_sent_in_one_parameter(server: StrictServer) -> None:
     server.on("transactions_by_hash", reversed_rows)
     with server.client() as client:
         records = client.transactions_by_hash(["0xa", "0xb+c", "0xd&e"]).collect()
@@ -183,13 +182,13 @@ def test_times_are_inclusive_milliseconds(server: StrictServer, given: datetime 
     assert start == {"startTime": "1769860800249", "endTime": "1769860800251"}
 
 
-def test_what_is_not_given_is_not_sent(server: StrictServer) -> None:
+def test_omitted_arguments_are_not_sent(server: StrictServer) -> None:
     assert sent(server, "cross_chain_transactions", lambda c: c.cross_chain_transactions()) == {}
     query = server.requests[0].query
     assert query == {"chainShortName": "BETA_X", "page": "1", "limit": "100"}
 
 
-def test_every_parameter_goes_under_its_wire_name(server: StrictServer) -> None:
+def test_every_parameter_is_sent_under_its_wire_name(server: StrictServer) -> None:
     everything = sent(
         server,
         "cross_chain_transactions",
@@ -214,7 +213,7 @@ def test_every_parameter_goes_under_its_wire_name(server: StrictServer) -> None:
     }
 
 
-def test_a_chain_of_ones_own(service: LocalService, client: cf.Client) -> None:
+def test_chain_argument_overrides_the_client(service: LocalService, client: cf.Client) -> None:
     before = len(service.request_log)
     records = client.tokens(chain=service.main_chain.lower()).collect()
     assert list(records) == list(client.tokens().collect())
@@ -223,11 +222,11 @@ def test_a_chain_of_ones_own(service: LocalService, client: cf.Client) -> None:
     assert set(chains) == {service.main_chain.lower(), service.main_chain}
 
 
-def test_more_than_a_year_of_tokens_is_asked_year_by_year(service: LocalService, client: cf.Client) -> None:
-    everything = by_hand.as_records("Token", by_hand.whole_list(service, "tokens"))
-    before = service.requests
+def test_range_over_a_year_is_requested_by_year(service: LocalService, client: cf.Client) -> None:
+    everything = reference_client.as_records("Token", reference_client.whole_list(service, "tokens"))
+    before = service.request_count
     records = client.tokens(start_time="2000-01-01T00:00:00Z", end_time="2040-01-01T00:00:00Z").collect()
     key = lambda record: str(sorted(record.items(), key=str))  # noqa: E731
     assert sorted((record.to_dict() for record in records), key=key) == sorted(everything, key=key)
     assert len(everything) > 0
-    assert service.requests >= before + 40
+    assert service.request_count >= before + 40

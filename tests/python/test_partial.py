@@ -1,4 +1,4 @@
-"""What is left after a failure, and where and how an incomplete result is said."""
+"""Partial results after a failure, and reports of incomplete results."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ WAYS: dict[str, Way] = {
     "records, async": lambda query: asyncio.run(every(query)),
     "pages": lambda query: list(query.pages()),
     "pages, async": lambda query: asyncio.run(every(query.pages())),
-    "batches": lambda query: list(query.batches(rows=3)),
-    "batches, async": lambda query: asyncio.run(every(query.batches(rows=3))),
-    "reader": lambda query: query.reader(rows=3).read_all(),
+    "batches": lambda query: list(query.batches(batch_size=3)),
+    "batches, async": lambda query: asyncio.run(every(query.batches(batch_size=3))),
+    "reader": lambda query: query.to_arrow_batch_reader(batch_size=3).read_all(),
     "stream": pa.table,
     "to_dicts": lambda query: query.to_dicts(),
 }
@@ -49,7 +49,7 @@ HASHES = [f"0x{number}-{row}" for number in range(1, 10) for row in range(5)]
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_failure_leaves_what_was_fetched(server: StrictServer, way: str) -> None:
+def test_partial_after_a_failure_has_the_fetched_records(server: StrictServer, way: str) -> None:
     def answer(request: Request) -> Answer:
         number = int(request.query["page"])
         return five(number) if number < 4 else Answer(b"", 503)
@@ -68,7 +68,7 @@ def test_a_failure_leaves_what_was_fetched(server: StrictServer, way: str) -> No
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals are Unix's")
 @pytest.mark.parametrize("way", ["collect", "records", "pages", "batches"])
-def test_an_interrupt_leaves_what_was_fetched(server: StrictServer, way: str) -> None:
+def test_partial_after_an_interrupt_has_the_fetched_records(server: StrictServer, way: str) -> None:
     asked, opened = threading.Event(), threading.Event()
 
     def answer(request: Request) -> Answer:
@@ -96,7 +96,7 @@ def test_an_interrupt_leaves_what_was_fetched(server: StrictServer, way: str) ->
         assert query.report.elapsed == elapsed
 
 
-def test_a_run_that_comes_to_its_end_leaves_all(server: StrictServer) -> None:
+def test_partial_after_a_complete_run_has_all_records(server: StrictServer) -> None:
     server.on("blocks", lambda request: five(int(request.query["page"])))
     query = server.client().blocks(page_size=5)
     records = query.collect()
@@ -112,10 +112,10 @@ def short(request: Request) -> Answer:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_strictness_raises_with_all_there_is(server: StrictServer, way: str) -> None:
+def test_strict_error_has_the_partial_result(server: StrictServer, way: str) -> None:
     server.on("blocks", short)
     query = server.client(strict=True).blocks(page_size=5)
-    with pytest.raises(Exception, match="counted 46 records") as caught:
+    with pytest.raises(Exception, match="reports 46 records") as caught:
         WAYS[way](query)
     error = query.last_error if way == "stream" else caught.value
     assert isinstance(error, cf.IncompleteResultError)
@@ -128,7 +128,7 @@ def test_strictness_raises_with_all_there_is(server: StrictServer, way: str) -> 
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_warning_points_to_the_line_that_asked(server: StrictServer, way: str) -> None:
+def test_warning_points_to_the_calling_line(server: StrictServer, way: str) -> None:
     server.on("blocks", short)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -138,7 +138,7 @@ def test_a_warning_points_to_the_line_that_asked(server: StrictServer, way: str)
     assert warning.filename == __file__
 
 
-def test_a_result_that_arrived_is_not_lost_with_the_task_that_waited(server: StrictServer) -> None:
+def test_result_of_a_cancelled_task_is_kept(server: StrictServer) -> None:
     server.on("blocks", lambda request: five(int(request.query["page"])))
     query = server.client().blocks(page_size=5)
 

@@ -1,4 +1,4 @@
-"""The recorded answers of tests/payloads, which the Rust tests read too, through the whole client."""
+"""Recorded responses of tests/payloads through the whole client; the Rust tests read them too."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-import by_hand
 import chainframe as cf
+import reference_client
 from chainframe.testing import Cassette, LocalService
 from conftest import Sample
 from test_error_codes import CASES
@@ -25,7 +25,7 @@ ERRORS = [json.loads(line) for line in (PAYLOADS / "errors.jsonl").read_text(enc
 def cassette(file: str, asked: Sample, folder: Path) -> Cassette:
     """A recording in which that is what the call of the payload's name was answered."""
     call = file.partition(".")[0]
-    endpoint = by_hand.ENDPOINTS[call]
+    endpoint = reference_client.ENDPOINTS[call]
     params = {"chainShortName": "ZONE_CHAIN" if endpoint["chain"] == "zone" else "MAIN"}
     if endpoint["page_size_max"]:
         params |= {"limit": str(endpoint["page_size_max"]), "page": "1"}
@@ -34,7 +34,8 @@ def cassette(file: str, asked: Sample, folder: Path) -> Cassette:
     path = endpoint["path"].format(main="main", zone="zone")
     body = (PAYLOADS / file).read_text(encoding="utf-8")
     line = {"method": "GET", "path": path, "params": params, "status": 200, "text": body}
-    (folder / file).write_text(json.dumps(line), encoding="utf-8")
+    # An empty list is requested twice.
+    (folder / file).write_text("\n".join([json.dumps(line)] * 2), encoding="utf-8")
     return Cassette(folder / file, mode="none")
 
 
@@ -52,7 +53,7 @@ def plain(value: object, expected: object) -> object:
 
 
 @pytest.mark.parametrize("file", EXPECTED)
-def test_an_answer_becomes_what_is_expected_of_it(file: str, tmp_path: Path) -> None:
+def test_response_decodes_to_the_expected_records(file: str, tmp_path: Path) -> None:
     wanted = EXPECTED[file]
     hashes = tuple(record["tx_id"] for record in wanted.get("records", []) if record.get("tx_id")) or ("0xa",)
     asked = Sample(token="0xa", address="0xb", height=0, tx_ids=hashes[:1] if file.startswith("logs") else hashes)
@@ -72,8 +73,8 @@ def test_an_answer_becomes_what_is_expected_of_it(file: str, tmp_path: Path) -> 
     assert page.total == wanted.get("total", page.total)
 
 
-@pytest.mark.parametrize("call", by_hand.ENDPOINTS)
-def test_the_local_service_serves_them(call: str) -> None:
+@pytest.mark.parametrize("call", reference_client.ENDPOINTS)
+def test_local_service_serves_recorded_responses(call: str) -> None:
     wanted = EXPECTED[f"{call}.json"]["records"]
     with LocalService(transactions=0, data={call: PAYLOADS / f"{call}.json"}) as service, service.client() as client:
         hashes = tuple(dict.fromkeys(record.get("tx_id") for record in wanted))
@@ -88,7 +89,7 @@ def test_the_local_service_serves_them(call: str) -> None:
 
 
 @pytest.mark.parametrize(("status", "code", "kind"), [case[:3] for case in CASES])
-def test_an_error_is_of_its_class(status: int, code: str, kind: type[cf.ServiceError], tmp_path: Path) -> None:
+def test_recorded_error_raises_its_class(status: int, code: str, kind: type[cf.ServiceError], tmp_path: Path) -> None:
     lines = [line for line in ERRORS if line["params"]["height"] == code and line["status"] == status]
     assert len(lines) == 1
     (tmp_path / "error.jsonl").write_text(json.dumps(lines[0]), encoding="utf-8")
@@ -98,7 +99,7 @@ def test_an_error_is_of_its_class(status: int, code: str, kind: type[cf.ServiceE
     assert (caught.value.status, caught.value.code) == (status, code)
 
 
-def test_every_known_error_was_recorded() -> None:
+def test_every_known_error_code_has_a_recording() -> None:
     recorded = Counter((line["status"], line["params"]["height"]) for line in ERRORS)
     assert {case[:2] for case in CASES} <= set(recorded)
     assert max(recorded.values()) == 1
@@ -106,7 +107,7 @@ def test_every_known_error_was_recorded() -> None:
     assert len(without_code) > 4
 
 
-def test_bodies_without_a_code_are_errors_of_their_status() -> None:
+def test_error_without_a_code_is_classified_by_status() -> None:
     kinds = {401: cf.AuthenticationError, 402: cf.PermissionDeniedError, 404: cf.NotFoundError, 429: cf.RateLimitError}
     without_code = [line for line in ERRORS if len(line["params"]["height"]) < 5]
     with cf.Client(cassette=Cassette(PAYLOADS / "errors.jsonl", mode="none"), zone_chain="ZONE_CHAIN") as client:

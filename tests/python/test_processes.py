@@ -1,4 +1,4 @@
-"""Forks, threads, pools and ends of processes, each in a process of its own where it could harm this one."""
+"""Forks, threads, pools and process exit, in processes of their own."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ print("done")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="forking is Unix's")
-def test_eight_forks_five_times_of_a_busy_parent() -> None:
+def test_forks_of_a_busy_parent_use_the_client() -> None:
     done = ends(FORKS)
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
 
@@ -88,12 +88,36 @@ print("done")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="forking is Unix's")
-def test_an_iteration_goes_on_in_parent_and_child() -> None:
+def test_iteration_continues_in_parent_and_child() -> None:
     done = ends(HALF)
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
 
 
-STALLED = "service.set_faults([{'kind': 'stall', 'seconds': 600}])\n"
+SHARED = """
+service.set_faults([{"kind": "delay", "seconds": 600}])
+records = iter(client.transactions())
+threading.Thread(target=next, args=(records,), daemon=True).start()
+while service.request_count == 0:
+    time.sleep(0.01)
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    try:
+        next(records)
+    except cf.ContextError as error:
+        os._exit(0 if "client.resume(query.cursor)" in str(error) else 1)
+    os._exit(2)
+print(os.waitpid(child, 0)[1])
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="forking is Unix's")
+def test_forked_child_rejects_an_iterator_that_another_thread_was_reading() -> None:
+    done = ends(SHARED)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0\n", "")
+
+
+STALLED = "service.set_faults([{'kind': 'delay', 'seconds': 600}])\n"
 ENDS = {
     "a daemon waits": STALLED
     + """
@@ -118,7 +142,7 @@ asyncio.run(main())
     "a loop closes early": """
 async def main():
     await asyncio.gather(client.blocks().collect_async(), client.tokens().collect_async())
-    service.set_faults([{'kind': 'stall', 'seconds': 0.2}])
+    service.set_faults([{'kind': 'delay', 'seconds': 0.2}])
     waiting.append(client.blocks().__aiter__().__anext__())
     await asyncio.sleep(0.05)
 waiting = []
@@ -127,7 +151,7 @@ loop.run_until_complete(main())
 loop.close()
 time.sleep(0.6)
 """,
-    "logs go on": """
+    "logs continue": """
 import logging
 logging.getLogger("chainframe").addHandler(logging.FileHandler(os.devnull))
 logging.getLogger("chainframe").setLevel(1)
@@ -140,13 +164,13 @@ time.sleep(0.3)
 
 
 @pytest.mark.parametrize("way", ENDS)
-def test_a_process_ends_in_silence(way: str) -> None:
+def test_process_exits_without_output(way: str) -> None:
     for _ in range(3):
         done = ends(ENDS[way])
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_spawned_pools_take_the_client_and_not_its_secrets(
+def test_pickled_client_carries_no_secrets_to_a_pool(
     service: LocalService, client: cf.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("api_key", "secret_key", "passphrase"):
@@ -176,7 +200,7 @@ def test_threads_share_an_iterator(client: cf.Client, of: str) -> None:
     assert len(expected) == 600
 
 
-def test_a_cancelled_request_is_dropped() -> None:
+def test_cancelled_request_is_aborted() -> None:
     """The service sees the connection end while it is still thinking."""
     ended = threading.Event()
 

@@ -1,4 +1,4 @@
-"""The bar: where it shows, what it counts, and that it ends with its run."""
+"""The progress bar: visibility, counts and end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WAYS: dict[str, Callable[[cf.Query[Any]], int]] = {
     "pages": lambda query: sum(len(page.records) for page in query.pages()),
     "batches": lambda query: sum(len(records) for records in query.batches(7)),
     "async for": lambda query: asyncio.run(count(query)),
-    "reader": lambda query: query.reader().read_all().num_rows,
+    "reader": lambda query: query.to_arrow_batch_reader().read_all().num_rows,
     "arrow": lambda query: pa.table(query).num_rows,
 }
 
@@ -40,7 +40,7 @@ def bars() -> list[str]:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_every_way_has_a_bar_that_ends(way: str, service: LocalService, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_kind_of_run_closes_its_bar(way: str, service: LocalService, capsys: pytest.CaptureFixture[str]) -> None:
     with service.client(progress=True) as client:
         rows = WAYS[way](client.blocks(page_size=50))
     last = capsys.readouterr().err.rstrip().rpartition("\r")[2]
@@ -51,7 +51,7 @@ def test_every_way_has_a_bar_that_ends(way: str, service: LocalService, capsys: 
     assert bars() == []
 
 
-def test_what_is_counted_where_records_are_not(service: LocalService, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bar_counts_pages_or_slices_without_a_total(service: LocalService, capsys: pytest.CaptureFixture[str]) -> None:
     with service.client(progress=True) as client:
         newest = client.transactions().first()
         assert newest is not None
@@ -67,19 +67,21 @@ def test_what_is_counted_where_records_are_not(service: LocalService, capsys: py
         assert "blocks/s" in text
 
 
-def test_waits_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+def test_bar_shows_rate_limiting(capsys: pytest.CaptureFixture[str]) -> None:
     with (
-        LocalService(transactions=50, faults=[{"kind": "throttle", "first": 1}]) as service,
+        LocalService(transactions=50, faults=[{"kind": "throttle", "times": 1}]) as service,
         service.client(progress=True) as client,
     ):
         client.blocks().collect()
     text = capsys.readouterr().err
     assert "retries: 1" in text
-    assert "held to 2.5 requests/s" in text
+    assert "rate-limited to 2.5 req/s" in text
 
 
-def test_a_log_has_none(service: LocalService, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
-    monkeypatch.setattr(progress, "PATIENCE", 0)
+def test_bar_is_not_written_to_a_log(
+    service: LocalService, capsys: pytest.CaptureFixture[str], monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(progress, "SHOW_AFTER_SECONDS", 0)
     with service.client() as client:
         assert len(client.blocks(page_size=9).collect()) == 600
     with service.client(progress=False) as client:
@@ -93,7 +95,7 @@ from chainframe import progress
 from chainframe.testing import LocalService
 with LocalService(transactions=600) as service, service.client({setting}) as client:
     client.blocks(page_size=50).collect()
-    progress.PATIENCE = 0
+    progress.SHOW_AFTER_SECONDS = 0
     client.transactions(page_size=50).collect()
     left = iter(client.tokens())
     next(left)
@@ -102,7 +104,7 @@ with LocalService(transactions=600) as service, service.client({setting}) as cli
 
 @pytest.mark.skipif(os.name == "nt", reason="Unix has terminals of this kind")
 @pytest.mark.parametrize(("setting", "shown"), [("", 1), ("progress=False", 0)])
-def test_a_terminal_has_one_for_what_takes_long(setting: str, shown: int) -> None:
+def test_terminal_shows_a_bar_for_long_runs(setting: str, shown: int) -> None:
     import fcntl  # noqa: PLC0415 - Unix has it
     import pty  # noqa: PLC0415
     import struct  # noqa: PLC0415
@@ -130,7 +132,7 @@ def read(terminal: int) -> bytes:
         return b""
 
 
-def test_a_run_that_is_left_or_fails_ends_its_bar(server: StrictServer, capsys: pytest.CaptureFixture[str]) -> None:
+def test_abandoned_or_failed_run_closes_its_bar(server: StrictServer, capsys: pytest.CaptureFixture[str]) -> None:
     server.on("blocks", Answer(b"", 503))
     with server.client(progress=True) as client:
         for way in WAYS.values():
@@ -146,7 +148,7 @@ def test_a_run_that_is_left_or_fails_ends_its_bar(server: StrictServer, capsys: 
     assert "blocks: " in capsys.readouterr().err
 
 
-def test_without_its_extra_it_names_the_command_to_install_it(
+def test_missing_extra_names_the_command_that_installs_it(
     service: LocalService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
@@ -157,12 +159,12 @@ def test_without_its_extra_it_names_the_command_to_install_it(
 
 
 @pytest.mark.parametrize("wrong", [None, "yes", 1, 0.5])
-def test_a_setting_that_cannot_be_is_refused(service: LocalService, wrong: Any) -> None:
-    with pytest.raises(cf.ConfigError, match="progress: "):
+def test_invalid_progress_setting_is_rejected(service: LocalService, wrong: Any) -> None:
+    with pytest.raises(cf.ConfigError, match="progress must be"):
         service.client(progress=wrong)
 
 
-def test_it_goes_along_with_its_client(
+def test_progress_setting_is_pickled_with_the_client(
     service: LocalService, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("api_key", "secret_key", "passphrase"):

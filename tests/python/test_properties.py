@@ -1,4 +1,4 @@
-"""Properties of the whole way from an answer's bytes to records and columns, with answers that nobody would write."""
+"""Properties of decoding from response bytes to records and columns, with generated responses."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_records_and_columns_hold_what_was_sent(
     ).map(lambda value: json.dumps(value).encode()),
     st.sampled_from([200, 200, 400, 503]),
 )
-def test_no_answer_makes_anything_but_a_typed_error(
+def test_invalid_responses_raise_typed_errors_only(
     shared: tuple[StrictServer, cf.Client], body: bytes, status: int
 ) -> None:
     server, client = shared

@@ -1,4 +1,4 @@
-"""What deployed services send, against a server with another deployment's words: fifteen habits to survive."""
+"""Fifteen deviations of deployed servers that the client accepts, with the names of another deployment."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def one(server: StrictServer, call: str, **members: object) -> Any:
     return record
 
 
-def test_1_numbers_come_as_text_or_as_numbers(server: StrictServer) -> None:
+def test_1_numbers_may_be_strings_or_numbers(server: StrictServer) -> None:
     page = {"page": 1, "limit": 50, "totalPage": 1, "transactionList": [{"height": 12, "amount": 1.5, "txFee": "2"}]}
     for code in ("0", 0):
         (record,) = collect(server, "transactions", Answer(envelope([page], code=code)))
@@ -51,18 +51,18 @@ def test_1_a_json_number_keeps_its_digits(server: StrictServer) -> None:
     assert record.amount == Decimal("0.150851832900380503")
 
 
-def test_2_empty_text_is_no_number_no_time_and_no_flag(server: StrictServer) -> None:
+def test_2_empty_string_is_a_missing_number_time_or_flag(server: StrictServer) -> None:
     record = one(server, "transactions", height="", transactionTime="", isFromContract="", amount="", txfee=None)
     assert set(record.to_dict().values()) == {None}
     assert one(server, "cross_chain_transactions", valueRaw="").value_raw is None
 
 
-def test_3_a_whole_number_with_a_point(server: StrictServer) -> None:
+def test_3_integer_may_have_a_decimal_point(server: StrictServer) -> None:
     assert one(server, "transactions", height="4307974.0").height == 4307974
 
 
 @pytest.mark.parametrize("text", ["4307974.5", "abc", "0x10", "9223372036854775808"])
-def test_3_what_is_not_whole_is_named(server: StrictServer, text: str) -> None:
+def test_3_fraction_in_an_integer_field_is_an_error(server: StrictServer, text: str) -> None:
     with pytest.raises(cf.ResponseFormatError) as caught:
         collect(server, "transactions", page_of("transactions", [{"height": "1"}, {"height": text}]))
     assert caught.value.path == "data[0].transactionList[1].height"
@@ -75,13 +75,13 @@ def test_3_what_is_not_whole_is_named(server: StrictServer, text: str) -> None:
     "text",
     ["0.150851832900380503", "2.625E-6", "1e3", "-0.5", "123456789012345678901234567890.123456789012345678901"],
 )
-def test_4_every_digit_of_a_decimal(server: StrictServer, text: str) -> None:
+def test_4_decimal_keeps_every_digit(server: StrictServer, text: str) -> None:
     assert one(server, "transactions", amount=text).amount == Decimal(text)
     assert one(server, "tokens", price=text).price == Decimal(text)
 
 
 @needs_extra
-def test_4_raw_integers_of_78_digits(server: StrictServer) -> None:
+def test_4_raw_integer_may_have_78_digits(server: StrictServer) -> None:
     most = 2**256 - 1
     record = one(server, "cross_chain_transactions", valueRaw=str(most))
     assert record.value_raw == most
@@ -90,12 +90,12 @@ def test_4_raw_integers_of_78_digits(server: StrictServer) -> None:
     assert table.column("value_raw").to_pylist() == [str(most)]
 
 
-def test_5_nonces_beyond_32_bits(server: StrictServer) -> None:
+def test_5_nonce_may_exceed_32_bits(server: StrictServer) -> None:
     assert one(server, "address_transactions", nonce="1779161496872").nonce == 1779161496872
 
 
 @pytest.mark.parametrize("text", ["1700000000", "1700000000000"])
-def test_6_times_in_seconds_and_milliseconds(server: StrictServer, text: str) -> None:
+def test_6_times_may_be_seconds_or_milliseconds(server: StrictServer, text: str) -> None:
     assert one(server, "blocks", blockTime=text).block_time == datetime.fromtimestamp(1_700_000_000, UTC)
 
 
@@ -105,13 +105,13 @@ def test_6_milliseconds_are_kept(server: StrictServer) -> None:
     assert time.utcoffset().total_seconds() == 0
 
 
-def test_7_several_addresses_stay_one_text(server: StrictServer) -> None:
+def test_7_several_addresses_stay_one_string(server: StrictServer) -> None:
     text = "0xaa,0xbb,0xaa"
     assert one(server, "large_transactions", input=text, output=text).input == text
     assert one(server, "address_transactions", **{"from": text}).from_address == text
 
 
-def test_8_empty_and_unlisted_text_is_kept(server: StrictServer) -> None:
+def test_8_empty_and_unknown_values_are_kept(server: StrictServer) -> None:
     record = one(server, "token_transfers", methodId="", tokenId="", tokenContractAddress="", state="")
     assert (record.method_id, record.token_id, record.token_contract_address, record.state) == ("", "", "", "")
     assert one(server, "token_transfers", state="dropped").state == "dropped"
@@ -119,7 +119,7 @@ def test_8_empty_and_unlisted_text_is_kept(server: StrictServer) -> None:
     assert one(server, "cross_chain_transactions", txType="Sideways").tx_type == "Sideways"
 
 
-def test_9_case_is_the_services_own(server: StrictServer) -> None:
+def test_9_letter_case_is_kept(server: StrictServer) -> None:
     server.on("token_transfers", page_of("token_transfers", [{"from": "0xabc"}], chainShortName="ALPHA"))
     with server.client() as client:
         (page,) = client.token_transfers("0xABC").pages()
@@ -128,7 +128,7 @@ def test_9_case_is_the_services_own(server: StrictServer) -> None:
     assert server.requests[0].query["tokenContractAddress"] == "0xABC"
 
 
-def test_9_hashes_are_found_whatever_their_case(server: StrictServer) -> None:
+def test_9_hashes_match_in_either_case(server: StrictServer) -> None:
     server.on("transactions_by_hash", rows_of("transactions_by_hash", [{"txId": "0xbb"}, {"txId": "0xaa"}]))
     with server.client() as client:
         records = client.transactions_by_hash(["0xAA", "0xBB"]).collect()
@@ -136,7 +136,7 @@ def test_9_hashes_are_found_whatever_their_case(server: StrictServer) -> None:
     assert records.report.missing == []
 
 
-def test_10_order_absence_and_company_of_members(server: StrictServer) -> None:
+def test_10_members_may_be_reordered_missing_or_unknown(server: StrictServer) -> None:
     body = b"""{"data": [{"new": {"a": [1, {"height": "7"}]}, "blockList": [], "data": [
         {"later": null, "height": "3", "extra": [[]], "hash": "0x1"}, {"miner": "0x2"}],
         "totalPage": "1"}], "detail": "", "msg": "", "code": "0"}"""
@@ -157,7 +157,9 @@ def test_10_order_absence_and_company_of_members(server: StrictServer) -> None:
         ("transactions_by_hash", ("methodId", "method"), "method_id"),
     ],
 )
-def test_11_either_name_of_a_pair(server: StrictServer, call: str, wires: tuple[str, str], name: str) -> None:
+def test_11_alternative_member_names_are_read(
+    server: StrictServer, call: str, wires: tuple[str, str], name: str
+) -> None:
     value: Any = {"tx_fee": "2.5"}.get(name, name.startswith("is_") or "0xa")
     wanted = Decimal("2.5") if name == "tx_fee" else value
     assert [getattr(one(server, call, **{wire: value}), name) for wire in wires] == [wanted, wanted]
@@ -165,21 +167,21 @@ def test_11_either_name_of_a_pair(server: StrictServer, call: str, wires: tuple[
 
 @pytest.mark.parametrize("call", ["tokens", "blocks", "logs"])
 @pytest.mark.parametrize("data", [[], None])
-def test_12_nothing_found(server: StrictServer, call: str, data: object) -> None:
+def test_12_empty_results_have_several_forms(server: StrictServer, call: str, data: object) -> None:
     records = collect(server, call, Answer(envelope(data)))
     assert len(records) == 0
     assert records.report.complete
 
 
 @pytest.mark.parametrize("data", [[], None])
-def test_12_a_hash_not_found_is_missing(server: StrictServer, data: object) -> None:
-    with pytest.warns(cf.IncompleteResultWarning, match="missing"):
+def test_12_unknown_hash_is_reported_missing(server: StrictServer, data: object) -> None:
+    with pytest.warns(cf.IncompleteResultWarning, match="not returned"):
         records = collect(server, "transactions_by_hash", Answer(envelope(data)))
     assert records.report.missing == ["0xa"]
     assert len(records) == 0
 
 
-def test_12_one_object_for_an_array(server: StrictServer) -> None:
+def test_12_single_object_is_read_as_a_list(server: StrictServer) -> None:
     page = {"page": "1", "totalPage": "1", "data": [{"height": "3"}]}
     assert [block.height for block in collect(server, "blocks", Answer(envelope(page)))] == [3]
     log = {"height": "4", "topics": ["0x1", "0x2"]}
@@ -187,9 +189,10 @@ def test_12_one_object_for_an_array(server: StrictServer) -> None:
 
 
 @pytest.mark.parametrize("total_page", ["0", "", 0, None])
-def test_13_no_count_of_pages(server: StrictServer, total_page: object) -> None:
+def test_13_total_pages_may_be_missing(server: StrictServer, total_page: object) -> None:
     assert len(collect(server, "blocks", page_of("blocks", [], totalPage=total_page))) == 0
-    assert len(server.requests) == 1
+    # An empty page that counts nothing is requested once more.
+    assert len(server.requests) == (2 if total_page in {"", None} else 1)
 
 
 def test_13_a_list_without_a_count_ends_with_its_first_short_page(server: StrictServer) -> None:
@@ -219,7 +222,7 @@ def test_13_a_list_without_a_count_ends_with_its_first_short_page(server: Strict
         (Answer(b"[]", 429), cf.RateLimitError, None, None),
     ],
 )
-def test_14_bodies_of_errors(
+def test_14_error_bodies_have_several_forms(
     server: StrictServer,
     answer: Answer,
     kind: type[cf.ServiceError],
@@ -240,7 +243,7 @@ def test_14_bodies_of_errors(
     "body",
     [b"", b"not json", b"[]", b'{"code":"0","msg":""}', b'{"code":"0","data":[{"data":', b'{"code":"0","data":"x"}'],
 )
-def test_14_a_success_that_is_none(server: StrictServer, body: bytes) -> None:
+def test_14_success_status_with_an_error_code_is_an_error(server: StrictServer, body: bytes) -> None:
     with pytest.raises(cf.ResponseFormatError) as caught:
         collect(server, "blocks", Answer(body))
     assert caught.value.endpoint == "blocks"
@@ -250,7 +253,7 @@ def test_14_a_success_that_is_none(server: StrictServer, body: bytes) -> None:
     ("wire", "neutral"),
     [("AlphaToBETA", "MainToZone"), ("BETAToAlpha", "ZoneToMain"), ("alphatobeta", "MainToZone")],
 )
-def test_a_deployments_words_become_neutral(server: StrictServer, wire: str, neutral: str) -> None:
+def test_names_of_a_deployment_are_normalized(server: StrictServer, wire: str, neutral: str) -> None:
     record = one(
         server,
         "cross_chain_transactions",
@@ -273,7 +276,7 @@ def test_a_deployments_words_become_neutral(server: StrictServer, wire: str, neu
     )
 
 
-def test_every_attempt_is_signed_anew(server: StrictServer) -> None:
+def test_every_attempt_is_signed_again(server: StrictServer) -> None:
     def fail(_: object) -> Answer:
         time.sleep(0.002)  # A timestamp has milliseconds, and the wait before another attempt may be none.
         return error(503, "50001")
@@ -288,7 +291,7 @@ def test_every_attempt_is_signed_anew(server: StrictServer) -> None:
     assert (records.report.requests, records.report.retries) == (2, 1)
 
 
-def test_the_clock_is_set_by_the_services_once(server: StrictServer) -> None:
+def test_clock_is_corrected_once(server: StrictServer) -> None:
     with pytest.raises(cf.ClockSkewError) as caught:
         collect(server, "blocks", error(401, "50102"), max_retries=5)
     assert len(server.requests) <= 2
@@ -302,7 +305,7 @@ def test_redirects_are_not_followed(server: StrictServer) -> None:
     assert len(server.requests) == 1
 
 
-def test_an_empty_success_in_the_middle_is_no_end(server: StrictServer) -> None:
+def test_empty_page_in_the_middle_is_not_the_end(server: StrictServer) -> None:
     """A throttle may come as code 0 with no data; that is never taken for the end of a list of three pages."""
 
     def page(number: int) -> Answer:

@@ -1,86 +1,77 @@
-"""What the README shows is true: its Python runs, in its order, and its tables are whole."""
+"""The README's examples and figures, and the links of all Markdown files."""
 
 from __future__ import annotations
 
-import inspect
-import os
 import re
-import shutil
 import subprocess
-import sysconfig
+import sys
 from pathlib import Path
 
 import pytest
 
-import chainframe as cf
-from chainframe import errors
-from chainframe.testing import LocalService
+from absolute_links import absolute
 from conftest import needs_extra
+from doc_examples import examples, executed
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+ROOT = Path(__file__).resolve().parents[2]
+README = ROOT / "README.md"
+TEXT = README.read_text(encoding="utf-8")
+MARKDOWN = sorted({README, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")})
+LINK = re.compile(r"\]\((?!\w+:)([^)\s]*)\)")
 
 
-@pytest.fixture
-def pasted(service: LocalService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """An empty folder to be in, with the settings of a service in the environment."""
+@needs_extra
+def test_examples_print_the_output_that_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("CHAINFRAME_BASE_URL", service.url)
-    monkeypatch.setenv("CHAINFRAME_API_KEY", service.api_key)
-    monkeypatch.setenv("CHAINFRAME_SECRET_KEY", service.secret_key)
-    monkeypatch.setenv("CHAINFRAME_PASSPHRASE", service.passphrase)
-    return tmp_path
+    assert len(examples(README)) == TEXT.count("```text") == 2
+    assert executed(README) == TEXT
 
 
 @needs_extra
-@pytest.mark.usefixtures("pasted")
-def test_its_python_runs(service: LocalService, capsys: pytest.CaptureFixture[str]) -> None:
-    before = service.requests
-    names: dict[str, object] = {}
-    for block in BLOCKS:
-        exec(compile(block, "README.md", "exec"), names)
-    assert len(BLOCKS) >= 6
-    assert service.requests > before
-    assert len(capsys.readouterr().out.splitlines()) >= 8
+def test_figures_are_those_of_the_example() -> None:
+    command = [sys.executable, str(ROOT / "examples" / "requests_loop.py")]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    table = TEXT.partition("## Why not a loop")[2].partition("\n\nRows")[0]
+    rows = re.findall(r"^\| (?!Condition|---)(.*?) \|$", table, re.MULTILINE)
+    figures = [re.findall(r"\b\d[\d,]+\b", row) for row in rows[:4]]
+    assert len(rows) == 5
+    assert all(figures)
+    assert [figure for row in figures for figure in row if figure not in printed] == []
 
 
-@needs_extra
-@pytest.mark.skipif(os.name == "nt" or shutil.which("jq") is None, reason="it is for a POSIX shell, and jq")
-def test_its_commands_run(pasted: Path) -> None:
-    section = README.partition("## From the shell")[2]
-    commands = section.partition("```sh\n")[2].partition("```")[0].splitlines()
-    block = "\n".join(line for line in commands if not line.startswith("pip install"))
-    path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]])
-    done = subprocess.run(["sh", "-ec", block], env={**os.environ, "PATH": path}, capture_output=True, check=False)
-    assert (done.returncode, done.stderr) == (0, b"")
-    sizes = {file.name: file.stat().st_size for file in pasted.iterdir()}
-    # Not one of them empty: what it asks for, the local service has.
-    assert sorted(name for name, size in sizes.items() if size > 100) == ["transactions.jsonl", "transfers.parquet"]
+def test_readme_is_short_and_names_the_set_up_commands() -> None:
+    assert len(TEXT.splitlines()) < 150
+    assert "make demo " in TEXT
+    assert "make test " in TEXT
 
 
-def test_it_lists_every_setting() -> None:
-    table = README.partition("## Settings")[2].partition("\n## ")[0]
-    settings = {
-        name for row in re.findall(r"^\| (`[^|]*) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)
-    }
-    assert settings == set(inspect.signature(cf.Client).parameters)
-    assert len(settings) > 10
+@pytest.mark.parametrize("page", MARKDOWN, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_relative_links_lead_to_files_and_headings(page: Path) -> None:
+    broken = []
+    for link in LINK.findall(page.read_text(encoding="utf-8")):
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        if not target.exists() or (anchor and anchor not in headings(target)):
+            broken.append(link)
+    assert broken == []
 
 
-def test_it_lists_every_error_that_a_user_meets() -> None:
-    table = README.partition("## Errors")[2].partition("\n## ")[0]
-    listed = set(re.findall(r"^\| `(\w+)`", table, re.MULTILINE))
-    parents = {"ChainframeError", "ServiceError", "PaginationError", "IncompleteResultWarning"}
-    assert listed == set(errors.__all__) - parents
+def headings(page: Path) -> set[str]:
+    """The anchors that both GitHub and the site give to the headings of a page."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title).strip().lower().replace(" ", "-") for title in titles}
 
 
-def test_it_names_every_call() -> None:
-    calls = [name for name, member in vars(cf.Client).items() if callable(member) and f"`{name}`" in README]
-    assert len(calls) >= 9
+def test_links_of_a_released_readme_are_absolute() -> None:
+    released = absolute(TEXT, "https://code.example/chainframe/blob/v1/")
+    assert LINK.findall(released) == []
+    assert "](https://code.example/chainframe/blob/v1/docs/quickstart.md)" in released
+    assert absolute("[a](#b), [c](https://d.example)", "https://code.example") == "[a](#b), [c](https://d.example)"
 
 
-def test_its_rooms_exist() -> None:
-    root = Path(__file__).parents[2]
-    rooms = re.findall(r"`((?:src|python|tests|examples)/[\w/.]*)`", README)
-    assert len(rooms) > 8
-    assert [room for room in rooms if not (root / room).exists()] == []
+def test_pages_have_no_include_markers() -> None:
+    assert [page.name for page in MARKDOWN if "{{" in page.read_text(encoding="utf-8")] == []
+
+
+def test_links_are_found() -> None:
+    assert sum(len(LINK.findall(page.read_text(encoding="utf-8"))) for page in MARKDOWN) > 100

@@ -1,4 +1,4 @@
-"""A record by itself: frozen, hashable, comparable, picklable, and its values as typed."""
+"""Records: frozen, hashable, comparable, picklable and typed."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-import by_hand
 import chainframe as cf
+import reference_client
+from strict_server import StrictServer, page_of
 
-NAMES = sorted(by_hand.RECORDS)
+NAMES = sorted(reference_client.RECORDS)
 VALUES: dict[str, Any] = {
     "int": 2**62,
     "Decimal": Decimal("0.150851832900380503"),
@@ -25,7 +26,7 @@ VALUES: dict[str, Any] = {
 
 
 def fields(name: str) -> dict[str, Any]:
-    return {field["name"]: VALUES[field["python"]] for field in by_hand.RECORDS[name]["fields"]}
+    return {field["name"]: VALUES[field["python"]] for field in reference_client.RECORDS[name]["fields"]}
 
 
 def make(name: str, **changes: object) -> Any:
@@ -33,7 +34,7 @@ def make(name: str, **changes: object) -> Any:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_attributes_and_dictionary(name: str) -> None:
+def test_record_has_attributes_and_a_dictionary(name: str) -> None:
     record = make(name)
     assert record.to_dict() == fields(name)
     assert {field: getattr(record, field) for field in fields(name)} == fields(name)
@@ -41,13 +42,13 @@ def test_attributes_and_dictionary(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_nothing_given_is_nothing(name: str) -> None:
+def test_omitted_fields_are_none(name: str) -> None:
     empty = getattr(cf, name)()
     assert set(empty.to_dict().values()) == {None}
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_frozen(name: str) -> None:
+def test_records_are_frozen(name: str) -> None:
     record = make(name)
     field = next(iter(fields(name)))
     with pytest.raises(AttributeError):
@@ -60,7 +61,7 @@ def test_frozen(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_equal_by_class_and_every_field(name: str) -> None:
+def test_records_are_equal_by_class_and_fields(name: str) -> None:
     record = make(name)
     assert record == make(name)
     assert hash(record) == hash(make(name))
@@ -79,7 +80,7 @@ def test_equal_numbers_are_equal_however_they_are_written() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
-def test_pickles(name: str, protocol: int) -> None:
+def test_records_pickle(name: str, protocol: int) -> None:
     for record in (make(name), getattr(cf, name)()):
         again = pickle.loads(pickle.dumps(record, protocol))
         assert again == record
@@ -88,7 +89,7 @@ def test_pickles(name: str, protocol: int) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_copies(name: str) -> None:
+def test_records_copy(name: str) -> None:
     assert copy.copy(make(name)) == make(name)
     assert copy.deepcopy(make(name)) == make(name)
 
@@ -115,9 +116,27 @@ def test_raw_integers_have_all_their_digits() -> None:
     assert cf.CrossChainTransaction(value_raw=most).value_raw == most
 
 
-def test_texts_given_out_cannot_change_the_record() -> None:
+def test_returned_lists_do_not_change_the_record() -> None:
     log = cf.EventLog(topics=["0x1"])
     topics = log.topics
     assert topics is not None
     topics.append("0x2")
     assert log.topics == ["0x1"]
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "expected"),
+    [
+        (-62_135_596_800_000, datetime(1, 1, 1, tzinfo=UTC)),
+        (-1_000_000_000_001, datetime(1938, 4, 24, 22, 13, 19, 999_000, tzinfo=UTC)),
+        (951_782_400_000, datetime(2000, 2, 29, tzinfo=UTC)),
+        (1_769_850_537_715, datetime(2026, 1, 31, 9, 8, 57, 715_000, tzinfo=UTC)),
+        (253_402_300_799_999, datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)),
+    ],
+)
+def test_times_of_all_years_are_exact(server: StrictServer, milliseconds: int, expected: datetime) -> None:
+    server.on("blocks", page_of("blocks", [{"blockTime": str(milliseconds)}]))
+    with server.client() as client:
+        block = client.blocks().first()
+    assert block is not None
+    assert block.block_time == expected

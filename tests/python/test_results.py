@@ -1,7 +1,8 @@
-"""`Records`, `Page`, `Report`: a sequence over columns, and what it converts to."""
+"""`Records`, `Page` and `Report`: sequence behaviour and conversions."""
 
 from __future__ import annotations
 
+import copy
 import pickle
 import warnings
 from decimal import Decimal
@@ -12,15 +13,15 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-import by_hand
 import chainframe as cf
+import reference_client
 from chainframe.testing import LocalService
 from strict_server import StrictServer, page_of, rows_of
 
 if TYPE_CHECKING:
     from conftest import Sample
 
-CALLS = sorted(by_hand.ENDPOINTS)
+CALLS = sorted(reference_client.ENDPOINTS)
 ARROW: dict[str, pa.DataType] = {
     "integer": pa.int64(),
     "time": pa.timestamp("ms", tz="UTC"),
@@ -43,7 +44,7 @@ def blocks(client: cf.Client) -> cf.Records[cf.Block]:
     return client.blocks().collect()
 
 
-def test_a_sequence(blocks: cf.Records[cf.Block]) -> None:
+def test_records_are_a_sequence(blocks: cf.Records[cf.Block]) -> None:
     as_list = list(blocks)
     assert len(blocks) == len(as_list) > 20
     assert blocks[0] == as_list[0]
@@ -73,17 +74,17 @@ def test_slices_are_records(blocks: cf.Records[cf.Block], part: slice) -> None:
     assert [row["hash"] for row in cut.to_dicts()] == [block.hash for block in cut]
 
 
-def test_an_empty_result_is_false_and_a_full_one_true(client: cf.Client, blocks: cf.Records[cf.Block]) -> None:
+def test_truth_value_is_that_of_a_sequence(client: cf.Client, blocks: cf.Records[cf.Block]) -> None:
     assert blocks
     assert not client.blocks(height=2**62).collect()
 
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("numbers", sorted(NUMBERS))
-def test_columns_are_as_declared(client: cf.Client, sample: Sample, call: str, numbers: Any) -> None:
+def test_columns_have_the_declared_types(client: cf.Client, sample: Sample, call: str, numbers: Any) -> None:
     amount, estimate = NUMBERS[numbers]
     kinds = {**ARROW, "amount": amount, "estimate": estimate}
-    declared = by_hand.RECORDS[by_hand.ENDPOINTS[call]["record"]]["fields"]
+    declared = reference_client.RECORDS[reference_client.ENDPOINTS[call]["record"]]["fields"]
     table = sample.query(client, call).collect().to_arrow(numbers=numbers)
     assert {name: table.schema.field(name).type for name in table.column_names} == {
         field["name"]: kinds[field["kind"]] for field in declared
@@ -105,7 +106,8 @@ def test_an_empty_result_has_the_schema_of_a_full_one(
     assert (len(empty), len(full) > 0) == (0, True)
     assert empty.to_arrow().schema == full.to_arrow().schema
     assert empty.to_polars().schema == full.to_polars().schema
-    assert list(empty.to_pandas().dtypes) == list(full.to_pandas().dtypes)
+    backend: Any = "pyarrow"
+    assert list(empty.to_pandas(dtype_backend=backend).dtypes) == list(full.to_pandas(dtype_backend=backend).dtypes)
     assert list(empty.to_pandas().columns) == list(full.to_pandas().columns)
     exporter: Any = empty.schema
     assert pa.schema(exporter) == full.to_arrow().schema
@@ -118,13 +120,14 @@ def test_every_conversion_holds_the_same_values(client: cf.Client, sample: Sampl
     records = sample.query(client, call).collect()
     rows = [record.to_dict() for record in records]
     assert records.to_dicts() == rows
-    estimates = [f["name"] for f in by_hand.RECORDS[type(records[0]).__name__]["fields"] if f["kind"] == "estimate"]
+    estimates = [
+        f["name"] for f in reference_client.RECORDS[type(records[0]).__name__]["fields"] if f["kind"] == "estimate"
+    ]
     as_columned = [{k: columned(k, v, estimates) for k, v in row.items()} for row in rows]
     assert records.to_arrow().to_pylist() == as_columned
     assert records.to_polars().to_dicts() == as_columned
     frame = records.to_pandas()
     assert frame.shape == (len(rows), len(rows[0]))
-    assert all(isinstance(dtype, pd.ArrowDtype) for dtype in frame.dtypes)
     assert pa.Table.from_pandas(frame, preserve_index=False).to_pylist() == as_columned
 
 
@@ -135,7 +138,10 @@ def columned(name: str, value: object, estimates: list[str]) -> object:
 
 
 def test_strings_are_the_digits_as_sent(service: LocalService, client: cf.Client, sample: Sample) -> None:
-    sent = [row["amount"] for row in by_hand.whole_list(service, "token_transfers", tokenContractAddress=sample.token)]
+    sent = [
+        row["amount"]
+        for row in reference_client.whole_list(service, "token_transfers", tokenContractAddress=sample.token)
+    ]
     table = client.token_transfers(sample.token).to_arrow(numbers="string")
     assert table.column("amount").to_pylist() == [text or None for text in sent]
     assert len(sent) > 0
@@ -147,13 +153,13 @@ def test_floats_are_the_nearest_doubles(client: cf.Client, sample: Sample) -> No
     assert amounts == [None if record.amount is None else float(record.amount) for record in records]
 
 
-def test_an_unknown_policy_is_refused(blocks: cf.Records[cf.Block]) -> None:
+def test_unknown_numbers_option_is_rejected(blocks: cf.Records[cf.Block]) -> None:
     with pytest.raises(cf.InvalidParameterError, match=r"numbers.*decimal.*float.*string"):
         blocks.to_arrow(numbers="exact")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("text", ["0.1234567890123456789", "123456789012345678901", str(2**256 - 1)])
-def test_what_does_not_fit_exactly_is_said_and_kept(server: StrictServer, text: str) -> None:
+def test_overflow_keeps_the_records(server: StrictServer, text: str) -> None:
     server.on("token_transfers", page_of("token_transfers", [{"amount": "1.5"}, {"amount": text}]))
     with server.client() as client:
         records = client.token_transfers("0xa").collect()
@@ -177,7 +183,7 @@ def test_queries_convert_as_their_records_do(client: cf.Client, sample: Sample) 
     assert query.to_dicts() == records.to_dicts()
 
 
-def test_arrow_takes_records_and_queries_as_they_are(client: cf.Client) -> None:
+def test_pyarrow_reads_records_and_queries(client: cf.Client) -> None:
     query = client.blocks()
     records = query.collect()
     assert pa.table(records) == records.to_arrow() == pa.table(query)
@@ -187,7 +193,7 @@ def test_arrow_takes_records_and_queries_as_they_are(client: cf.Client) -> None:
     assert pa.schema(exporter) == records.to_arrow().schema
 
 
-def test_the_report_counts(client: cf.Client) -> None:
+def test_report_counts_requests_pages_and_records(client: cf.Client) -> None:
     query = client.blocks(page_size=10)
     records = query.collect()
     report = records.report
@@ -202,7 +208,7 @@ def test_the_report_counts(client: cf.Client) -> None:
     assert "complete" in repr(report)
 
 
-def test_beyond_reach_is_a_warning_or_an_error() -> None:
+def test_result_window_is_a_warning_or_an_error() -> None:
     with LocalService(transactions=10_100) as service, service.client() as client:
         with pytest.warns(cf.IncompleteResultWarning, match="10000"):
             records = client.transactions().collect()
@@ -226,7 +232,7 @@ def test_beyond_reach_is_a_warning_or_an_error() -> None:
         assert {record.tx_id for record in below} - {record.tx_id for record in records}
 
 
-def test_a_growing_list_is_exact_or_said_not_to_be() -> None:
+def test_growing_list_is_exact_or_reported_incomplete() -> None:
     with LocalService(transactions=600, growth=3) as service, service.client() as client:
         query = client.blocks(page_size=10)
         with warnings.catch_warnings(action="ignore"):
@@ -235,3 +241,23 @@ def test_a_growing_list_is_exact_or_said_not_to_be() -> None:
     exact = len(hashes) == len(set(hashes)) == pages[0].total
     assert exact or not query.report.complete
     assert query.report.complete or "changed" in " ".join(query.report.reasons)
+
+
+def test_estimates_and_rate_limit_states_pickle_and_copy(client: cf.Client) -> None:
+    estimate, state = client.address_transactions("0x" + "1" * 40).estimate(), client.rate_limit_state
+    for again in (pickle.loads(pickle.dumps(estimate)), copy.copy(estimate), copy.deepcopy(estimate)):
+        assert repr(again) == repr(estimate)
+        assert again.limitations == estimate.limitations
+    assert pickle.loads(pickle.dumps(state)) == copy.copy(state) == copy.deepcopy(state) == state
+
+
+def test_records_are_used_as_a_sequence(client: cf.Client) -> None:
+    records = client.blocks(max_items=5).collect()
+    assert list(reversed(records)) == list(records)[::-1]
+    match records:
+        case [first, *_, last]:
+            assert (first, last) == (records[0], records[-1])
+        case _:
+            pytest.fail("no sequence pattern matched")
+    # As before, the whole table and no column of objects.
+    assert pl.DataFrame(records).shape == (5, 5)

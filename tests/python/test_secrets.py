@@ -1,4 +1,4 @@
-"""The key, the secret and the passphrase show up nowhere."""
+"""The key, the secret and the passphrase are never shown."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from urllib.parse import quote
 import pytest
 
 import chainframe as cf
-from strict_server import API_KEY, PASSPHRASE, SECRET_KEY, Answer, StrictServer, envelope, error
+from strict_server import API_KEY, PASSPHRASE, SECRET_KEY, Answer, StrictServer, error, page_of
 
 if TYPE_CHECKING:
     from chainframe.testing import LocalService
@@ -25,7 +25,7 @@ def shown(subject: object) -> str:
     return f"{subject!r} {subject!s} {subject:}"
 
 
-def test_the_client_and_its_queries_show_none(server: StrictServer) -> None:
+def test_client_and_queries_show_no_secret(server: StrictServer) -> None:
     with server.client() as client:
         text = shown(client) + shown(client.tokens()) + shown(client.deployment)
     assert server.url in text
@@ -33,13 +33,13 @@ def test_the_client_and_its_queries_show_none(server: StrictServer) -> None:
     assert not any(secret in text for secret in SECRETS)
 
 
-def test_the_local_service_shows_none(service: LocalService) -> None:
+def test_local_service_shows_no_secret(service: LocalService) -> None:
     text = shown(service)
     assert service.url in text
     assert not any(secret in text for secret in (service.api_key, service.secret_key, service.passphrase))
 
 
-def test_a_client_pickles_without_them(server: StrictServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_client_pickles_without_secrets(server: StrictServer, monkeypatch: pytest.MonkeyPatch) -> None:
     with server.client(timeout=7.0) as client:
         pickled = pickle.dumps(client)
         whole = repr(client)
@@ -49,7 +49,7 @@ def test_a_client_pickles_without_them(server: StrictServer, monkeypatch: pytest
     monkeypatch.setenv("CHAINFRAME_API_KEY", API_KEY)
     monkeypatch.setenv("CHAINFRAME_SECRET_KEY", SECRET_KEY)
     monkeypatch.setenv("CHAINFRAME_PASSPHRASE", PASSPHRASE)
-    server.on("tokens", Answer(envelope([])))
+    server.on("tokens", page_of("tokens", [{"token": "A"}]))
     with pickle.loads(pickled) as again:
         assert repr(again) == whole
         again.tokens().collect()
@@ -67,7 +67,7 @@ ECHOES = [
 
 
 @pytest.mark.parametrize("number", range(len(ECHOES)))
-def test_an_answer_that_echoes_them_is_redacted(server: StrictServer, number: int) -> None:
+def test_echoed_secrets_are_redacted(server: StrictServer, number: int) -> None:
     signatures: list[str] = []
 
     def echo(request: object) -> Answer:
@@ -126,7 +126,7 @@ WRAPPERS = {
 
 @pytest.mark.parametrize("wrapper", WRAPPERS)
 @pytest.mark.parametrize("way", spread(""))
-def test_an_echo_is_redacted_however_it_is_written(
+def test_echoed_secrets_are_redacted_in_every_encoding(
     server: StrictServer, way: str, wrapper: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(1)
@@ -156,7 +156,7 @@ def test_an_echo_is_redacted_however_it_is_written(
         assert any("*" in text for text in everything)
 
 
-def test_no_attribute_frame_or_referent_of_a_client_shows_one(server: StrictServer) -> None:
+def test_attributes_frames_and_referents_show_no_secret(server: StrictServer) -> None:
     server.on("blocks", Answer(b"", 503))
 
     def fail(client: cf.Client, query: cf.Query[Any]) -> None:
@@ -184,7 +184,7 @@ def test_no_attribute_frame_or_referent_of_a_client_shows_one(server: StrictServ
     assert not any(secret in everything for secret in SECRETS)
 
 
-def test_a_settings_error_shows_none() -> None:
+def test_config_error_shows_no_secret() -> None:
     with pytest.raises(cf.ConfigError) as caught:
         cf.Client(base_url="http://data.example.com", api_key=API_KEY, secret_key=SECRET_KEY, passphrase=PASSPHRASE)
     assert "base_url" in str(caught.value)

@@ -1,4 +1,4 @@
-"""A client's settings: where they come from, and what is refused."""
+"""Settings of a client: sources and validation."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def variable(name: str) -> str:
 
 @pytest.mark.parametrize("name", sorted(GIVEN))
 @pytest.mark.parametrize("value", [None, ""])
-def test_a_missing_setting_is_named_with_its_variable(name: str, value: str | None) -> None:
+def test_missing_setting_is_named_with_its_variable(name: str, value: str | None) -> None:
     with pytest.raises(cf.ConfigError) as caught:
         cf.Client(**given(**{name: value}))
     assert name in str(caught.value)
@@ -46,7 +46,7 @@ def test_a_missing_setting_is_named_with_its_variable(name: str, value: str | No
     assert isinstance(caught.value, ValueError)
 
 
-def test_the_environment_gives_what_is_not_given(service: LocalService, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_supplies_omitted_settings(service: LocalService, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in GIVEN:
         monkeypatch.setenv(variable(name), getattr(service, name.replace("base_url", "url")))
     with cf.Client() as client:
@@ -78,7 +78,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"deadline": 0}, "deadline"),
     ({"max_retries": -1}, "max_retries"),
     ({"max_retries": 2**70}, "max_retries"),
-    ({"max_body": 10**5_000}, "max_body"),
+    ({"max_response_bytes": 10**5_000}, "max_response_bytes"),
     ({"rate_limit": 0}, "rate_limit"),
     ({"rate_limit": -2.5}, "rate_limit"),
     ({"rate_limit": "fast"}, "rate_limit"),
@@ -90,7 +90,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize("number", range(len(REFUSED)))
-def test_a_malformed_setting_is_named(number: int) -> None:
+def test_malformed_setting_is_named(number: int) -> None:
     changes, name = REFUSED[number]
     with pytest.raises(cf.ConfigError, match=name):
         cf.Client(**{**GIVEN, **changes})
@@ -99,12 +99,12 @@ def test_a_malformed_setting_is_named(number: int) -> None:
 @pytest.mark.parametrize(
     "url", ["http://127.0.0.1:1", "http://localhost:1", "http://[::1]:1", "https://data.example.com"]
 )
-def test_plain_http_is_for_loopback(url: str) -> None:
+def test_plain_http_is_accepted_for_loopback_only(url: str) -> None:
     with cf.Client(**given(base_url=url)) as client:
         assert client.base_url.rstrip("/") == url
 
 
-def test_a_path_and_a_slash_in_the_base_url(service: LocalService) -> None:
+def test_base_url_may_have_a_path_and_a_trailing_slash(service: LocalService) -> None:
     with service.client(base_url=f"{service.url}/") as client:
         assert len(client.tokens().collect()) > 0
 
@@ -117,17 +117,17 @@ def test_a_path_and_a_slash_in_the_base_url(service: LocalService) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        *("timeout", "deadline", "max_retries", "rate_limit", "concurrency", "max_body"),
+        *("timeout", "deadline", "max_retries", "rate_limit", "concurrency", "max_response_bytes"),
         *("proxy", "ca_bundle", "main_chain", "api_key"),
     ],
 )
-def test_what_cannot_be_taken_is_refused_by_its_name(name: str, value: Any) -> None:
-    with pytest.raises(cf.ConfigError, match=rf"^{name}( \(\w+\))?: ") as caught:
+def test_setting_of_another_type_is_rejected_by_name(name: str, value: Any) -> None:
+    with pytest.raises(cf.ConfigError, match=rf"^{name}( \(\w+\))? ") as caught:
         cf.Client(**given(**{name: value}))
     assert len(str(caught.value).splitlines()) == 1
 
 
-def test_everything_is_by_keyword() -> None:
+def test_settings_are_keyword_only() -> None:
     parameters = inspect.signature(cf.Client).parameters
     assert {parameter.kind for parameter in parameters.values()} == {inspect.Parameter.KEYWORD_ONLY}
     with pytest.raises(TypeError):
@@ -136,7 +136,7 @@ def test_everything_is_by_keyword() -> None:
         cf.Client(base_uri="https://data.example.com")  # type: ignore[call-arg]
 
 
-def test_a_deployment_is_a_value() -> None:
+def test_deployment_is_frozen_and_comparable() -> None:
     words = cf.Deployment(header_prefix="XY", main="alpha", zone="beta", signature_encoding="hex")
     same = cf.Deployment(header_prefix="XY", main="alpha", zone="beta", signature_encoding="hex")
     assert words == same
@@ -145,9 +145,30 @@ def test_a_deployment_is_a_value() -> None:
     assert pickle.loads(pickle.dumps(words)) == words
     assert eval(repr(words), {"Deployment": cf.Deployment}) == words
     assert (words.header_prefix, words.main, words.zone, words.signature_encoding) == ("XY", "alpha", "beta", "hex")
+    narrow = cf.Deployment(result_window=100, log_window=7)
+    assert narrow != cf.Deployment()
+    assert (narrow.result_window, narrow.log_window) == (100, 7)
+    assert pickle.loads(pickle.dumps(narrow)) == narrow
+    assert eval(repr(narrow), {"Deployment": cf.Deployment}) == narrow
     assert cf.Deployment().prehash == "{timestamp}{method}{target}{body}"
     with pytest.raises(AttributeError):
         words.main = "gamma"  # type: ignore[misc]
+
+
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+def test_result_windows_of_the_deployment_make_a_list_incomplete() -> None:
+    with LocalService(transactions=1_000, max_result_window=100) as service:
+        narrow = cf.Deployment(result_window=100)
+        with service.client(deployment=narrow) as client:
+            report = client.transactions().collect().report
+            assert (report.records, report.complete) == (100, False)
+        with service.client(deployment=narrow, strict=True) as client, pytest.raises(cf.IncompleteResultError):
+            client.tokens().collect()
+    with LocalService(transactions=100, deployment=cf.Deployment(log_window=1)) as service, service.client() as client:
+        tx_ids = [transaction.tx_id or "" for transaction in client.transactions(max_items=50)]
+        report = client.logs(tx_ids).collect().report
+        assert report.records <= 50
+        assert not report.complete
 
 
 @pytest.mark.parametrize(
@@ -161,8 +182,10 @@ def test_a_deployment_is_a_value() -> None:
         ("signature_encoding", "base32"),
         ("zone", "\ud800"),
         ("main", 7),
+        ("result_window", 0),
+        ("log_window", -1),
     ],
 )
-def test_a_word_that_cannot_stand_there_is_named(name: str, value: Any) -> None:
+def test_invalid_name_of_a_deployment_is_rejected(name: str, value: Any) -> None:
     with pytest.raises(cf.ConfigError, match=name):
         cf.Deployment(**{name: value})

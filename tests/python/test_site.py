@@ -1,4 +1,4 @@
-"""The site in a browser, as a reader has it: on a desk and on a telephone, in light and dark."""
+"""The built site in a browser: wide and narrow, in light and dark."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ QUIET = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "-
 
 
 class Files(SimpleHTTPRequestHandler):
-    """Tells nobody what it was asked for."""
+    """Serves files without logging requests."""
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
         pass
@@ -53,7 +53,7 @@ def page(browser: Browser, url: str) -> Iterator[Page]:
         yield context.new_page()
 
 
-WIDTHS = (1280, 390)  # a desk, a telephone
+WIDTHS = (1280, 390)  # a desktop, a phone
 LOOK = """() => [
     document.querySelectorAll('h1').length,
     [...document.querySelectorAll('[id]')].map(one => one.id),
@@ -62,54 +62,57 @@ LOOK = """() => [
 ]"""
 
 
-def test_every_page_is_sound(page: Page, url: str, site: Path) -> None:
+def test_every_page_has_no_errors_broken_links_or_overflow(page: Page, url: str, site: Path) -> None:
     wrong: list[str] = []
     page.on("console", lambda message: wrong.append(f"{page.url}: console: {message.text}"))
     page.on("pageerror", lambda error: wrong.append(f"{page.url}: {error}"))
-    page.on("request", lambda asked: wrong.append(f"{page.url} asks {asked.url}") if foreign(asked.url, url) else None)
+    page.on(
+        "request",
+        lambda request: wrong.append(f"{page.url} requests {request.url}") if foreign(request.url, url) else None,
+    )
     links: dict[str, str] = {}
-    places = {url, f"{url}."}
+    pages = {url, f"{url}."}
     names = sorted(path.relative_to(site).as_posix() for path in site.rglob("*.html"))
     for name in names:
-        answer = page.goto(name)
-        assert answer is not None
-        assert answer.ok
+        response = page.goto(name)
+        assert response is not None
+        assert response.ok
         heads, ids, out, broken = page.evaluate(LOOK)
-        places |= {f"{url}{name}", *(f"{url}{name}#{one}" for one in ids)}
+        pages |= {f"{url}{name}", *(f"{url}{name}#{one}" for one in ids)}
         links |= {link.removesuffix("#"): name for link in out if link.startswith(url)}
-        wrong += [f"{name}: {heads} h1"] * (heads != 1) + [f"{name}: a picture is missing"] * broken
+        wrong += [f"{name}: {heads} h1"] * (heads != 1) + [f"{name}: an image is missing"] * broken
         for width in WIDTHS:
             page.set_viewport_size({"width": width, "height": 844})
-            try:  # the menu takes a moment to get out of the way
+            try:  # the menu closes with an animation
                 page.wait_for_function("document.documentElement.scrollWidth <= window.innerWidth", timeout=3_000)
             except TimeoutError:
                 wrong.append(f"{name}: wider than {width}")
-    wrong += [f"{name}: no {link}" for link, name in links.items() if link not in places]
+    wrong += [f"{name}: no {link}" for link, name in links.items() if link not in pages]
     assert wrong == []
     assert len(names) > 25
     assert len(links) > 200
 
 
 @pytest.mark.parametrize(("scheme", "name"), [("light", "default"), ("dark", "slate")])
-def test_it_takes_the_readers_colours(page: Page, scheme: Literal["light", "dark"], name: str) -> None:
+def test_color_scheme_follows_the_reader(page: Page, scheme: Literal["light", "dark"], name: str) -> None:
     page.emulate_media(color_scheme=scheme)
     page.goto("index.html")
     assert page.evaluate("document.body.dataset.mdColorScheme") == name
 
 
-def foreign(asked: str, url: str) -> bool:
-    return not asked.startswith((url, "data:", "blob:"))
+def foreign(requested: str, url: str) -> bool:
+    return not requested.startswith((url, "data:", "blob:"))
 
 
 @pytest.mark.parametrize(
     ("word", "where"),
     [
         ("NumericOverflowError", "reference/errors.html"),
-        ("partitions", "guide/parts.html"),
-        ("rate_limit", "guide/limits.html"),
+        ("partitions", "guide/distributed.html"),
+        ("rate_limit", "reliability.html"),
     ],
 )
-def test_the_search_leads_there(page: Page, word: str, where: str) -> None:
+def test_search_finds_page(page: Page, word: str, where: str) -> None:
     page.goto("index.html")
     field = page.get_by_role("textbox", name="Search")
     field.click()
@@ -117,8 +120,8 @@ def test_the_search_leads_there(page: Page, word: str, where: str) -> None:
     expect(page.locator(f".md-search-result__link[href*='{where}'][href*='h={word.lower()}']").first).to_be_attached()
 
 
-def test_code_is_copied_as_it_stands(page: Page) -> None:
-    page.goto("guide/query.html")
+def test_copy_button_copies_the_code(page: Page) -> None:
+    page.goto("guide/queries.html")
     blocks = page.locator(".md-typeset pre > code")
     assert blocks.count() > 3
     for block in blocks.all():
@@ -128,19 +131,19 @@ def test_code_is_copied_as_it_stands(page: Page) -> None:
         assert copied.strip() == block.inner_text().strip() != ""
 
 
-def test_what_a_cell_gave_is_not_for_copying(page: Page) -> None:
+def test_notebook_outputs_have_no_copy_button(page: Page) -> None:
     page.goto("notebooks/first_look.html")
-    given = page.locator(".output pre")
-    assert given.count() > 3
-    assert given.get_by_role("button").count() == 0
+    outputs = page.locator(".output pre")
+    assert outputs.count() > 3
+    assert outputs.get_by_role("button").count() == 0
 
 
-# What notebooks say of every cell of a table.
+# The style that notebooks apply to every cell of a table.
 JUPYTER = ":not(.jp-RenderedMarkdown).jp-RenderedHTMLCommon :is(td, th) { text-align: right; padding: 0.5em; }"
 
 
-def test_a_notebook_leaves_a_form_as_it_is(page: Page, client: cf.Client) -> None:
-    form = client.blocks(max_items=3).collect()._repr_html_()
-    page.set_content(f'<style>{JUPYTER}</style><div class="jp-RenderedHTMLCommon">{form}</div>')
+def test_notebook_style_does_not_change_the_html_table(page: Page, client: cf.Client) -> None:
+    html = client.blocks(max_items=3).collect()._repr_html_()
+    page.set_content(f'<style>{JUPYTER}</style><div class="jp-RenderedHTMLCommon">{html}</div>')
     aligned = [cell.evaluate("cell => getComputedStyle(cell).textAlign") for cell in page.locator("tbody td").all()]
     assert aligned == ["left", "right", "left", "left", "right"] * 3

@@ -1,4 +1,4 @@
-"""The data source for Spark: by itself, and where Spark is, in a cluster of this machine whose tasks are killed."""
+"""The Spark data source: by itself, and in a local cluster whose tasks are killed."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import DecimalType, StructType, TimestampType
 
-import by_hand
 import chainframe as cf
+import reference_client
 from chainframe.integrations.spark import ChainframeSource
 from chainframe.testing import LocalService
 
@@ -47,13 +47,13 @@ def lasting() -> Iterator[LocalService]:
 
 @pytest.fixture
 def busy(lasting: LocalService) -> Iterator[LocalService]:
-    lasting.clear_requests()
+    lasting.reset_request_log()
     yield lasting
     lasting.faults = []
 
 
 def read(options: dict[str, Any]) -> pa.Table:
-    """What Spark does, without Spark: every part goes to where it is read as bytes."""
+    """Read as Spark does, without Spark: every partition is pickled."""
     source = ChainframeSource({name: str(value) for name, value in options.items()})
     schema = source.schema()
     reader = pickle.loads(pickle.dumps(source.reader(schema)))
@@ -73,9 +73,9 @@ def in_microseconds(table: pa.Table) -> pa.Table:
     return table.cast(pa.schema(schema))
 
 
-@pytest.mark.parametrize("call", sorted(by_hand.ENDPOINTS))
+@pytest.mark.parametrize("call", sorted(reference_client.ENDPOINTS))
 @pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
-def test_every_call(call: str, busy: LocalService) -> None:
+def test_spark_reads_every_call(call: str, busy: LocalService) -> None:
     with busy.client() as client:
         rows = [transaction.tx_id or "" for transaction in client.transactions(max_items=45)]
         crossing = client.cross_chain_transactions().first()
@@ -91,20 +91,20 @@ def test_every_call(call: str, busy: LocalService) -> None:
             **{name: value.split(",") if name == "tx_ids" else value for name, value in own.items()}
         )
         expected = in_microseconds(query.to_arrow())
-    assert read({"resource": call, "partitions": 3, **own}).equals(expected)
+    assert read({"resource": call, "numPartitions": 3, **own}).equals(expected)
 
 
-def test_types_are_sparks_own(busy: LocalService) -> None:
+def test_columns_have_spark_types(busy: LocalService) -> None:
     schema = ChainframeSource({"resource": "cross_chain_transactions"}).schema()
     assert isinstance(schema, StructType)
     assert schema["value"].dataType == DecimalType(38, 18)
     assert schema["zone_block_time"].dataType == TimestampType()
     floats = ChainframeSource({"resource": "tokens", "numbers": "string"}).schema()
     assert floats["price"].dataType.typeName() == "string"
-    assert busy.requests == 0
+    assert busy.request_count == 0
 
 
-def test_each_task_has_its_share_of_the_rate(busy: LocalService, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tasks_share_the_rate_limit(busy: LocalService, monkeypatch: pytest.MonkeyPatch) -> None:
     rates: list[object] = []
 
     def client(**settings: Any) -> cf.Client:
@@ -115,7 +115,7 @@ def test_each_task_has_its_share_of_the_rate(busy: LocalService, monkeypatch: py
     monkeypatch.setattr("chainframe.integrations.spark.Client", client)
 
     def rate(**options: str) -> object:
-        reader = ChainframeSource({"resource": "blocks", "partitions": "4", **options}).reader(StructType())
+        reader = ChainframeSource({"resource": "blocks", "numPartitions": "4", **options}).reader(StructType())
         assert len(list(reader.read(reader.partitions()[0]))) == 1
         whole, task, *_ = rates
         assert whole == (float(options["rate_limit"]) if options else "auto")
@@ -127,44 +127,44 @@ def test_each_task_has_its_share_of_the_rate(busy: LocalService, monkeypatch: py
     assert rate(rate_limit="80", concurrent_tasks="2") == 40
     # What cannot be cut is one task.
     assert rate(rate_limit="80", resource="tokens") == 80
-    assert busy.requests > 0
+    assert busy.request_count > 0
 
 
 WRONG = [
-    ({}, "resource: None is none of tokens"),
-    ({"resource": "coins"}, "resource: 'coins' is none of"),
-    ({"resource": "blocks", "min_amount": "5"}, "min_amount: blocks has no such option"),
+    ({}, "resource must be one of tokens, .*; got None"),
+    ({"resource": "coins"}, "resource must be one of .*; got 'coins'"),
+    ({"resource": "blocks", "min_amount": "5"}, "unexpected option 'min_amount' for blocks"),
     (
         {"resource": "logs", "tx_ids": "0x1", "page_size": "5"},
-        "page_size: logs has no such option; it has tx_ids, chain$",
+        "unexpected option 'page_size' for logs; options are tx_ids, chain$",
     ),
-    ({"resource": "token_transfers"}, "token_contract_address: token_transfers needs this option"),
-    ({"resource": "blocks", "partitions": "many"}, "partitions: 'many' is not a whole number"),
-    ({"resource": "blocks", "partitions": "0"}, "partitions: 0 is under 1"),
-    ({"resource": "blocks", "concurrent_tasks": "0"}, "concurrent_tasks: 0 is under 1"),
-    ({"resource": "blocks", "rate_limit": "fast"}, "rate_limit: 'fast' is not a number"),
-    ({"resource": "blocks", "rate_limit": "0"}, "rate_limit: 0 requests a second"),
-    ({"resource": "blocks", "strict": "perhaps"}, "strict: 'perhaps' is neither true nor false"),
-    ({"resource": "large_transactions", "min_amount": "5"}, "min_amount: 5 is under 100"),
-    ({"resource": "blocks", "page_size": "101"}, "page_size: 101 is not within 1 to 100"),
-    ({"resource": "blocks", "page_size": "1e2"}, "page_size: '1e2' is not a whole number"),
+    ({"resource": "token_transfers"}, "token_contract_address is required for token_transfers"),
+    ({"resource": "blocks", "numPartitions": "many"}, "numPartitions must be an integer; got 'many'"),
+    ({"resource": "blocks", "numPartitions": "0"}, "numPartitions must be >= 1; got 0"),
+    ({"resource": "blocks", "concurrent_tasks": "0"}, "concurrent_tasks must be >= 1; got 0"),
+    ({"resource": "blocks", "rate_limit": "fast"}, "rate_limit must be a number; got 'fast'"),
+    ({"resource": "blocks", "rate_limit": "0"}, r"rate_limit \(0\) must be between .* requests per second"),
+    ({"resource": "blocks", "strict": "perhaps"}, "strict must be true or false; got 'perhaps'"),
+    ({"resource": "large_transactions", "min_amount": "5"}, r"min_amount \(5\) must be >= 100"),
+    ({"resource": "blocks", "page_size": "101"}, r"page_size \(101\) must be between 1 and 100"),
+    ({"resource": "blocks", "page_size": "1e2"}, "page_size must be an integer; got '1e2'"),
     ({"resource": "blocks", "numbers": "roman"}, "numbers"),
 ]
 
 
 @pytest.mark.parametrize(("options", "said"), WRONG)
-def test_a_wrong_option_is_named(options: dict[str, str], said: str, busy: LocalService) -> None:
-    kind = cf.ConfigError if "requests a second" in said else cf.InvalidParameterError
+def test_wrong_option_is_named(options: dict[str, str], said: str, busy: LocalService) -> None:
+    kind = cf.ConfigError if "requests per second" in said else cf.InvalidParameterError
     with pytest.raises(kind, match=said):
         ChainframeSource(options).schema()
-    assert busy.requests == 0
+    assert busy.request_count == 0
 
 
 def test_missing_credentials_are_named(busy: LocalService, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CHAINFRAME_SECRET_KEY")
     with pytest.raises(cf.ConfigError, match="set CHAINFRAME_SECRET_KEY"):
         ChainframeSource({"resource": "blocks"}).schema()
-    assert busy.requests == 0
+    assert busy.request_count == 0
 
 
 def test_no_secret_is_sent_to_a_task(busy: LocalService) -> None:
@@ -216,14 +216,14 @@ def task_processes() -> dict[int, int]:
 
 
 def failed_tasks(spark: Any) -> int:
-    """Of everything that ran so far."""
+    """Return the number of tasks that failed so far."""
     tracker = spark.sparkContext.statusTracker()
     stages = [stage for job in tracker.getJobIdsForGroup() for stage in tracker.getJobInfo(job).stageIds]
     return sum(info.numFailedTasks for stage in stages if (info := tracker.getStageInfo(stage)) is not None)
 
 
 @pytest.mark.skipif(not HAS_SPARK, reason="Spark is not installed; make spark")
-def test_a_cluster_whose_tasks_are_killed(busy: LocalService) -> None:
+def test_killed_tasks_lose_and_repeat_no_record(busy: LocalService) -> None:
     with busy.client() as client:
         crossings = in_microseconds(client.cross_chain_transactions().to_arrow())
         newest = client.transactions().first()
@@ -243,13 +243,13 @@ def test_a_cluster_whose_tasks_are_killed(busy: LocalService) -> None:
         )
 
         source = spark.read.format("chainframe").option("resource", "cross_chain_transactions")
-        frame = source.option("partitions", 5).option("page_size", 2).load()
+        frame = source.option("numPartitions", 5).option("page_size", 2).load()
         assert frame.toArrow().cast(crossings.schema).equals(crossings)
         assert failed_tasks(spark) == 0
 
         # Once more, slowly, and with the processes of both executors killed in the middle of their parts.
-        busy.clear_requests()
-        busy.faults = [{"kind": "stall", "seconds": 0.5}]
+        busy.reset_request_log()
+        busy.faults = [{"kind": "delay", "seconds": 0.5}]
         # Eight pages a part, four at a time: with the first answer a part is far from its end.
         killed: dict[int, int] = {}
         ended = threading.Event()
@@ -275,17 +275,17 @@ def test_a_cluster_whose_tasks_are_killed(busy: LocalService) -> None:
         assert len(asked) > len(set(asked))
         assert table.cast(crossings.schema).equals(crossings)
 
-        with pytest.raises(Exception, match="InvalidParameterError: resource: 'coins' is none of"):
+        with pytest.raises(Exception, match="InvalidParameterError: resource must be one of"):
             spark.read.format("chainframe").option("resource", "coins").load()
 
 
 @pytest.mark.skipif(not HAS_SPARK, reason="Spark is not installed; make spark")
-def test_secrets_are_those_of_the_executors(busy: LocalService) -> None:
+def test_executors_read_secrets_from_their_environment(busy: LocalService) -> None:
     with spark_session("local-cluster[1,1,1024]", CHAINFRAME_SECRET_KEY="another") as spark:
-        source = spark.read.format("chainframe").option("resource", "transactions").option("partitions", 1)
+        source = spark.read.format("chainframe").option("resource", "transactions").option("numPartitions", 1)
         frame = source.option("start_height", 1).option("end_height", 1).load()
         # A range of heights asks nothing before its tasks do.
-        assert busy.requests == 0
+        assert busy.request_count == 0
         with pytest.raises(Exception, match=r"chainframe\.errors\.AuthenticationError: "):
             frame.toArrow()
         assert failed_tasks(spark) > 0

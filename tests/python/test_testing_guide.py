@@ -1,4 +1,4 @@
-"""The recipes of the guide for suites, each run as the suite that it shows."""
+"""Recipes of the testing guide, each run as the suite it shows."""
 
 from __future__ import annotations
 
@@ -24,36 +24,38 @@ def run(pytester: pytest.Pytester, name: str, *arguments: str) -> pytest.RunResu
     return pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider", name, *arguments)
 
 
-def test_there_are_three_and_a_mirror() -> None:
-    assert sorted(RECIPES) == ["mirror.py", "test_bad_days.py", "test_own_data.py", "test_report.py"]
+def test_guide_has_the_tested_recipes() -> None:
+    assert sorted(RECIPES) == ["mirror.py", "test_faults.py", "test_load_data.py", "test_report.py"]
 
 
-def test_record_and_replay(pytester: pytest.Pytester, service: LocalService, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_record_and_replay_recipe_runs(
+    pytester: pytest.Pytester, service: LocalService, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("CI", raising=False)
     with monkeypatch.context() as environment:
         connect(service, environment)
         run(pytester, "test_report.py").assert_outcomes(passed=1)
-    before = service.requests
+    before = service.request_count
     monkeypatch.setenv("CI", "true")
     run(pytester, "test_report.py").assert_outcomes(passed=1)
-    assert service.requests == before
-    assert (pytester.path / "cassettes" / "test_report" / "test_heights_fall.jsonl").is_file()
+    assert service.request_count == before
+    assert (pytester.path / "cassettes" / "test_report" / "test_heights_descend.jsonl").is_file()
 
 
-@pytest.mark.parametrize(("name", "count"), [("test_bad_days.py", 3), ("test_own_data.py", 1)])
-def test_the_local_service(pytester: pytest.Pytester, name: str, count: int) -> None:
+@pytest.mark.parametrize(("name", "count"), [("test_faults.py", 3), ("test_load_data.py", 1)])
+def test_local_service_recipe_runs(pytester: pytest.Pytester, name: str, count: int) -> None:
     run(pytester, name).assert_outcomes(passed=count)
 
 
-def test_a_mirror(pytester: pytest.Pytester, service: LocalService, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mirror_recipe_runs(pytester: pytest.Pytester, service: LocalService, monkeypatch: pytest.MonkeyPatch) -> None:
     connect(service, monkeypatch)
     (pytester.path / "mirror.py").write_text(RECIPES["mirror.py"], encoding="utf-8")
     assert pytester.runpython(pytester.path / "mirror.py").ret == 0
     assert (pytester.path / "offline.sqlite").is_file()
 
 
-def test_the_modes_are_told(pytester: pytest.Pytester) -> None:
+def test_guide_lists_every_mode(pytester: pytest.Pytester) -> None:
     shown = pytester.runpytest_subprocess("--help").stdout.str()
-    told = re.findall(r"^\| `(\w+)`", GUIDE.partition("| mode |")[2], re.MULTILINE)
+    told = re.findall(r"^\| `(\w+)`", GUIDE.partition("| Mode |")[2], re.MULTILINE)
     assert told == ["none", "once", "new_episodes", "all"]
     assert all(mode in shown for mode in told)

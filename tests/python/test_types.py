@@ -1,9 +1,9 @@
-"""What a type checker is told of a user's code; mypy and pyright check the assertions, and the code runs."""
+"""Types of user code: mypy and pyright check the assertions, and the code runs."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, Iterable
+from collections.abc import AsyncIterable, Iterable, Sequence
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -19,7 +19,7 @@ from chainframe.testing import LocalService
 from conftest import Sample
 
 
-def test_a_call_knows_its_record(client: cf.Client, sample: Sample) -> None:
+def test_call_is_typed_by_its_record(client: cf.Client, sample: Sample) -> None:
     assert_type(client.tokens().first(), cf.Token | None)
     assert_type(client.token_transfers(sample.token).first(), cf.TokenTransfer | None)
     assert_type(client.cross_chain_transactions().first(), cf.CrossChainTransaction | None)
@@ -31,7 +31,7 @@ def test_a_call_knows_its_record(client: cf.Client, sample: Sample) -> None:
     assert_type(client.address_transactions(sample.address, direction="from"), cf.Query[cf.AddressTransaction])
 
 
-def test_a_record_knows_its_fields(client: cf.Client) -> None:
+def test_record_fields_are_typed(client: cf.Client) -> None:
     for crossing in client.cross_chain_transactions(max_items=3):
         assert_type(crossing.value, Decimal | None)
         assert_type(crossing.value_raw, int | None)
@@ -41,7 +41,7 @@ def test_a_record_knows_its_fields(client: cf.Client) -> None:
     assert_type(sum((amount for amount in amounts if amount is not None), Decimal()), Decimal)
 
 
-def test_every_way_to_read_keeps_the_record(client: cf.Client) -> None:
+def test_every_read_method_is_typed_by_its_record(client: cf.Client) -> None:
     query = client.blocks(max_items=30)
     records = query.collect()
     assert_type(records[0], cf.Block)
@@ -51,20 +51,20 @@ def test_every_way_to_read_keeps_the_record(client: cf.Client) -> None:
     assert_type(query.partial, cf.Records[cf.Block])
     assert_type(next(iter(query)), cf.Block)
     assert_type(next(query.pages()).records, cf.Records[cf.Block])
-    assert_type(next(query.batches(rows=10)), cf.Records[cf.Block])
+    assert_type(next(query.batches(batch_size=10)), cf.Records[cf.Block])
     assert_type(client.resume(query.cursor), cf.Query[Any])
     parts = client.cross_chain_transactions().partitions(2)
     assert_type(parts, list[Partition[cf.CrossChainTransaction]])
-    assert_type(parts[0].read()[0], cf.CrossChainTransaction)
+    assert_type(parts[0].collect()[0], cf.CrossChainTransaction)
 
 
-def test_await_keeps_it_too(client: cf.Client) -> None:
+def test_awaited_results_are_typed_by_their_record(client: cf.Client) -> None:
     async def run() -> None:
         async with client as same:
             assert_type(same, cf.Client)
             query = same.blocks(max_items=30)
             assert_type(await query.first_async(), cf.Block | None)
-            assert_type(await query.explain_async(), cf.Plan)
+            assert_type(await query.estimate_async(), cf.Estimate)
             assert_type([block async for block in query], list[cf.Block])
             assert_type(await anext(query.pages()), cf.Page[cf.Block])
             async with asyncio.TaskGroup() as group:
@@ -75,16 +75,16 @@ def test_await_keeps_it_too(client: cf.Client) -> None:
     asyncio.run(run())
 
 
-def test_a_frame_is_that_of_its_library(client: cf.Client) -> None:
+def test_frames_have_the_types_of_their_libraries(client: cf.Client) -> None:
     records = client.blocks(max_items=3).collect()
     assert_type(records.to_pandas(), pd.DataFrame)
     assert_type(records.to_polars(numbers="string"), pl.DataFrame)
     assert_type(records.to_arrow("float"), pa.Table)
-    assert_type(client.blocks(max_items=3).reader(rows=10), pa.RecordBatchReader)
+    assert_type(client.blocks(max_items=3).to_arrow_batch_reader(batch_size=10), pa.RecordBatchReader)
     assert_type(pl.DataFrame(records), pl.DataFrame)
 
 
-def test_what_takes_any_record_takes_each(client: cf.Client) -> None:
+def test_generic_functions_accept_every_record(client: cf.Client) -> None:
     async def count(records: cf.Records[cf.Record], blocks: Iterable[cf.Block], again: AsyncIterable[cf.Block]) -> int:
         return len(records) + len(list(blocks)) + len([block async for block in again])
 
@@ -94,7 +94,13 @@ def test_what_takes_any_record_takes_each(client: cf.Client) -> None:
     assert sum(len(one.collect()) for one in queries) == 4
 
 
-def test_an_error_knows_what_it_carries() -> None:
+def test_records_are_a_sequence(client: cf.Client) -> None:
+    blocks: Sequence[cf.Block] = client.blocks().collect()
+    assert_type(blocks[0], cf.Block)
+    assert len(blocks) > 0
+
+
+def test_error_attributes_are_typed() -> None:
     with LocalService(transactions=1, faults=[{"kind": "status", "status": 429, "code": "50011"}]) as service:
         try:
             service.client(max_retries=0).blocks().collect()
@@ -109,7 +115,7 @@ def test_an_error_knows_what_it_carries() -> None:
     assert_type(cf.IncompleteResultError().partial, cf.Records[Any] | None)
 
 
-def test_an_export_knows_its_files(client: cf.Client, tmp_path: Path) -> None:
+def test_export_attributes_are_typed(client: cf.Client, tmp_path: Path) -> None:
     export = client.blocks().to_parquet(tmp_path)
     assert_type(export.parts, tuple[Path, ...])
     assert_type(export.report.reasons, list[str])

@@ -1,4 +1,4 @@
-"""The workflows build for every platform, test what they build, and publish nothing else."""
+"""Workflows: they build and test every platform and publish nothing else."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def workflow(name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.yml")), ids=lambda path: path.stem)
-def test_jobs_need_what_there_is(path: Path) -> None:
+def test_jobs_need_existing_jobs(path: Path) -> None:
     made = workflow(path.stem)
     assert made["permissions"] == {"contents": "read"}
     assert made["jobs"]
@@ -31,7 +31,7 @@ def test_jobs_need_what_there_is(path: Path) -> None:
         assert [name for name in used if name.startswith("./") and not (ROOT / name).is_file()] == []
 
 
-def test_they_run_no_code_but_what_was_looked_at() -> None:
+def test_actions_are_pinned_by_commit() -> None:
     # Actions by commit, no token left lying about, nothing of an event's text in a command.
     command = [str(Path(sys.executable).with_name("zizmor")), "--offline", "--no-progress", "--color=never"]
     done = subprocess.run(
@@ -40,13 +40,21 @@ def test_they_run_no_code_but_what_was_looked_at() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_every_platform_has_a_wheel_that_is_tested() -> None:
+def test_every_platform_tests_its_wheel() -> None:
     job = workflow("wheels")["jobs"]["wheel"]
     names = {entry["name"] for entry in job["strategy"]["matrix"]["include"]}
     systems = ("linux-glibc", "linux-musl", "macos", "windows")
     assert names == {f"{system}-{kind}" for system in systems for kind in ("x86_64", "aarch64")}
     tests = [step["if"] for step in job["steps"] if "test_wheel.py" in step.get("run", "")]
     assert tests == ["${{ !matrix.image }}", "${{ matrix.image }}"]
+
+
+def test_links_of_the_readme_are_absolute_in_what_is_built() -> None:
+    for job in workflow("wheels")["jobs"].values():
+        runs = [step.get("run", step.get("uses", "")) for step in job["steps"]]
+        (links,) = (index for index, run in enumerate(runs) if "absolute_links.py" in run)
+        (build,) = (index for index, run in enumerate(runs) if "maturin-action" in run)
+        assert links < build
 
 
 def test_a_release_is_a_tested_version() -> None:

@@ -1,14 +1,16 @@
 //! Damaged answers: a hundred thousand in every run of the tests, and as many as fit in `FUZZ_SECONDS` in `make fuzz`.
 //! Whatever the bytes are, the decoder says what they hold or what is wrong with them. It does not panic, and it ends.
 
+#![expect(clippy::disallowed_methods, reason = "it measures itself, and damages other responses each time")]
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use chainframe::columns::{Numbers, batch, schema};
-use chainframe::decode::{Answer, Decoder, refusal};
+use chainframe::columns::{DecimalPolicy, batch, schema};
+use chainframe::decode::{Decoder, Envelope, code_and_msg};
 use chainframe::interface::{Deployment, ENDPOINTS};
 use fastrand::Rng;
 
@@ -16,7 +18,7 @@ const ANSWERS: u64 = 100_000;
 /// A single answer takes microseconds.
 const STUCK: Duration = Duration::from_secs(60);
 
-/// What is worth putting into an answer.
+/// Fragments that mutations insert into a response.
 const TOKENS: &[&str] = &[
     "\"",
     "\\",
@@ -112,10 +114,10 @@ fn damage(body: &mut Vec<u8>, others: &[Seed], dice: &mut Rng) {
 
 /// Everything that is done with an answer. What came of it: a page, a refusal, or neither.
 fn digest(decoder: &Decoder, body: &[u8]) -> usize {
-    let _ = refusal(body);
+    let _ = code_and_msg(body);
     match decoder.decode(&Bytes::copy_from_slice(body), 4) {
-        Ok(Answer::Page(page)) => {
-            for numbers in [Numbers::Decimal, Numbers::Float, Numbers::Text] {
+        Ok(Envelope::Page(page)) => {
+            for numbers in [DecimalPolicy::Decimal, DecimalPolicy::Float, DecimalPolicy::String] {
                 let record = page.columns.record();
                 if let Ok(batch) = batch(&page.columns, &schema(record, numbers), numbers, 0) {
                     assert_eq!(batch.num_rows(), page.columns.rows());
@@ -123,7 +125,7 @@ fn digest(decoder: &Decoder, body: &[u8]) -> usize {
             }
             0
         }
-        Ok(Answer::Refused { code, .. }) => {
+        Ok(Envelope::Error { code, .. }) => {
             assert!(!code.is_empty());
             1
         }
@@ -147,7 +149,7 @@ fn run(answers: u64, until: Option<Instant>, mut dice: Rng, alive: &Sender<()>) 
         let Ok(outcome) = outcome else {
             let kept = std::env::temp_dir().join(format!("{}-{number}.json", seed.name));
             std::fs::write(&kept, &body).unwrap();
-            panic!("an answer broke the decoder: mend it, and keep {} in fuzz/corpus", kept.display());
+            panic!("a response crashed the decoder: fix it, and keep {} in fuzz/corpus", kept.display());
         };
         outcomes[outcome] += 1;
         number += 1;
@@ -159,7 +161,7 @@ fn run(answers: u64, until: Option<Instant>, mut dice: Rng, alive: &Sender<()>) 
 }
 
 #[test]
-fn every_endpoint_has_its_seeds_and_they_are_sound() {
+fn every_endpoint_has_valid_seeds() {
     let corpus = corpus();
     for endpoint in &ENDPOINTS {
         assert!(corpus.iter().any(|seed| seed.name == endpoint.name), "{} has no seed", endpoint.name);
@@ -171,7 +173,7 @@ fn every_endpoint_has_its_seeds_and_they_are_sound() {
 }
 
 #[test]
-fn damaged_answers_are_told_apart_and_break_nothing() {
+fn damaged_responses_are_errors_or_pages() {
     let seconds = std::env::var("FUZZ_SECONDS").ok().map(|seconds| seconds.parse().expect("FUZZ_SECONDS is a number"));
     let until = seconds.map(|seconds: u64| Instant::now() + Duration::from_secs(seconds));
     // The same answers in every run of the tests, and others in every run of the fuzzer.

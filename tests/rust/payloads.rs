@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use chainframe::cassette::{self, Outcome};
-use chainframe::client::Class;
+use chainframe::client::ApiErrorKind;
 use chainframe::columns::{Columns, Value};
-use chainframe::decode::{Answer, Decoder, Page, refusal};
+use chainframe::decode::{Decoder, Envelope, Page, code_and_msg};
 use chainframe::interface::{Deployment, ENDPOINTS, endpoint};
 use serde_json::{Map, Value as Json};
 
@@ -27,7 +27,7 @@ fn call(file: &str) -> &str {
 fn decode(file: &str) -> Result<Page, String> {
     let body = std::fs::read(payloads().join(file)).unwrap();
     match Decoder::new(endpoint(call(file)).unwrap(), &Deployment::default()).decode(&body.into(), 4) {
-        Ok(Answer::Page(page)) => Ok(page),
+        Ok(Envelope::Page(page)) => Ok(page),
         Ok(other) => panic!("{file} gave {other:?}"),
         Err(error) => Err(error.path()),
     }
@@ -37,9 +37,9 @@ fn is(value: &Value<'_>, expected: &Json) -> bool {
     match value {
         Value::Null => expected.is_null(),
         Value::Integer(number) | Value::Time(number) => expected.as_i64() == Some(*number),
-        Value::Flag(flag) => expected.as_bool() == Some(*flag),
-        Value::Number(text) | Value::RawInteger(text) | Value::Text(text) => expected.as_str() == Some(*text),
-        Value::Texts(texts) => *expected == Json::from(texts.as_slice()),
+        Value::Boolean(flag) => expected.as_bool() == Some(*flag),
+        Value::Number(text) | Value::Uint256(text) | Value::Utf8(text) => expected.as_str() == Some(*text),
+        Value::Utf8List(texts) => *expected == Json::from(texts.as_slice()),
     }
 }
 
@@ -48,7 +48,7 @@ fn value<'c>(columns: &'c Columns, name: &str, row: usize) -> Value<'c> {
 }
 
 #[test]
-fn every_answer_becomes_what_is_expected_of_it() {
+fn every_recorded_response_decodes_as_expected() {
     let mut compared = 0;
     for (file, wanted) in expected() {
         let decoded = decode(&file);
@@ -71,7 +71,7 @@ fn every_answer_becomes_what_is_expected_of_it() {
 }
 
 #[test]
-fn every_endpoint_and_every_file_has_its_place() {
+fn every_endpoint_has_a_recording() {
     let expected = expected();
     for endpoint in &ENDPOINTS {
         let plain = &expected[&format!("{}.json", endpoint.name)]["records"];
@@ -95,14 +95,14 @@ fn every_error_has_a_class() {
     let mut classes = BTreeSet::new();
     let interactions = cassette::read(&payloads().join("errors.jsonl")).unwrap();
     for interaction in &interactions {
-        let Outcome::Answer(answer) = &interaction.outcome else { panic!("{interaction:?}") };
+        let Outcome::Response(answer) = &interaction.outcome else { panic!("{interaction:?}") };
         let asked = &interaction.request.params["height"];
-        let code = refusal(&answer.body).map(|(code, _)| code);
+        let code = code_and_msg(&answer.body).map(|(code, _)| code);
         // The height that is asked for says the code; short ones are of bodies without any.
         assert_eq!(code.as_ref(), Some(asked).filter(|asked| asked.len() == 5), "{interaction:?}");
-        let (class, _) = Class::of(answer.status, code.as_deref());
+        let (class, _) = ApiErrorKind::of(answer.status, code.as_deref());
         let unknown = matches!(asked.as_str(), "50005" | "59999");
-        assert!(class != Class::Other || unknown, "{interaction:?}");
+        assert!(class != ApiErrorKind::Other || unknown, "{interaction:?}");
         classes.insert(format!("{class:?}"));
     }
     assert_eq!(classes.len(), 8, "{classes:?}");

@@ -1,12 +1,10 @@
 //! The local service as a client meets it: over HTTP, signed by hand, read as JSON. What is right is worked out from
 //! whole lists read without a filter, not from the code under test.
 
-#[path = "service/answers.rs"]
-mod answers;
+#![expect(clippy::disallowed_methods, reason = "a server on a socket has the system's time")]
+
 #[path = "service/authentication.rs"]
 mod authentication;
-#[path = "service/caller.rs"]
-mod caller;
 #[path = "service/consistency.rs"]
 mod consistency;
 #[path = "service/faults.rs"]
@@ -15,7 +13,11 @@ mod faults;
 mod filters;
 #[path = "service/growth.rs"]
 mod growth;
-#[path = "service/life.rs"]
-mod life;
+#[path = "service/http_client.rs"]
+mod http_client;
+#[path = "service/lifecycle.rs"]
+mod lifecycle;
 #[path = "service/limits.rs"]
 mod limits;
+#[path = "service/responses.rs"]
+mod responses;

@@ -1,4 +1,4 @@
-"""The `chainframe` command: `serve` for everyone, and with the `cli` extra a subcommand for every call."""
+"""The `chainframe` command: `serve` and `doctor`, and with the extra `cli` a subcommand for every call."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and say its exit code.
+    """Runs the command and returns its exit code.
 
     >>> from chainframe.cli import main
     >>> main(["blocks", "--max-items", "10", "-o", "blocks.csv"])
@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             return _run(given)
         finally:
-            # What is not written yet fails here or, with a trace and an exit code of Python's, at the very end.
+            # An error of buffered output is reported here, and not by the interpreter at exit.
             if sys.stdout is not None:
                 sys.stdout.flush()
     except KeyboardInterrupt:
@@ -33,12 +33,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return codes.BROKEN_PIPE
     except OSError as error:
         codes.give_up_output()
-        print(f"chainframe: output: cannot be written: {error.strerror}", file=sys.stderr)
+        print(f"chainframe: --output cannot be written: {error.strerror}", file=sys.stderr)
         return codes.FAILED
 
 
 def _run(given: list[str]) -> int:
-    # Here, so that an interrupt while they are loaded is one like any other.
+    # Imported here, so that an interrupt during the import is handled like any other.
     from chainframe.cli import core  # noqa: PLC0415
 
     if given[:1] == ["--version"] or (given and given[0] in core.COMMANDS):

@@ -1,4 +1,4 @@
-"""Exit codes of the command, and the end of an output that takes no more."""
+"""Exit codes of the command, and the end of a closed output."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ import sys
 FAILED = 1
 USAGE = 2
 INCOMPLETE = 6
+LOCKED = 7
 INTERRUPTED = 130
-BROKEN_PIPE = 141  # what a shell reports of a program that SIGPIPE ended
+BROKEN_PIPE = 141  # as a shell reports SIGPIPE
+TERMINATED = 143  # as a shell reports SIGTERM
 
 
 def give_up_output() -> None:
-    """What standard output did not take must not be tried again at the end."""
+    """Discards what standard output did not take, so that the interpreter does not write it again at exit."""
     if sys.stdout is None:
         return
     try:

@@ -1,4 +1,4 @@
-"""The options that say how to ask: those settings of `Client` that are no secrets, and a deployment's words."""
+"""Options for the settings of `Client` and `Deployment`, except secrets."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ from chainframe.testing import Cassette
 
 
 class _Number(click.ParamType[Any]):
-    """A number, or one of the words that a setting takes instead."""
+    """A number, or a keyword with its own value."""
 
     name = "number"
 
-    def __init__(self, **words: Any) -> None:  # noqa: ANN401 - what a word stands for
-        self.words = words
+    def __init__(self, **keywords: Any) -> None:  # noqa: ANN401 - values of the keywords
+        self.keywords = keywords
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401 - click's
         if not isinstance(value, str):
             return value
-        if value in self.words:
-            return self.words[value]
+        if value in self.keywords:
+            return self.keywords[value]
         try:
             return float(value)
         except ValueError:
-            self.fail(f"{value!r} is neither a number nor {' nor '.join(self.words)}", param, ctx)
+            self.fail(f"must be a number or {' or '.join(self.keywords)}; got {value!r}", param, ctx)
 
 
-TEXT, WHOLE, SECONDS = click.STRING, click.INT, click.FLOAT
+STRING, INTEGER, FLOAT = click.STRING, click.INT, click.FLOAT
 _CLIENT: dict[str, tuple[click.ParamType[Any], str]] = {
-    "base_url": (TEXT, "Where the service is, instead of CHAINFRAME_BASE_URL."),
-    "main_chain": (TEXT, "Short name of the main chain, instead of CHAINFRAME_MAIN_CHAIN."),
-    "zone_chain": (TEXT, "Short name of the zone chain, instead of CHAINFRAME_ZONE_CHAIN."),
-    "timeout": (SECONDS, "Seconds for one attempt."),
-    "deadline": (_Number(none=None), "Seconds for one request with its retries, or none."),
-    "max_retries": (WHOLE, "Further attempts after a failure that may pass."),
-    "rate_limit": (_Number(auto="auto", none=None), "Requests a second, auto or none."),
-    "concurrency": (WHOLE, "Requests in flight."),
-    "max_body": (WHOLE, "Bytes that an answer may have."),
-    "proxy": (TEXT, "URL of a proxy."),
-    "ca_bundle": (TEXT, "PEM file of certificates to trust."),
-    "strict": (click.BOOL, "An incomplete result is an error; nothing is given out that was not shown to be complete."),
-    "progress": (click.BOOL, "Show a bar, or none; on a terminal only, if not said."),
+    "base_url": (STRING, "API base URL, instead of CHAINFRAME_BASE_URL."),
+    "main_chain": (STRING, "Short name of the main chain, instead of CHAINFRAME_MAIN_CHAIN."),
+    "zone_chain": (STRING, "Short name of the zone chain, instead of CHAINFRAME_ZONE_CHAIN."),
+    "timeout": (FLOAT, "Timeout of one attempt in seconds."),
+    "deadline": (_Number(none=None), "Timeout of one request with all retries in seconds, or none."),
+    "max_retries": (INTEGER, "Maximum retries for transient failures."),
+    "rate_limit": (_Number(auto="auto", none=None), "Requests per second, auto or none."),
+    "concurrency": (INTEGER, "Maximum requests in flight."),
+    "max_response_bytes": (INTEGER, "Maximum size of a response body in bytes."),
+    "proxy": (STRING, "Proxy URL."),
+    "ca_bundle": (STRING, "PEM file with certificates to trust."),
+    "strict": (click.BOOL, "Fail if the result is incomplete; no output file is written."),
+    "progress": (click.BOOL, "Show a progress bar, or none. Default: on a terminal only."),
 }
 METAVARS = {
     "timeout": "SECONDS",
@@ -53,15 +53,19 @@ METAVARS = {
     "max_retries": "N",
     "rate_limit": "RATE",
     "concurrency": "N",
-    "max_body": "BYTES",
+    "max_response_bytes": "BYTES",
     "ca_bundle": "FILE",
+    "result_window": "N",
+    "log_window": "N",
 }
-_WORDS: dict[str, tuple[click.ParamType[Any], str]] = {
-    "header_prefix": (TEXT, "The service's word in header names."),
-    "main": (TEXT, "The service's word for the main chain in paths."),
-    "zone": (TEXT, "The service's word for the zone chain in paths."),
-    "prehash": (TEXT, "What the service wants signed."),
-    "signature_encoding": (click.Choice(["base64", "hex"]), "How a signature is written."),
+_DEPLOYMENT: dict[str, tuple[click.ParamType[Any], str]] = {
+    "header_prefix": (STRING, "Prefix of the API's header names."),
+    "main": (STRING, "Path segment of the main chain."),
+    "zone": (STRING, "Path segment of the zone chain."),
+    "prehash": (STRING, "Template of the string that is signed."),
+    "signature_encoding": (click.Choice(["base64", "hex"]), "Encoding of the signature."),
+    "result_window": (INTEGER, "Most records that a list can be paged to."),
+    "log_window": (INTEGER, "Most logs that one response holds."),
 }
 
 
@@ -76,17 +80,17 @@ def _option(name: str, kind: click.ParamType[Any], text: str, default: object) -
 
 
 def _options() -> list[click.Option]:
-    """Defaults stay where they are declared: what is not given is not passed on."""
+    """Options without defaults: an option that is not given is not passed, so defaults are declared once."""
     return [
         _option(name, kind, text, inspect.signature(owner).parameters[name].default)
-        for owner, table in ((Client, _CLIENT), (Deployment, _WORDS))
+        for owner, table in ((Client, _CLIENT), (Deployment, _DEPLOYMENT))
         for name, (kind, text) in table.items()
     ]
 
 
 _CASSETTE: dict[str, tuple[Literal["all", "none"], str]] = {
-    "record": ("all", "Keep the service's answers in this file."),
-    "replay": ("none", "Answer from this file, and ask no service."),
+    "record": ("all", "Record responses in this cassette."),
+    "replay": ("none", "Replay responses from this cassette; send nothing."),
 }
 SETTINGS = [
     *_options(),
@@ -94,15 +98,17 @@ SETTINGS = [
 ]
 
 
-def client(given: dict[str, Any]) -> Client:
-    """A client of the options that were given."""
+def client(given: dict[str, Any], *, streams_to_terminal: bool) -> Client:
+    """Creates a client from the options that were given."""
     context = click.get_current_context()
-    said = {name for name in given if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
-    words = {name: given[name] for name in _WORDS if name in said}
-    settings = {name: given[name] for name in _CLIENT if name in said}
-    cassettes = [Cassette(given[name], mode) for name, (mode, _) in _CASSETTE.items() if name in said]
+    passed = {name for name in given if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
+    deployment = {name: given[name] for name in _DEPLOYMENT if name in passed}
+    settings = {name: given[name] for name in _CLIENT if name in passed}
+    if streams_to_terminal:
+        settings.setdefault("progress", False)
+    cassettes = [Cassette(given[name], mode) for name, (mode, _) in _CASSETTE.items() if name in passed]
     if len(cassettes) > 1:
-        raise click.UsageError("--record and --replay exclude each other")
+        raise click.UsageError("--record and --replay cannot be combined")
     if cassettes:
         settings["cassette"] = cassettes[0]
-    return Client(deployment=Deployment(**words), **settings)
+    return Client(deployment=Deployment(**deployment), **settings)

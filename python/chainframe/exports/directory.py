@@ -1,202 +1,231 @@
-"""The directory of an export: who holds it, what is durably in it, and the manifest that says so."""
+"""Directory of an export: its lock, and what is durably in it.
+
+Files are written under a temporary name, synced and renamed, so that under a file's name there is the complete file or
+none. What the manifest does not list is removed by the next run.
+"""
 
 from __future__ import annotations
 
 import errno
+import functools
 import hashlib
 import json
 import os
-import re
 import sys
-from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Self
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, BinaryIO, ParamSpec, TypeVar
 
 from chainframe.errors import ExportError
+from chainframe.exports.manifest import HINTS, PART, Manifest, Part, read_manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
     from pathlib import Path
-    from types import TracebackType
 
-VERSION = 1
-PART = re.compile(r"part-\d{6,}\.parquet")
+P = ParamSpec("P")
+T = TypeVar("T")
+
 LOCK = ".lock"
+STAGING = ".overwrite"
+"""Directory for an export that is to replace another when it is complete."""
+_NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 
-@dataclass(frozen=True)
-class Part:
-    """One Parquet file."""
+def _reported(method: Callable[P, T]) -> Callable[P, T]:
+    """Raises errors of the disk as `ExportError` with their path."""
 
-    name: str
-    rows: int
-    bytes: int
-    sha256: str
-
-
-@dataclass
-class Manifest:
-    """What an export is of, how far it is, and what there is of it."""
-
-    NAME: ClassVar[str] = "_manifest.json"
-
-    query: dict[str, Any]
-    numbers: str
-    schema: dict[str, str]
-    since: list[str] | None = None
-    """The newest records of the export that this one continues, by their identity."""
-    head: list[str] = field(default_factory=list)
-    """The newest records of this one."""
-    cursor: str | None = None
-    """The place in the result after the last part."""
-    parts: list[Part] = field(default_factory=list)
-    finished: bool = False
-    complete: bool = False
-    report: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def rows(self) -> int:
-        return sum(part.rows for part in self.parts)
-
-    def to_json(self) -> str:
-        return json.dumps({"version": VERSION, **asdict(self)}, indent=1)
-
-    @classmethod
-    def from_json(cls, text: str, path: Path) -> Manifest:
-        message = f"{path} is not the manifest of an export; use another directory, or say overwrite=True"
+    @functools.wraps(method)
+    def call(*arguments: P.args, **options: P.kwargs) -> T:
         try:
-            members = json.loads(text)
-            version = members.pop("version")
-            parts = [Part(**part) for part in members.pop("parts")]
-        except (ValueError, TypeError, KeyError, AttributeError):
-            raise ExportError(message, path=str(path)) from None
-        if version != VERSION:
-            message = f"{path} is of version {version}, and this chainframe writes {VERSION}; use another directory"
-        elif members.keys() | {"parts"} == {member.name for member in fields(cls)}:
-            return cls(parts=parts, **members)
-        raise ExportError(message, path=str(path))
+            return method(*arguments, **options)
+        except OSError as error:
+            store: Any = arguments[0]
+            raise disk_error(error, store.path) from error
 
-    def refuse_other(self, found: Manifest, path: Path, advice: str, *, continued: bool = False) -> None:
-        """Refuses an export of another query, naming what differs."""
-        ours, theirs = self._asked(), found._asked()
-        # An export that is continued may have been written in another way, and to a limit.
-        free = {"numbers", "columns", "since", "max_items"} if continued else set()
-        for name in dict.fromkeys([*theirs, *ours]):
-            if name not in free and ours.get(name) != theirs.get(name):
-                there, here = (_shown(side.get(name)) for side in (theirs, ours))
-                message = f"{path} holds an export of another query: {name} is {there} there and {here} here; {advice}"
-                raise ExportError(message, path=str(path))
-
-    def _asked(self) -> dict[str, Any]:
-        """What the export is of, by the names that a caller knows."""
-        query = {name: value for name, value in self.query.items() if name != "arguments"}
-        how = {"numbers": self.numbers, "columns": self.schema, "since": self.since}
-        return {**query, **self.query["arguments"], **how}
+    return call
 
 
-def _shown(value: object) -> str:
-    text = repr(value)
-    most = 60
-    return text if len(text) <= most else f"{text[:most]}..."
+def disk_error(error: OSError, path: Path) -> ExportError:
+    named = str(error.filename2 or error.filename or path)
+    return ExportError(f"{named}: {error.strerror or error}; what was committed before is kept", path=named)
 
 
-def read_manifest(path: Path) -> Manifest | None:
+@contextmanager
+def locked_dir(path: Path) -> Generator[None]:
+    """Creates the directory and holds its lock, which one export has at a time."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return None
-    except UnicodeDecodeError:
-        text = ""
-    return Manifest.from_json(text, path)
+        _make_durably(path)
+        lock = _acquire_lock(path / LOCK, path)
+    except FileExistsError:
+        raise ExportError(f"{path} is a file; name a directory", path=str(path)) from None
+    except OSError as error:
+        raise disk_error(error, path) from error
+    try:
+        yield
+    finally:
+        _release_lock(lock, path / LOCK)
 
 
-class Directory:
-    """The directory, held by one export at a time."""
+class Store:
+    """Manifest, journal and parts of one export in a directory that is locked."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._journal: BinaryIO | None = None
 
-    def __enter__(self) -> Self:
+    @_reported
+    def read(self, *, ignore_corrupt: bool = False) -> Manifest | None:
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except FileExistsError:
-            raise ExportError(f"{self.path} is a file; name a directory", path=str(self.path)) from None
-        self._lock = _hold(self.path / LOCK, self.path)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        _release(self._lock, self.path / LOCK)
-
-    def manifest(self, *, lenient: bool) -> Manifest | None:
-        """What there is; one that cannot be read is nothing to a lenient reader."""
-        try:
-            return read_manifest(self.path / Manifest.NAME)
+            return read_manifest(self.path)
         except ExportError:
-            if lenient:
+            if ignore_corrupt:
                 return None
             raise
 
-    def commit(self, manifest: Manifest) -> None:
-        text = manifest.to_json().encode()
-        self._write(Manifest.NAME, lambda file: file.write(text))
+    @property
+    def has_manifest(self) -> bool:
+        return os.path.lexists(self.path / Manifest.NAME)
 
+    @_reported
+    def begin(self, manifest: Manifest) -> None:
+        """Writes the manifest with which a run begins, and removes what an earlier one left unlisted."""
+        _make_durably(self.path)
+        if self.path.is_symlink():
+            raise ExportError(f"{self.path} is a symbolic link; remove it", path=str(self.path))
+        self._replace_manifest(manifest)
+        self.remove_orphans(manifest)
+
+    @_reported
+    def remove_leftovers(self, manifest: Manifest) -> None:
+        """Removes what a run left that was killed just after it had finished the export."""
+        (self.path / Manifest.JOURNAL).unlink(missing_ok=True)
+        self.remove_orphans(manifest)
+
+    @_reported
     def write_part(self, number: int, rows: int, write: Callable[[BinaryIO], object]) -> Part:
         name = f"part-{number:06}.parquet"
         self._write(name, write)
         path = self.path / name
         return Part(name=name, rows=rows, bytes=path.stat().st_size, sha256=_checksum(path))
 
+    @_reported
+    def commit(self, change: dict[str, Any]) -> None:
+        """Appends a line to the journal: once this returns, what it lists is part of the export."""
+        if self._journal is None:
+            self._journal = (self.path / Manifest.JOURNAL).open("xb")
+            sync_directory(self.path)
+        before = self._journal.tell()
+        try:
+            self._journal.write(json.dumps(change).encode() + b"\n")
+            self._journal.flush()
+            os.fsync(self._journal.fileno())
+        except OSError:
+            # No line may follow an incomplete one.
+            with suppress(OSError):
+                os.ftruncate(self._journal.fileno(), before)
+            self.close()
+            raise
+
+    @_reported
+    def save(self, manifest: Manifest) -> None:
+        """Writes the whole manifest, which replaces the journal."""
+        self.close()
+        self._replace_manifest(manifest)
+
+    def close(self) -> None:
+        if self._journal is not None:
+            journal, self._journal = self._journal, None
+            with suppress(OSError):
+                journal.close()
+
+    def _replace_manifest(self, manifest: Manifest) -> None:
+        text = manifest.to_json().encode()
+        self._write(Manifest.NAME, lambda file: file.write(text))
+        (self.path / Manifest.JOURNAL).unlink(missing_ok=True)
+
     def _write(self, name: str, write: Callable[[BinaryIO], object]) -> None:
-        """Under its name there is either the whole file or none, even after the machine lost its power."""
         temporary = self.path / f".{name}.tmp"
         try:
-            with temporary.open("wb") as file:
+            # Created exclusively: a symbolic link under this name is not followed.
+            temporary.unlink(missing_ok=True)
+            with temporary.open("xb") as file:
                 write(file)
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(self.path / name)
         except BaseException:
-            temporary.unlink(missing_ok=True)
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
             raise
-        _sync(self.path)
+        sync_directory(self.path)
 
-    def refuse_foreign(self) -> None:
-        foreign = next(self.path.glob("*.parquet"), None)
-        if foreign is not None:
-            message = f"{self.path} holds {foreign.name}, and no manifest that lists it; use another directory"
-            raise ExportError(message, path=str(foreign))
+    @_reported
+    def check_no_foreign_files(self, *, but_parts: bool = False) -> None:
+        """Raises `ExportError` if there are Parquet files that no export lists; `but_parts` are to be replaced."""
+        for path in self.path.glob("*.parquet"):
+            if not (but_parts and PART.fullmatch(path.name)):
+                message = f"{self.path} holds {path.name}, and no manifest that lists it; use another directory"
+                raise ExportError(message, path=str(path))
 
-    def sweep(self, manifest: Manifest) -> None:
-        """Removes what a run left behind that did not come to its end."""
-        listed = {part.name for part in manifest.parts}
+    @_reported
+    def remove_orphans(self, manifest: Manifest | None) -> None:
+        """Removes files of an interrupted run that the manifest does not list; all of them without a manifest."""
+        if not self.path.is_dir():
+            return
+        listed = {part.name for part in manifest.parts} if manifest else set()
         for path in self.path.iterdir():
             name = path.name
             temporary = name.startswith(".") and name.endswith(".tmp")
-            of_ours = PART.fullmatch(name) or (
-                temporary and (name[1:-4] == Manifest.NAME or PART.fullmatch(name[1:-4]))
-            )
-            if of_ours and name not in listed:
+            ours = PART.fullmatch(name) or (temporary and (name[1:-4] == Manifest.NAME or PART.fullmatch(name[1:-4])))
+            if ours and name not in listed:
                 path.unlink(missing_ok=True)
 
-    def clear(self) -> None:
-        """Removes what exports put there. The manifest goes first, since it says that the rest is there."""
-        (self.path / Manifest.NAME).unlink(missing_ok=True)
-        self.sweep(Manifest(query={}, numbers="", schema={}))
+    @_reported
+    def delete_all(self) -> None:
+        """Removes what exports put into the directory: the manifest first, since it lists the rest."""
+        for name in (Manifest.NAME, Manifest.JOURNAL):
+            (self.path / name).unlink(missing_ok=True)
+        self.remove_orphans(None)
 
+    @_reported
     def verify(self, manifest: Manifest) -> None:
         for part in manifest.parts:
             path = self.path / part.name
-            if not path.exists():
+            if not path.is_file() or path.is_symlink():
                 problem = "is missing"
             elif path.stat().st_size != part.bytes or _checksum(path) != part.sha256:
-                problem = "is damaged: it is not what was written"
+                problem = "is damaged: its checksum differs from the manifest's"
             else:
                 continue
-            raise ExportError(f"{path} {problem}; restore it, or say overwrite=True to start over", path=str(path))
+            raise ExportError(f"{path} {problem}; restore it, or export again", path=str(path), hints=HINTS)
+
+    @_reported
+    def replace_with(self, staging: Store, manifest: Manifest) -> None:
+        """Exchanges this export for a finished one; run again after a crash, it completes what was begun."""
+        # In between readers find no manifest, and so no finished export.
+        (self.path / Manifest.NAME).unlink(missing_ok=True)
+        sync_directory(self.path)
+        for part in manifest.parts:
+            with suppress(FileNotFoundError):
+                (staging.path / part.name).replace(self.path / part.name)
+        (self.path / Manifest.JOURNAL).unlink(missing_ok=True)
+        self.remove_orphans(manifest)
+        sync_directory(self.path)
+        (staging.path / Manifest.NAME).replace(self.path / Manifest.NAME)
+        sync_directory(self.path)
+        staging.discard()
+
+    def discard_all(self) -> None:
+        """Removes the export, and one that was to replace it."""
+        Store(self.path / STAGING).discard()
+        self.delete_all()
+
+    @_reported
+    def discard(self) -> None:
+        """Removes the export and its directory, unless other files are in it."""
+        self.delete_all()
+        with suppress(OSError):
+            self.path.rmdir()
 
 
 def _checksum(path: Path) -> str:
@@ -204,38 +233,49 @@ def _checksum(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _sync(directory: Path) -> None:
-    """Brings names to the disk, where a system can."""
+def _make_durably(path: Path) -> None:
+    """Creates a directory, and syncs the names of those that are new."""
+    missing = [parent for parent in (path, *path.parents) if not parent.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for directory in missing:
+        sync_directory(directory.parent)
+
+
+def sync_directory(directory: Path) -> None:
+    """Makes changes of names in a directory durable, where the system can."""
     if sys.platform == "win32":
         return
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     except OSError as error:
-        # Some file systems of networks know no such thing.
+        # Some network file systems cannot.
         if error.errno != errno.EINVAL:
             raise
     finally:
         os.close(descriptor)
 
 
-def _hold(path: Path, directory: Path) -> int:
-    """Takes the lock. It ends with its process, however that ends; only its file then stays, for the next to take."""
+def _acquire_lock(path: Path, directory: Path) -> int:
+    """Takes the lock. The system releases it when the process ends; its file then stays for the next to take."""
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644)
         try:
             _try_lock(descriptor)
-            # It may have been removed by its holder just before it was ours.
+            # The holder may have removed the file just before the lock was free.
             if os.path.samestat(os.fstat(descriptor), path.stat()):
                 return descriptor
         except FileNotFoundError:
             pass
         except OSError as error:
             os.close(descriptor)
-            if error.errno not in {errno.EAGAIN, errno.EACCES, errno.EDEADLK}:
-                raise
-            message = f"{directory} is being written by another export; wait until it is done"
-            raise ExportError(message, path=str(directory), retryable=True) from None
+            if error.errno in {errno.EAGAIN, errno.EACCES, errno.EDEADLK}:
+                message = f"{directory} is locked by another export; try again when it has ended"
+                raise ExportError(message, path=str(directory), retryable=True) from None
+            if error.errno in _NO_LOCKS:
+                message = f"{directory}: the file system has no file locks ({error.strerror}); use a local directory"
+                raise ExportError(message, path=str(directory)) from None
+            raise
         os.close(descriptor)
 
 
@@ -245,19 +285,27 @@ if sys.platform == "win32":
     def _try_lock(descriptor: int) -> None:
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
 
-    def _release(descriptor: int, path: Path) -> None:
+    def _release_lock(descriptor: int, path: Path) -> None:
         os.close(descriptor)
-        # Another may have opened it by now, and an open file cannot be removed.
-        try:
+        # Another process may have opened it by now, and an open file cannot be removed.
+        with suppress(OSError):
             path.unlink(missing_ok=True)
-        except PermissionError:
-            return
 else:
     import fcntl
 
     def _try_lock(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
-    def _release(descriptor: int, path: Path) -> None:
-        path.unlink(missing_ok=True)
+    def _release_lock(descriptor: int, path: Path) -> None:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
         os.close(descriptor)
+
+
+def saved_rows(path: Path) -> int:
+    """Number of records that the next run need not fetch; 0 if the directory holds no export."""
+    try:
+        manifest = read_manifest(path / STAGING) or read_manifest(path)
+    except (ExportError, OSError):
+        return 0
+    return 0 if manifest is None else manifest.rows

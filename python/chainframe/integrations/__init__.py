@@ -1,1 +1,1 @@
-"""Doors to frameworks that are imported by name: `chainframe.integrations.spark`."""
+"""Framework integrations, imported by name: `chainframe.integrations.spark`."""

@@ -1,4 +1,4 @@
-"""A data source for Spark: a call's records as a DataFrame, read by all executors at once.
+"""Spark data source: the records of a call as a DataFrame, read by the executors in parallel.
 
 >>> from chainframe.integrations.spark import ChainframeSource
 >>> spark.dataSource.register(ChainframeSource)
@@ -10,7 +10,7 @@
 ...     .load()
 ... )
 
-The executors take the service's address and the secrets from their environment, `CHAINFRAME_BASE_URL` and the others.
+The executors read the base URL and the credentials from their environment, `CHAINFRAME_BASE_URL` etc.
 """
 
 from __future__ import annotations
@@ -47,22 +47,22 @@ _CALLS: dict[str, dict[str, Any]] = {
 
 
 class ChainframeSource(DataSource):
-    """`spark.read.format("chainframe")`, once it is registered.
+    """`spark.read.format("chainframe")`, after `spark.dataSource.register(ChainframeSource)`.
 
-    Its options, all as text:
+    Options, as strings:
 
     - `resource`: the call, such as `transactions`; required.
-    - The call's own arguments, and `chain`, `page_size`, `max_items`. Several hashes are separated by commas.
-    - `partitions`: into how many tasks the work is cut, as `Query.partitions` does; 8 if not said.
+    - The arguments of the call, and `chain`, `page_size`, `max_items`. Hashes are separated by commas.
+    - `numPartitions`: maximum number of tasks, see `Query.partitions`; 8 by default.
     - `numbers`: "decimal", "float" or "string", as for `Records`.
-    - `rate_limit`: requests a second of the whole job. Each task gets its share: as many tasks run at a time as the
-      work has parts, or `concurrent_tasks` if that is less. Without it each task finds the service's pace.
-    - `strict`: "true" fails a task whose part is not shown to be complete; "false", or nothing, has its log say so.
+    - `rate_limit`: requests per second of the whole job. A task gets its share for as many tasks as there are
+      partitions, or `concurrent_tasks` if that is less. By default each task adapts to the API's limit.
+    - `strict`: "true" fails a task whose result may be incomplete; with "false", the default, the task logs a warning.
 
-    A wrong option is an `InvalidParameterError`, and a missing variable of the environment a `ConfigError`; Spark hands
-    them on as text in an error of its own.
+    A wrong option raises `InvalidParameterError`, a missing environment variable `ConfigError`; Spark reports their
+    messages in an error of its own.
 
-    A task that is tried again asks again, and no row comes twice.
+    A task that is retried fetches its records again; no row appears twice.
     """
 
     @classmethod
@@ -79,30 +79,30 @@ class ChainframeSource(DataSource):
 
 @dataclass(frozen=True)
 class _Job:
-    """The options, checked."""
+    """Validated options."""
 
     call: str
     arguments: dict[str, Any]
-    partitions: int
+    num_partitions: int
     numbers: Literal["decimal", "float", "string"]
     rate_limit: float | None
     concurrent_tasks: int | None
     strict: bool
 
     @classmethod
-    def of(cls, options: Any) -> _Job:  # noqa: ANN401 - Spark's dictionary without case
+    def of(cls, options: Any) -> _Job:  # noqa: ANN401 - Spark's case-insensitive dictionary
         given = {str(name).lower(): str(value) for name, value in dict(options).items()}
-        # Spark's own: what was said to `load`.
+        # Spark's own: the argument of `load`.
         given.pop("path", None)
         call = given.pop("resource", None)
         if call not in _CALLS:
-            raise InvalidParameterError(f"resource: {call!r} is none of {', '.join(_CALLS)}")
+            raise InvalidParameterError(f"resource must be one of {', '.join(_CALLS)}; got {call!r}")
         job = cls(
             call=call,
-            partitions=_number(given, "partitions", least=1) or 8,
+            num_partitions=_number(given, "numPartitions", minimum=1) or 8,
             numbers=cast("Any", given.pop("numbers", "decimal")),
             rate_limit=_number(given, "rate_limit", float),
-            concurrent_tasks=_number(given, "concurrent_tasks", least=1),
+            concurrent_tasks=_number(given, "concurrent_tasks", minimum=1),
             strict=_flag(given, "strict"),
             arguments={},
         )
@@ -110,15 +110,15 @@ class _Job:
         numbers = ("page_size", "max_items") if _CALLS[call]["page_size_max"] else ()
         known = [*params, "chain", *numbers]
         for name in sorted(given.keys() - {*known}):
-            raise InvalidParameterError(f"{name}: {call} has no such option; it has {', '.join(known)}")
+            raise InvalidParameterError(f"unexpected option {name!r} for {call}; options are {', '.join(known)}")
         for name in (name for name, param in params.items() if param["required"] and name not in given):
-            raise InvalidParameterError(f"{name}: {call} needs this option")
-        whole = {name: _number(given, name) for name in numbers if name in given}
+            raise InvalidParameterError(f"{name} is required for {call}")
+        integers = {name: _number(given, name) for name in numbers if name in given}
         arguments = {name: value.split(",") if _is_hashes(params.get(name)) else value for name, value in given.items()}
-        return replace(job, arguments={**arguments, **whole})
+        return replace(job, arguments={**arguments, **integers})
 
     def client(self, tasks: int = 1) -> Client:
-        """With the share of the rate that one of so many tasks has."""
+        """A client with the share of the rate of one of `tasks` tasks."""
         rate: float | Literal["auto"] = "auto"
         if self.rate_limit is not None:
             rate = self.rate_limit / min(tasks, self.concurrent_tasks or tasks)
@@ -129,8 +129,8 @@ class _Job:
         return query
 
     def schema(self) -> pa.Schema:
-        """As Spark has it: its times are in microseconds."""
-        fields = self.query().reader(numbers=self.numbers).schema
+        """The schema with Spark's resolution of times, microseconds."""
+        fields = self.query().to_arrow_batch_reader(numbers=self.numbers).schema
         return pa.schema(
             [
                 field.with_type(pa.timestamp("us", "UTC")) if pa.types.is_timestamp(field.type) else field
@@ -143,31 +143,33 @@ def _is_hashes(param: dict[str, Any] | None) -> bool:
     return param is not None and "hashes per request" in param["kind"]
 
 
-def _number(given: dict[str, str], name: str, kind: type[Any] = int, least: int | None = None) -> Any:  # noqa: ANN401
-    """The option, taken out, or nothing."""
-    text = given.pop(name, None)
+def _number(given: dict[str, str], name: str, kind: type[Any] = int, minimum: int | None = None) -> Any:  # noqa: ANN401
+    """Removes the option and returns its value; None if it is not given. Spark's names have no case."""
+    text = given.pop(name.lower(), None)
     try:
         number = None if text is None else kind(text)
     except ValueError:
-        raise InvalidParameterError(f"{name}: {text!r} is not a {'whole ' * (kind is int)}number") from None
-    if number is not None and least is not None and number < least:
-        raise InvalidParameterError(f"{name}: {text} is under {least}")
+        raise InvalidParameterError(
+            f"{name} must be {'an integer' if kind is int else 'a number'}; got {text!r}"
+        ) from None
+    if number is not None and minimum is not None and number < minimum:
+        raise InvalidParameterError(f"{name} must be >= {minimum}; got {text}")
     return number
 
 
 def _flag(given: dict[str, str], name: str) -> bool:
     text = given.pop(name, "false")
     if text.lower() not in {"true", "false"}:
-        raise InvalidParameterError(f"{name}: {text!r} is neither true nor false")
+        raise InvalidParameterError(f"{name} must be true or false; got {text!r}")
     return text.lower() == "true"
 
 
 class _Part(InputPartition):
-    """What a task is sent: where its part begins and ends, as a cursor, and how many parts there are."""
+    """Cursor of a partition, and the number of partitions: what a task is sent."""
 
     def __init__(self, part: Partition[Any]) -> None:
         self.cursor = part.query.cursor
-        self.count = part.count
+        self.count = part.num_partitions
 
 
 class _Reader(DataSourceReader):
@@ -175,11 +177,11 @@ class _Reader(DataSourceReader):
         self._job = job
 
     def partitions(self) -> Sequence[InputPartition]:
-        return [_Part(part) for part in self._job.query().partitions(self._job.partitions)]
+        return [_Part(part) for part in self._job.query().partitions(self._job.num_partitions)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         part = cast("_Part", partition)
         query = self._job.client(part.count).resume(part.cursor)
         schema = self._job.schema()
-        for batch in query.reader(numbers=self._job.numbers):
+        for batch in query.to_arrow_batch_reader(numbers=self._job.numbers):
             yield batch.cast(schema)

@@ -1,15 +1,18 @@
-"""The pytest plugin: fixtures for the local service and for cassettes. Installing chainframe brings it along.
+"""Pytest plugin: fixtures for the local service and for cassettes. It is installed with chainframe.
 
 >>> def test_blocks(local_service):
 ...     with local_service.client() as client:
 ...         assert client.blocks(max_items=3).collect()
 
->>> @pytest.mark.chainframe(transactions=50, faults=[{"kind": "reset", "first": 1}])
-... def test_a_bad_day(local_service): ...
+>>> @pytest.mark.chainframe(transactions=50, faults=[{"kind": "reset", "times": 1}])
+... def test_retry(local_service): ...
 
 >>> def test_report(cassette):  # recorded once, then replayed from cassettes/<module>/test_report.jsonl
 ...     with cf.Client() as client:
 ...         assert make_report(client)
+
+`module_local_service`, `session_local_service`, `module_cassette` and `session_cassette` are shared by all tests of a
+module or of the run, for instance by the examples of Hypothesis.
 """
 
 from __future__ import annotations
@@ -17,9 +20,11 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from typing import TYPE_CHECKING
+import shutil
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
 
-from chainframe._native import _environment_cassette
+from chainframe._native import _block_network, _forget_cassette, _share_cassette
 from chainframe.testing import LocalService
 
 try:
@@ -28,72 +33,176 @@ except ModuleNotFoundError:
     raise ModuleNotFoundError("pytest is not installed; run: pip install pytest", name="pytest") from None
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
     from pathlib import Path
 
     from chainframe.testing import Cassette
 
 MODES = ("none", "once", "new_episodes", "all")
-MARKER = "chainframe"
+SERVICE_MARKER = "chainframe"
+CASSETTE_MARKER = "chainframe_cassette"
 TRANSACTIONS = 1_000
-"""Few enough to be there at once."""
-LONGEST_NAME = 120
+"""Transactions of a fixture's service: few enough to start at once."""
+MAX_NAME_LENGTH = 120
+CASSETTE_FIXTURES = ("cassette", "module_cassette", "session_cassette")
+FAILED = pytest.StashKey[set[str]]()
+"""Names of the tests that did not pass."""
+VARIABLES = ("CHAINFRAME_CASSETTE", "CHAINFRAME_CASSETTE_MODE", "CHAINFRAME_CASSETTE_STAGING")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.getgroup("chainframe").addoption(
+    group = parser.getgroup("chainframe")
+    group.addoption(
         "--chainframe-record",
         choices=MODES,
         metavar="MODE",
-        help="what the fixture `cassette` does: none, once, new_episodes or all (default: none where CI is set in the "
+        help="mode of the cassette fixtures: none, once, new_episodes or all (default: none where CI is set in the "
         "environment, else once)",
+    )
+    group.addoption(
+        "--chainframe-block-network",
+        action="store_true",
+        help="raise CassetteError for requests that are neither replayed, nor recorded, nor sent to this machine",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.stash[FAILED] = set()
     config.addinivalue_line(
-        "markers", f"{MARKER}(**options): options of LocalService for the fixture local_service, such as faults=[...]"
+        "markers",
+        f"{SERVICE_MARKER}(**options): options of LocalService for the local_service fixtures, such as faults=[...]",
     )
+    config.addinivalue_line(
+        "markers",
+        f"{CASSETTE_MARKER}(mode=None, allow_playback_repeats=False): how the fixture cassette is opened for a test",
+    )
+    if config.getoption("--chainframe-block-network"):
+        # For this process, and for those that tests start.
+        _block_network(blocked=True)
+        os.environ["CHAINFRAME_BLOCK_NETWORK"] = "1"
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if config.getoption("--chainframe-block-network"):
+        _block_network(blocked=False)
+        os.environ.pop("CHAINFRAME_BLOCK_NETWORK", None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if call.when != "teardown" and not report.passed:
+        item.config.stash[FAILED].add(item.nodeid)
+    return report
 
 
 @pytest.fixture
 def local_service(request: pytest.FixtureRequest) -> Iterator[LocalService]:
-    """A running `chainframe.testing.LocalService` of this test, with the options of its `chainframe` marks."""
-    options: dict[str, object] = {"transactions": TRANSACTIONS}
-    # The nearest mark comes first, and decides.
-    for mark in reversed(list(request.node.iter_markers(MARKER))):
-        if mark.args:
-            raise pytest.UsageError(f"mark.{MARKER} takes options of LocalService by name only, such as growth=1")
-        options.update(mark.kwargs)
-    with LocalService(**options) as service:  # type: ignore[arg-type]
+    """A running `chainframe.testing.LocalService` for one test, with the options of its `chainframe` marks."""
+    with LocalService(**_options(request.node)) as service:
         yield service
+
+
+@pytest.fixture(scope="module")
+def module_local_service(request: pytest.FixtureRequest) -> Iterator[LocalService]:
+    """A running `LocalService` for all tests of a module, with the options of the module's `chainframe` marks."""
+    with LocalService(**_options(request.node)) as service:
+        yield service
+
+
+@pytest.fixture(scope="session")
+def session_local_service() -> Iterator[LocalService]:
+    """A running `LocalService` for all tests."""
+    with LocalService(transactions=TRANSACTIONS) as service:
+        yield service
+
+
+def _options(node: Any) -> dict[str, Any]:  # noqa: ANN401 - pytest names no common type
+    options: dict[str, Any] = {"transactions": TRANSACTIONS}
+    # The closest mark comes first, and takes precedence.
+    for mark in reversed(list(node.iter_markers(SERVICE_MARKER))):
+        if mark.args:
+            raise pytest.UsageError(f"mark.{SERVICE_MARKER} takes options of LocalService by name, such as growth=1")
+        options.update(mark.kwargs)
+    return options
 
 
 @pytest.fixture
 def cassette(request: pytest.FixtureRequest) -> Iterator[Cassette]:
-    """A `chainframe.testing.Cassette` of this test, for every client that the test makes without another one.
+    """A `chainframe.testing.Cassette` for every client that the test creates without another one.
 
-    It stands in the environment as well, so that processes which the test starts use it too.
+    It is in the environment as well, so that processes which the test starts use it. A recording is kept if the test
+    passed.
     """
-    path = cassette_path(request.path, request.node.nodeid)
-    in_ci = os.environ.get("CI", "").lower() not in {"", "0", "false"}
-    mode = request.config.getoption("--chainframe-record") or ("none" if in_ci else "once")
-    if mode == "once":
-        # Decided here, since a process that is started later finds the file that this one has begun.
-        mode = "none" if path.exists() and path.stat().st_size else "new_episodes"
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("CHAINFRAME_CASSETTE", str(path))
-        environment.setenv("CHAINFRAME_CASSETTE_MODE", mode)
-        opened = _environment_cassette(fresh=True)
-        assert opened is not None
+    with _recording(request, cassette_path(request.path, request.node.nodeid)) as opened:
         yield opened
 
 
+@pytest.fixture(scope="module")
+def module_cassette(request: pytest.FixtureRequest) -> Iterator[Cassette]:
+    """A cassette for all tests of a module, `cassettes/<module>.jsonl`. A recording is kept if all of them passed."""
+    with _recording(request, request.path.parent / "cassettes" / f"{request.path.stem}.jsonl") as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def session_cassette(request: pytest.FixtureRequest) -> Iterator[Cassette]:
+    """A cassette for all tests, `cassettes/session.jsonl` in pytest's root. A recording is kept if all passed."""
+    with _recording(request, request.config.rootpath / "cassettes" / "session.jsonl") as opened:
+        yield opened
+
+
+@contextmanager
+def _recording(request: pytest.FixtureRequest, path: Path) -> Generator[Cassette]:
+    """Opens the cassette of a fixture, and keeps what it recorded if the tests passed."""
+    options: dict[str, Any] = {}
+    for mark in reversed(list(request.node.iter_markers(CASSETTE_MARKER))):
+        options.update(mark.kwargs)
+    in_ci = os.environ.get("CI", "").lower() not in {"", "0", "false"}
+    chosen = request.config.getoption("--chainframe-record") or options.get("mode")
+    mode = chosen or ("none" if in_ci else "once")
+    if mode == "once":
+        # Decided here, since a process that is started later finds the file that this one has begun.
+        mode = "none" if path.exists() and path.stat().st_size else "new_episodes"
+    staging = None
+    if mode != "none":
+        staging = path.with_name(f"{path.name}.{os.getpid()}.part")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            shutil.copyfile(path, staging)
+    before = request.config.stash[FAILED].copy()
+    with pytest.MonkeyPatch.context() as environment:
+        for variable, value in zip(VARIABLES, (path, mode, staging or ""), strict=True):
+            environment.setenv(variable, str(value))
+        repeats = bool(options.get("allow_playback_repeats"))
+        opened = _share_cassette(path, mode, repeats, staging, "pytest --chainframe-record=new_episodes")
+        try:
+            yield opened
+            opened._compact()  # noqa: SLF001 - of the package
+            if staging and staging.exists() and not _failed(request, before):
+                staging.replace(path)
+        finally:
+            _forget_cassette(opened)
+            if staging:
+                staging.unlink(missing_ok=True)
+                with suppress(OSError):
+                    # Not empty, if anything was kept.
+                    path.parent.rmdir()
+
+
+def _failed(request: pytest.FixtureRequest, before: set[str]) -> bool:
+    """True if a test of the fixture's scope did not pass."""
+    failed = request.config.stash[FAILED] - before
+    return any(name == request.node.nodeid or request.scope != "function" for name in failed)
+
+
 def cassette_path(module: Path, nodeid: str) -> Path:
-    """Where a test's cassette is: `cassettes/<module>/<test>.jsonl` beside its module."""
+    """Path of a test's cassette: `cassettes/<module>/<test>.jsonl` beside its module."""
     name = nodeid.partition("::")[2].replace("::", ".").replace("[", ".", 1).removesuffix("]")
     safe = re.sub(r"[^\w.\-]", "_", name)
-    if safe != name or len(safe) > LONGEST_NAME:
-        # Two names must not become one.
-        safe = f"{safe[:LONGEST_NAME]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    if safe != name or safe != safe.lower() or len(safe) > MAX_NAME_LENGTH:
+        # Two names must not become one, even where the file system ignores case.
+        safe = f"{safe[:MAX_NAME_LENGTH]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
     return module.parent / "cassettes" / module.stem / f"{safe}.jsonl"

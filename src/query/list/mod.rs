@@ -12,6 +12,7 @@ use super::pace::Pace;
 use super::seams::Trail;
 use crate::client::Error;
 use crate::decode::Page;
+use crate::message::{Hint, Message};
 use place::Found;
 pub use resume::Seam;
 
@@ -65,7 +66,7 @@ pub struct Terms {
     /// Records within reach, where the service sets a limit.
     pub cap: Option<u64>,
     /// What its reader can do where it cannot be read.
-    pub way_on: String,
+    pub way_on: Vec<Hint>,
 }
 
 /// What the first page said.
@@ -157,7 +158,7 @@ pub struct List {
     ordered: bool,
     heights: Option<usize>,
     /// Sentences for the report.
-    pub notes: Vec<String>,
+    pub notes: Vec<Message>,
 }
 
 impl List {

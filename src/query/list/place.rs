@@ -1,10 +1,10 @@
 //! Where an answer stands in the list: by the service's count, by heights, or by the records it shares with what was
 //! delivered.
 
-use super::super::seams::{Alignment, identities, identity};
 use super::{List, Pin, Way};
 use crate::columns::{Column, Columns};
 use crate::decode::Page;
+use crate::query::seams::{Alignment, identities, identity};
 
 pub(super) enum Found {
     /// Its first record has that place.
@@ -134,11 +134,9 @@ impl List {
                         Some((latest, run)) if latest == height => self.latest = Some((height, run + 1)),
                         Some((latest, _)) if latest < height => self.ordered = false,
                         Some((latest, _)) if latest > height + 1 && columns.record().name == "Block" => {
-                            self.notes.push(format!(
-                                "The blocks {} to {} are not in the list.",
-                                height + 1,
-                                latest - 1
-                            ));
+                            self.notes.push(
+                                format!("The blocks {} to {} are not in the list.", height + 1, latest - 1).into(),
+                            );
                             self.latest = Some((height, 1));
                         }
                         _ => self.latest = Some((height, 1)),

@@ -1,11 +1,12 @@
 //! Proofs that nothing was lost, and what to do where an answer proves nothing: look elsewhere, a bounded number of
 //! times.
 
-use super::super::pace::Pace;
-use super::super::seams::{identities, identity};
 use super::{Ask, List, Pin, Purpose, STALLS, Taken, Way};
 use crate::client::Error;
 use crate::decode::Page;
+use crate::message::{Hint, Message};
+use crate::query::pace::Pace;
+use crate::query::seams::{identities, identity};
 
 impl List {
     /// An answer brought nothing new: a list that does so again and again cannot be read.
@@ -26,10 +27,13 @@ impl List {
         }
         let (same, records) = &self.missed;
         let problem = if self.alike > 2 && !records.is_empty() {
-            format!("page {same} is the same as the page before it; {}", self.terms.way_on)
+            Message::new(format!("page {same} is identical to the page before it")).hints(self.terms.way_on.clone())
         } else if self.moved {
-            let problem = "the list grows faster than it can be read, or records vanish from it";
-            format!("{problem}; {}{}", self.larger(), self.terms.way_on)
+            let problem = format!(
+                "gave up after {} responses without new records: the list changes faster than it can be read",
+                self.stalls
+            );
+            Message::new(problem).hints(self.larger())
         } else {
             return Err(self.indistinct());
         };
@@ -37,18 +41,19 @@ impl List {
     }
 
     pub(super) fn indistinct(&self) -> Error {
-        let problem = "the records that come next cannot be told from identical ones";
+        let problem = "cannot continue past a run of duplicate records";
         match self.length {
-            Some(_) => self.drift(format!("{problem} while the list moves; {}{}", self.larger(), self.terms.way_on)),
-            None => self.drift(format!("{problem} where a list's length is not known; ask for the list anew")),
+            Some(_) => self.drift(Message::new(format!("{problem} while the list is changing")).hints(self.larger())),
+            None => self.drift(Message::new(format!("{problem} in a list of unknown length")).hint(Hint::RetryLater)),
         }
     }
 
-    fn larger(&self) -> &'static str {
-        if self.terms.size < self.terms.size_max { "use a larger page_size, " } else { "" }
+    fn larger(&self) -> impl Iterator<Item = Hint> {
+        let larger = (self.terms.size < self.terms.size_max).then(|| Hint::raise(&["page_size"]));
+        larger.into_iter().chain(self.terms.way_on.clone())
     }
 
-    fn drift(&self, problem: impl Into<String>) -> Error {
+    fn drift(&self, problem: impl Into<Message>) -> Error {
         Error::Drift { endpoint: self.terms.endpoint, problem: problem.into() }
     }
 

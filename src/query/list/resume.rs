@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::super::seams::{Trail, identities, identity};
 use super::{Ask, First, List, Pin, Purpose, Taken, Terms, Way};
 use crate::columns::Columns;
 use crate::decode::Page;
+use crate::query::seams::{Trail, identities, identity};
 
 /// Records that a cursor remembers: so many, and more where they are identical.
 const REMEMBERED: u64 = 8;

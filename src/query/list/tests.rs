@@ -4,6 +4,7 @@ use super::{Ask, List, Purpose, Seam, Terms};
 use crate::columns::ColumnsBuilder;
 use crate::decode::Page;
 use crate::interface::record;
+use crate::message::Hint;
 
 /// Of each kind that is tried.
 const SCHEDULES: u64 = 1_000;
@@ -105,12 +106,12 @@ impl World {
         let (id, height) = (kind.position(kind.identity[0]).unwrap(), kind.position("height").unwrap());
         let mut columns = ColumnsBuilder::new(kind, rows.len());
         for row in rows {
-            columns.put_text(id, &format!("0x{row:x}")).unwrap();
+            columns.append_str(id, &format!("0x{row:x}")).unwrap();
             if self.play.heights {
                 let of_row = if self.play.blocks { *row } else { Self::height(*row) };
-                columns.put_text(height, &of_row.to_string()).unwrap();
+                columns.append_str(height, &of_row.to_string()).unwrap();
             }
-            columns.end_row();
+            columns.finish_row();
         }
         Page {
             number: Some(ask.page),
@@ -161,7 +162,7 @@ fn read(play: Play) -> Outcome {
         moves: true,
         top: play.top.then_some(i64::MAX),
         cap: None,
-        way_on: "try later".into(),
+        way_on: vec![Hint::RetryLater],
     };
     let mut list = List::new(terms.clone());
     let mut open: Vec<(Ask, Option<Page>)> = Vec::new();

@@ -47,7 +47,7 @@ pub fn decimal(units: u128, scale: u32, spelling: Spelling) -> String {
     }
 }
 
-/// From `low` to below `high` whole units, with up to so many decimals.
+/// A random amount from `low` to below `high` whole units, with up to `decimals` decimals.
 pub fn units(random: &mut Random, low: u64, high: u64, decimals: u32, scale: u32) -> u128 {
     let decimals = decimals.min(scale);
     let whole = u128::from(low + random.below(high - low));
@@ -61,7 +61,7 @@ mod tests {
     use crate::interface::Number;
 
     #[test]
-    fn each_spelling_is_the_same_number() {
+    fn formats_of_an_amount_are_equal() {
         for (units, scale, expected) in [
             (2_625_000_000_000, 18, ["0.000002625", "0.000002625000000000", "2.625E-6"]),
             (1_500_000, 6, ["1.5", "1.500000", "1.5E0"]),
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn units_keep_to_their_decimals() {
+    fn amounts_have_at_most_the_given_decimals() {
         let mut random = Random::new(3, "");
         for _ in 0..100 {
             let units = units(&mut random, 5, 9, 2, 18);

@@ -11,18 +11,18 @@ use crate::service::schema;
 const MAIN_INTERVAL_MS: i64 = 12_000;
 const ZONE_INTERVAL_MS: i64 = 3_000;
 
-/// Where the two chains end.
+/// The last blocks of the two chains.
 #[derive(Clone, Copy, Debug)]
 pub struct Head {
     pub height: i64,
     pub time: i64,
     pub zone_height: i64,
     pub zone_time: i64,
-    /// How often the chain's end was replaced, so that what replaces it is something else.
+    /// Number of reorganisations so far, which makes the replacing records differ.
     pub turn: u64,
 }
 
-/// What a list is of, so that it grows and not another one only.
+/// Filters of the requested list, so that it grows too.
 #[derive(Clone, Debug, Default)]
 pub struct Focus {
     pub sender: Option<String>,
@@ -32,7 +32,7 @@ pub struct Focus {
     pub destination: Option<String>,
 }
 
-/// Appends one block with so many transactions to the main chain, and as many blocks to the zone chain.
+/// Appends one block of transactions to the main chain, and a block for each transaction to the zone chain.
 pub fn grow<S: Sink>(
     world: &World,
     head: Head,
@@ -68,13 +68,14 @@ pub fn grow<S: Sink>(
         let seq = sink.put(&schema::CHAIN_TRANSACTION, None, &transaction)?;
         let transfer = Transfer::new(&mut random, token, &sender, &receiver);
         sink.put(&schema::TOKEN_TRANSFER, Some(seq), &transfer)?;
-        sink.put(&schema::EVENT_LOG, Some(seq), &Log::of(&transfer, &sender, &mut random, place))?;
+        sink.put(&schema::EVENT_LOG, Some(seq), &Log::of(&transfer, &sender, place))?;
 
         let zone = zone_chain::Block {
             hash: random.hash(),
             height: head.zone_height + 1 + place,
             miner: world.producers[random.index(world.producers.len())].clone(),
-            time: head.zone_time + (1 + place) * ZONE_INTERVAL_MS,
+            // A deposit arrives after it left the main chain.
+            time: head.zone_time.max(block.time) + (1 + place) * ZONE_INTERVAL_MS,
             transactions: 1,
         };
         let Transaction { id, from, .. } = transaction;

@@ -8,14 +8,20 @@ use super::{Cell, HEAD_TIME, Row, SPAN_MS, Sink};
 use crate::service::schema;
 
 const FIRST_HEIGHT: i64 = 18_000_000;
-/// Chains of fewer transactions have none with more logs than one answer holds.
+/// Chains of fewer transactions have no transaction with more logs than one response holds.
 const CROWDED_FROM: u64 = 10_000;
 const CROWD: usize = 1_200;
-/// What a token contract logs, by the hash of its signature: `Transfer(address,address,uint256)` and
+/// Signature hashes of the events of a token contract: `Transfer(address,address,uint256)` and
 /// `TransferSingle(address,address,address,uint256,uint256)`.
 const TRANSFERRED: &str = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
 const TRANSFERRED_OF_MANY: &str = "0xc3d58168c5ae7397731d063d5bbf3d657854427343f4c083240f7aacaa2d0f62";
-pub const NOBODY: &str = "0x0000000000000000000000000000000000000000";
+/// Events of other contracts: `Approval(address,address,uint256)`, `Deposit(address,uint256)`,
+/// `Withdrawal(address,uint256)` and `Sync(uint112,uint112)`.
+const APPROVAL: &str = "0x8c5be1e5ebec7d5bd14f71427d1e84f3dd0314c0f7b2291e5b200ac8c7b925b3";
+const DEPOSIT: &str = "0xe1fffcc4923d04b559f4d29a8bfc6cda04eb5b0d3c460751c2402c5c5cc9109c";
+const WITHDRAWAL: &str = "0x7fcf532c15f0a6db0bd6d0e038bea71d30d808c7d98cb3bf7268a95bf5081b65";
+const SYNC: &str = "0x1c411e9a96e071241c2f21f7726b17ae89e3cab4c78be50e062b03a9fffbbad1";
+pub const ZERO_ADDRESS: &str = "0x0000000000000000000000000000000000000000";
 
 #[derive(Clone, Debug)]
 pub struct Block {
@@ -104,7 +110,7 @@ impl<'w> Transfer<'w> {
             "ERC1155" => random.between(1, 50).unsigned_abs().into(),
             _ => {
                 let decimals = [0, 2, 6, 18][random.index(4)];
-                let most = [2, 100, 10_000, 3_000_000][random.index(4)];
+                let most = [2, 100, 10_000, 3_000_000][random.index(4)].min(token.supply);
                 units(random, 0, most, decimals, token.precision)
             }
         };
@@ -142,11 +148,8 @@ pub struct Log {
 }
 
 impl Log {
-    /// What the token's contract logs of a transfer, in the words of its protocol.
-    pub fn of(transfer: &Transfer<'_>, sender: &str, random: &mut Random, index: i64) -> Self {
-        // Drawn for nothing: a seed goes on making the chain that it has always made.
-        random.hex(32);
-        let padded = |address: &str| format!("0x{:0>64}", address.trim_start_matches("0x"));
+    /// The event that the token's contract logs for a transfer.
+    pub fn of(transfer: &Transfer<'_>, sender: &str, index: i64) -> Self {
         let (from, to) = (padded(&transfer.from), padded(&transfer.to));
         let amount = format!("{:064x}", transfer.units);
         let (topics, data) = match transfer.token.protocol {
@@ -160,12 +163,29 @@ impl Log {
         Self { address: transfer.token.contract.clone(), topics, data, index }
     }
 
+    /// An event of a contract that is not a transfer, with its arguments encoded as the ABI has it.
     fn any(world: &World, random: &mut Random, index: i64) -> Self {
-        let topics = (0..random.index(4)).map(|_| random.hash()).collect();
-        let words = random.index(3);
-        let data = if words == 0 { "0x".into() } else { random.hex(32 * words) };
-        Self { address: world.contract(random).to_owned(), topics, data, index }
+        let address = world.contract(random).to_owned();
+        let mut party = || padded(world.address(world.person(random, 1_000)));
+        let (one, other) = (party(), party());
+        let amount = |random: &mut Random| format!("{:064x}", random.below(u64::MAX));
+        let (topics, words) = match random.index(5) {
+            0 => (vec![APPROVAL.into(), one, other], 1),
+            1 => (vec![DEPOSIT.into(), one], 1),
+            2 => (vec![WITHDRAWAL.into(), one], 1),
+            3 => (vec![SYNC.into()], 2),
+            // An anonymous event.
+            _ => (Vec::new(), 0),
+        };
+        let data = (0..words).map(|_| amount(random)).collect::<String>();
+        Self { address, topics, data: format!("0x{data}"), index }
     }
+}
+
+/// An address as a topic. Of several senders the first one counts.
+fn padded(address: &str) -> String {
+    let address = address.split(',').next().unwrap_or_default();
+    format!("0x{:0>64}", address.trim_start_matches("0x"))
 }
 
 /// Decimal digits as a word of 32 bytes, in hex.
@@ -194,7 +214,7 @@ impl Row for Log {
     }
 }
 
-/// A transaction that goes on to the zone chain, or came from there.
+/// A transaction that moves value to the zone chain or from it.
 #[derive(Clone, Debug)]
 pub struct Crossing {
     pub id: String,
@@ -246,7 +266,7 @@ struct History<'w> {
     world: &'w World,
     nonces: Vec<i64>,
     made: u64,
-    /// Of the next log in this block.
+    /// Index of the next log in this block.
     log_index: i64,
     crossings: Vec<Crossing>,
 }
@@ -371,7 +391,7 @@ impl History<'_> {
                 transfer.from_contract = transfer.from_contract.map(|_| true);
             } else if !token.is_fungible() && random.per_mille(200) {
                 // Made just now, out of nothing.
-                transfer.from = NOBODY.into();
+                transfer.from = ZERO_ADDRESS.into();
             }
             if random.per_mille(150) {
                 transfer.to = world.contract(random).to_owned();
@@ -379,11 +399,7 @@ impl History<'_> {
             }
             sink.put(&schema::TOKEN_TRANSFER, Some(seq), &transfer)?;
             if transaction.state == "success" {
-                sink.put(
-                    &schema::EVENT_LOG,
-                    Some(seq),
-                    &Log::of(&transfer, &transaction.from, random, self.log_index),
-                )?;
+                sink.put(&schema::EVENT_LOG, Some(seq), &Log::of(&transfer, &transaction.from, self.log_index))?;
                 self.log_index += 1;
             }
         }
@@ -391,7 +407,7 @@ impl History<'_> {
         self.logs(transaction, more, seq, random, sink)
     }
 
-    /// What did not succeed logs nothing.
+    /// Writes logs, unless the transaction failed.
     fn logs<S: Sink>(
         &mut self,
         transaction: &Transaction<'_>,
@@ -429,7 +445,7 @@ mod tests {
     use super::word;
 
     #[test]
-    fn digits_become_a_word() {
+    fn integer_is_encoded_as_an_abi_word() {
         assert_eq!(word("0"), "0".repeat(64));
         assert_eq!(word("4660"), format!("{:064x}", 4660));
         let most = "115792089237316195423570985008687907853269984665640564039457584007913129639935";

@@ -1,4 +1,4 @@
-//! The synthetic chain: one history, told in every record type. The same seed and number of transactions make it byte
+//! The synthetic chain: one history, in every record type. The same seed and number of transactions make it byte
 //! for byte again; no clock, no hashing order, no other source of chance. It knows members by name, not their tables.
 
 mod amount;
@@ -15,8 +15,8 @@ pub use world::World;
 use super::schema::Table;
 use random::Random;
 
-/// Goes up with every change of what a seed makes, so that databases of before are made anew.
-pub const VERSION: u32 = 3;
+/// Version of the generated data: databases of another version are filled again.
+pub const VERSION: u32 = 4;
 
 /// The chain ends at 2026-01-31T00:00:00Z, whatever the day.
 const HEAD_TIME: i64 = 1_769_817_600_000;
@@ -34,12 +34,12 @@ pub enum Cell<'a> {
     Texts(&'a [String]),
 }
 
-/// What knows a row's values by column name. A name it does not know has no value.
+/// Access to a row's values by column name; `Cell::Nothing` for other names.
 pub trait Row {
     fn cell(&self, column: &str) -> Cell<'_>;
 }
 
-/// Where the rows go.
+/// Destination of the rows.
 pub trait Sink {
     type Error;
 

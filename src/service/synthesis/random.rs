@@ -45,7 +45,7 @@ impl Random {
         ((u128::from(one) * u128::from(two) * len as u128) >> 40) as usize
     }
 
-    /// So many random bytes as hex, with its prefix.
+    /// Random bytes in hexadecimal, with the prefix `0x`.
     pub fn hex(&mut self, bytes: usize) -> String {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let mut text = String::with_capacity(2 + 2 * bytes);
@@ -69,7 +69,7 @@ impl Random {
         self.hex(20)
     }
 
-    /// A whole number of so many decimal digits.
+    /// A random integer of `count` decimal digits.
     pub fn digits(&mut self, count: usize) -> String {
         let first = char::from(b'1' + self.below(9) as u8);
         std::iter::once(first).chain((1..count).map(|_| char::from(b'0' + self.below(10) as u8))).collect()
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_and_a_name_make_one_stream() {
+    fn seed_and_name_determine_the_stream() {
         let first = |seed, name| Random::new(seed, name).next();
         assert_eq!(first(7, "a"), first(7, "a"));
         assert_ne!(first(7, "a"), first(8, "a"));

@@ -26,6 +26,8 @@ pub struct Token {
     pub precision: u32,
     issued: i64,
     holders: i64,
+    /// Whole tokens of the total supply, or fewer.
+    pub supply: u64,
     total_supply: String,
     circulating_supply: String,
     price: String,
@@ -68,6 +70,7 @@ impl Token {
             precision,
             issued: random.between(HEAD_TIME - YEARS_MS, newest),
             holders: random.between(1, 2_000_000),
+            supply: u64::try_from(supply).unwrap_or(u64::MAX),
             total_supply: if place == SPAM { random.digits(60) } else { decimal(supply, 0, Spelling::Bare) },
             circulating_supply: decimal(circulating, 2, Spelling::Bare),
             price: dollars(price, 8, random),
@@ -88,7 +91,7 @@ impl Token {
         self.precision > 0 || matches!(self.protocol, "ERC20" | "ERC10")
     }
 
-    /// Which one was moved, where they are not all alike; several are beyond 64 bits.
+    /// Id of a token that is not fungible; some exceed 64 bits.
     pub fn id(&self, random: &mut Random) -> String {
         if self.is_fungible() {
             return String::new();

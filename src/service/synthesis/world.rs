@@ -1,4 +1,4 @@
-//! Who and what is on the chain before anything happens: people, contracts, tokens.
+//! Accounts, contracts and tokens of the chain.
 
 use super::random::Random;
 use super::token::{self, Token};
@@ -35,13 +35,13 @@ impl World {
         Self { seed, transactions, tokens, people, contracts, producers, signer, bridge }
     }
 
-    /// What a database must have been made from to be the same.
+    /// Identity of the chain: databases with the same one hold the same data.
     pub fn fingerprint(&self) -> String {
         let tables: Vec<String> = schema::TABLES.iter().map(|table| table.create()).collect();
         format!("{VERSION} {} {} {}", self.seed, self.transactions, tables.join("; "))
     }
 
-    /// Where nothing happens there is nothing: room for a user's own data.
+    /// Writes the tokens, unless the chain is empty.
     pub fn put_tokens<S: Sink>(&self, sink: &mut S) -> Result<(), S::Error> {
         for token in self.tokens.iter().filter(|_| self.transactions > 0) {
             sink.put(&schema::TOKEN, None, token)?;

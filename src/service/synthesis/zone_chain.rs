@@ -53,12 +53,12 @@ pub struct CrossChainTransaction<'w> {
 }
 
 impl<'w> CrossChainTransaction<'w> {
-    /// Where it is on the zone chain is the caller's to say.
+    /// The caller sets its height and time on the zone chain.
     pub fn new(world: &'w World, random: &mut Random, main: Crossing, inward: bool, token: &'w Token) -> Self {
         let other = world.address(world.person(random, 1_000)).to_owned();
         let (source, target) = if inward { (main.sender.clone(), other) } else { (other, main.sender.clone()) };
         let decimals = [0, 2, 18][random.index(3)];
-        let most = [10, 5_000, 40_000_000][random.index(3)];
+        let most = [10, 5_000, 40_000_000][random.index(3)].min(token.supply);
         let raw = units(random, 0, most, decimals, token.precision).max(1);
         let spelling = Spelling::any(random, raw, token.precision);
         Self {

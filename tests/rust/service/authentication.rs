@@ -2,7 +2,7 @@
 
 use chrono::{TimeDelta, Utc};
 
-use crate::caller::{Caller, now, shared, signed};
+use crate::http_client::{Caller, now, shared, signed};
 
 async fn answer(change: impl FnOnce(&mut Vec<(String, String)>)) -> (u16, String) {
     let caller = Caller::new(shared());
@@ -47,7 +47,7 @@ async fn wrong_headers_have_their_codes() {
 }
 
 #[tokio::test]
-async fn clocks_may_be_half_a_minute_apart() {
+async fn timestamps_may_differ_by_thirty_seconds() {
     let caller = Caller::new(shared());
     let target = caller.target("blocks", "limit=1");
     for (seconds, expected) in [(-40, "50102"), (-20, "0"), (20, "0"), (40, "50102")] {
@@ -59,7 +59,7 @@ async fn clocks_may_be_half_a_minute_apart() {
 
 /// A list's comma goes literally or encoded; either way what was signed must be what was sent.
 #[tokio::test]
-async fn the_signed_target_is_the_sent_one_byte_for_byte() {
+async fn signature_covers_the_target_as_sent() {
     let caller = Caller::new(shared());
     let literal = caller.target("transactions_by_hash", "txId=0xaa,0xbb");
     let encoded = caller.target("transactions_by_hash", "txId=0xaa%2C0xbb");

@@ -1,9 +1,9 @@
-//! Every kind of misbehaviour as a client sees it, and which requests it befalls.
+//! Faults as a client sees them, and the requests they apply to.
 
 use chainframe::service::{Fault, Service};
 use chrono::DateTime;
 
-use crate::caller::{Caller, now, signed, start};
+use crate::http_client::{Caller, now, signed, start};
 
 fn faulty(faults: &[&str]) -> Service {
     start(|settings| settings.faults = read(faults))
@@ -14,7 +14,7 @@ fn read(faults: &[&str]) -> Vec<Fault> {
 }
 
 #[tokio::test]
-async fn answers_in_the_services_stead() {
+async fn faults_replace_responses() {
     let service = faulty(&[]);
     let caller = Caller::new(&service);
     for (fault, status, code) in [
@@ -44,8 +44,8 @@ async fn answers_in_the_services_stead() {
 }
 
 #[tokio::test]
-async fn huge_bodies_are_as_long_as_they_say() {
-    let service = faulty(&[r#"{"kind":"huge","mib":3}"#]);
+async fn oversized_bodies_have_their_announced_length() {
+    let service = faulty(&[r#"{"kind":"oversized","size_mib":3}"#]);
     let reply = Caller::new(&service).get("blocks", "").await;
     assert_eq!(reply.headers["content-length"], reply.text.len().to_string());
     assert!(reply.text.len() > 3 << 20);
@@ -53,11 +53,14 @@ async fn huge_bodies_are_as_long_as_they_say() {
 }
 
 #[tokio::test]
-async fn cut_bodies_end_before_their_length() {
-    let service = faulty(&[r#"{"kind":"cut"}"#]);
+async fn truncated_bodies_end_before_their_length() {
+    let service = faulty(&[r#"{"kind":"truncate"}"#]);
     let caller = Caller::new(&service);
-    for faults in [&[r#"{"kind":"cut"}"#][..], &[r#"{"kind":"cut","bytes":10}"#], &[r#"{"kind":"cut","bytes":999999}"#]]
-    {
+    for faults in [
+        &[r#"{"kind":"truncate"}"#][..],
+        &[r#"{"kind":"truncate","bytes":10}"#],
+        &[r#"{"kind":"truncate","bytes":999999}"#],
+    ] {
         service.set_faults(read(faults));
         let error = caller.try_get(&caller.target("blocks", "")).await.err().expect("an incomplete body");
         assert!(error.is_body() || error.is_decode(), "{error:?}");
@@ -67,8 +70,8 @@ async fn cut_bodies_end_before_their_length() {
 }
 
 #[tokio::test]
-async fn reset_connections_give_no_answer() {
-    let service = faulty(&[r#"{"kind":"reset","first":1}"#]);
+async fn reset_connections_send_no_response() {
+    let service = faulty(&[r#"{"kind":"reset","times":1}"#]);
     let caller = Caller::new(&service);
     let target = caller.target("blocks", "");
     let error = caller.try_get(&target).await.err().expect("no answer");
@@ -80,23 +83,23 @@ async fn reset_connections_give_no_answer() {
 }
 
 #[tokio::test]
-async fn slow_answers_are_complete_in_the_end() {
+async fn slow_bodies_are_complete() {
     let service = faulty(&[]);
     let caller = Caller::new(&service);
     let whole = caller.get("blocks", "").await.text;
-    service.set_faults(read(&[r#"{"kind":"drip","seconds":0.04}"#, r#"{"kind":"stall","seconds":0.01}"#]));
+    service.set_faults(read(&[r#"{"kind":"slow_body","seconds":0.04}"#, r#"{"kind":"delay","seconds":0.01}"#]));
     let slow = caller.get("blocks", "").await;
     assert_eq!(slow.text, whole);
     assert_eq!(slow.headers["content-length"], whole.len().to_string());
 }
 
 #[tokio::test]
-async fn a_stalled_answer_does_not_keep_the_service_from_stopping() {
-    let service = faulty(&[r#"{"kind":"stall","seconds":3600}"#]);
+async fn delayed_response_does_not_block_shutdown() {
+    let service = faulty(&[r#"{"kind":"delay","seconds":3600}"#]);
     let caller = Caller::new(&service);
     let target = caller.target("blocks", "");
     let stop = async {
-        while service.requests() == 0 {
+        while service.request_count() == 0 {
             tokio::task::yield_now().await;
         }
         service.stop();
@@ -106,8 +109,8 @@ async fn a_stalled_answer_does_not_keep_the_service_from_stopping() {
 }
 
 #[tokio::test]
-async fn a_shifted_clock_shows_in_the_date_and_the_tolerance() {
-    let service = faulty(&[r#"{"kind":"clock","seconds":300}"#]);
+async fn clock_skew_applies_to_the_date_and_the_signature_check() {
+    let service = faulty(&[r#"{"kind":"clock_skew","seconds":300}"#]);
     let caller = Caller::new(&service);
     let target = caller.target("blocks", "");
     let reply = caller.try_get(&target).await.unwrap();
@@ -123,10 +126,10 @@ async fn a_shifted_clock_shows_in_the_date_and_the_tolerance() {
 }
 
 #[tokio::test]
-async fn selectors_say_which_requests_are_befallen() {
+async fn selectors_limit_a_fault_to_requests() {
     let service = faulty(&[
         r#"{"kind":"status","status":503,"code":"50001","every":3}"#,
-        r#"{"kind":"code","code":"50013","first":1,"path":"block-list"}"#,
+        r#"{"kind":"code","code":"50013","times":1,"path":"block-list"}"#,
     ]);
     let caller = Caller::new(&service);
     let mut codes = Vec::new();
@@ -136,8 +139,8 @@ async fn selectors_say_which_requests_are_befallen() {
     assert_eq!(codes, ["0", "50013", "50001", "0", "0", "50001"]);
     let logged: Vec<String> = service.request_log().into_iter().map(|entry| entry.code).collect();
     assert_eq!(logged, codes);
-    // Replacing the faults starts the counts anew.
-    service.set_faults(read(&[r#"{"kind":"empty","first":1}"#]));
+    // Replacing the faults resets their counts.
+    service.set_faults(read(&[r#"{"kind":"empty","times":1}"#]));
     assert!(caller.get("blocks", "").await.text.contains("\"data\":[]"));
     assert!(!caller.get("blocks", "").await.text.contains("\"data\":[]"));
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use chainframe::interface::Number;
 use serde_json::Value;
 
-use crate::caller::{Caller, busiest, integer, shared, text};
+use crate::http_client::{Caller, busiest, integer, shared, text};
 
 /// Sorts as the number does.
 fn amount(record: &Value, member: &str) -> i128 {
@@ -78,7 +78,7 @@ async fn tokens_by_protocol_contract_and_issue_date() {
 }
 
 #[tokio::test]
-async fn tokens_by_worth_or_volume() {
+async fn tokens_are_ordered_by_market_cap_or_volume() {
     let caller = Caller::new(shared());
     for (query, member) in [
         ("", "totalMarketCap"),
@@ -123,7 +123,7 @@ async fn token_transfers_by_amount() {
 }
 
 #[tokio::test]
-async fn cross_chain_transactions_by_everything() {
+async fn cross_chain_transactions_by_every_parameter() {
     const NAME: &str = "cross_chain_transactions";
     let caller = Caller::new(shared());
     let whole = caller.all(NAME, "").await;

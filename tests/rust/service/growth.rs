@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::caller::{Caller, busiest, integer, shared, start, text};
+use crate::http_client::{Caller, busiest, integer, shared, start, text};
 
 /// The lists that grow, with what each requires.
 async fn growing() -> Vec<(&'static str, String)> {
@@ -24,7 +24,7 @@ async fn growing() -> Vec<(&'static str, String)> {
 }
 
 #[tokio::test]
-async fn each_answered_list_grows_every_list_at_its_head() {
+async fn each_list_request_grows_every_list_at_its_head() {
     const GROWTH: usize = 3;
     for (name, query) in growing().await {
         let service = start(|settings| {
@@ -60,7 +60,7 @@ async fn other_query(name: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_grows_is_one_chain_as_well() {
+async fn grown_records_form_one_chain() {
     let service = start(|settings| settings.growth = 2);
     let caller = Caller::new(&service);
     let (old, old_blocks) = (caller.page("transactions", "").await, caller.page("blocks", "").await);
@@ -100,7 +100,7 @@ async fn what_grows_is_one_chain_as_well() {
 }
 
 #[tokio::test]
-async fn growth_needs_an_answered_list_and_is_the_same_each_time() {
+async fn growth_is_deterministic_and_needs_a_list_request() {
     let ask = || async {
         let service = start(|settings| settings.growth = 1);
         let caller = Caller::new(&service);
@@ -143,7 +143,7 @@ async fn a_reorganisation_replaces_the_newest_records_of_every_list() {
 }
 
 #[tokio::test]
-async fn a_list_may_grow_by_the_clock() {
+async fn list_can_grow_over_time() {
     let service = start(|settings| settings.growth_rate = Some(2_000.0));
     let caller = Caller::new(&service);
     let first = caller.page("blocks", "limit=1").await.records;

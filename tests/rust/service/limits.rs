@@ -1,11 +1,11 @@
-//! Where lists end: page sizes, reach, a year, hashes and logs of one answer, requests of a second.
+//! Limits of lists: page sizes, result window, one year, hashes and logs per response, requests per second.
 
 use chainframe::interface::{ENDPOINTS, Shape};
 
-use crate::caller::{Caller, busiest, integer, required, shared, start, text};
+use crate::http_client::{Caller, busiest, integer, required, shared, start, text};
 
 #[tokio::test]
-async fn page_sizes_have_their_maxima() {
+async fn page_sizes_are_limited() {
     let caller = Caller::new(shared());
     let mut checked = 0;
     for endpoint in &ENDPOINTS {
@@ -50,8 +50,8 @@ async fn pages_split_a_list_without_gap_or_overlap() {
 }
 
 #[tokio::test]
-async fn main_chain_lists_end_at_the_reach_and_zone_lists_do_not() {
-    let service = start(|settings| settings.reach = 45);
+async fn result_window_limits_main_chain_lists_only() {
+    let service = start(|settings| settings.deployment = settings.deployment.clone().with_windows(45, 1_000).unwrap());
     let caller = Caller::new(&service);
     for (name, query) in [
         ("transactions", String::new()),
@@ -119,7 +119,7 @@ async fn an_address_shows_the_year_before_its_last_transaction() {
 }
 
 #[tokio::test]
-async fn an_answer_takes_twenty_hashes() {
+async fn lookup_accepts_twenty_hashes() {
     let caller = Caller::new(shared());
     let list = caller.page("transactions", "limit=21").await.records;
     let hashes: Vec<&str> = list.iter().map(|record| text(record, "txid")).collect();

@@ -1,0 +1,90 @@
+"""A query as a `pyarrow.dataset.Dataset`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pyarrow as pa
+import pyarrow.dataset as pads
+from pyarrow import compute as pc
+
+from chainframe.datasets.scanner import BATCH_SIZE, Columns, Scanner
+
+if TYPE_CHECKING:
+    from chainframe import Query, Report
+
+_READ_FIRST = "read the dataset first, for example dataset.to_table().join(...), or use SQL"
+
+
+class Dataset(pads.Dataset):
+    """The result of a query, fetched again by each scan. A scan sends what its filter leaves of the query."""
+
+    def __init__(self, query: Query[Any], expression: pc.Expression | None = None) -> None:
+        # The base class wraps a C++ dataset and cannot be initialized without one.
+        self._query, self._expression = query, expression
+        self._last: Scanner | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        exporter: Any = self._query
+        return pa.schema(exporter)
+
+    @property
+    def report(self) -> Report:
+        """The report of the last scan, over all its queries."""
+        return self._query.report if self._last is None else self._last.report
+
+    @property
+    def last_error(self) -> BaseException | None:
+        """The exception that ended the last scan, before a library reduced it to a message."""
+        return None if self._last is None else self._last.last_error
+
+    def explain(self, filter: pc.Expression | None = None) -> str:  # noqa: A002 - pyarrow's name
+        """Describes the queries that a scan with this filter runs. Sends nothing."""
+        return Scanner(self._query, None, self._combined(filter), BATCH_SIZE).explain()
+
+    def scanner(  # type: ignore[override]
+        self,
+        columns: Columns | None = None,
+        filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's name
+        batch_size: int = BATCH_SIZE,
+        **_options: object,
+    ) -> Scanner:
+        """Prepares a scan. Options about files and threads are accepted and have no effect."""
+        self._last = Scanner(self._query, columns, self._combined(filter), batch_size)
+        return self._last
+
+    def _combined(self, expression: pc.Expression | None) -> pc.Expression | None:
+        if self._expression is None or expression is None:
+            return expression if self._expression is None else self._expression
+        return self._expression & expression
+
+    def filter(self, expression: pc.Expression) -> Dataset:
+        return Dataset(self._query, self._combined(expression))
+
+    @property
+    def partition_expression(self) -> pc.Expression:
+        return pc.scalar(True)  # noqa: FBT003 - an expression
+
+    def get_fragments(self, *_args: object, **_options: object) -> NoReturn:
+        message = "a query has no fragments; use query.partitions(num_partitions)"
+        raise NotImplementedError(message)
+
+    def replace_schema(self, *_args: object, **_options: object) -> NoReturn:
+        message = "the schema of a query is fixed; cast its table: dataset.to_table().cast(schema)"
+        raise NotImplementedError(message)
+
+    def sort_by(self, *_args: object, **_options: object) -> NoReturn:
+        raise NotImplementedError(_READ_FIRST)
+
+    def join(self, *_args: object, **_options: object) -> NoReturn:
+        raise NotImplementedError(_READ_FIRST)
+
+    def join_asof(self, *_args: object, **_options: object) -> NoReturn:
+        raise NotImplementedError(_READ_FIRST)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Dataset, (self._query, self._expression)
+
+    def __repr__(self) -> str:
+        return f"<Dataset of {self._query!r}>"

@@ -1,0 +1,226 @@
+"""Arguments of a call that follow from a filter, by the declaration of the API."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from chainframe._native import _declaration
+from chainframe.datasets.values import Range, Solver, as_decimal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# Maximum number of queries for one filter, and of heights that a range without its own parameter is expanded to.
+MAX_QUERIES = 100
+# Maximum number of heights that are requested one by one. A longer range reads the list itself.
+MAX_HEIGHTS = 100_000
+
+# The records of this number of heights fit into about one page.
+HEIGHTS_PER_REQUEST = 100
+
+# Lists in the order of a column, the largest first, with one record for each value of it.
+DESCENDING = {"blocks": "height"}
+
+Arguments = dict[str, Any]
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass
+class Column:
+    """Parameters of a call that bound one column."""
+
+    equal: str | None = None
+    low: str | None = None
+    low_is_excluded: bool = False
+    high: str | None = None
+    sides: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+
+@cache
+def parameters(resource: str) -> list[dict[str, Any]]:
+    endpoints = json.loads(_declaration())["endpoints"]
+    return next(endpoint["params"] for endpoint in endpoints if endpoint["name"] == resource)
+
+
+@cache
+def bounded_columns(resource: str) -> dict[str, Column]:
+    """Columns that parameters of a call bound, with the parameters."""
+    columns: dict[str, Column] = {}
+    for parameter in parameters(resource):
+        for name, bound in parameter["bounds"].items():
+            column = columns.setdefault(name, Column())
+            match bound:
+                case "equal":
+                    column.equal = parameter["name"]
+                case "at least" | "above":
+                    column.low, column.low_is_excluded = parameter["name"], bound == "above"
+                case "at most":
+                    column.high = parameter["name"]
+                case {"value": value, "equal to": other}:
+                    column.sides[parameter["name"]] = (value, other)
+                case other:
+                    raise AssertionError(other)
+    return columns
+
+
+def narrowed(
+    resource: str, schema: pa.Schema, given: Arguments, solver: Solver, is_valid: Callable[[Arguments], bool]
+) -> list[Arguments]:
+    """Arguments of the queries that together return all records that the filter can accept.
+
+    Records of different queries differ in one column, so none is returned twice. No query: no record is accepted.
+    """
+    common = dict(given)
+    several: list[Arguments] = [{}]
+    for name, column in bounded_columns(resource).items():
+        if name not in schema.names:
+            continue
+        kind = schema.field(name).type
+        if pa.types.is_string(kind):
+            choices = _by_string(column, given, solver.points(name))
+        else:
+            choices = _by_range(resource, column, given, solver.ranges(name), kind)
+        if choices is None or not all(is_valid(common | choice) for choice in choices):
+            continue
+        if len(choices) == 1:
+            common |= choices[0]
+        elif not choices or len(several) == 1 or len(choices) < len(several):
+            several = choices
+        if not several:
+            return []
+    return [combined for choice in several if is_valid(combined := common | choice)] or [common]
+
+
+def _by_string(column: Column, given: Arguments, points: list[str] | None) -> list[Arguments] | None:
+    if not points:
+        return None if points is None else []
+    for parameter, (value, other) in column.sides.items():
+        if parameter not in given and {point.lower() for point in points} == {str(given.get(other)).lower()}:
+            return [{parameter: value}]
+    if column.equal is None:
+        return None
+    hashes = given.get(column.equal)
+    wanted = {point.lower(): point for point in points}
+    if isinstance(hashes, list):
+        # A look-up returns what was asked for, in that order.
+        kept = [item for item in hashes if item.lower() in wanted]
+        return [{column.equal: kept}] if kept else []
+    # An empty argument would be rejected.
+    if hashes is not None or "" in points or len(wanted) > MAX_QUERIES:
+        return None
+    return [{column.equal: point} for point in wanted.values()]
+
+
+def _by_range(
+    resource: str, column: Column, given: Arguments, ranges: list[Range] | None, kind: pa.DataType
+) -> list[Arguments] | None:
+    if ranges is None or column.equal in given:
+        return None
+    is_height = pa.types.is_int64(kind)
+    wanted = [each for each in map(Range(0 if is_height else None, None).intersected, ranges) if each]
+    if column.low is None:
+        return None if column.equal is None else _by_value(column.equal, wanted)
+    is_ranged = column.low in given or column.high in given
+    if _is_expanded(resource, column):
+        if not is_ranged and column.equal is not None and all(each.is_point for each in wanted):
+            return _by_value(column.equal, wanted)
+        if wanted and sum(len(each.values(MAX_HEIGHTS)) or MAX_HEIGHTS + 1 for each in wanted) > MAX_HEIGHTS:
+            return None
+    else:
+        wanted = _merged(wanted, HEIGHTS_PER_REQUEST if is_height else 0)
+    if wanted and (len(wanted) > MAX_QUERIES or column.high is None):
+        wanted = [Range(wanted[0].low, wanted[-1].high)]
+    passed = Range(_integer(given.get(column.low), kind), _integer(given.get(column.high or ""), kind))
+    wanted = [each for each in map(passed.intersected, wanted) if each]
+    return [_bounded(column, each, kind, is_ranged=is_ranged) for each in wanted]
+
+
+def _by_value(parameter: str, ranges: list[Range]) -> list[Arguments] | None:
+    values = [value for each in ranges for value in each.values(MAX_QUERIES)]
+    is_whole = all(each.values(MAX_QUERIES) for each in ranges)
+    return [{parameter: value} for value in values] if is_whole and len(values) <= MAX_QUERIES else None
+
+
+def _merged(ranges: list[Range], gap: int) -> list[Range]:
+    """Joins ranges with few values between them: reading these costs less than one more query."""
+    merged: list[Range] = []
+    for each in ranges:
+        last = merged[-1] if merged else None
+        if last is not None and last.high is not None and each.low is not None and each.low - last.high <= gap:
+            merged[-1] = Range(last.low, each.high)
+        else:
+            merged.append(each)
+    return merged
+
+
+def _is_expanded(resource: str, column: Column) -> bool:
+    """True if the API has no parameter for the range, so that the client requests it height by height."""
+    return any(parameter["name"] == column.low and parameter["wire"] is None for parameter in parameters(resource))
+
+
+def _bounded(column: Column, wanted: Range, kind: pa.DataType, *, is_ranged: bool) -> Arguments:
+    if column.equal is not None and wanted.is_point and not is_ranged:
+        return {column.equal: wanted.low}
+    arguments: Arguments = {}
+    if column.low is not None and wanted.low is not None:
+        arguments[column.low] = _value(wanted.low - column.low_is_excluded, kind)
+    if column.high is not None and wanted.high is not None:
+        arguments[column.high] = _value(wanted.high, kind)
+    return arguments
+
+
+def _value(value: int, kind: Any) -> int | Decimal | datetime:  # noqa: ANN401 - an Arrow type
+    if pa.types.is_timestamp(kind):
+        return EPOCH + timedelta(milliseconds=value)
+    return as_decimal(value, kind.scale) if pa.types.is_decimal(kind) else value
+
+
+def _integer(value: int | Decimal | datetime | None, kind: Any) -> int | None:  # noqa: ANN401 - an Arrow type
+    match value:
+        case datetime():
+            return (value - EPOCH) // timedelta(milliseconds=1)
+        case Decimal():
+            return int(Fraction(value) * 10**kind.scale)
+        case _:
+            return value
+
+
+def decoded(resource: str, canonical: dict[str, Any]) -> Arguments:
+    """Arguments of a query as values, from their canonical JSON."""
+    kinds = {parameter["name"]: parameter["kind"] for parameter in parameters(resource)}
+
+    def value(name: str, content: Any) -> Any:  # noqa: ANN401 - of the type that the parameter takes
+        match kinds[name]:
+            case "time":
+                return EPOCH + timedelta(milliseconds=content)
+            case "amount":
+                return Decimal(content)
+            case _:
+                return content
+
+    return {name: value(name, content) for name, content in canonical.items()}
+
+
+def encoded(arguments: Arguments) -> list[list[Any]]:
+    def tagged(value: Any) -> dict[str, Any]:  # noqa: ANN401 - of the type that the parameter takes
+        match value:
+            case int():
+                return {"integer": str(value)}
+            case Decimal():
+                return {"decimal": format(value, "f")}
+            case datetime():
+                return {"time": (value - EPOCH) // timedelta(microseconds=1)}
+            case list():
+                return {"list": value}
+            case _:
+                return {"string": value}
+
+    return [[name, tagged(value)] for name, value in arguments.items()]

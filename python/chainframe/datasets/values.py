@@ -1,0 +1,184 @@
+"""Values of a column that a filter can accept, found without parsing the filter.
+
+The literals of a filter cut the domain of a column into points and the gaps between them. Arrow's own simplification,
+which skips the files of a dataset by their partition, decides for each piece whether the filter can be true there. It
+errs only towards accepting, so what is not accepted can be left out of a request.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from fractions import Fraction
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pads
+from pyarrow.fs import LocalFileSystem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+# A filter with more literals is not translated: each takes about half a millisecond.
+MAX_LITERALS = 2_000
+
+
+@dataclass(frozen=True)
+class Range:
+    """Values of a discrete column, both ends included; `None` is no bound."""
+
+    low: int | None
+    high: int | None
+
+    @property
+    def is_point(self) -> bool:
+        return self.low is not None and self.low == self.high
+
+    def intersected(self, other: Range) -> Range | None:
+        lows = [low for low in (self.low, other.low) if low is not None]
+        highs = [high for high in (self.high, other.high) if high is not None]
+        both = Range(max(lows, default=None), min(highs, default=None))
+        return None if both.low is not None and both.high is not None and both.low > both.high else both
+
+    def values(self, limit: int) -> range:
+        """All values, or none if there are more than `limit`."""
+        if self.low is None or self.high is None or self.high - self.low >= limit:
+            return range(0)
+        return range(self.low, self.high + 1)
+
+
+def literals(expression: pc.Expression) -> list[Any]:
+    """Scalars of an expression. An expression is pickled as an Arrow file that has each of them as a column."""
+    reduced: Any = expression.__reduce__()
+    batch = pa.ipc.open_file(reduced[1][0]).get_batch(0)
+    found: list[Any] = []
+    for column in batch.columns:
+        if pa.types.is_struct(column.type):
+            # Options of a function: those of `is_in` have its values as a list.
+            options = column[0]
+            found.extend(options["value_set"].values if "value_set" in options else [])
+        else:
+            found.append(column[0])
+    return found
+
+
+class Solver:
+    """Decides which values of a column a filter can accept."""
+
+    def __init__(self, schema: pa.Schema, expression: pc.Expression) -> None:
+        self._schema, self._expression = schema, expression
+        self._literals = literals(expression)
+        self._format, self._filesystem = pads.IpcFileFormat(), LocalFileSystem()
+
+    def accepts(self, guarantee: pc.Expression) -> bool:
+        """True unless the filter is false or null for all rows of which the guarantee is true."""
+        fragment = self._format.make_fragment("-", self._filesystem, partition_expression=guarantee)
+        dataset = pads.FileSystemDataset([fragment], self._schema, self._format, self._filesystem)
+        return any(True for _ in dataset.get_fragments(filter=self._expression))
+
+    def points(self, column: str) -> list[str] | None:
+        """Strings that the filter can accept, or `None` if they cannot be listed."""
+        field = pc.field(column)
+        values = self._candidates(lambda scalar: scalar.cast(pa.string()).as_py() if _is_string(scalar) else None)
+        if not values or self.accepts(field.is_null()) or any(map(self.accepts, _gaps(field, values))):
+            return None
+        return [value for value in values if self.accepts(field == value)]
+
+    def ranges(self, column: str) -> list[Range] | None:
+        """Ranges of integers, milliseconds or units of 10^-18 that the filter can accept, or `None` if it is all."""
+        field, kind = pc.field(column), self._schema.field(column).type
+        to_integer, to_scalar = _discrete(kind)
+
+        def fitting(scalar: Any) -> int | None:  # noqa: ANN401 - an Arrow scalar of any type
+            value = to_integer(scalar)
+            if value is not None:
+                to_scalar(value)  # raises where the column cannot hold it
+            return value
+
+        values = self._candidates(fitting)
+        if not values or self.accepts(field.is_null()):
+            return None
+        scalars = [to_scalar(value) for value in values]
+        accepted: list[Range] = []
+        ends: list[int | None] = [None, *values, None]
+        for index, gap in enumerate(_gaps(field, scalars)):
+            low, high = ends[index], ends[index + 1]
+            inner = Range(None if low is None else low + 1, None if high is None else high - 1)
+            if (inner.low is None or inner.high is None or inner.low <= inner.high) and self.accepts(gap):
+                accepted.append(inner)
+            if high is not None and self.accepts(field == scalars[index]):
+                accepted.append(Range(high, high))
+        joined = list(_joined(accepted))
+        return None if joined == [Range(None, None)] else joined
+
+    def _candidates(self, convert: Callable[[Any], Any]) -> list[Any]:
+        if len(self._literals) > MAX_LITERALS:
+            return []
+        values = set()
+        for scalar in self._literals:
+            try:
+                values.add(convert(scalar) if scalar.is_valid else None)
+            except (pa.ArrowException, ValueError, OverflowError):
+                continue
+        return sorted(values - {None})
+
+
+def _gaps(field: pc.Expression, values: list[Any]) -> Iterator[pc.Expression]:
+    yield field < values[0]
+    for low, high in pairwise(values):
+        yield (field > low) & (field < high)
+    yield field > values[-1]
+
+
+def _joined(ranges: list[Range]) -> Iterator[Range]:
+    """Joins ranges in order that touch one another."""
+    current: Range | None = None
+    for following in ranges:
+        if current is not None and current.high is not None and following.low == current.high + 1:
+            current = Range(current.low, following.high)
+            continue
+        if current is not None:
+            yield current
+        current = following
+    if current is not None:
+        yield current
+
+
+def _is_string(scalar: Any) -> bool:  # noqa: ANN401 - an Arrow scalar of any type
+    return bool(pa.types.is_string(scalar.type) or pa.types.is_large_string(scalar.type) or _is_view(scalar.type))
+
+
+def _is_view(kind: pa.DataType) -> bool:
+    return kind == pa.string_view()
+
+
+def _discrete(kind: pa.DataType) -> tuple[Callable[[Any], int | None], Callable[[int], Any]]:
+    """Conversions between the scalars of a type and integers in the same order."""
+    if pa.types.is_timestamp(kind):
+
+        def milliseconds(scalar: Any) -> int | None:  # noqa: ANN401 - an Arrow scalar of any type
+            if not pa.types.is_timestamp(scalar.type):
+                return None
+            per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[scalar.type.unit]
+            return int(scalar.value * 1_000 // per_second)
+
+        return milliseconds, lambda value: pa.scalar(value, kind)
+    if pa.types.is_decimal(kind):
+        scale = 10**kind.scale
+
+        return lambda scalar: _floor(scalar, scale), lambda value: pa.scalar(as_decimal(value, kind.scale), kind)
+    return _floor, lambda value: pa.scalar(value, kind)
+
+
+def as_decimal(value: int, scale: int) -> Decimal:
+    """Converts a number of units of 10^-scale."""
+    return Decimal(value).scaleb(-scale, Context(prec=80))
+
+
+def _floor(scalar: Any, scale: int = 1) -> int | None:  # noqa: ANN401 - an Arrow scalar of any type
+    value = scalar.as_py()
+    is_number = isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)
+    return math.floor(Fraction(value) * scale) if is_number and math.isfinite(value) else None

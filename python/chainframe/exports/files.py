@@ -1,0 +1,139 @@
+"""A result as one file: the records are kept in a directory beside it until the file is complete."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from chainframe._native import Hint
+from chainframe.errors import ExportError, IncompleteResultError, InvalidParameterError, NumericOverflowError
+from chainframe.exports.directory import Store, disk_error, locked_dir, saved_rows, sync_directory
+from chainframe.exports.parquet import MODES, Export, in_thread, write_parquet, write_parquet_async
+from chainframe.frames import load
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from io import BufferedWriter
+    from pathlib import Path
+
+    from chainframe import Client, Query
+
+FORMATS = ("parquet", "csv", "jsonl", "arrow")
+TEXT_FORMATS = ("csv", "jsonl")
+# A repeated run would raise them again at the same record.
+NON_RESUMABLE = (ExportError, IncompleteResultError, NumericOverflowError)
+ROWS = 65_536
+
+
+@dataclass(frozen=True)
+class FileRequest:
+    """A file, its format, and what it is to hold."""
+
+    path: Path
+    form: str
+    mode: str = "resume"
+    since: Any = None
+    columns: list[str] | None = None
+    numbers: str | None = None
+    """None is text in text formats, which have no decimals, and decimals in the others."""
+
+    @property
+    def parts(self) -> Path:
+        return self.path.with_name(f"{self.path.name}.part")
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Options of the export to the directory beside the file."""
+        return {
+            "mode": "resume",
+            "since": self.since,
+            "columns": self.columns,
+            "numbers": self.numbers or ("string" if self.form in TEXT_FORMATS else "decimal"),
+            # Read once and removed.
+            "compression": "lz4",
+        }
+
+    def prepare(self) -> None:
+        """Removes what is not to be continued."""
+        load("pyarrow", extra="arrow")
+        if self.mode not in MODES:
+            raise InvalidParameterError(f"mode must be one of {', '.join(MODES)}; got {self.mode!r}")
+        if self.mode == "error" and self.path.exists():
+            hints = (Hint("use_another_file"), Hint("start_over"))
+            raise ExportError(f"{self.path} exists", path=str(self.path), hints=hints)
+        if self.path.is_dir():
+            raise ExportError(f"{self.path} is a directory; name a file", path=str(self.path))
+        if not self.path.parent.is_dir():
+            raise ExportError(f"{self.path.parent} is not a directory; create it first", path=str(self.path.parent))
+        if self.parts.is_dir() and (self.mode == "overwrite" or not Store(self.parts).has_manifest):
+            self.discard()
+
+    def assemble(self, export: Export) -> Export:
+        """Writes the file, which replaces an earlier one when it is complete."""
+        import pyarrow.parquet  # noqa: PLC0415 - an extra, which is installed if there are parts
+
+        from chainframe.exports.formats import WRITERS  # noqa: PLC0415 - likewise
+
+        try:
+            with atomic_write(self.path) as sink:
+                out = WRITERS[self.form](sink, pyarrow.parquet.read_schema(export.parts[0]))
+                for part in export.parts:
+                    with pyarrow.parquet.ParquetFile(part) as file:
+                        for batch in file.iter_batches(ROWS):
+                            out.write(batch)
+                out.close()
+        except OSError as error:
+            raise disk_error(error, self.path) from error
+        self.discard()
+        return Export(path=self.path, parts=(self.path,), rows=export.rows, report=export.report, manifest=None)
+
+    def clean_up(self, error: BaseException) -> None:
+        """Removes records that the next run has no use for."""
+        lasting = isinstance(error, NON_RESUMABLE) and not isinstance(error, ExportError)
+        if lasting or (not isinstance(error, ExportError) and not saved_rows(self.parts)):
+            self.discard()
+
+    def discard(self) -> None:
+        # Files of others stay, and a directory that cannot be removed does not matter beside how the run ended.
+        with suppress(OSError, ExportError):
+            with locked_dir(self.parts):
+                Store(self.parts).discard_all()
+            self.parts.rmdir()
+
+
+def write_file(query: Query[Any], client: Client, request: FileRequest) -> Export:
+    request.prepare()
+    try:
+        return request.assemble(write_parquet(query, client, request.parts, **request.options))
+    except BaseException as error:
+        request.clean_up(error)
+        raise
+
+
+async def write_file_async(query: Query[Any], client: Client, request: FileRequest) -> Export:
+    await in_thread(request.prepare)
+    try:
+        export = await write_parquet_async(query, client, request.parts, **request.options)
+        return await in_thread(lambda: request.assemble(export))
+    except BaseException as error:
+        request.clean_up(error)
+        raise
+
+
+@contextmanager
+def atomic_write(path: Path) -> Generator[BufferedWriter]:
+    """A file that replaces `path` when the block ends, and is removed if it raises."""
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
+    try:
+        with temporary.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_directory(path.parent)

@@ -1,0 +1,112 @@
+"""Writers of the four file formats, batch by batch."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from decimal import Decimal
+    from io import BufferedWriter
+
+
+class Writer(Protocol):
+    def write(self, batch: pa.RecordBatch) -> None: ...
+    def close(self) -> None: ...
+
+
+class _Parquet:
+    def __init__(self, sink: BufferedWriter, schema: pa.Schema) -> None:
+        self._writer = pyarrow.parquet.ParquetWriter(sink, schema, compression="zstd")
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._writer.write_batch(batch)
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class _Arrow:
+    """Arrow IPC file, which can be memory-mapped, or an IPC stream if the sink is not seekable."""
+
+    def __init__(self, sink: BufferedWriter, schema: pa.Schema) -> None:
+        self._writer = (pa.ipc.new_file if sink.seekable() else pa.ipc.new_stream)(sink, schema)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._writer.write_batch(batch)
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class _Csv:
+    def __init__(self, sink: BufferedWriter, schema: pa.Schema) -> None:
+        self._sink = sink
+        self._write(pa.RecordBatch.from_pylist([], schema=schema), header=True)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._write(batch, header=False)
+
+    def _write(self, batch: pa.RecordBatch, *, header: bool) -> None:
+        text = pa.BufferOutputStream()
+        options = pyarrow.csv.WriteOptions(include_header=header)
+        pyarrow.csv.write_csv(_as_text(batch, json.dumps), text, options)
+        self._sink.write(text.getvalue())
+
+    def close(self) -> None:
+        pass
+
+
+class _JsonLines:
+    def __init__(self, sink: BufferedWriter, schema: pa.Schema) -> None:
+        del schema
+        self._sink = sink
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        rows = _as_text(batch, None).to_pylist()
+        self._sink.writelines(json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows)
+
+    def close(self) -> None:
+        pass
+
+
+WRITERS: dict[str, Callable[[BufferedWriter, pa.Schema], Writer]] = {
+    "parquet": _Parquet,
+    "csv": _Csv,
+    "jsonl": _JsonLines,
+    "arrow": _Arrow,
+}
+
+
+def _as_text(batch: pa.RecordBatch, lists: Callable[[Any], str] | None) -> pa.RecordBatch:
+    """Times as ISO 8601 in UTC and decimals as their digits; lists through `lists`, for a format without lists."""
+    columns: list[pa.Array[Any]] = []
+    for column in batch.columns:
+        kind = column.type
+        if pa.types.is_timestamp(kind):
+            # As a naive time, which is UTC, so that no time zone database is needed.
+            naive: Any = column.cast(pa.timestamp(kind.unit))
+            columns.append(pc.strftime(naive, format="%Y-%m-%dT%H:%M:%SZ"))
+        elif pa.types.is_decimal(kind):
+            columns.append(_each(column, _digits))
+        elif pa.types.is_list(kind) and lists is not None:
+            columns.append(_each(column, lists))
+        else:
+            columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _each(column: pa.Array[Any], text: Callable[[Any], str]) -> pa.Array[Any]:
+    return pa.array([None if value is None else text(value) for value in column.to_pylist()], pa.string())
+
+
+def _digits(value: Decimal) -> str:
+    """Digits without the trailing zeros of the scale; arithmetic would round to the precision of the context."""
+    text = f"{value:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

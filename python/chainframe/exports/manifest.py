@@ -1,0 +1,193 @@
+"""`_manifest.json`: the state of an export, and the journal of its changes while it runs.
+
+The manifest is written when a run begins and when the export is complete. In between each commit appends one line to
+`_journal.jsonl`: what changed, not the whole state, so that the bytes written grow with the number of files and not
+with its square. A line that a crash cut short is ignored: its files are removed and fetched again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from chainframe._native import Hint
+from chainframe.errors import ExportError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+VERSION = 1
+PART = re.compile(r"part-\d{6,}\.parquet")
+MAX_SHOWN = 60
+HINTS = (Hint("use_another_directory"), Hint("start_over"))
+"""Advice for a directory that holds something else."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One Parquet file."""
+
+    name: str
+    rows: int
+    bytes: int
+    sha256: str
+
+    def __post_init__(self) -> None:
+        if not PART.fullmatch(self.name):
+            raise ValueError(self.name)
+
+
+@dataclass
+class Progress:
+    """Content of one commit: its files, and the state after them."""
+
+    parts: list[Part]
+    watermark: list[list[Any]]
+    cursor: dict[str, Any] | None
+    report: dict[str, Any]
+
+
+@dataclass
+class Manifest:
+    """Request, progress and files of an export."""
+
+    NAME: ClassVar[str] = "_manifest.json"
+    JOURNAL: ClassVar[str] = "_journal.jsonl"
+
+    query: dict[str, Any]
+    numbers: str
+    schema: dict[str, str]
+    since_watermark: list[list[Any]] | None = None
+    """Watermark of the export that this one continues."""
+    watermark: list[list[Any]] = field(default_factory=list)
+    """Key and height of the newest records, newest first."""
+    cursor: dict[str, Any] | None = None
+    """Position in the result after the last part."""
+    parts: list[Part] = field(default_factory=list)
+    finished: bool = False
+    complete: bool = False
+    report: dict[str, Any] = field(default_factory=dict)
+    revision: int = 0
+    """Number of the last journal line that is included."""
+
+    @property
+    def rows(self) -> int:
+        return int(self.report.get("records", 0))
+
+    def to_json(self) -> str:
+        return json.dumps({"version": VERSION, **asdict(self)}, indent=1)
+
+    def change(self, progress: Progress) -> dict[str, Any]:
+        """The journal line for `progress`, which `apply` adds to the manifest."""
+        return {
+            "revision": self.revision + 1,
+            "parts": [asdict(part) for part in progress.parts],
+            "watermark": progress.watermark,
+            "cursor": _difference(self.cursor or {}, progress.cursor or {}),
+            "report": _difference(self.report, progress.report),
+        }
+
+    def apply(self, change: dict[str, Any]) -> None:
+        self.parts += [Part(**part) for part in change["parts"]]
+        self.watermark += change["watermark"]
+        self.cursor = _changed(self.cursor or {}, change["cursor"]) or None
+        self.report = _changed(self.report, change["report"])
+        self.revision = change["revision"]
+
+    @classmethod
+    def from_state(cls, state: Any, path: Path) -> Manifest:  # noqa: ANN401 - JSON
+        """Checks the state read from `path`."""
+        message = f"{path} is not the manifest of an export"
+        try:
+            members = dict(state)
+            version = members.pop("version")
+            parts = [Part(**part) for part in members.pop("parts")]
+        except (ValueError, TypeError, KeyError, AttributeError):
+            raise ExportError(message, path=str(path), hints=HINTS) from None
+        if version != VERSION:
+            message = f"{path}: unsupported manifest version {version} (expected {VERSION})"
+        elif members.keys() | {"parts"} == {member.name for member in fields(cls)}:
+            return cls(parts=parts, **members)
+        raise ExportError(message, path=str(path), hints=HINTS)
+
+    def check_same_query(self, found: Manifest, path: Path, *, continued: bool = False) -> None:
+        """Raises `ExportError` that names the difference if `found` is an export of another query."""
+        ours, theirs = self._request(), found._request()
+        # An export that is continued may have other columns, and a limit.
+        free = {"numbers", "columns", "types", "since", "max_items"} if continued else set()
+        for name in dict.fromkeys([*theirs, *ours]):
+            if name not in free and ours.get(name) != theirs.get(name):
+                there, here = (_shown(side.get(name)) for side in (theirs, ours))
+                message = f"{path} holds an export of another query: {name} is {there} there and {here} here"
+                if continued:
+                    message += "; since needs an export of the same query"
+                raise ExportError(message, path=str(path), hints=() if continued else HINTS)
+
+    def is_same_request(self, other: Manifest) -> bool:
+        return self._request() == other._request()
+
+    def _request(self) -> dict[str, Any]:
+        """The request under the parameter names of the caller."""
+        query = {name: value for name, value in self.query.items() if name != "arguments"}
+        columns, types = list(self.schema), list(self.schema.values())
+        options = {"numbers": self.numbers, "columns": columns, "types": types, "since": self.since_watermark}
+        return {**query, **self.query["arguments"], **options}
+
+
+def read_manifest(directory: Path) -> Manifest | None:
+    """State of the export in `directory`, with the journal of an unfinished run, or None if there is no export."""
+    path = directory / Manifest.NAME
+    try:
+        state = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        state = None
+    manifest = Manifest.from_state(state, path)
+    try:
+        journal = (directory / Manifest.JOURNAL).read_bytes()
+    except FileNotFoundError:
+        return manifest
+    for line in journal.splitlines(keepends=True):
+        # Power loss may leave any bytes in a line that was being written; what follows it was not committed either.
+        try:
+            change = json.loads(line)
+            # A crash may leave a journal beside the manifest that already includes it.
+            if line.endswith(b"\n") and change["revision"] == manifest.revision + 1:
+                manifest.apply(change)
+        except (ValueError, TypeError, KeyError, AttributeError):
+            break
+    return manifest
+
+
+def _difference(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """Changes that turn `old` into `new`: changed members, and only the added items of lists that grew."""
+    found: dict[str, Any] = {}
+    for name, value in new.items():
+        before = old.get(name)
+        if isinstance(before, list) and isinstance(value, list) and value[: len(before)] == before:
+            if len(value) > len(before):
+                found[name] = {"added": value[len(before) :]}
+        elif name not in old or before != value:
+            found[name] = {"value": value}
+    found.update({name: {"removed": True} for name in old.keys() - new.keys()})
+    return found
+
+
+def _changed(old: dict[str, Any], difference: dict[str, Any]) -> dict[str, Any]:
+    new = dict(old)
+    for name, change in difference.items():
+        if "added" in change:
+            new[name] = [*old[name], *change["added"]]
+        elif "value" in change:
+            new[name] = change["value"]
+        else:
+            del new[name]
+    return new
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."

@@ -1,0 +1,235 @@
+"""A result as Parquet files in a directory, exactly once.
+
+Three rules hold in every run:
+
+1. What was fetched is in a buffer of the core until a file with it is committed (`ParquetWriter`).
+2. Nothing interrupts a commit: signals are deferred, and a cancelled task waits for it (`DeferredSignals`).
+3. A run that ends early commits what the buffer has, whatever ended it.
+
+A file is written under a temporary name, synced and renamed; then the manifest's journal gets a line that lists it,
+with the cursor after its last record. So what is listed is complete, and what is not is fetched again by the next run.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from chainframe.errors import ChainframeError, ExportError, InvalidParameterError
+from chainframe.exports.directory import STAGING, Store, locked_dir
+from chainframe.exports.manifest import HINTS, Manifest, read_manifest
+from chainframe.exports.signals import DeferredSignals, cancelled_by_signal
+from chainframe.exports.writer import ParquetWriter
+from chainframe.frames import load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from os import PathLike
+
+    from chainframe import Client, Query, Report
+
+T = TypeVar("T")
+MODES = ("resume", "overwrite", "error")
+
+
+@dataclass(frozen=True)
+class Export:
+    """A finished export.
+
+    - `path`: its directory or file. `parts`: its Parquet files, in order; an empty result has one, without rows.
+    - `rows`: number of records in all parts.
+    - `complete` and `report`: as of a collected result, over all runs that it took.
+    - `manifest`: the JSON file that lists the parts with their checksums; None if the export is a single file.
+
+    >>> export = client.blocks().to_parquet("blocks")
+    >>> duckdb.sql(f"select count(*) from '{export.path}/*.parquet'")
+    """
+
+    path: Path
+    parts: tuple[Path, ...]
+    rows: int
+    report: Report
+    manifest: Path | None
+
+    @property
+    def complete(self) -> bool:
+        return self.report.complete
+
+
+@dataclass(frozen=True)
+class ExportRequest:
+    """The query, its destination and its options."""
+
+    query: Query[Any]
+    client: Client
+    directory: Path
+    mode: str = "resume"
+    since: Export | str | PathLike[str] | None = None
+    columns: list[str] | None = None
+    """None selects all; columns that are not selected are not converted."""
+    numbers: Any = "decimal"
+    max_rows_per_file: int = 65_536
+    compression: str = "zstd"
+
+    def new_manifest(self) -> Manifest:
+        """Checks the request, before anything is created or sent."""
+        if self.mode not in MODES:
+            raise InvalidParameterError(f"mode must be one of {', '.join(MODES)}; got {self.mode!r}")
+        load("pyarrow", extra="arrow")
+        if self.columns is not None and not self.columns:
+            raise InvalidParameterError("columns must name at least one column")
+        query = json.loads(self.query._stated())  # noqa: SLF001 - of this package
+        table = self.query.partial[:0].to_arrow(self.numbers, columns=self.columns)
+        schema = {field.name: str(field.type) for field in table.schema}
+        manifest = Manifest(query=query, numbers=self.numbers, schema=schema)
+        if self.since is not None:
+            since = Path(self.since.path if isinstance(self.since, Export) else self.since)
+            manifest.since_watermark = self._load_watermark(manifest, since)
+        return manifest
+
+    def open(self, new: Manifest) -> ParquetWriter:
+        """The writer of a new, an unfinished or a finished export; changes nothing before `begin`."""
+        main, staging = self._store(self.directory), self._store(self.directory / STAGING)
+        staged = staging.read(ignore_corrupt=True)
+        if staged is not None and staged.finished:
+            main.replace_with(staging, staged)
+            staged = None
+        if self.mode == "overwrite":
+            staging.discard()
+            if main.has_manifest:
+                return self._writer(staging, new)
+            main.check_no_foreign_files(but_parts=True)
+            return self._writer(main, new)
+        found, store = main.read(), main
+        if found is None:
+            main.check_no_foreign_files()
+        elif self.mode == "error":
+            message = f"{self.directory} holds an export"
+            raise ExportError(message, path=str(self.directory), hints=HINTS)
+        elif staged is not None and new.is_same_request(staged):
+            # An export that is to replace the other was interrupted.
+            found, store = staged, staging
+        else:
+            new.check_same_query(found, self.directory)
+        return self._writer(store, found or new)
+
+    def completed(self, writer: ParquetWriter) -> Export:
+        """Puts a finished export in its place."""
+        main, manifest = self._store(self.directory), writer.manifest
+        if writer.store.path != main.path:
+            main.replace_with(writer.store, manifest)
+        return Export(
+            path=main.path,
+            parts=tuple(main.path / part.name for part in manifest.parts),
+            rows=manifest.rows,
+            report=writer.report(),
+            manifest=main.path / Manifest.NAME,
+        )
+
+    def _store(self, path: Path) -> Store:
+        return Store(path)
+
+    def _writer(self, store: Store, manifest: Manifest) -> ParquetWriter:
+        query = self.query if manifest.cursor is None else self.client.resume(json.dumps(manifest.cursor))
+        return ParquetWriter(
+            store,
+            manifest,
+            query,
+            columns=self.columns,
+            max_rows=self.max_rows_per_file,
+            compression=self.compression,
+        )
+
+    def _load_watermark(self, manifest: Manifest, since: Path) -> list[list[Any]]:
+        """Keys of the newest records of the export that this one continues."""
+        if not self.query._newest_first():  # noqa: SLF001 - of this package
+            raise InvalidParameterError("needs a list that grows at its head", parameter="since")
+        if manifest.query["max_items"] is not None:
+            raise InvalidParameterError("cannot be combined with max_items", parameter="since")
+        directory = since.parent if since.name == Manifest.NAME else since
+        if directory.resolve() == self.directory.resolve():
+            raise InvalidParameterError("must not be the directory of this export", parameter="since")
+        earlier = read_manifest(directory)
+        if earlier is None:
+            raise ExportError(f"{since} holds no export", path=str(since))
+        if not earlier.finished:
+            raise ExportError(f"{since} is not finished; run that export again first", path=str(since))
+        manifest.check_same_query(earlier, since, continued=True)
+        return earlier.watermark
+
+
+def write_parquet(query: Query[Any], client: Client, directory: str | PathLike[str], **options: Any) -> Export:  # noqa: ANN401
+    request = ExportRequest(query, client, Path(directory), **options)
+    manifest = request.new_manifest()
+    with DeferredSignals() as signals, locked_dir(request.directory):
+        writer = request.open(manifest)
+        signals.interruptible(writer.verify)
+        writer.begin()
+        try:
+            while not writer.manifest.finished:
+                signals.interruptible(writer.fetch)
+                writer.commit()
+        except BaseException as error:
+            _keep(writer, error)
+            raise
+        export = request.completed(writer)
+    writer.query._settle(export.report)  # noqa: SLF001 - of this package
+    return export
+
+
+async def write_parquet_async(
+    query: Query[Any],
+    client: Client,
+    directory: str | PathLike[str],
+    **options: Any,  # noqa: ANN401
+) -> Export:
+    request = ExportRequest(query, client, Path(directory), **options)
+    manifest = await in_thread(request.new_manifest)
+    with cancelled_by_signal(), locked_dir(request.directory):
+        writer = await in_thread(lambda: request.open(manifest))
+        await in_thread(writer.verify)
+        await in_thread(writer.begin)
+        try:
+            while not writer.manifest.finished:
+                await writer.fetch_async()
+                await in_thread(writer.commit)
+        except GeneratorExit as error:
+            # A coroutine that is closed or dropped cannot await.
+            _keep(writer, error)
+            raise
+        except BaseException as error:
+            await in_thread(lambda error=error: _keep(writer, error))  # type: ignore[misc]
+            raise
+        export = await in_thread(lambda: request.completed(writer))
+    writer.query._settle(export.report)  # noqa: SLF001 - of this package
+    return export
+
+
+def _keep(writer: ParquetWriter, error: BaseException) -> None:
+    """Commits what was fetched before the error, which may not come again, and notes how to continue."""
+    try:
+        writer.keep()
+    except ChainframeError as lost:
+        error.add_note(f"what was fetched last could not be written: {lost}")
+    if isinstance(error, ChainframeError) and error.retryable and getattr(error, "cursor", None):
+        # In place of the note on the cursor: the directory has one.
+        error.__notes__ = ["what was fetched is in the directory: the same to_parquet call continues"]
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """Runs `work` in a thread, to its end even if the task is cancelled: while it writes, the lock must be held."""
+    import asyncio  # noqa: PLC0415 - a caller that awaits has it already, and the command does not need it
+
+    task = asyncio.ensure_future(asyncio.to_thread(work))
+    cancelled = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        task.exception()
+        raise cancelled
+    return task.result()

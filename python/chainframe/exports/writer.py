@@ -1,0 +1,222 @@
+"""One run of an export: records stay in the core until a file with them is committed."""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from chainframe._native import _restore_report
+from chainframe.errors import ExportError, NumericOverflowError
+from chainframe.exports.high_water_mark import WATERMARK, WatermarkMatcher
+from chainframe.exports.manifest import Part, Progress
+from chainframe.frames import load
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from chainframe import Query, Records, Report
+    from chainframe._native import _PartBuffer
+    from chainframe.exports.directory import Store
+    from chainframe.exports.manifest import Manifest
+
+MAX_AGE = 25.0
+"""Seconds after which fetched records are written, even if the file is small."""
+COUNTS = ("requests", "retries", "pages", "duplicates_dropped", "bytes", "elapsed")
+
+
+class ParquetWriter:
+    """Writes the result of a query to a `Store`.
+
+    `fetch` changes nothing but the buffer in the core, and may be interrupted anywhere. `commit` writes what is due.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        manifest: Manifest,
+        query: Query[Any],
+        *,
+        columns: list[str] | None,
+        max_rows: int,
+        compression: str,
+    ) -> None:
+        self.store = store
+        self.manifest: Manifest = manifest
+        self.query = query
+        self._columns = columns
+        self._max_rows = max_rows
+        self._compression = compression
+        self._matcher = WatermarkMatcher(manifest.since_watermark) if manifest.since_watermark else None
+        self._grows = query._newest_first()  # noqa: SLF001 - of this package
+        self._released = 0
+        self._has_gap = False
+        """True if rows were taken from the buffer that could not be committed."""
+        self._keys: list[list[Any]] = []
+        """Key and height of the first records of this run, as many as a watermark has."""
+        self._earlier_watermark = list(manifest.watermark)
+        self._before = manifest.report
+        self._buffer: _PartBuffer
+        # A thread may still be writing when the coroutine that awaits it is closed.
+        self._lock = threading.Lock()
+
+    def verify(self) -> None:
+        """Checks the files of earlier runs."""
+        self.store.verify(self.manifest)
+
+    def begin(self) -> None:
+        if self.manifest.finished:
+            self.store.remove_leftovers(self.manifest)
+            return
+        self.store.begin(self.manifest)
+        self._buffer = self.query._part_buffer(self._max_rows, MAX_AGE, self._matcher is not None)  # noqa: SLF001
+
+    def fetch(self) -> None:
+        """Waits until there is something to commit."""
+        self._buffer.fetch()
+
+    async def fetch_async(self) -> None:
+        await self._buffer.fetch_async()
+
+    def commit(self) -> None:
+        """Writes the files that are due, and after the end of the result the manifest of a finished export."""
+        with self._lock:
+            self._accept()
+            while self._buffer.is_due():
+                self._write()
+            if self._buffer.ended or self._is_met():
+                self._finish()
+
+    def keep(self) -> None:
+        """Writes all that was fetched, whether or not a file is due."""
+        with self._lock:
+            self._buffer.settle()
+            if not self._has_gap:
+                self._accept()
+                while self._buffer.rows:
+                    self._write()
+            self.store.save(self.manifest)
+
+    def report(self) -> Report:
+        return _restore_report(self.manifest.report)
+
+    def _accept(self) -> None:
+        """Releases the rows that are certain to be new. Without a matcher the core releases all."""
+        if self._matcher is not None:
+            keys = self._buffer.new_keys()
+            self._matcher.push(keys)
+            self._keys += [list(key) for key in keys[: WATERMARK - len(self._keys)]]
+            self._release(self._matcher.num_new)
+
+    def _release(self, end: int) -> None:
+        """Releases the rows before index `end` of the list, and writes the files that they fill."""
+        while self._released < end:
+            rows = min(end - self._released, self._max_rows - self._buffer.rows)
+            self._buffer.accept(rows)
+            self._released += rows
+            if self._buffer.rows >= self._max_rows:
+                self._write()
+
+    def _is_met(self) -> bool:
+        return self._matcher is not None and (self._matcher.met is not None or self._matcher.passed is not None)
+
+    def _write(self) -> None:
+        """Writes the accepted rows to files, then commits the files with the cursor after them."""
+        taken = self._buffer.take()
+        if taken is None:
+            return
+        # Until these rows are committed, nothing may be that follows them.
+        self._has_gap = True
+        records, cursor = taken
+        progress = Progress(
+            parts=self._parts(self._table(records)),
+            watermark=self._new_watermark(records),
+            cursor=json.loads(cursor),
+            report={**self._report(), "records": self.manifest.rows + len(records)},
+        )
+        change = self.manifest.change(progress)
+        self.store.commit(change)
+        self.manifest.apply(change)
+        self._has_gap = False
+
+    def _table(self, records: Records[Any]) -> pa.Table:
+        try:
+            return records.to_arrow(self.manifest.numbers, columns=self._columns)  # type: ignore[arg-type]
+        except NumericOverflowError as error:
+            row = self.manifest.rows + (error.row or 0)
+            raise NumericOverflowError(str(error), column=error.column, row=row, text=error.text) from None
+
+    def _parts(self, table: pa.Table) -> list[Part]:
+        parquet = load("pyarrow.parquet", extra="arrow")
+        pieces = [table.slice(offset, self._max_rows) for offset in range(0, max(1, table.num_rows), self._max_rows)]
+
+        def write(number: int, piece: pa.Table) -> Part:
+            return self.store.write_part(
+                number, piece.num_rows, lambda file: parquet.write_table(piece, file, compression=self._compression)
+            )
+
+        return [write(number, piece) for number, piece in enumerate(pieces, len(self.manifest.parts))]
+
+    def _new_watermark(self, records: Records[Any]) -> list[list[Any]]:
+        wanted = WATERMARK - len(self.manifest.watermark)
+        if not self._grows or wanted <= 0:
+            return []
+        if self._matcher is not None:
+            return self._keys[len(self.manifest.watermark) - len(self._earlier_watermark) : self._released][:wanted]
+        newest = records[:wanted]
+        heights = (getattr(record, "height", None) for record in newest)
+        return [list(pair) for pair in zip(newest._identities(), heights, strict=True)]  # noqa: SLF001
+
+    def _report(self) -> dict[str, Any]:
+        """The report over all runs so far."""
+        now = self._buffer.report()
+        counts = {name: getattr(now, name) + self._before.get(name, 0) for name in COUNTS}
+        return {**counts, "complete": False, "reasons": now._reasons, "missing": now.missing}  # noqa: SLF001
+
+    def _finish(self) -> None:
+        """Writes what is left, and the manifest of a finished export."""
+        watermark: list[list[Any]] | None = None
+        reasons: list[str] = []
+        if self._matcher is not None:
+            watermark, reasons = self._end_at_watermark(self._matcher)
+        while self._buffer.rows:
+            self._write()
+        parts = self.manifest.parts
+        if not parts:
+            # An empty result has a schema too.
+            parts = self._parts(self._table(self.query.partial[:0]))
+        now, report = self._buffer.report(), self._report()
+        incomplete = now.reasons or (self._matcher is not None and self._matcher.met is None)
+        complete = not incomplete and (now.complete or self._is_met())
+        finished = replace(
+            self.manifest,
+            parts=parts,
+            watermark=self.manifest.watermark if watermark is None else watermark,
+            report={
+                **report,
+                "reasons": [*report["reasons"], *reasons],
+                "complete": complete,
+                "records": self.manifest.rows,
+            },
+            complete=complete,
+            finished=True,
+            revision=self.manifest.revision + 1,
+        )
+        self.store.save(finished)
+        self.manifest = finished
+
+    def _end_at_watermark(self, matcher: WatermarkMatcher) -> tuple[list[list[Any]], list[str]]:
+        """Releases the new records that are still held; returns the watermark, and what to report."""
+        matcher.end_of_list()
+        if not self._is_met() and self._buffer.report().complete:
+            path = self.store.path
+            message = f"{path}: the list was read to its end, and the newest records of the export named by since"
+            raise ExportError(f"{message} are not in it; export without since", path=str(path))
+        for index in matcher.repeated():
+            self._release(index)
+            self._buffer.skip(1)
+            self._released += 1
+        self._release(matcher.end)
+        watermark = [*self._earlier_watermark, *self._keys[: matcher.end], *matcher.known_below()][:WATERMARK]
+        return watermark, matcher.findings()

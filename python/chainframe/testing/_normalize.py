@@ -1,0 +1,354 @@
+"""Conversion of a user's records, from any library or file, to the columns that the local service loads."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from os import PathLike
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from chainframe import ConfigError, Deployment
+from chainframe._native import _declaration
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MIN_MILLISECONDS = 100_000_000_000
+PARQUET = b"PAR1"
+MAX_SHOWN = 80
+
+
+class SourceRow(NamedTuple):
+    """A row, and where it was found, for messages about it."""
+
+    place: str
+    row: Any
+
+
+class Columns(NamedTuple):
+    """The values of each field, and where each row was found."""
+
+    values: dict[str, list[Any]]
+    places: list[str]
+
+
+def columns(call: str, rows: Iterable[SourceRow], deployment: Deployment) -> Columns:
+    """Values of each field of the call's records. Fields have their names in Python or in the deployment's API."""
+    fields = _fields(call)
+    names = {wire: name for name, field in fields.items() for wire in field["wire"]}
+    names = {wire.format(main=deployment.main, zone=deployment.zone): name for wire, name in names.items()}
+    names |= {name: name for name in fields}
+    gathered: dict[str, list[Any]] = {name: [] for name in fields}
+    places: list[str] = []
+    for place, row in rows:
+        places.append(place)
+        values: dict[str, Any] = dict.fromkeys(fields)
+        seen: dict[str, Any] = {}
+        for given, value in _members(call, place, row):
+            if given not in names:
+                raise ConfigError(f"{call}: {place} has an unknown field {given!r}; expected {', '.join(fields)}")
+            name = names[given]
+            if name in seen:
+                raise ConfigError(f"{call}: {place} has the field {name} twice, as {seen[name]!r} and {given!r}")
+            seen[name] = given
+            kind = fields[name]["kind"]
+            try:
+                values[name] = _value(kind, _to_builtin(value))
+            except (ArithmeticError, LookupError, TypeError, ValueError):
+                raise ConfigError(f"{call}: {place}: {name} must be {EXPECTED[kind]}; got {_short(value)}") from None
+        for name, value in values.items():
+            gathered[name].append(value)
+    return Columns(gathered, places)
+
+
+def _members(call: str, place: str, row: Any) -> Iterable[tuple[Any, Any]]:  # noqa: ANN401 - whatever stands for a row
+    if not isinstance(row, Mapping) and callable(getattr(row, "to_dict", None)):
+        row = row.to_dict()
+    if isinstance(row, Mapping):
+        return row.items()
+    raise ConfigError(f"{call}: {place} must be a record or a mapping of its fields; got {_short(row)}")
+
+
+def _short(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= MAX_SHOWN else f"{shown[:MAX_SHOWN]}…"
+
+
+@cache
+def _fields(call: str) -> dict[str, dict[str, Any]]:
+    declaration = json.loads(_declaration())
+    endpoints = {endpoint["name"]: endpoint["record"] for endpoint in declaration["endpoints"]}
+    if call not in endpoints:
+        raise ConfigError(f"data: call must be one of {', '.join(endpoints)}; got {call!r}")
+    records = {record["name"]: record["fields"] for record in declaration["records"]}
+    return {field["name"]: field for field in records[endpoints[call]]}
+
+
+def is_file(data: object) -> bool:
+    return isinstance(data, str | PathLike)
+
+
+def read(path: Path) -> list[SourceRow] | bytes:
+    """Rows of a file or of an exported directory; the bytes of a recorded response."""
+    try:
+        if path.is_dir():
+            return _read_export(path)
+        match path.suffix.lower():
+            case ".csv":
+                return _read_csv(path)
+            case ".parquet":
+                return _read_parquet(path)
+            case ".jsonl" | ".ndjson":
+                lines = enumerate(path.read_bytes().split(b"\n"), 1)
+                placed = ((f"{path} line {number}", line) for number, line in lines if line.strip())
+                return [SourceRow(place, _json(line, place)) for place, line in placed]
+            case ".json":
+                content = path.read_bytes()
+                read = _json(content, str(path))
+                if isinstance(read, dict):
+                    return content
+                if isinstance(read, list):
+                    return _numbered(read, f"{path} row")
+                raise ConfigError(f"data: {path} must hold a list of records or a response; got {_short(read)}")
+            case other:
+                raise ConfigError(
+                    f"data: {path} must be a directory of an export, or have one of the suffixes .parquet, .csv, "
+                    f".jsonl, .ndjson, .json; got {other or 'none'}"
+                )
+    except OSError as error:
+        raise ConfigError(f"data: {path} cannot be read: {error.strerror or type(error).__name__}") from None
+
+
+def _numbered(rows: Iterable[Any], what: str = "row") -> list[SourceRow]:
+    return [SourceRow(f"{what} {number}", row) for number, row in enumerate(rows)]
+
+
+def _json(text: bytes, where: str) -> Any:  # noqa: ANN401 - what JSON holds
+    def refuse(constant: str) -> None:
+        raise ValueError(f"{constant} is not a JSON number")
+
+    try:
+        # Floats would not keep the digits.
+        return json.loads(text.decode("utf-8-sig"), parse_float=Decimal, parse_constant=refuse)
+    except UnicodeDecodeError:
+        raise ConfigError(f"data: {where} is not UTF-8") from None
+    except ValueError as error:
+        raise ConfigError(f"data: {where} is not JSON: {error}") from None
+    except RecursionError:
+        raise ConfigError(f"data: {where} is not JSON of records: nested too deeply") from None
+
+
+def _read_with_any(pyarrow: Callable[[Any], Any], polars: Callable[[Any], Any]) -> list[dict[str, Any]]:
+    """Rows read by the first library that is installed."""
+    for name, rows_by in (("pyarrow", pyarrow), ("polars", polars)):
+        if find_spec(name):
+            return list(rows_by(import_module(name)))
+    raise ConfigError("data: neither pyarrow nor polars is installed; run: pip install 'chainframe[arrow]'")
+
+
+def _read_parquet(path: Path) -> list[SourceRow]:
+    # Checked here, since each library has an error of its own for another kind of file.
+    with path.open("rb") as file:
+        if file.read(len(PARQUET)) != PARQUET:
+            raise ConfigError(f"data: {path} is not a Parquet file")
+    try:
+        read = _read_with_any(
+            lambda _: import_module("pyarrow.parquet").ParquetFile(path).read().to_pylist(),
+            lambda polars: polars.read_parquet(path).to_dicts(),
+        )
+    except (ConfigError, OSError, MemoryError):
+        raise
+    except Exception as error:  # noqa: BLE001 - of a library's own class
+        problem = " ".join(str(error).split())
+        raise ConfigError(f"data: {path} is a damaged Parquet file: {problem}") from None
+    return _numbered(_without_index(read), f"{path} row")
+
+
+def _read_export(path: Path) -> list[SourceRow]:
+    """Rows of a directory that `Query.to_parquet` wrote, in the order of its manifest."""
+    manifest = path / "_manifest.json"
+    if not manifest.is_file():
+        raise ConfigError(f"data: {path} is not a directory of an export: it has no _manifest.json")
+    state = _json(manifest.read_bytes(), str(manifest))
+    if not state.get("finished"):
+        raise ConfigError(f"data: {path} is an export that is not finished; run it again")
+    parts = state["parts"]
+    return [row for part in parts for row in _read_parquet(path / part["name"])]
+
+
+def _read_csv(path: Path) -> list[SourceRow]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        lines = csv.reader(file)
+        header = next(lines, [])
+        _check_names(header, str(path))
+        try:
+            return [
+                SourceRow(
+                    f"{path} line {lines.line_num}", dict(zip(header, [_cell(text) for text in row], strict=True))
+                )
+                for row in lines
+                if row
+            ]
+        except (ValueError, csv.Error) as error:
+            raise ConfigError(f"data: {path} line {lines.line_num} is not a row of the table: {error}") from None
+
+
+def _cell(text: str) -> Any:  # noqa: ANN401 - text, or a list of texts
+    """The value of a CSV cell: lists are JSON."""
+    if text.startswith("["):
+        return json.loads(text)
+    return text or None
+
+
+def _check_names(names: Iterable[Any], where: str) -> None:
+    seen: set[Any] = set()
+    for name in names:
+        if name in seen:
+            raise ConfigError(f"data: {where} has two columns {name!r}")
+        seen.add(name)
+
+
+def rows(data: Any) -> list[SourceRow]:  # noqa: ANN401 - any library's table
+    """Rows of a table of any library, or of an iterable of records or mappings."""
+    return _numbered(_rows(data))
+
+
+def _check_shape(data: Any) -> None:  # noqa: ANN401 - any library's table
+    if type(data).__name__ == "LazyFrame":
+        raise ConfigError("data: must be collected; got a LazyFrame: call its collect()")
+    if type(data).__name__ == "Series":
+        raise ConfigError("data: must be a data frame of records; got a Series, which is one column")
+    if hasattr(data, "get_columns"):  # polars, which drops nanoseconds in objects of Python
+        for name, dtype in data.schema.items():
+            if getattr(dtype, "time_unit", "") == "ns" and (data[name].dt.nanosecond() % 1_000 != 0).any():
+                raise ConfigError(f"data: {name} must be {EXPECTED['time']}; got nanoseconds")
+
+
+def _rows(data: Any) -> Iterable[Any]:  # noqa: ANN401 - any library's table
+    _check_shape(data)
+    if hasattr(data, "to_dicts"):  # polars, and `Records`
+        return list(data.to_dicts())
+    if hasattr(data, "to_pylist"):  # pyarrow
+        _check_names(getattr(data, "column_names", ()), "the table")
+        return _without_index(data.to_pylist())
+    if hasattr(data, "iterrows"):  # pandas, whose missing values differ by column
+        _check_names(data.columns, "the data frame")
+        rows = (zip(data.columns, row, strict=True) for row in data.itertuples(index=False, name=None))
+        return [{name: None if _is_missing(value) else value for name, value in row} for row in rows]
+    if hasattr(data, "__arrow_c_stream__"):
+        return _read_with_any(
+            lambda pyarrow: pyarrow.table(data).to_pylist(), lambda polars: polars.DataFrame(data).to_dicts()
+        )
+    if isinstance(data, Mapping):
+        raise ConfigError("data: must be a list of records or a data frame; got a mapping")
+    if isinstance(data, Iterable) and not isinstance(data, bytes | bytearray):
+        return data
+    raise ConfigError(f"data: must be a table, a list of records or the path of a file; got {_short(data)}")
+
+
+def _without_index(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Removes the columns that pandas adds for its index."""
+    return [{name: value for name, value in row.items() if not name.startswith("__index_level_")} for row in rows]
+
+
+def _is_missing(value: Any) -> bool:  # noqa: ANN401 - a cell of a pandas frame
+    return type(value).__name__ in {"NAType", "NaTType"} or (isinstance(value, float | Decimal) and value != value)  # noqa: PLR0124 - NaN
+
+
+def _to_builtin(value: Any) -> Any:  # noqa: ANN401 - a cell of any library's table
+    """The value as an object of Python."""
+    if type(value).__name__ == "datetime64":
+        return value
+    return value.tolist() if type(value).__module__.partition(".")[0] == "numpy" else value
+
+
+def _value(kind: str, value: Any) -> Any:  # noqa: ANN401 - of that kind
+    if value is None or (value == "" and kind != "text"):
+        return None
+    return CONVERSIONS[kind](value)
+
+
+def _integer(value: Any) -> int:  # noqa: ANN401 - a number of any kind
+    exact = Decimal(value)
+    if isinstance(value, bool) or exact != exact.to_integral_value():
+        raise ValueError
+    return int(exact)
+
+
+def _count(value: Any) -> int:  # noqa: ANN401 - a number of any kind
+    number = _integer(value)
+    if number < 0:
+        raise ValueError
+    return number
+
+
+def _number(value: Any) -> Decimal:  # noqa: ANN401 - a number of any kind
+    if isinstance(value, bool):
+        raise TypeError
+    # The digits that the float is shown with: the shortest that mean it.
+    number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    if not number.is_finite():
+        raise ValueError
+    return number
+
+
+def _flag(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    return {"true": True, "false": False}[str(value).lower()]
+
+
+def _time(value: Any) -> datetime:  # noqa: ANN401 - an instant of any kind
+    if isinstance(value, datetime):
+        if getattr(value, "nanosecond", 0):  # of a pandas Timestamp
+            raise ValueError
+        return value
+    if isinstance(value, str) and not value.lstrip("-").replace(".", "", 1).isdigit():
+        return datetime.fromisoformat(value)
+    number = _integer(value)
+    return EPOCH + timedelta(milliseconds=number if abs(number) >= MIN_MILLISECONDS else number * 1_000)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    raise TypeError
+
+
+def _texts(value: Any) -> list[str]:  # noqa: ANN401 - a list of any kind
+    if isinstance(value, str):
+        raise TypeError
+    return [_text(item) for item in value]
+
+
+CONVERSIONS: dict[str, Callable[[Any], Any]] = {
+    "integer": _count,
+    "raw integer": _integer,
+    "time": _time,
+    "flag": _flag,
+    "amount": _number,
+    "estimate": _number,
+    "text": _text,
+    "texts": _texts,
+}
+EXPECTED = {
+    "integer": "a non-negative integer",
+    "raw integer": "an integer",
+    "time": "a time to the millisecond",
+    "flag": "true or false",
+    "amount": "a number",
+    "estimate": "a number",
+    "text": "a string",
+    "texts": "a list of strings",
+}
+"""Description of the values of each kind."""

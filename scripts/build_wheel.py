@@ -1,0 +1,91 @@
+"""Builds the wheel so that the same commit gives the same bytes, whatever the machine's paths and time.
+
+>>> python scripts/build_wheel.py --release --out dist  # arguments of `maturin build`
+>>> python scripts/build_wheel.py --normalize dist      # for wheels that were built elsewhere with `flags()`
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+ROOT = Path(__file__).parents[1]
+
+
+def flags() -> str:
+    """Flags of rustc that keep the paths of this machine out of the binary."""
+    cargo_home = Path(os.environ.get("CARGO_HOME") or Path.home() / ".cargo")
+    target = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
+    # The last match counts, so the target directory comes after the sources that it may be in.
+    prefixes = {ROOT: ".", cargo_home: "cargo", target: "target"}
+    return " ".join(f"--remap-path-prefix={path}={name}" for path, name in prefixes.items())
+
+
+def epoch() -> int:
+    """Time of the commit, unless SOURCE_DATE_EPOCH sets another."""
+    given = os.environ.get("SOURCE_DATE_EPOCH")
+    if given:
+        return int(given)
+    command = ["git", "log", "-1", "--format=%ct"]
+    shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    # A source distribution has no commit; a zip file has no earlier time.
+    return int(shown.stdout) if shown.returncode == 0 and shown.stdout.strip() else 315_532_800
+
+
+def normalize(wheel: Path, seconds: int) -> None:
+    """Rewrites a wheel without the paths, times and random numbers of its build."""
+    with ZipFile(wheel) as archive:
+        files = {info.filename: (info.external_attr, archive.read(info)) for info in archive.infolist()}
+    record = next(name for name in files if name.endswith(".dist-info/RECORD"))
+    for name, (attributes, content) in files.items():
+        if name.endswith(".cyclonedx.json"):
+            files[name] = (attributes, normalize_sbom(content, seconds))
+    lines = []
+    for name, (_, content) in sorted(files.items()):
+        digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+        lines.append(f"{name},," if name == record else f"{name},sha256={digest},{len(content)}")
+    files[record] = (files[record][0], "".join(f"{line}\n" for line in lines).encode())
+    moment = time.gmtime(max(seconds, 315_532_800))[:6]
+    with ZipFile(wheel, "w", ZIP_DEFLATED) as archive:
+        # The record comes last, as the specification of wheels recommends.
+        for name in sorted(files, key=lambda name: (name == record, name)):
+            attributes, content = files[name]
+            info = ZipInfo(name, moment)
+            info.compress_type, info.external_attr, info.create_system = ZIP_DEFLATED, attributes, 3
+            archive.writestr(info, content)
+
+
+def normalize_sbom(content: bytes, seconds: int) -> bytes:
+    text = re.sub(r"path\+file://[^#\"]*", "path+file:///chainframe", content.decode())
+    bill = json.loads(text)
+    bill.pop("serialNumber", None)
+    bill["metadata"]["timestamp"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+    return json.dumps(bill, indent=2).encode()
+
+
+def main(arguments: list[str]) -> int:
+    if arguments[:1] == ["--normalize"]:
+        for wheel in sorted(Path(arguments[1]).glob("*.whl")):
+            normalize(wheel, epoch())
+        return 0
+    out = Path(arguments[arguments.index("--out") + 1])
+    before = set(out.glob("*.whl"))
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch())}
+    environment["RUSTFLAGS"] = f"{os.environ.get('RUSTFLAGS', '')} {flags()}".strip()
+    command = [sys.executable, "-m", "maturin", "build", *arguments]
+    done = subprocess.run(command, cwd=ROOT, env=environment, check=False)
+    for wheel in set(out.glob("*.whl")) - before if done.returncode == 0 else ():
+        normalize(wheel, epoch())
+    return done.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,89 @@
+//! Recording into a file that other processes record into as well: the first process records a request, the others reuse
+//! its recording.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+
+use super::Error;
+use super::file::{self, Line};
+use super::interaction::{Interaction, Request};
+
+/// The state of a process. A forked child copies it; a lock that was held during the fork stays locked in the child, so
+/// the child takes a new state then.
+#[derive(Debug)]
+pub struct Writer {
+    current: ArcSwap<(u32, Mutex<State>)>,
+    start: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct State {
+    /// Length of the part of the file that was read.
+    read: u64,
+    /// Recordings in the file since the beginning, by request.
+    in_file: HashMap<Request, usize>,
+    /// Recordings of this process, by request, including those that were already in the file.
+    own: HashMap<Request, usize>,
+    has_replaced: bool,
+}
+
+impl Writer {
+    /// `start` is the length of the file at the beginning: what comes later was recorded together with this process.
+    pub fn new(start: u64) -> Self {
+        let state = State { read: start, ..State::default() };
+        Self { current: ArcSwap::from_pointee((std::process::id(), Mutex::new(state))), start }
+    }
+
+    fn current(&self) -> Arc<(u32, Mutex<State>)> {
+        let current = self.current.load_full();
+        let process = std::process::id();
+        if current.0 == process {
+            return current;
+        }
+        let copied = current.1.try_lock().map(|state| state.clone());
+        let state = copied.unwrap_or_else(|_| State { read: self.start, ..State::default() });
+        // The parent compacts what it has replaced itself.
+        let state = State { has_replaced: false, ..state };
+        let previous = self.current.compare_and_swap(&current, Arc::new((process, Mutex::new(state))));
+        if previous.0 == process { Arc::clone(&previous) } else { self.current.load_full() }
+    }
+
+    /// Appends an interaction, unless it is in the file already; returns true if it was appended.
+    pub fn write(&self, path: &Path, interaction: Interaction, replaces: bool) -> Result<bool, Error> {
+        let current = self.current();
+        let mut state = current.1.lock().unwrap_or_else(PoisonError::into_inner);
+        let State { read, in_file, own, has_replaced } = &mut *state;
+        let request = interaction.request.clone();
+        let count = own.entry(request.clone()).or_default();
+        *count += 1;
+        let count = *count;
+        file::append(path, read, |added: &[Line]| {
+            for line in added {
+                let recorded = in_file.entry(line.interaction.request.clone()).or_default();
+                *recorded = if line.replaces { 1 } else { *recorded + 1 };
+            }
+            let recorded = in_file.entry(request).or_default();
+            if *recorded >= count {
+                return None;
+            }
+            *recorded += 1;
+            *has_replaced |= replaces;
+            Some(Line { interaction, replaces }.to_string())
+        })
+    }
+
+    pub fn compact(&self, path: &Path) -> Result<(), Error> {
+        let current = self.current.load();
+        if current.0 != std::process::id() {
+            return Ok(());
+        }
+        let mut state = current.1.lock().unwrap_or_else(PoisonError::into_inner);
+        if std::mem::take(&mut state.has_replaced) {
+            state.read = file::compact(path)?;
+        }
+        Ok(())
+    }
+}

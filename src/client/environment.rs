@@ -1,0 +1,31 @@
+//! The surroundings of a client: network, time of day, randomness, and the rate limiters that clients share. A simulation
+//! replaces all of them; nothing else in the core reads a clock of the system or a random number.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::rate_limiter::SharedLimiters;
+use super::transport::Transport;
+
+#[derive(Clone)]
+pub struct Environment {
+    /// The network; `None` is HTTP as the settings say.
+    pub transport: Option<Arc<dyn Transport>>,
+    /// The time of day, for timestamps. Durations are measured by tokio's clock, which a simulation pauses.
+    pub wall_clock: Arc<dyn Fn() -> SystemTime + Send + Sync>,
+    /// A random number in 0..1, for the jitter of retries.
+    pub jitter: Arc<dyn Fn() -> f64 + Send + Sync>,
+    pub limiters: SharedLimiters,
+}
+
+impl Default for Environment {
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the system's clock and random numbers")]
+    fn default() -> Self {
+        Self {
+            transport: None,
+            wall_clock: Arc::new(SystemTime::now),
+            jitter: Arc::new(fastrand::f64),
+            limiters: SharedLimiters::default(),
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! Adaptive rate limiting: a fixed rate, or one that finds what the service allows. `auto` limiters are shared by all
+//! clients of one key at one service. Decisions are pure; time comes from outside.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::process::PerProcess;
+use super::retry::MAX_RETRY_AFTER;
+
+/// The `rate_limit` setting.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RateLimit {
+    Auto,
+    PerSecond(f64),
+    Unlimited,
+}
+
+/// The state of a rate limiter at one moment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RateLimiterState {
+    /// Requests per second, or `None` while requests are not limited.
+    pub rate: Option<f64>,
+    /// Number of requests that wait for a permit.
+    pub waiting: usize,
+    /// Number of throttled responses so far.
+    pub throttled: u64,
+    /// Time until the next request may be sent.
+    pub pause: Duration,
+}
+
+/// Requests per second at first.
+const INITIAL_RATE: f64 = 5.0;
+/// Factor by which every good response raises the rate until the service throttles.
+const SLOW_START_FACTOR: f64 = 1.08;
+/// Above this rate the service, not the limiter, is the bottleneck.
+const MAX_PACED_RATE: f64 = 1_000.0;
+const MIN_RATE: f64 = 0.2;
+/// Requests that may be sent at once before the first throttle, so that small queries are not slowed down.
+const BURST_SIZE: f64 = 2.0;
+/// A throttle this soon after the first request is due to the burst and says nothing about the rate.
+const STARTUP_GRACE: Duration = Duration::from_millis(500);
+/// Throttles within this time of a decrease have the same cause and trigger no other.
+const CONGESTION_EPOCH: Duration = Duration::from_secs(1);
+/// Pause after a throttle, in which the service's window empties.
+const THROTTLE_PAUSE: Duration = Duration::from_millis(400);
+/// Fraction of the throttled rate that a halved rate regains within `RECOVERY_SECS`. Beyond it, the rate rises by
+/// `ADDITIVE_INCREASE` of the limit per second, and by `ADDITIVE_ACCEL` more in each further second, so that a limit that
+/// was lifted is noticed.
+const RECOVERY_TARGET: f64 = 0.9;
+/// Fraction of the limit that remains at least after a further throttle.
+const MAX_LIMIT_DECREASE: f64 = 0.8;
+const RECOVERY_SECS: f64 = 1.0;
+const ADDITIVE_INCREASE: f64 = 0.004;
+const ADDITIVE_ACCEL: f64 = 0.002;
+/// Timers fire late; requests may make up for this much of it.
+const TIMER_SLACK: Duration = Duration::from_millis(10);
+
+/// The decisions of a rate limiter.
+#[derive(Debug)]
+struct RateController {
+    rate: f64,
+    /// State of an automatic rate; a fixed one has none.
+    auto: Option<Auto>,
+    /// Earliest time of the next request, apart from a burst.
+    next: Option<Instant>,
+    throttled: u64,
+}
+
+#[derive(Debug, Default)]
+struct Auto {
+    started: Option<Instant>,
+    /// Time of the last decrease.
+    decreased: Option<Instant>,
+    /// The service's limit, once it throttled. Before, the rate grows with every response.
+    limit: Option<Limit>,
+    delivered: Throughput,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Limit {
+    /// The rate that was throttled, in requests per second.
+    rate: f64,
+    /// Time of the last increase.
+    raised: Instant,
+    /// Start of the additive increase.
+    probing_since: Instant,
+}
+
+/// Number of good responses in the last full second and in the current one.
+#[derive(Debug, Default)]
+struct Throughput {
+    since: Option<Instant>,
+    before: u32,
+    now: u32,
+}
+
+impl Throughput {
+    fn count(&mut self, now: Instant, responses: u32) -> f64 {
+        let since = *self.since.get_or_insert(now);
+        match now.saturating_duration_since(since).as_secs() {
+            0 => {}
+            1 => (self.since, self.before, self.now) = (Some(since + Duration::from_secs(1)), self.now, 0),
+            _ => (self.since, self.before, self.now) = (Some(now), 0, 0),
+        }
+        self.now += responses;
+        f64::from(self.now.max(self.before))
+    }
+}
+
+impl RateController {
+    fn new(limit: RateLimit) -> Self {
+        let (rate, auto) = match limit {
+            RateLimit::Auto => (INITIAL_RATE, Some(Auto::default())),
+            RateLimit::PerSecond(rate) => (rate, None),
+            RateLimit::Unlimited => (f64::INFINITY, None),
+        };
+        Self { rate, auto, next: None, throttled: 0 }
+    }
+
+    fn is_unlimited(&self) -> bool {
+        self.rate.is_infinite()
+            || self.auto.as_ref().is_some_and(|auto| auto.limit.is_none()) && self.rate > MAX_PACED_RATE
+    }
+
+    /// Earliest time of the next request.
+    fn next_permit_at(&self, now: Instant) -> Instant {
+        let burst = match &self.auto {
+            Some(auto) if auto.decreased.is_none() => Duration::from_secs_f64(BURST_SIZE / self.rate),
+            _ => TIMER_SLACK,
+        };
+        let earliest = now.checked_sub(burst).unwrap_or(now);
+        self.next.map_or(earliest, |next| next.max(earliest))
+    }
+
+    /// Takes a permit and returns zero, or returns the time to wait for the next one.
+    fn try_acquire(&mut self, now: Instant) -> Duration {
+        if self.is_unlimited() {
+            return Duration::ZERO;
+        }
+        let permit = self.next_permit_at(now);
+        if permit <= now {
+            self.next = Some(permit + Duration::from_secs_f64(1.0 / self.rate));
+            if let Some(auto) = &mut self.auto {
+                auto.started.get_or_insert(now);
+            }
+        }
+        permit.saturating_duration_since(now)
+    }
+
+    /// Records a good response to a request sent at `sent`.
+    fn succeeded(&mut self, sent: Instant, now: Instant) {
+        let Some(auto) = &mut self.auto else { return };
+        auto.delivered.count(now, 1);
+        if auto.decreased.is_some_and(|decreased| sent <= decreased) {
+            return;
+        }
+        let Some(limit) = &mut auto.limit else {
+            self.rate = (self.rate * SLOW_START_FACTOR).min(MAX_PACED_RATE * 2.0);
+            return;
+        };
+        let since = now.saturating_duration_since(limit.raised).as_secs_f64().min(1.0);
+        limit.raised = now;
+        let knee = limit.rate * RECOVERY_TARGET;
+        if self.rate < knee {
+            self.rate = knee.min(self.rate + limit.rate / 2.0 * since / RECOVERY_SECS);
+            limit.probing_since = now;
+        } else {
+            let probing = now.saturating_duration_since(limit.probing_since).as_secs_f64();
+            self.rate =
+                (self.rate + limit.rate * (ADDITIVE_INCREASE + ADDITIVE_ACCEL * probing) * since).min(MAX_PACED_RATE);
+        }
+    }
+
+    /// Records a throttled response to a request sent at `sent`. The rate is halved once for requests that were in flight
+    /// together.
+    fn throttled(&mut self, sent: Instant, now: Instant, retry_after: Option<Duration>) {
+        self.throttled += 1;
+        let Some(auto) = &mut self.auto else { return };
+        if auto.decreased.is_some_and(|decreased| sent <= decreased) {
+            return;
+        }
+        if auto.decreased.is_none_or(|decreased| sent > decreased + CONGESTION_EPOCH) {
+            auto.decreased = Some(now);
+            if auto.limit.is_some() || auto.started.is_none_or(|started| now > started + STARTUP_GRACE) {
+                // What got through says more than a rate that may not have been used.
+                self.rate = self.rate.min(auto.delivered.count(now, 0).max(INITIAL_RATE));
+                // A throttle during recovery may be transient: the assumed limit falls, but not that far.
+                let rate = self.rate.max(auto.limit.map_or(0.0, |limit| limit.rate * MAX_LIMIT_DECREASE));
+                auto.limit = Some(Limit { rate, raised: now, probing_since: now });
+            }
+            self.rate = (self.rate / 2.0).max(MIN_RATE);
+        }
+        let pause = THROTTLE_PAUSE.max(retry_after.unwrap_or_default().min(MAX_RETRY_AFTER));
+        self.next = self.next.max(Some(now + pause));
+    }
+}
+
+#[derive(Debug)]
+pub struct RateLimiter {
+    controller: Mutex<RateController>,
+    /// Held by the first request in the queue. A request that stops waiting leaves its place to the next one.
+    queue: tokio::sync::Mutex<()>,
+    waiting: AtomicUsize,
+}
+
+/// Counts a request as waiting for as long as it lives.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl RateLimiter {
+    pub fn new(limit: RateLimit) -> Self {
+        Self {
+            controller: Mutex::new(RateController::new(limit)),
+            queue: tokio::sync::Mutex::default(),
+            waiting: AtomicUsize::new(0),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, RateController> {
+        self.controller.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until the next request may be sent and returns how long that took.
+    pub async fn acquire(&self) -> Duration {
+        if self.lock().is_unlimited() {
+            return Duration::ZERO;
+        }
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let _waiting = Waiting(&self.waiting);
+        let queued = Instant::now();
+        let _first = self.queue.lock().await;
+        loop {
+            // Checked again after every sleep: a throttle may have come meanwhile.
+            let pause = self.lock().try_acquire(Instant::now());
+            if pause.is_zero() {
+                return queued.elapsed();
+            }
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    pub fn succeeded(&self, sent: Instant) {
+        self.lock().succeeded(sent, Instant::now());
+    }
+
+    pub fn throttled(&self, sent: Instant, retry_after: Option<Duration>) {
+        self.lock().throttled(sent, Instant::now(), retry_after);
+    }
+
+    pub fn state(&self) -> RateLimiterState {
+        let (controller, now) = (self.lock(), Instant::now());
+        let limited = !controller.is_unlimited();
+        RateLimiterState {
+            rate: limited.then_some(controller.rate),
+            waiting: self.waiting.load(Ordering::Relaxed),
+            throttled: controller.throttled,
+            pause: if limited { controller.next_permit_at(now).saturating_duration_since(now) } else { Duration::ZERO },
+        }
+    }
+}
+
+/// The `auto` limiters of one process, or of one simulation.
+#[derive(Clone, Default)]
+pub enum SharedLimiters {
+    #[default]
+    OfProcess,
+    Own(Limiters),
+}
+
+/// By a hash of the service's origin and the key: keys themselves are not kept.
+type Limiters = Arc<Mutex<HashMap<u64, Arc<RateLimiter>>>>;
+
+impl SharedLimiters {
+    /// The limiter of that key at that service; one with a fixed rate belongs to the client alone.
+    pub fn get(&self, limit: RateLimit, origin: &str, api_key: &str) -> Arc<RateLimiter> {
+        static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+        // A lock that another thread held during a fork would stay locked in the child.
+        static OF_PROCESS: PerProcess<Limiters> = PerProcess::new();
+        if limit != RateLimit::Auto {
+            return Arc::new(RateLimiter::new(limit));
+        }
+        let limiters = match self {
+            Self::OfProcess => {
+                let Ok(limiters) = OF_PROCESS.get(|| Ok::<_, Infallible>(Limiters::default()));
+                limiters
+            }
+            Self::Own(limiters) => limiters.clone(),
+        };
+        let id = HASHER.hash_one((origin, api_key));
+        let mut limiters = limiters.lock().unwrap_or_else(PoisonError::into_inner);
+        limiters.entry(id).or_insert_with(|| Arc::new(RateLimiter::new(limit))).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests;

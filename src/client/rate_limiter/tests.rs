@@ -1,0 +1,266 @@
+//! The rate controller by a table, and against services that count in several ways, with a clock that is a number.
+
+use std::collections::{BinaryHeap, VecDeque};
+
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn milliseconds(count: u64) -> Duration {
+    Duration::from_millis(count)
+}
+
+#[test]
+fn numeric_rate_spaces_requests_evenly() {
+    let (mut controller, start) = (RateController::new(RateLimit::PerSecond(4.0)), Instant::now() + SECOND);
+    let mut left = Vec::new();
+    for at in 0..1_800 {
+        if controller.try_acquire(start + milliseconds(at)).is_zero() {
+            left.push(at);
+        }
+    }
+    assert_eq!(left, [0, 240, 490, 740, 990, 1240, 1490, 1740]);
+    // An hour without a request earns no burst.
+    let later = start + SECOND * 3_600;
+    assert!(controller.try_acquire(later).is_zero());
+    assert_eq!(controller.try_acquire(later), milliseconds(240));
+    controller.throttled(later, later, Some(SECOND));
+    assert_eq!(controller.rate, 4.0);
+}
+
+#[test]
+fn auto_halves_once_for_requests_that_were_throttled_together() {
+    let (mut controller, start) = (RateController::new(RateLimit::Auto), Instant::now() + SECOND);
+    assert!(controller.try_acquire(start).is_zero());
+    let first = start + SECOND;
+    for _ in 0..3 {
+        controller.throttled(start, first, None);
+    }
+    assert_eq!((controller.rate, controller.throttled), (INITIAL_RATE / 2.0, 3));
+    // So soon after it is still the same full window of the service's.
+    controller.throttled(first + milliseconds(500), first + milliseconds(600), None);
+    assert_eq!(controller.rate, INITIAL_RATE / 2.0);
+    controller.throttled(first + SECOND * 2, first + SECOND * 3, None);
+    assert_eq!(controller.rate, INITIAL_RATE / 4.0);
+}
+
+#[test]
+fn retry_after_pauses_all_requests_up_to_a_maximum() {
+    let start = Instant::now() + SECOND;
+    for (asked, pause) in
+        [(None, THROTTLE_PAUSE), (Some(milliseconds(1)), THROTTLE_PAUSE), (Some(SECOND * 7), SECOND * 7)]
+    {
+        let mut controller = RateController::new(RateLimit::Auto);
+        controller.throttled(start, start, asked);
+        assert_eq!(controller.try_acquire(start), pause, "{asked:?}");
+    }
+    let mut controller = RateController::new(RateLimit::Auto);
+    controller.throttled(start, start, Some(SECOND * 86_400));
+    assert_eq!(controller.try_acquire(start), MAX_RETRY_AFTER);
+}
+
+#[test]
+fn auto_stops_limiting_a_service_that_never_throttles() {
+    let (mut controller, now) = (RateController::new(RateLimit::Auto), Instant::now());
+    for _ in 0..200 {
+        controller.succeeded(now, now);
+    }
+    assert!(controller.is_unlimited());
+    assert_eq!(controller.try_acquire(now), Duration::ZERO);
+    // Then what got through is the measure of the cut, not what might have.
+    controller.throttled(now, now + SECOND, None);
+    assert_eq!(controller.rate, 100.0);
+}
+
+#[test]
+fn clients_of_one_key_share_a_limiter() {
+    let shared = |key| SharedLimiters::default().get(RateLimit::Auto, "http://127.0.0.1:1", key);
+    assert!(Arc::ptr_eq(&shared("a"), &shared("a")));
+    assert!(!Arc::ptr_eq(&shared("a"), &shared("b")));
+}
+
+#[tokio::test]
+async fn cancelled_waits_take_no_permit() {
+    let limiter = Arc::new(RateLimiter::new(RateLimit::PerSecond(0.001)));
+    limiter.acquire().await;
+    let next = limiter.lock().next;
+    let waiting: Vec<_> = (0..3)
+        .map(|_| {
+            let limiter = limiter.clone();
+            tokio::spawn(async move { limiter.acquire().await })
+        })
+        .collect();
+    while limiter.state().waiting < 3 {
+        tokio::task::yield_now().await;
+    }
+    for task in waiting {
+        task.abort();
+        assert!(task.await.is_err());
+    }
+    assert_eq!(limiter.state().waiting, 0);
+    assert_eq!(limiter.lock().next, next);
+}
+
+/// Algorithm by which a server limits requests.
+#[derive(Clone, Copy, Debug)]
+enum Counts {
+    /// A sliding window of one second. `refused` is true if rejected requests count too.
+    Sliding { refused: bool },
+    /// A window for each second of the server's clock.
+    Fixed,
+    /// A token bucket of this capacity.
+    Bucket { holds: f64 },
+    /// No limit: one request in ten is throttled at random.
+    Nothing,
+}
+
+struct Service {
+    counts: Counts,
+    seen: VecDeque<f64>,
+    tokens: f64,
+    at: f64,
+    rng: fastrand::Rng,
+}
+
+const ALLOWED: f64 = 8.0;
+
+impl Service {
+    fn new(counts: Counts) -> Self {
+        let tokens = if let Counts::Bucket { holds } = counts { holds } else { 0.0 };
+        Self { counts, seen: VecDeque::new(), tokens, at: 0.0, rng: fastrand::Rng::with_seed(3) }
+    }
+
+    fn admits(&mut self, now: f64) -> bool {
+        match self.counts {
+            Counts::Sliding { refused } => {
+                self.seen.retain(|at| *at > now - 1.0);
+                let admits = (self.seen.len() as f64) < ALLOWED;
+                if admits || refused {
+                    self.seen.push_back(now);
+                }
+                admits
+            }
+            Counts::Fixed => {
+                // Its seconds do not begin with ours.
+                self.seen.retain(|at| (*at + 0.37).floor() == (now + 0.37).floor());
+                self.seen.push_back(now);
+                self.seen.len() as f64 <= ALLOWED
+            }
+            Counts::Nothing => self.rng.f64() > 0.1,
+            Counts::Bucket { holds } => {
+                self.tokens = holds.min(self.tokens + (now - self.at) * ALLOWED);
+                self.at = now;
+                let admits = self.tokens >= 1.0;
+                self.tokens -= f64::from(u8::from(admits));
+                admits
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Response { sent: u64, good: bool },
+    Retry,
+    Gate,
+}
+
+/// Returns the number of accepted and throttled responses, and the longest pause in microseconds, of a simulated run.
+fn run(counts: Counts, seconds: u64, workers: u32, latency: u64, retry_after: Option<Duration>) -> (f64, f64, u64) {
+    let (mut controller, mut service) = (RateController::new(RateLimit::Auto), Service::new(counts));
+    let start = Instant::now() + SECOND;
+    let at = |micros: u64| start + Duration::from_micros(micros);
+    let mut rng = fastrand::Rng::with_seed(7);
+    let mut events = BinaryHeap::new();
+    let (mut now, mut waiting, mut gate) = (0, workers, None);
+    let (mut good_responses, mut throttled, mut last, mut silence) = (0.0, 0.0, 0, 0);
+    loop {
+        while waiting > 0 {
+            let pause = controller.try_acquire(at(now));
+            if !pause.is_zero() {
+                let opens = now + pause.as_micros() as u64 + 1;
+                if gate.is_none_or(|gate| gate <= now || opens < gate) {
+                    gate = Some(opens);
+                    events.push((std::cmp::Reverse(opens), Event::Gate));
+                }
+                break;
+            }
+            waiting -= 1;
+            let mut after = |low: f64, high: f64| (latency as f64 * (low + (high - low) * rng.f64())) as u64;
+            let good = service.admits((now + after(0.3, 0.7)) as f64 / 1e6);
+            let arrives = now + after(0.8, 1.2);
+            events.push((std::cmp::Reverse(arrives), Event::Response { sent: now, good }));
+        }
+        let Some((std::cmp::Reverse(then), event)) = events.pop() else { panic!("no event is left") };
+        if then > seconds * 1_000_000 {
+            return (good_responses, throttled, silence);
+        }
+        now = now.max(then);
+        match event {
+            Event::Response { sent, good: true } => {
+                good_responses += 1.0;
+                (silence, last) = (silence.max(now - last), now);
+                controller.succeeded(at(sent), at(now));
+                waiting += 1;
+            }
+            Event::Response { sent, good: false } => {
+                throttled += 1.0;
+                controller.throttled(at(sent), at(now), retry_after);
+                events.push((std::cmp::Reverse(now + (rng.f64() * 250_000.0) as u64), Event::Retry));
+            }
+            Event::Retry => waiting += 1,
+            Event::Gate => {}
+        }
+    }
+}
+
+#[test]
+fn auto_uses_most_of_the_limit_with_few_throttles() {
+    let mut runs = 0;
+    for counts in [
+        Counts::Sliding { refused: false },
+        Counts::Sliding { refused: true },
+        Counts::Fixed,
+        Counts::Bucket { holds: ALLOWED },
+    ] {
+        for (seconds, workers, latency) in [20, 40, 300].iter().flat_map(|seconds| {
+            [(4, 2), (4, 50), (4, 200), (8, 50), (16, 200)].map(|(workers, latency)| (*seconds, workers, latency))
+        }) {
+            for retry_after in [None, Some(milliseconds(50))] {
+                let (good, bad, silence) = run(counts, seconds, workers, latency * 1_000, retry_after);
+                let case = format!("{counts:?} {seconds} s {workers} x {latency} ms {retry_after:?}: {good} {bad}");
+                assert!(good > 0.78 * ALLOWED * seconds as f64, "{case}");
+                assert!(bad < 0.05 * (good + bad), "{case}");
+                assert!(silence < 3_000_000, "{case}: {silence}");
+                runs += 1;
+            }
+        }
+    }
+    assert_eq!(runs, 120);
+}
+
+#[test]
+fn auto_finds_a_limit_without_burst() {
+    let (good, bad, silence) = run(Counts::Bucket { holds: 2.0 }, 120, 4, 50_000, None);
+    assert!(good > 0.75 * ALLOWED * 120.0 && bad < 0.05 * (good + bad) && silence < 3_000_000, "{good} {bad}");
+}
+
+#[test]
+fn random_throttles_do_not_stop_requests() {
+    for seconds in [60, 600] {
+        let (good, _, silence) = run(Counts::Nothing, seconds, 4, 50_000, None);
+        assert!(good > seconds as f64 && silence < 10_000_000, "{seconds} s: {good} {silence}");
+    }
+}
+
+#[test]
+fn auto_raises_the_rate_after_a_limit_is_lifted() {
+    let (mut controller, start) = (RateController::new(RateLimit::Auto), Instant::now() + SECOND);
+    controller.try_acquire(start);
+    controller.throttled(start + SECOND, start + SECOND, None);
+    for response in 1..2_000 {
+        let now = start + SECOND + milliseconds(response * 100);
+        controller.succeeded(now, now);
+    }
+    assert!(controller.rate > 10.0 * INITIAL_RATE, "{}", controller.rate);
+}

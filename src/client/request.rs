@@ -1,0 +1,235 @@
+//! One page, requested until it arrives or until another attempt cannot help.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::error::{ApiErrorKind, Error, Phase};
+use super::log::{self, Level};
+use super::retry::{Failed, Policy, RetryDecision};
+use super::send::{Admission, Interaction};
+use super::transport::TransportError;
+use super::{Client, clock, retry};
+use crate::decode::Page;
+use crate::interface::Endpoint;
+use crate::message::{Hint, Message};
+use crate::planted::Bug;
+
+/// The expected content of a response.
+#[derive(Clone, Copy, Debug)]
+pub struct Expectation {
+    /// Number of records that were asked for.
+    pub row_hint: usize,
+    /// Number of the page.
+    pub page: u64,
+    /// Number of records before the page.
+    pub offset: u64,
+    /// True if the service has said that there are records: an empty response is then a throttle in disguise.
+    pub must_have_rows: bool,
+}
+
+impl Expectation {
+    /// True if a page without records contradicts what the service says about the list.
+    pub(super) fn contradicts(&self, page: &Page) -> bool {
+        let has_more = page.total.is_some_and(|total| total > self.offset)
+            || page.total_pages.is_some_and(|pages| pages > 1 && pages >= self.page);
+        page.columns.rows() == 0 && (self.must_have_rows || has_more)
+    }
+}
+
+/// A page, and what it took to get it.
+#[derive(Debug)]
+pub struct Fetched {
+    pub page: Page,
+    pub attempts: u32,
+    pub bytes: usize,
+}
+
+/// A failed attempt.
+struct Attempt {
+    error: Error,
+    retry: Failed,
+    /// The clock offset that was signed with, and the service's clock minus the local one.
+    skew: Option<(i64, i64)>,
+    /// True if it was replayed from a cassette.
+    replayed: bool,
+    stale_connection: bool,
+}
+
+/// The attempts of one request so far.
+#[derive(Default)]
+struct Attempts {
+    sent: u32,
+    /// Attempts that were sent again for free, and do not count as retries.
+    free: u32,
+    /// Time spent in attempts and in the pauses between them. The queue for a permit is not included: it says nothing
+    /// about the service, and grows with the caller's own requests.
+    spent: Duration,
+    signed_again: bool,
+}
+
+impl Client {
+    /// Requests one page until it arrives, or until another attempt cannot help. Calls `on_send` for every attempt.
+    pub async fn get(
+        &self,
+        endpoint: &'static Endpoint,
+        target: &str,
+        expectation: Expectation,
+        on_send: &(dyn Fn() + Sync),
+    ) -> Result<Fetched, Error> {
+        let settings = self.settings();
+        let max_retries = if Bug::RetriesUnbounded.is_planted() { u32::MAX } else { settings.max_retries };
+        let policy = Policy { max_retries, deadline: settings.deadline };
+        let mut attempts = Attempts::default();
+        loop {
+            let admission = self.admit(target, attempts.sent > 0).await?;
+            if Bug::DeadlineIncludesQueue.is_planted() {
+                attempts.spent += admission.waited();
+            }
+            attempts.sent += 1;
+            on_send();
+            let attempt = self.attempt(endpoint, target, expectation, attempts.sent, admission);
+            let started = Instant::now();
+            let outcome = match settings.deadline.map(|deadline| deadline.saturating_sub(attempts.spent)) {
+                None => attempt.await,
+                Some(left) => match tokio::time::timeout(left, attempt).await {
+                    Ok(outcome) => outcome,
+                    Err(_) => {
+                        self.record_deadline(target)?;
+                        return Err(self.deadline_exceeded(endpoint, attempts.sent));
+                    }
+                },
+            };
+            attempts.spent += started.elapsed();
+            let failed = match outcome {
+                Ok(fetched) => {
+                    self.inner.budget.deposit();
+                    return Ok(fetched);
+                }
+                Err(failed) => failed,
+            };
+            let pause = self.prepare_retry(target, policy, &mut attempts, failed).await?;
+            attempts.spent += pause;
+        }
+    }
+
+    /// Waits until the failed attempt may be repeated and returns how long that took, or returns its error.
+    async fn prepare_retry(
+        &self,
+        target: &str,
+        policy: Policy,
+        attempts: &mut Attempts,
+        failed: Attempt,
+    ) -> Result<Duration, Error> {
+        let Attempt { error, retry, skew, replayed, stale_connection } = failed;
+        // A replay ends where the recording ended.
+        if replayed && self.is_played_out(target) {
+            return Err(error);
+        }
+        if stale_connection && attempts.free == 0 {
+            attempts.free = 1;
+            log::emit(Level::Info, || format!("{error}; sending again on another connection"));
+            return Ok(Duration::ZERO);
+        }
+        // A rejected timestamp is fixed by the service's own clock.
+        if let Some((used, skew)) = skew
+            && !attempts.signed_again
+            && (replayed || self.inner.clock.apply_skew(used, skew))
+        {
+            attempts.signed_again = true;
+            log::emit(Level::Warning, || format!("{error}; clock skew corrected, signing again"));
+            return Ok(Duration::ZERO);
+        }
+        // A replay takes no time and costs the service nothing.
+        let policy = if replayed { Policy { deadline: None, ..policy } } else { policy };
+        let jitter = (self.inner.environment.jitter)();
+        let decision = policy.decide(retry, attempts.sent - attempts.free, attempts.spent, jitter);
+        let RetryDecision::RetryAfter(pause) = decision else { return Err(error) };
+        if replayed {
+            return Ok(Duration::ZERO);
+        }
+        if !self.inner.budget.withdraw() {
+            log::emit(Level::Warning, || format!("{error}; retry budget exhausted"));
+            return Err(error);
+        }
+        // Throttles are expected: the rate limiter provokes them.
+        let level = if error.is_throttle() { Level::Info } else { Level::Warning };
+        log::emit(level, || format!("{error}; trying again in {:.3} s", pause.as_secs_f64()));
+        tokio::time::sleep(pause).await;
+        Ok(pause)
+    }
+
+    fn deadline_exceeded(&self, endpoint: &'static Endpoint, attempts: u32) -> Error {
+        let seconds = self.settings().deadline.unwrap_or_default().as_secs_f64();
+        let problem = Message::new(format!("deadline of {seconds} s exceeded"));
+        let problem = problem.hint(Hint::RetryLater).hint(Hint::raise(&["deadline"]));
+        Error::Timeout { endpoint: endpoint.name, phase: Phase::Deadline, problem, attempts }
+    }
+
+    async fn attempt(
+        &self,
+        endpoint: &'static Endpoint,
+        target: &str,
+        expectation: Expectation,
+        attempts: u32,
+        admission: Admission,
+    ) -> Result<Fetched, Attempt> {
+        let Interaction { outcome, signature, offset, waited, sent, replayed } =
+            self.interact(target, admission).await.map_err(Attempt::fatal)?;
+        let event = |outcome: &str| {
+            let (waited, elapsed) = (waited.as_secs_f64(), sent.elapsed().as_secs_f64());
+            let from = if replayed { " replayed" } else { "" };
+            format!("GET {target} attempt={attempts} {outcome} wait={waited:.3} elapsed={elapsed:.3}{from}")
+        };
+        let response = outcome.map_err(|error| {
+            log::emit(Level::Debug, || event(&format!("phase={} error={:?}", error.phase, error.problem.to_string())));
+            Attempt::from_transport_error(endpoint, error, attempts, replayed)
+        })?;
+        let mask = |text: &[u8]| self.settings().credentials.redact(text, &signature);
+        let classified = self.classify(endpoint, &response, expectation, attempts, &mask);
+        log::emit(Level::Debug, || {
+            let code = match &classified {
+                Err(Error::Service(error)) => error.code.as_deref().unwrap_or("-"),
+                Err(Error::Format { .. }) => "-",
+                _ => "0",
+            };
+            event(&format!("status={} code={code} bytes={}", response.status, response.body.len()))
+        });
+        let error = match classified {
+            Ok(page) => {
+                if !replayed {
+                    self.limiter().succeeded(sent);
+                }
+                return Ok(Fetched { page, attempts, bytes: response.body.len() });
+            }
+            Err(error) => error,
+        };
+        let retry_after = error.retry_after().filter(|_| !Bug::RetryAfterIgnored.is_planted());
+        if error.is_throttle() && !replayed {
+            self.limiter().throttled(sent, retry_after);
+        }
+        let skewed = matches!(&error, Error::Service(error) if error.kind == ApiErrorKind::ClockSkew);
+        let skew = clock::of_response(&response, self.now()).filter(|_| skewed).map(|skew| (offset, skew));
+        let retry = retry::Failed { retryable: error.retryable() || Bug::HopelessRetried.is_planted(), retry_after };
+        Err(Attempt { error, retry, skew, replayed, stale_connection: false })
+    }
+}
+
+impl Attempt {
+    /// An error that no other attempt can avoid.
+    fn fatal(error: Error) -> Self {
+        Self { error, retry: Failed::default(), skew: None, replayed: false, stale_connection: false }
+    }
+
+    fn from_transport_error(endpoint: &Endpoint, error: TransportError, attempts: u32, replayed: bool) -> Self {
+        let TransportError { phase, problem, timed_out, retryable, stale_connection } = error;
+        let endpoint = endpoint.name;
+        let error = if timed_out {
+            Error::Timeout { endpoint, phase, problem, attempts }
+        } else {
+            Error::Transport { endpoint, phase, problem, attempts, retryable }
+        };
+        let retry = Failed { retryable, retry_after: None };
+        Self { error, retry, skew: None, replayed, stale_connection }
+    }
+}

@@ -1,0 +1,77 @@
+//! Classification of a response: the page that was asked for, or a typed error.
+
+use reqwest::header::RETRY_AFTER;
+
+use super::error::{ApiError, ApiErrorKind, Error};
+use super::request::Expectation;
+use super::transport::Response;
+use super::{Client, clock, retry};
+use crate::decode::{self, Page, one_line};
+use crate::interface::{ENDPOINTS, Endpoint};
+use crate::planted::Bug;
+
+const OK: u16 = 200;
+/// A response that a transforming proxy has passed on: its body is decoded as strictly as any.
+const NON_AUTHORITATIVE: u16 = 203;
+/// Bytes of a message that are searched for secrets.
+const MAX_ECHO: usize = 32 << 10;
+/// Characters of a message or path that are shown.
+const MAX_SHOWN: usize = 200;
+
+impl Client {
+    pub(super) fn classify(
+        &self,
+        endpoint: &'static Endpoint,
+        response: &Response,
+        expectation: Expectation,
+        attempts: u32,
+        mask: &impl Fn(&[u8]) -> Vec<u8>,
+    ) -> Result<Page, Error> {
+        // Messages and member names are text of the service: masked first, since cutting could leave half a secret.
+        let shown = |text: &str| {
+            let echo = &text.as_bytes()[..text.len().min(MAX_ECHO)];
+            one_line(&String::from_utf8_lossy(&mask(echo)), MAX_SHOWN)
+        };
+        let (code, msg) = if matches!(response.status, OK | NON_AUTHORITATIVE) {
+            match self.inner.decoders[index(endpoint)].decode(&response.body, expectation.row_hint) {
+                Ok(decode::Envelope::Page(page))
+                    if expectation.contradicts(&page) && !Bug::EmptyPageAccepted.is_planted() =>
+                {
+                    let problem = format!("page {} is empty but the API reports more records", expectation.page);
+                    return Err(Error::Empty { endpoint: endpoint.name, problem, attempts });
+                }
+                Ok(decode::Envelope::Page(page)) => return Ok(page),
+                Ok(decode::Envelope::Error { code, msg }) => (Some(code), msg),
+                Err(error) => {
+                    return Err(Error::Format {
+                        endpoint: endpoint.name,
+                        path: shown(&error.path()),
+                        problem: error.problem.clone(),
+                        excerpt: error.excerpt(&response.body, mask),
+                        attempts,
+                        retryable: error.broken,
+                    });
+                }
+            }
+        } else {
+            decode::code_and_msg(&response.body).map_or((None, String::new()), |(code, msg)| (Some(code), msg))
+        };
+        let (kind, _) = ApiErrorKind::of(response.status, code.as_deref());
+        let now = self.now();
+        let skew = clock::of_response(response, now).filter(|_| kind == ApiErrorKind::ClockSkew);
+        Err(Error::Service(Box::new(ApiError {
+            kind,
+            endpoint: endpoint.name,
+            status: response.status,
+            code: code.map(|code| shown(&code)),
+            msg: shown(&msg),
+            attempts,
+            retry_after: response.header(RETRY_AFTER).and_then(|value| retry::retry_after(value, now)),
+            clock_ahead: skew.map(|skew| -skew),
+        })))
+    }
+}
+
+fn index(endpoint: &'static Endpoint) -> usize {
+    ENDPOINTS.iter().position(|other| std::ptr::eq(other, endpoint)).expect("endpoints are the declared ones")
+}

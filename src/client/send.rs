@@ -1,0 +1,223 @@
+//! One attempt: admitted, signed, sent and recorded, or replayed from a cassette.
+
+use std::time::{Duration, SystemTime};
+
+use chrono::{DateTime, Utc};
+use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
+
+use super::credentials::redact_in_place;
+use super::error::{Error, Phase};
+use super::log::{self, Level};
+use super::transport::{Response, TransportError};
+use super::{Client, clock, retry, sign};
+use crate::cassette::{self, Cassette, Outcome, Request};
+use crate::decode;
+use crate::planted::Bug;
+
+const OK: u16 = 200;
+/// The status of a rejected timestamp.
+const UNAUTHORIZED: u16 = 401;
+
+/// The right to make one attempt.
+pub(super) enum Admission {
+    /// A recorded outcome, which needs no permit.
+    Replayed(Outcome),
+    /// A permit of the client, and the time that the queues took.
+    Permit { _permit: Option<OwnedSemaphorePermit>, waited: Duration },
+}
+
+/// A request and its outcome.
+pub(super) struct Interaction {
+    pub outcome: Result<Response, TransportError>,
+    /// The signature, which the response may echo; empty in a replay.
+    pub signature: String,
+    /// The clock offset that was signed with.
+    pub offset: i64,
+    /// Time in the queues for a permit.
+    pub waited: Duration,
+    pub sent: Instant,
+    pub replayed: bool,
+}
+
+impl Admission {
+    pub fn waited(&self) -> Duration {
+        if let Self::Permit { waited, .. } = self { *waited } else { Duration::ZERO }
+    }
+}
+
+impl Client {
+    /// True if nothing is ever sent.
+    pub(super) fn only_replays(&self) -> bool {
+        self.settings().cassette.as_ref().is_some_and(|cassette| !cassette.can_record())
+    }
+
+    /// The time of day.
+    pub fn now(&self) -> SystemTime {
+        (self.inner.environment.wall_clock)()
+    }
+
+    /// Replays a recorded outcome, or waits until the client and the rate limiter allow one more request.
+    pub(super) async fn admit(&self, target: &str, is_retry: bool) -> Result<Admission, Error> {
+        let settings = self.settings();
+        if let Some(cassette) = &settings.cassette {
+            let request = self.cassette_request(target);
+            if let Some(outcome) = cassette.play(&request)? {
+                return Ok(Admission::Replayed(outcome));
+            }
+            if settings.missing.is_none() {
+                self.check_params(cassette, &request)?;
+            }
+        }
+        if let Some((setting, problem)) = &settings.missing {
+            return Err(Error::config(setting, problem.clone()));
+        }
+        cassette::check_network(|| self.cassette_request(target), settings.cassette.as_ref(), settings.is_loopback)?;
+        let queued = Instant::now();
+        // The semaphore is never closed. It comes first: a permit of the rate limiter is to be used at once.
+        let permit = if Bug::PermitPerQuery.is_planted() { None } else { self.permits().acquire_owned().await.ok() };
+        if !(is_retry && Bug::RetriesBypassRateLimit.is_planted()) {
+            self.limiter().acquire().await;
+        }
+        Ok(Admission::Permit { _permit: permit, waited: queued.elapsed() })
+    }
+
+    pub(super) async fn interact(&self, target: &str, admission: Admission) -> Result<Interaction, Error> {
+        let (_permit, waited) = match admission {
+            Admission::Permit { _permit, waited } => (_permit, waited),
+            Admission::Replayed(outcome) => {
+                let (outcome, sent) = (self.replayed(outcome), Instant::now());
+                let (signature, waited) = (String::new(), Duration::ZERO);
+                return Ok(Interaction { outcome, signature, offset: 0, waited, sent, replayed: true });
+            }
+        };
+        let settings = self.settings();
+        let offset = if Bug::SkewIgnored.is_planted() { 0 } else { self.inner.clock.offset() };
+        let now = DateTime::<Utc>::from(self.now());
+        let timestamp = sign::timestamp(now + chrono::TimeDelta::milliseconds(offset));
+        let signature = sign::signature(&settings.deployment, &settings.credentials.secret_key, &timestamp, target);
+        let headers = self.inner.headers.signed(&timestamp, &signature);
+        let transport = self.transport()?;
+        let sent = Instant::now();
+        let outcome = transport.get(target, headers).await;
+        let interaction = Interaction { outcome, signature, offset, waited, sent, replayed: false };
+        if let Some(cassette) = &settings.cassette {
+            cassette.record(&self.cassette_request(target), self.recording_of(&interaction, &timestamp))?;
+        }
+        Ok(interaction)
+    }
+
+    /// A request is stored as it was sent, or it could not be found again: one with a secret in it is not sent.
+    fn check_params(&self, cassette: &Cassette, request: &Request) -> Result<(), Error> {
+        let credentials = &self.settings().credentials;
+        let shows = request.params.iter().find(|(_, value)| credentials.is_shown_by(value));
+        let Some((name, _)) = shows else { return Ok(()) };
+        let problem = format!("cannot store a request whose {name} contains a secret; send it without a cassette");
+        Err(cassette::Error::File { path: cassette.path().to_owned(), problem }.into())
+    }
+
+    /// The part of an interaction that may be stored: nothing that the response echoes of the request.
+    fn recording_of(&self, interaction: &Interaction, timestamp: &str) -> Outcome {
+        let response = match &interaction.outcome {
+            Ok(response) => response,
+            Err(TransportError { phase, timed_out, retryable, .. }) => {
+                let phase = phase.as_str().into();
+                return Outcome::Failure(cassette::RecordedFailure {
+                    phase,
+                    timed_out: *timed_out,
+                    retryable: *retryable,
+                });
+            }
+        };
+        let credentials = &self.settings().credentials;
+        // In records a short secret may be a part of any value.
+        let is_data =
+            response.status == OK && decode::code_and_msg(&response.body).is_some_and(|(code, _)| code == "0");
+        let mut body = if is_data {
+            credentials.redact_data(&response.body, &interaction.signature)
+        } else {
+            credentials.redact(&response.body, &interaction.signature)
+        };
+        redact_in_place(&mut body, timestamp);
+        for host in self.hosts() {
+            redact_in_place(&mut body, host);
+        }
+        if is_data && body[..] != response.body[..] {
+            log::emit(Level::Warning, || {
+                "a recorded response had a secret or the host in its data, redacted: a replay will differ".into()
+            });
+        }
+        let seconds = |after: Duration| (after.as_secs_f64() * 1e3).round() / 1e3;
+        let now = self.now();
+        let retry_after = response.header(RETRY_AFTER).and_then(|value| retry::retry_after(value, now));
+        let skew = clock::of_response(response, now).filter(|_| response.status == UNAUTHORIZED);
+        Outcome::Response(cassette::RecordedResponse {
+            status: response.status,
+            // Either header may be a date, which would show when it was recorded.
+            retry_after: retry_after.map(seconds),
+            clock_skew: skew.map(|skew| (skew as f64 / 1e3).round() as i64),
+            body: body.into(),
+        })
+    }
+
+    /// The service's host with its port, and without.
+    fn hosts(&self) -> [&str; 2] {
+        let origin = &self.settings().origin;
+        [origin.authority(), origin.host_str().unwrap_or_default()]
+    }
+
+    /// True if no recording of a replayed request is left: it was not repeated when it was recorded.
+    pub(super) fn is_played_out(&self, target: &str) -> bool {
+        self.settings().cassette.as_ref().is_some_and(|cassette| !cassette.has_next(&self.cassette_request(target)))
+    }
+
+    /// Records an attempt that the deadline ended.
+    pub(super) fn record_deadline(&self, target: &str) -> Result<(), Error> {
+        let Some(cassette) = self.settings().cassette.as_ref().filter(|cassette| cassette.can_record()) else {
+            return Ok(());
+        };
+        let failure =
+            cassette::RecordedFailure { phase: Phase::Deadline.as_str().into(), timed_out: true, retryable: false };
+        Ok(cassette.record(&self.cassette_request(target), Outcome::Failure(failure))?)
+    }
+
+    /// The request as cassettes store it, wherever the service is.
+    fn cassette_request(&self, target: &str) -> Request {
+        Request::get(target.strip_prefix(self.settings().prefix.as_str()).unwrap_or(target))
+    }
+
+    fn replayed(&self, outcome: Outcome) -> Result<Response, TransportError> {
+        match outcome {
+            Outcome::Response(recorded) => {
+                let mut headers = HeaderMap::new();
+                let retry_after = recorded.retry_after.and_then(|seconds| seconds.to_string().parse().ok());
+                let date = recorded.clock_skew.map(|seconds| shifted(self.now(), seconds));
+                let date = date.and_then(|date| httpdate::fmt_http_date(date).parse().ok());
+                headers.extend(retry_after.map(|value| (RETRY_AFTER, value)));
+                headers.extend(date.map(|value| (DATE, value)));
+                Ok(Response { status: recorded.status, headers, body: recorded.body })
+            }
+            Outcome::Failure(failure) => {
+                let phase = Phase::of(&failure.phase);
+                let problem = match (phase, failure.timed_out) {
+                    (Phase::Deadline, _) => "deadline exceeded",
+                    (_, true) => "no whole response within the timeout",
+                    (Phase::Connect, false) => "no connection",
+                    (Phase::Tls, false) => "no secure connection",
+                    (Phase::Read, false) => "the connection ended without a response",
+                    (Phase::Body, false) => "the response was truncated",
+                };
+                let error = TransportError::new(phase, format!("{problem} (recorded)"), failure.retryable);
+                Err(TransportError { timed_out: failure.timed_out, ..error })
+            }
+        }
+    }
+}
+
+/// A time moved by some seconds, unless that leaves the years of a `Date` header.
+fn shifted(now: SystemTime, seconds: i64) -> SystemTime {
+    let by = Duration::from_secs(seconds.unsigned_abs());
+    let moved = if seconds < 0 { now.checked_sub(by) } else { now.checked_add(by) };
+    moved.filter(|time| *time > SystemTime::UNIX_EPOCH && by < Duration::from_secs(1 << 36)).unwrap_or(now)
+}

@@ -1,0 +1,70 @@
+//! The decoder of one endpoint in one deployment: its field names with the deployment's chain names filled in.
+
+use crate::interface::{Deployment, Endpoint, RecordType, Shape};
+
+/// A page may have this many records whatever was asked for.
+const MIN_RECORD_LIMIT: usize = 10_000;
+/// A page may have this many times the records that were asked for.
+const EXCESS: usize = 100;
+
+/// Decodes the responses of one endpoint. A client makes one for each endpoint, since field names contain the deployment's
+/// chain names.
+#[derive(Debug)]
+pub struct Decoder {
+    pub(super) record: &'static RecordType,
+    pub(super) shape: Shape,
+    pub(super) deployment: Deployment,
+    /// Most records that the deployment returns in one response, if it sets a limit.
+    max_results: usize,
+    /// Wire name as written between two values, and its column. The first spelling of every field comes first, in declared
+    /// order.
+    keys: Vec<(String, usize)>,
+}
+
+impl Decoder {
+    pub fn new(endpoint: &Endpoint, deployment: &Deployment) -> Self {
+        let record = endpoint.record();
+        let spelling = |nth: usize| {
+            let fields = record.fields.iter().enumerate();
+            fields.filter_map(move |(column, field)| {
+                Some((format!(",\"{}\":", deployment.expand(field.wire.get(nth)?)), column))
+            })
+        };
+        let most = record.fields.iter().map(|field| field.wire.len()).max().unwrap_or(0);
+        let keys = (0..most).flat_map(spelling).collect();
+        let max_results =
+            deployment.max_results(endpoint.limit).and_then(|most| usize::try_from(most).ok()).unwrap_or(0);
+        Self { record, shape: endpoint.shape, deployment: deployment.clone(), max_results, keys }
+    }
+
+    /// Most records that a response may have of which `rows` were asked for: a body of a few kilobytes can hold millions
+    /// of empty records, each of which takes hundreds of bytes as columns.
+    pub(super) fn record_limit(&self, rows: usize) -> usize {
+        let of_look_up = if matches!(self.shape, Shape::Direct) { self.max_results.saturating_mul(2) } else { 0 };
+        MIN_RECORD_LIMIT.max(rows.saturating_mul(EXCESS)).max(of_look_up)
+    }
+
+    /// The column of a wire name. Members mostly come in one order, so the search starts where the last one ended.
+    pub(super) fn column(&self, name: &str, hint: &mut usize) -> Option<usize> {
+        let (before, after) = self.keys.split_at((*hint).min(self.keys.len()));
+        let is = |(written, _): &(String, usize)| unquoted(written) == name;
+        let found = after.iter().position(is).map(|position| before.len() + position);
+        let found = found.or_else(|| before.iter().position(is))?;
+        *hint = found + 1;
+        Some(self.keys[found].1)
+    }
+
+    /// The next member where members come in declared order.
+    pub(super) fn expected(&self, hint: usize) -> Option<(&str, usize)> {
+        self.keys.get(hint).map(|(written, column)| (written.as_str(), *column))
+    }
+
+    /// The wire name that was found most recently.
+    pub(super) fn spelling(&self, hint: usize) -> &str {
+        unquoted(&self.keys[hint - 1].0)
+    }
+}
+
+fn unquoted(written: &str) -> &str {
+    &written[2..written.len() - 2]
+}

@@ -1,0 +1,222 @@
+//! The envelope: code, message and data in any order, and the page object with its paging members.
+
+use bytes::Bytes;
+
+use super::decoder::Decoder;
+use super::error::DecodeError;
+use super::json::ValueKind;
+use super::record::{Reader, syntax};
+use super::strip_bom;
+use crate::columns::{Columns, ColumnsBuilder};
+use crate::interface::{Kind, Shape};
+use crate::planted::Bug;
+
+/// The content of a well-formed response.
+#[derive(Debug)]
+pub enum Envelope {
+    Page(Page),
+    /// A code other than zero.
+    Error {
+        code: String,
+        msg: String,
+    },
+}
+
+/// The records of one response, with the paging members where the endpoint has them.
+#[derive(Clone, Debug)]
+pub struct Page {
+    pub number: Option<u64>,
+    /// The page size that the service applied.
+    pub limit: Option<u64>,
+    pub total_pages: Option<u64>,
+    pub total: Option<u64>,
+    pub chain_full_name: Option<String>,
+    pub chain_short_name: Option<String>,
+    pub columns: Columns,
+}
+
+/// Code and message of a response, if it has a code.
+pub fn code_and_msg(body: &[u8]) -> Option<(String, String)> {
+    let mut reader = Reader::new(strip_bom(body), 0);
+    let (mut code, mut msg) = (None, String::new());
+    if reader.peek().ok()? != ValueKind::Object {
+        return None;
+    }
+    // A body that is truncated after its code still has its code.
+    let _ = reader.object(|reader, name| {
+        match name {
+            "code" => code = scalar(reader)?,
+            "msg" => msg = scalar(reader)?.unwrap_or_default(),
+            _ => reader.skip()?,
+        }
+        Ok(())
+    });
+    code.map(|code| (code, msg))
+}
+
+/// True for the code of success: `"0"`, or a bare 0, which sibling services send.
+fn is_success(code: &str) -> bool {
+    !code.is_empty() && code.bytes().all(|byte| byte == b'0')
+}
+
+impl Decoder {
+    /// Decodes a response of status 200. `rows` is the number of records that were asked for.
+    pub fn decode(&self, body: &Bytes, rows: usize) -> Result<Envelope, DecodeError> {
+        self.envelope(body, rows).or_else(|error| {
+            // An error body may have anything under `data`: only its code counts.
+            match code_and_msg(body) {
+                Some((code, msg)) if !is_success(&code) => Ok(Envelope::Error { code, msg }),
+                _ => Err(error),
+            }
+        })
+    }
+
+    fn envelope(&self, whole: &Bytes, rows: usize) -> Result<Envelope, DecodeError> {
+        let body = strip_bom(whole);
+        let mut reader = Reader::new(body, self.record_limit(rows));
+        let (mut code, mut msg, mut has_data) = (None, String::new(), false);
+        let mut page = PageBuilder::new(ColumnsBuilder::of_page(self.record, rows, whole));
+        if reader.peek()? != ValueKind::Object {
+            return Err(reader.error("expected an object with code, msg and data"));
+        }
+        reader.object(|reader, name| {
+            match name {
+                "code" => code = scalar(reader)?,
+                "msg" => msg = scalar(reader)?.unwrap_or_default(),
+                "data" if !has_data => {
+                    has_data = true;
+                    match self.shape {
+                        Shape::Direct => self.records(reader, &mut page.rows)?,
+                        Shape::Paged { list, total, .. } => self.pages(reader, list, total, &mut page)?,
+                    }
+                }
+                _ => reader.skip()?,
+            }
+            Ok(())
+        })?;
+        reader.json.finish().map_err(syntax)?;
+        match code {
+            None => Err(DecodeError::new("the code is missing", 0..body.len()).member("code")),
+            Some(code) if !is_success(&code) => Ok(Envelope::Error { code, msg }),
+            Some(_) if !has_data => Err(DecodeError::new("data is missing", 0..body.len()).member("data")),
+            Some(_) => Ok(Envelope::Page(page.finish())),
+        }
+    }
+
+    /// Decodes the page object, alone or in its array; null or an empty array if nothing was found.
+    fn pages(
+        &self,
+        reader: &mut Reader<'_>,
+        list: &str,
+        total: Option<&str>,
+        page: &mut PageBuilder,
+    ) -> Result<(), DecodeError> {
+        match reader.peek()? {
+            ValueKind::Null => reader.skip(),
+            ValueKind::Object => self.page(reader, list, total, page),
+            ValueKind::Array => reader.array(|reader, peek| match peek {
+                ValueKind::Object => self.page(reader, list, total, page),
+                _ => Err(reader.error("expected a page (an object)")),
+            }),
+            _ => Err(reader.error("expected an array with a page")),
+        }
+    }
+
+    fn page(
+        &self,
+        reader: &mut Reader<'_>,
+        list: &str,
+        total: Option<&str>,
+        page: &mut PageBuilder,
+    ) -> Result<(), DecodeError> {
+        let start = reader.json.current_index();
+        let mut has_list = false;
+        reader.object(|reader, name| {
+            match name {
+                _ if name == list => {
+                    // Two lists could be two versions of one page, or two parts of it.
+                    if std::mem::replace(&mut has_list, true) && !Bug::DoubledListAccepted.is_planted() {
+                        return Err(reader.error(format!("the page has {list:?} twice")));
+                    }
+                    self.records(reader, &mut page.rows)?;
+                }
+                "page" => page.number = count(reader)?,
+                "limit" => page.limit = count(reader)?,
+                "totalPage" => page.total_pages = count(reader)?,
+                "chainFullName" => page.chain_full_name = scalar(reader)?,
+                "chainShortName" => page.chain_short_name = scalar(reader)?,
+                _ if Some(name) == total => page.total = count(reader)?,
+                _ => reader.skip()?,
+            }
+            Ok(())
+        })?;
+        // Without its list a page is empty only if a count says so; anything else would lose records silently.
+        if has_list || page.total_pages == Some(0) || page.total == Some(0) {
+            return Ok(());
+        }
+        Err(DecodeError::new("the records are missing", start..reader.json.current_index()).member(list))
+    }
+}
+
+/// A page that is being decoded.
+struct PageBuilder {
+    number: Option<u64>,
+    limit: Option<u64>,
+    total_pages: Option<u64>,
+    total: Option<u64>,
+    chain_full_name: Option<String>,
+    chain_short_name: Option<String>,
+    rows: ColumnsBuilder,
+}
+
+impl PageBuilder {
+    fn new(rows: ColumnsBuilder) -> Self {
+        Self {
+            number: None,
+            limit: None,
+            total_pages: None,
+            total: None,
+            chain_full_name: None,
+            chain_short_name: None,
+            rows,
+        }
+    }
+
+    fn finish(mut self) -> Page {
+        Page {
+            number: self.number,
+            limit: self.limit,
+            total_pages: self.total_pages,
+            total: self.total,
+            chain_full_name: self.chain_full_name,
+            chain_short_name: self.chain_short_name,
+            columns: self.rows.finish(),
+        }
+    }
+}
+
+/// A string, or a number as written; `None` for an empty string or null.
+fn scalar(reader: &mut Reader<'_>) -> Result<Option<String>, DecodeError> {
+    let peek = reader.peek()?;
+    match peek {
+        ValueKind::Null => reader.skip().map(|()| None),
+        ValueKind::String => {
+            let text = reader.json.string().map_err(syntax)?;
+            Ok((!text.is_empty()).then(|| text.to_owned()))
+        }
+        ValueKind::Number => Ok(Some(reader.json.number().map_err(syntax)?.to_owned())),
+        _ => Err(reader.error("expected a string or a number")),
+    }
+}
+
+/// Larger counts are not of records or pages, and offsets computed from them could overflow.
+const MAX_COUNT: u64 = 1 << 50;
+
+fn count(reader: &mut Reader<'_>) -> Result<Option<u64>, DecodeError> {
+    reader.peek()?;
+    let start = reader.json.current_index();
+    let Some(text) = scalar(reader)? else { return Ok(None) };
+    let value = Kind::integer(&text).ok().and_then(|value| u64::try_from(value).ok());
+    let value = value.filter(|count| *count <= MAX_COUNT);
+    value.map(Some).ok_or_else(|| DecodeError::new("expected a count", start..reader.json.current_index()))
+}

@@ -1,0 +1,190 @@
+//! From what Python callers pass to the core's arguments.
+
+use std::path::PathBuf;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyFloat, PyString};
+
+use super::errors;
+use crate::client::Error;
+use crate::interface::{Endpoint, ParamKind};
+use crate::query::Arg;
+
+/// An argument for a setting, or why it cannot be converted. PyO3's own errors name no setting: the conversion fails when
+/// `named` says which one it is.
+#[derive(Clone)]
+pub struct Given<T>(pub Result<T, &'static str>);
+
+pub trait Readable: Sized {
+    const REFUSED: &'static str;
+
+    fn read(given: &Bound<'_, PyAny>) -> PyResult<Self>;
+}
+
+macro_rules! readable {
+    ($($kind:ty: $refused:literal),* $(,)?) => {
+        $(impl Readable for $kind {
+            const REFUSED: &'static str = $refused;
+
+            fn read(given: &Bound<'_, PyAny>) -> PyResult<Self> {
+                given.extract()
+            }
+        })*
+    };
+}
+
+readable! {
+    f64: "must be a finite float",
+    i64: "must be a 64-bit integer",
+    u16: "must be an integer from 0 to 65535",
+    u32: "must be an integer from 0 to 4294967295",
+    u64: "must be an integer from 0 to 18446744073709551615",
+    (u64, u32): "must be two non-negative integers",
+    String: "must be a valid Unicode string",
+    PathBuf: "must be a path",
+}
+
+impl<'py, T: Readable> FromPyObject<'_, 'py> for Given<T> {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        Ok(Self(T::read(&given).map_err(|_| T::REFUSED)))
+    }
+}
+
+impl<T> Given<T> {
+    pub fn named(self, setting: &'static str) -> Result<T, Error> {
+        self.0.map_err(|problem| Error::config(setting, problem))
+    }
+}
+
+/// The text of a parameter.
+pub fn text(given: &Bound<'_, PyString>) -> Result<String, &'static str> {
+    String::read(given).map_err(|_| String::REFUSED)
+}
+
+pub fn is_instance(
+    value: &Bound<'_, PyAny>,
+    module: &str,
+    name: &str,
+    cache: &PyOnceLock<Py<PyAny>>,
+) -> PyResult<bool> {
+    value.is_instance(cache.import(value.py(), module, name)?)
+}
+
+pub static DECIMAL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+pub static DATETIME: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+/// Arguments that were given, by name; `None` is not given.
+pub fn given(
+    py: Python<'_>,
+    endpoint: &Endpoint,
+    values: &[(&'static str, Option<Bound<'_, PyAny>>)],
+) -> PyResult<Vec<(String, Arg)>> {
+    let mut args = Vec::new();
+    for (name, value) in values {
+        let Some(param) = endpoint.param(name) else {
+            return Err(PyTypeError::new_err(format!("{} has no parameter {name}", endpoint.name)));
+        };
+        if let Some(value) = value {
+            args.push(((*name).to_owned(), argument(py, name, value, param.kind)?));
+        }
+    }
+    Ok(args)
+}
+
+/// A single argument.
+pub fn argument(py: Python<'_>, name: &str, value: &Bound<'_, PyAny>, kind: ParamKind) -> PyResult<Arg> {
+    arg(value, kind).map_err(|problem| match problem {
+        Problem::Refused(problem) => errors::parameter(py, name, problem),
+        Problem::Raised(error) => error,
+    })
+}
+
+enum Problem {
+    Refused(&'static str),
+    Raised(PyErr),
+}
+
+impl From<PyErr> for Problem {
+    fn from(error: PyErr) -> Self {
+        Self::Raised(error)
+    }
+}
+
+fn arg(value: &Bound<'_, PyAny>, kind: ParamKind) -> Result<Arg, Problem> {
+    if let Ok(text) = value.cast::<PyString>() {
+        return self::text(text).map(Arg::String).map_err(Problem::Refused);
+    }
+    if value.is_instance_of::<PyBool>() {
+        return Err(Problem::Refused("must not be a bool"));
+    }
+    match kind {
+        ParamKind::Text | ParamKind::OneOf(_) => Err(Problem::Refused("must be a string")),
+        ParamKind::Hashes { .. } => hashes(value),
+        ParamKind::Height => {
+            digits(value).ok_or(Problem::Refused("must be a block height, an integer from 0 to 2^63-1"))
+        }
+        ParamKind::Amount { .. } => {
+            if is_instance(value, "decimal", "Decimal", &DECIMAL)? {
+                return Ok(Arg::Decimal(value.str()?.to_str()?.to_owned()));
+            }
+            if value.is_instance_of::<PyFloat>() {
+                return Err(Problem::Refused("must be exact: pass a Decimal, int or string, not a float"));
+            }
+            digits(value).ok_or(Problem::Refused("must be a Decimal, int or string"))
+        }
+        ParamKind::Time => {
+            if is_instance(value, "datetime", "datetime", &DATETIME)? {
+                return microseconds(value)?.map(Arg::Time).ok_or(Problem::Refused(
+                    "must be an aware datetime; set a tzinfo such as datetime.UTC on the naive one",
+                ));
+            }
+            digits(value).ok_or(Problem::Refused(
+                "must be an aware datetime, an ISO 8601 string with a UTC offset, or Unix seconds or milliseconds",
+            ))
+        }
+    }
+}
+
+/// Integers of any size, numpy's included.
+fn digits(value: &Bound<'_, PyAny>) -> Option<Arg> {
+    if value.is_instance_of::<PyBool>() {
+        return None;
+    }
+    let index = value.call_method0("__index__").ok()?;
+    Some(Arg::Integer(index.str().ok()?.to_str().ok()?.to_owned()))
+}
+
+fn hashes(value: &Bound<'_, PyAny>) -> Result<Arg, Problem> {
+    let Ok(items) = value.try_iter() else {
+        return Err(Problem::Refused("must be a transaction hash or a list of them"));
+    };
+    let mut many = Vec::new();
+    for item in items {
+        match item?.cast::<PyString>() {
+            Ok(text) => many.push(self::text(text).map_err(Problem::Refused)?),
+            Err(_) => return Err(Problem::Refused("must be a list of strings")),
+        }
+    }
+    Ok(Arg::List(many))
+}
+
+/// Microseconds since the epoch of an aware datetime; None of a naive one.
+pub fn microseconds(value: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
+    static EPOCH: PyOnceLock<(Py<PyAny>, Py<PyAny>)> = PyOnceLock::new();
+    let py = value.py();
+    if value.call_method0("utcoffset")?.is_none() {
+        return Ok(None);
+    }
+    let (epoch, microsecond) = EPOCH.get_or_try_init(py, || {
+        let module = py.import("datetime")?;
+        let utc = module.getattr("timezone")?.getattr("utc")?;
+        let epoch = module.getattr("datetime")?.call1((1970, 1, 1, 0, 0, 0, 0, utc))?;
+        let microsecond = module.getattr("timedelta")?.call1((0, 0, 1))?;
+        Ok::<_, PyErr>((epoch.unbind(), microsecond.unbind()))
+    })?;
+    value.sub(epoch)?.floor_div(microsecond)?.extract().map(Some)
+}

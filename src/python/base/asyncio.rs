@@ -1,0 +1,308 @@
+//! Coroutines over futures of the core, for asyncio.
+
+use std::ffi::CString;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use pyo3::exceptions::{PyBaseException, PyRuntimeError, PyRuntimeWarning, PyStopIteration};
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyType, PyWeakrefReference};
+
+use super::block_on::{AbortOnDrop, handle};
+use super::dispatch::FUTURES;
+use super::errors;
+use super::finalize;
+use super::log;
+use crate::client::Error;
+
+/// Interval at which a wait checks that its event loop is still open.
+const LOOP_POLL_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Result of a step of a coroutine.
+pub enum Step {
+    Done(Py<PyAny>),
+    /// The next step is made when this future is done.
+    Wait(Pin<Box<dyn Future<Output = ()> + Send>>),
+}
+
+type Next = Box<dyn FnMut(Python<'_>) -> PyResult<Step> + Send>;
+
+enum State {
+    Created(Next),
+    Suspended(Next, FutureAwaiter),
+    Running,
+    Finished,
+}
+
+/// A coroutine whose steps are made in the frame that awaits it: a warning points there, and a result is taken only by
+/// a frame that is still waiting for it. Nothing runs before it is awaited. Closing or dropping it aborts its task.
+#[pyclass(frozen, module = "chainframe")]
+pub struct Coroutine {
+    name: &'static str,
+    /// Locked only while the interpreter is held, and never while Python code runs.
+    state: Mutex<State>,
+}
+
+impl Coroutine {
+    pub fn new(name: &'static str, next: impl FnMut(Python<'_>) -> PyResult<Step> + Send + 'static) -> Self {
+        Self { name, state: Mutex::new(State::Created(Box::new(next))) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the state out, to be dropped when the lock is released: its end may run Python code.
+    fn exchange(&self, state: State) -> State {
+        std::mem::replace(&mut *self.state(), state)
+    }
+
+    fn advance(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let (mut next, mut awaiter) = match self.exchange(State::Running) {
+            State::Created(next) => (next, None),
+            State::Suspended(next, awaiter) => (next, Some(awaiter)),
+            State::Running => return Err(PyRuntimeError::new_err("coroutine is being awaited already")),
+            State::Finished => {
+                self.exchange(State::Finished);
+                return Err(PyRuntimeError::new_err("cannot reuse already awaited coroutine"));
+            }
+        };
+        let stepped = loop {
+            if let Some(current) = awaiter.take() {
+                match current.turn(py) {
+                    Ok(Some(yielded)) => {
+                        self.exchange(State::Suspended(next, current));
+                        return Ok(yielded);
+                    }
+                    Ok(None) => {}
+                    Err(error) => break Err(error),
+                }
+            }
+            match next(py) {
+                Ok(Step::Done(value)) => break Err(PyStopIteration::new_err((value,))),
+                Ok(Step::Wait(future)) => match FutureAwaiter::start(py, future) {
+                    Ok(started) => awaiter = Some(started),
+                    Err(error) => break Err(error),
+                },
+                Err(error) => break Err(error),
+            }
+        };
+        self.exchange(State::Finished);
+        stepped
+    }
+}
+
+#[pymethods]
+impl Coroutine {
+    #[getter]
+    fn __name__(&self) -> &'static str {
+        self.name
+    }
+
+    #[getter]
+    fn __qualname__(&self) -> &'static str {
+        self.name
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<coroutine {} of chainframe>", self.name)
+    }
+
+    fn __await__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.advance(py)
+    }
+
+    /// asyncio sends nothing but None.
+    fn send(&self, py: Python<'_>, _value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.advance(py)
+    }
+
+    #[pyo3(signature = (kind, value=None, traceback=None))]
+    fn throw(
+        &self,
+        kind: Bound<'_, PyAny>,
+        value: Option<Bound<'_, PyAny>>,
+        traceback: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        let _ = traceback;
+        self.close();
+        let error = match value {
+            Some(value) if value.is_instance_of::<PyBaseException>() => value,
+            Some(value) => kind.call1((value,))?,
+            None if kind.is_instance_of::<PyType>() => kind.call0()?,
+            None => kind,
+        };
+        Err(PyErr::from_value(error))
+    }
+
+    fn close(&self) {
+        let ended = self.exchange(State::Finished);
+        drop(ended);
+    }
+
+    /// A task, its future and this coroutine refer to one another.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match self.state.try_lock().as_deref() {
+            Ok(State::Suspended(_, awaiter)) => visit.call(&awaiter.turns),
+            _ => Ok(()),
+        }
+    }
+
+    fn __clear__(&self) {
+        self.close();
+    }
+}
+
+impl Drop for Coroutine {
+    fn drop(&mut self) {
+        if matches!(self.state.get_mut(), Ok(State::Created(_))) && self.name != ANEXT {
+            let message = CString::new(format!("coroutine '{}' was never awaited", self.name)).unwrap_or_default();
+            finalize::attach_in_drop(|py| PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &message, 1));
+        }
+    }
+}
+
+/// Name of the coroutines of `anext`, of which asynchronous generators do not warn either.
+pub const ANEXT: &str = "Stream.__anext__";
+
+/// A coroutine that runs one future. `start` makes it, and what converts its value, when the coroutine is first awaited.
+pub fn coroutine<T, F, C>(
+    py: Python<'_>,
+    name: &'static str,
+    start: impl FnOnce(Python<'_>) -> PyResult<(F, C)> + Send + 'static,
+) -> PyResult<Py<PyAny>>
+where
+    T: Send + 'static,
+    F: Future<Output = T> + Send + 'static,
+    C: FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
+{
+    let result = Arc::new(Mutex::new(None));
+    let (mut start, mut convert) = (Some(start), None);
+    let coroutine = Coroutine::new(name, move |py| {
+        if let Some(start) = start.take() {
+            let (future, converter) = start(py)?;
+            convert = Some(converter);
+            let result = result.clone();
+            return Ok(Step::Wait(Box::pin(async move {
+                let value = future.await;
+                *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
+            })));
+        }
+        let value = result.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match value.zip(convert.take()) {
+            Some((value, convert)) => convert(py, value).map(Step::Done),
+            None => Err(errors::raise(py, &Error::Internal("a task ended early".into()))),
+        }
+    });
+    Ok(Py::new(py, coroutine)?.into_any())
+}
+
+/// A task of the runtime and the asyncio future that is settled when it ends. The task knows the future weakly, so that
+/// an unreachable coroutine is collected, and its task aborted.
+struct FutureAwaiter {
+    /// The iterator of `Future.__await__`.
+    turns: Py<PyAny>,
+    _task: AbortOnDrop,
+}
+
+impl FutureAwaiter {
+    fn start(py: Python<'_>, future: Pin<Box<dyn Future<Output = ()> + Send>>) -> PyResult<Self> {
+        static GET_RUNNING_LOOP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        log::check_not_in_handler(py)?;
+        if finalize::is_closing() {
+            return Err(errors::context(py, "the interpreter is shutting down"));
+        }
+        let running = GET_RUNNING_LOOP.import(py, "asyncio", "get_running_loop")?.call0().map_err(|error| {
+            let message = "no running asyncio event loop; elsewhere, call the blocking method in a thread, as \
+                           trio.to_thread.run_sync(query.collect) does";
+            let raised = PyRuntimeError::new_err(message);
+            raised.set_cause(py, Some(error));
+            raised
+        })?;
+        let context = log::refresh(py)?;
+        FUTURES.start().map_err(|error| errors::context(py, &format!("failed to start a thread: {error}")))?;
+        let target = running.call_method0(intern!(py, "create_future"))?;
+        let weak = PyWeakrefReference::new(&target)?.unbind();
+        let watched = weak.clone_ref(py);
+        let task = handle(py)?.spawn(log::scope(context, async move {
+            let work = AssertUnwindSafe(future).catch_unwind();
+            tokio::select! {
+                // A panic leaves no result, which the coroutine's next step finds out.
+                _ = work => {}
+                () = loop_closed(watched) => return,
+            }
+            log::flushed().await;
+            FUTURES.send(move |py| settle(py, &weak));
+        }));
+        let task = AbortOnDrop::new(&task);
+        Ok(Self { turns: target.call_method0(intern!(py, "__await__"))?.unbind(), _task: task })
+    }
+
+    /// Next value of the future's iterator; None once the future has its result.
+    fn turn(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        match self.turns.call_method0(py, intern!(py, "__next__")) {
+            Ok(yielded) => Ok(Some(yielded)),
+            Err(error) if error.is_instance_of::<PyStopIteration>(py) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Returns once the future is gone or its event loop is closed: nothing will await the task any more.
+async fn loop_closed(weak: Py<PyWeakrefReference>) {
+    let weak = Arc::new(weak);
+    loop {
+        tokio::time::sleep(LOOP_POLL_INTERVAL).await;
+        let (sender, answer) = tokio::sync::oneshot::channel();
+        let weak = weak.clone();
+        FUTURES.send(move |py| {
+            let closed = weak.bind(py).upgrade().is_none_or(|future| is_loop_closed(&future).unwrap_or(false));
+            let _ = sender.send(closed);
+        });
+        if answer.await.unwrap_or(false) {
+            return;
+        }
+    }
+}
+
+fn is_loop_closed(future: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = future.py();
+    future.call_method0(intern!(py, "get_loop"))?.call_method0(intern!(py, "is_closed"))?.is_truthy()
+}
+
+/// Has the future's event loop set its result.
+fn settle(py: Python<'_>, weak: &Py<PyWeakrefReference>) {
+    static SET_RESULT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let Some(future) = weak.bind(py).upgrade() else { return };
+    let call = future.call_method0(intern!(py, "get_loop")).and_then(|running| {
+        let set_result = SET_RESULT.import(py, "chainframe._native", "_set_result")?;
+        running.call_method1(intern!(py, "call_soon_threadsafe"), (set_result, &future))
+    });
+    // Only a closed loop raises, in which no coroutine waits.
+    drop(call);
+}
+
+/// Wakes the coroutine that awaits the future. It may have been cancelled meanwhile.
+#[pyfunction]
+pub fn _set_result(future: &Bound<'_, PyAny>) -> PyResult<()> {
+    let py = future.py();
+    if !future.call_method0(intern!(py, "done"))?.is_truthy()? {
+        future.call_method1(intern!(py, "set_result"), (py.None(),))?;
+    }
+    Ok(())
+}

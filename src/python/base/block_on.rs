@@ -1,0 +1,134 @@
+//! Waiting for a future of the core in a thread, with signals.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::intern;
+use pyo3::prelude::*;
+use tokio::runtime::Handle;
+use tokio::task::{AbortHandle, JoinHandle};
+
+use super::errors;
+use super::finalize;
+use super::log;
+use crate::client::{Error, runtime};
+
+/// Longest time for which a signal goes unnoticed.
+const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+pub fn handle(py: Python<'_>) -> PyResult<Handle> {
+    runtime().map_err(|error| errors::context(py, &format!("failed to start the Tokio runtime: {error}")))
+}
+
+/// Aborts a task when it is dropped.
+pub struct AbortOnDrop(AbortHandle);
+
+impl AbortOnDrop {
+    pub fn new<T>(task: &JoinHandle<T>) -> Self {
+        Self(task.abort_handle())
+    }
+}
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Checks for signals.
+pub trait Interrupt {
+    /// Raises what a handler of a signal raised.
+    fn check(&self, py: Python<'_>) -> PyResult<()>;
+}
+
+/// The signals that Python delivers to this thread.
+pub struct Signals;
+
+impl Interrupt for Signals {
+    fn check(&self, py: Python<'_>) -> PyResult<()> {
+        py.check_signals()
+    }
+}
+
+/// The interrupts of this process, for threads that are not Python's: Python delivers signals to its main thread only,
+/// which may be waiting for those threads.
+pub struct SignalWatcher {
+    id: u64,
+    /// Number of interrupts before.
+    before: u64,
+}
+
+impl SignalWatcher {
+    /// Has interrupts counted for a stream that another thread may open.
+    pub fn prepare(py: Python<'_>) -> PyResult<()> {
+        py.import(intern!(py, "chainframe._interrupts"))?.call_method0(intern!(py, "prepare")).map(drop)
+    }
+
+    pub fn watch(py: Python<'_>) -> PyResult<Self> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        let before = py.import(intern!(py, "chainframe._interrupts"))?.call_method1(intern!(py, "watch"), (id,))?;
+        Ok(Self { id, before: before.extract()? })
+    }
+
+    fn release(&self, py: Python<'_>) -> PyResult<()> {
+        py.import(intern!(py, "chainframe._interrupts"))?.call_method1(intern!(py, "release"), (self.id,)).map(drop)
+    }
+}
+
+impl Drop for SignalWatcher {
+    fn drop(&mut self) {
+        // A consumer may release a stream from any thread, and when the interpreter is gone.
+        finalize::attach_in_drop(|py| self.release(py));
+    }
+}
+
+impl Interrupt for SignalWatcher {
+    fn check(&self, py: Python<'_>) -> PyResult<()> {
+        py.check_signals()?;
+        let interrupts = py.import(intern!(py, "chainframe._interrupts"))?;
+        let more = interrupts.call_method1(intern!(py, "came_after"), (self.before,))?.is_truthy()?;
+        if more { Err(PyKeyboardInterrupt::new_err(())) } else { Ok(()) }
+    }
+}
+
+/// Runs a future while this thread waits detached from the interpreter. A signal drops the future and is raised, also
+/// one that comes together with the result: what must not be lost stays where the future put it.
+pub fn block_on<T: Send + 'static>(py: Python<'_>, future: impl Future<Output = T> + Send + 'static) -> PyResult<T> {
+    block_on_interruptible(py, &Signals, future)
+}
+
+pub fn block_on_interruptible<T: Send + 'static>(
+    py: Python<'_>,
+    interrupt: &impl Interrupt,
+    future: impl Future<Output = T> + Send + 'static,
+) -> PyResult<T> {
+    log::check_not_in_handler(py)?;
+    let context = log::refresh(py)?;
+    let (sender, receiver) = sync_channel(1);
+    // The future runs on the runtime's threads, not on this one, so that a page costs no change of threads.
+    let task = handle(py)?.spawn(log::scope(context, async move {
+        let value = future.await;
+        log::flushed().await;
+        let _ = sender.send(value);
+    }));
+    let _abort = AbortOnDrop::new(&task);
+    let receiver = Mutex::new(receiver);
+    loop {
+        let received = finalize::detach(py, || {
+            receiver.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(SIGNAL_POLL_INTERVAL)
+        });
+        interrupt.check(py)?;
+        match received {
+            Ok(value) => return Ok(value),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(errors::raise(py, &Error::Internal("a task ended early".into())));
+            }
+        }
+    }
+}

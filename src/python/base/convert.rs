@@ -1,0 +1,107 @@
+//! A value of a record as a Python object, and back.
+
+use chrono::{DateTime, Datelike as _, Timelike as _};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyBytes, PyInt, PyString};
+
+use super::arguments::{self, DATETIME, DECIMAL, microseconds};
+use crate::columns::{Columns, ColumnsBuilder, Value};
+use crate::interface::Kind;
+
+pub fn to_python<'py>(py: Python<'py>, value: &Value<'_>) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match value {
+        Value::Null => py.None().into_bound(py),
+        Value::Integer(value) => value.into_pyobject(py)?.into_any(),
+        Value::Time(milliseconds) => datetime(py, *milliseconds)?,
+        Value::Boolean(value) => PyBool::new(py, *value).to_owned().into_any(),
+        Value::Number(digits) => DECIMAL.import(py, "decimal", "Decimal")?.call1((*digits,))?,
+        Value::Uint256(digits) => py.get_type::<PyInt>().call1((*digits,))?,
+        Value::Utf8(text) => PyString::new(py, text).into_any(),
+        Value::Utf8List(texts) => texts.into_pyobject(py)?.into_any(),
+    })
+}
+
+/// An aware `datetime` in UTC, from the ten bytes that a pickled one has. Its class takes them as they are, where eight
+/// numbers would be made, parsed and checked one by one; and the form cannot change, or old pickles would not load.
+pub fn datetime<'py>(py: Python<'py>, milliseconds: i64) -> PyResult<Bound<'py, PyAny>> {
+    static UTC: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let utc =
+        UTC.get_or_try_init(py, || py.import("datetime")?.getattr("timezone")?.getattr("utc").map(Bound::unbind))?;
+    let time = DateTime::from_timestamp_millis(milliseconds)
+        .ok_or_else(|| PyValueError::new_err(format!("{milliseconds} is not a time of the years 1 to 9999")))?;
+    let [_, micro @ ..] = time.timestamp_subsec_micros().to_be_bytes();
+    let [high, low] = (time.year() as u16).to_be_bytes();
+    let [month, day, hour, minute, second] =
+        [time.month(), time.day(), time.hour(), time.minute(), time.second()].map(|part| part as u8);
+    let state = [high, low, month, day, hour, minute, second, micro[0], micro[1], micro[2]];
+    DATETIME.import(py, "datetime", "datetime")?.call1((PyBytes::new(py, &state), utc))
+}
+
+/// Puts a value that a caller made into a column; the message is why it does not fit.
+pub fn put(
+    rows: &mut ColumnsBuilder,
+    column: usize,
+    kind: Kind,
+    value: &Bound<'_, PyAny>,
+) -> PyResult<Result<(), String>> {
+    let py = value.py();
+    if value.is_none() {
+        return Ok(Ok(()));
+    }
+    let text = match kind {
+        Kind::Boolean => match value.cast::<PyBool>() {
+            Ok(flag) => if flag.is_true() { "true" } else { "false" }.to_owned(),
+            Err(_) => return Ok(Err("must be a bool".into())),
+        },
+        Kind::Integer | Kind::Uint256 => match value.cast::<PyInt>() {
+            Ok(integer) if !value.is_instance_of::<PyBool>() => integer.str()?.to_str()?.to_owned(),
+            _ => return Ok(Err("must be an int".into())),
+        },
+        Kind::Amount | Kind::ApproxDecimal => {
+            let is_decimal = value.is_instance(DECIMAL.import(py, "decimal", "Decimal")?)?;
+            if !is_decimal && (!value.is_instance_of::<PyInt>() || value.is_instance_of::<PyBool>()) {
+                return Ok(Err("must be a Decimal".into()));
+            }
+            value.str()?.to_str()?.to_owned()
+        }
+        Kind::Time => {
+            if !value.is_instance(DATETIME.import(py, "datetime", "datetime")?)? {
+                return Ok(Err("must be a datetime".into()));
+            }
+            match microseconds(value)? {
+                Some(microseconds) if microseconds % 1_000 == 0 => {
+                    rows.append_time(column, microseconds / 1_000);
+                    return Ok(Ok(()));
+                }
+                Some(_) => return Ok(Err("must be a whole number of milliseconds".into())),
+                None => return Ok(Err("must be an aware datetime; set a tzinfo such as datetime.UTC".into())),
+            }
+        }
+        Kind::Utf8 | Kind::Direction => match value.cast::<PyString>() {
+            Ok(text) => match arguments::text(text) {
+                Ok(text) => text,
+                Err(problem) => return Ok(Err(problem.into())),
+            },
+            Err(_) => return Ok(Err("must be a str".into())),
+        },
+        Kind::Utf8List => match value.extract::<Vec<String>>() {
+            Ok(texts) if !value.is_instance_of::<PyString>() => {
+                rows.append_list(column, &texts);
+                return Ok(Ok(()));
+            }
+            _ => return Ok(Err("must be a list of str".into())),
+        },
+    };
+    if text.is_empty() {
+        rows.append_empty(column);
+        return Ok(Ok(()));
+    }
+    Ok(rows.append_str(column, &text).map_err(|malformed| format!("must be {}", malformed.0)))
+}
+
+/// One value of one row.
+pub fn cell<'py>(py: Python<'py>, columns: &Columns, column: usize, row: usize) -> PyResult<Bound<'py, PyAny>> {
+    to_python(py, &columns.value(column, row))
+}

@@ -1,0 +1,81 @@
+//! The declared interface as JSON, for what is generated from it: stub, reference, tests.
+
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+
+use crate::interface::{Bound, Chain, ENDPOINTS, ParamKind, RECORDS};
+
+#[pyfunction]
+pub fn _declaration() -> String {
+    let records: Vec<Value> = RECORDS
+        .iter()
+        .map(|record| {
+            let fields: Vec<Value> = record
+                .fields
+                .iter()
+                .map(|field| {
+                    json!({
+                        "name": field.name,
+                        "wire": field.wire,
+                        "kind": field.kind.name(),
+                        "python": field.kind.python(),
+                        "doc": field.doc,
+                    })
+                })
+                .collect();
+            json!({"name": record.name, "doc": record.doc, "fields": fields})
+        })
+        .collect();
+    let endpoints: Vec<Value> = ENDPOINTS
+        .iter()
+        .map(|endpoint| {
+            let params: Vec<Value> = endpoint
+                .params
+                .iter()
+                .map(|param| {
+                    json!({
+                        "name": param.name,
+                        "wire": param.wire(),
+                        "required": param.required,
+                        "requires": param.requires(),
+                        "kind": kind(param.kind),
+                        "doc": param.doc,
+                        "bounds": bounds(param.bounds),
+                    })
+                })
+                .collect();
+            json!({
+                "name": endpoint.name,
+                "doc": endpoint.doc,
+                "path": endpoint.path,
+                "chain": if endpoint.chain == Chain::Main { "main" } else { "zone" },
+                "record": endpoint.record().name,
+                "page_size_max": endpoint.page_size_max(),
+                "params": params,
+            })
+        })
+        .collect();
+    json!({"records": records, "endpoints": endpoints}).to_string()
+}
+
+fn bounds(bounds: &[(&str, Bound)]) -> Value {
+    let bound = |bound: &Bound| match bound {
+        Bound::Equal => json!("equal"),
+        Bound::AtLeast => json!("at least"),
+        Bound::AtMost => json!("at most"),
+        Bound::Above => json!("above"),
+        Bound::Side { value, other } => json!({"value": value, "equal to": other}),
+    };
+    bounds.iter().map(|(column, how)| ((*column).to_owned(), bound(how))).collect::<serde_json::Map<_, _>>().into()
+}
+
+fn kind(kind: ParamKind) -> Value {
+    match kind {
+        ParamKind::Text => json!("text"),
+        ParamKind::Height => json!("height"),
+        ParamKind::Time => json!("time"),
+        ParamKind::Amount { .. } => json!("amount"),
+        ParamKind::OneOf(choices) => json!({"one of": choices}),
+        ParamKind::Hashes { per_request } => json!({"hashes per request": per_request}),
+    }
+}

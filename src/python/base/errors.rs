@@ -1,0 +1,160 @@
+//! From the core's errors to the classes of `chainframe.errors`.
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyModule, PyString};
+
+use super::hint;
+use crate::cassette;
+use crate::client::{ApiErrorKind, Error};
+use crate::columns::NumericOverflow;
+use crate::message::{self, Message, Syntax};
+
+/// Note on errors that may be transient.
+const RESUME_NOTE: &str =
+    "call client.resume(error.cursor) to continue from here; raise max_retries to tolerate more failures";
+
+/// The module of the error classes. An interpreter that finalizes cannot import it any more.
+pub fn module(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
+    static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let module = MODULE.get_or_try_init(py, || PyModule::import(py, "chainframe.errors").map(Bound::unbind));
+    module.map(|module| module.bind(py))
+}
+
+pub fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    module(py)?.getattr(name)
+}
+
+/// Text whose control characters are escaped: a terminal, a log or a C string takes it as it is. Python's errors join
+/// lines by themselves.
+pub fn printable(text: &str) -> String {
+    let mut printable = String::with_capacity(text.len());
+    for char in text.chars() {
+        match char {
+            '\n' | '\r' | '\t' => printable.push(char),
+            char if char.is_control() => printable.extend(char.escape_unicode()),
+            char => printable.push(char),
+        }
+    }
+    printable
+}
+
+pub fn new(
+    py: Python<'_>,
+    name: &str,
+    render: impl Fn(Syntax) -> String,
+    hints: &[message::Hint],
+    attributes: &Bound<'_, PyDict>,
+) -> PyErr {
+    let text = printable(&render(Syntax::Python));
+    let made = class(py, name).and_then(|class| {
+        let error = class.call((PyString::new(py, &text),), Some(attributes))?;
+        let in_shell = printable(&render(Syntax::Shell));
+        if in_shell != text {
+            error.setattr("_shell_text", in_shell)?;
+        }
+        if !hints.is_empty() {
+            error.setattr("hints", hint::tuple(py, hints)?)?;
+        }
+        Ok(error)
+    });
+    made.map_or_else(|error| error, PyErr::from_value)
+}
+
+/// The Python error of a core error.
+pub fn raise(py: Python<'_>, error: &Error) -> PyErr {
+    match attributes(py, error) {
+        Ok((name, message, given)) => new(py, name, |syntax| message.render(syntax), message.advice(), &given),
+        Err(error) => error,
+    }
+}
+
+/// The Python error of a core error, with the cursor that continues after it.
+pub fn raise_at(py: Python<'_>, error: &Error, cursor: impl Into<Option<String>>) -> PyErr {
+    let (raised, cursor) = (raise(py, error), cursor.into());
+    let value = raised.value(py);
+    // Below a traceback, and not in the message: a log of it has no use for Python.
+    let note = match cursor {
+        Some(_) if error.retryable() && error.attempts() > 0 => {
+            value.call_method1("add_note", (RESUME_NOTE,)).map(drop)
+        }
+        _ => Ok(()),
+    };
+    match note.and_then(|()| value.setattr("cursor", cursor)) {
+        Ok(()) => raised,
+        Err(refused) => refused,
+    }
+}
+
+fn attributes<'py>(py: Python<'py>, error: &Error) -> PyResult<(&'static str, Message, Bound<'py, PyDict>)> {
+    let given = PyDict::new(py);
+    let name = match error {
+        Error::Config { .. } => "ConfigError",
+        Error::InvalidParameter { .. } => "InvalidParameterError",
+        Error::Service(refusal) => {
+            given.set_item("endpoint", refusal.endpoint)?;
+            given.set_item("status", refusal.status)?;
+            given.set_item("code", &refusal.code)?;
+            given.set_item("msg", &refusal.msg)?;
+            given.set_item("attempts", refusal.attempts)?;
+            given.set_item("retryable", error.retryable())?;
+            match refusal.kind {
+                ApiErrorKind::BadRequest => "BadRequestError",
+                ApiErrorKind::NotFound => "NotFoundError",
+                ApiErrorKind::PermissionDenied => "PermissionDeniedError",
+                ApiErrorKind::Authentication => "AuthenticationError",
+                ApiErrorKind::ClockSkew => "ClockSkewError",
+                ApiErrorKind::RateLimit => {
+                    given.set_item("retry_after", refusal.retry_after.map(|after| after.as_secs_f64()))?;
+                    "RateLimitError"
+                }
+                ApiErrorKind::Unavailable => "ServiceUnavailableError",
+                ApiErrorKind::Other => "ServiceError",
+            }
+        }
+        Error::Transport { endpoint, phase, attempts, .. } | Error::Timeout { endpoint, phase, attempts, .. } => {
+            given.set_item("endpoint", endpoint)?;
+            given.set_item("phase", phase.as_str())?;
+            given.set_item("attempts", attempts)?;
+            given.set_item("retryable", error.retryable())?;
+            if matches!(error, Error::Timeout { .. }) { "RequestTimeoutError" } else { "TransportError" }
+        }
+        Error::Format { endpoint, path, excerpt, .. } => {
+            given.set_item("endpoint", endpoint)?;
+            given.set_item("path", path)?;
+            given.set_item("excerpt", excerpt)?;
+            given.set_item("retryable", error.retryable())?;
+            "ResponseFormatError"
+        }
+        Error::Empty { .. } | Error::Drift { .. } => {
+            given.set_item("retryable", error.retryable())?;
+            "PaginationDriftError"
+        }
+        Error::Window { .. } => "ResultWindowError",
+        Error::Overflow(overflow) => {
+            let NumericOverflow { column, row, text, .. } = &**overflow;
+            given.set_item("column", column)?;
+            given.set_item("row", row)?;
+            given.set_item("text", text)?;
+            "NumericOverflowError"
+        }
+        Error::Cassette(cassette::Error::Miss { .. }) => "CassetteMissError",
+        Error::Cassette(
+            cassette::Error::Mode { .. }
+            | cassette::Error::File { .. }
+            | cassette::Error::Line { .. }
+            | cassette::Error::Blocked { .. },
+        ) => "CassetteError",
+        Error::Internal(_) => "ChainframeError",
+    };
+    Ok((name, error.message(), given))
+}
+
+/// The error of a call that is not possible here and now.
+pub fn context(py: Python<'_>, problem: &str) -> PyErr {
+    new(py, "ContextError", |_| problem.to_owned(), &[], &PyDict::new(py))
+}
+
+pub fn parameter(py: Python<'_>, parameter: &str, problem: &str) -> PyErr {
+    raise(py, &Error::parameter(parameter, problem))
+}

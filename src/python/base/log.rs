@@ -1,0 +1,130 @@
+//! Log records of the core, through Python's `logging` under the name `chainframe`.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use pyo3::exceptions::PyException;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+
+use super::dispatch::LOGS;
+use super::errors;
+use crate::client::log::{self, Context, Level};
+
+/// Longest time that a result waits for the handlers of its records: a handler may be waiting for that result.
+const MAX_WAIT: Duration = Duration::from_secs(1);
+
+/// Records on their way to handlers.
+static PENDING: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    /// True while this thread runs handlers.
+    static IN_HANDLER: Cell<bool> = const { Cell::new(false) };
+}
+
+fn logger(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    static LOGGER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let made = || Ok::<_, PyErr>(py.import("logging")?.call_method1("getLogger", ("chainframe",))?.unbind());
+    LOGGER.get_or_try_init(py, made).map(|logger| logger.bind(py))
+}
+
+/// Raises in a logging handler, which must not wait: a result waits for the handlers of its records.
+pub fn check_not_in_handler(py: Python<'_>) -> PyResult<()> {
+    if IN_HANDLER.get() {
+        return Err(errors::context(py, "requests cannot be awaited inside a logging handler (would deadlock)"));
+    }
+    Ok(())
+}
+
+/// Reads the logger's level and the caller's context variables, in which handlers run. Called by a thread that is about
+/// to wait for requests and holds the interpreter anyway.
+///
+/// The logger is Python code, in which Python delivers an interrupt that came meanwhile: that one is raised.
+pub fn refresh(py: Python<'_>) -> PyResult<Option<Context>> {
+    static COPY_CONTEXT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let read = || -> PyResult<(i64, Context)> {
+        let level = logger(py)?.call_method0(intern!(py, "getEffectiveLevel"))?.extract()?;
+        let context = COPY_CONTEXT.import(py, "contextvars", "copy_context")?.call0()?;
+        Ok((level, Arc::new(context.unbind())))
+    };
+    match read() {
+        Ok((level, context)) => {
+            log::set_max_level(level.clamp(0, 255) as u8);
+            Ok(Some(context))
+        }
+        // A module that an ending interpreter has cleared, or a logger of the caller's that fails.
+        Err(error) if error.is_instance_of::<PyException>(py) => {
+            log::set_max_level(u8::MAX);
+            Ok(None)
+        }
+        Err(interrupt) => Err(interrupt),
+    }
+}
+
+/// Runs a future whose records are logged in that context.
+pub fn scope<F: Future>(context: Option<Context>, future: F) -> impl Future<Output = F::Output> {
+    log::scope(context, future)
+}
+
+/// Returns when the records so far are handled, or after a second: a handler that takes longer is not waited for.
+pub async fn flushed() {
+    if PENDING.load(Ordering::Acquire) == 0 {
+        return;
+    }
+    let (sender, handled) = tokio::sync::oneshot::channel::<()>();
+    LOGS.send(move |_| drop(sender));
+    let _ = tokio::time::timeout(MAX_WAIT, handled).await;
+}
+
+/// One record on its way to handlers, counted until it is dropped.
+struct Record {
+    level: Level,
+    text: String,
+    context: Option<Context>,
+}
+
+impl Record {
+    fn handle(&self, py: Python<'_>) -> PyResult<()> {
+        let log = logger(py)?.getattr(intern!(py, "log"))?;
+        let record = (self.level as u8, "%s", &self.text);
+        match self.context.as_deref().and_then(|context| context.downcast_ref::<Py<PyAny>>()) {
+            Some(context) => {
+                // A context is entered by one thread at a time; the caller's stays its own.
+                let copy = context.call_method0(py, intern!(py, "copy"))?;
+                copy.call_method1(py, intern!(py, "run"), (log, record.0, record.1, record.2)).map(drop)
+            }
+            None => log.call1(record).map(drop),
+        }
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        PENDING.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+fn emit(level: Level, text: &str, context: Option<Context>) {
+    PENDING.fetch_add(1, Ordering::AcqRel);
+    let record = Record { level, text: text.to_owned(), context };
+    LOGS.send(move |py| {
+        IN_HANDLER.set(true);
+        // `logging` deals with a handler's errors; nothing here could.
+        let _ = name_thread(py).and_then(|()| record.handle(py));
+        IN_HANDLER.set(false);
+    });
+}
+
+/// Gives Python's object of this thread a name that says where its records come from.
+fn name_thread(py: Python<'_>) -> PyResult<()> {
+    let thread = py.import(intern!(py, "threading"))?.call_method0(intern!(py, "current_thread"))?;
+    thread.setattr(intern!(py, "name"), "chainframe-log")
+}
+
+pub fn install() {
+    log::set_logger(emit);
+}

@@ -1,0 +1,21 @@
+//! Conversions, errors, waiting and logging, which everything else builds on.
+
+pub mod arguments;
+pub mod asyncio;
+pub mod block_on;
+pub mod convert;
+pub mod declaration;
+pub mod dispatch;
+pub mod errors;
+pub mod finalize;
+pub mod hint;
+pub mod log;
+
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+
+/// `class[item]`, as `typing` has it.
+pub fn generic(class: &Bound<'_, PyType>, item: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    let alias = class.py().import("types")?.getattr("GenericAlias")?;
+    alias.call1((class, item)).map(Bound::unbind)
+}

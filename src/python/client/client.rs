@@ -1,0 +1,368 @@
+//! `Client`: settings from arguments and the environment, and the nine calls.
+
+use std::cell::RefCell;
+use std::future::{Future, ready};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::PathBuf;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
+
+use super::cassette::{_environment_cassette, Cassette};
+use super::deployment::Deployment;
+use super::rate_limit_state::RateLimitState;
+use crate::client::{self, Credentials, Error, Proxy, RateLimit, Secret, Settings, SettingsInput};
+use crate::interface::{self, Chain, ParamKind};
+use crate::message::{Hint, Message, variable};
+use crate::python::base::arguments;
+use crate::python::base::arguments::{Given as Argument, Readable};
+use crate::python::base::asyncio::coroutine;
+use crate::python::base::block_on::block_on;
+use crate::python::base::errors;
+use crate::python::query::progress::ProgressMode;
+use crate::python::results::html;
+use crate::query::{height_at, parse_time};
+
+/// Base URL of a client that only replays: a name that is never resolved.
+const NO_URL: &str = "https://cassette.invalid";
+/// Credentials of a client that only replays.
+const NO_CREDENTIALS: &str = "no-credentials-for-a-replay";
+
+type Any<'py> = Option<Bound<'py, PyAny>>;
+
+#[doc = doc!(Client)]
+#[pyclass(frozen, module = "chainframe")]
+pub struct Client {
+    pub inner: client::Client,
+    pub progress: ProgressMode,
+}
+
+/// The argument, or the environment's variable.
+fn setting(name: &'static str, given: Option<Argument<String>>) -> Result<Option<String>, Error> {
+    given.map(|given| given.named(name)).transpose().map(|given| given.or_else(|| std::env::var(variable(name)).ok()))
+}
+
+fn is_missing(name: &str) -> Message {
+    Message::new("is missing").hint(Hint::PassSetting(name.to_owned()))
+}
+
+/// None means no limit.
+impl Readable for RateLimit {
+    const REFUSED: &'static str = "must be \"auto\", a number (requests per second) or None";
+
+    fn read(given: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if given.is_none() {
+            return Ok(Self::Unlimited);
+        }
+        match given.cast::<PyString>() {
+            Ok(text) if text == "auto" => Ok(Self::Auto),
+            _ if given.is_instance_of::<PyBool>() => Err(PyTypeError::new_err(Self::REFUSED)),
+            _ => given.extract().map(Self::PerSecond),
+        }
+    }
+}
+
+const fn or<T>(default: T) -> Argument<T> {
+    Argument(Ok(default))
+}
+
+#[pymethods]
+impl Client {
+    #[new]
+    #[pyo3(signature = (
+        *, base_url=None, api_key=None, secret_key=None, passphrase=None, main_chain=None, zone_chain=None,
+        deployment=None, timeout=or(30.0), deadline=Some(or(120.0)), max_retries=or(5), rate_limit=or(RateLimit::Auto),
+        concurrency=or(4), strict=false, max_response_bytes=or(67_108_864), proxy=None, ca_bundle=None, cassette=None,
+        progress=ProgressMode::Auto,
+    ), text_signature = "(*, base_url=None, api_key=None, secret_key=None, passphrase=None, main_chain=None, \
+        zone_chain=None, deployment=None, timeout=30.0, deadline=120.0, max_retries=5, rate_limit='auto', \
+        concurrency=4, strict=False, max_response_bytes=67108864, proxy=None, ca_bundle=None, cassette=None, \
+        progress='auto')")]
+    #[expect(clippy::too_many_arguments, reason = "the settings, all by keyword")]
+    fn new(
+        py: Python<'_>,
+        base_url: Option<Argument<String>>,
+        api_key: Option<Argument<String>>,
+        secret_key: Option<Argument<String>>,
+        passphrase: Option<Argument<String>>,
+        main_chain: Option<Argument<String>>,
+        zone_chain: Option<Argument<String>>,
+        deployment: Option<&Bound<'_, Deployment>>,
+        timeout: Argument<f64>,
+        deadline: Option<Argument<f64>>,
+        max_retries: Argument<i64>,
+        rate_limit: Argument<RateLimit>,
+        concurrency: Argument<i64>,
+        strict: bool,
+        max_response_bytes: Argument<i64>,
+        proxy: Option<Argument<String>>,
+        ca_bundle: Option<Argument<PathBuf>>,
+        cassette: Option<&Bound<'_, Cassette>>,
+        progress: ProgressMode,
+    ) -> PyResult<Self> {
+        let cassette = match cassette {
+            None => _environment_cassette(py)?,
+            Some(given) => Some(given.get().clone()),
+        };
+        // Without a service to ask, nothing needs to be known of it; and where all may have been recorded, not before
+        // something turns out not to be.
+        let held = cassette.as_ref().is_some_and(|Cassette { inner }| !inner.can_record() || inner.may_replay());
+        let checked = move || {
+            let missing = RefCell::new(None);
+            let needed = |name, given, stand_in: &str| match setting(name, given)? {
+                Some(found) => Ok(found),
+                None if held => {
+                    missing.borrow_mut().get_or_insert_with(|| (name, is_missing(name)));
+                    Ok(stand_in.to_owned())
+                }
+                None => Err(Error::config(name, is_missing(name))),
+            };
+            let secret = |name, given| needed(name, given, NO_CREDENTIALS).map(Secret::new);
+            client::Client::new(Settings::new(SettingsInput {
+                base_url: needed("base_url", base_url, NO_URL)?,
+                credentials: Credentials {
+                    api_key: secret("api_key", api_key)?,
+                    secret_key: secret("secret_key", secret_key)?,
+                    passphrase: secret("passphrase", passphrase)?,
+                },
+                main_chain: setting("main_chain", main_chain)?.unwrap_or_else(|| "MAIN".into()),
+                zone_chain: setting("zone_chain", zone_chain)?.unwrap_or_else(|| "ZONE_CHAIN".into()),
+                deployment: deployment.map_or_else(interface::Deployment::default, |given| given.get().inner.clone()),
+                timeout: timeout.named("timeout")?,
+                deadline: deadline.map(|deadline| deadline.named("deadline")).transpose()?,
+                max_retries: max_retries.named("max_retries")?,
+                rate_limit: rate_limit.named("rate_limit")?,
+                concurrency: concurrency.named("concurrency")?,
+                strict,
+                max_response_bytes: max_response_bytes.named("max_response_bytes")?,
+                proxy: proxy.map(|proxy| proxy.named("proxy")).transpose()?,
+                ca_bundle: ca_bundle.map(|path| path.named("ca_bundle")).transpose()?,
+                cassette: cassette.map(|cassette| cassette.inner),
+                missing: missing.into_inner(),
+            })?)
+        };
+        if progress == ProgressMode::Always {
+            // A missing extra is told where it was asked for.
+            py.import("chainframe.progress")?.call_method0("require_tqdm")?;
+        }
+        checked().map(|inner| Self { inner, progress }).map_err(|error| errors::raise(py, &error))
+    }
+
+    #[doc = doc!(Client.height_at)]
+    #[pyo3(signature = (time, *, chain="main"))]
+    fn height_at(&self, py: Python<'_>, time: &Bound<'_, PyAny>, chain: &str) -> PyResult<i64> {
+        let height = block_on(py, self.find_height(py, time, chain)?)?;
+        height.map_err(|error| errors::raise(py, &error))
+    }
+
+    #[doc = doc!(Client.height_at_async)]
+    #[pyo3(signature = (time, *, chain="main"))]
+    fn height_at_async(&self, py: Python<'_>, time: &Bound<'_, PyAny>, chain: &str) -> PyResult<Py<PyAny>> {
+        let finding = self.find_height(py, time, chain)?;
+        coroutine(py, "Client.height_at_async", move |_| {
+            let convert = |py: Python<'_>, height: Result<i64, Error>| {
+                let height = height.map_err(|error| errors::raise(py, &error))?;
+                Ok(height.into_pyobject(py)?.into_any().unbind())
+            };
+            Ok((finding, convert))
+        })
+    }
+
+    #[doc = doc!(Client.base_url)]
+    #[getter]
+    fn base_url(&self) -> String {
+        self.inner.settings().base_url()
+    }
+
+    #[doc = doc!(Client.main_chain)]
+    #[getter]
+    fn main_chain(&self) -> &str {
+        &self.inner.settings().main_chain
+    }
+
+    #[doc = doc!(Client.zone_chain)]
+    #[getter]
+    fn zone_chain(&self) -> &str {
+        &self.inner.settings().zone_chain
+    }
+
+    #[doc = doc!(Client.deployment)]
+    #[getter]
+    fn deployment(&self) -> Deployment {
+        Deployment { inner: self.inner.settings().deployment.clone() }
+    }
+
+    #[doc = doc!(Client.rate_limit_state)]
+    #[getter]
+    fn rate_limit_state(&self) -> RateLimitState {
+        RateLimitState { inner: self.inner.rate_limiter_state() }
+    }
+
+    #[doc = doc!(Client.close)]
+    fn close(&self) {
+        self.inner.close();
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (kind, error, traceback, /))]
+    fn __exit__(&self, kind: Any<'_>, error: Any<'_>, traceback: Any<'_>) {
+        let _ = (kind, error, traceback);
+        self.close();
+    }
+
+    fn __aenter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        coroutine(py, "Client.__aenter__", move |_| Ok((ready(()), move |_: Python<'_>, ()| Ok(slf.into_any()))))
+    }
+
+    #[pyo3(signature = (kind, error, traceback, /))]
+    fn __aexit__(
+        slf: Py<Self>,
+        py: Python<'_>,
+        kind: Any<'_>,
+        error: Any<'_>,
+        traceback: Any<'_>,
+    ) -> PyResult<Py<PyAny>> {
+        let _ = (kind, error, traceback);
+        coroutine(py, "Client.__aexit__", move |_| {
+            slf.get().close();
+            Ok((ready(()), |py: Python<'_>, ()| Ok(py.None())))
+        })
+    }
+
+    /// Clients are equal when they would ask the same service in the same way.
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Self>().is_ok_and(|other| self.inner.settings() == other.get().inner.settings())
+    }
+
+    fn __hash__(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.base_url().hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn __repr__(&self) -> String {
+        let settings = self.inner.settings();
+        format!(
+            "Client(base_url='{}', main_chain='{}', zone_chain='{}')",
+            settings.base_url(),
+            settings.main_chain,
+            settings.zone_chain
+        )
+    }
+
+    fn _repr_html_(&self) -> String {
+        let settings = self.inner.settings();
+        let rate = match (settings.rate_limit, self.inner.rate_limiter_state().rate) {
+            (RateLimit::Auto, Some(rate)) => format!("auto ({rate:.1} requests/s)"),
+            (RateLimit::Auto, None) => "auto (unthrottled)".into(),
+            (RateLimit::PerSecond(rate), _) => format!("{rate} requests/s"),
+            (RateLimit::Unlimited, _) => "none".into(),
+        };
+        let deadline = settings.deadline.map_or("none".into(), |deadline| format!("{} s", deadline.as_secs_f64()));
+        let facts = [
+            ("main chain", settings.main_chain.clone()),
+            ("zone chain", settings.zone_chain.clone()),
+            ("rate limit", rate),
+            ("concurrency", settings.concurrency.to_string()),
+            ("timeout, deadline", format!("{} s, {deadline}", settings.timeout.as_secs_f64())),
+            ("retries", settings.max_retries.to_string()),
+            ("strict", if settings.strict { "True" } else { "False" }.into()),
+        ];
+        html::form("Client", &format!("of {}", settings.base_url()), &[html::pairs(&facts)])
+    }
+
+    /// A client is shared, not copied: a copy through pickling would have lost its secrets.
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let settings = self.inner.settings();
+        let given = PyDict::new(py);
+        given.set_item("base_url", settings.base_url())?;
+        given.set_item("main_chain", &settings.main_chain)?;
+        given.set_item("zone_chain", &settings.zone_chain)?;
+        given.set_item("deployment", self.deployment())?;
+        given.set_item("timeout", settings.timeout.as_secs_f64())?;
+        given.set_item("deadline", settings.deadline.map(|deadline| deadline.as_secs_f64()))?;
+        given.set_item("max_retries", settings.max_retries)?;
+        match settings.rate_limit {
+            RateLimit::Auto => given.set_item("rate_limit", "auto")?,
+            RateLimit::PerSecond(rate) => given.set_item("rate_limit", rate)?,
+            RateLimit::Unlimited => given.set_item("rate_limit", py.None())?,
+        }
+        given.set_item("concurrency", settings.concurrency)?;
+        given.set_item("strict", settings.strict)?;
+        given.set_item("max_response_bytes", settings.max_response_bytes)?;
+        // Without user name and password, which the other process has to take from its environment.
+        given.set_item("proxy", settings.proxy.as_ref().map(Proxy::address))?;
+        given.set_item("proxy_has_credentials", settings.proxy.as_ref().is_some_and(Proxy::has_credentials))?;
+        given.set_item("ca_bundle", &settings.ca_bundle)?;
+        given.set_item("cassette", settings.cassette.clone().map(|inner| Cassette { inner }))?;
+        given.set_item("progress", self.progress.into_python(py))?;
+        let restore = py.import("chainframe._native")?.getattr("_restore_client")?;
+        Ok((restore, (given,).into_pyobject(py)?))
+    }
+}
+
+impl Client {
+    fn find_height(
+        &self,
+        py: Python<'_>,
+        time: &Bound<'_, PyAny>,
+        chain: &str,
+    ) -> PyResult<impl Future<Output = Result<i64, Error>> + Send + use<>> {
+        let time = parse_time("time", &arguments::argument(py, "time", time, ParamKind::Time)?);
+        let time = time.map_err(|error| errors::raise(py, &error))?;
+        let chain = match chain {
+            "main" => Chain::Main,
+            "zone" => Chain::Zone,
+            _ => return Err(errors::parameter(py, "chain", &format!("must be one of main, zone; got {chain:?}"))),
+        };
+        let client = self.inner.clone();
+        Ok(async move { height_at(&client, chain, None, time).await })
+    }
+}
+#[pyfunction]
+pub fn _restore_client<'py>(given: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
+    let py = given.py();
+    let has_credentials = given.get_item("proxy_has_credentials")?.is_some_and(|flag| flag.is_truthy().unwrap_or(true));
+    let given = given.copy()?;
+    given.del_item("proxy_has_credentials")?;
+    if has_credentials && let Some(address) = given.get_item("proxy")? {
+        let address: String = address.extract()?;
+        let restored = Proxy::with_credentials_of_environment(&address).map_err(|error| errors::raise(py, &error))?;
+        given.set_item("proxy", restored)?;
+    }
+    py.get_type::<Client>().call((), Some(&given))
+}
+
+/// For `chainframe doctor`, which signs what is known.
+#[pyfunction]
+pub fn _signature(secret: String, timestamp: &str, target: &str) -> String {
+    client::signature(&interface::Deployment::default(), &Secret::new(secret), timestamp, target)
+}
+
+/// A copy of the client with another cassette, or with none.
+#[pyfunction]
+pub fn _with_cassette(
+    py: Python<'_>,
+    client: &Bound<'_, Client>,
+    cassette: Option<&Bound<'_, Cassette>>,
+) -> PyResult<Client> {
+    let settings = client.get().inner.settings();
+    // Recorded requests are sent one by one, so that their order is deterministic.
+    let concurrency = if cassette.is_some() { 1 } else { settings.concurrency };
+    let cassette = cassette.map(|cassette| cassette.get().inner.clone());
+    let settings = Settings { cassette, concurrency, ..settings.clone() };
+    let made = client::Client::new(settings);
+    made.map(|inner| Client { inner, progress: client.get().progress }).map_err(|error| errors::raise(py, &error))
+}

@@ -1,0 +1,286 @@
+//! The local service, as the testing kit drives it.
+
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use super::deployment::Deployment;
+use crate::cassette;
+use crate::client::Error;
+use crate::columns::{Columns, ColumnsBuilder};
+use crate::decode::{Decoder, Envelope};
+use crate::interface::{self, ENDPOINTS, Endpoint, endpoint};
+use crate::python::base::arguments::Given;
+use crate::python::base::convert;
+use crate::python::base::errors;
+use crate::service::{Fault, LoadError, Service, ServiceError, Settings};
+
+#[pyclass(frozen, name = "_LocalService", module = "chainframe._native")]
+pub struct LocalService {
+    inner: Service,
+}
+
+fn faults(py: Python<'_>, json: &str) -> PyResult<Vec<Fault>> {
+    serde_json::from_str(json).map_err(|error| {
+        errors::raise(py, &Error::config("faults", format!("are invalid: {}", cassette::explain(&error))))
+    })
+}
+
+fn raise(py: Python<'_>, error: &ServiceError) -> PyErr {
+    match error {
+        ServiceError::Setting { setting, problem } => errors::raise(py, &Error::config(setting, problem.as_str())),
+        other => PyRuntimeError::new_err(other.to_string()),
+    }
+}
+
+#[pymethods]
+impl LocalService {
+    #[new]
+    #[pyo3(signature = (
+        *, transactions, seed, deployment, rate_limit, growth, growth_rate, reorg, faults_json, max_result_window, db, port, main_chain, zone_chain,
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "the settings, all by keyword")]
+    fn new(
+        py: Python<'_>,
+        transactions: Given<u64>,
+        seed: Given<u64>,
+        deployment: &Bound<'_, Deployment>,
+        rate_limit: Option<Given<f64>>,
+        growth: Given<u32>,
+        growth_rate: Option<Given<f64>>,
+        reorg: Option<Given<(u64, u32)>>,
+        faults_json: &str,
+        max_result_window: Option<Given<u64>>,
+        db: Option<Given<PathBuf>>,
+        port: Given<u16>,
+        main_chain: Given<String>,
+        zone_chain: Given<String>,
+    ) -> PyResult<Self> {
+        let faults = faults(py, faults_json)?;
+        let given = || {
+            Ok(Settings {
+                transactions: transactions.named("transactions")?,
+                seed: seed.named("seed")?,
+                deployment: windowed(deployment.get(), max_result_window)?,
+                main_chain: main_chain.named("main_chain")?,
+                zone_chain: zone_chain.named("zone_chain")?,
+                rate_limit: rate_limit.map(|rate| rate.named("rate_limit")).transpose()?,
+                growth: growth.named("growth")?,
+                growth_rate: growth_rate.map(|rate| rate.named("growth_rate")).transpose()?,
+                reorg: reorg.map(|reorg| reorg.named("reorg")).transpose()?,
+                faults,
+                db: db.map(|path| path.named("db")).transpose()?,
+                port: port.named("port")?,
+                ..Settings::default()
+            })
+        };
+        let settings = given().map_err(|error: Error| errors::raise(py, &error))?;
+        let started = py.detach(|| Service::start(settings));
+        started.map(|inner| Self { inner }).map_err(|error| raise(py, &error))
+    }
+
+    /// The deployment that the service implements, with its result window.
+    #[getter]
+    fn deployment(&self) -> Deployment {
+        Deployment { inner: self.inner.settings().deployment.clone() }
+    }
+
+    #[getter]
+    fn url(&self) -> &str {
+        self.inner.url()
+    }
+
+    #[getter]
+    fn api_key(&self) -> &str {
+        &self.inner.settings().credentials.api_key
+    }
+
+    #[getter]
+    fn secret_key(&self) -> &str {
+        &self.inner.settings().credentials.secret_key
+    }
+
+    #[getter]
+    fn passphrase(&self) -> &str {
+        &self.inner.settings().credentials.passphrase
+    }
+
+    #[getter]
+    fn main_chain(&self) -> &str {
+        &self.inner.settings().main_chain
+    }
+
+    #[getter]
+    fn zone_chain(&self) -> &str {
+        &self.inner.settings().zone_chain
+    }
+
+    #[getter]
+    fn request_count(&self) -> u64 {
+        self.inner.request_count()
+    }
+
+    fn request_log<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let log = PyList::empty(py);
+        for entry in self.inner.request_log() {
+            let request = PyDict::new(py);
+            request.set_item("time", convert::datetime(py, entry.time.timestamp_millis())?)?;
+            request.set_item("method", entry.method)?;
+            request.set_item("path", entry.path)?;
+            request.set_item("query", entry.query)?;
+            request.set_item("status", entry.status)?;
+            request.set_item("code", entry.code)?;
+            request.set_item("faults", entry.faults)?;
+            log.append(request)?;
+        }
+        Ok(log)
+    }
+
+    fn reset_request_log(&self) {
+        self.inner.reset_request_log();
+    }
+
+    #[getter]
+    fn faults_json(&self) -> PyResult<String> {
+        serde_json::to_string(&self.inner.faults()).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+    }
+
+    fn set_faults(&self, py: Python<'_>, json_text: &str) -> PyResult<()> {
+        self.inner.set_faults(faults(py, json_text)?);
+        Ok(())
+    }
+
+    #[getter]
+    fn growth(&self) -> u32 {
+        self.inner.growth()
+    }
+
+    fn set_growth(&self, py: Python<'_>, growth: Given<u32>) -> PyResult<()> {
+        self.inner.set_growth(growth.named("growth").map_err(|error| errors::raise(py, &error))?);
+        Ok(())
+    }
+
+    #[getter]
+    fn rate_limit(&self) -> Option<f64> {
+        self.inner.rate_limit()
+    }
+
+    fn set_rate_limit(&self, py: Python<'_>, rate: Option<Given<f64>>) -> PyResult<()> {
+        let rate = rate.map(|rate| rate.named("rate_limit")).transpose().map_err(|error| errors::raise(py, &error))?;
+        self.inner.set_rate_limit(rate).map_err(|error| raise(py, &error))
+    }
+
+    #[getter]
+    fn clock_skew(&self) -> f64 {
+        self.inner.clock_skew()
+    }
+
+    fn set_clock_skew(&self, py: Python<'_>, seconds: Given<f64>) -> PyResult<()> {
+        let seconds = seconds.named("clock_skew").map_err(|error| errors::raise(py, &error))?;
+        self.inner.set_clock_skew(seconds).map_err(|error| raise(py, &error))
+    }
+
+    /// `columns` are lists of values, by the fields of the call's record, and `places` are where the rows were found.
+    fn load(&self, py: Python<'_>, call: &str, columns: &Bound<'_, PyDict>, places: Vec<String>) -> PyResult<()> {
+        let endpoint = called(py, call)?;
+        let records = build(py, endpoint, columns, &places)?;
+        self.put(py, endpoint, &records)
+    }
+
+    /// Loads the records of a response's body.
+    fn load_body(&self, py: Python<'_>, call: &str, body: &[u8], place: &str) -> PyResult<()> {
+        let endpoint = called(py, call)?;
+        let refuse =
+            |problem: String| Err(errors::raise(py, &Error::config(endpoint.name, format!("{place}: {problem}"))));
+        match Decoder::new(endpoint, &self.inner.settings().deployment).decode(&Bytes::copy_from_slice(body), 64) {
+            Ok(Envelope::Page(page)) => self.put(py, endpoint, &page.columns),
+            Ok(Envelope::Error { code, .. }) => refuse(format!("the response is an error, of code {code}")),
+            Err(error) => refuse(format!("{}: {}", error.path(), error.problem)),
+        }
+    }
+
+    /// The records of a query that was run elsewhere; `cassette` has its requests.
+    fn mirror(
+        &self,
+        py: Python<'_>,
+        call: &str,
+        columns: &Bound<'_, PyDict>,
+        places: Vec<String>,
+        cassette: PathBuf,
+        limit: Option<usize>,
+    ) -> PyResult<()> {
+        let endpoint = called(py, call)?;
+        let records = build(py, endpoint, columns, &places)?;
+        py.detach(|| self.inner.mirror(endpoint, &records, &cassette, limit)).map_err(|error| raise_load(py, error))
+    }
+
+    fn load_cassette(&self, py: Python<'_>, path: PathBuf) -> PyResult<usize> {
+        py.detach(|| self.inner.load_cassette(&path)).map_err(|error| raise_load(py, error))
+    }
+
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.inner.stop());
+    }
+}
+
+impl LocalService {
+    fn put(&self, py: Python<'_>, endpoint: &'static Endpoint, records: &Columns) -> PyResult<()> {
+        py.detach(|| self.inner.load(endpoint, records)).map_err(|error| raise(py, &error))
+    }
+}
+
+/// The deployment, with the result window that was given for the service.
+fn windowed(deployment: &Deployment, result_window: Option<Given<u64>>) -> Result<interface::Deployment, Error> {
+    const SETTING: &str = "max_result_window";
+    let deployment = &deployment.inner;
+    let Some(window) = result_window else { return Ok(deployment.clone()) };
+    let set = deployment.clone().with_windows(window.named(SETTING)?, deployment.log_window());
+    set.map_err(|error| Error::config(SETTING, error.problem))
+}
+
+fn raise_load(py: Python<'_>, error: LoadError) -> PyErr {
+    match error {
+        LoadError::Cassette(error) => errors::raise(py, &error.into()),
+        LoadError::Service(error) => raise(py, &error),
+        LoadError::Path { .. } => errors::raise(py, &Error::config("deployment", error.to_string())),
+    }
+}
+
+/// Columns of an endpoint's records from lists of values by field. `places` say where each row was found.
+fn build(
+    py: Python<'_>,
+    endpoint: &'static Endpoint,
+    columns: &Bound<'_, PyDict>,
+    places: &[String],
+) -> PyResult<Columns> {
+    let record = endpoint.record();
+    let mut lists = Vec::new();
+    for (column, field) in record.fields.iter().enumerate() {
+        if let Some(values) = columns.get_item(field.name)? {
+            lists.push((column, field, values.cast_into::<PyList>()?));
+        }
+    }
+    let mut rows = ColumnsBuilder::new(record, places.len());
+    for (row, place) in places.iter().enumerate() {
+        for (column, field, values) in &lists {
+            let value = values.get_item(row)?;
+            convert::put(&mut rows, *column, field.kind, &value)?.map_err(|problem| {
+                let problem = format!("{place}: {} {problem}", field.name);
+                errors::raise(py, &Error::config(endpoint.name, problem))
+            })?;
+        }
+        rows.finish_row();
+    }
+    Ok(rows.finish())
+}
+
+fn called(py: Python<'_>, call: &str) -> PyResult<&'static Endpoint> {
+    let names: Vec<&str> = ENDPOINTS.iter().map(|endpoint| endpoint.name).collect();
+    endpoint(call).ok_or_else(|| {
+        let problem = format!("{call:?} is no call of a client; there are {}", names.join(", "));
+        errors::raise(py, &Error::config("data", problem))
+    })
+}

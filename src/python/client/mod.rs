@@ -1,0 +1,10 @@
+//! The client and its settings, cassettes, and the local server.
+
+#![expect(clippy::module_inception, reason = "the class has the name of its layer")]
+
+pub mod calls;
+pub mod cassette;
+pub mod client;
+pub mod deployment;
+pub mod local_server;
+pub mod rate_limit_state;

@@ -1,0 +1,59 @@
+//! `RateLimitState`: what a client's pacer did when it was asked.
+
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::client::RateLimiterState;
+
+#[doc = doc!(RateLimitState)]
+#[pyclass(frozen, eq, module = "chainframe")]
+#[derive(Clone, Copy, PartialEq)]
+pub struct RateLimitState {
+    pub inner: RateLimiterState,
+}
+
+#[pymethods]
+impl RateLimitState {
+    #[doc = doc!(RateLimitState.rate)]
+    #[getter]
+    fn rate(&self) -> Option<f64> {
+        self.inner.rate
+    }
+
+    #[doc = doc!(RateLimitState.waiting)]
+    #[getter]
+    fn waiting(&self) -> usize {
+        self.inner.waiting
+    }
+
+    #[doc = doc!(RateLimitState.throttled)]
+    #[getter]
+    fn throttled(&self) -> u64 {
+        self.inner.throttled
+    }
+
+    #[doc = doc!(RateLimitState.pause)]
+    #[getter]
+    fn pause(&self) -> f64 {
+        self.inner.pause.as_secs_f64()
+    }
+
+    fn __repr__(&self) -> String {
+        let RateLimiterState { rate, waiting, throttled, pause } = self.inner;
+        let rate = rate.map_or("None".into(), |rate| format!("{rate:.2}"));
+        let pause = pause.as_secs_f64();
+        format!("RateLimitState(rate={rate}, waiting={waiting}, throttled={throttled}, pause={pause:.3})")
+    }
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let restore = py.import("chainframe._native")?.getattr("_restore_rate_limit_state")?;
+        Ok((restore, (self.rate(), self.waiting(), self.throttled(), self.pause()).into_pyobject(py)?))
+    }
+}
+
+#[pyfunction]
+pub fn _restore_rate_limit_state(rate: Option<f64>, waiting: usize, throttled: u64, pause: f64) -> RateLimitState {
+    let pause = Duration::try_from_secs_f64(pause).unwrap_or_default();
+    RateLimitState { inner: RateLimiterState { rate, waiting, throttled, pause } }
+}

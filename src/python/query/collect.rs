@@ -1,0 +1,168 @@
+//! Methods of `Query` that return the complete result: blocking, awaited, and converted.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+use super::progress::Bar;
+use super::query::Query;
+use crate::client::Error;
+use crate::columns::StringLayout;
+use crate::python::base::asyncio::coroutine;
+use crate::python::base::block_on::block_on;
+use crate::python::results::arrow::{Conversion, Frame};
+use crate::python::results::incomplete::report_incomplete;
+use crate::python::results::record_classes;
+use crate::python::results::records::Records;
+use crate::python::results::report::Report;
+use crate::query::{self, Pages, Partial};
+
+/// All records of a run with its report, or its error.
+type Gathered = Result<(query::Records, query::Report), Error>;
+
+impl Query {
+    /// Returns a future of all records, and its progress bar. `partial` can be read meanwhile.
+    fn gather(
+        &self,
+        py: Python<'_>,
+        layout: StringLayout,
+    ) -> PyResult<(impl Future<Output = Gathered> + Send + use<>, Bar)> {
+        let result = Partial::all(self.run.query().endpoint().record(), layout);
+        let mut pages = self.last.begin(py, &self.run, Pages::collect_into(&self.run, result.clone()))?;
+        let bar = self.bar(py, &pages)?;
+        let gathering = async move {
+            while pages.next().await?.is_some() {}
+            Ok((result.read(), pages.report().read()))
+        };
+        Ok((gathering, bar))
+    }
+
+    fn gathered(&self, py: Python<'_>, result: Gathered) -> PyResult<Records> {
+        let (records, report) = result.map_err(|error| self.last.failed(py, &error))?;
+        let report = Report { inner: report };
+        let records = Records::new(records, report.inner.clone());
+        report_incomplete(py, self.run.query().client().settings().strict, report, Some(records.clone()))?;
+        Ok(records)
+    }
+
+    pub(super) fn collect_in(&self, py: Python<'_>, layout: StringLayout) -> PyResult<Records> {
+        let (gathering, bar) = self.gather(py, layout)?;
+        let result = block_on(py, gathering)?;
+        drop(bar);
+        self.gathered(py, result)
+    }
+
+    fn convert<'py>(&self, py: Python<'py>, conversion: Conversion) -> PyResult<Bound<'py, PyAny>> {
+        conversion.frame().load(py)?;
+        let records = self.collect_in(py, conversion.frame().layout())?.inner;
+        // Runs on the runtime's threads, which made the columns: an allocator keeps freed memory for its thread.
+        let (conversion, table) = block_on(py, async move {
+            let table = conversion.table(&records);
+            (conversion, table)
+        })?;
+        let table = table.map_err(|error| self.last.failed(py, &error))?;
+        // From here on the result is the frame's, and is not kept beside it.
+        self.last.release_partial();
+        conversion.finish(py, table)
+    }
+
+    fn first_page(
+        &self,
+        py: Python<'_>,
+    ) -> PyResult<impl Future<Output = Result<Option<query::Records>, Error>> + Send + use<>> {
+        let run = self.run.limited_to(1);
+        let mut pages = self.last.begin(py, &run, Pages::new(&run))?;
+        Ok(async move {
+            while let Some(page) = pages.next().await? {
+                if page.columns.rows() > 0 {
+                    return Ok(Some(query::Records::new(page.columns.record(), vec![page.columns])));
+                }
+            }
+            Ok(None)
+        })
+    }
+
+    fn first_of(&self, py: Python<'_>, result: Result<Option<query::Records>, Error>) -> PyResult<Py<PyAny>> {
+        let records = result.map_err(|error| self.last.failed(py, &error))?;
+        match records.as_ref().and_then(|records| records.locate(0)) {
+            Some((columns, row)) => record_classes::view(py, Arc::new(columns.slice(row, 1)), 0).map(Bound::unbind),
+            None => Ok(py.None()),
+        }
+    }
+}
+
+#[pymethods]
+impl Query {
+    #[doc = doc!(Query.collect)]
+    fn collect(&self, py: Python<'_>) -> PyResult<Records> {
+        self.collect_in(py, StringLayout::Utf8)
+    }
+
+    #[doc = doc!(Query.collect_async)]
+    fn collect_async(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        coroutine(py, "Query.collect_async", move |py| {
+            let (gathering, bar) = slf.get().gather(py, StringLayout::Utf8)?;
+            let convert = move |py: Python<'_>, result| {
+                drop(bar);
+                Py::new(py, slf.get().gathered(py, result)?).map(Py::into_any)
+            };
+            Ok((gathering, convert))
+        })
+    }
+
+    #[doc = doc!(Query.first)]
+    fn first(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let result = block_on(py, self.first_page(py)?)?;
+        self.first_of(py, result)
+    }
+
+    #[doc = doc!(Query.first_async)]
+    fn first_async(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        coroutine(py, "Query.first_async", move |py| {
+            let first = slf.get().first_page(py)?;
+            Ok((first, move |py: Python<'_>, result| slf.get().first_of(py, result)))
+        })
+    }
+
+    #[doc = doc!(Query.to_pandas)]
+    #[pyo3(signature = (numbers="decimal", *, dtype_backend=None, columns=None))]
+    fn to_pandas<'py>(
+        &self,
+        py: Python<'py>,
+        numbers: &str,
+        dtype_backend: Option<String>,
+        columns: Option<Vec<String>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let conversion = Conversion::new(py, self.record(), Frame::Pandas, numbers, columns.as_deref())?;
+        self.convert(py, conversion.with_dtype_backend(py, dtype_backend)?)
+    }
+
+    #[doc = doc!(Query.to_polars)]
+    #[pyo3(signature = (numbers="decimal", *, columns=None))]
+    fn to_polars<'py>(
+        &self,
+        py: Python<'py>,
+        numbers: &str,
+        columns: Option<Vec<String>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.convert(py, Conversion::new(py, self.record(), Frame::Polars, numbers, columns.as_deref())?)
+    }
+
+    #[doc = doc!(Query.to_arrow)]
+    #[pyo3(signature = (numbers="decimal", *, columns=None))]
+    fn to_arrow<'py>(
+        &self,
+        py: Python<'py>,
+        numbers: &str,
+        columns: Option<Vec<String>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.convert(py, Conversion::new(py, self.record(), Frame::Arrow, numbers, columns.as_deref())?)
+    }
+
+    #[doc = doc!(Query.to_dicts)]
+    fn to_dicts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.collect(py)?.to_dicts(py)
+    }
+}

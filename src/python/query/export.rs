@@ -1,0 +1,131 @@
+//! Methods of `Query` that write files.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyModule};
+
+use super::query::{Query, count};
+use crate::python::results::arrow;
+
+#[pymethods]
+impl Query {
+    #[doc = doc!(Query.to_parquet)]
+    #[pyo3(
+        signature = (path, *, mode="resume", since=None, columns=None, numbers="decimal", max_rows_per_file=None),
+        text_signature = "($self, path, *, mode='resume', since=None, columns=None, numbers='decimal', max_rows_per_file=65_536)"
+    )]
+    fn to_parquet<'py>(
+        slf: &Bound<'py, Self>,
+        path: &Bound<'py, PyAny>,
+        mode: &str,
+        since: Option<&Bound<'py, PyAny>>,
+        columns: Option<Vec<String>>,
+        numbers: &str,
+        max_rows_per_file: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        exported(slf, "to_parquet", path, (mode, since, columns, numbers, max_rows_per_file))
+    }
+
+    #[doc = doc!(Query.to_parquet_async)]
+    #[pyo3(
+        signature = (path, *, mode="resume", since=None, columns=None, numbers="decimal", max_rows_per_file=None),
+        text_signature = "($self, path, *, mode='resume', since=None, columns=None, numbers='decimal', max_rows_per_file=65_536)"
+    )]
+    fn to_parquet_async<'py>(
+        slf: &Bound<'py, Self>,
+        path: &Bound<'py, PyAny>,
+        mode: &str,
+        since: Option<&Bound<'py, PyAny>>,
+        columns: Option<Vec<String>>,
+        numbers: &str,
+        max_rows_per_file: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        exported(slf, "to_parquet_async", path, (mode, since, columns, numbers, max_rows_per_file))
+    }
+
+    #[doc = doc!(Query.to_csv)]
+    #[pyo3(
+        signature = (path, *, mode="resume", since=None, columns=None, numbers="string"),
+        text_signature = "($self, path, *, mode='resume', since=None, columns=None, numbers='string')"
+    )]
+    fn to_csv<'py>(
+        slf: &Bound<'py, Self>,
+        path: &Bound<'py, PyAny>,
+        mode: &str,
+        since: Option<&Bound<'py, PyAny>>,
+        columns: Option<Vec<String>>,
+        numbers: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        exported(slf, "to_csv", path, (mode, since, columns, numbers, None))
+    }
+
+    #[doc = doc!(Query.to_csv_async)]
+    #[pyo3(
+        signature = (path, *, mode="resume", since=None, columns=None, numbers="string"),
+        text_signature = "($self, path, *, mode='resume', since=None, columns=None, numbers='string')"
+    )]
+    fn to_csv_async<'py>(
+        slf: &Bound<'py, Self>,
+        path: &Bound<'py, PyAny>,
+        mode: &str,
+        since: Option<&Bound<'py, PyAny>>,
+        columns: Option<Vec<String>>,
+        numbers: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        exported(slf, "to_csv_async", path, (mode, since, columns, numbers, None))
+    }
+
+    #[doc = doc!(Query.to_json)]
+    #[pyo3(
+        signature = (path, *, mode="resume", since=None, columns=None, numbers="string"),
+        text_signature = "($self, path, *, mode='resume', since=None, columns=None, numbers='string')"
+    )]
+    fn to_json<'py>(
+        slf: &Bound<'py, Self>,
+        path: &Bound<'py, PyAny>,
+        mode: &str,
+        since: Option<&Bound<'py, PyAny>>,
+        columns: Option<Vec<String>>,
+        numbers: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        exported(slf, "to_json", path, (mode, since, columns, numbers, None))
+    }
+
+    #[doc = doc!(Query.to_json_async)]
+    #[pyo3(
+        signature = (path, *, mode="resume", since=None, columns=None, numbers="string"),
+        text_signature = "($self, path, *, mode='resume', since=None, columns=None, numbers='string')"
+    )]
+    fn to_json_async<'py>(
+        slf: &Bound<'py, Self>,
+        path: &Bound<'py, PyAny>,
+        mode: &str,
+        since: Option<&Bound<'py, PyAny>>,
+        columns: Option<Vec<String>>,
+        numbers: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        exported(slf, "to_json_async", path, (mode, since, columns, numbers, None))
+    }
+}
+
+type ExportOptions<'a, 'py> =
+    (&'a str, Option<&'a Bound<'py, PyAny>>, Option<Vec<String>>, &'a str, Option<&'a Bound<'py, PyAny>>);
+
+fn exported<'py>(
+    query: &Bound<'py, Query>,
+    method: &str,
+    path: &Bound<'py, PyAny>,
+    (mode, since, columns, numbers, max_rows_per_file): ExportOptions<'_, 'py>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = query.py();
+    arrow::numbers(py, numbers)?;
+    let options = PyDict::new(py);
+    options.set_item("mode", mode)?;
+    options.set_item("since", since)?;
+    options.set_item("columns", columns)?;
+    options.set_item("numbers", numbers)?;
+    if max_rows_per_file.is_some() {
+        options.set_item("max_rows_per_file", count("max_rows_per_file", max_rows_per_file)?)?;
+    }
+    let client = query.get().client.bind(py);
+    PyModule::import(py, "chainframe.exports")?.getattr(method)?.call((query, client, path), Some(&options))
+}

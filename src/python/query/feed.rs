@@ -1,0 +1,293 @@
+//! Items of one run between the core and Python: a task of the runtime reads them, and a thread that holds the
+//! interpreter takes them. A wait takes nothing, so an interrupted or cancelled one leaves its item for the next.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use pyo3::prelude::*;
+
+use crate::client::Error;
+use crate::client::process::{self, ForkSafeGuard, ForkSafeMutex};
+use crate::columns::Columns;
+use crate::python::base::errors;
+use crate::query::{Batch, Batches, Checkpoint, Page, Pages};
+
+/// Kind of the items of a run.
+#[derive(Clone, Copy, PartialEq)]
+pub enum StreamItem {
+    Records,
+    Pages,
+    Batches,
+}
+
+/// Read items of a run and the checkpoint after those that were taken.
+#[derive(Clone, Default)]
+pub struct Ready(Arc<ForkSafeMutex<State>>);
+
+#[derive(Default)]
+struct State {
+    /// Items that were read and not taken.
+    items: VecDeque<Item>,
+    /// Rows of pages that are being taken by record. The last rows stay, for their checkpoint, until others follow.
+    rows: VecDeque<Rows>,
+    /// Place after the last page or batch that was taken.
+    checkpoint: Option<Checkpoint>,
+    ended: bool,
+}
+
+pub enum Item {
+    Page(Page),
+    Batch(Batch),
+    /// A page or batch that was made and not handed over.
+    Made(Py<PyAny>, Option<Checkpoint>),
+    Failure(Error),
+}
+
+impl Item {
+    fn checkpoint(&self) -> Option<Checkpoint> {
+        match self {
+            Self::Page(page) => Some(page.checkpoint.clone()),
+            Self::Batch(Batch { checkpoint, .. }) | Self::Made(_, checkpoint) => checkpoint.clone(),
+            Self::Failure(_) => None,
+        }
+    }
+}
+
+/// Rows `row..end` of some columns.
+struct Rows {
+    columns: Arc<Columns>,
+    row: usize,
+    end: usize,
+    /// Place in the run after the last of the columns.
+    checkpoint: Checkpoint,
+}
+
+/// Outcome of taking an item.
+pub enum Taken<T> {
+    Item(T),
+    Failure(Error),
+    /// Nothing yet: wait for `Feed::fill`.
+    Pending,
+    Ended,
+}
+
+impl Ready {
+    fn lock(&self) -> ForkSafeGuard<'_, State> {
+        self.0.lock()
+    }
+
+    /// Place after what was taken, once something was.
+    pub fn checkpoint(&self) -> Option<Checkpoint> {
+        let state = self.lock();
+        state.rows.front().map(|rows| rows.checkpoint.at_row(rows.row)).or_else(|| state.checkpoint.clone())
+    }
+
+    pub fn take_row(&self) -> Taken<(Arc<Columns>, usize)> {
+        let mut state = self.lock();
+        loop {
+            if let Some(rows) = state.rows.front_mut().filter(|rows| rows.row < rows.end) {
+                rows.row += 1;
+                return Taken::Item((rows.columns.clone(), rows.row - 1));
+            }
+            if state.rows.len() > 1 {
+                state.rows.pop_front();
+                continue;
+            }
+            match state.items.pop_front() {
+                Some(Item::Page(page)) => {
+                    let rows = Rows {
+                        row: 0,
+                        end: page.columns.rows(),
+                        columns: Arc::new(page.columns),
+                        checkpoint: page.checkpoint,
+                    };
+                    state.rows.push_back(rows);
+                }
+                Some(Item::Failure(error)) => return Taken::Failure(error),
+                Some(Item::Batch(_) | Item::Made(..)) => {}
+                None => return if state.ended { Taken::Ended } else { Taken::Pending },
+            }
+        }
+    }
+
+    /// Undoes the `take_row` that gave this row.
+    pub fn put_back_row(&self, columns: &Arc<Columns>, row: usize) {
+        let mut state = self.lock();
+        let same = state.rows.iter().find(|rows| Arc::ptr_eq(&rows.columns, columns));
+        if let Some(checkpoint) = same.map(|rows| rows.checkpoint.clone()) {
+            state.rows.push_front(Rows { columns: columns.clone(), row, end: row + 1, checkpoint });
+        }
+    }
+
+    /// The next page or batch, with the checkpoint before it.
+    pub fn take(&self) -> Taken<(Item, Option<Checkpoint>)> {
+        let mut state = self.lock();
+        match state.items.pop_front() {
+            Some(Item::Failure(error)) => Taken::Failure(error),
+            Some(item) => {
+                let after = item.checkpoint();
+                let before = std::mem::replace(&mut state.checkpoint, after);
+                Taken::Item((item, before))
+            }
+            None if state.ended => Taken::Ended,
+            None => Taken::Pending,
+        }
+    }
+
+    /// Undoes the `take` that gave this item.
+    pub fn put_back(&self, item: Item, before: Option<Checkpoint>) {
+        let mut state = self.lock();
+        state.checkpoint = before;
+        state.items.push_front(item);
+    }
+
+    fn push(&self, item: Item) {
+        let mut state = self.lock();
+        if !state.ended {
+            state.items.push_back(item);
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.lock().items.len()
+    }
+
+    fn is_settled(&self) -> bool {
+        let state = self.lock();
+        state.ended || !state.items.is_empty()
+    }
+
+    fn end(&self) {
+        self.lock().ended = true;
+    }
+
+    fn close(&self) {
+        let mut state = self.lock();
+        state.ended = true;
+        let items = std::mem::take(&mut state.items);
+        if let Some(rows) = state.rows.front_mut() {
+            rows.end = rows.row;
+        }
+        state.rows.truncate(1);
+        drop(state);
+        // An item may be a Python object, whose end runs code.
+        drop(items);
+    }
+}
+
+/// Reads a run, one task at a time.
+pub struct Feed {
+    kind: StreamItem,
+    source: Arc<tokio::sync::Mutex<Option<Source>>>,
+    ready: Ready,
+    /// Process of the task that reads, or 0.
+    reader: Arc<AtomicU32>,
+}
+
+struct Source {
+    pages: Pages,
+    batches: Batches,
+    /// Rows that a batch may grow to: each is twice the last.
+    max_rows: usize,
+}
+
+/// Marks the source as read by this process.
+struct Reading(Arc<AtomicU32>);
+
+impl Reading {
+    fn new(reader: &Arc<AtomicU32>) -> Self {
+        reader.store(process::id(), Ordering::Release);
+        Self(reader.clone())
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.0.store(0, Ordering::Release);
+    }
+}
+
+impl Feed {
+    /// Batches start with `rows` and double up to `max_rows`.
+    pub fn new(pages: Pages, kind: StreamItem, rows: usize, max_rows: usize) -> Self {
+        let batches = Batches::new(pages.query().endpoint().record(), rows);
+        let source = Source { pages, batches, max_rows };
+        let source = Arc::new(tokio::sync::Mutex::new(Some(source)));
+        Self { kind, source, ready: Ready::default(), reader: Arc::default() }
+    }
+
+    pub fn ready(&self) -> &Ready {
+        &self.ready
+    }
+
+    /// Reads until there is an item to take, or the run ended.
+    pub fn fill(&self, py: Python<'_>) -> PyResult<impl Future<Output = ()> + Send + use<>> {
+        let (kind, source, ready, reader) = (self.kind, self.source.clone(), self.ready.clone(), self.reader.clone());
+        if ![0, process::id()].contains(&reader.load(Ordering::Acquire)) {
+            let problem = "another thread was reading this iterator when the process was forked; \
+                           client.resume(query.cursor) continues it";
+            return Err(errors::context(py, problem));
+        }
+        Ok(async move {
+            let mut source = source.lock().await;
+            let _reading = Reading::new(&reader);
+            match &mut *source {
+                Some(source) => source.fill(kind, &ready).await,
+                None => ready.end(),
+            }
+        })
+    }
+
+    /// Ends the run: nothing more is requested or given out.
+    pub fn close(&self) {
+        self.ready.close();
+        // A task that reads at this moment ends with the page that it waits for.
+        if let Ok(mut source) = self.source.try_lock() {
+            *source = None;
+        }
+    }
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        self.ready.close();
+    }
+}
+
+impl Source {
+    async fn fill(&mut self, kind: StreamItem, ready: &Ready) {
+        let max_items = self.pages.query().client().settings().concurrency;
+        let mut take_along = false;
+        while take_along || !ready.is_settled() {
+            match self.next(kind).await {
+                Ok(Some(Item::Page(page))) if kind == StreamItem::Records && page.columns.rows() == 0 => {}
+                Ok(Some(item)) => ready.push(item),
+                Ok(None) => return ready.end(),
+                Err(error) => ready.push(Item::Failure(error)),
+            }
+            if kind == StreamItem::Records {
+                // Pages that came at the same time are taken along: to wake a thread costs more than to read one.
+                tokio::task::yield_now().await;
+                take_along = self.pages.is_ready() && ready.len() < max_items;
+            }
+        }
+    }
+
+    async fn next(&mut self, kind: StreamItem) -> Result<Option<Item>, Error> {
+        if kind != StreamItem::Batches {
+            return Ok(self.pages.next().await?.map(Item::Page));
+        }
+        loop {
+            if let Some(batch) = self.batches.full() {
+                self.batches.resize((batch.records.len() * 2).min(self.max_rows));
+                return Ok(Some(Item::Batch(batch)));
+            }
+            match self.pages.next().await? {
+                Some(page) => self.batches.push(page),
+                None => return Ok(self.batches.finish().map(Item::Batch)),
+            }
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The most recent run of a query, which its iterators report to.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+
+use super::feed::Ready;
+use crate::client::Error;
+use crate::python::base::errors;
+use crate::python::base::finalize;
+use crate::python::results::incomplete::report_incomplete;
+use crate::python::results::records::Records;
+use crate::python::results::report::Report;
+use crate::query::{self, Cursor, Pages, Partial, Run, SharedReport};
+
+/// Shared by a query and its iterators. Locked only while the interpreter is held, and never while Python code runs.
+#[derive(Default)]
+pub struct LastRun(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    report: Option<SharedReport>,
+    partial: Option<Partial>,
+    error: Option<Py<PyAny>>,
+    run: Option<Run>,
+    /// Items that an iteration over the run has returned and will return.
+    ready: Option<Ready>,
+}
+
+impl LastRun {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Replaces the last run by one that begins.
+    pub fn begin(&self, py: Python<'_>, run: &Run, pages: Pages) -> PyResult<Pages> {
+        finalize::check(py)?;
+        let (report, partial, run) = (pages.report().clone(), pages.partial().clone(), run.clone());
+        let begun = State { report: Some(report), partial: Some(partial), run: Some(run), ..State::default() };
+        let before = std::mem::replace(&mut *self.lock(), begun);
+        // Not under the lock: the end of an exception may run Python code.
+        drop(before);
+        Ok(pages)
+    }
+
+    /// Takes the cursor from what an iteration returns.
+    pub fn follow(&self, ready: &Ready) {
+        self.lock().ready = Some(ready.clone());
+    }
+
+    /// Lets go of the records, which a caller has taken.
+    pub fn release_partial(&self) {
+        self.lock().partial = None;
+    }
+
+    /// Cursor after what was returned; None before the first run.
+    pub fn cursor(&self) -> Option<String> {
+        let (run, checkpoint) = {
+            let state = self.lock();
+            let collected = state.partial.as_ref().and_then(Partial::checkpoint);
+            let checkpoint = collected.or_else(|| state.ready.as_ref().and_then(Ready::checkpoint));
+            (state.run.clone()?, checkpoint)
+        };
+        Some(checkpoint.map_or_else(|| run.cursor(), |checkpoint| Cursor::of(&checkpoint).to_json()))
+    }
+
+    pub fn report(&self) -> Option<query::Report> {
+        self.lock().report.as_ref().map(SharedReport::read)
+    }
+
+    pub fn partial(&self) -> Option<query::Records> {
+        let partial = self.lock().partial.clone();
+        partial.map(|partial| partial.read())
+    }
+
+    pub fn error(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.lock().error.as_ref().map(|error| error.clone_ref(py))
+    }
+
+    pub fn set_error(&self, py: Python<'_>, error: PyErr) {
+        let error = Some(error.into_value(py).into_any());
+        let before = std::mem::replace(&mut self.lock().error, error);
+        drop(before);
+    }
+
+    /// The exception of an error of the run, which it keeps.
+    pub fn failed(&self, py: Python<'_>, error: &Error) -> PyErr {
+        let error = errors::raise_at(py, error, self.cursor());
+        self.set_error(py, error.clone_ref(py));
+        error
+    }
+
+    /// Raises or warns at the end of a run if its result was not shown to be complete.
+    pub fn ended(&self, py: Python<'_>, strict: bool, report: &SharedReport, partial: &Partial) -> PyResult<()> {
+        let report = report.read();
+        let partial = (!report.complete).then(|| Records::new(partial.read(), report.clone()));
+        report_incomplete(py, strict, Report { inner: report }, partial)
+    }
+
+    /// Visits the error, for the one object that owns it as the garbage collector sees it: the query.
+    pub fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match self.0.try_lock() {
+            Ok(state) => state.error.as_ref().map_or(Ok(()), |error| visit.call(error)),
+            Err(_) => Ok(()),
+        }
+    }
+
+    pub fn clear(&self) {
+        let error = self.lock().error.take();
+        drop(error);
+    }
+}

@@ -1,0 +1,13 @@
+//! Queries and the ways to read them.
+
+#![expect(clippy::module_inception, reason = "the class has the name of its layer")]
+
+pub mod collect;
+pub mod export;
+pub mod feed;
+pub mod last_run;
+pub mod part_buffer;
+pub mod progress;
+pub mod query;
+pub mod reader;
+pub mod stream;

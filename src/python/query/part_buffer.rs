@@ -1,0 +1,274 @@
+//! `_PartBuffer`: the pages of an export's run, kept in the core until they are written.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use tokio::time::{Instant, timeout_at};
+
+use super::last_run::LastRun;
+use super::progress::Bar;
+use crate::client::Error;
+use crate::columns::{Column, Columns};
+use crate::python::base::asyncio::coroutine;
+use crate::python::base::block_on::block_on;
+use crate::python::base::finalize;
+use crate::python::results::records::Records;
+use crate::python::results::report::Report;
+use crate::query::{Batches, Checkpoint, Cursor, Page, Pages, SharedReport, identities};
+
+/// Key of a record, and its height where it has one.
+type Key = (String, Option<i64>);
+
+/// Fetched records that are not written yet.
+///
+/// `fetch` only adds to the buffer and `take` only removes from it, so an exception raised in or after `fetch` loses
+/// nothing: the next `take` returns what arrived before it.
+#[pyclass(frozen, name = "_PartBuffer")]
+pub struct PartBuffer {
+    last: Arc<LastRun>,
+    pages: Arc<tokio::sync::Mutex<Pages>>,
+    state: Arc<Mutex<State>>,
+    report: SharedReport,
+    bar: Mutex<Bar>,
+    max_rows: usize,
+    max_age: Duration,
+    /// True if records are accepted by the caller, who compares their keys; false if all pages are.
+    keyed: bool,
+}
+
+struct State {
+    batches: Batches,
+    /// Rows in `batches`.
+    rows: usize,
+    /// Position in the run after the last released row.
+    checkpoint: Option<Checkpoint>,
+    /// Pages that arrived, each with the number of its rows that were released.
+    held: VecDeque<(Page, usize)>,
+    held_rows: usize,
+    keys: Vec<Key>,
+    /// Arrival of the oldest page.
+    oldest: Option<Instant>,
+    ended: bool,
+}
+
+impl State {
+    fn hold(&mut self, page: Page) {
+        self.held_rows += page.columns.rows();
+        self.oldest.get_or_insert_with(Instant::now);
+        self.held.push_back((page, 0));
+    }
+
+    /// Moves the first `rows` held rows to those to be written, or drops them.
+    fn release(&mut self, mut rows: usize, keep: bool) {
+        while let Some((page, offset)) = self.held.front_mut() {
+            let available = page.columns.rows() - *offset;
+            let released = rows.min(available);
+            if released == 0 && available > 0 {
+                return;
+            }
+            rows -= released;
+            let checkpoint = page.checkpoint.at_row(*offset + released);
+            let part = Page { columns: page.columns.slice(*offset, released), ..page.clone() };
+            *offset += released;
+            if released == available {
+                self.held.pop_front();
+            }
+            self.held_rows -= released;
+            self.checkpoint = Some(checkpoint);
+            if keep {
+                self.rows += released;
+                self.batches.push(part);
+            }
+        }
+    }
+
+    /// Moves whole pages to those to be written while they fit into `max_rows`.
+    fn accept_pages(&mut self, max_rows: usize) {
+        while let Some((page, _)) = self.held.front() {
+            let rows = page.columns.rows();
+            if self.rows > 0 && self.rows + rows > max_rows {
+                return;
+            }
+            self.release(rows, true);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn keys(columns: &Columns) -> impl Iterator<Item = Key> {
+    let heights = match columns.record().position("height").map(|index| columns.column(index)) {
+        Some(Column::Integer(heights)) => heights.iter().collect(),
+        _ => vec![None; columns.rows()],
+    };
+    identities(columns).into_iter().map(|key| format!("{key:016x}")).zip(heights)
+}
+
+impl PartBuffer {
+    pub fn new(last: Arc<LastRun>, pages: Pages, bar: Bar, max_rows: usize, max_age: Duration, keyed: bool) -> Self {
+        let state = State {
+            batches: Batches::new(pages.query().endpoint().record(), max_rows),
+            rows: 0,
+            checkpoint: None,
+            held: VecDeque::new(),
+            held_rows: 0,
+            keys: Vec::new(),
+            oldest: None,
+            ended: false,
+        };
+        let report = pages.report().clone();
+        let (pages, state) = (Arc::new(tokio::sync::Mutex::new(pages)), Arc::new(Mutex::new(state)));
+        Self { last, pages, state, report, bar: Mutex::new(bar), max_rows, max_age, keyed }
+    }
+
+    /// Fetches until a file is due or the result ends; one page if the caller compares keys.
+    ///
+    /// Between the arrival of a page and its entry into the buffer lies no point of suspension, so that dropping the
+    /// future loses no page.
+    fn fetching(&self) -> impl Future<Output = Result<(), Error>> + Send + use<> {
+        let (pages, state) = (self.pages.clone(), self.state.clone());
+        let (max_rows, max_age, keyed) = (self.max_rows, self.max_age, self.keyed);
+        async move {
+            let pages = &mut *pages.lock().await;
+            loop {
+                let deadline = {
+                    let mut state = lock(&state);
+                    if !keyed {
+                        state.accept_pages(max_rows);
+                    }
+                    if state.ended || state.rows >= max_rows || (!keyed && !state.held.is_empty()) {
+                        return Ok(());
+                    }
+                    state.oldest.filter(|_| state.rows > 0).map(|oldest| oldest + max_age)
+                };
+                let next = match deadline {
+                    Some(deadline) => match timeout_at(deadline, pages.next()).await {
+                        Ok(next) => next,
+                        Err(_) => return Ok(()),
+                    },
+                    None => pages.next().await,
+                };
+                let Some(page) = next? else {
+                    lock(&state).ended = true;
+                    continue;
+                };
+                let mut state = lock(&state);
+                if keyed {
+                    state.keys.extend(keys(&page.columns));
+                }
+                state.hold(page);
+                if keyed {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn end_bar(&self) {
+        let bar = std::mem::replace(&mut *lock(&self.bar), Bar::none());
+        // Dropped after the lock: closing a bar runs Python.
+        drop(bar);
+    }
+
+    fn fetched(&self, py: Python<'_>, result: Result<(), Error>) -> PyResult<()> {
+        if result.is_err() || lock(&self.state).ended {
+            self.end_bar();
+        }
+        result.map_err(|error| self.last.failed(py, &error))
+    }
+}
+
+#[pymethods]
+impl PartBuffer {
+    /// Fetches until `max_rows` are here, the oldest is `max_age` seconds old, or the result ends.
+    fn fetch(&self, py: Python<'_>) -> PyResult<()> {
+        let result = block_on(py, self.fetching())?;
+        self.fetched(py, result)
+    }
+
+    fn fetch_async(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        coroutine(py, "_PartBuffer.fetch_async", move |_| {
+            let fetching = slf.get().fetching();
+            let convert = move |py: Python<'_>, result| {
+                slf.get().fetched(py, result)?;
+                Ok(py.None())
+            };
+            Ok((fetching, convert))
+        })
+    }
+
+    /// Waits until a fetch that was interrupted has ended: until its task is aborted it may still add pages.
+    fn settle(&self, py: Python<'_>) -> PyResult<()> {
+        let pages = self.pages.clone();
+        block_on(py, async move { drop(pages.lock().await) })
+    }
+
+    /// True if `take` would return a full file, or one that is due by age.
+    fn is_due(&self) -> bool {
+        let state = lock(&self.state);
+        let aged = state.oldest.is_some_and(|oldest| oldest.elapsed() >= self.max_age);
+        state.rows >= self.max_rows || state.rows > 0 && (aged || !self.keyed && !state.held.is_empty())
+    }
+
+    #[getter]
+    fn ended(&self) -> bool {
+        let state = lock(&self.state);
+        state.ended && (self.keyed || state.held.is_empty())
+    }
+
+    /// Rows that `take` would return.
+    #[getter]
+    fn rows(&self) -> usize {
+        lock(&self.state).rows
+    }
+
+    /// Rows that arrived and were neither accepted nor dropped.
+    #[getter]
+    fn held(&self) -> usize {
+        lock(&self.state).held_rows
+    }
+
+    /// Keys of the records that arrived since the last call.
+    fn new_keys(&self) -> Vec<Key> {
+        std::mem::take(&mut lock(&self.state).keys)
+    }
+
+    /// Releases the first `rows` held rows for `take`.
+    fn accept(&self, rows: usize) {
+        lock(&self.state).release(rows, true);
+    }
+
+    /// Drops the first `rows` held rows.
+    fn skip(&self, rows: usize) {
+        lock(&self.state).release(rows, false);
+    }
+
+    /// Removes the accepted records; returns them with the cursor after them, or None if there are none.
+    fn take(&self, py: Python<'_>) -> PyResult<Option<(Py<Records>, String)>> {
+        let batch = {
+            let mut state = lock(&self.state);
+            let batch = state.batches.finish();
+            let checkpoint = state.checkpoint.clone();
+            state.rows = 0;
+            state.oldest = (!state.held.is_empty()).then(Instant::now);
+            if !self.keyed {
+                state.accept_pages(self.max_rows);
+            }
+            batch.map(|batch| batch.records).zip(checkpoint)
+        };
+        let Some((records, checkpoint)) = batch else { return Ok(None) };
+        let cursor = finalize::detach(py, || Cursor::of(&checkpoint).to_json());
+        let records = Py::new(py, Records::new(records, self.report.read()))?;
+        Ok(Some((records, cursor)))
+    }
+
+    /// Report of this run, whatever else the query is used for meanwhile.
+    fn report(&self) -> Report {
+        Report { inner: self.report.read() }
+    }
+}

@@ -1,0 +1,92 @@
+//! The `progress` setting, and the bar of one run: drawn in Python from what the run's report says meanwhile.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyString};
+
+use crate::client::{Client, Error};
+use crate::python::base::errors;
+use crate::python::base::finalize;
+use crate::query::{self, Pages, SharedReport};
+
+#[derive(Clone, Copy, PartialEq)]
+pub enum ProgressMode {
+    /// On a terminal or in a notebook, once a run takes long.
+    Auto,
+    Always,
+    Never,
+}
+
+impl ProgressMode {
+    pub fn into_python(self, py: Python<'_>) -> Py<PyAny> {
+        match self {
+            Self::Auto => PyString::new(py, "auto").into_any().unbind(),
+            Self::Always | Self::Never => PyBool::new(py, self == Self::Always).to_owned().into_any().unbind(),
+        }
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for ProgressMode {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match given.cast::<PyBool>() {
+            Ok(always) => Ok(if always.is_true() { Self::Always } else { Self::Never }),
+            Err(_) if given.eq("auto")? => Ok(Self::Auto),
+            Err(_) => Err(errors::raise(given.py(), &Error::config("progress", "must be \"auto\", True or False"))),
+        }
+    }
+}
+
+/// Progress bar of a run, if one is shown. Dropping it closes it.
+pub struct Bar(Option<Py<PyAny>>);
+
+impl Bar {
+    pub fn of(py: Python<'_>, show: ProgressMode, pages: &Pages) -> PyResult<Self> {
+        if show == ProgressMode::Never {
+            return Ok(Self(None));
+        }
+        let query = pages.query();
+        let run = Run { report: pages.report().clone(), client: query.client().clone() };
+        let start = py.import("chainframe.progress")?.getattr("start")?;
+        let bar = start.call1((run, query.endpoint().name, show == ProgressMode::Always))?;
+        Ok(Self((!bar.is_none()).then(|| bar.unbind())))
+    }
+
+    pub fn none() -> Self {
+        Self(None)
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        if let Some(bar) = self.0.take() {
+            finalize::attach_in_drop(|py| bar.call_method0(py, "close").map(drop));
+        }
+    }
+}
+
+/// Source of a bar's counts.
+#[pyclass(frozen)]
+struct Run {
+    report: SharedReport,
+    client: Client,
+}
+
+#[pymethods]
+impl Run {
+    fn read<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let query::Report { pages, records, requests, retries, elapsed, progress, .. } = self.report.read();
+        let state = PyDict::new(py);
+        state.set_item("unit", progress.unit)?;
+        state.set_item("done", progress.done)?;
+        state.set_item("total", progress.total)?;
+        state.set_item("pages", pages)?;
+        state.set_item("records", records)?;
+        state.set_item("requests", requests)?;
+        state.set_item("retries", retries)?;
+        state.set_item("elapsed", elapsed.as_secs_f64())?;
+        let pace = self.client.rate_limiter_state();
+        state.set_item("pace", pace.rate.filter(|_| pace.throttled > 0))?;
+        Ok(state)
+    }
+}

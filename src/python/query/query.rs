@@ -1,0 +1,315 @@
+//! `Query`: a call that was checked and not sent, and the two ways to every result: waiting and awaiting.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+use std::time::Duration;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyCapsule, PyList, PyModule, PyTuple, PyType};
+
+use super::feed::StreamItem;
+use super::last_run::LastRun;
+use super::part_buffer::PartBuffer;
+use super::progress::{Bar, ProgressMode};
+use super::reader::{BatchIterator, Guarded, QueryReader};
+use super::stream::Stream;
+use crate::client::Error;
+use crate::columns::schema;
+use crate::interface::RecordType;
+use crate::python::base::asyncio::coroutine;
+use crate::python::base::block_on::{SignalWatcher, block_on};
+use crate::python::base::errors;
+use crate::python::base::generic;
+use crate::python::results::arrow::{self, Frame};
+use crate::python::results::estimate::Estimate;
+use crate::python::results::html;
+use crate::python::results::incomplete::report_incomplete;
+use crate::python::results::records::Records;
+use crate::python::results::report::Report;
+use crate::query::{self, Pages, Run};
+
+#[doc = doc!(Query)]
+#[pyclass(frozen, module = "chainframe")]
+pub struct Query {
+    pub(super) run: Run,
+    pub(super) client: Py<PyAny>,
+    progress: ProgressMode,
+    pub(super) last: Arc<LastRun>,
+}
+
+/// Default number of rows of a batch.
+const ROWS: usize = 65_536;
+
+/// A number of at least 1, or the rows of a batch where none was given.
+pub(super) fn count(name: &str, given: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
+    let Some(given) = given else { return Ok(ROWS) };
+    match given.extract() {
+        Ok(count) if count > 0 && !given.is_instance_of::<PyBool>() => Ok(count),
+        _ => {
+            // Python refuses to write out very long numbers.
+            let shown = given.repr().map_or_else(|_| "a longer one".into(), |text| text.to_string());
+            Err(errors::parameter(given.py(), name, &format!("must be an integer from 1 to 2^63-1; got {shown}")))
+        }
+    }
+}
+
+impl Query {
+    pub fn new(client: &Bound<'_, PyAny>, progress: ProgressMode, run: Run) -> Self {
+        Self { run, client: client.clone().unbind(), progress, last: Arc::default() }
+    }
+
+    /// A run that hands its records on, and its bar.
+    pub(super) fn stream_pages(&self, py: Python<'_>) -> PyResult<(Pages, Bar)> {
+        let pages = self.last.begin(py, &self.run, Pages::new(&self.run))?;
+        let bar = self.bar(py, &pages)?;
+        Ok((pages, bar))
+    }
+
+    pub(super) fn bar(&self, py: Python<'_>, pages: &Pages) -> PyResult<Bar> {
+        Bar::of(py, self.progress, pages)
+    }
+
+    pub(super) fn record(&self) -> &'static RecordType {
+        self.run.query().endpoint().record()
+    }
+
+    fn stream(slf: &Bound<'_, Self>, kind: StreamItem, batch_size: usize) -> PyResult<Stream> {
+        let (pages, bar) = slf.get().stream_pages(slf.py())?;
+        let stream = Stream::new(slf.clone().into_any().unbind(), slf.get().last.clone(), pages, bar, kind, batch_size);
+        slf.get().last.follow(stream.ready());
+        Ok(stream)
+    }
+}
+
+#[pymethods]
+impl Query {
+    #[classmethod]
+    fn __class_getitem__(class: &Bound<'_, PyType>, record: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        generic(class, record)
+    }
+
+    fn __iter__(slf: &Bound<'_, Self>) -> PyResult<Stream> {
+        Self::stream(slf, StreamItem::Records, 0)
+    }
+
+    fn __aiter__(slf: &Bound<'_, Self>) -> PyResult<Stream> {
+        Self::stream(slf, StreamItem::Records, 0)
+    }
+
+    #[doc = doc!(Query.pages)]
+    fn pages(slf: &Bound<'_, Self>) -> PyResult<Stream> {
+        Self::stream(slf, StreamItem::Pages, 0)
+    }
+
+    /// A run for an export: its records stay in the core until they are written.
+    fn _part_buffer(slf: &Bound<'_, Self>, max_rows: usize, max_age: f64, keyed: bool) -> PyResult<PartBuffer> {
+        let (pages, bar) = slf.get().stream_pages(slf.py())?;
+        let max_age = Duration::from_secs_f64(max_age);
+        Ok(PartBuffer::new(slf.get().last.clone(), pages, bar, max_rows, max_age, keyed))
+    }
+
+    #[doc = doc!(Query.batches)]
+    #[pyo3(signature = (batch_size=None), text_signature = "($self, batch_size=65_536)")]
+    fn batches(slf: &Bound<'_, Self>, batch_size: Option<&Bound<'_, PyAny>>) -> PyResult<Stream> {
+        Self::stream(slf, StreamItem::Batches, count("batch_size", batch_size)?)
+    }
+
+    #[doc = doc!(Query.to_arrow_batch_reader)]
+    #[pyo3(
+        signature = (batch_size=None, numbers="decimal", *, columns=None),
+        text_signature = "($self, batch_size=65_536, numbers='decimal', *, columns=None)"
+    )]
+    fn to_arrow_batch_reader<'py>(
+        slf: &Bound<'py, Self>,
+        batch_size: Option<&Bound<'py, PyAny>>,
+        numbers: &str,
+        columns: Option<Vec<String>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let (batch_size, numbers) = (count("batch_size", batch_size)?, arrow::numbers(py, numbers)?);
+        let form = (arrow::project(py, schema(slf.get().record(), numbers), columns.as_deref())?, numbers);
+        let (pages, bar) = slf.get().stream_pages(py)?;
+        let batches =
+            BatchIterator::new(QueryReader::of_batches(py, slf.get().last.clone(), pages, bar, batch_size, form)?);
+        PyModule::import(py, "chainframe.frames")?.call_method1("reader", (batches,))
+    }
+
+    #[doc = doc!(Query.dataset)]
+    fn dataset<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        Frame::Arrow.load(py)?;
+        PyModule::import(py, "chainframe.datasets")?.getattr("Dataset")?.call1((slf,))
+    }
+
+    #[doc = doc!(Query.scan)]
+    fn scan<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        Frame::Polars.load(py)?;
+        PyModule::import(py, "polars")?.call_method1("scan_pyarrow_dataset", (Self::dataset(slf)?,))
+    }
+
+    #[doc = doc!(Query.estimate)]
+    fn estimate(&self, py: Python<'_>) -> PyResult<Estimate> {
+        let estimate = block_on(py, self.run.clone().estimate())?;
+        estimate.map(|inner| Estimate { inner }).map_err(|error| errors::raise_at(py, &error, self.run.cursor()))
+    }
+
+    #[doc = doc!(Query.estimate_async)]
+    fn estimate_async(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let run = self.run.clone();
+        coroutine(py, "Query.estimate_async", move |_| {
+            let cursor = run.cursor();
+            let convert = move |py: Python<'_>, estimate: Result<query::Estimate, Error>| {
+                let inner = estimate.map_err(|error| errors::raise_at(py, &error, cursor))?;
+                Py::new(py, Estimate { inner }).map(Py::into_any)
+            };
+            Ok((run.estimate(), convert))
+        })
+    }
+
+    #[doc = doc!(Query.partitions)]
+    fn partitions<'py>(slf: &Bound<'py, Self>, num_partitions: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+        let py = slf.py();
+        let most = count("num_partitions", Some(num_partitions))?;
+        let parts = block_on(py, slf.get().run.clone().partitions(most as u64))?;
+        let parts = parts.map_err(|error| errors::raise_at(py, &error, slf.get().run.cursor()))?;
+        let (client, count) = (slf.get().client.bind(py), parts.len());
+        let class = PyModule::import(py, "chainframe.partitions")?.getattr("Partition")?;
+        let made = parts
+            .into_iter()
+            .enumerate()
+            .map(|(number, part)| class.call1((Self::new(client, slf.get().progress, part), number, count)));
+        PyList::new(py, made.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// Arguments of the query as JSON, for the manifest of an export.
+    fn _stated(&self, py: Python<'_>) -> PyResult<String> {
+        self.run.canonical_json().map(|json| json.to_string()).map_err(|error| errors::raise(py, &error))
+    }
+
+    fn _newest_first(&self) -> bool {
+        self.run.query().is_newest_first()
+    }
+
+    /// Says of a result what the end of a run says of its own.
+    fn _settle(&self, py: Python<'_>, report: &Report) -> PyResult<()> {
+        let partial = (!report.inner.complete).then(|| self.partial());
+        report_incomplete(py, self.run.query().client().settings().strict, report.clone(), partial)
+    }
+
+    #[doc = doc!(Query.report)]
+    #[getter]
+    fn report(&self) -> Report {
+        let inner = self.last.report().unwrap_or_default();
+        Report { inner }
+    }
+
+    #[doc = doc!(Query.partial)]
+    #[getter]
+    fn partial(&self) -> Records {
+        let nothing = || query::Records::new(self.run.query().endpoint().record(), Vec::new());
+        Records::new(self.last.partial().unwrap_or_else(nothing), self.report().inner)
+    }
+
+    #[doc = doc!(Query.cursor)]
+    #[getter]
+    fn cursor(&self) -> String {
+        self.last.cursor().unwrap_or_else(|| self.run.cursor())
+    }
+
+    #[doc = doc!(Query.last_error)]
+    #[getter]
+    fn last_error(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.last.error(py)
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        slf: &Bound<'py, Self>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // The protocol lets a producer pass over what was requested; the consumer then casts.
+        let _ = requested_schema;
+        let (pages, bar) = slf.get().stream_pages(slf.py())?;
+        let reader = QueryReader::growing(slf.py(), slf.get().last.clone(), pages, bar)?;
+        arrow::stream_capsule(slf.py(), Box::new(Guarded::new(reader)))
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        // DuckDB asks for the schema in the main thread, and for the stream perhaps in another.
+        SignalWatcher::prepare(py)?;
+        let numbers = crate::columns::DecimalPolicy::Decimal;
+        arrow::schema_capsule(py, &crate::columns::schema(self.run.query().endpoint().record(), numbers))
+    }
+
+    /// Queries are equal when they ask the same of equal clients.
+    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let Ok(other) = other.cast::<Self>() else { return Ok(false) };
+        let other = other.get();
+        let (query, others) = (self.run.query(), other.run.query());
+        let same = std::ptr::eq(query.endpoint(), others.endpoint())
+            && query.args() == others.args()
+            && query.options() == others.options()
+            && self.run.start() == other.run.start();
+        Ok(same && self.client.bind(py).eq(other.client.bind(py))?)
+    }
+
+    fn __hash__(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        let query = self.run.query();
+        (query.endpoint().name, query.args(), query.options()).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn __repr__(&self) -> String {
+        let sent: Vec<String> =
+            self.run.query().display_args().iter().map(|(name, value)| format!(", {name}={value}")).collect();
+        format!("<Query {} of {}{}>", self.run.query().endpoint().name, self.run.query().chain(), sent.concat())
+    }
+
+    fn _repr_html_(&self) -> String {
+        let endpoint = self.run.query().endpoint();
+        let mut sent = self.run.query().display_args();
+        sent.push(("chain", self.run.query().chain().to_owned()));
+        let columns: Vec<&str> = endpoint.record().fields.iter().map(|field| field.name).collect();
+        let gives = format!("<p>Gives {} with {}.</p>", endpoint.record().name, columns.join(", "));
+        let state = match self.last.report() {
+            Some(report) => html::summary(&report),
+            None => "<p class=\"dim\">Nothing was sent yet.</p>".into(),
+        };
+        let about = format!("{} of {}", endpoint.name, self.run.query().chain());
+        html::form("Query", &about, &[html::pairs(&sent), gives, state])
+    }
+
+    /// The last error has a traceback, whose frames may have this query.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.client)?;
+        self.last.traverse(&visit)
+    }
+
+    fn __clear__(&self) {
+        self.last.clear();
+    }
+
+    /// A query does not change, so it is its own copy.
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        if let Some(start) = self.run.start() {
+            let resume = py.import("chainframe._native")?.getattr("_resume_query")?;
+            return Ok((resume, (self.client.bind(py), start.to_json()).into_pyobject(py)?));
+        }
+        let given = serde_json::to_string(&(self.run.query().args(), self.run.query().options()));
+        let given = given.map_err(|error| PyTypeError::new_err(error.to_string()))?;
+        let restore = py.import("chainframe._native")?.getattr("_restore_query")?;
+        Ok((restore, (self.client.bind(py), self.run.query().endpoint().name, given).into_pyobject(py)?))
+    }
+}

@@ -1,0 +1,219 @@
+//! A query that is read while an Arrow library asks for batches.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_schema::{ArrowError, SchemaRef};
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+use super::feed::{Feed, Item, StreamItem, Taken};
+use super::last_run::LastRun;
+use super::progress::Bar;
+use crate::client::Error;
+use crate::columns::{DecimalPolicy, batch, schema};
+use crate::python::base::block_on::{Interrupt as _, SignalWatcher, block_on_interruptible};
+use crate::python::base::errors;
+use crate::python::base::finalize;
+use crate::python::results::arrow::{Table, schema_capsule};
+use crate::query::{Batch, Pages, Partial, SharedReport};
+
+/// Rows of the largest batch of a stream that is read while it is asked for.
+const MOST_ROWS: usize = 65_536;
+
+/// Reads a query while an Arrow library asks for batches.
+pub struct QueryReader {
+    /// None once the run ended or failed: a consumer may keep the reader, and the query's last error the consumer.
+    run: Option<Run>,
+    schema: SchemaRef,
+    numbers: DecimalPolicy,
+    /// Converted batches that were not given out.
+    converted: VecDeque<RecordBatch>,
+    /// Rows that were converted.
+    row: usize,
+    signals: SignalWatcher,
+}
+
+struct Run {
+    last: Arc<LastRun>,
+    strict: bool,
+    feed: Feed,
+    report: SharedReport,
+    partial: Partial,
+    _bar: Bar,
+}
+
+impl QueryReader {
+    /// Batches start with one page and grow, so that a consumer that wants five rows costs one request.
+    pub fn growing(py: Python<'_>, last: Arc<LastRun>, pages: Pages, bar: Bar) -> PyResult<Self> {
+        let schema = schema(pages.query().endpoint().record(), DecimalPolicy::Decimal);
+        Self::new(py, last, pages, bar, (1, MOST_ROWS), (schema, DecimalPolicy::Decimal))
+    }
+
+    pub fn of_batches(
+        py: Python<'_>,
+        last: Arc<LastRun>,
+        pages: Pages,
+        bar: Bar,
+        rows: usize,
+        form: (SchemaRef, DecimalPolicy),
+    ) -> PyResult<Self> {
+        Self::new(py, last, pages, bar, (rows, rows), form)
+    }
+
+    fn new(
+        py: Python<'_>,
+        last: Arc<LastRun>,
+        pages: Pages,
+        bar: Bar,
+        (first, most): (usize, usize),
+        (schema, numbers): (SchemaRef, DecimalPolicy),
+    ) -> PyResult<Self> {
+        let (report, partial) = (pages.report().clone(), pages.partial().clone());
+        let strict = pages.query().client().settings().strict;
+        let feed = Feed::new(pages, StreamItem::Batches, first, most);
+        last.follow(feed.ready());
+        let run = Some(Run { last, strict, feed, report, partial, _bar: bar });
+        let signals = SignalWatcher::watch(py)?;
+        Ok(Self { run, schema, numbers, converted: VecDeque::new(), row: 0, signals })
+    }
+
+    /// The next batch. The query keeps an error as it is, whatever its consumer makes of it.
+    fn next_batch(&mut self, py: Python<'_>) -> PyResult<Option<RecordBatch>> {
+        if let Some(batch) = self.converted.pop_front() {
+            return Ok(Some(batch));
+        }
+        let Some(run) = self.run.take() else { return Ok(None) };
+        let read = match self.read(py, &run) {
+            Ok(None) => run.last.ended(py, run.strict, &run.report, &run.partial).map(|()| None),
+            read => read,
+        };
+        match &read {
+            Err(error) => run.last.set_error(py, error.clone_ref(py)),
+            Ok(Some(_)) => self.run = Some(run),
+            Ok(None) => {}
+        }
+        read
+    }
+
+    /// Takes and converts the next batch; a signal or an error leaves the query's cursor before it.
+    fn read(&mut self, py: Python<'_>, run: &Run) -> PyResult<Option<RecordBatch>> {
+        let (batch, before) = loop {
+            match run.feed.ready().take() {
+                Taken::Item((Item::Batch(batch), before)) => break (batch, before),
+                Taken::Pending => block_on_interruptible(py, &self.signals, run.feed.fill(py)?)?,
+                Taken::Failure(error) => return Err(run.last.failed(py, &error)),
+                Taken::Ended | Taken::Item(_) => return Ok(None),
+            }
+        };
+        let converted = self.convert(&batch).map_err(|error| errors::raise(py, &error));
+        if let Err(error) = converted.and_then(|()| self.signals.check(py)) {
+            run.feed.ready().put_back(Item::Batch(batch), before);
+            return Err(error);
+        }
+        Ok(self.converted.pop_front())
+    }
+
+    fn convert(&mut self, batch: &Batch) -> Result<(), Error> {
+        for chunk in batch.records.chunks() {
+            let converted = self::batch(chunk, &self.schema, self.numbers, self.row);
+            self.converted.push_back(converted.map_err(|overflow| Error::Overflow(Box::new(overflow)))?);
+            self.row += chunk.rows();
+        }
+        Ok(())
+    }
+}
+
+/// A reader in the hands of C, into which no panic may unwind.
+pub struct Guarded(Option<QueryReader>, SchemaRef);
+
+impl Guarded {
+    pub fn new(reader: QueryReader) -> Self {
+        let schema = reader.schema.clone();
+        Self(Some(reader), schema)
+    }
+
+    /// Consumers may call detached from the interpreter, and from threads of their own. None once it is finalizing.
+    fn read(&mut self) -> Option<Result<RecordBatch, String>> {
+        let reader = self.0.as_mut()?;
+        let permit = finalize::enter()?;
+        let read = Python::try_attach(|py| {
+            drop(permit);
+            reader.next_batch(py).map_err(|error| message(py, &error))
+        });
+        read?.transpose()
+    }
+}
+
+/// All that a consumer hands on of an error is its text; an interrupt has none but its name.
+fn message(py: Python<'_>, error: &PyErr) -> String {
+    let text = error.value(py).str().map_or_else(|_| String::new(), |text| text.to_string_lossy().into_owned());
+    if text.is_empty() { error.get_type(py).name().map_or(text, |name| name.to_string()) } else { text }
+}
+
+impl Iterator for Guarded {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let read = catch_unwind(AssertUnwindSafe(|| self.read())).unwrap_or_else(|_| {
+            // What the panic left behind is not read any more, and its end may panic as well.
+            std::mem::forget(self.0.take());
+            Some(Err("internal error: the stream's reader failed; please report it".into()))
+        });
+        // Arrow makes a C string of it.
+        read.map(|read| read.map_err(|text| ArrowError::ExternalError(errors::printable(&text).into())))
+    }
+}
+
+impl RecordBatchReader for Guarded {
+    fn schema(&self) -> SchemaRef {
+        self.1.clone()
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        let reader = self.0.take();
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(reader)));
+    }
+}
+
+/// Batches of a query as tables, in a Python loop: errors are raised as they are.
+#[pyclass(frozen)]
+pub struct BatchIterator {
+    /// None while a thread reads, which may run Python code.
+    reader: Mutex<Option<QueryReader>>,
+    schema: SchemaRef,
+}
+
+impl BatchIterator {
+    pub fn new(reader: QueryReader) -> Self {
+        Self { schema: reader.schema.clone(), reader: Mutex::new(Some(reader)) }
+    }
+
+    fn exchange(&self, reader: Option<QueryReader>) -> Option<QueryReader> {
+        std::mem::replace(&mut *self.reader.lock().unwrap_or_else(PoisonError::into_inner), reader)
+    }
+}
+
+#[pymethods]
+impl BatchIterator {
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Table>> {
+        let Some(mut reader) = self.exchange(None) else {
+            return Err(errors::context(py, "another thread is reading these batches"));
+        };
+        let batch = reader.next_batch(py);
+        self.exchange(Some(reader));
+        Ok(batch?.map(|batch| Table::of(self.schema.clone(), vec![batch])))
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        schema_capsule(py, &self.schema)
+    }
+}

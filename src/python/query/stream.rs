@@ -1,0 +1,198 @@
+//! `Stream`: iterator over the items of one run, for `for` and `async for` alike.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::exceptions::PyStopAsyncIteration;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+
+use super::feed::{Feed, Item, Ready, StreamItem, Taken};
+use super::last_run::LastRun;
+use super::progress::Bar;
+use crate::client::Error;
+use crate::python::base::asyncio::{ANEXT, Coroutine, Step, coroutine};
+use crate::python::base::block_on::block_on;
+use crate::python::base::generic;
+use crate::python::results::page::Page;
+use crate::python::results::record_classes;
+use crate::python::results::records::Records;
+use crate::query::{Pages, Partial, SharedReport};
+
+// One iterator. Threads that share it get each item once.
+#[doc = doc!(Stream)]
+#[pyclass(frozen, module = "chainframe")]
+pub struct Stream {
+    kind: StreamItem,
+    feed: Feed,
+    /// The query, for the garbage collector: its last error has a traceback, whose frames may have this stream.
+    owner: Py<PyAny>,
+    last: Arc<LastRun>,
+    is_strict: bool,
+    report: SharedReport,
+    partial: Partial,
+    bar: Mutex<Bar>,
+    /// True once the end was reported.
+    reported: AtomicBool,
+}
+
+impl Stream {
+    pub fn new(
+        owner: Py<PyAny>,
+        last: Arc<LastRun>,
+        pages: Pages,
+        bar: Bar,
+        kind: StreamItem,
+        batch_size: usize,
+    ) -> Self {
+        let (report, partial) = (pages.report().clone(), pages.partial().clone());
+        let is_strict = pages.query().client().settings().strict;
+        let feed = Feed::new(pages, kind, batch_size, batch_size);
+        Self {
+            kind,
+            feed,
+            owner,
+            last,
+            is_strict,
+            report,
+            partial,
+            bar: Mutex::new(bar),
+            reported: AtomicBool::new(false),
+        }
+    }
+
+    pub fn ready(&self) -> &Ready {
+        self.feed.ready()
+    }
+
+    /// The next item if it was read already. A signal is raised here, and leaves the item: once it is returned, the
+    /// interpreter would raise in the body of the loop, which could not know whether it has the item.
+    fn take<'py>(&self, py: Python<'py>) -> PyResult<Taken<Bound<'py, PyAny>>> {
+        if self.kind == StreamItem::Records {
+            return match self.ready().take_row() {
+                Taken::Item((columns, row)) => {
+                    let record = record_classes::view(py, columns.clone(), row);
+                    let checked = record.and_then(|record| py.check_signals().map(|()| record));
+                    checked.inspect_err(|_| self.ready().put_back_row(&columns, row)).map(Taken::Item)
+                }
+                other => self.end_of(py, other),
+            };
+        }
+        match self.ready().take() {
+            Taken::Item((item, before)) => {
+                let checkpoint = self.ready().checkpoint();
+                let made = self.make(py, item)?;
+                match py.check_signals() {
+                    Ok(()) => Ok(Taken::Item(made)),
+                    Err(raised) => {
+                        self.ready().put_back(Item::Made(made.unbind(), checkpoint), before);
+                        Err(raised)
+                    }
+                }
+            }
+            other => self.end_of(py, other),
+        }
+    }
+
+    fn make<'py>(&self, py: Python<'py>, item: Item) -> PyResult<Bound<'py, PyAny>> {
+        match item {
+            Item::Page(page) => Ok(Bound::new(py, Page::new(py, page, self.report.read())?)?.into_any()),
+            Item::Batch(batch) => Ok(Bound::new(py, Records::new(batch.records, self.report.read()))?.into_any()),
+            Item::Made(item, _) => Ok(item.into_bound(py)),
+            Item::Failure(error) => Err(self.failed(py, &error)),
+        }
+    }
+
+    /// Everything but an item.
+    fn end_of<'py, T>(&self, py: Python<'py>, taken: Taken<T>) -> PyResult<Taken<Bound<'py, PyAny>>> {
+        match taken {
+            Taken::Failure(error) => Err(self.failed(py, &error)),
+            Taken::Ended => {
+                self.end_bar();
+                if !self.reported.swap(true, Ordering::Relaxed) {
+                    self.last.ended(py, self.strict(), &self.report, &self.partial)?;
+                }
+                Ok(Taken::Ended)
+            }
+            Taken::Pending | Taken::Item(_) => Ok(Taken::Pending),
+        }
+    }
+
+    fn strict(&self) -> bool {
+        self.is_strict
+    }
+
+    fn failed(&self, py: Python<'_>, error: &Error) -> PyErr {
+        self.end_bar();
+        self.last.failed(py, error)
+    }
+
+    fn end_bar(&self) {
+        let bar = std::mem::replace(&mut *self.bar.lock().unwrap_or_else(PoisonError::into_inner), Bar::none());
+        // Not under the lock: closing it runs Python, and so may come back here.
+        drop(bar);
+    }
+}
+
+#[pymethods]
+impl Stream {
+    #[classmethod]
+    fn __class_getitem__(class: &Bound<'_, PyType>, item: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        generic(class, item)
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        loop {
+            match self.take(py)? {
+                Taken::Item(item) => return Ok(Some(item)),
+                Taken::Ended | Taken::Failure(_) => return Ok(None),
+                // Another thread may take what this one waited for.
+                Taken::Pending => block_on(py, self.feed.fill(py)?)?,
+            }
+        }
+    }
+
+    fn __aiter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __anext__(slf: Py<Self>) -> Coroutine {
+        Coroutine::new(ANEXT, move |py| match slf.get().take(py)? {
+            Taken::Item(item) => Ok(Step::Done(item.unbind())),
+            Taken::Ended | Taken::Failure(_) => Err(PyStopAsyncIteration::new_err(())),
+            Taken::Pending => Ok(Step::Wait(Box::pin(slf.get().feed.fill(py)?))),
+        })
+    }
+
+    #[doc = doc!(Stream.close)]
+    fn close(&self) {
+        self.reported.store(true, Ordering::Relaxed);
+        self.feed.close();
+        self.end_bar();
+    }
+
+    #[doc = doc!(Stream.aclose)]
+    fn aclose(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        coroutine(py, "Stream.aclose", move |_| {
+            slf.get().close();
+            Ok((std::future::ready(()), |py: Python<'_>, ()| Ok(py.None())))
+        })
+    }
+
+    fn __repr__(&self) -> &'static str {
+        match self.kind {
+            StreamItem::Records => "<Stream of records>",
+            StreamItem::Pages => "<Stream of pages>",
+            StreamItem::Batches => "<Stream of batches>",
+        }
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.owner)
+    }
+}

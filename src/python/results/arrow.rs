@@ -1,0 +1,244 @@
+//! Arrow's C interface: results as a stream and its schema, taken by any Arrow library without a copy.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
+use arrow_schema::SchemaRef;
+use arrow_schema::ffi::FFI_ArrowSchema;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyCapsule};
+
+use crate::client::Error;
+use crate::columns::{DecimalPolicy, StringLayout, batch, schema, schema_in};
+use crate::interface::{RecordType, record};
+use crate::python::base::errors;
+use crate::query::Records;
+
+pub fn numbers(py: Python<'_>, text: &str) -> PyResult<DecimalPolicy> {
+    match text {
+        "decimal" => Ok(DecimalPolicy::Decimal),
+        "float" => Ok(DecimalPolicy::Float),
+        "string" => Ok(DecimalPolicy::String),
+        other => {
+            Err(errors::parameter(py, "numbers", &format!("must be one of decimal, float, string; got {other:?}")))
+        }
+    }
+}
+
+/// Projects a schema on some of its columns, in the order given; all of them where `columns` is `None`.
+pub fn project(py: Python<'_>, schema: SchemaRef, columns: Option<&[String]>) -> PyResult<SchemaRef> {
+    let Some(names) = columns else { return Ok(schema) };
+    let mut indices = Vec::with_capacity(names.len());
+    for name in names {
+        let Ok(index) = schema.index_of(name) else {
+            let known = schema.fields().iter().map(|field| field.name().as_str()).collect::<Vec<_>>().join(", ");
+            return Err(errors::parameter(py, "columns", &format!("must be among {known}; got {name:?}")));
+        };
+        if indices.contains(&index) {
+            return Err(errors::parameter(py, "columns", &format!("must be distinct; got {name:?} twice")));
+        }
+        indices.push(index);
+    }
+    schema.project(&indices).map(Arc::new).map_err(|error| PyTypeError::new_err(error.to_string()))
+}
+
+/// Conversion of a result to the table or frame of one library.
+pub struct Conversion {
+    frame: Frame,
+    schema: SchemaRef,
+    numbers: DecimalPolicy,
+    dtype_backend: Option<String>,
+}
+
+impl Conversion {
+    /// Checks the arguments of a conversion, before anything is fetched for it.
+    pub fn new(
+        py: Python<'_>,
+        record: &RecordType,
+        frame: Frame,
+        numbers: &str,
+        columns: Option<&[String]>,
+    ) -> PyResult<Self> {
+        let numbers = self::numbers(py, numbers)?;
+        let schema = project(py, schema_in(record, numbers, frame.layout()), columns)?;
+        Ok(Self { frame, schema, numbers, dtype_backend: None })
+    }
+
+    pub fn with_dtype_backend(mut self, py: Python<'_>, dtype_backend: Option<String>) -> PyResult<Self> {
+        if let Some(other) = dtype_backend.as_deref().filter(|name| !["numpy_nullable", "pyarrow"].contains(name)) {
+            let problem = format!("must be \"numpy_nullable\", \"pyarrow\" or None; got {other:?}");
+            return Err(errors::parameter(py, "dtype_backend", &problem));
+        }
+        self.dtype_backend = dtype_backend;
+        Ok(self)
+    }
+
+    pub fn frame(&self) -> Frame {
+        self.frame
+    }
+
+    pub fn table(&self, records: &Records) -> Result<Table, Error> {
+        Table::new(self.schema.clone(), records, self.numbers)
+    }
+
+    pub fn finish<'py>(&self, py: Python<'py>, table: Table) -> PyResult<Bound<'py, PyAny>> {
+        let frames = PyModule::import(py, "chainframe.frames")?;
+        match self.frame {
+            Frame::Pandas => frames.call_method1(self.frame.name(), (table, self.dtype_backend.as_deref())),
+            Frame::Polars | Frame::Arrow => frames.call_method1(self.frame.name(), (table,)),
+        }
+    }
+}
+
+/// A result under a policy of numbers, on its way to one Arrow library, which takes it once: nothing is held here that
+/// it has no use for.
+#[pyclass(frozen)]
+pub struct Table {
+    schema: SchemaRef,
+    batches: Mutex<Vec<RecordBatch>>,
+}
+
+/// A data frame's library.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Frame {
+    Pandas,
+    Polars,
+    Arrow,
+}
+
+impl Frame {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Pandas => "to_pandas",
+            Self::Polars => "to_polars",
+            Self::Arrow => "to_arrow",
+        }
+    }
+
+    /// As the library keeps its texts.
+    pub const fn layout(self) -> StringLayout {
+        match self {
+            Self::Polars => StringLayout::Utf8View,
+            Self::Pandas | Self::Arrow => StringLayout::Utf8,
+        }
+    }
+
+    /// Sees to it that the library is there, before anything is fetched for it.
+    pub fn load(self, py: Python<'_>) -> PyResult<()> {
+        PyModule::import(py, "chainframe.frames")?.call_method1("require", (self.name(),)).map(drop)
+    }
+}
+
+impl Table {
+    /// Converts at once, so that a number that does not fit is our error and not the consumer's.
+    pub fn new(schema: SchemaRef, records: &Records, numbers: DecimalPolicy) -> Result<Self, Error> {
+        let mut row = 0;
+        let mut batches = Vec::with_capacity(records.chunks().len());
+        for chunk in records.chunks() {
+            let converted = self::batch(chunk, &schema, numbers, row);
+            batches.push(converted.map_err(|overflow| Error::Overflow(Box::new(overflow)))?);
+            row += chunk.rows();
+        }
+        Ok(Self::of(schema, batches))
+    }
+
+    pub fn of(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
+        Self { schema, batches: Mutex::new(batches) }
+    }
+}
+
+#[pymethods]
+impl Table {
+    #[pyo3(signature = (requested_schema=None))]
+    pub fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // The protocol lets a producer pass over what was requested; the consumer then casts.
+        let _ = requested_schema;
+        let batches = std::mem::take(&mut *self.batches.lock().unwrap_or_else(PoisonError::into_inner));
+        stream_capsule(py, Box::new(RecordBatchIterator::new(batches.into_iter().map(Ok), self.schema.clone())))
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        schema_capsule(py, &self.schema)
+    }
+}
+
+pub fn stream_capsule(py: Python<'_>, reader: Box<dyn RecordBatchReader + Send>) -> PyResult<Bound<'_, PyCapsule>> {
+    PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(reader), c"arrow_array_stream")
+}
+
+pub fn schema_capsule<'py>(py: Python<'py>, schema: &SchemaRef) -> PyResult<Bound<'py, PyCapsule>> {
+    let schema =
+        FFI_ArrowSchema::try_from(schema.as_ref()).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+    PyCapsule::new_with_value(py, schema, c"arrow_schema")
+}
+
+// The schema of a result, for Arrow libraries and for people.
+#[doc = doc!(Schema)]
+#[pyclass(frozen, module = "chainframe")]
+pub struct Schema {
+    record: &'static RecordType,
+}
+
+impl Schema {
+    pub fn new(record: &'static RecordType) -> Self {
+        Self { record }
+    }
+
+    fn schema(&self) -> SchemaRef {
+        schema(self.record, DecimalPolicy::Decimal)
+    }
+}
+
+#[pymethods]
+impl Schema {
+    #[doc = doc!(Schema.names)]
+    #[getter]
+    fn names(&self) -> Vec<&'static str> {
+        self.record.fields.iter().map(|field| field.name).collect()
+    }
+
+    fn __len__(&self) -> usize {
+        self.record.fields.len()
+    }
+
+    /// Two record types may have the same columns.
+    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> Py<PyAny> {
+        let Ok(other) = other.cast::<Self>() else { return py.NotImplemented() };
+        let same = self.schema() == other.get().schema();
+        PyBool::new(py, same).to_owned().into_any().unbind()
+    }
+
+    fn __hash__(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.names().hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn __repr__(&self) -> String {
+        let schema = self.schema();
+        let fields = schema.fields().iter().map(|field| format!("{}: {}", field.name(), field.data_type()));
+        format!("Schema({})", fields.collect::<Vec<_>>().join(", "))
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (&'static str,))> {
+        let restore = py.import("chainframe._native")?.getattr("_restore_schema")?;
+        Ok((restore, (self.record.name,)))
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        schema_capsule(py, &self.schema())
+    }
+}
+
+#[pyfunction]
+pub fn _restore_schema(name: &str) -> PyResult<Schema> {
+    let record = record(name).ok_or_else(|| PyTypeError::new_err(format!("no record type {name:?}")))?;
+    Ok(Schema::new(record))
+}

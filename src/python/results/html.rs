@@ -1,0 +1,206 @@
+//! The HTML forms that notebooks show: escaped, bounded, and drawn in shades of the text's own colour, so that they
+//! are read on light and dark whatever the notebook's theme is called.
+
+use std::fmt::Write as _;
+
+use crate::message::{Message, Syntax};
+use crate::query::{Estimate, Report};
+
+/// Rows of a table that are shown, from its head and from its end.
+pub const HEAD: usize = 6;
+pub const TAIL: usize = 4;
+/// Characters of a cell, of its tip and of a sentence that are shown.
+const CELL: usize = 24;
+const TIP: usize = 200;
+const SENTENCE: usize = 300;
+/// Sentences of a report that are shown.
+const REASONS: usize = 10;
+
+/// Rules for cells say more than they need to, since notebooks have rules of their own for them.
+const STYLE: &str = "<style>\
+.chainframe{margin:.4em 0;overflow-x:auto;font-size:13px;color:var(--jp-content-font-color1,inherit)}\
+.chainframe p{margin:.2em 0}\
+.chainframe .dim{opacity:.6}\
+.chainframe .warn{border-left:3px solid #d9822b;padding-left:.6em;max-width:60em}\
+.chainframe table{font-size:inherit;border-collapse:collapse;border:0;margin:.3em 0;font-variant-numeric:tabular-nums}\
+.chainframe.chainframe table th,.chainframe.chainframe table td{padding:.2em .7em;text-align:left;vertical-align:top;white-space:nowrap;border:0;\
+background:none;color:inherit}\
+.chainframe.chainframe table thead th{border-bottom:1px solid rgba(128,128,128,.5);font-weight:600}\
+.chainframe thead small{font-weight:400;opacity:.6}\
+.chainframe tbody tr{background:none}\
+.chainframe tbody tr:nth-child(even){background:rgba(128,128,128,.1)}\
+.chainframe.chainframe table .num{text-align:right}\
+.chainframe.chainframe table tbody th{font-weight:400;opacity:.7}\
+</style>";
+
+pub fn escape(text: &str) -> String {
+    // Marks that turn the direction of writing would turn the text around them as well.
+    let harmless = |char: char| match char {
+        '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
+        char if char.is_control() => '\u{fffd}',
+        char => char,
+    };
+    let text: String = text.chars().map(harmless).collect();
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\'', "&#39;")
+}
+
+/// Text that is shortened in the middle, as hashes are.
+fn shorten(text: &str, most: usize) -> String {
+    let count = text.chars().count();
+    if count <= most {
+        return text.to_owned();
+    }
+    let head: String = text.chars().take(most / 2).collect();
+    let tail: String = text.chars().skip(count - most / 2 + 3).collect();
+    format!("{head}…{tail}")
+}
+
+/// 1234567 as 1,234,567.
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// 1 page, 2 pages.
+fn counted(number: u64, what: &str) -> String {
+    format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
+/// A whole form: what it is, a line about it, and its parts.
+pub fn form(kind: &str, about: &str, parts: &[String]) -> String {
+    let (kind, about) = (escape(kind), escape(&shorten(about, SENTENCE)));
+    format!(
+        "{STYLE}<div class=\"chainframe\"><p><b>{kind}</b> <span class=\"dim\">{about}</span></p>{}</div>",
+        parts.concat()
+    )
+}
+
+/// A column's name, what it holds, and whether that is numbers.
+pub struct Head {
+    pub name: &'static str,
+    pub kind: &'static str,
+    pub is_number: bool,
+}
+
+/// A table; a row that is not there stands for those that are left out, a cell that is not there for no value.
+pub fn table(head: &[Head], rows: &[Option<Vec<Option<String>>>]) -> String {
+    let class = |column: &Head| if column.is_number { " class=\"num\"" } else { "" };
+    let mut html = String::from("<table><thead><tr>");
+    for column in head {
+        _ = write!(html, "<th{}>{}<br><small>{}</small></th>", class(column), escape(column.name), escape(column.kind));
+    }
+    html += "</tr></thead><tbody>";
+    for row in rows {
+        html += "<tr>";
+        for (index, column) in head.iter().enumerate() {
+            _ = match row.as_ref().map(|cells| &cells[index]) {
+                None => write!(html, "<td{}><span class=\"dim\">⋮</span></td>", class(column)),
+                Some(None) => write!(html, "<td{}><span class=\"dim\">null</span></td>", class(column)),
+                Some(Some(cell)) => {
+                    let (tip, text) = (escape(&shorten(cell, TIP)), escape(&shorten(cell, CELL)));
+                    write!(html, "<td{} title=\"{tip}\">{text}</td>", class(column))
+                }
+            };
+        }
+        html += "</tr>";
+    }
+    html + "</tbody></table>"
+}
+
+/// Names and values, one below the other.
+pub fn pairs<N: AsRef<str>>(pairs: &[(N, String)]) -> String {
+    let row = |(name, value): &(N, String)| {
+        let (tip, text) = (escape(&shorten(value, TIP)), escape(&shorten(value, 3 * CELL)));
+        format!("<tr><th>{}</th><td title=\"{tip}\">{text}</td></tr>", escape(name.as_ref()))
+    };
+    format!("<table><tbody>{}</tbody></table>", pairs.iter().map(row).collect::<String>())
+}
+
+/// Completeness of a result in words.
+pub fn verdict(report: &Report) -> &'static str {
+    if report.complete { "✓ complete" } else { "⚠ possibly incomplete" }
+}
+
+/// Counts of a run in one line, and the reasons why it is incomplete.
+pub fn summary(report: &Report) -> String {
+    let mut line = format!(
+        "{}: {} in {}, {}, {:.1} s",
+        verdict(report),
+        counted(report.records, "record"),
+        counted(report.pages, "page"),
+        counted(report.requests, "request"),
+        report.elapsed.as_secs_f64()
+    );
+    if report.retries > 0 {
+        _ = write!(line, ", {} retries", count(report.retries));
+    }
+    format!("<p>{line}</p>{}", reasons(report))
+}
+
+pub fn reasons(report: &Report) -> String {
+    sentences(&report.reasons.to_vec())
+}
+
+fn sentences(sentences: &[Message]) -> String {
+    let shown = sentences.iter().take(REASONS);
+    let shown = shown.map(|reason| escape(&shorten(&reason.sentence(Syntax::Python), SENTENCE)));
+    let mut html: String = shown.map(|reason| format!("<p class=\"warn\">{reason}</p>")).collect();
+    if let Some(more) = sentences.len().checked_sub(REASONS).filter(|more| *more > 0) {
+        _ = write!(html, "<p class=\"warn\">and {} more</p>", count(more as u64));
+    }
+    html
+}
+
+pub fn report(report: &Report) -> String {
+    let facts = [
+        ("records", count(report.records)),
+        ("pages", count(report.pages)),
+        ("requests", format!("{}, {} of them retries", count(report.requests), count(report.retries))),
+        ("duplicates dropped", count(report.duplicates_dropped)),
+        ("missing", count(report.missing.len() as u64)),
+        ("bytes", count(report.bytes)),
+        ("seconds", format!("{:.2}", report.elapsed.as_secs_f64())),
+    ];
+    form("Report", verdict(report), &[reasons(report), pairs(&facts)])
+}
+
+pub fn estimate(plan: &Estimate) -> String {
+    let verdict = if plan.limitations.is_empty() { "complete" } else { "⚠ partially available" };
+    let about = if plan.is_exact { "" } else { "about " };
+    let number = |value: Option<u64>| value.map_or("unknown".into(), |value| format!("{about}{}", count(value)));
+    let facts = [
+        ("records", number(plan.records)),
+        ("pages", number(plan.pages)),
+        ("requests", number(plan.requests)),
+        ("slices", count(plan.num_slices)),
+        ("seconds", plan.estimated_seconds.map_or("unknown".into(), |seconds| format!("about {seconds:.1}"))),
+    ];
+    form("Estimate", verdict, &[sentences(&plan.limitations), pairs(&facts)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_text_is_shortened_in_the_middle() {
+        assert_eq!(shorten("short", CELL), "short");
+        let hash = format!("0x{}", "0123456789abcdef".repeat(4));
+        assert_eq!(shorten(&hash, CELL), "0x0123456789…789abcdef");
+        assert_eq!(shorten(&"ä".repeat(1_000), CELL).chars().count(), CELL - 2);
+    }
+
+    #[test]
+    fn counts_have_thousands_separators() {
+        let texts: Vec<String> = [0, 999, 1_000, 1_234_567].map(count).into();
+        assert_eq!(texts, ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([0, 1, 2_000].map(|number| counted(number, "page")), ["0 pages", "1 page", "2,000 pages"]);
+    }
+}

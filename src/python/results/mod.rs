@@ -1,0 +1,11 @@
+//! Records, pages and reports, and their Arrow and HTML forms.
+
+pub mod arrow;
+pub mod estimate;
+pub mod html;
+pub mod incomplete;
+pub mod page;
+pub mod record;
+pub mod record_classes;
+pub mod records;
+pub mod report;

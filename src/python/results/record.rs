@@ -1,0 +1,160 @@
+//! A record: a view of one row. Its class has a descriptor for every declared field.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use pyo3::exceptions::{PyAttributeError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+
+use crate::columns::{Columns, ColumnsBuilder};
+use crate::interface::{self, RecordType};
+use crate::python::base::convert;
+
+// The base of the nine record classes.
+#[doc = doc!(Record)]
+#[pyclass(subclass, frozen, module = "chainframe")]
+pub struct Record {
+    columns: Arc<Columns>,
+    row: usize,
+}
+
+impl Record {
+    pub fn new(columns: Arc<Columns>, row: usize) -> Self {
+        Self { columns, row }
+    }
+
+    pub fn columns(&self) -> &Arc<Columns> {
+        &self.columns
+    }
+
+    pub fn row(&self) -> usize {
+        self.row
+    }
+
+    fn fields(&self) -> &'static [interface::Field] {
+        self.columns.record().fields
+    }
+
+    /// True if a row holds the same record.
+    pub fn is_row(&self, columns: &Columns, row: usize) -> bool {
+        std::ptr::eq(self.columns.record(), columns.record())
+            && (0..self.fields().len()).all(|column| self.columns.value(column, self.row) == columns.value(column, row))
+    }
+
+    fn cell<'py>(&self, py: Python<'py>, column: usize) -> PyResult<Bound<'py, PyAny>> {
+        convert::cell(py, &self.columns, column, self.row)
+    }
+
+    /// A record of its own, from the values that a caller names.
+    pub fn from_fields(record: &'static RecordType, fields: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let mut rows = ColumnsBuilder::new(record, 1);
+        for (name, value) in fields.into_iter().flatten() {
+            let name = name.cast::<PyString>()?.to_str()?.to_owned();
+            let Some(column) = record.position(&name) else {
+                return Err(PyTypeError::new_err(format!("{} has no field {name:?}", record.name)));
+            };
+            if let Err(problem) = convert::put(&mut rows, column, record.fields[column].kind, &value)? {
+                return Err(PyTypeError::new_err(format!("{name} {problem}")));
+            }
+        }
+        rows.finish_row();
+        Ok(Self::new(Arc::new(rows.finish()), 0))
+    }
+}
+
+#[pymethods]
+impl Record {
+    #[doc = doc!(Record.to_dict)]
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        for (column, field) in self.fields().iter().enumerate() {
+            dict.set_item(PyString::intern(py, field.name), self.cell(py, column)?)?;
+        }
+        Ok(dict)
+    }
+
+    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> Py<PyAny> {
+        let Ok(other) = other.cast::<Self>() else { return py.NotImplemented() };
+        let other = other.get();
+        let same = self.is_row(&other.columns, other.row);
+        pyo3::types::PyBool::new(py, same).to_owned().into_any().unbind()
+    }
+
+    fn __hash__(&self) -> u64 {
+        let mut hasher = std::hash::DefaultHasher::new();
+        self.columns.record().name.hash(&mut hasher);
+        for column in 0..self.fields().len() {
+            self.columns.value(column, self.row).hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let mut shown = Vec::new();
+        for (column, field) in self.fields().iter().enumerate() {
+            shown.push(format!("{}={}", field.name, self.cell(py, column)?.repr()?.to_str()?));
+        }
+        Ok(format!("{}({})", self.columns.record().name, shown.join(", ")))
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let restore = py.import("chainframe._native")?.getattr("_restore_record")?;
+        Ok((restore, (self.columns.record().name, self.to_dict(py)?).into_pyobject(py)?))
+    }
+}
+
+// The attribute of one declared field. What is said of the class would hide what is said of the field.
+#[pyclass(frozen, module = "chainframe")]
+pub struct Field {
+    column: usize,
+    field: &'static interface::Field,
+}
+
+impl Field {
+    /// Gives a record class its attributes.
+    pub fn add_all(class: &Bound<'_, PyType>, record: &'static RecordType) -> PyResult<()> {
+        let py = class.py();
+        for (column, field) in record.fields.iter().enumerate() {
+            class.setattr(field.name, Py::new(py, Self { column, field })?)?;
+        }
+        class.setattr("__match_args__", PyTuple::new(py, record.fields.iter().map(|field| field.name))?)?;
+        class.setattr("__doc__", record.doc)
+    }
+}
+
+#[pymethods]
+impl Field {
+    fn __get__<'py>(
+        slf: &Bound<'py, Self>,
+        record: &Bound<'py, PyAny>,
+        _owner: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match record.cast::<Record>() {
+            Ok(record) => record.get().cell(slf.py(), slf.get().column),
+            Err(_) => Ok(slf.clone().into_any()),
+        }
+    }
+
+    fn __set__(&self, _record: &Bound<'_, PyAny>, _value: &Bound<'_, PyAny>) -> PyResult<()> {
+        Err(PyAttributeError::new_err(format!("{} is read-only: records do not change", self.field.name)))
+    }
+
+    fn __delete__(&self, _record: &Bound<'_, PyAny>) -> PyResult<()> {
+        Err(PyAttributeError::new_err(format!("{} is read-only: records do not change", self.field.name)))
+    }
+
+    #[getter]
+    fn __name__(&self) -> &'static str {
+        self.field.name
+    }
+
+    #[getter]
+    fn __doc__(&self) -> &'static str {
+        self.field.doc
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<field {} ({})>", self.field.name, self.field.kind.name())
+    }
+}

@@ -1,0 +1,338 @@
+//! `Records`: a result as a sequence of records, held as columns.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict, PyList, PySlice, PyTuple, PyType};
+
+use super::arrow::{self, Conversion, Frame, Schema, Table};
+use super::html;
+use super::record::Record;
+use super::record_classes;
+use super::report::Report;
+use crate::columns::{Columns, ColumnsBuilder};
+use crate::interface::{self, Kind};
+use crate::python::base::convert;
+use crate::python::base::errors;
+use crate::python::base::finalize;
+use crate::query;
+
+#[doc = doc!(Records)]
+#[pyclass(frozen, sequence, module = "chainframe")]
+#[derive(Clone)]
+pub struct Records {
+    pub inner: query::Records,
+    /// Shared with the views of rows.
+    chunks: Vec<Arc<Columns>>,
+    pub report: Report,
+}
+
+impl Records {
+    pub fn new(inner: query::Records, report: query::Report) -> Self {
+        let chunks = inner.chunks().iter().cloned().map(Arc::new).collect();
+        Self { inner, chunks, report: Report { inner: report } }
+    }
+
+    fn view<'py>(&self, py: Python<'py>, row: usize) -> PyResult<Bound<'py, PyAny>> {
+        let (chunk, row) = self.inner.chunk_of(row);
+        match self.chunks.get(chunk) {
+            Some(chunk) => record_classes::view(py, chunk.clone(), row),
+            None => Err(PyIndexError::new_err("record index out of range")),
+        }
+    }
+
+    fn convert<'py>(&self, py: Python<'py>, conversion: &Conversion) -> PyResult<Bound<'py, PyAny>> {
+        let table =
+            finalize::detach(py, || conversion.table(&self.inner)).map_err(|error| errors::raise(py, &error))?;
+        conversion.finish(py, table)
+    }
+
+    /// Description in one line.
+    pub fn about(&self) -> String {
+        let record = self.inner.record();
+        format!("{} rows of {}, {} columns", html::count(self.inner.len() as u64), record.name, record.fields.len())
+    }
+
+    /// The first rows and the last ones as HTML.
+    pub fn table(&self, py: Python<'_>) -> PyResult<String> {
+        let fields = self.inner.record().fields;
+        let head: Vec<_> = fields
+            .iter()
+            .map(|field| html::Head {
+                name: field.name,
+                kind: if field.kind == Kind::Time { "time, UTC" } else { field.kind.name() },
+                is_number: field.kind.is_number(),
+            })
+            .collect();
+        let length = self.inner.len();
+        let left_out = if length > html::HEAD + html::TAIL { html::HEAD..length - html::TAIL } else { 0..0 };
+        let mut rows = Vec::new();
+        for row in (0..length).filter(|row| !left_out.contains(row) || *row == left_out.start) {
+            let Some((columns, at)) = self.inner.locate(row).filter(|_| !left_out.contains(&row)) else {
+                rows.push(None);
+                continue;
+            };
+            let cells = (0..fields.len()).map(|column| {
+                let value = convert::cell(py, columns, column, at)?;
+                if value.is_none() {
+                    return Ok(None);
+                }
+                let text: String = value.str()?.extract()?;
+                let is_time = fields[column].kind == Kind::Time;
+                Ok(Some(if is_time { text.replace("000+00:00", "").replace("+00:00", "") } else { text }))
+            });
+            rows.push(Some(cells.collect::<PyResult<Vec<_>>>()?));
+        }
+        Ok(html::table(&head, &rows))
+    }
+
+    /// Rows that equal a record, lazily.
+    fn rows_equal_to<'a>(&'a self, record: &'a Bound<'_, PyAny>) -> impl Iterator<Item = usize> + 'a {
+        let wanted = record.cast::<Record>().ok();
+        let rows = self.inner.chunks().iter().flat_map(|chunk| (0..chunk.rows()).map(move |row| (chunk, row)));
+        let is_equal = move |(chunk, row): (&Columns, usize)| {
+            wanted.as_ref().is_some_and(|wanted| wanted.get().is_row(chunk, row))
+        };
+        rows.enumerate().filter(move |(_, row)| is_equal(*row)).map(|(index, _)| index)
+    }
+}
+
+#[pymethods]
+impl Records {
+    #[classmethod]
+    fn __class_getitem__(class: &Bound<'_, PyType>, record: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        crate::python::base::generic(class, record)
+    }
+
+    fn __len__(&self) -> usize {
+        self.inner.len()
+    }
+
+    fn __getitem__<'py>(&self, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = index.py();
+        let length = self.inner.len();
+        let Ok(slice) = index.cast::<PySlice>() else {
+            let index: isize =
+                index.extract().map_err(|error: PyErr| match error.is_instance_of::<PyOverflowError>(py) {
+                    true => PyIndexError::new_err("record index out of range"),
+                    false => PyTypeError::new_err("records are indexed by int or slice"),
+                })?;
+            let row = if index < 0 { index + length as isize } else { index };
+            let row = usize::try_from(row).map_err(|_| PyIndexError::new_err("record index out of range"))?;
+            return self.view(py, row);
+        };
+        let range = slice.indices(length as isize)?;
+        let sliced = if range.step == 1 {
+            self.inner.slice(range.start as usize, range.slicelength)
+        } else {
+            self.inner.take((0..range.slicelength as isize).map(|n| (range.start + n * range.step) as usize))
+        };
+        Ok(Bound::new(py, Self::new(sliced, self.report.inner.clone()))?.into_any())
+    }
+
+    fn __iter__(&self) -> RecordIterator {
+        RecordIterator { chunks: self.chunks.clone(), next: Mutex::new((0, 0)) }
+    }
+
+    fn __reversed__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let backwards = slf.py().get_type::<PySlice>().call1((slf.py().None(), slf.py().None(), -1))?;
+        Ok(slf.get_item(backwards)?.try_iter()?.into_any())
+    }
+
+    fn __contains__(&self, record: &Bound<'_, PyAny>) -> PyResult<bool> {
+        Ok(self.rows_equal_to(record).next().is_some())
+    }
+
+    #[doc = doc!(Records.index)]
+    #[pyo3(signature = (value, start=0, stop=None))]
+    fn index(&self, value: &Bound<'_, PyAny>, start: isize, stop: Option<isize>) -> PyResult<usize> {
+        let length = self.inner.len() as isize;
+        let bound = |at: isize| if at < 0 { (at + length).max(0) } else { at };
+        let (start, stop) = (bound(start), bound(stop.unwrap_or(length)));
+        let mut found = self.rows_equal_to(value).take_while(|row| (*row as isize) < stop);
+        let within = found.find(|row| *row as isize >= start);
+        within.ok_or_else(|| PyValueError::new_err("the record is not in these records"))
+    }
+
+    #[doc = doc!(Records.count)]
+    fn count(&self, value: &Bound<'_, PyAny>) -> PyResult<usize> {
+        Ok(self.rows_equal_to(value).count())
+    }
+
+    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let Ok(other) = other.cast::<Self>() else { return Ok(py.NotImplemented()) };
+        let (a, b) = (&self.inner, &other.get().inner);
+        let mut same = a.len() == b.len() && std::ptr::eq(a.record(), b.record());
+        for row in 0..if same { a.len() } else { 0 } {
+            let (Some((left, i)), Some((right, j))) = (a.locate(row), b.locate(row)) else { break };
+            same = (0..a.record().fields.len()).all(|column| left.value(column, i) == right.value(column, j));
+            if !same {
+                break;
+            }
+        }
+        Ok(pyo3::types::PyBool::new(py, same).to_owned().into_any().unbind())
+    }
+
+    fn __hash__(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.inner.len().hash(&mut hasher);
+        for (columns, row) in (0..self.inner.len()).filter_map(|row| self.inner.locate(row)) {
+            for column in 0..self.inner.record().fields.len() {
+                columns.value(column, row).hash(&mut hasher);
+            }
+        }
+        hasher.finish()
+    }
+
+    #[doc = doc!(Records.report)]
+    #[getter]
+    fn report(&self) -> Report {
+        self.report.clone()
+    }
+
+    #[doc = doc!(Records.schema)]
+    #[getter]
+    fn schema(&self) -> Schema {
+        Schema::new(self.inner.record())
+    }
+
+    #[doc = doc!(Records.to_pandas)]
+    #[pyo3(signature = (numbers="decimal", *, dtype_backend=None, columns=None))]
+    pub fn to_pandas<'py>(
+        &self,
+        py: Python<'py>,
+        numbers: &str,
+        dtype_backend: Option<String>,
+        columns: Option<Vec<String>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let conversion = Conversion::new(py, self.inner.record(), Frame::Pandas, numbers, columns.as_deref())?;
+        self.convert(py, &conversion.with_dtype_backend(py, dtype_backend)?)
+    }
+
+    #[doc = doc!(Records.to_polars)]
+    #[pyo3(signature = (numbers="decimal", *, columns=None))]
+    pub fn to_polars<'py>(
+        &self,
+        py: Python<'py>,
+        numbers: &str,
+        columns: Option<Vec<String>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.convert(py, &Conversion::new(py, self.inner.record(), Frame::Polars, numbers, columns.as_deref())?)
+    }
+
+    #[doc = doc!(Records.to_arrow)]
+    #[pyo3(signature = (numbers="decimal", *, columns=None))]
+    pub fn to_arrow<'py>(
+        &self,
+        py: Python<'py>,
+        numbers: &str,
+        columns: Option<Vec<String>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.convert(py, &Conversion::new(py, self.inner.record(), Frame::Arrow, numbers, columns.as_deref())?)
+    }
+
+    #[doc = doc!(Records.to_dicts)]
+    pub fn to_dicts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let dicts = PyList::empty(py);
+        for row in 0..self.inner.len() {
+            dicts.append(self.view(py, row)?.call_method0("to_dict")?)?;
+        }
+        Ok(dicts)
+    }
+
+    fn _identities(&self) -> Vec<String> {
+        let identities = self.inner.chunks().iter().flat_map(query::identities);
+        identities.map(|identity| format!("{identity:016x}")).collect()
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let numbers = crate::columns::DecimalPolicy::Decimal;
+        let schema = crate::columns::schema(self.inner.record(), numbers);
+        let table = Table::new(schema, &self.inner, numbers).map_err(|error| errors::raise(py, &error))?;
+        table.__arrow_c_stream__(py, requested_schema)
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        let numbers = crate::columns::DecimalPolicy::Decimal;
+        arrow::schema_capsule(py, &crate::columns::schema(self.inner.record(), numbers))
+    }
+
+    fn __repr__(&self) -> String {
+        let complete = if self.report.inner.complete { "complete" } else { "possibly incomplete" };
+        format!("<Records of {}: {} rows, {complete}>", self.inner.record().name, self.inner.len())
+    }
+
+    fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
+        let parts = [self.table(py)?, html::summary(&self.report.inner)];
+        Ok(html::form("Records", &self.about(), &parts))
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let record = self.inner.record();
+        let columns = PyDict::new(py);
+        for (column, field) in record.fields.iter().enumerate() {
+            let values = PyList::empty(py);
+            for chunk in &self.chunks {
+                for row in 0..chunk.rows() {
+                    values.append(convert::cell(py, chunk, column, row)?)?;
+                }
+            }
+            columns.set_item(field.name, values)?;
+        }
+        let restore = py.import("chainframe._native")?.getattr("_restore_records")?;
+        Ok((restore, (record.name, columns, self.report.clone()).into_pyobject(py)?))
+    }
+}
+
+/// Iterator over records at hand.
+#[pyclass(frozen, module = "chainframe")]
+struct RecordIterator {
+    chunks: Vec<Arc<Columns>>,
+    /// Chunk and row in it.
+    next: Mutex<(usize, usize)>,
+}
+
+#[pymethods]
+impl RecordIterator {
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let (chunk, row) = {
+            let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+            let (chunk, row) = *next;
+            let Some(columns) = self.chunks.get(chunk) else { return Ok(None) };
+            *next = if row + 1 < columns.rows() { (chunk, row + 1) } else { (chunk + 1, 0) };
+            (columns.clone(), row)
+        };
+        record_classes::view(py, chunk, row).map(Some)
+    }
+}
+
+#[pyfunction]
+pub fn _restore_records(name: &str, columns: &Bound<'_, PyDict>, report: &Bound<'_, Report>) -> PyResult<Records> {
+    let record = interface::record(name).ok_or_else(|| PyTypeError::new_err(format!("no record type {name:?}")))?;
+    let mut lists = Vec::new();
+    for (column, field) in record.fields.iter().enumerate() {
+        if let Some(values) = columns.get_item(field.name)? {
+            lists.push((column, field.kind, values.cast_into::<PyList>()?));
+        }
+    }
+    let count = lists.first().map_or(0, |(.., values)| values.len());
+    let mut rows = ColumnsBuilder::new(record, count);
+    for row in 0..count {
+        for (column, kind, values) in &lists {
+            convert::put(&mut rows, *column, *kind, &values.get_item(row)?)?.map_err(PyValueError::new_err)?;
+        }
+        rows.finish_row();
+    }
+    Ok(Records::new(query::Records::new(record, vec![rows.finish()]), report.get().inner.clone()))
+}

@@ -1,0 +1,160 @@
+//! `Report`: the account of a run, as it stood when it was asked for.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use std::time::Duration;
+
+use super::html;
+use crate::message::{Message, Syntax};
+use crate::python::base::hint::{from_json, sentences, to_json};
+use crate::query;
+
+#[doc = doc!(Report)]
+#[pyclass(frozen, module = "chainframe")]
+#[derive(Clone)]
+pub struct Report {
+    pub inner: query::Report,
+}
+
+#[pymethods]
+impl Report {
+    #[doc = doc!(Report.complete)]
+    #[getter]
+    fn complete(&self) -> bool {
+        self.inner.complete
+    }
+
+    #[doc = doc!(Report.reasons)]
+    #[getter]
+    fn reasons(&self) -> Vec<String> {
+        sentences(&self.inner.reasons.to_vec(), Syntax::Python)
+    }
+
+    fn _reasons_in_shell(&self) -> Vec<String> {
+        sentences(&self.inner.reasons.to_vec(), Syntax::Shell)
+    }
+
+    /// The reasons in the form that `_restore_report` takes.
+    #[getter]
+    fn _reasons<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_json(py, &self.inner.reasons.to_vec())
+    }
+
+    #[doc = doc!(Report.requests)]
+    #[getter]
+    fn requests(&self) -> u64 {
+        self.inner.requests
+    }
+
+    #[doc = doc!(Report.retries)]
+    #[getter]
+    fn retries(&self) -> u64 {
+        self.inner.retries
+    }
+
+    #[doc = doc!(Report.pages)]
+    #[getter]
+    fn pages(&self) -> u64 {
+        self.inner.pages
+    }
+
+    #[doc = doc!(Report.records)]
+    #[getter]
+    fn records(&self) -> u64 {
+        self.inner.records
+    }
+
+    #[doc = doc!(Report.duplicates_dropped)]
+    #[getter]
+    fn duplicates_dropped(&self) -> u64 {
+        self.inner.duplicates_dropped
+    }
+
+    #[doc = doc!(Report.missing)]
+    #[getter]
+    fn missing(&self) -> Vec<String> {
+        self.inner.missing.to_vec()
+    }
+
+    #[doc = doc!(Report.bytes)]
+    #[getter]
+    fn bytes(&self) -> u64 {
+        self.inner.bytes
+    }
+
+    // Seconds.
+    #[doc = doc!(Report.elapsed)]
+    #[getter]
+    fn elapsed(&self) -> f64 {
+        self.inner.elapsed.as_secs_f64()
+    }
+
+    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let Ok(other) = other.cast::<Self>() else { return Ok(false) };
+        self.members(py)?.eq(other.get().members(py)?)
+    }
+
+    fn __hash__(&self) -> u64 {
+        self.inner.records ^ self.inner.bytes.rotate_left(32)
+    }
+
+    fn __repr__(&self) -> String {
+        let report = &self.inner;
+        let complete = if report.complete { "True" } else { "False" };
+        format!(
+            "Report(complete={complete}, records={}, pages={}, requests={}, retries={}, missing={}, reasons={:?})",
+            report.records,
+            report.pages,
+            report.requests,
+            report.retries,
+            report.missing.len(),
+            self.reasons()
+        )
+    }
+
+    fn _repr_html_(&self) -> String {
+        html::report(&self.inner)
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let restore = py.import("chainframe._native")?.getattr("_restore_report")?;
+        Ok((restore, (self.members(py)?,).into_pyobject(py)?))
+    }
+}
+
+impl Report {
+    fn members<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let report = &self.inner;
+        let members = PyDict::new(py);
+        members.set_item("complete", report.complete)?;
+        members.set_item("reasons", to_json(py, &report.reasons.to_vec())?)?;
+        members.set_item("requests", report.requests)?;
+        members.set_item("retries", report.retries)?;
+        members.set_item("pages", report.pages)?;
+        members.set_item("records", report.records)?;
+        members.set_item("duplicates_dropped", report.duplicates_dropped)?;
+        members.set_item("missing", report.missing.to_vec())?;
+        members.set_item("bytes", report.bytes)?;
+        members.set_item("elapsed", report.elapsed.as_secs_f64())?;
+        Ok(members)
+    }
+}
+
+#[pyfunction]
+pub fn _restore_report(members: &Bound<'_, PyDict>) -> PyResult<Report> {
+    let member = |name: &str| members.as_any().get_item(name);
+    let inner = query::Report {
+        complete: member("complete")?.extract()?,
+        reasons: from_json::<Vec<Message>>(&member("reasons")?)?.into(),
+        requests: member("requests")?.extract()?,
+        retries: member("retries")?.extract()?,
+        pages: member("pages")?.extract()?,
+        records: member("records")?.extract()?,
+        duplicates_dropped: member("duplicates_dropped")?.extract()?,
+        missing: member("missing")?.extract::<Vec<String>>()?.into(),
+        bytes: member("bytes")?.extract()?,
+        elapsed: Duration::try_from_secs_f64(member("elapsed")?.extract()?).unwrap_or_default(),
+        progress: query::Progress::default(),
+    };
+    Ok(Report { inner })
+}

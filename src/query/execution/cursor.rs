@@ -1,0 +1,181 @@
+//! `Cursor`: a position of a run as a small JSON string, with which another process can resume. It contains no secret
+//! and no address of a service, and names the call, deployment and chain that it is valid for.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::client::{Client, Error};
+use crate::interface::{Endpoint, endpoint};
+use crate::message::Message;
+use crate::query::list::Seam;
+use crate::query::request::{Arg, Options, Query};
+use crate::query::results::{Checkpoint, Source};
+use crate::query::seams::identities;
+
+/// Version of the format. Other versions are rejected.
+const VERSION: u32 = 1;
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cursor {
+    version: u32,
+    call: String,
+    deployment: String,
+    chain: String,
+    arguments: Arc<[(String, Arg)]>,
+    options: Options,
+    /// Slice that is being read.
+    pub(super) slice: u64,
+    /// Records of the slice that were delivered.
+    pub(super) offset: u64,
+    #[serde(default, skip_serializing_if = "Seam::is_empty")]
+    pub(super) list: Seam,
+    /// Reasons why the result is incomplete so far.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) reasons: Vec<Message>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) missing: Vec<String>,
+    /// Detects strings that were cut or edited.
+    checksum: String,
+}
+
+fn reject(problem: impl Into<Message>) -> Error {
+    Error::parameter("cursor", problem)
+}
+
+/// Names that identify a service of this deployment.
+fn deployment(client: &Client) -> String {
+    let names = &client.settings().deployment;
+    format!("{} {} {}", names.header_prefix(), names.main(), names.zone())
+}
+
+impl Cursor {
+    /// Beginning of a query.
+    pub(super) fn start(query: &Query) -> Self {
+        Self::at(query, 0, 0, Seam::default(), query.max_items()).sealed()
+    }
+
+    /// Position in a slice, from where `remaining` records are wanted, or all; not sealed.
+    fn at(query: &Query, slice: u64, offset: u64, list: Seam, remaining: Option<u64>) -> Self {
+        let page_size = query.is_paged().then(|| query.page_size() as i64);
+        let max_items = remaining.map(|remaining| remaining.try_into().unwrap_or(i64::MAX));
+        Self {
+            version: VERSION,
+            call: query.endpoint().name.to_owned(),
+            deployment: deployment(query.client()),
+            chain: query.chain().to_owned(),
+            arguments: query.args().clone(),
+            options: Options { page_size, max_items, ..query.options().clone() },
+            slice,
+            offset,
+            list,
+            ..Self::default()
+        }
+    }
+
+    pub fn of(checkpoint: &Checkpoint) -> Self {
+        let (page, row) = (checkpoint.page(), checkpoint.row());
+        let query = &page.query;
+        let is_whole = row >= page.rows;
+        let end = page.end.as_ref().filter(|_| is_whole);
+        let remaining = page.remaining.map(|remaining| remaining - row as u64);
+        let mut missing = page.report.missing.clone();
+        let at = match &page.source {
+            Source::List { .. } if end.is_some() => Self::at(query, page.slice + 1, 0, Seam::default(), remaining),
+            Source::List { offset, received, received_rows, before, after } => {
+                let rows = match received_rows {
+                    _ if is_whole => received.rows(),
+                    Some(rows) => rows[row] as usize,
+                    None => row,
+                };
+                let list = match after {
+                    Some(after) if is_whole => after.clone().told(),
+                    _ => before.clone().told().after(&identities(&received.slice(0, rows.min(received.rows())))),
+                };
+                Self::at(query, page.slice, offset + rows as u64, list, remaining)
+            }
+            Source::Hashes { .. } | Source::Hash { .. } if end.is_some() => {
+                Self::at_hash(query, page.slice + 1, 0, 0, remaining)
+            }
+            Source::Hashes { found, missing: absent, missing_before } => {
+                let next = row.checked_sub(1).map_or(0, |last| found[last] + 1);
+                missing = missing.first(missing_before + absent.partition_point(|index| *index < next));
+                Self::at_hash(query, page.slice, next as usize, 0, remaining)
+            }
+            Source::Hash { offset } => Self::at_hash(query, page.slice, 0, offset + row as u64, remaining),
+        };
+        let mut reasons = page.report.own_reasons();
+        for reason in end.into_iter().flatten() {
+            if !reasons.contains(reason) {
+                reasons.push(reason.clone());
+            }
+        }
+        Self { reasons, missing: missing.to_vec(), ..at }.sealed()
+    }
+
+    /// Position in a look-up: after `offset` records of the hash `index` of a slice. The cursor has only the hashes
+    /// from there on.
+    fn at_hash(query: &Query, slice: u64, index: usize, offset: u64, remaining: Option<u64>) -> Self {
+        let arguments = query.args_from_hash(slice, index).into();
+        Self { arguments, ..Self::at(query, 0, offset, Seam::default(), remaining) }
+    }
+
+    /// Position in the only list of a query.
+    pub(super) fn in_list(query: &Query, offset: u64, list: Seam, remaining: Option<u64>) -> Self {
+        Self::at(query, 0, offset, list, remaining).sealed()
+    }
+
+    /// Query of the cursor's remaining records.
+    pub(super) fn query(&self, client: &Client, call: &'static Endpoint) -> Result<Query, Error> {
+        Query::new(client, call, self.arguments.clone(), self.options.clone())
+    }
+
+    fn sealed(mut self) -> Self {
+        self.checksum.clear();
+        let digest = Sha256::digest(self.to_json());
+        self.checksum = digest[..4].iter().map(|byte| format!("{byte:02x}")).collect();
+        self
+    }
+
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("plain values")
+    }
+
+    /// Parses a cursor and returns it with its query, if this client can resume it.
+    pub(super) fn parse(client: &Client, json: &str) -> Result<(Query, Self), Error> {
+        const FORM: &str = "must be a string from page.cursor, query.cursor or error.cursor";
+        let value: serde_json::Value = serde_json::from_str(json).map_err(|_| reject(FORM))?;
+        match value.get("version").and_then(serde_json::Value::as_u64) {
+            Some(version) if version == u64::from(VERSION) => {}
+            Some(version) => return Err(reject(format!("has unsupported version {version} (expected {VERSION})"))),
+            None => return Err(reject(FORM)),
+        }
+        let cursor: Self = serde_json::from_value(value).map_err(|_| reject(FORM))?;
+        if cursor.clone().sealed().checksum != cursor.checksum {
+            return Err(reject("is corrupted (checksum mismatch); pass it unchanged"));
+        }
+        let call: &'static Endpoint =
+            endpoint(&cursor.call).ok_or_else(|| reject(format!("belongs to an unknown call, {:?}", cursor.call)))?;
+        let ours = deployment(client);
+        if cursor.deployment != ours {
+            let problem = format!("belongs to the deployment {:?}; this client uses {ours:?}", cursor.deployment);
+            return Err(reject(problem));
+        }
+        let query = cursor.query(client, call);
+        let query = query.map_err(|error| match error {
+            Error::InvalidParameter { parameter, problem } => {
+                reject(Message::new("is invalid: ").parameter(parameter).text(" ").append(problem))
+            }
+            other => other,
+        })?;
+        if !query.chain().eq_ignore_ascii_case(&cursor.chain) {
+            return Err(reject(format!("belongs to the chain {}; this client uses {}", cursor.chain, query.chain())));
+        }
+        if cursor.slice > query.slices().count() {
+            return Err(reject(FORM));
+        }
+        Ok((query, cursor))
+    }
+}

@@ -1,0 +1,199 @@
+//! Requests in flight for one slice, and their responses in the order sent.
+
+use std::collections::VecDeque;
+
+use tokio::task::JoinHandle;
+
+use crate::client::{Error, Expectation, log, process};
+use crate::decode::Page;
+use crate::planted::Bug;
+use crate::query::list::{Ask, List, Purpose, Seam, Terms};
+use crate::query::request::Query;
+use crate::query::results::SharedReport;
+
+/// One slice of a run: its list and the requests that are in flight for it.
+pub(super) struct SliceFetcher {
+    pub slice: u64,
+    pub list: List,
+    in_flight: VecDeque<(Ask, Task<Result<Page, Error>>)>,
+    /// Records of a look-up's first response that were delivered before this run.
+    pub skip: u64,
+}
+
+/// A spawned task that is aborted when it is dropped.
+struct Task<T> {
+    handle: JoinHandle<T>,
+    process: u32,
+}
+
+impl<T> Task<T> {
+    fn new(handle: JoinHandle<T>) -> Self {
+        Self { handle, process: process::id() }
+    }
+
+    /// False in a forked child, where the task's threads do not exist and its locks may be held for ever.
+    fn is_ours(&self) -> bool {
+        self.process == process::id()
+    }
+}
+
+impl<T> Drop for Task<T> {
+    fn drop(&mut self) {
+        if self.is_ours() {
+            self.handle.abort();
+        }
+    }
+}
+
+impl SliceFetcher {
+    pub fn new(query: &Query, slice: u64) -> Self {
+        Self { slice, list: List::new(list_spec(query)), in_flight: VecDeque::new(), skip: 0 }
+    }
+
+    /// A slice of which an earlier run delivered the records before `offset`.
+    pub fn resumed(query: &Query, slice: u64, offset: u64, list: &Seam) -> Self {
+        let mut fetcher = Self::new(query, slice);
+        if query.is_paged() {
+            fetcher.list = List::resumed(list_spec(query), offset, list);
+        } else {
+            fetcher.skip = offset;
+        }
+        fetcher
+    }
+
+    /// Fails if the list of one block in a range of heights has `records` records or more and cannot hold them.
+    pub fn check_window(&mut self, query: &Query, records: u64) -> Result<(), Error> {
+        let (Some(height), Some(window)) = (query.slices().height(self.slice), query.result_window()) else {
+            return Ok(());
+        };
+        if records <= window {
+            return Ok(());
+        }
+        let problem = format!(
+            "block {height} exceeds the API's result window ({window}); query the heights around it separately"
+        );
+        let error = Error::Window { endpoint: query.endpoint().name, problem: problem.into() };
+        self.list.broken = Some(error.clone());
+        Err(error)
+    }
+
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.len()
+    }
+
+    /// Sends the next request, if the list has one by now.
+    pub fn send_next(&mut self, query: &Query, report: &SharedReport) -> bool {
+        let Some(request) = self.list.ask(self.in_flight.len()) else { return false };
+        let (query, slice, must_have_rows) = (query.clone(), self.slice, must_have_rows(&self.list, &request));
+        let report = report.clone();
+        let fetch = async move { fetch(&query, slice, request, must_have_rows, &report).await };
+        self.in_flight.push_back((request, Task::new(tokio::spawn(log::inherit(fetch)))));
+        true
+    }
+
+    /// Aborts all requests in flight.
+    pub fn cancel_in_flight(&mut self) {
+        for (request, _) in self.in_flight.drain(..).rev() {
+            self.list.give_up(&request);
+        }
+    }
+
+    /// Sends the parent process's requests again in a forked child.
+    pub fn requeue_after_fork(&mut self) {
+        if self.in_flight.iter().any(|(_, task)| !task.is_ours()) {
+            self.cancel_in_flight();
+        }
+    }
+
+    /// True if the next response has arrived.
+    pub fn is_ready(&self) -> bool {
+        self.in_flight.front().is_some_and(|(_, task)| task.handle.is_finished())
+    }
+
+    /// Returns the next response with its request, or `None` if none is in flight. Cancel-safe: a response that was
+    /// waited for is returned by the next call.
+    pub async fn next_response(&mut self) -> Option<Result<(Ask, Page), Error>> {
+        if Bug::ResponseLostOnCancel.is_planted() {
+            let (request, mut task) = self.in_flight.pop_front()?;
+            return Some((&mut task.handle).await.ok()?.map(|page| (request, page)));
+        }
+        let (request, task) = self.in_flight.front_mut()?;
+        let request = *request;
+        let fetched = (&mut task.handle).await.unwrap_or_else(|crash| Err(Error::Internal(crash.to_string())));
+        if fetched.is_err() {
+            // Sent again if the caller continues.
+            self.cancel_in_flight();
+        } else {
+            self.in_flight.pop_front();
+        }
+        Some(fetched.map(|page| (request, page)))
+    }
+}
+
+/// Fetches one page. `must_have_rows` is true if an empty page would contradict an earlier response.
+pub(super) async fn fetch(
+    query: &Query,
+    slice: u64,
+    request: Ask,
+    must_have_rows: bool,
+    report: &SharedReport,
+) -> Result<Page, Error> {
+    let page = fetch_once(query, slice, request, must_have_rows, report).await?;
+    // A list without any record is fetched once more if the response does not even count its pages: some services answer
+    // so when they throttle.
+    let is_bare = page.columns.rows() == 0 && page.total_pages.is_none() && page.total.is_none();
+    if is_bare && query.endpoint().page_size_max().is_some() {
+        return fetch_once(query, slice, request, must_have_rows, report).await;
+    }
+    Ok(page)
+}
+
+async fn fetch_once(
+    query: &Query,
+    slice: u64,
+    request: Ask,
+    must_have_rows: bool,
+    report: &SharedReport,
+) -> Result<Page, Error> {
+    let rows = if query.is_paged() { request.limit as usize } else { query.slices().hashes(slice).len().max(16) };
+    let offset = (request.page - 1) * request.limit;
+    let expected = Expectation { row_hint: rows, page: request.page, offset, must_have_rows };
+    // Counted when it is sent: the run may be gone when the response arrives.
+    let on_send = || report.update(|report| report.requests += 1);
+    let target = query.target(slice, request.page, request.limit, request.top);
+    let fetched = query.client().get(query.endpoint(), &target, expected, &on_send).await;
+    let attempts = fetched.as_ref().map_or_else(Error::attempts, |fetched| fetched.attempts);
+    report.update(|report| {
+        report.retries += u64::from(attempts.saturating_sub(1));
+        report.bytes += fetched.as_ref().map_or(0, |fetched| fetched.bytes as u64);
+    });
+    Ok(fetched?.page)
+}
+
+/// Description of a query's lists for their reader.
+pub(super) fn list_spec(query: &Query) -> Terms {
+    Terms {
+        endpoint: query.endpoint().name,
+        size: query.page_size().max(1),
+        size_max: query.endpoint().page_size_max().map_or(1, u64::from),
+        paged: query.is_paged(),
+        moves: query.may_grow(),
+        top: query.height_bound(),
+        cap: query.result_window(),
+        way_on: query.retry_hints(),
+    }
+}
+
+/// True if an empty response would contradict what is known of the list.
+fn must_have_rows(list: &List, request: &Ask) -> bool {
+    let pages = list.first.and_then(|first| first.pages).unwrap_or(0);
+    match request.purpose {
+        Purpose::Length | Purpose::Head => true,
+        // The last page of a list has at least one record.
+        Purpose::Records => {
+            request.top.is_none()
+                && pages > 0
+                && (request.page - 1) * request.limit <= (pages - 1).saturating_mul(list.page_rows())
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! Runs of a query: requests in flight, pages in order, cursors, estimates and partitions.
+
+mod cursor;
+mod estimate;
+mod heights;
+mod in_flight;
+mod pages;
+mod partitions;
+mod resolve;
+mod run;
+
+pub use cursor::Cursor;
+pub use estimate::Estimate;
+pub use heights::height_at;
+pub use pages::Pages;
+pub use run::Run;

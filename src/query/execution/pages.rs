@@ -1,0 +1,364 @@
+//! `Pages`: the pages of a run, fetched several at a time and delivered in order.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::cursor::Cursor;
+use super::in_flight::SliceFetcher;
+use super::resolve::resolve;
+use super::run::Run;
+use crate::client::Error;
+use crate::columns::{Column, Columns};
+use crate::decode;
+use crate::interface::{Kind, ResultLimit};
+use crate::message::Message;
+use crate::query::list::{Ask, Purpose, Taken};
+use crate::query::request::Query;
+use crate::query::results::{Checkpoint, Page, PageCheckpoint, Partial, Progress, SharedReport, Source};
+
+/// A run in progress. Dropping it, or a future of it, cancels its requests and loses no page.
+pub struct Pages {
+    query: Query,
+    report: SharedReport,
+    partial: Partial,
+    state: State,
+    /// Slices with requests in flight; the first is being delivered.
+    fetchers: VecDeque<SliceFetcher>,
+    next_slice: u64,
+    delivered: u64,
+}
+
+enum State {
+    /// The heights of the query may be unknown; it starts here.
+    Unresolved(Option<Box<Cursor>>),
+    Started,
+}
+
+impl Pages {
+    /// Starts a run that streams its records and retains the last of them.
+    pub fn new(run: &Run) -> Self {
+        let partial = Partial::latest(run.query().endpoint().record());
+        Self::collect_into(run, partial)
+    }
+
+    /// Starts a run that collects its records in `partial`.
+    pub fn collect_into(run: &Run, partial: Partial) -> Self {
+        let (query, start) = (run.query().clone(), run.start().cloned());
+        let reported = start.as_ref().map(|start| (start.reasons.clone(), start.missing.clone())).unwrap_or_default();
+        let report = SharedReport::start(reported.0, reported.1);
+        let state = State::Unresolved(start.map(Box::new));
+        Self { query, report, partial, state, fetchers: VecDeque::new(), next_slice: 0, delivered: 0 }
+    }
+
+    /// Finds the heights of the query and starts its first slice.
+    async fn start(&mut self) -> Result<(), Error> {
+        let State::Unresolved(start) = &self.state else { return Ok(()) };
+        self.query = resolve(&self.query, &self.report).await?;
+        if let Some(start) = start {
+            if start.slice < self.query.slices().count() {
+                let fetcher = SliceFetcher::resumed(&self.query, start.slice, start.offset, &start.list);
+                self.fetchers.push_back(fetcher);
+            }
+            self.next_slice = start.slice + 1;
+        }
+        self.state = State::Started;
+        Ok(())
+    }
+
+    pub fn query(&self) -> &Query {
+        &self.query
+    }
+
+    pub fn report(&self) -> &SharedReport {
+        &self.report
+    }
+
+    pub fn partial(&self) -> &Partial {
+        &self.partial
+    }
+
+    /// Returns the next page in order, or `None` at the end. After an error or a cancelled call, the next call continues
+    /// from the same position.
+    pub async fn next(&mut self) -> Result<Option<Page>, Error> {
+        self.start().await?;
+        loop {
+            if self.remaining() == Some(0) {
+                self.finish();
+                return Ok(None);
+            }
+            self.send_requests();
+            let Some(fetcher) = self.fetchers.front_mut() else {
+                self.finish();
+                return Ok(None);
+            };
+            let Some(response) = fetcher.next_response().await else {
+                if let Some(error) = &fetcher.list.broken {
+                    return Err(error.clone());
+                }
+                // A block whose list ends at the result window may have any number of records beyond it.
+                fetcher.check_window(&self.query, fetcher.list.next().saturating_add(1))?;
+                self.end_slice();
+                continue;
+            };
+            let page = response.and_then(|(request, page)| self.deliver(request, page));
+            let Some(page) = page? else { continue };
+            // An empty list is one empty page.
+            if page.columns.rows() > 0 || (self.query.slices().count() == 1 && page.number == 1) {
+                return Ok(Some(page));
+            }
+        }
+    }
+
+    /// True if the response of the next page has arrived.
+    pub fn is_ready(&self) -> bool {
+        self.fetchers.front().is_some_and(SliceFetcher::is_ready)
+    }
+
+    /// Records still wanted, where there is a limit.
+    fn remaining(&self) -> Option<u64> {
+        self.query.max_items().map(|most| most.saturating_sub(self.delivered))
+    }
+
+    /// Sends requests until `concurrency` of them are in flight.
+    fn send_requests(&mut self) {
+        self.fetchers.iter_mut().for_each(SliceFetcher::requeue_after_fork);
+        let concurrency = self.query.client().settings().concurrency;
+        let mut in_flight: usize = self.fetchers.iter().map(SliceFetcher::in_flight).sum();
+        let wanted = self.remaining().map(|left| left.div_ceil(self.query.page_size().max(1)).max(1));
+        for fetcher in &mut self.fetchers {
+            while in_flight < concurrency
+                && wanted.is_none_or(|wanted| (in_flight as u64) < wanted)
+                && fetcher.send_next(&self.query, &self.report)
+            {
+                in_flight += 1;
+            }
+        }
+        // With a limit, the slices after this one may not be needed at all.
+        let ahead = if wanted.is_some() { 1 } else { concurrency };
+        while in_flight < ahead
+            && self.next_slice < self.query.slices().count()
+            && (wanted.is_none() || self.fetchers.is_empty())
+        {
+            let mut fetcher = SliceFetcher::new(&self.query, self.next_slice);
+            fetcher.send_next(&self.query, &self.report);
+            self.fetchers.push_back(fetcher);
+            self.next_slice += 1;
+            in_flight += 1;
+        }
+    }
+
+    /// Returns the page of a response, or `None` if the response brought no records that come next.
+    fn deliver(&mut self, request: Ask, page: decode::Page) -> Result<Option<Page>, Error> {
+        let (query, report) = (&self.query, &self.report);
+        let Some(fetcher) = self.fetchers.front_mut() else { return Ok(None) };
+        let (offset, before) = (fetcher.list.next(), fetcher.list.seam());
+        let taken = fetcher.list.take(&request, &page);
+        for note in fetcher.list.notes.drain(..) {
+            report.add_reason(note);
+        }
+        if taken.as_ref().map_or(true, |taken| taken.void) {
+            fetcher.cancel_in_flight();
+        }
+        let Taken { from, to, .. } = taken?;
+        // A response without new records is no page.
+        if request.purpose != Purpose::Records || (from == to && !(offset == 0 && request.page == 1)) {
+            return Ok(None);
+        }
+        let pages = fetcher.list.first.and_then(|first| first.pages).unwrap_or(0);
+        // The last page has one record at least.
+        fetcher
+            .check_window(query, pages.saturating_sub(1).saturating_mul(fetcher.list.page_rows()).saturating_add(1))?;
+        let received = page.columns.slice(from, to - from);
+        let missing_before = report.read().missing.len();
+        let selection = select_rows(query, report, fetcher.slice, &received);
+        let mut columns = match &selection {
+            Selection::All => received.clone(),
+            Selection::Rows(rows) | Selection::Hashes { rows, .. } => received.take(rows),
+        };
+        // The records of a single hash that were delivered before this run are skipped.
+        let skip = (fetcher.skip as usize).min(columns.rows());
+        columns = columns.slice(skip, columns.rows() - skip);
+        let left = query.max_items().map(|most| most - self.delivered);
+        let cut = left.is_some_and(|left| (left as usize) < columns.rows());
+        if let Some(left) = left.filter(|_| cut) {
+            columns = columns.slice(0, left as usize);
+        }
+        self.delivered += columns.rows() as u64;
+        report.update(|report| {
+            report.pages += 1;
+            report.records += columns.rows() as u64;
+            report.duplicates_dropped += from as u64;
+            let total = fetcher.list.first.and_then(|first| first.total);
+            report.progress = progress(query, fetcher.slice, total, page.total_pages, report.pages, self.delivered);
+        });
+        let source = match selection {
+            Selection::Hashes { found, missing, .. } => Source::Hashes { found, missing, missing_before },
+            _ if !query.is_paged() => Source::Hash { offset: skip as u64 },
+            selection => Source::List {
+                offset,
+                received: if cut { columns.clone() } else { received },
+                received_rows: if let Selection::Rows(rows) = selection { Some(rows) } else { None },
+                // The list's metadata is known from its first record on.
+                before: if offset == 0 { fetcher.list.seam().without_records() } else { before },
+                after: (!cut).then(|| fetcher.list.seam()),
+            },
+        };
+        let checkpoint = Checkpoint::after(PageCheckpoint {
+            query: query.clone(),
+            slice: fetcher.slice,
+            source,
+            rows: columns.rows(),
+            end: (!cut && fetcher.list.is_ended()).then(|| incomplete_reasons(query, fetcher)),
+            remaining: left,
+            report: report.read(),
+        });
+        let left = left.map_or(u64::MAX, |left| left - columns.rows() as u64);
+        let ahead = left.min(fetcher.list.to_come());
+        self.partial.push(&columns, usize::try_from(ahead).unwrap_or(usize::MAX), Some(&checkpoint));
+        Ok(Some(Page {
+            checkpoint,
+            number: request.page,
+            total_pages: page.total_pages,
+            total: page.total,
+            chain_full_name: page.chain_full_name,
+            chain_short_name: page.chain_short_name,
+            columns,
+        }))
+    }
+
+    /// Ends the slice that is being delivered.
+    fn end_slice(&mut self) {
+        let Some(fetcher) = self.fetchers.pop_front() else { return };
+        for reason in incomplete_reasons(&self.query, &fetcher) {
+            self.report.add_reason(reason);
+        }
+    }
+
+    fn finish(&mut self) {
+        self.fetchers.clear();
+        self.next_slice = self.query.slices().count();
+        self.report.finish();
+    }
+}
+
+/// Progress of a run that delivered `pages` pages and `records` records, the last of them of this slice, whose list has
+/// `total` records or else `total_pages` pages.
+fn progress(
+    query: &Query,
+    slice: u64,
+    total: Option<u64>,
+    total_pages: Option<u64>,
+    pages: u64,
+    records: u64,
+) -> Progress {
+    let limit = query.max_items();
+    match (query.slices().unit(), total, total_pages) {
+        (Some(unit), ..) => {
+            Progress { unit, done: slice + 1, total: Some(query.slices().count()).filter(|_| limit.is_none()) }
+        }
+        (None, Some(total), _) => {
+            Progress { unit: "records", done: records, total: Some(limit.map_or(total, |limit| limit.min(total))) }
+        }
+        (None, None, Some(last)) if last > 0 => {
+            let wanted = limit.map(|limit| limit.div_ceil(query.page_size().max(1)));
+            Progress { unit: "pages", done: pages, total: Some(wanted.map_or(last, |wanted| wanted.min(last))) }
+        }
+        _ => Progress { unit: "records", done: records, total: None },
+    }
+}
+
+/// Reasons why a slice that ended is incomplete.
+fn incomplete_reasons(query: &Query, fetcher: &SliceFetcher) -> Vec<Message> {
+    let name = query.slices().label(fetcher.slice).map_or(String::new(), |name| format!(" of {name}"));
+    let list = &fetcher.list;
+    let records = list.next();
+    let mut reasons = Vec::new();
+    if matches!(query.endpoint().limit, ResultLimit::LastYear) && records > 0 && !query.is_recent() {
+        reasons.push("The API returns only the last 12 months of an address: older records may exist".into());
+    }
+    let total = list.first.and_then(|first| first.total);
+    let at_cap = list.capped || !query.is_paged() && query.result_window().is_some_and(|cap| records >= cap);
+    match total {
+        Some(total) if total > records && at_cap => reasons.push(query.with_narrowing(format!(
+            "The API reports {total} records{name} but only the first {records} can be paged through"
+        ))),
+        Some(total) if total != records => {
+            reasons.push(format!("The API reports {total} records{name} but returned {records}").into());
+        }
+        None if at_cap => reasons.push(query.with_narrowing(format!(
+            "The list{name} ends at {records} records, about as many as can be paged through: more may exist"
+        ))),
+        _ => {}
+    }
+    reasons
+}
+
+/// Rows of a response that belong to the result, in its order.
+enum Selection {
+    All,
+    /// Some rows of a list.
+    Rows(Vec<u32>),
+    /// Rows of a look-up in the order of its hashes; each row's hash and the hashes without one, by index.
+    Hashes {
+        rows: Vec<u32>,
+        found: Vec<u32>,
+        missing: Vec<u32>,
+    },
+}
+
+fn select_rows(query: &Query, report: &SharedReport, slice: u64, columns: &Columns) -> Selection {
+    if let Some((low, high)) = query.slices().time_range(slice) {
+        return rows_between(low, high, query.includes_undated(slice), columns);
+    }
+    if let Some(height) = query.slices().height(slice) {
+        let heights = columns.record().position("height").map(|index| columns.column(index));
+        if let Some(Column::Integer(heights)) = heights
+            && heights.iter().flatten().any(|other| other != height)
+        {
+            report.add_reason("The API returned records of other blocks than the requested one");
+        }
+    }
+    let requested = query.slices().hashes(slice);
+    if requested.is_empty() || matches!(query.endpoint().limit, ResultLimit::Logs) {
+        return Selection::All;
+    }
+    rows_in_requested_order(requested, report, columns)
+}
+
+fn rows_between(low: i64, high: i64, includes_undated: bool, columns: &Columns) -> Selection {
+    let time = (0..columns.record().fields.len()).find(|index| columns.kind(*index) == Kind::Time);
+    let Some(Column::Time(times)) = time.map(|index| columns.column(index)) else { return Selection::All };
+    let kept: Vec<u32> = (0..columns.rows() as u32)
+        .zip(times.iter())
+        .filter(|(_, time)| time.map_or(includes_undated, |time| (low..=high).contains(&time)))
+        .map(|(row, _)| row)
+        .collect();
+    if kept.len() == columns.rows() { Selection::All } else { Selection::Rows(kept) }
+}
+
+fn rows_in_requested_order(requested: &[String], report: &SharedReport, columns: &Columns) -> Selection {
+    let Some(hash) = columns.record().position("tx_id") else { return Selection::All };
+    let mut returned = HashMap::new();
+    let mut repeated = 0;
+    for row in 0..columns.rows() {
+        let key = columns.text(hash, row).unwrap_or_default().to_ascii_lowercase();
+        if returned.insert(key, row as u32).is_some() {
+            repeated += 1;
+        }
+    }
+    let (mut rows, mut found, mut missing) = (Vec::new(), Vec::new(), Vec::new());
+    for (index, hash) in (0..).zip(requested) {
+        match returned.remove(&hash.to_ascii_lowercase()) {
+            Some(row) => {
+                rows.push(row);
+                found.push(index);
+            }
+            None => missing.push(index),
+        }
+    }
+    report.update(|report| report.duplicates_dropped += repeated);
+    if !returned.is_empty() {
+        report.add_reason(format!("The API returned {} transactions that were not requested", returned.len()));
+    }
+    report.add_missing(missing.iter().map(|index| requested[*index as usize].clone()).collect());
+    Selection::Hashes { rows, found, missing }
+}

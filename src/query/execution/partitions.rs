@@ -1,0 +1,164 @@
+//! Partitions: queries that together return what one query returns, each record in one of them, and that can be read
+//! independently, on other machines and at other times.
+
+use super::in_flight::{fetch, list_spec};
+use super::resolve::resolve;
+use super::run::Run;
+use crate::client::Error;
+use crate::interface::{ParamKind, ParamRole};
+use crate::query::list::{Ask, List};
+use crate::query::request::{Arg, Query};
+use crate::query::results::SharedReport;
+
+/// Largest number of partitions of one query.
+const MAX_PARTITIONS: u64 = 100_000;
+
+/// A range of heights or times that the call can be narrowed to.
+struct Range {
+    low: &'static str,
+    high: &'static str,
+    kind: ParamKind,
+    /// True if the API reads the range as one list, newest first; false if it is read slice by slice.
+    is_list: bool,
+}
+
+impl Run {
+    /// Splits the run into up to `num_partitions`; into one where it cannot be split.
+    pub async fn partitions(self, num_partitions: u64) -> Result<Vec<Self>, Error> {
+        if num_partitions > MAX_PARTITIONS {
+            let problem = format!("({num_partitions}) must be <= {MAX_PARTITIONS}");
+            return Err(Error::parameter("num_partitions", problem));
+        }
+        // What is left of a run cannot be split without reading it.
+        if self.start().is_some() {
+            return Ok(vec![self]);
+        }
+        let run = if self.query().unresolved().is_some() {
+            let query = resolve(self.query(), &SharedReport::default()).await?;
+            self.with_query(query)
+        } else {
+            self
+        };
+        let query = run.query();
+        // How many records a partition by hash, by height or by time has is unknown until it is read.
+        if query.max_items().is_some() {
+            return split_list(query, num_partitions).await;
+        }
+        let hashes = query.endpoint().params.iter().find(|param| matches!(param.kind, ParamKind::Hashes { .. }));
+        if let Some(param) = hashes {
+            return split_hashes(query, param.name, num_partitions);
+        }
+        let Some(range) = range(query) else { return split_list(query, num_partitions).await };
+        let Some((low, high)) = bounds(query, &range)? else { return split_list(query, num_partitions).await };
+        let mut partitions = Vec::new();
+        for (index, (low, high)) in split(low, high, num_partitions).into_iter().enumerate() {
+            partitions.push(Self::from(within(query, &range, low, high, index > 0)?));
+        }
+        if range.is_list {
+            partitions.reverse();
+        }
+        Ok(partitions)
+    }
+}
+
+fn split_hashes(query: &Query, name: &str, num_partitions: u64) -> Result<Vec<Run>, Error> {
+    let slices = query.slices().count();
+    if slices == 0 {
+        return Ok(vec![query.clone().into()]);
+    }
+    let each = slices.div_ceil(num_partitions.max(1)).max(1);
+    let starts = (0..slices).step_by(each as usize);
+    let partitions = starts.map(|first| {
+        let slices = first..(first + each).min(slices);
+        let hashes = slices.flat_map(|slice| query.slices().hashes(slice).to_vec()).collect();
+        query.with_args(vec![(name.to_owned(), Arg::List(hashes))], false).map(Run::from)
+    });
+    partitions.collect()
+}
+
+/// Splits a list that the API counts by offsets: counted from its end they do not change, and each partition finds its
+/// first record by the records before it.
+async fn split_list(query: &Query, num_partitions: u64) -> Result<Vec<Run>, Error> {
+    let unsplit = || Ok(vec![query.clone().into()]);
+    if !query.endpoint().counts() || !query.may_grow() {
+        return unsplit();
+    }
+    let mut list = List::new(list_spec(query));
+    let mut request = Ask::first(query.page_size());
+    let page = fetch(query, 0, request, false, &SharedReport::default()).await?;
+    list.take(&request, &page)?;
+    let (Some(total), Some(pages)) = (page.total, page.total_pages) else { return unsplit() };
+    let rows = list.page_rows();
+    let end = total.min(pages.saturating_mul(rows)).min(query.max_items().unwrap_or(u64::MAX));
+    let mut starts = vec![(0, list.seam().without_records())];
+    for (first, _) in split(1, end.div_ceil(rows) as i64, num_partitions).into_iter().skip(1) {
+        request.page = first as u64 - 1;
+        let page = fetch(query, 0, request, true, &SharedReport::default()).await?;
+        let before = starts.last().map_or(0, |(offset, _)| *offset);
+        starts.extend(list.seam_after(&request, &page).filter(|(offset, _)| (before + 1..end).contains(offset)));
+    }
+    // The last partition reads to the end of the list, and so checks that all of it was there; of an empty one nothing.
+    let last = query.max_items().or((end == 0).then_some(0));
+    let ends: Vec<_> = starts.iter().skip(1).map(|(offset, _)| Some(*offset)).chain([last]).collect();
+    let partitions = starts.into_iter().zip(ends).map(|((offset, list), end)| {
+        let remaining = end.map(|end| end.saturating_sub(offset));
+        Run::from_position(query, offset, list, remaining)
+    });
+    partitions.collect()
+}
+
+fn range(query: &Query) -> Option<Range> {
+    query.endpoint().params.iter().find_map(|param| match param.role {
+        ParamRole::RangeStart(_, high) | ParamRole::ExpandedRange(_, high)
+            if matches!(param.kind, ParamKind::Height | ParamKind::Time) =>
+        {
+            let is_list = matches!(param.role, ParamRole::RangeStart(..)) && param.kind == ParamKind::Height;
+            Some(Range { low: param.name, high, kind: param.kind, is_list })
+        }
+        _ => None,
+    })
+}
+
+/// Both ends of a range, if both are given.
+fn bounds(query: &Query, range: &Range) -> Result<Option<(i64, i64)>, Error> {
+    let args = query.canonical_args()?;
+    let end = |name: &str| args.get(name).and_then(serde_json::Value::as_i64);
+    Ok(end(range.low).zip(end(range.high)))
+}
+
+fn within(query: &Query, range: &Range, low: i64, high: i64, is_later: bool) -> Result<Query, Error> {
+    let end = |name: &str, value: i64| {
+        let value = match range.kind {
+            ParamKind::Time => Arg::Time(value * 1_000),
+            _ => Arg::Integer(value.to_string()),
+        };
+        (name.to_owned(), value)
+    };
+    // Records without a time are returned with any range of times; the first partition includes them.
+    let exclude_undated = is_later && range.kind == ParamKind::Time;
+    query.with_args(vec![end(range.low, low), end(range.high, high)], exclude_undated)
+}
+
+/// Splits a range of integers, both ends included, into up to `num_parts` as even as possible, none empty.
+fn split(low: i64, high: i64, num_parts: u64) -> Vec<(i64, i64)> {
+    let numbers = (i128::from(high) - i128::from(low) + 1).max(0);
+    let parts = i128::from(num_parts).min(numbers);
+    let start = |part: i128| i128::from(low) + numbers * part / parts;
+    (0..parts).map(|part| (start(part) as i64, (start(part + 1) - 1) as i64)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split;
+
+    #[test]
+    fn ranges_are_adjacent_and_disjoint() {
+        assert_eq!(split(0, 9, 3), [(0, 2), (3, 5), (6, 9)]);
+        assert_eq!(split(5, 6, 8), [(5, 5), (6, 6)]);
+        assert_eq!(split(7, 7, 1), [(7, 7)]);
+        assert_eq!(split(7, 6, 4), []);
+        let all = split(0, i64::MAX, 7);
+        assert_eq!((all[0].0, all[6].1), (0, i64::MAX));
+        assert!(all.windows(2).all(|two| two[0].1 + 1 == two[1].0));
+    }
+}

@@ -1,0 +1,54 @@
+//! Ranges of heights that are known only when a run starts: those of a range of times, and those up to the newest block.
+
+use chrono::{DateTime, Utc};
+
+use super::heights::{Found, fetch_block, find_height};
+use crate::client::Error;
+use crate::interface::ResultLimit;
+use crate::query::request::{Query, Unresolved};
+use crate::query::results::SharedReport;
+
+/// Part of a year that an address list reaches back in any case, in milliseconds: a day less, for clocks.
+const RECENT: i64 = 364 * 86_400_000;
+
+/// Returns the query with its range of heights, and notes whether all of its blocks are younger than a year.
+pub(super) async fn resolve(query: &Query, report: &SharedReport) -> Result<Query, Error> {
+    let (client, chain, name) = (query.client(), query.endpoint().chain, query.options().chain.as_deref());
+    let Some(unresolved) = query.unresolved() else { return mark_recent(query.clone(), report).await };
+    let Unresolved { start_time, end_time, start_height, is_expanded } = unresolved;
+    let end = match end_time {
+        Some(time) => match find_height(client, chain, name, time, report).await? {
+            Found::At(height) => Some(height),
+            Found::Before(_) | Found::NoBlock => return query.with_heights(Some(1), Some(0)),
+        },
+        None if is_expanded => match fetch_block(client, chain, name, None, report).await? {
+            Some(newest) => Some(newest.height),
+            None => return query.with_heights(Some(1), Some(0)),
+        },
+        None => None,
+    };
+    let start = match start_time {
+        Some(time) => match find_height(client, chain, name, time - 1, report).await? {
+            Found::At(height) => Some(height + 1),
+            Found::Before(first) => Some(first),
+            Found::NoBlock => return query.with_heights(Some(1), Some(0)),
+        },
+        None => start_height,
+    };
+    let resolved = query.with_heights(start, end)?;
+    Ok(if start_time.is_some_and(|time| is_recent(query, time)) { resolved.marked_recent() } else { resolved })
+}
+
+/// A list of an address has the last year only: it is complete if its lowest block is younger than that.
+async fn mark_recent(query: Query, report: &SharedReport) -> Result<Query, Error> {
+    let (ResultLimit::LastYear, Some(height)) = (query.endpoint().limit, query.start_height()) else {
+        return Ok(query);
+    };
+    let name = query.options().chain.clone();
+    let block = fetch_block(query.client(), query.endpoint().chain, name.as_deref(), Some(height), report).await?;
+    Ok(if block.is_some_and(|block| is_recent(&query, block.time)) { query.marked_recent() } else { query })
+}
+
+fn is_recent(query: &Query, time: i64) -> bool {
+    time >= DateTime::<Utc>::from(query.client().now()).timestamp_millis() - RECENT
+}

@@ -1,0 +1,72 @@
+//! `Run`: a query and where its next run starts.
+
+use std::sync::Arc;
+
+use super::cursor::Cursor;
+use crate::client::{Client, Error};
+use crate::query::list::Seam;
+use crate::query::request::Query;
+
+#[derive(Clone)]
+pub struct Run {
+    query: Query,
+    start: Option<Arc<Cursor>>,
+}
+
+impl From<Query> for Run {
+    /// A run from the beginning.
+    fn from(query: Query) -> Self {
+        Self { query, start: None }
+    }
+}
+
+impl Run {
+    /// Returns the run that continues from a cursor.
+    pub fn resume(client: &Client, cursor: &str) -> Result<Self, Error> {
+        let (query, start) = Cursor::parse(client, cursor)?;
+        Ok(Self { query, start: Some(Arc::new(start)) })
+    }
+
+    /// A run of the records of a query's only slice from `offset` on, of `remaining` of them or all.
+    pub(super) fn from_position(query: &Query, offset: u64, list: Seam, remaining: Option<u64>) -> Result<Self, Error> {
+        let start = Cursor::in_list(query, offset, list, remaining);
+        Ok(Self { query: start.query(query.client(), query.endpoint())?, start: Some(Arc::new(start)) })
+    }
+
+    /// The same run of a query whose heights are known.
+    pub(super) fn with_query(self, query: Query) -> Self {
+        Self { query, ..self }
+    }
+
+    pub fn query(&self) -> &Query {
+        &self.query
+    }
+
+    /// Cursor that the run resumes from, or `None` if it starts at the beginning.
+    pub fn start(&self) -> Option<&Cursor> {
+        self.start.as_deref()
+    }
+
+    /// Cursor of the run's first record.
+    pub fn cursor(&self) -> String {
+        self.start().map_or_else(|| Cursor::start(&self.query).to_json(), Cursor::to_json)
+    }
+
+    /// The same run limited to its first `limit` records.
+    #[must_use]
+    pub fn limited_to(&self, limit: u64) -> Self {
+        Self { query: self.query.limited_to(limit), start: self.start.clone() }
+    }
+
+    /// The request as JSON: equal for runs that request the same.
+    pub fn canonical_json(&self) -> Result<serde_json::Value, Error> {
+        let query = &self.query;
+        Ok(serde_json::json!({
+            "call": query.endpoint().name,
+            "chain": query.chain(),
+            "arguments": query.canonical_args()?,
+            "max_items": query.max_items(),
+            "cursor": self.start().map(Cursor::to_json),
+        }))
+    }
+}

@@ -1,0 +1,9 @@
+//! A validated call and the requests it is made of. Nothing is sent from here.
+
+mod params;
+mod query;
+mod slices;
+
+pub use params::{Arg, Options, parse_time};
+pub use query::Query;
+pub(super) use slices::Unresolved;

@@ -1,0 +1,304 @@
+//! `Query`: a validated call that has not been sent.
+
+use std::sync::Arc;
+
+use super::params::{self, Arg, Options};
+use super::slices::{Filters, Slices, Unresolved};
+use crate::client::{Client, Error};
+use crate::interface::{Endpoint, Param, ParamKind, ParamRole, RangeEnd, Shape};
+use crate::message::{Hint, Message, Narrowing};
+
+/// Wire name of the filter by block hash.
+const BLOCK_HASH: &str = "blockHash";
+
+#[derive(Clone)]
+pub struct Query {
+    client: Client,
+    endpoint: &'static Endpoint,
+    chain: String,
+    filters: Arc<Filters>,
+    page_size: Option<u32>,
+    max_items: Option<u64>,
+    args: Arc<[(String, Arg)]>,
+    options: Options,
+    /// True if all blocks of the query are younger than a year.
+    is_recent: bool,
+}
+
+impl Query {
+    pub fn new(
+        client: &Client,
+        endpoint: &'static Endpoint,
+        args: impl Into<Arc<[(String, Arg)]>>,
+        options: Options,
+    ) -> Result<Self, Error> {
+        let args = args.into();
+        let filters = Arc::new(params::validate(endpoint, &args)?);
+        let chain = options.chain.clone().unwrap_or_else(|| client.settings().chain(endpoint.chain).to_owned());
+        if chain.is_empty() {
+            return Err(Error::parameter("chain", Message::new("must not be empty").hint(Hint::Omit("chain".into()))));
+        }
+        let max_items = match options.max_items {
+            Some(most) => {
+                Some(u64::try_from(most).map_err(|_| Error::parameter("max_items", format!("({most}) must be >= 0")))?)
+            }
+            None => None,
+        };
+        let page_size = match (endpoint.page_size_max(), options.page_size) {
+            (None, None) => None,
+            (None, Some(_)) => {
+                return Err(Error::parameter(
+                    "page_size",
+                    format!("is not accepted by {}(), which has no pages", endpoint.name),
+                ));
+            }
+            (Some(max), Some(size)) => match u32::try_from(size).ok().filter(|size| (1..=max).contains(size)) {
+                Some(size) => Some(size),
+                None => return Err(Error::parameter("page_size", format!("({size}) must be between 1 and {max}"))),
+            },
+            // The maximum takes the fewest requests; a smaller limit needs no more records than it returns.
+            (Some(max), None) => Some(max_items.map_or(max, |most| most.clamp(1, u64::from(max)) as u32)),
+        };
+        Ok(Self {
+            client: client.clone(),
+            endpoint,
+            chain,
+            filters,
+            page_size,
+            max_items,
+            args,
+            options,
+            is_recent: false,
+        })
+    }
+
+    /// Arguments as the caller passed them.
+    pub fn args(&self) -> &Arc<[(String, Arg)]> {
+        &self.args
+    }
+
+    /// Options as the caller passed them.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    pub fn endpoint(&self) -> &'static Endpoint {
+        self.endpoint
+    }
+
+    pub fn chain(&self) -> &str {
+        &self.chain
+    }
+
+    pub(in crate::query) fn slices(&self) -> &Slices {
+        &self.filters.slices
+    }
+
+    /// Range for which heights are still to be found.
+    pub(in crate::query) fn unresolved(&self) -> Option<Unresolved> {
+        self.filters.unresolved
+    }
+
+    /// The same query for a range of heights in place of its times. An empty range has no records.
+    pub(in crate::query) fn with_heights(&self, start: Option<i64>, end: Option<i64>) -> Result<Self, Error> {
+        if start.zip(end).is_some_and(|(start, end)| start > end) {
+            let args: Vec<_> = self.args_without_times().collect();
+            // No range is sent: nothing is wanted of the list.
+            let args: Vec<_> = args.into_iter().filter(|(name, _)| name != "start_height").collect();
+            return Self::new(
+                &self.client,
+                self.endpoint,
+                args,
+                Options { max_items: Some(0), ..self.options.clone() },
+            );
+        }
+        let heights = [("start_height", start), ("end_height", end)];
+        let heights = heights
+            .into_iter()
+            .filter_map(|(name, height)| height.map(|height| (name.to_owned(), Arg::Integer(height.to_string()))));
+        let args: Vec<_> =
+            self.args_without_times().filter(|(name, _)| name != "start_height").chain(heights).collect();
+        let query = Self::new(&self.client, self.endpoint, args, self.options.clone())?;
+        Ok(Self { max_items: self.max_items, page_size: self.page_size, ..query })
+    }
+
+    fn args_without_times(&self) -> impl Iterator<Item = (String, Arg)> + '_ {
+        let is_time = |name: &str| {
+            self.endpoint.param(name).is_some_and(|param| matches!(param.role, ParamRole::TimeOfHeight(..)))
+        };
+        self.args.iter().filter(move |(name, _)| !is_time(name)).cloned()
+    }
+
+    /// Lowest height of a list, where one is given.
+    pub(in crate::query) fn start_height(&self) -> Option<i64> {
+        let param = self.endpoint.param("start_height")?;
+        let (_, height) = self.filters.sent.iter().find(|(wire, _)| Some(*wire) == param.wire())?;
+        height.parse().ok()
+    }
+
+    pub(in crate::query) fn is_recent(&self) -> bool {
+        self.is_recent
+    }
+
+    #[must_use]
+    pub(in crate::query) fn marked_recent(self) -> Self {
+        Self { is_recent: true, ..self }
+    }
+
+    pub(in crate::query) fn max_items(&self) -> Option<u64> {
+        self.max_items
+    }
+
+    /// The same query limited to its first `limit` records.
+    #[must_use]
+    pub fn limited_to(&self, limit: u64) -> Self {
+        let limit = self.max_items.map_or(limit, |given| given.min(limit));
+        let page_size = self.page_size.map(|size| u64::from(size).min(limit.max(1)) as u32);
+        Self { max_items: Some(limit), page_size, ..self.clone() }
+    }
+
+    /// Arguments with other values for some of them.
+    fn replace_args(&self, values: Vec<(String, Arg)>) -> Vec<(String, Arg)> {
+        let is_replaced = |name: &str| values.iter().any(|(replaced, _)| replaced == name);
+        let mut args: Vec<_> = self.args.iter().filter(|(name, _)| !is_replaced(name)).cloned().collect();
+        args.extend(values);
+        args
+    }
+
+    /// Arguments of a look-up for its hashes from index `index` of a slice on.
+    pub(in crate::query) fn args_from_hash(&self, slice: u64, index: usize) -> Vec<(String, Arg)> {
+        let slices = slice..self.slices().count();
+        let hashes = slices.flat_map(|slice| self.slices().hashes(slice)).skip(index).cloned().collect();
+        let param = self.endpoint.params.iter().find(|param| matches!(param.kind, ParamKind::Hashes { .. }));
+        self.replace_args(param.map(|param| (param.name.to_owned(), Arg::List(hashes))).into_iter().collect())
+    }
+
+    /// The same call with other values for some arguments.
+    pub(in crate::query) fn with_args(&self, values: Vec<(String, Arg)>, exclude_undated: bool) -> Result<Self, Error> {
+        let args = self.replace_args(values);
+        let mut options = self.options.clone();
+        options.exclude_undated |= exclude_undated;
+        Self::new(&self.client, self.endpoint, args, options)
+    }
+
+    /// Arguments and options for display.
+    pub fn display_args(&self) -> Vec<(&'static str, String)> {
+        let mut shown = params::display(self.endpoint, &self.args);
+        shown.extend(self.options.page_size.map(|size| ("page_size", size.to_string())));
+        shown.extend(self.max_items.map(|most| ("max_items", most.to_string())));
+        shown
+    }
+
+    /// True if new records come to the head of the list and the rest stays in order below, so that the records newer
+    /// than a given one are those above it. A list with an order to choose is not ordered by age.
+    pub fn is_newest_first(&self) -> bool {
+        self.is_paged() && self.may_grow() && self.endpoint.param("order_by").is_none()
+    }
+
+    /// Validated arguments as JSON: equal for queries that request the same.
+    pub fn canonical_args(&self) -> Result<serde_json::Map<String, serde_json::Value>, Error> {
+        Ok(params::canonical(self.endpoint, &self.args)?.collect())
+    }
+
+    /// Records per page, or 0 for a look-up.
+    pub(in crate::query) fn page_size(&self) -> u64 {
+        self.page_size.map_or(0, u64::from)
+    }
+
+    pub(in crate::query) fn is_paged(&self) -> bool {
+        matches!(self.endpoint.shape, Shape::Paged { .. })
+    }
+
+    /// True if new records may come to the head of a list while it is read. The list of one block does not grow.
+    pub(in crate::query) fn may_grow(&self) -> bool {
+        let of_one_block = self.filters.sent.iter().any(|(wire, _)| matches!(*wire, "height" | BLOCK_HASH));
+        let by_height = matches!(self.filters.slices, Slices::Heights { .. })
+            || self.filters.unresolved.is_some_and(|unresolved| unresolved.is_expanded);
+        !of_one_block && !by_height
+    }
+
+    /// Wire name of the filter that bounds a list above by height, where there is one.
+    fn height_bound_param(&self) -> Option<&'static str> {
+        let param = self.endpoint.params.iter().find(|param| param.name == "end_height")?;
+        param.wire().filter(|_| self.may_grow())
+    }
+
+    /// Upper height bound of the list (`i64::MAX` if none is given), or `None` if the list cannot be bounded.
+    pub(in crate::query) fn height_bound(&self) -> Option<i64> {
+        let wire = self.height_bound_param()?;
+        let given = self.filters.sent.iter().find(|(name, _)| *name == wire);
+        Some(given.and_then(|(_, height)| height.parse().ok()).unwrap_or(i64::MAX))
+    }
+
+    /// Number of records up to which one list can be paged through, where the API sets a limit.
+    pub(in crate::query) fn result_window(&self) -> Option<u64> {
+        self.client.settings().deployment.max_results(self.endpoint.limit)
+    }
+
+    /// True if a slice includes records without a time. Each slice may return them; only the first includes them.
+    pub(in crate::query) fn includes_undated(&self, slice: u64) -> bool {
+        slice == 0 && !self.options.exclude_undated
+    }
+
+    /// Request target of one page of one slice, up to a height where one is given.
+    pub(in crate::query) fn target(&self, slice: u64, page: u64, limit: u64, top: Option<i64>) -> String {
+        let mut params: Vec<(&str, String)> = vec![("chainShortName", self.chain.clone())];
+        params.extend(self.filters.sent.iter().cloned());
+        params.extend(self.filters.slices.params(slice));
+        if let (Some(top), Some(wire)) = (top, self.height_bound_param()) {
+            params.retain(|(name, _)| *name != wire);
+            params.push((wire, top.to_string()));
+        }
+        if self.is_paged() {
+            params.push(("limit", limit.to_string()));
+            params.push(("page", page.to_string()));
+        }
+        self.client.target(self.endpoint, params.iter().map(|(name, value)| (*name, value.as_str())))
+    }
+
+    /// Changes of parameters that make the list shorter: those not given, and the given ends of a range. Heights do not
+    /// help with the list of one block, nor with one that continues by height below the result window.
+    fn narrowing(&self) -> Option<Hint> {
+        let given = |name: &str| self.args.iter().any(|(given, _)| given == name);
+        let by_height = self.may_grow() && self.height_bound().is_none();
+        let helps = |param: &&Param| {
+            let of_height = param.kind == ParamKind::Height || param.wire() == Some(BLOCK_HASH);
+            let of_time = matches!(param.role, ParamRole::TimeOfHeight(..));
+            param.is_filter() && !of_time && (by_height || !of_height)
+        };
+        let (mut passed, mut moved) = (Vec::new(), Vec::new());
+        for param in self.endpoint.params.iter().filter(helps) {
+            let (name, is_time) = (param.name.to_owned(), param.kind == ParamKind::Time);
+            match (given(param.name), param.range_end(), param.role) {
+                (false, Some(RangeEnd::Lower), ParamRole::ExpandedRange(_, high)) => {
+                    passed.push(Narrowing::PassBoth(name, high.to_owned()));
+                }
+                (false, _, ParamRole::ExpandedRange(..)) | (true, None, _) => {}
+                (false, ..) => passed.push(Narrowing::Pass(name)),
+                (true, Some(RangeEnd::Lower), _) if is_time => moved.push(Narrowing::Later(name)),
+                (true, Some(RangeEnd::Lower), _) => moved.push(Narrowing::Higher(name)),
+                (true, Some(RangeEnd::Upper), _) if is_time => moved.push(Narrowing::Earlier(name)),
+                (true, Some(RangeEnd::Upper), _) => moved.push(Narrowing::Lower(name)),
+            }
+        }
+        passed.append(&mut moved);
+        (!passed.is_empty()).then_some(Hint::NarrowQuery(passed))
+    }
+
+    /// A limitation of the query, with the parameters that avoid it.
+    pub(in crate::query) fn with_narrowing(&self, problem: String) -> Message {
+        match self.narrowing() {
+            Some(hint) => Message::new(problem).hint(hint),
+            None => Message::new(problem + "; no parameter of this call narrows it"),
+        }
+    }
+
+    /// Advice for a list that could not be read.
+    pub(in crate::query) fn retry_hints(&self) -> Vec<Hint> {
+        self.narrowing().into_iter().chain([Hint::RetryLater]).collect()
+    }
+}

@@ -1,0 +1,154 @@
+//! Slices: the lists that a query is read from, one after the other, where one list of the API cannot hold its result.
+
+/// Filters and slices of a validated call.
+#[derive(Clone, Debug)]
+pub(super) struct Filters {
+    /// Sent with every request.
+    pub sent: Vec<(&'static str, String)>,
+    pub slices: Slices,
+    pub unresolved: Option<Unresolved>,
+}
+
+/// A range that becomes one of heights when a run starts.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unresolved {
+    /// Unix milliseconds, both ends included.
+    pub start_time: Option<i64>,
+    pub end_time: Option<i64>,
+    pub start_height: Option<i64>,
+    /// True if the range is read height by height, and so ends at the newest block unless a time is given.
+    pub is_expanded: bool,
+}
+
+#[derive(Clone, Debug)]
+pub enum Slices {
+    One,
+    /// One list for each height.
+    Heights {
+        wire: &'static str,
+        low: i64,
+        high: i64,
+    },
+    /// One list for each range of at most a year, both ends included.
+    Times(Vec<TimeRange>),
+    /// One request for each batch of hashes.
+    Hashes {
+        wire: &'static str,
+        batches: Vec<Vec<String>>,
+    },
+}
+
+/// Unix milliseconds, both ends included where given.
+pub type TimeRange = (Option<i64>, Option<i64>);
+
+/// A year in every calendar, less the millisecond that is added at either end.
+const YEAR: i64 = 365 * 86_400_000 - 2;
+
+/// Ranges of at most a year: the API rejects longer ones.
+pub(super) fn split_by_year(low: Option<i64>, high: Option<i64>) -> Vec<TimeRange> {
+    let (Some(start), Some(end)) = (low, high) else { return vec![(low, high)] };
+    let mut ranges = Vec::new();
+    let mut from = start;
+    loop {
+        let to = end.min(from.saturating_add(YEAR));
+        ranges.push((Some(from), Some(to)));
+        if to == end {
+            return ranges;
+        }
+        from = to + 1;
+    }
+}
+
+impl Slices {
+    pub fn count(&self) -> u64 {
+        match self {
+            Self::One => 1,
+            Self::Heights { low, high, .. } => (high - low) as u64 + 1,
+            Self::Times(ranges) => ranges.len() as u64,
+            Self::Hashes { batches, .. } => batches.len() as u64,
+        }
+    }
+
+    /// Unit in which several slices are counted for display.
+    pub fn unit(&self) -> Option<&'static str> {
+        match self {
+            _ if self.count() == 1 => None,
+            Self::One => None,
+            Self::Heights { .. } => Some("blocks"),
+            Self::Times(_) => Some("years"),
+            Self::Hashes { .. } => Some("requests"),
+        }
+    }
+
+    /// Name of a slice for messages, where it has one.
+    pub fn label(&self, slice: u64) -> Option<String> {
+        match self {
+            Self::One | Self::Times(_) => None,
+            Self::Heights { low, .. } => Some(format!("block {}", low + slice as i64)),
+            Self::Hashes { batches, .. } => match batches[slice as usize].as_slice() {
+                [hash] => Some(format!("transaction {hash}")),
+                _ => None,
+            },
+        }
+    }
+
+    /// Hashes that a slice requests.
+    pub fn hashes(&self, slice: u64) -> &[String] {
+        match self {
+            Self::Hashes { batches, .. } => &batches[slice as usize],
+            _ => &[],
+        }
+    }
+
+    /// Height that a slice requests, in a range of heights.
+    pub fn height(&self, slice: u64) -> Option<i64> {
+        match self {
+            Self::Heights { low, .. } => Some(low + slice as i64),
+            _ => None,
+        }
+    }
+
+    /// Unix milliseconds that a slice covers, both ends included, in a range of times.
+    pub fn time_range(&self, slice: u64) -> Option<(i64, i64)> {
+        match self {
+            Self::Times(ranges) => {
+                let (low, high) = ranges[slice as usize];
+                Some((low.unwrap_or(i64::MIN), high.unwrap_or(i64::MAX)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Wire parameters of a slice.
+    pub fn params(&self, slice: u64) -> Vec<(&'static str, String)> {
+        match self {
+            Self::One => Vec::new(),
+            Self::Heights { wire, low, .. } => vec![(wire, (low + slice as i64).to_string())],
+            Self::Times(ranges) => {
+                // The API excludes both ends of a range.
+                let (low, high) = ranges[slice as usize];
+                let low = low.map(|low| ("startTime", low.saturating_sub(1).to_string()));
+                let high = high.map(|high| ("endTime", high.saturating_add(1).to_string()));
+                low.into_iter().chain(high).collect()
+            }
+            Self::Hashes { wire, batches } => vec![(wire, batches[slice as usize].join(","))],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_over_a_year_are_split_without_gap_or_overlap() {
+        let end = 4 * 365 * 86_400_000;
+        let ranges = split_by_year(Some(0), Some(end));
+        assert_eq!(ranges.len(), 5);
+        assert_eq!((ranges[0].0, ranges[4].1), (Some(0), Some(end)));
+        for pair in ranges.windows(2) {
+            assert_eq!(pair[0].1.unwrap() + 1, pair[1].0.unwrap());
+        }
+        assert_eq!(split_by_year(None, Some(5)), [(None, Some(5))]);
+    }
+}

@@ -1,0 +1,16 @@
+//! Results of a run: pages, records, batches, the report. Nothing here sends requests.
+
+mod batches;
+mod entries;
+mod page;
+mod partial;
+mod records;
+mod report;
+
+pub use batches::{Batch, Batches};
+pub use entries::Entries;
+pub use page::{Checkpoint, Page};
+pub(super) use page::{PageCheckpoint, Source};
+pub use partial::Partial;
+pub use records::Records;
+pub use report::{Progress, Report, SharedReport};

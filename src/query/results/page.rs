@@ -1,0 +1,96 @@
+//! `Page`, the records of one response, and `Checkpoint`, the position of a run after any of its rows.
+
+use std::sync::Arc;
+
+use super::report::Report;
+use crate::columns::Columns;
+use crate::message::Message;
+use crate::planted::Bug;
+use crate::query::list::Seam;
+use crate::query::request::Query;
+
+/// One page of a run, in order.
+#[derive(Clone)]
+pub struct Page {
+    pub number: u64,
+    pub total_pages: Option<u64>,
+    pub total: Option<u64>,
+    pub chain_full_name: Option<String>,
+    pub chain_short_name: Option<String>,
+    pub columns: Columns,
+    /// Position of the run after this page.
+    pub checkpoint: Checkpoint,
+}
+
+/// Position of a run, after a number of a page's rows. Nothing is hashed or copied until a cursor is made of it.
+#[derive(Clone)]
+pub struct Checkpoint {
+    page: Arc<PageCheckpoint>,
+    row: usize,
+}
+
+/// A delivered page and what it takes to resume after any of its rows.
+pub struct PageCheckpoint {
+    /// Query that the page is of.
+    pub query: Query,
+    pub slice: u64,
+    pub source: Source,
+    /// Rows of the page.
+    pub rows: usize,
+    /// Reasons why the slice is incomplete, if it ends with this page.
+    pub end: Option<Vec<Message>>,
+    /// Records still wanted before this page, where there is a limit.
+    pub remaining: Option<u64>,
+    /// Report after this page.
+    pub report: Report,
+}
+
+/// Origin of a page's rows.
+#[expect(clippy::large_enum_variant, reason = "held in an Arc, never moved")]
+pub enum Source {
+    /// Part of a list.
+    List {
+        /// Offset of the first received record.
+        offset: u64,
+        /// Records of the list that the page accounts for.
+        received: Columns,
+        /// Index in `received` of each row, where some were left out.
+        received_rows: Option<Vec<u32>>,
+        /// State of the list before this page.
+        before: Seam,
+        /// State of the list after it, unless the page was cut by `max_items`.
+        after: Option<Seam>,
+    },
+    /// Look-up of several hashes, by indices into the hashes of the slice.
+    Hashes {
+        /// Hash of each row.
+        found: Vec<u32>,
+        missing: Vec<u32>,
+        /// Hashes missing before this page.
+        missing_before: usize,
+    },
+    /// Records of a single hash, from this one on.
+    Hash { offset: u64 },
+}
+
+impl Checkpoint {
+    /// Position after all rows of a page.
+    pub(in crate::query) fn after(page: PageCheckpoint) -> Self {
+        Self { row: page.rows, page: Arc::new(page) }
+    }
+
+    /// Position after `row` rows of the same page.
+    #[must_use]
+    pub fn at_row(&self, row: usize) -> Self {
+        let row = row + usize::from(Bug::CursorOffByOne.is_planted());
+        Self { page: self.page.clone(), row: row.min(self.page.rows) }
+    }
+
+    pub(in crate::query) fn page(&self) -> &PageCheckpoint {
+        &self.page
+    }
+
+    pub(in crate::query) fn row(&self) -> usize {
+        self.row
+    }
+}

@@ -1,0 +1,134 @@
+//! The report of a run: updated while it runs, final when it ends.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::entries::Entries;
+use crate::client::process::{ForkSafeGuard, ForkSafeMutex};
+use crate::message::Message;
+
+/// Reason of a run with missing hashes.
+const NOT_RETURNED: &str = "Some of the requested transactions were not returned";
+
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// True if the result is known to hold every record.
+    pub complete: bool,
+    /// Reasons why the result is incomplete, one sentence each.
+    pub reasons: Entries<Message>,
+    pub requests: u64,
+    pub retries: u64,
+    pub pages: u64,
+    pub records: u64,
+    pub duplicates_dropped: u64,
+    /// Requested hashes that were not returned.
+    pub missing: Entries<String>,
+    /// Bytes of the response bodies, uncompressed.
+    pub bytes: u64,
+    pub elapsed: Duration,
+    pub progress: Progress,
+}
+
+/// Progress of a run: in records where the API counts them, else in pages, and in slices where there are several.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    pub unit: &'static str,
+    pub done: u64,
+    /// Final value of `done`, if known.
+    pub total: Option<u64>,
+}
+
+impl Default for Progress {
+    fn default() -> Self {
+        Self { unit: "records", done: 0, total: None }
+    }
+}
+
+/// A report that a run updates while others read it.
+#[derive(Clone, Debug)]
+pub struct SharedReport {
+    state: Arc<ForkSafeMutex<State>>,
+}
+
+#[derive(Debug)]
+struct State {
+    report: Report,
+    /// Entries of `report.reasons`.
+    seen_reasons: HashSet<Message>,
+    started: Instant,
+    finished: bool,
+}
+
+impl Default for SharedReport {
+    fn default() -> Self {
+        Self::start(Vec::new(), Vec::new())
+    }
+}
+
+impl SharedReport {
+    /// Report of a run that starts, with reasons and missing hashes of the run it resumes.
+    pub(in crate::query) fn start(reasons: Vec<Message>, missing: Vec<String>) -> Self {
+        let state =
+            State { report: Report::default(), seen_reasons: HashSet::new(), started: Instant::now(), finished: false };
+        let report = Self { state: Arc::new(ForkSafeMutex::new(state)) };
+        report.add_missing(missing);
+        reasons.into_iter().for_each(|reason| report.add_reason(reason));
+        report
+    }
+
+    fn lock(&self) -> ForkSafeGuard<'_, State> {
+        self.state.lock()
+    }
+
+    pub fn read(&self) -> Report {
+        self.lock().report.clone()
+    }
+
+    /// Changes the report. `elapsed` is the time of the last change, so that it stops after an error, an interrupt or
+    /// when the caller stops iterating.
+    pub(in crate::query) fn update(&self, change: impl FnOnce(&mut Report)) {
+        let mut state = self.lock();
+        if !state.finished {
+            state.report.elapsed = state.started.elapsed();
+        }
+        change(&mut state.report);
+    }
+
+    /// Adds a reason, once.
+    pub(in crate::query) fn add_reason(&self, reason: impl Into<Message>) {
+        let reason = reason.into();
+        let state = &mut *self.lock();
+        if state.seen_reasons.insert(reason.clone()) {
+            state.report.reasons.push(reason);
+        }
+    }
+
+    /// Adds requested hashes that were not returned.
+    pub(in crate::query) fn add_missing(&self, missing: Vec<String>) {
+        if missing.is_empty() {
+            return;
+        }
+        self.add_reason(NOT_RETURNED);
+        self.update(|report| missing.into_iter().for_each(|hash| report.missing.push(hash)));
+    }
+
+    /// Marks the end of the run, which is complete if no reason says otherwise.
+    pub(in crate::query) fn finish(&self) {
+        let mut state = self.lock();
+        if !std::mem::replace(&mut state.finished, true) {
+            state.report.elapsed = state.started.elapsed();
+            state.report.complete = state.report.reasons.is_empty();
+        }
+    }
+}
+
+impl Report {
+    /// Reasons that do not follow from `missing`.
+    pub(in crate::query) fn own_reasons(&self) -> Vec<Message> {
+        let not_returned = Message::from(NOT_RETURNED);
+        self.reasons.to_vec().into_iter().filter(|reason| *reason != not_returned).collect()
+    }
+}

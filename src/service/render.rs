@@ -1,0 +1,315 @@
+//! Rows as JSON: the envelope, the page object and the records, in this deployment's words. All of it follows the
+//! declaration; values go out as they are kept, every one text but flags and lists.
+
+use rusqlite::Row;
+use rusqlite::types::ValueRef;
+
+use super::filter::Filter;
+use super::mirror::Coverage;
+use super::parameters::{ParamValue, Parameters, years_after};
+use super::schema::Table;
+use super::settings::Settings;
+use super::store::Store;
+use crate::interface::{Deployment, ENDPOINTS, Endpoint, Kind, ResultLimit, Shape};
+
+/// Rendering of the responses of one endpoint.
+#[derive(Debug)]
+pub struct Renderer {
+    pub endpoint: &'static Endpoint,
+    synthetic: Source,
+    loaded: Source,
+    mirrored: Source,
+    members: Vec<Member>,
+    directions: [(&'static str, String); 2],
+}
+
+/// A table and the reading of its rows as this endpoint's records.
+#[derive(Debug)]
+struct Source {
+    table: &'static Table,
+    select: String,
+}
+
+#[derive(Debug)]
+struct Member {
+    /// Quoted, with its colon.
+    key: String,
+    kind: Kind,
+}
+
+impl Renderer {
+    pub fn all(deployment: &Deployment) -> Vec<Renderer> {
+        ENDPOINTS.iter().filter_map(|endpoint| Renderer::of(endpoint, deployment)).collect()
+    }
+
+    fn of(endpoint: &'static Endpoint, deployment: &Deployment) -> Option<Renderer> {
+        let record = endpoint.record();
+        let source = |table: &'static Table| Source { table, select: table.select(record) };
+        let member = |field: &crate::interface::Field| {
+            let name = field.wire.first().map_or_else(|| field.name.to_owned(), |name| deployment.expand(name));
+            Member { key: format!("{}:", quoted(&name)), kind: field.kind }
+        };
+        Some(Renderer {
+            endpoint,
+            synthetic: source(Table::of(record)?),
+            loaded: source(Table::loaded(endpoint)?),
+            mirrored: source(Table::mirrored(endpoint)?),
+            members: record.fields.iter().map(member).collect(),
+            directions: directions(deployment),
+        })
+    }
+
+    /// The source of the records for a request, and their selection.
+    fn select(&self, store: &Store, parameters: &Parameters) -> Result<(&Source, Coverage), LookUpError> {
+        if let Some(coverage) = store.coverage(self.endpoint, self.mirrored.table, parameters) {
+            return Ok((&self.mirrored, coverage));
+        }
+        let source = if store.user_data().has_loaded(self.loaded.table) {
+            &self.loaded
+        } else if store.user_data().is_offline() {
+            return Err(LookUpError::NotHeld);
+        } else {
+            &self.synthetic
+        };
+        Ok((source, Coverage { filter: Filter::of(self.endpoint, source.table, parameters), total: None }))
+    }
+
+    /// Renders the whole body.
+    pub fn body(&self, store: &mut Store, parameters: &Parameters, settings: &Settings) -> Result<Body, LookUpError> {
+        match self.endpoint.shape {
+            Shape::Paged { list, total, names_chain, .. } => {
+                let (records, found) = self.page(store, parameters, settings)?;
+                let Found { total: count, pages } = found;
+                let mut body = format!(
+                    "{{\"code\":\"0\",\"msg\":\"\",\"data\":[{{\"page\":\"{}\",\"limit\":\"{}\",\"totalPage\":\"{pages}\"",
+                    parameters.page, parameters.limit
+                );
+                if let Some(member) = total {
+                    body += &format!(",{}:\"{count}\"", quoted(member));
+                }
+                if names_chain {
+                    let short = settings.main_chain.to_uppercase();
+                    let full = quoted(&format!("{short} Chain"));
+                    body += &format!(",\"chainFullName\":{full},\"chainShortName\":{}", quoted(&short));
+                }
+                body += &format!(",{}:[{records}]}}]}}", quoted(list));
+                Ok(Body { text: body, found: count > 0 })
+            }
+            Shape::Direct => {
+                let records = self.look_up(store, parameters, settings)?;
+                Ok(Body {
+                    found: !records.is_empty(),
+                    text: format!("{{\"code\":\"0\",\"msg\":\"\",\"data\":[{records}]}}"),
+                })
+            }
+        }
+    }
+
+    fn page(
+        &self,
+        store: &mut Store,
+        parameters: &Parameters,
+        settings: &Settings,
+    ) -> Result<(String, Found), LookUpError> {
+        let (Source { table, select }, coverage) = self.select(store, parameters)?;
+        let since = match self.endpoint.limit {
+            // Records of the user may come in any order, and all of them are served.
+            ResultLimit::LastYear if !table.user_data => self.last_year(store, parameters)?,
+            _ => None,
+        };
+        let (connection, listings) = store.reader();
+        let listing = listings.list(connection, table, &coverage.filter)?;
+        let total = match since {
+            Some(since) => {
+                let mut times =
+                    connection.prepare_cached(&format!("SELECT transaction_time FROM {} WHERE seq = ?", table.name))?;
+                // Newest first, so records that are too old are at the list's end.
+                let (mut low, mut high) = (0, listing.len());
+                while low < high {
+                    let middle = low + (high - low) / 2;
+                    let time: i64 = times.query_row([listing.get(middle)], |row| row.get(0))?;
+                    if time >= since { low = middle + 1 } else { high = middle }
+                }
+                low
+            }
+            None => coverage.total.unwrap_or(listing.len()),
+        };
+        let reached = match self.endpoint.limit {
+            ResultLimit::Window | ResultLimit::LastYear => total.min(settings.deployment.result_window()),
+            ResultLimit::Unlimited | ResultLimit::Logs => total,
+        };
+        let first = (parameters.page - 1).saturating_mul(parameters.limit);
+        let mut records = String::new();
+        let mut statement = connection.prepare_cached(&format!("{select} WHERE own.seq = ?"))?;
+        for place in first..first.saturating_add(parameters.limit).min(reached) {
+            let seq = listing.get(place).ok_or(LookUpError::NotHeld)?;
+            let mut rows = statement.query([seq])?;
+            while let Some(row) = rows.next()? {
+                self.write(&mut records, row)?;
+            }
+        }
+        Ok((records, Found { total, pages: reached.div_ceil(parameters.limit) }))
+    }
+
+    /// Time one year before the address's last transaction, whatever other filters apply.
+    fn last_year(&self, store: &mut Store, parameters: &Parameters) -> rusqlite::Result<Option<i64>> {
+        let values = parameters.values.iter().filter(|(name, _)| *name == "address").cloned().collect();
+        let table = self.synthetic.table;
+        let filter = Filter::of(self.endpoint, table, &Parameters { values, page: 1, limit: 1 });
+        let (connection, listings) = store.reader();
+        let Some(last) = listings.list(connection, table, &filter)?.get(0) else { return Ok(None) };
+        let statement = format!("SELECT transaction_time FROM {} WHERE seq = ?", table.name);
+        let time = connection.prepare_cached(&statement)?.query_row([last], |row| row.get(0))?;
+        Ok(years_after(time, -1))
+    }
+
+    fn look_up(&self, store: &mut Store, parameters: &Parameters, settings: &Settings) -> Result<String, LookUpError> {
+        let most = match self.endpoint.limit {
+            ResultLimit::Logs => i64::try_from(settings.deployment.log_window()).unwrap_or(i64::MAX),
+            _ => i64::MAX,
+        };
+        let mut records = String::new();
+        for (_, value) in &parameters.values {
+            let ParamValue::Hashes(hashes) = value else { continue };
+            for (place, hash) in hashes.iter().enumerate() {
+                if hashes[..place].contains(hash) {
+                    continue;
+                }
+                let (Source { table, select }, (first, last)) = self.rows_of(store, hash)?;
+                let holder = if table.belongs() { "parent" } else { "own" };
+                let statement =
+                    format!("{select} WHERE {holder}.tx_id = ? AND own.seq BETWEEN ? AND ? ORDER BY own.seq LIMIT ?");
+                let mut statement = store.reader().0.prepare_cached(&statement)?;
+                let mut rows = statement.query((hash, first, last, most))?;
+                while let Some(row) = rows.next()? {
+                    self.write(&mut records, row)?;
+                }
+            }
+        }
+        Ok(records)
+    }
+
+    /// The source of the records for a hash, and the range of their rows.
+    fn rows_of(&self, store: &Store, hash: &String) -> Result<(&Source, (i64, i64)), LookUpError> {
+        let everything = (0, i64::MAX);
+        if let Some(query) = store.user_data().mirrored(self.endpoint).find(|query| query.hashes.contains(hash)) {
+            return Ok((&self.mirrored, query.rows));
+        }
+        if store.user_data().has_loaded(self.loaded.table) {
+            return Ok((&self.loaded, everything));
+        }
+        if store.user_data().is_offline() {
+            return Err(LookUpError::NotHeld);
+        }
+        Ok((&self.synthetic, everything))
+    }
+
+    fn write(&self, out: &mut String, row: &Row<'_>) -> rusqlite::Result<()> {
+        out.push_str(if out.is_empty() { "{" } else { ",{" });
+        let start = out.len();
+        for (place, member) in self.members.iter().enumerate() {
+            let value = row.get_ref(place)?;
+            // A number or a time without a value is empty; what is empty text is some text, so no text is not there.
+            let is_text = matches!(member.kind, Kind::Boolean | Kind::Utf8 | Kind::Direction | Kind::Utf8List);
+            if is_text && value == ValueRef::Null {
+                continue;
+            }
+            if out.len() > start {
+                out.push(',');
+            }
+            out.push_str(&member.key);
+            match (member.kind, value) {
+                (Kind::Boolean, value) => out.push_str(if value == ValueRef::Integer(0) { "false" } else { "true" }),
+                (Kind::Utf8List, ValueRef::Text(list)) => out.push_str(&String::from_utf8_lossy(list)),
+                (Kind::Direction, ValueRef::Text(text)) => {
+                    let known = self.directions.iter().find(|(neutral, _)| neutral.as_bytes() == text);
+                    write_text(out, known.map_or(text, |(_, own)| own.as_bytes()));
+                }
+                (_, ValueRef::Text(text)) => write_text(out, text),
+                (_, ValueRef::Integer(number)) => out.push_str(&format!("\"{number}\"")),
+                _ => out.push_str("\"\""),
+            }
+        }
+        out.push('}');
+        Ok(())
+    }
+}
+
+/// A successful response.
+#[derive(Debug)]
+pub struct Body {
+    pub text: String,
+    pub found: bool,
+}
+
+/// A request without a regular response.
+pub enum LookUpError {
+    Database(rusqlite::Error),
+    /// The database has user data, and none that answers the request.
+    NotHeld,
+}
+
+impl From<rusqlite::Error> for LookUpError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+struct Found {
+    total: u64,
+    pages: u64,
+}
+
+pub fn envelope(code: &str, msg: &str) -> String {
+    format!("{{\"code\":{},\"msg\":{},\"data\":[]}}", quoted(code), quoted(msg))
+}
+
+fn write_text(out: &mut String, text: &[u8]) {
+    let text = String::from_utf8_lossy(text);
+    if text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\') {
+        out.push('"');
+        out.push_str(&text);
+        out.push('"');
+    } else {
+        out.push_str(&quoted(&text));
+    }
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// Deployments spell the directions with their own words but not in the paths' letter case: a word of their own for
+/// the zone chain comes in capitals.
+fn directions(deployment: &Deployment) -> [(&'static str, String); 2] {
+    let capitalised = |word: &str| format!("{}{}", word[..1].to_uppercase(), &word[1..]);
+    let main = capitalised(deployment.main());
+    let zone = deployment.zone();
+    let zone = if zone == Deployment::default().zone() { capitalised(zone) } else { zone.to_uppercase() };
+    [("MainToZone", format!("{main}To{zone}")), ("ZoneToMain", format!("{zone}To{main}"))]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directions_round_trip_in_the_names_of_a_deployment() {
+        let own = Deployment::new("XY", "alpha", "beta", "{target}", "hex").unwrap();
+        for (deployment, expected) in [(Deployment::default(), "MainToZone"), (own, "AlphaToBETA")] {
+            let [(neutral, there), (_, back)] = directions(&deployment);
+            assert_eq!(there, expected);
+            assert_eq!(deployment.direction(&there), neutral);
+            assert_eq!(deployment.direction(&back), "ZoneToMain");
+        }
+    }
+
+    #[test]
+    fn text_is_escaped_where_it_has_to_be() {
+        let mut out = String::new();
+        write_text(&mut out, "plain \"quoted\" \\ \n".as_bytes());
+        write_text(&mut out, "plain é".as_bytes());
+        assert_eq!(out, r#""plain \"quoted\" \\ \n""plain é""#);
+        assert_eq!(envelope("50014", "a \"b\""), r#"{"code":"50014","msg":"a \"b\"","data":[]}"#);
+    }
+}

@@ -1,0 +1,480 @@
+"""Subcommands of the calls: requests, output files and exit codes."""
+
+from __future__ import annotations
+
+import csv
+import inspect
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import click
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import chainframe as cf
+import reference_client
+from chainframe.cli import main
+from chainframe.cli.app import app
+from chainframe.exports.formats import WRITERS
+from chainframe.testing import Fault, LocalService
+from conftest import Sample, environment
+
+COMMAND = str(Path(sysconfig.get_path("scripts")) / "chainframe")
+
+
+def asked(sample: Sample, call: str) -> list[str]:
+    """The command line of `sample.query`."""
+    needed = {
+        "token_transfers": ["--token-contract-address", sample.token],
+        "address_transactions": ["--address", sample.address],
+        "transactions_by_hash": ["--tx-ids", ",".join(sample.tx_ids)],
+        "logs": ["--tx-ids", ",".join(sample.tx_ids)],
+    }
+    return [call.replace("_", "-"), *needed.get(call, [])]
+
+
+def as_json(record: dict[str, Any]) -> dict[str, Any]:
+    """A record as its line has it: big and exact numbers are text, times are ISO 8601."""
+
+    def plain(name: str, value: Any) -> Any:
+        if isinstance(value, Decimal) or name == "value_raw":
+            return None if value is None else f"{value:f}" if isinstance(value, Decimal) else str(value)
+        if hasattr(value, "isoformat"):
+            return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return value
+
+    return {name: plain(name, value) for name, value in record.items()}
+
+
+@pytest.mark.parametrize("call", sorted(reference_client.ENDPOINTS))
+def test_every_call_writes_its_records(
+    call: str,
+    at_service: LocalService,
+    client: cf.Client,
+    sample: Sample,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    del at_service
+    records = sample.query(client, call).collect()
+    code = main(asked(sample, call))
+    out, err = capsys.readouterr()
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert len(rows) == len(records) > 0
+    exact = [{name: _number(value) for name, value in row.items()} for row in rows]
+    assert exact == [{name: _number(value) for name, value in as_json(row).items()} for row in records.to_dicts()]
+    assert code == (0 if records.report.complete else 6)
+    assert err.splitlines() == [f"chainframe: {reason}" for reason in records.report.reasons]
+
+
+def _number(value: Any) -> Any:
+    """The same number whatever its exponent looks like."""
+    try:
+        return Decimal(value) if isinstance(value, str) and not value.startswith("0x") else value
+    except ArithmeticError:
+        return value
+
+
+@pytest.mark.parametrize("call", sorted(reference_client.ENDPOINTS))
+def test_the_options_are_the_declared_parameters(call: str) -> None:
+    command = app.commands[call.replace("_", "-")]
+    names = [param.name for param in command.params]
+    endpoint = reference_client.ENDPOINTS[call]
+    declared = [param["name"] for param in endpoint["params"]]
+    assert names[: len(declared)] == declared
+    assert [param.required for param in command.params[: len(declared)]] == [p["required"] for p in endpoint["params"]]
+    assert ("max_items" in names) == bool(endpoint["page_size_max"])
+
+
+def test_the_options_are_the_settings_that_are_no_secrets() -> None:
+    names = {param.name for param in app.commands["blocks"].params}
+    settings = {*inspect.signature(cf.Client).parameters, *inspect.signature(cf.Deployment).parameters}
+    assert settings - names == {"api_key", "secret_key", "passphrase", "deployment", "cassette"}
+    assert names >= {"record", "replay"}
+    assert len(settings & names) > 12
+
+
+def test_recorded_command_replays_without_a_server(
+    at_service: LocalService, capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cassette = str(tmp_path / "blocks.jsonl")
+    shown = []
+    for _ in range(2):
+        assert main(["blocks", "--max-items", "5", "--record", cassette]) == 0
+        shown.append(capfd.readouterr().out)
+    before = at_service.request_count
+    for name in ("BASE_URL", "API_KEY", "SECRET_KEY", "PASSPHRASE"):
+        monkeypatch.delenv(f"CHAINFRAME_{name}")
+    assert main(["blocks", "--max-items", "5", "--replay", cassette]) == 0
+    shown.append(capfd.readouterr().out)
+    assert len(shown[0].splitlines()) == 5
+    assert shown[0] == shown[1] == shown[2]
+    assert at_service.request_count == before
+    assert main(["blocks", "--max-items", "4", "--replay", cassette]) == 2
+    assert "has no recording of" in capfd.readouterr().err
+    assert main(["blocks", "--record", cassette, "--replay", cassette]) == 2
+
+
+def test_suffix_selects_the_format(at_service: LocalService, client: cf.Client, sample: Sample, tmp_path: Path) -> None:
+    del at_service
+    records = client.token_transfers(sample.token).collect()
+    for suffix in ("parquet", "arrow", "csv", "jsonl"):
+        assert main([*asked(sample, "token_transfers"), "-o", str(tmp_path / f"t.{suffix}")]) == 0
+    assert pyarrow.parquet.read_table(tmp_path / "t.parquet") == records.to_arrow()
+    with pa.memory_map(str(tmp_path / "t.arrow")) as mapped, pa.ipc.open_file(mapped) as file:
+        assert file.read_all() == records.to_arrow()
+    amounts = [record.amount for record in records]
+    with (tmp_path / "t.csv").open() as text:
+        assert [Decimal(row["amount"]) if row["amount"] else None for row in csv.DictReader(text)] == amounts
+    lines = (tmp_path / "t.jsonl").read_text().splitlines()
+    assert [row and Decimal(row) for row in (json.loads(line)["amount"] for line in lines)] == amounts
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["t.arrow", "t.csv", "t.jsonl", "t.parquet"]
+
+
+def test_csv_writes_lists_and_missing_values(
+    at_service: LocalService,
+    sample: Sample,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    del at_service
+    assert main([*asked(sample, "logs"), "--format", "csv", "--columns", "tx_id,topics"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert list(rows[0]) == ["tx_id", "topics"]
+    assert all(isinstance(json.loads(row["topics"]), list) for row in rows)
+    assert main(["blocks", "--height", "1", "--format", "csv"]) == 0
+    (head,) = capsys.readouterr().out.splitlines()
+    assert head == '"hash","height","miner","block_time","transaction_count"'
+
+
+@pytest.mark.parametrize(
+    ("numbers", "kind"), [("decimal", "decimal128(38, 18)"), ("float", "double"), ("string", "string")]
+)
+def test_numbers_option_selects_the_column_types(
+    at_service: LocalService, sample: Sample, tmp_path: Path, numbers: str, kind: str
+) -> None:
+    del at_service
+    file = tmp_path / "t.parquet"
+    assert main([*asked(sample, "token_transfers"), "-o", str(file), "--numbers", numbers, "--columns", "amount"]) == 0
+    assert [str(field.type) for field in pyarrow.parquet.read_schema(file)] == [kind]
+
+
+def test_text_formats_write_decimals_as_digits(at_service: LocalService, capsys: pytest.CaptureFixture[str]) -> None:
+    del at_service
+    rows = []
+    for numbers in ("decimal", "string"):
+        assert main(["large-transactions", "--numbers", numbers, "--columns", "tx_fee", "--max-items", "40"]) == 0
+        rows.append([Decimal(json.loads(line)["tx_fee"]) for line in capsys.readouterr().out.splitlines()])
+    assert rows[0] == rows[1]
+    assert len(rows[0]) == 40
+
+
+def test_text_formats_keep_every_digit() -> None:
+    number = Decimal("12345678901234567890.123456789012345600")
+    batch = pa.RecordBatch.from_pydict({"amount": pa.array([number, None], pa.decimal128(38, 18))})
+    for form in ("csv", "jsonl"):
+        sink = io.BytesIO()
+        WRITERS[form](sink, batch.schema).write(batch)  # type: ignore[arg-type]
+        assert '"12345678901234567890.1234567890123456"' in sink.getvalue().decode()
+
+
+def test_hashes_come_from_standard_input(
+    at_service: LocalService,
+    sample: Sample,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    del at_service
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("\n".join(sample.tx_ids).encode())))
+    assert main(["transactions-by-hash", "--tx-ids", "-", "--columns", "tx_id"]) == 0
+    assert [json.loads(line)["tx_id"] for line in capsys.readouterr().out.splitlines()] == list(sample.tx_ids)
+
+
+WRONG = [
+    (["tokens", "--page-size", "51"], "--page-size (51) must be between 1 and 50"),
+    (["tokens", "--page-size", "x"], "'--page-size'"),
+    (["tokens", "--start-time", "2026-01-01T00:00:00"], "--start-time must have a UTC offset"),
+    (["tokens", "--protocol-type", "token_1"], "'--protocol-type'"),
+    (["large-transactions", "--min-amount", "5"], "--min-amount (5) must be >= 100"),
+    (["token-transfers"], "'--token-contract-address'"),
+    (["blocks", "--columns", "hash,size"], "; got 'size'"),
+    (["blocks", "--columns", "hash,hash"], "must not repeat a column"),
+    (["blocks", "-o", "blocks.xlsx"], ".parquet, .csv, .jsonl, .arrow"),
+    (["blocks", "-o", "nowhere/blocks.csv"], "nowhere is not a directory; create it first"),
+    (["blocks", "-o", ".", "--format", "csv"], "for csv, name a file"),
+    (["blocks", "--format", "parquet"], "--output: parquet needs a file"),
+    (["blocks", "--rate-limit", "fast"], "must be a number or auto or none; got 'fast'"),
+    (["blocks", "--concurrency", "0"], "concurrency"),
+    (["blocks", "--base-url", "http://data.example.com"], "--base-url"),
+    (["blocks", "extra"], "extra"),
+    (["blocks", "--resume"], "--resume needs -o FILE or DIR; a stream cannot be resumed"),
+    (["blocks", "--since", "blocks"], "--since needs -o FILE or DIR"),
+    (["blocks", "-o", os.devnull, "--format", "csv", "--overwrite"], "--overwrite needs -o FILE or DIR"),
+    (["blocks", "-o", "blocks.csv", "--max-rows-per-file", "9"], "--max-rows-per-file needs a directory"),
+    (["blocks", "--mode", "append"], "'--mode'"),
+    (["blocks", "--max-items", "-1"], "--max-items (-1) must be >= 0"),
+    (["blocks", "--max-items", str(2**64)], "--max-items must be a 64-bit integer"),
+    (["blocks", "--height", str(2**64)], "--height must be a block height"),
+    (["blocks", "--height", "\udcff"], "--height must be a valid Unicode string"),
+    (
+        ["transactions", "--start-height", "9", "--end-height", "8"],
+        "--start-height (9) must be <= --end-height (8)",
+    ),
+    (["blocks", "--concurrency", str(2**64)], "--concurrency must be a 64-bit integer"),
+    (["blocks", "--max-retries", "-1"], "--max-retries (-1) must be between 0 and"),
+    (["blocks", "--timeout", "nan"], "--timeout (NaN) must be a number of seconds"),
+    (["blocks", "--proxy", ""], "--proxy must be the URL of a proxy"),
+    (["blocks", "--numbers", "exact"], "'--numbers'"),
+    (["block"], "'block'"),
+    (["blocks", "--record", "a.jsonl", "--replay", "a.jsonl"], "cannot be combined"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), WRONG)
+def test_usage_error_sends_nothing(
+    arguments: list[str],
+    said: str,
+    at_service: LocalService,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    before = at_service.request_count
+    assert main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    (line,) = err.splitlines()
+    assert line.startswith("chainframe: ")
+    assert said in line
+    assert at_service.request_count == before
+
+
+def test_missing_setting_exits_with_2(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.delenv("CHAINFRAME_BASE_URL", raising=False)
+    assert main(["blocks"]) == 2
+    assert "CHAINFRAME_BASE_URL" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("at_service")
+def test_missing_hashes_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    hashes = [f"0x{number:x}" for number in range(12)]
+    assert main(["transactions-by-hash", "--tx-ids", ",".join(hashes)]) == 6
+    *_, reason, named = capsys.readouterr().err.splitlines()
+    assert reason == "chainframe: Some of the requested transactions were not returned."
+    assert named == f"chainframe: not returned: {', '.join(hashes[:10])} and 2 others"
+
+
+def test_hints_name_options_of_the_command_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with LocalService(transactions=12_000) as service:
+        for name, value in environment(service).items():
+            monkeypatch.setenv(name, value)
+        assert main(["transactions", "--dry-run"]) == 0
+    told = capsys.readouterr().out
+    assert told.endswith("; narrow the query with --block-hash, --height or --start-height with --end-height.\n")
+
+
+def test_dry_run_sends_one_request(
+    at_service: LocalService, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    before = at_service.request_count
+    assert main(["blocks", "--page-size", "50", "--dry-run", "-o", str(tmp_path / "blocks.csv")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "Query blocks of ZONE_CHAIN, page_size=50"
+    assert {"records: 600", "pages: 12", "requests: 12"} < set(lines)
+    assert at_service.request_count == before + 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_directory_is_resumed_by_default(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    arguments = ["blocks", "--page-size", "50", "-o", f"{tmp_path / 'blocks'}/", "--max-retries", "0"]
+    fault: Fault = {"kind": "status", "status": 503, "every": 4}
+    with LocalService(transactions=300, faults=[fault]) as service, service.client() as client:
+        for name, value in environment(service).items():
+            monkeypatch.setenv(name, value)
+        assert main(arguments) == 5
+        assert capsys.readouterr().err.endswith(" records saved; rerun with --resume to continue\n")
+        service.faults = []
+        assert main([*arguments, "--mode", "error"]) == 2
+        said = "use another directory, or pass --overwrite to start over"
+        assert f"blocks holds an export; {said}" in capsys.readouterr().err
+        assert main(arguments) == 0
+        before = service.request_count
+        assert main([*arguments, "--resume"]) == 0
+        assert service.request_count == before
+        before = service.request_count
+        assert main([*arguments, "--overwrite"]) == 0
+        assert service.request_count - before == 6
+        expected = client.blocks().to_arrow()
+    written = pyarrow.parquet.read_table(sorted((tmp_path / "blocks").glob("*.parquet")))
+    assert written == expected
+
+
+def test_record_and_replay_options_use_a_cassette(
+    at_service: LocalService,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    cassette = str(tmp_path / "blocks.jsonl")
+    assert main(["blocks", "--max-items", "5", "--record", cassette]) == 0
+    recorded = capsys.readouterr().out
+    before = at_service.request_count
+    for name in environment(at_service):
+        monkeypatch.delenv(name)
+    assert main(["blocks", "--max-items", "5", "--replay", cassette]) == 0
+    assert capsys.readouterr().out == recorded
+    assert main(["tokens", "--replay", cassette]) == 2
+    assert at_service.request_count == before
+    assert len(recorded.splitlines()) == 5
+
+
+FAULTS: list[tuple[Fault, int]] = [
+    ({"kind": "status", "status": 401, "code": "50113"}, 3),
+    ({"kind": "throttle"}, 4),
+    ({"kind": "status", "status": 503, "code": "50001"}, 5),
+    ({"kind": "html"}, 5),
+    ({"kind": "reset"}, 5),
+]
+
+
+@pytest.mark.parametrize(("fault", "expected"), FAULTS)
+def test_errors_have_documented_exit_codes(
+    fault: Fault,
+    expected: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    with LocalService(transactions=50, faults=[fault]) as service:
+        for name, value in environment(service).items():
+            monkeypatch.setenv(name, value)
+        code = main(["blocks", "--max-retries", "0", "-o", str(tmp_path / "blocks.csv")])
+    out, err = capsys.readouterr()
+    assert (code, out, len(err.splitlines())) == (expected, "", 1)
+    assert err.startswith("chainframe: blocks: ")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_incomplete_result_exits_with_6_and_is_not_written_with_strict(
+    at_service: LocalService,
+    sample: Sample,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    del at_service
+    missing = [*asked(sample, "transactions_by_hash")[:-1], f"{sample.tx_ids[0]},0x{'0' * 64}"]
+    assert main([*missing, "-o", str(tmp_path / "kept.csv")]) == 6
+    assert capsys.readouterr().err.startswith("chainframe: ")
+    assert main([*missing, "-o", str(tmp_path / "strict.csv"), "--strict"]) == 6
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["kept.csv"]
+    assert len((tmp_path / "kept.csv").read_text().splitlines()) == 2
+
+
+def test_failure_leaves_an_existing_file_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "blocks.csv").write_text("of yesterday")
+    with LocalService(transactions=300, faults=[{"kind": "status", "status": 503, "every": 3}]) as service:
+        for name, value in environment(service).items():
+            monkeypatch.setenv(name, value)
+        arguments = ["blocks", "--page-size", "50", "-o", str(tmp_path / "blocks.csv")]
+        assert main([*arguments, "--max-retries", "0"]) == 5
+        assert (tmp_path / "blocks.csv").read_text() == "of yesterday"
+        assert main(arguments) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["blocks.csv"]
+    assert len((tmp_path / "blocks.csv").read_text().splitlines()) == 301
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Unix has these signals")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_interrupt_leaves_no_output_file(number: signal.Signals, code: int, tmp_path: Path) -> None:
+    with LocalService(transactions=300, faults=[{"kind": "delay", "seconds": 60}]) as service:
+        command = [COMMAND, "blocks", "-o", str(tmp_path / "blocks.csv")]
+        with subprocess.Popen(
+            command, env={**os.environ, **environment(service)}, stderr=subprocess.PIPE, text=True
+        ) as process:
+            while not list(tmp_path.iterdir()):
+                assert process.poll() is None
+                time.sleep(0.01)
+            process.send_signal(number)
+            _, err = process.communicate(timeout=30)
+    assert process.returncode == code
+    assert "Traceback" not in err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Unix has pipes that break")
+@pytest.mark.parametrize("form", ["jsonl", "csv", "arrow"])
+def test_closed_pipe_is_not_an_error(service: LocalService, form: str) -> None:
+    with subprocess.Popen(
+        [COMMAND, "transactions", "--format", form],
+        env={**os.environ, **environment(service)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert len(process.stdout.read(10)) == 10
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(30) == 141
+
+
+def test_missing_extra_names_the_command_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.delitem(sys.modules, "chainframe.cli.app")
+    monkeypatch.delattr(sys.modules["chainframe.cli"], "app")
+    monkeypatch.setitem(sys.modules, "click", None)
+    assert main(["tokens"]) == 2
+    assert capsys.readouterr().err == "chainframe: click is not installed; run: pip install 'chainframe[cli]'\n"
+    with pytest.raises(SystemExit, match="0"):
+        main(["--version"])
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_are_printed(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", shell]) == 0
+    assert "_CHAINFRAME_COMPLETE" in capsys.readouterr().out
+
+
+def test_column_names_are_completed() -> None:
+    command = app.commands["blocks"]
+    (columns,) = (param for param in command.params if param.name == "columns")
+    context = click.Context(command)
+    found = [item.value for item in columns.type.shell_complete(context, columns, "hash,h")]
+    assert found == ["hash,hash", "hash,height"]
+
+
+def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    text = capsys.readouterr().out
+    assert len(app.commands) >= 11
+    assert [name for name in app.commands if f"  {name} " not in text] == []
+
+
+@pytest.mark.parametrize(("strict", "code"), [([], 0), (["--strict"], 6)])
+def test_strict_dry_run_of_an_incomplete_result_has_the_exit_code_of_the_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], strict: list[str], code: int
+) -> None:
+    with LocalService(transactions=300) as service, service.client() as client:
+        newest = client.transactions().first()
+        assert newest is not None
+        command = ["address-transactions", "--address", newest.input or ""]
+        for name, value in environment(service).items():
+            monkeypatch.setenv(name, value)
+        assert main([*command, "--dry-run", *strict]) == code
+        assert main([*command, *strict]) == 6
+    assert "12 months" in capsys.readouterr().out

@@ -1,0 +1,320 @@
+"""Filters of `query.dataset()` and `query.scan()`: fewer requests, the result of a full read."""
+
+import datetime as dt
+import math
+import pickle
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import chainframe as cf
+from chainframe.datasets.plan import bounded_columns
+from chainframe.testing import LocalService
+
+TRANSACTIONS = 900
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[LocalService]:
+    with LocalService(transactions=TRANSACTIONS, seed=7) as service:
+        yield service
+
+
+@pytest.fixture(scope="module")
+def client(service: LocalService) -> Iterator[cf.Client]:
+    with service.client(rate_limit=None) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def queries(client: cf.Client) -> dict[str, cf.Query[Any]]:
+    hashes = [record.tx_id for record in client.transactions(max_items=30) if record.tx_id]
+    tokens = client.tokens(max_items=1).collect()
+    senders = [record.from_address for record in client.transactions_by_hash(hashes) if record.from_address]
+    return {
+        "tokens": client.tokens(),
+        "token_transfers": client.token_transfers(tokens[0].token_contract_address or ""),
+        "cross_chain_transactions": client.cross_chain_transactions(),
+        "blocks": client.blocks(),
+        "address_transactions": client.address_transactions(senders[0]),
+        "large_transactions": client.large_transactions(),
+        "transactions": client.transactions(),
+        "transactions_by_hash": client.transactions_by_hash(hashes),
+        "logs": client.logs(hashes[:10]),
+    }
+
+
+@pytest.fixture(scope="module")
+def tables(queries: dict[str, cf.Query[Any]]) -> dict[str, pa.Table]:
+    return {name: query.to_arrow() for name, query in queries.items()}
+
+
+RESOURCES = [
+    "tokens", "token_transfers", "cross_chain_transactions", "blocks", "address_transactions", "large_transactions",
+    "transactions", "transactions_by_hash", "logs",
+]  # fmt: skip
+
+
+def rows(table: pa.Table) -> list[str]:
+    return sorted(map(repr, table.to_pylist()))
+
+
+def sample(table: pa.Table, name: str, data: st.DataObject) -> Any:
+    """A value of a column, or one beside it."""
+    kind = table.schema.field(name).type
+    present = [value for value in table.column(name).to_pylist() if value is not None]
+    value = data.draw(st.sampled_from(present)) if present else None
+    if pa.types.is_int64(kind):
+        value = (value or 0) + data.draw(st.integers(-2, 2))
+    elif pa.types.is_timestamp(kind):
+        value = (value or dt.datetime(2026, 1, 1, tzinfo=dt.UTC)) + data.draw(
+            st.sampled_from([-1, 0, 1])
+        ) * dt.timedelta(hours=1)
+    elif pa.types.is_decimal(kind):
+        value = (value or Decimal()) + data.draw(st.sampled_from([Decimal(), Decimal(), Decimal(-1), Decimal("1e-18")]))
+    elif pa.types.is_string(kind):
+        value = data.draw(st.sampled_from([value or "", (value or "").upper(), "", "0xabc"]))
+    return pa.scalar(value, kind)
+
+
+def comparison(resource: str, table: pa.Table, data: st.DataObject) -> pc.Expression:
+    # Columns that parameters bound come first and are drawn more often.
+    bounded = [name for name in bounded_columns(resource) if name in table.schema.names]
+    others = ["transaction_count", "token", "state", "gas_used", "log_index", "amount", "main_block_height"]
+    name = data.draw(st.sampled_from([*bounded, *bounded, *(name for name in others if name in table.schema.names)]))
+    field = pc.field(name)
+    one, other = sample(table, name, data), sample(table, name, data)
+    made: Any = data.draw(
+        st.sampled_from(
+            [
+                field == one,
+                field >= one,
+                field <= one,
+                field > one,
+                field < one,
+                field != one,
+                field.isin([one, other]),
+                (field >= one) & (field <= other),
+                field.is_null() | (field == one),
+                field.is_valid(),
+                field.cast(pa.string()) == one.cast(pa.string()),
+            ]
+        )
+    )
+    chosen: pc.Expression = made
+    return chosen
+
+
+def expression(resource: str, table: pa.Table, data: st.DataObject, depth: int = 2) -> pc.Expression:
+    kind = data.draw(st.sampled_from(["leaf", "leaf", "and", "or", "not"])) if depth else "leaf"
+    if kind == "leaf":
+        return comparison(resource, table, data)
+    left = expression(resource, table, data, depth - 1)
+    if kind == "not":
+        return ~left
+    right = expression(resource, table, data, depth - 1)
+    return left & right if kind == "and" else left | right
+
+
+@pytest.mark.parametrize("resource", RESOURCES)
+@settings(
+    max_examples=40,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(data=st.data())
+def test_scan_with_any_filter_returns_what_a_full_read_filtered_returns(
+    queries: dict[str, cf.Query[Any]], tables: dict[str, pa.Table], resource: str, data: st.DataObject
+) -> None:
+    table = tables[resource]
+    assert table.num_rows > 0
+    wanted = expression(resource, table, data)
+    dataset = queries[resource].dataset()
+    assert rows(dataset.to_table(filter=wanted)) == rows(table.filter(wanted))
+    assert dataset.report.complete or resource == "address_transactions"
+
+
+def deep_height(client: cf.Client) -> int:
+    """A height of the list's last page."""
+    return client.transactions().collect()[-5].height or 0
+
+
+def test_filter_on_height_sends_what_explicit_arguments_send(service: LocalService, client: cf.Client) -> None:
+    transactions, height = client.transactions().dataset(), deep_height(client)
+    expected = len(client.transactions(height=height).collect())
+    service.reset_request_log()
+    assert duckdb.execute(f"select count(*) from transactions where height = {height}").fetchall() == [(expected,)]
+    assert service.request_count == 1
+    assert transactions.report.complete
+    assert expected > 0
+
+
+def test_range_of_heights_passes_the_result_window() -> None:
+    with (
+        LocalService(transactions=3_000, seed=7, max_result_window=1_000) as service,
+        service.client(strict=True) as client,
+    ):
+        heights = sorted({record.height or 0 for record in client.large_transactions(max_items=100)})
+        low = heights[0] - 100
+        transactions = client.transactions().dataset()
+        expected = len(client.transactions(start_height=low, end_height=low + 9).collect())
+        count = transactions.count_rows(filter=(pc.field("height") >= low) & (pc.field("height") < low + 10))
+        assert count == expected > 0
+        with pytest.raises(cf.IncompleteResultError):
+            transactions.to_table(filter=pc.field("amount") > pa.scalar(Decimal(1), pa.decimal128(38, 18)))
+        assert isinstance(transactions.last_error, cf.IncompleteResultError)
+
+
+@pytest.mark.parametrize(
+    ("condition", "heights"),
+    [
+        ("height in ({0}, {0} + 5)", (0, 5)),
+        ("height between {0} and {0} + 3", (0, 1, 2, 3)),
+        ("height = {0} or (height = {0} + 1 and amount > 1)", (0, 1)),
+        ("height = {0} and height = {0} + 1", ()),
+    ],
+)
+def test_sql_sends_what_explicit_heights_send(
+    service: LocalService, client: cf.Client, condition: str, heights: tuple[int, ...]
+) -> None:
+    transactions, lowest = client.transactions().dataset(), deep_height(client) + 6
+    expected = sum(client.transactions(height=lowest + height).collect().report.requests for height in heights)
+    service.reset_request_log()
+    duckdb.execute(f"select count(*) from transactions where {condition.format(lowest)}").fetchall()
+    assert service.request_count == transactions.report.requests == expected
+
+
+def test_limit_costs_one_request(service: LocalService, client: cf.Client) -> None:
+    transactions = client.transactions().dataset()
+    service.reset_request_log()
+    assert len(duckdb.execute("select * from transactions limit 5").fetchall()) == 5
+    assert service.request_count == transactions.report.requests == 1
+
+
+def test_hashes_are_looked_up_for_their_heights(service: LocalService, client: cf.Client) -> None:
+    height = deep_height(client)
+    listed = client.transactions(height=height).collect()
+    hashes = [record.tx_id for record in listed]
+    service.reset_request_log()
+    found = client.transactions().dataset().to_table(filter=pc.field("tx_id").isin(hashes))
+    assert found.num_rows == len(hashes) > 0
+    assert service.request_count == math.ceil(len(hashes) / 20) + listed.report.requests
+
+
+def test_recent_blocks_are_read_down_to_the_lowest_height_wanted(service: LocalService, client: cf.Client) -> None:
+    newest = client.blocks().first()
+    assert newest is not None
+    top = newest.height or 0
+    whole = client.blocks().collect().report.requests
+    service.reset_request_log()
+    assert client.blocks().dataset().count_rows(filter=pc.field("height") > top - 150) == 150
+    assert service.request_count < whole
+
+
+def test_few_deep_blocks_are_requested_by_height(service: LocalService, client: cf.Client) -> None:
+    lowest = client.blocks().collect()[-1].height or 0
+    service.reset_request_log()
+    wanted = pc.field("height").isin([lowest, lowest + 1])
+    assert client.blocks().dataset().count_rows(filter=wanted) == 2
+    assert service.request_count == 3
+
+
+def test_polars_scan_narrows_the_requests(service: LocalService, client: cf.Client) -> None:
+    height = deep_height(client)
+    service.reset_request_log()
+    frame = client.transactions().scan().filter(pl.col("height") == height).select("tx_id", "height").collect()
+    assert service.request_count == 1
+    assert set(frame["height"]) == {height}
+
+
+def test_two_datasets_join(client: cf.Client, tables: dict[str, pa.Table]) -> None:
+    transfers, tokens = client.large_transactions().dataset(), client.tokens().dataset()
+    counted = duckdb.execute(
+        "select count(*) from transfers join tokens on transfers.transaction_symbol = tokens.token"
+    ).fetchall()
+    symbols = tables["tokens"].column("token").to_pylist()
+    expected = sum(
+        symbols.count(symbol) for symbol in tables["large_transactions"].column("transaction_symbol").to_pylist()
+    )
+    assert counted == [(expected,)]
+    assert (transfers, tokens) is not None
+
+
+def test_limit_of_the_query_counts_records_before_the_filter(client: cf.Client) -> None:
+    height = deep_height(client)
+    assert client.transactions(max_items=10).dataset().count_rows(filter=pc.field("height") == height) == 0
+
+
+def test_given_arguments_stay_in_force(client: cf.Client) -> None:
+    height = deep_height(client) + 6
+    query = client.transactions(start_height=height, end_height=height + 3)
+    table = query.dataset().to_table(filter=pc.field("height") <= height + 1)
+    assert set(table.column("height").to_pylist()) <= {height, height + 1}
+    assert rows(table) == rows(query.to_arrow().filter(pc.field("height") <= height + 1))
+
+
+def test_projections_have_the_names_and_values_of_their_expressions(client: cf.Client) -> None:
+    dataset = client.blocks().dataset()
+    table = dataset.to_table(columns={"next": pc.field("height") + 1}, filter=pc.field("transaction_count") > 0)
+    assert table.column_names == ["next"]
+    assert dataset.head(3, columns=["hash"]).column_names == ["hash"]
+    assert dataset.head(0).num_rows == 0
+    assert dataset.filter(pc.field("height") < 0).count_rows() == 0
+
+
+def test_explain_shows_the_queries_and_sends_nothing(service: LocalService, client: cf.Client) -> None:
+    dataset = client.transactions().dataset()
+    service.reset_request_log()
+    assert dataset.explain() == "<Query transactions of MAIN>"
+    assert dataset.explain(pc.field("height") == 5) == "<Query transactions of MAIN, height=5>"
+    assert dataset.explain((pc.field("height") > 7) & (pc.field("height") < 3)).startswith("no request")
+    assert "look-up" in dataset.explain(pc.field("tx_id") == "0xa")
+    assert service.request_count == 0
+
+
+def test_dataset_pickles_with_its_filter(monkeypatch: pytest.MonkeyPatch) -> None:
+    with LocalService(transactions=10) as service, service.client() as client:
+        monkeypatch.setenv("CHAINFRAME_API_KEY", service.api_key)
+        monkeypatch.setenv("CHAINFRAME_SECRET_KEY", service.secret_key)
+        monkeypatch.setenv("CHAINFRAME_PASSPHRASE", service.passphrase)
+        dataset = client.blocks().dataset().filter(pc.field("height") == 5)
+        restored = pickle.loads(pickle.dumps(dataset))
+        assert restored.explain() == dataset.explain()
+
+
+def test_error_of_a_request_keeps_its_class() -> None:
+    with (
+        LocalService(transactions=100, faults=[{"kind": "status", "status": 403}]) as service,
+        service.client() as client,
+    ):
+        dataset = client.blocks().dataset()
+        with pytest.raises(cf.PermissionDeniedError):
+            dataset.to_table()
+        assert isinstance(dataset.last_error, cf.PermissionDeniedError)
+        with pytest.raises(duckdb.Error):
+            duckdb.execute("select * from dataset").fetchall()
+        assert isinstance(dataset.last_error, cf.PermissionDeniedError)
+
+
+def test_filter_that_accepts_a_missing_height_is_not_sent() -> None:
+    with LocalService(transactions=0) as service, service.client() as client:
+        service.load("transactions", [{"tx_id": "0x1", "height": 5}, {"tx_id": "0x2"}, {"tx_id": "0x3", "height": 6}])
+        table = (
+            client.transactions().dataset().to_table(filter=pc.field("height").is_null() | (pc.field("height") == 5))
+        )
+    assert set(table.column("tx_id").to_pylist()) == {"0x1", "0x2"}
+
+
+@pytest.mark.parametrize("method", ["get_fragments", "replace_schema", "join", "join_asof", "sort_by"])
+def test_methods_that_need_files_raise_with_what_to_use_instead(client: cf.Client, method: str) -> None:
+    with pytest.raises(NotImplementedError, match=r"use|cast|read"):
+        getattr(client.blocks().dataset(), method)(None)

@@ -1,0 +1,220 @@
+"""`Query.estimate`: requests, records and time of a query, from one request."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from typing import Any
+
+import pytest
+
+import chainframe as cf
+import reference_client
+from chainframe.testing import LocalService
+from conftest import Sample
+from strict_server import Answer, Request, StrictServer, page_of, rows_of
+
+CALLS = sorted(reference_client.ENDPOINTS)
+
+
+def promised_and_kept(service: LocalService, query: cf.Query[Any]) -> cf.Estimate:
+    """An estimate that a following run without changes to the data confirms."""
+    before = service.request_count
+    estimate = query.estimate()
+    between = service.request_count
+    with warnings.catch_warnings(action="ignore"):
+        records = query.collect()
+    assert between - before == 1
+    assert (estimate.requests, estimate.pages) == (service.request_count - between, records.report.pages)
+    assert estimate.records == len(records) or not estimate.is_exact
+    return estimate
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_run_without_drift_matches_its_estimate(
+    service: LocalService, client: cf.Client, sample: Sample, call: str
+) -> None:
+    estimate = promised_and_kept(service, sample.query(client, call))
+    assert estimate.is_exact == (call != "logs")
+    assert estimate.estimated_seconds is not None
+    assert estimate.estimated_seconds > 0
+    assert bool(estimate.limitations) == (call == "address_transactions")
+
+
+@pytest.mark.parametrize(
+    "options", [{"page_size": 7}, {"max_items": 120}, {"max_items": 3}, {"max_items": 60, "page_size": 10}]
+)
+@pytest.mark.parametrize("call", ["transactions", "blocks", "token_transfers", "large_transactions"])
+def test_estimate_considers_page_size_and_max_items(
+    service: LocalService,
+    client: cf.Client,
+    sample: Sample,
+    call: str,
+    options: dict[str, int],
+) -> None:
+    needed = (sample.token,) if call == "token_transfers" else ()
+    promised_and_kept(service, getattr(client, call)(*needed, **options))
+
+
+def test_estimate_of_no_items_sends_nothing(service: LocalService, client: cf.Client) -> None:
+    before = service.request_count
+    estimate = client.blocks(max_items=0).estimate()
+    assert service.request_count == before
+    assert (estimate.requests, estimate.records, estimate.estimated_seconds, estimate.is_exact) == (0, 0, 0.0, True)
+
+
+def test_range_of_heights_is_estimated_from_its_first_block(
+    service: LocalService,
+    client: cf.Client,
+    sample: Sample,
+) -> None:
+    query = client.transactions(start_height=sample.height - 9, end_height=sample.height)
+    before = service.request_count
+    estimate = query.estimate()
+    assert service.request_count == before + 1
+    assert (estimate.num_slices, estimate.requests, estimate.pages, estimate.is_exact) == (10, 10, 10, False)
+
+
+def test_years_and_empty_blocks_leave_the_estimate_unknown(service: LocalService, client: cf.Client) -> None:
+    before = service.request_count
+    estimate = client.tokens(start_time="2022-02-01T00:00Z", end_time="2026-01-31T00:00Z").estimate()
+    assert (estimate.num_slices, estimate.records, estimate.pages, estimate.requests) == (5, None, None, None)
+    estimate = client.transactions(start_height=1, end_height=4_000_100).estimate()
+    assert (
+        estimate.num_slices,
+        estimate.records,
+        estimate.requests,
+        estimate.estimated_seconds,
+        estimate.is_exact,
+    ) == (4_000_100, None, None, None, False)
+    assert service.request_count <= before + 3
+
+
+def test_list_continuing_below_the_result_window_has_no_estimate(server: StrictServer) -> None:
+    def answer(request: Request) -> Answer:
+        limit = int(request.query["limit"])
+        row = {"txId": "0x1", "height": "5"}
+        return page_of("address_transactions", [row] * limit, limit=str(limit), totalPage=str(10_000 // limit))
+
+    server.on("address_transactions", answer)
+    estimate = server.client().address_transactions("0x1").estimate()
+    assert (estimate.records, estimate.pages, estimate.requests, estimate.is_exact) == (None, None, None, False)
+    assert estimate.limitations == ["The API returns only the last 12 months of an address."]
+
+
+def test_estimate_of_a_resumed_query_counts_the_remaining_records(service: LocalService, client: cf.Client) -> None:
+    pages = client.blocks(page_size=50).pages()
+    cursors = [next(pages).cursor for _ in range(12)]
+    for cursor in (cursors[0], cursors[7]):
+        promised_and_kept(service, client.resume(cursor))
+    before = service.request_count
+    assert client.resume(cursors[-1]).estimate().records == 0
+    assert service.request_count == before
+
+
+def test_estimate_counts_one_request_for_twenty_hashes(
+    service: LocalService, client: cf.Client, sample: Sample
+) -> None:
+    hashes = [*sample.tx_ids, *(f"0x{number:064x}" for number in range(41))]
+    before = service.request_count
+    estimate = client.transactions_by_hash(hashes).estimate()
+    assert service.request_count == before + 1
+    assert (estimate.num_slices, estimate.requests) == (3, 3)
+    assert estimate.limitations == ["16 of the first 20 requested transactions are not returned."]
+
+
+@pytest.mark.parametrize("counted", [False, True])
+def test_records_beyond_the_result_window_are_limitations(server: StrictServer, *, counted: bool) -> None:
+    def answer(request: Request) -> Answer:
+        limit = int(request.query["limit"])
+        total = {"totalTransfer": "25000"} if counted else {}
+        return page_of(call, [{"txid": "0x1"}] * limit, limit=str(limit), totalPage=str(10_000 // limit), **total)
+
+    call = "token_transfers" if counted else "transactions"
+    server.on(call, answer)
+    client = server.client()
+    every: cf.Query[Any] = client.token_transfers("0x1") if counted else client.transactions()
+    estimate = every.estimate()
+    assert (estimate.records, estimate.pages) == (10_000, 200)
+    (sentence,) = estimate.limitations
+    assert ("25000" if counted else "10000") in sentence
+    few: cf.Query[Any] = client.token_transfers("0x1", max_items=500) if counted else client.transactions(max_items=500)
+    assert (few.estimate().records, few.estimate().limitations) == (500, [])
+
+
+def test_estimate_uses_the_page_size_of_the_response(server: StrictServer) -> None:
+    rows = [{"txid": f"0x{number}"} for number in range(50)]
+    server.on("transactions", page_of("transactions", rows, totalPage="7", limit="50"))
+    estimate = server.client().transactions().estimate()
+    assert len(server.requests) == 1
+    assert (estimate.records, estimate.pages, estimate.is_exact) == (350, 7, False)
+
+
+def test_unreported_totals_are_none(server: StrictServer) -> None:
+    server.on("blocks", page_of("blocks", [{"hash": "0x1"}] * 100, totalPage=None, limit="100"))
+    estimate = server.client().blocks().estimate()
+    assert (estimate.records, estimate.pages, estimate.requests, estimate.estimated_seconds, estimate.is_exact) == (
+        None,
+        None,
+        None,
+        None,
+        False,
+    )
+    assert "None" in repr(estimate)
+    assert "unknown" in estimate._repr_html_()
+
+
+def test_rate_limit_determines_the_estimated_time(server: StrictServer) -> None:
+    server.on("blocks", page_of("blocks", [{"hash": "0x1"}] * 100, totalPage="50", total="5000", limit="100"))
+    estimate = server.client(rate_limit=0.5).blocks().estimate()
+    assert estimate.requests == 50
+    assert estimate.estimated_seconds == pytest.approx(100)
+
+
+def test_error_of_an_estimate_has_a_cursor(server: StrictServer) -> None:
+    query = server.client().blocks()
+    with pytest.raises(cf.NotFoundError) as caught:
+        query.estimate()
+    with pytest.raises(cf.NotFoundError) as awaited:
+        asyncio.run(query.estimate_async())
+    assert caught.value.cursor == awaited.value.cursor == query.cursor
+    with pytest.raises(cf.NotFoundError) as caught:
+        server.client().cross_chain_transactions().partitions(3)
+    assert caught.value.cursor is not None
+    server.on("blocks", page_of("blocks", [{"height": "3"}]))
+    assert [block.height for block in server.client().resume(query.cursor)] == [3]
+
+
+def test_awaited_estimate_equals_the_blocking_one(service: LocalService, client: cf.Client) -> None:
+    before = service.request_count
+    estimate = asyncio.run(client.blocks().estimate_async())
+    assert service.request_count == before + 1
+    assert estimate.records == client.blocks().estimate().records
+
+
+def test_repr_and_html_show_the_estimate(server: StrictServer) -> None:
+    server.on("logs", rows_of("logs", [{"txId": "0x1"}] * 1_000))
+    estimate = server.client().logs("<b>0x1</b>").estimate()
+    assert repr(estimate).startswith("Estimate(records=1000, pages=1, requests=1, num_slices=1, is_exact=True, ")
+    html = estimate._repr_html_()
+    assert "<b>0x1" not in html
+    assert "&lt;b&gt;0x1" in html
+
+
+def test_estimate_sends_the_filters_of_the_query(server: StrictServer) -> None:
+    seen: list[Request] = []
+
+    def answer(request: Request) -> Answer:
+        seen.append(request)
+        return page_of("transactions", [{"txid": "0x1", "height": "5"}])
+
+    server.on("transactions", answer)
+    server.client().transactions(height=5).estimate()
+    assert seen[0].query["height"] == "5"
+
+
+def test_estimate_of_the_widest_range_does_not_overflow(server: StrictServer) -> None:
+    rows: list[Any] = [{"txid": f"0x{n}", "height": "0"} for n in range(3)]
+    server.on("transactions", page_of("transactions", rows))
+    estimate = server.client().transactions(start_height=0, end_height=2**63 - 1).estimate()
+    assert (estimate.num_slices, estimate.records) == (2**63, None)

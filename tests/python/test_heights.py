@@ -1,0 +1,73 @@
+"""Heights by time, against the blocks and transactions of a server."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+import chainframe as cf
+from chainframe.testing import LocalService
+from strict_server import Answer, Request, StrictServer, page_of
+
+MILLISECOND = timedelta(milliseconds=1)
+
+
+def test_heights_of_the_zone_chain(client: cf.Client) -> None:
+    blocks = sorted(client.blocks().collect(), key=lambda block: block.height or 0)
+    for block in blocks[:: len(blocks) // 7]:
+        assert block.block_time is not None
+        assert client.height_at(block.block_time, chain="zone") == block.height
+        assert client.height_at(block.block_time + MILLISECOND, chain="zone") == block.height
+    assert client.height_at(datetime.now(UTC) + timedelta(days=9), chain="zone") == blocks[-1].height
+    with pytest.raises(cf.InvalidParameterError, match=r"time.* before the first block"):
+        client.height_at("1999-01-01T00:00Z", chain="zone")
+
+
+def test_heights_of_the_main_chain(client: cf.Client) -> None:
+    newest = client.transactions(max_items=300).collect()
+    times = {record.height: record.transaction_time for record in newest}
+    heights = sorted(height for height in times if height is not None)
+    for height, following in list(pairwise(heights))[:: len(heights) // 4]:
+        time, later = times[height], times[following]
+        assert time is not None
+        assert later is not None
+        assert client.height_at(time) == height
+        assert client.height_at(later - MILLISECOND) == height
+        assert asyncio.run(client.height_at_async(time, chain="main")) == height
+
+
+def test_few_requests_find_a_height() -> None:
+    with LocalService(seed=3) as service:
+        client = service.client()
+        blocks = client.blocks().collect()
+        block = blocks[len(blocks) * 2 // 3]
+        assert block.block_time is not None
+        before = service.request_count
+        assert client.height_at(block.block_time, chain="zone") == block.height
+        assert service.request_count - before <= 20
+
+
+def test_empty_blocks_are_passed_over(server: StrictServer) -> None:
+    def answer(request: Request) -> Answer:
+        height = int(request.query.get("height", 99))
+        time = str(1_700_000_000_000 + height * 1_000)
+        rows: list[Any] = [{"txid": f"0x{height}", "height": str(height), "transactionTime": time}]
+        return page_of("transactions", rows if height % 3 == 0 else [], limit="1", totalPage="1")
+
+    server.on("transactions", answer)
+    client = server.client()
+    found = [client.height_at(1_700_000_000_999 + second * 1_000) for second in range(0, 99, 4)]
+    assert found == [second // 3 * 3 for second in range(0, 99, 4)]
+
+
+def test_invalid_arguments_are_rejected(server: StrictServer) -> None:
+    client = server.client()
+    with pytest.raises(cf.InvalidParameterError, match=r"chain.*must be one of main, zone"):
+        client.height_at("2024-01-01T00:00Z", chain="MAIN")  # type: ignore[arg-type]
+    with pytest.raises(cf.InvalidParameterError, match="time"):
+        client.height_at("soon")
+    assert server.requests == []

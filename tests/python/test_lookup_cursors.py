@@ -1,0 +1,104 @@
+"""Cursors of look-ups: they count hashes, since which of them are returned may change, and carry those to come."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from typing import TYPE_CHECKING
+
+import pytest
+
+import chainframe as cf
+from strict_server import Answer, Request, StrictServer, rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+HASHES = ["0xa", "0xb", "0xc", "0xd"]
+
+
+def serve(server: StrictServer, known: Iterable[str]) -> None:
+    known = set(known)
+
+    def answer(request: Request) -> Answer:
+        requested = request.query["txId"].split(",")
+        return rows_of("transactions_by_hash", [{"txId": tx_id} for tx_id in requested if tx_id in known])
+
+    server.on("transactions_by_hash", answer)
+
+
+def ids(records: cf.Records[cf.Transaction]) -> list[str | None]:
+    return [record.tx_id for record in records]
+
+
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+@pytest.mark.parametrize("delivered", range(4))
+@pytest.mark.parametrize("before", [HASHES, HASHES[1:], ["0xb", "0xd"], HASHES[:3]])
+@pytest.mark.parametrize("after", [HASHES, HASHES[1:], ["0xa", "0xd"]])
+def test_resume_continues_with_the_next_hash(
+    server: StrictServer, delivered: int, before: list[str], after: list[str]
+) -> None:
+    client = server.client()
+    serve(server, before)
+    query = client.transactions_by_hash(HASHES)
+    stream = iter(query)
+    first = [next(stream).tx_id for _ in range(min(delivered, len(before)))]
+    cursor = query.cursor
+    serve(server, after)
+    rest = client.resume(cursor).collect()
+    # The hashes up to the last delivered one are done with, whatever is returned of them now; after the last record of
+    # a response all of its hashes are.
+    done = HASHES.index(str(first[-1])) + 1 if first else 0
+    if delivered >= len(before):
+        done = len(HASHES)
+    assert first == before[: len(first)]
+    assert ids(rest) == [tx_id for tx_id in HASHES[done:] if tx_id in after]
+    passed = [tx_id for tx_id in HASHES[:done] if tx_id not in before]
+    assert rest.report.missing == passed + [tx_id for tx_id in HASHES[done:] if tx_id not in after]
+    assert rest.report.complete == (not rest.report.missing)
+
+
+def test_a_cursor_carries_only_the_hashes_to_come(server: StrictServer) -> None:
+    hashes = [f"0x{number:064x}" for number in range(100)]
+    serve(server, hashes)
+    query = server.client().transactions_by_hash(hashes)
+    carried = []
+    for _ in query.batches(10):
+        ((name, value),) = json.loads(query.cursor)["arguments"]
+        assert name == "tx_ids"
+        carried.append(len(value["list"]))
+    assert carried == list(range(90, -1, -10))
+
+
+def test_logs_resume_within_a_transaction(server: StrictServer) -> None:
+    def answer(request: Request) -> Answer:
+        tx_id = request.query["txId"]
+        return rows_of("logs", [{"txId": tx_id, "logIndex": str(index)} for index in range(3)])
+
+    server.on("logs", answer)
+    query = server.client().logs(HASHES)
+    whole = query.collect().to_dicts()
+    assert len(whole) == 12
+    for count, _ in enumerate(query, start=1):
+        rest = server.client().resume(query.cursor).collect()
+        assert rest.to_dicts() == whole[count:]
+
+
+def test_a_warning_states_ten_reasons_and_counts_the_rest(server: StrictServer) -> None:
+    server.on("logs", lambda request: rows_of("logs", [{"txId": request.query["txId"]}] * 1_000))
+    query = server.client(concurrency=8).logs([f"0x{number}" for number in range(15)])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        report = query.collect().report
+    assert len(report.reasons) == 15
+    (message,) = [str(warning.message) for warning in caught]
+    assert [reason in message for reason in report.reasons] == [True] * 10 + [False] * 5
+    assert message.endswith("And 5 more reasons, listed in the report.")
+
+
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+def test_reports_of_pages_stay_as_they_were(server: StrictServer) -> None:
+    hashes = [f"0x{number}" for number in range(60)]
+    serve(server, hashes[::2])
+    reports = [page.records.report for page in server.client().transactions_by_hash(hashes).pages()]
+    assert [report.missing for report in reports] == [hashes[1:20:2], hashes[1:40:2], hashes[1:60:2]]

@@ -1,0 +1,74 @@
+"""Optional libraries that are not installed."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import pytest
+
+import chainframe as cf
+from chainframe import frames
+from chainframe.testing import LocalService
+from conftest import needs_extra
+
+CASES = [
+    ("to_pandas", "pandas", "pandas"),
+    ("to_pandas", "pyarrow", "pandas"),
+    ("to_polars", "polars", "polars"),
+    ("to_arrow", "pyarrow", "arrow"),
+]
+
+
+@needs_extra
+@pytest.mark.parametrize(("convert", "library", "extra"), CASES)
+def test_missing_library_is_named_with_its_install_command(
+    client: cf.Client,
+    monkeypatch: pytest.MonkeyPatch,
+    convert: str,
+    library: str,
+    extra: str,
+) -> None:
+    records: Any = client.blocks(max_items=3).collect()
+    # pandas imports pyarrow when it is loaded; other tests need both.
+    importlib.import_module("pandas")
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(ImportError, match=rf"{library}.*pip install 'chainframe\[{extra}\]'") as caught:
+        getattr(records, convert)()
+    assert caught.value.name == library
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_missing_library_is_detected_before_a_request(
+    service: LocalService,
+    client: cf.Client,
+    monkeypatch: pytest.MonkeyPatch,
+    case: tuple[str, str, str],
+) -> None:
+    convert, library, extra = case
+    monkeypatch.setitem(sys.modules, library, None)
+    before = service.request_count
+    with pytest.raises(ImportError, match=rf"chainframe\[{extra}\]"):
+        getattr(client.blocks(), convert)()
+    assert service.request_count == before
+
+
+def test_import_error_inside_a_library_is_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(name: str) -> None:
+        raise ModuleNotFoundError(f"{name} lacks a part", name="part")
+
+    monkeypatch.setattr("importlib.import_module", broken)
+    with pytest.raises(ModuleNotFoundError, match="lacks a part"):
+        frames.load("pandas", extra="pandas")
+
+
+def test_records_work_without_optional_libraries(
+    client: cf.Client,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for library in ("pandas", "polars", "pyarrow", "numpy"):
+        monkeypatch.setitem(sys.modules, library, None)
+    rows = client.blocks(max_items=3).to_dicts()
+    assert len(rows) == 3
+    assert rows[0]["height"] > 0

@@ -1,0 +1,141 @@
+"""Queries split into slices where one list of the API cannot hold the result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import chainframe as cf
+from strict_server import Answer, Request, Script, StrictServer, envelope, page_of, rows_of
+
+CAP = 10_000
+
+
+def capped(records: list[dict[str, str]]) -> Script:
+    """A list with a result window of 10,000 records and an upper height filter."""
+
+    def answer(request: Request) -> Answer:
+        page, limit = int(request.query["page"]), int(request.query["limit"])
+        top = int(request.query.get("endBlockHeight", 1 << 40))
+        shown = [record for record in records if int(record["height"]) <= top][:CAP]
+        part = shown[(page - 1) * limit : page * limit]
+        return page_of("address_transactions", part, limit=str(limit), totalPage=str(-(-len(shown) // limit)))
+
+    return answer
+
+
+@pytest.mark.filterwarnings("ignore:.*last 12 months of an address")
+@pytest.mark.parametrize("a_block", [1, 7, 130])
+def test_list_continues_by_height_below_the_result_window(server: StrictServer, a_block: int) -> None:
+    records = [{"txId": f"0x{n}", "height": str(n // a_block)} for n in range(21_050, 0, -1)]
+    server.on("address_transactions", capped(records))
+    read = server.client().address_transactions("0xa").collect()
+    assert [record.tx_id for record in read] == [record["txId"] for record in records]
+    assert not any("10000" in reason or "more may exist" in reason for reason in read.report.reasons)
+    assert len(server.requests) < 21_050 / 50 * 1.3
+
+
+@pytest.mark.filterwarnings("ignore:.*last 12 months of an address")
+def test_block_larger_than_the_result_window_is_reported(server: StrictServer) -> None:
+    records = [{"txId": f"0x{n}", "height": "5"} for n in range(12_000)]
+    server.on("address_transactions", capped(records))
+    with pytest.warns(cf.IncompleteResultWarning, match=r"more may exist; narrow the query with direction=\."):
+        assert len(server.client().address_transactions("0xa").collect()) == CAP
+
+
+HINTS: list[tuple[str, dict[str, Any], str]] = [
+    ("transactions", {}, "narrow the query with block_hash=, height= or start_height= with end_height=."),
+    ("transactions", {"height": 7}, "no parameter of this call narrows it."),
+    ("transactions", {"block_hash": "0x7"}, "no parameter of this call narrows it."),
+    ("large_transactions", {}, "narrow the query with min_amount= or height=."),
+    ("large_transactions", {"height": 7, "min_amount": 200}, "narrow the query with a higher min_amount."),
+    ("token_transfers", {"token_contract_address": "0x1"}, "narrow the query with min_amount= or max_amount=."),
+    (
+        "token_transfers",
+        {"token_contract_address": "0x1", "max_amount": 9},
+        "narrow the query with min_amount= or a lower max_amount.",
+    ),
+    ("tokens", {"order_by": "totalMarketCap"}, "with token_contract_address=, start_time= or end_time=."),
+    (
+        "tokens",
+        {"start_time": "2025-01-01T00:00Z", "end_time": "2025-02-01T00:00Z"},
+        "with token_contract_address=, a later start_time or an earlier end_time.",
+    ),
+    ("logs", {"tx_ids": "0x1"}, "no parameter of this call narrows it."),
+]
+
+
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+@pytest.mark.parametrize(("call", "given", "hint"), HINTS)
+def test_hint_names_the_parameters_that_narrow_the_query(
+    server: StrictServer, call: str, given: dict[str, Any], hint: str
+) -> None:
+    def answer(request: Request) -> Answer:
+        if call == "logs":
+            return rows_of("logs", [{"txId": "0x1"}] * 1_000)
+        page, limit = int(request.query["page"]), int(request.query["limit"])
+        rows = [{"txid": f"0x{(page - 1) * limit + n}", "height": "7"} for n in range(limit)]
+        return page_of(call, rows, limit=str(limit), totalPage=str(CAP // limit))
+
+    server.on(call, answer)
+    (reason,) = getattr(server.client(), call)(**given).collect().report.reasons
+    assert reason.endswith(hint)
+
+
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+@pytest.mark.parametrize(
+    ("size", "outcome"),
+    [(150, "complete"), (151, "complete"), (197, "complete"), (199, "unsure"), (200, "error"), (251, "error")],
+)
+def test_a_block_is_read_up_to_the_result_window(server: StrictServer, size: int, outcome: str) -> None:
+    def answer(request: Request) -> Answer:
+        height, page = request.query["height"], int(request.query["page"])
+        count = size if height == "7" else 1
+        rows: list[Any] = [{"txid": f"0x{height}-{n}", "height": height} for n in range(min(count, 200))]
+        return page_of("transactions", rows[page * 50 - 50 : page * 50], limit="50", totalPage=str(-(-count // 50)))
+
+    server.on("transactions", answer)
+    deployment = cf.Deployment(header_prefix="XY", main="alpha", zone="beta", result_window=200)
+    query = server.client(deployment=deployment, concurrency=2).transactions(start_height=5, end_height=9)
+    if outcome != "error":
+        records = query.collect()
+        assert len(records) == size + 4
+        assert records.report.complete == (outcome == "complete")
+        return
+    with pytest.raises(
+        cf.ResultWindowError, match=r"block 7 exceeds .* \(200\); query the heights around it"
+    ) as caught:
+        query.collect()
+    # A list that ends at the window is read; of one that is longer nothing is.
+    assert [record.height for record in query.partial] == [5, 6] + [7] * (200 if size == 200 else 0)
+    assert caught.value.cursor is not None
+
+
+def test_range_of_heights_sends_one_request_each_in_order(server: StrictServer) -> None:
+    def answer(request: Request) -> Answer:
+        height = int(request.query["height"])
+        rows: list[Any] = [{"txid": f"0x{height}-{row}", "height": str(height)} for row in range(height % 3)]
+        return page_of("transactions", rows, limit="50", totalPage=str(min(len(rows), 1)))
+
+    server.on("transactions", answer)
+    records = server.client(concurrency=8).transactions(start_height=1_000, end_height=1_189).collect()
+    assert [record.height for record in records] == [h for h in range(1_000, 1_190) for _ in range(h % 3)]
+    assert len(server.requests) == 190
+    assert records.report.complete
+
+
+def test_empty_block_is_requested_twice(server: StrictServer) -> None:
+    throttled = {5}
+
+    def answer(request: Request) -> Answer:
+        height = int(request.query["height"])
+        if height in throttled:
+            throttled.discard(height)
+            return Answer(envelope([]))
+        return page_of("transactions", [{"txid": f"0x{height}", "height": str(height)}], limit="50")
+
+    server.on("transactions", answer)
+    records = server.client(max_retries=2).transactions(start_height=4, end_height=6).collect()
+    assert [record.height for record in records] == [4, 5, 6]
+    assert len(server.requests) == 4

@@ -1,0 +1,128 @@
+"""Ranges of times, and ranges up to the newest block: a run finds their heights first."""
+
+from __future__ import annotations
+
+import warnings
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import chainframe as cf
+from chainframe.testing import LocalService
+from strict_server import Answer, Request, StrictServer, page_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DAY = timedelta(days=1)
+MILLISECOND = timedelta(milliseconds=1)
+
+
+@pytest.fixture(scope="module")
+def quiet() -> Iterator[LocalService]:
+    with LocalService(seed=5, transactions=400) as service:
+        yield service
+
+
+def test_transactions_between_two_times(quiet: LocalService) -> None:
+    client = quiet.client()
+    newest = client.transactions(max_items=60).collect()
+    times = sorted({record.transaction_time for record in newest if record.transaction_time})
+    start, end = times[1], times[-2]
+    expected = {
+        record.tx_id for record in newest if record.transaction_time and start <= record.transaction_time <= end
+    }
+    assert {record.tx_id for record in client.transactions(start_time=start, end_time=end)} == expected
+    inside = client.transactions(start_time=start - MILLISECOND, end_time=end + MILLISECOND).collect()
+    assert {record.tx_id for record in inside} == expected
+    assert inside.report.complete
+
+
+def test_a_range_without_upper_end_ends_at_the_newest_block(quiet: LocalService) -> None:
+    client = quiet.client()
+    newest = client.transactions(max_items=60).collect()
+    heights = sorted({record.height for record in newest if record.height})
+    expected = {record.tx_id for record in newest if record.height and record.height >= heights[2]}
+    query = client.transactions(start_height=heights[2])
+    records = query.collect()
+    assert {record.tx_id for record in records} == expected
+    assert [record.height for record in records] == sorted(record.height or 0 for record in records)
+    start = next(record.transaction_time for record in newest if record.height == heights[2])
+    assert client.transactions(start_time=start).collect().to_dicts() == records.to_dicts()
+    assert query.estimate().num_slices == heights[-1] - heights[2] + 1
+    assert len(query.partitions(3)) == min(3, heights[-1] - heights[2] + 1)
+
+
+def test_cross_chain_transactions_by_time(quiet: LocalService) -> None:
+    client = quiet.client()
+    every = client.cross_chain_transactions().collect()
+    times = sorted(record.zone_block_time for record in every if record.zone_block_time)
+    start, end = times[len(times) // 3], times[2 * len(times) // 3]
+    expected = [record.id for record in every if record.zone_block_time and start <= record.zone_block_time <= end]
+    assert [record.id for record in client.cross_chain_transactions(start_time=start, end_time=end)] == expected
+    later = [record.id for record in every if record.zone_block_time and start <= record.zone_block_time]
+    assert [record.id for record in client.cross_chain_transactions(start_time=start)] == later
+
+
+@pytest.mark.parametrize("call", ["transactions", "cross_chain_transactions"])
+def test_a_range_without_blocks_is_empty_and_complete(quiet: LocalService, call: str) -> None:
+    before = getattr(quiet.client(), call)(start_time="1999-01-01T00:00Z", end_time="1999-02-01T00:00Z").collect()
+    after = getattr(quiet.client(), call)(start_time=datetime.now(UTC) + 400 * DAY).collect()
+    for records in (before, after):
+        assert len(records) == 0
+        assert records.report.complete
+
+
+def test_a_cursor_keeps_the_heights_that_were_found(quiet: LocalService) -> None:
+    client = quiet.client()
+    newest = client.transactions(max_items=60).collect()
+    start = sorted(record.transaction_time for record in newest if record.transaction_time)[10]
+    query = client.transactions(start_time=start)
+    whole = query.collect().to_dicts()
+    for count, _ in enumerate(query, start=1):
+        if count % 7 == 0:
+            rest = client.resume(query.cursor)
+            assert "start_height" in repr(rest)
+            assert "start_time" not in repr(rest)
+            assert rest.collect().to_dicts() == whole[count:]
+
+
+def list_of_an_address(server: StrictServer, age: timedelta) -> None:
+    time = str(int((datetime.now(UTC) - age).timestamp() * 1_000))
+
+    def answer(request: Request) -> Answer:
+        rows: list[Any] = [{"txId": "0x1", "txid": "0x1", "height": request.query.get("height", "7")}]
+        rows[0]["transactionTime"] = time
+        return page_of("transactions", rows, limit="50", totalPage="1")
+
+    server.on("transactions", answer)
+    server.on("address_transactions", answer)
+
+
+@pytest.mark.parametrize("days", [363, 366])
+def test_a_list_of_an_address_that_begins_within_a_year_is_complete(server: StrictServer, days: int) -> None:
+    list_of_an_address(server, days * DAY)
+    complete = days < 365
+    client = server.client()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error" if complete else "ignore")
+        records = client.address_transactions("0x1", start_height=7).collect()
+    assert records.report.complete == complete
+    assert records.report.requests == len(server.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("call", "given", "message"),
+    [
+        ("transactions", {"end_time": "2024-01-01T00:00Z"}, "start_time.* is required"),
+        ("transactions", {"start_time": 1_700_000_000, "height": 7}, "height.* cannot be combined"),
+        ("transactions", {"start_time": 1_700_000_000, "block_hash": "0x1"}, "block_hash.* cannot be combined"),
+        ("cross_chain_transactions", {"start_time": 1_700_000_000, "end_height": 7}, "end_height.* cannot be combined"),
+        ("cross_chain_transactions", {"start_time": 1_700_000_001, "end_time": 1_700_000_000}, "start_time"),
+    ],
+)
+def test_invalid_ranges_are_rejected(server: StrictServer, call: str, given: dict[str, Any], message: str) -> None:
+    with pytest.raises(cf.InvalidParameterError, match=message):
+        getattr(server.client(), call)(**given)
+    assert server.requests == []

@@ -1,0 +1,117 @@
+//! The whole client in a simulated world: one seed is one run. The world answers from the local service's store, in virtual
+//! time, with latency, loss, truncated bodies, error responses, throttles, clock skew, growth, reorganisations, cancelled
+//! waits and processes that die and resume from a cursor. Invariants are checked at every step.
+//!
+//! A failing seed is the bug report: `make simulate START=<seed> SEEDS=1` replays it.
+
+#[path = "simulation/plan.rs"]
+mod plan;
+#[path = "simulation/run.rs"]
+mod run;
+#[path = "simulation/world.rs"]
+mod world;
+
+use std::fmt::Write as _;
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use chainframe::planted::{Bug, plant};
+use run::{Outcome, simulate};
+
+/// Runs of an ordinary test.
+const SEEDS: u64 = 10_000;
+/// Most runs in which a planted bug must show.
+const SEEDS_FOR_A_BUG: u64 = 2_000;
+
+fn variable(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|value| value.parse().unwrap_or_else(|_| panic!("{name} must be a number")))
+}
+
+/// Runs seeds from `start` on, without end if `seeds` is 0, and returns the first one that violates an invariant.
+fn search(start: u64, seeds: u64, each: &(dyn Fn(u64, &Outcome) + Sync)) -> Option<(u64, Outcome)> {
+    let (next, stop, found) = (AtomicU64::new(start), AtomicBool::new(false), Mutex::new(None));
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seeds > 0 && seed >= start + seeds {
+                        return;
+                    }
+                    let outcome = simulate(seed);
+                    each(seed, &outcome);
+                    if !outcome.violations.is_empty() {
+                        stop.store(true, Ordering::Relaxed);
+                        found.lock().unwrap().get_or_insert((seed, outcome));
+                    }
+                }
+            });
+        }
+    });
+    found.into_inner().unwrap()
+}
+
+#[test]
+fn no_seed_violates_an_invariant() {
+    let (start, seeds) = (variable("SIMULATION_START").unwrap_or(0), variable("SIMULATION_SEEDS").unwrap_or(SEEDS));
+    let counts: [AtomicU64; 4] = Default::default();
+    let each = |_: u64, outcome: &Outcome| {
+        let counted = [1, outcome.complete.into(), outcome.deaths, outcome.faults];
+        counts.iter().zip(counted).for_each(|(count, more)| _ = count.fetch_add(more, Ordering::Relaxed));
+    };
+    if let Some((seed, outcome)) = search(start, seeds, &each) {
+        let mut report = format!("seed {seed} violates: {:#?}\n", outcome.violations);
+        _ = write!(report, "{}\nreplay it: make simulate START={seed} SEEDS=1", outcome.journal);
+        panic!("{report}");
+    }
+    let [runs, complete, deaths, faults] = counts.map(AtomicU64::into_inner);
+    println!("{runs} seeds: {complete} complete results, {deaths} resumed processes, {faults} faults");
+    // The world must not be too kind, nor too harsh to find anything.
+    assert!(seeds < 1_000 || complete * 2 > runs, "{complete} of {runs} complete");
+    assert!(seeds < 1_000 || deaths * 5 > runs && faults > runs, "{deaths} deaths, {faults} faults in {runs} runs");
+}
+
+#[test]
+fn known_bugs_are_found() {
+    let mut found = Vec::new();
+    for bug in Bug::ALL {
+        plant(Some(bug));
+        let seed = (0..SEEDS_FOR_A_BUG).find_map(|seed| {
+            let violations = simulate(seed).violations;
+            (!violations.is_empty()).then(|| (seed, violations[0].clone()))
+        });
+        plant(None);
+        println!("{bug:?}: {seed:?}");
+        if seed.is_some() {
+            found.push(bug);
+        }
+    }
+    assert_eq!(found, Bug::ALL);
+}
+
+/// Prints the journal of one seed, for the process that compares it.
+#[test]
+fn journal_of_a_seed() {
+    if let Some(seed) = variable("SIMULATION_JOURNAL") {
+        println!("<journal>{}</journal>", simulate(seed).journal);
+    }
+}
+
+#[test]
+fn one_seed_is_one_journal_in_any_process() {
+    for seed in [1, 7, 42, 1_234] {
+        let here = simulate(seed).journal;
+        assert_eq!(here, simulate(seed).journal, "seed {seed} in one process");
+        let program = std::env::current_exe().unwrap();
+        let there = Command::new(program)
+            .args(["journal_of_a_seed", "--exact", "--nocapture"])
+            .env("SIMULATION_JOURNAL", seed.to_string())
+            .output()
+            .unwrap();
+        let there = String::from_utf8(there.stdout).unwrap();
+        let there = there.split_once("<journal>").and_then(|(_, rest)| rest.split_once("</journal>"));
+        assert!(here.lines().count() > 3);
+        assert_eq!(there.map(|(journal, _)| journal), Some(here.as_str()), "seed {seed} in two processes");
+    }
+}

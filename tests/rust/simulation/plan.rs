@@ -1,0 +1,139 @@
+//! The plan of a run: everything that a seed decides before it starts.
+
+use std::time::Duration;
+
+use chainframe::client::RateLimit;
+use fastrand::Rng;
+
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub transactions: u64,
+    pub kind: Kind,
+    pub page_size: Option<i64>,
+    pub max_items: Option<i64>,
+    pub concurrency: i64,
+    pub rate_limit: RateLimit,
+    pub max_retries: i64,
+    pub deadline: Option<f64>,
+    pub timeout: f64,
+    /// Mean latency of one direction.
+    pub latency: Duration,
+    pub faults: Faults,
+    /// Milliseconds that the service's clock is ahead.
+    pub skew: i64,
+    /// Probability that the lists grow before a response, and by how many records at most.
+    pub growth: (f64, u32),
+    /// Probability that the newest records are replaced before a response.
+    pub reorg: f64,
+    /// Probability that the process dies after a page.
+    pub death: f64,
+    /// Probability that a wait for a page is cancelled.
+    pub cancel: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// One list, by name of the call.
+    List(&'static str),
+    /// Cross-chain transactions of a range of heights.
+    Range,
+    /// Transactions, height by height.
+    Heights,
+    /// Several queries of one client at once.
+    Gather,
+    TransactionsByHash,
+    Logs,
+    /// Recorded into a cassette, then replayed.
+    Cassette,
+}
+
+/// Probabilities of the faults of a request.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Faults {
+    /// The request or its response is lost, and the attempt times out.
+    pub loss: f64,
+    pub reset: f64,
+    pub truncated: f64,
+    /// Status 503.
+    pub unavailable: f64,
+    /// Status 200 with an error code.
+    pub error_code: f64,
+    /// Status 429 with or without `Retry-After`.
+    pub throttle: f64,
+    /// Success without data, where there are records.
+    pub empty: f64,
+    pub html: f64,
+    /// A page whose list comes twice.
+    pub doubled: f64,
+    /// A parameter error, which no retry can fix.
+    pub hopeless: f64,
+}
+
+impl Plan {
+    pub fn of(rng: &mut Rng) -> Self {
+        let kind = *rng
+            .choice(&[
+                Kind::List("blocks"),
+                Kind::List("blocks"),
+                Kind::List("transactions"),
+                Kind::List("large_transactions"),
+                Kind::List("cross_chain_transactions"),
+                Kind::Range,
+                Kind::Heights,
+                Kind::Gather,
+                Kind::TransactionsByHash,
+                Kind::Logs,
+                Kind::Cassette,
+            ])
+            .unwrap_or(&Kind::Range);
+        // Growth and reorganisations are for single lists: slices are of several instants.
+        let moves = matches!(kind, Kind::List(_)) && rng.u8(..10) < 4;
+        let healthy = rng.u8(..10) < 3;
+        Self {
+            transactions: rng.u64(20..90),
+            kind,
+            page_size: rng.bool().then(|| rng.i64(3..40)),
+            max_items: (rng.u8(..10) == 0 && kind != Kind::Gather).then(|| rng.i64(1..40)),
+            concurrency: rng.i64(1..6),
+            rate_limit: match rng.u8(..4) {
+                0 => RateLimit::Unlimited,
+                1 => RateLimit::PerSecond(rng.f64() * 9.0 + 1.0),
+                _ => RateLimit::Auto,
+            },
+            max_retries: rng.i64(2..8),
+            deadline: rng.bool().then(|| rng.f64() * 30.0 + 3.0),
+            timeout: rng.f64() * 4.0 + 1.0,
+            latency: Duration::from_millis(rng.u64(1..250)),
+            faults: if healthy { Faults::default() } else { Faults::of(rng) },
+            skew: if rng.u8(..4) == 0 { rng.i64(-4_000..4_000) * 1_000 } else { 0 },
+            growth: if moves { (rng.f64() * 0.5, rng.u32(1..4)) } else { (0.0, 0) },
+            reorg: 0.0,
+            death: if matches!(kind, Kind::Gather | Kind::Cassette) { 0.0 } else { rng.f64() * 0.5 },
+            cancel: if rng.bool() { rng.f64() * 0.5 } else { 0.0 },
+        }
+    }
+
+    /// True if the lists stay as they are.
+    pub fn is_quiet(&self) -> bool {
+        self.growth.0 == 0.0 && self.reorg == 0.0
+    }
+}
+
+impl Faults {
+    /// Some kinds of faults, together at about a third of the requests at most.
+    fn of(rng: &mut Rng) -> Self {
+        let mut some = || if rng.bool() { rng.f64() * 0.12 } else { 0.0 };
+        Self {
+            loss: some(),
+            reset: some(),
+            truncated: some(),
+            unavailable: some(),
+            error_code: some(),
+            throttle: some(),
+            empty: some(),
+            html: some(),
+            doubled: some() * 0.2,
+            hopeless: some() * 0.2,
+        }
+    }
+}

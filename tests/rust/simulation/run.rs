@@ -1,0 +1,380 @@
+//! One run: processes that read a result, die and resume, and the verdict over what they were given.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use chainframe::cassette::{self, Cassette, Mode};
+use chainframe::client::{ApiErrorKind, Client, Credentials, Error, Phase, Secret, Settings, SettingsInput};
+use chainframe::columns::Columns;
+use chainframe::decode::{Decoder, Envelope};
+use chainframe::interface::{Deployment, ENDPOINTS, endpoint};
+use chainframe::query::{Arg, Cursor, Options, Pages, Query, Report, Run};
+use fastrand::Rng;
+
+use super::plan::{Kind, Plan};
+use super::world::World;
+
+/// Most processes of one run.
+const MAX_LIVES: u64 = 12;
+
+pub struct Outcome {
+    pub journal: String,
+    pub violations: Vec<String>,
+    pub complete: bool,
+    pub deaths: u64,
+    pub faults: u64,
+}
+
+/// Runs one seed in a runtime of its own, whose clock moves only when everything waits.
+pub fn simulate(seed: u64) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    runtime.block_on(run(seed))
+}
+
+async fn run(seed: u64) -> Outcome {
+    let mut rng = Rng::with_seed(seed);
+    let plan = Plan::of(&mut rng);
+    let world = World::new(seed, plan.clone(), rng.fork(), rows_of_body);
+    let mut counts = Counts::default();
+    match plan.kind {
+        Kind::Gather => gather(&world, &mut counts).await,
+        Kind::Cassette => record_and_replay(seed, &world, &mut counts).await,
+        _ => {
+            let call = Call::of(&plan, &world);
+            read(&world, &call, &mut counts).await;
+        }
+    }
+    let mut state = world.lock();
+    Outcome {
+        journal: std::mem::take(&mut state.journal),
+        violations: std::mem::take(&mut state.violations),
+        complete: counts.complete,
+        deaths: counts.deaths,
+        faults: state.faults,
+    }
+}
+
+#[derive(Default)]
+struct Counts {
+    complete: bool,
+    deaths: u64,
+}
+
+/// A call with its arguments, and the lists whose records it has to give.
+struct Call {
+    name: &'static str,
+    args: Vec<(String, Arg)>,
+    /// Key of the list in `State::versions`.
+    truth: String,
+}
+
+impl Call {
+    fn of(plan: &Plan, world: &World) -> Self {
+        let base = |name: &str| {
+            let endpoint = endpoint(name).unwrap();
+            let chain = if endpoint.path.contains("{zone}") { "ZONE_CHAIN" } else { "MAIN" };
+            format!("{}?chainShortName={chain}", Deployment::default().expand(endpoint.path))
+        };
+        let heights = |name: &str, column: &str| -> Vec<i64> {
+            let body = world.service.whole_list(&base(name)).unwrap();
+            let columns = decode(name, &body);
+            let column = columns.record().position(column).unwrap();
+            (0..columns.rows()).filter_map(|row| format!("{:?}", columns.value(column, row)).between()).collect()
+        };
+        let integer = |value: i64| Arg::Integer(value.to_string());
+        let call = match plan.kind {
+            Kind::List(name) => Self { name, args: Vec::new(), truth: base(name) },
+            Kind::Gather | Kind::Cassette => Self { name: "blocks", args: Vec::new(), truth: base("blocks") },
+            Kind::Range => {
+                let name = "cross_chain_transactions";
+                let known = heights(name, "main_block_height");
+                let (low, high) = (known.iter().min().copied().unwrap_or(1), known.iter().max().copied().unwrap_or(1));
+                let start = low + world.draw((high - low + 1) as u64) as i64;
+                let truth = format!("{}&startBlockHeight={start}&endBlockHeight={high}", base(name));
+                Self {
+                    name,
+                    args: vec![("start_height".into(), integer(start)), ("end_height".into(), integer(high))],
+                    truth,
+                }
+            }
+            Kind::Heights => {
+                let name = "transactions";
+                let newest = heights(name, "height").into_iter().max().unwrap_or(1);
+                let start = newest - world.draw(8) as i64;
+                let each = (start..=newest).map(|height| format!("{}&height={height}", base(name)));
+                let truth = each.collect::<Vec<_>>().join(" ");
+                let args = vec![("start_height".into(), integer(start)), ("end_height".into(), integer(newest))];
+                Self { name, args, truth }
+            }
+            Kind::TransactionsByHash | Kind::Logs => {
+                let body = world.service.whole_list(&base("transactions")).unwrap();
+                let columns = decode("transactions", &body);
+                let column = columns.record().position("tx_id").unwrap();
+                let some = 1 + world.draw(columns.rows().min(45) as u64) as usize;
+                let hashes: Vec<String> =
+                    (0..some).filter_map(|row| columns.text(column, row).map(str::to_owned)).collect();
+                let name = if plan.kind == Kind::Logs { "logs" } else { "transactions_by_hash" };
+                let each = hashes.iter().map(|hash| format!("{}&txId={hash}", base(name)));
+                let truth = each.collect::<Vec<_>>().join(" ");
+                Self { name, args: vec![("tx_ids".into(), Arg::List(hashes))], truth }
+            }
+        };
+        world.watch(&call.truth);
+        call
+    }
+}
+
+trait Between {
+    /// The number within `Integer(…)`.
+    fn between(&self) -> Option<i64>;
+}
+
+impl Between for String {
+    fn between(&self) -> Option<i64> {
+        self.trim_start_matches("Integer(").trim_end_matches(')').parse().ok()
+    }
+}
+
+fn client(world: &Arc<World>, cassette: Option<Cassette>) -> Client {
+    let plan = &world.plan;
+    let secret = |text: &str| Secret::new(text.into());
+    let settings = Settings::new(SettingsInput {
+        base_url: "https://simulated.invalid".into(),
+        credentials: Credentials {
+            api_key: secret("local-key"),
+            secret_key: secret("local-secret"),
+            passphrase: secret("local-passphrase"),
+        },
+        main_chain: "MAIN".into(),
+        zone_chain: "ZONE_CHAIN".into(),
+        deployment: Deployment::default(),
+        timeout: plan.timeout,
+        deadline: plan.deadline,
+        max_retries: plan.max_retries,
+        rate_limit: plan.rate_limit,
+        concurrency: plan.concurrency,
+        strict: false,
+        max_response_bytes: 1 << 20,
+        proxy: None,
+        ca_bundle: None,
+        cassette,
+        missing: None,
+    });
+    Client::with_environment(settings.unwrap(), world.environment()).unwrap()
+}
+
+fn query(client: &Client, call: &Call, plan: &Plan) -> Query {
+    let endpoint = endpoint(call.name).unwrap();
+    let page_size = plan.page_size.filter(|_| endpoint.page_size_max().is_some());
+    let options = Options { page_size, max_items: plan.max_items, ..Options::default() };
+    Query::new(client, endpoint, call.args.clone(), options).unwrap()
+}
+
+/// Reads one result, through deaths and errors, and judges it.
+async fn read(world: &Arc<World>, call: &Call, counts: &mut Counts) {
+    let plan = world.plan.clone();
+    let mut given: Vec<String> = Vec::new();
+    let mut cursor: Option<String> = None;
+    for life in 0..MAX_LIVES {
+        let client = client(world, None);
+        let run = match &cursor {
+            None => Run::from(query(&client, call, &plan)),
+            Some(cursor) => Run::resume(&client, cursor).expect("a cursor of this version can be resumed"),
+        };
+        world.note(&format!("process {life} starts with {} records", given.len()));
+        let mut pages = Pages::new(&run);
+        let error = loop {
+            let page = if world.chance(plan.cancel) {
+                let patience = Duration::from_millis(1 + world.draw(800));
+                match tokio::time::timeout(patience, pages.next()).await {
+                    Ok(page) => page,
+                    Err(_) => {
+                        world.note("the wait is cancelled");
+                        continue;
+                    }
+                }
+            } else {
+                pages.next().await
+            };
+            let page = match page {
+                Ok(Some(page)) => page,
+                Ok(None) => {
+                    counts.complete = judge(world, call, &given, &pages.report().read());
+                    return;
+                }
+                Err(error) => break error,
+            };
+            let rows = rows(&page.columns);
+            world.note(&format!("page {} has {} records", page.number, rows.len()));
+            if world.chance(plan.death) {
+                let kept = world.draw(rows.len() as u64 + 1) as usize;
+                given.extend_from_slice(&rows[..kept]);
+                cursor = Some(Cursor::of(&page.checkpoint.at_row(kept)).to_json());
+                world.note(&format!("the process dies after {kept} of them"));
+                counts.deaths += 1;
+                break Error::Internal(String::new());
+            }
+            cursor = Some(Cursor::of(&page.checkpoint).to_json());
+            given.extend(rows);
+        };
+        if matches!(&error, Error::Internal(text) if text.is_empty()) {
+            continue;
+        }
+        world.note(&format!("error: {error}"));
+        judge_error(world, &error);
+        check_repeats(world, call, &given);
+        if !error.retryable() {
+            return;
+        }
+    }
+}
+
+/// Several queries of one client at once.
+async fn gather(world: &Arc<World>, counts: &mut Counts) {
+    let plan = world.plan.clone();
+    let client = client(world, None);
+    let call = Arc::new(Call::of(&plan, world));
+    let tasks: Vec<_> = (0..2 + world.draw(10))
+        .map(|_| {
+            let (world, call, query) = (world.clone(), call.clone(), query(&client, &call, &plan));
+            tokio::spawn(async move {
+                let (mut pages, mut given) = (Pages::new(&Run::from(query)), Vec::new());
+                loop {
+                    match pages.next().await {
+                        Ok(Some(page)) => given.extend(rows(&page.columns)),
+                        Ok(None) => return judge(&world, &call, &given, &pages.report().read()),
+                        Err(error) => {
+                            world.note(&format!("error: {error}"));
+                            judge_error(&world, &error);
+                            return false;
+                        }
+                    }
+                }
+            })
+        })
+        .collect();
+    counts.complete = true;
+    for task in tasks {
+        counts.complete &= task.await.unwrap();
+    }
+}
+
+/// Records a run, and replays it without a request.
+async fn record_and_replay(seed: u64, world: &Arc<World>, counts: &mut Counts) {
+    let plan = world.plan.clone();
+    let path = std::env::temp_dir().join(format!("chainframe-simulation-{}-{seed}.jsonl", std::process::id()));
+    let call = Call::of(&plan, world);
+    let mut results = Vec::new();
+    for mode in [Mode::All, Mode::None] {
+        let cassette = Cassette::open(cassette::Options::new(&path, mode)).unwrap();
+        let client = client(world, Some(cassette));
+        let before = world.lock().requests;
+        let (mut pages, mut given) = (Pages::new(&Run::from(query(&client, &call, &plan))), Vec::new());
+        let end = loop {
+            match pages.next().await {
+                Ok(Some(page)) => given.extend(rows(&page.columns)),
+                Ok(None) => {
+                    counts.complete = judge(world, &call, &given, &pages.report().read());
+                    break "end".to_owned();
+                }
+                Err(error) => {
+                    if mode == Mode::All {
+                        judge_error(world, &error);
+                    }
+                    // The words of a recorded failure are the cassette's own.
+                    break format!("{:?}", std::mem::discriminant(&error));
+                }
+            }
+        };
+        if mode == Mode::None && world.lock().requests != before {
+            world.violation("a replay sends requests".into());
+        }
+        world.note(&format!("{mode:?}: {} records, {end}", given.len()));
+        results.push((given, end));
+    }
+    let _ = std::fs::remove_file(&path);
+    if results[0] != results[1] {
+        world.violation("a replay differs from its recording".into());
+    }
+}
+
+/// Judges a result that ended. True if it is complete.
+fn judge(world: &World, call: &Call, given: &[String], report: &Report) -> bool {
+    world.note(&format!("end: {} records, complete={}", given.len(), report.complete));
+    check_repeats(world, call, given);
+    if !report.complete {
+        if report.reasons.is_empty() {
+            world.violation("an incomplete result gives no reason".into());
+        }
+        if world.plan.is_quiet() {
+            world.violation(format!("a list at rest is incomplete: {:?}", report.reasons));
+        }
+        return false;
+    }
+    let wanted = world.plan.max_items.map_or(usize::MAX, |most| most as usize);
+    let state = world.lock();
+    let is_version = |version: &Vec<String>| given == &version[..version.len().min(wanted)];
+    let known = state.versions[&call.truth].iter().any(is_version);
+    let lengths: Vec<usize> = state.versions[&call.truth].iter().map(Vec::len).collect();
+    drop(state);
+    if !known {
+        world.violation(format!("a complete result of {} records is no version of the list: {lengths:?}", given.len()));
+    }
+    true
+}
+
+/// No record comes more often than the list has ever had it.
+fn check_repeats(world: &World, call: &Call, given: &[String]) {
+    let state = world.lock();
+    let count = |records: &[String], record: &String| records.iter().filter(|other| *other == record).count();
+    let most = |record: &String| state.versions[&call.truth].iter().map(|version| count(version, record)).max();
+    let repeated = given.iter().find(|record| Some(count(given, record)) > most(record)).cloned();
+    drop(state);
+    if let Some(record) = repeated {
+        world.violation(format!("a record comes more often than it is there: {record}"));
+    }
+}
+
+/// No error without a cause in this world.
+fn judge_error(world: &World, error: &Error) {
+    let plan = &world.plan;
+    let had_faults = world.lock().faults > 0;
+    let slow = plan.latency.as_secs_f64() * 4.0 > plan.timeout;
+    let unfounded = match error {
+        Error::Service(error) if error.kind == ApiErrorKind::ClockSkew => true,
+        Error::Timeout { phase: Phase::Deadline, .. } => {
+            let deadline = Duration::from_secs_f64(plan.deadline.unwrap_or_default());
+            // Attempts and the pauses between them count, the queue for the rate limit does not.
+            world.lock().longest + Duration::from_millis(2) < deadline
+        }
+        Error::Drift { .. } => plan.is_quiet(),
+        Error::Internal(_) | Error::Config { .. } | Error::InvalidParameter { .. } | Error::Cassette(_) => true,
+        _ => !(had_faults || slow),
+    };
+    if unfounded {
+        world.violation(format!("an error without a cause: {error}"));
+    }
+}
+
+fn decode(call: &str, body: &str) -> Columns {
+    let decoder = Decoder::new(endpoint(call).unwrap(), &Deployment::default());
+    match decoder.decode(&Bytes::copy_from_slice(body.as_bytes()), 1_000) {
+        Ok(Envelope::Page(page)) => page.columns,
+        other => panic!("{body} gave {other:?}"),
+    }
+}
+
+fn rows(columns: &Columns) -> Vec<String> {
+    let fields = columns.record().fields.len();
+    let row = |row| (0..fields).map(|column| format!("{:?}", columns.value(column, row))).collect::<Vec<_>>().join("|");
+    (0..columns.rows()).map(row).collect()
+}
+
+/// The records of a body that the service sends for a target.
+fn rows_of_body(target: &str, body: &str) -> Vec<String> {
+    let path = target.split('?').next().unwrap_or_default();
+    let deployment = Deployment::default();
+    let endpoint = ENDPOINTS.iter().find(|endpoint| deployment.expand(endpoint.path) == path).expect("a declared path");
+    rows(&decode(endpoint.name, body))
+}
