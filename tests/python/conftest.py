@@ -69,8 +69,8 @@ class Sample:
                 rows = {row["txId"]: row for row in reference_client.get(service, call, txId=",".join(self.tx_ids))}
                 return reference_client.as_records(record, [rows[tx_id] for tx_id in self.tx_ids])
             case "logs":
-                answers = [reference_client.get(service, call, txId=tx_id) for tx_id in self.tx_ids]
-                return reference_client.as_records(record, [row for rows in answers for row in rows])
+                pages = [reference_client.get(service, call, txId=tx_id) for tx_id in self.tx_ids]
+                return reference_client.as_records(record, [row for page in pages for row in page])
             case "token_transfers":
                 rows_of_token = reference_client.whole_list(service, call, tokenContractAddress=self.token)
                 return reference_client.as_records(record, rows_of_token)
@@ -114,7 +114,7 @@ def sample(service: LocalService) -> Sample:
     crossed = Counter(
         row["tokenContractAddress"] for row in reference_client.whole_list(service, "cross_chain_transactions")
     )
-    # Not in the order of the service, so that an answer in its order is told from one in the order asked.
+    # In the reverse order of the service, so that results in its order differ from results in the requested order.
     tx_ids = [row["txid"] for row in rows[:100] if reference_client.get(service, "logs", txId=row["txid"])][3::-1]
     transaction = reference_client.get(service, "transactions_by_hash", txId=tx_ids[0])[0]
     return Sample(
@@ -130,7 +130,7 @@ def server() -> Iterator[StrictServer]:
     """A server that finds nothing wrong with any request, or the test fails."""
     with StrictServer() as running:
         yield running
-    assert running.refusals == []
+    assert running.rejections == []
 
 
 @pytest.fixture(scope="session")

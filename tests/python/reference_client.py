@@ -1,4 +1,4 @@
-"""The local service asked by hand, with the standard library alone: what the client's results are held against."""
+"""A client of the local service on the standard library alone: the reference for the results of chainframe."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LISTS = {"tokens": "tokenList", "cross_chain_transactions": "data", "blocks": "d
 
 
 def get(service: LocalService, call: str, **parameters: str) -> list[dict[str, Any]]:
-    """`data` of one answer."""
+    """Return the `data` of one response."""
     endpoint = ENDPOINTS[call]
     chain = service.zone_chain if endpoint["chain"] == "zone" else service.main_chain
     path = endpoint["path"].replace("{main}", "main").replace("{zone}", "zone")
@@ -40,9 +40,9 @@ def get(service: LocalService, call: str, **parameters: str) -> list[dict[str, A
         "SVC-ACCESS-TIMESTAMP": timestamp,
     }
     with urlopen(Request(service.url + target, headers=headers)) as response:
-        answer = json.load(response)
-    assert answer["code"] == "0", answer
-    data: list[dict[str, Any]] = answer["data"]
+        body = json.load(response)
+    assert body["code"] == "0", body
+    data: list[dict[str, Any]] = body["data"]
     return data
 
 

@@ -1,7 +1,7 @@
-"""A service written by hand from the interface alone, to hold the client against: nothing of the client is in it.
+"""An HTTP server written from the API's document alone, which shares no code with the client.
 
-It speaks another deployment's words, checks every request as strictly as a deployed service would, and answers what a
-test scripts, byte for byte. What it finds wrong with a request it puts into `refusals` and refuses.
+It implements another deployment, checks every request as strictly as a deployed service would, and sends the responses
+of a test byte for byte. A request that fails a check gets an error response, and its reason is added to `rejections`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ CLOCK_TOLERANCE = 30
 
 @dataclass(frozen=True)
 class Request:
-    """One request as it came in."""
+    """A received request."""
 
     target: str
     path: str
@@ -55,49 +55,49 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Response:
     body: bytes
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
 
 
-Script = Callable[[Request], Answer]
+Script = Callable[[Request], Response]
 
 
 def envelope(data: object, *, code: object = "0", msg: str = "") -> bytes:
     return json.dumps({"code": code, "msg": msg, "data": data}).encode()
 
 
-def page_of(call: str, records: list[Any], **members: object) -> Answer:
-    """A page that holds these records, and is the only one unless `members` say otherwise."""
+def page_of(call: str, records: list[Any], **members: object) -> Response:
+    """A page with these records; the only page of its list, unless `members` have other counts."""
     page: dict[str, object] = {"page": "1", "limit": "50", "totalPage": "1", **members}
     page[LISTS.get(call, "transactionList")] = records
-    return Answer(envelope([page]))
+    return Response(envelope([page]))
 
 
-def rows_of(call: str, records: list[Any]) -> Answer:
-    """An answer that holds these records, in the shape of that call."""
+def rows_of(call: str, records: list[Any]) -> Response:
+    """A response with these records, in the format of that call."""
     if call in {"transactions_by_hash", "logs"}:
-        return Answer(envelope(records))
+        return Response(envelope(records))
     return page_of(call, records)
 
 
-def error(status: int, code: object, msg: str = "no", **headers: str) -> Answer:
-    return Answer(envelope([], code=code, msg=msg), status, headers)
+def error(status: int, code: object, msg: str = "no", **headers: str) -> Response:
+    return Response(envelope([], code=code, msg=msg), status, headers)
 
 
 class StrictServer:
-    """Serves `scripts`, one for each call; a script takes the request and gives the answer."""
+    """A server that runs one script per call; a script returns the response to a request."""
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.requests: list[Request] = []
-        self.refusals: list[str] = []
+        self.rejections: list[str] = []
         self._scripts: dict[str, Script] = {}
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._http.daemon_threads = True
         self._scheme = "https" if tls else "http"
         if tls:
-            # Shaking hands is for the thread of the connection: a client that dislikes it must not end the server.
+            # The thread of a connection makes its handshake: a client that rejects it must not end the server.
             wrapped = tls.wrap_socket(self._http.socket, server_side=True, do_handshake_on_connect=False)
             self._http.socket = wrapped
         self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.01})
@@ -110,13 +110,13 @@ class StrictServer:
     def port(self) -> int:
         return self._http.server_port
 
-    def on(self, call: str, *answers: Answer | Script) -> None:
-        """Answer that call with these, one after the other, and with the last from then on."""
-        left = list(answers)
+    def on(self, call: str, *responses: Response | Script) -> None:
+        """Respond to that call with these in turn, and with the last one from then on."""
+        left = list(responses)
 
-        def script(request: Request) -> Answer:
-            answer = left.pop(0) if len(left) > 1 else left[0]
-            return answer(request) if callable(answer) else answer
+        def script(request: Request) -> Response:
+            response = left.pop(0) if len(left) > 1 else left[0]
+            return response(request) if callable(response) else response
 
         self._scripts[PATHS[call]] = script
 
@@ -134,7 +134,7 @@ class StrictServer:
         }
         return cf.Client(**{**settings, **overrides})
 
-    def answer(self, target: str, headers: dict[str, str]) -> Answer:
+    def respond(self, target: str, headers: dict[str, str]) -> Response:
         path, _, query = target.partition("?")
         pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
         request = Request(
@@ -147,13 +147,13 @@ class StrictServer:
         self.requests.append(request)
         wrong = self._wrong(request, headers, pairs)
         if wrong:
-            self.refusals.append(wrong)
+            self.rejections.append(wrong)
             return error(401, "50113", wrong)
         script = self._scripts.get(path)
         return error(404, "50404", f"no such path: {path}") if script is None else script(request)
 
     def _wrong(self, request: Request, headers: dict[str, str], pairs: list[tuple[str, str]]) -> str:
-        """Return the reason why a deployed server would reject the request, or None."""
+        """Return the reason why a deployed server would reject the request, or an empty string."""
         prehash = f"{request.timestamp}GET{request.target}"
         digest = hmac.new(SECRET_KEY.encode(), prehash.encode(), hashlib.sha256).digest()
         chain = "BETA_X" if "/beta/" in request.path else "ALPHA"
@@ -168,7 +168,7 @@ class StrictServer:
             "another deployment's header": not any(name.startswith("svc-") for name in headers),
             "the secret in a header": not any(SECRET_KEY in value for value in headers.values()),
         }
-        return ", ".join(what for what, right in checks.items() if not right)
+        return ", ".join(check for check, passed in checks.items() if not passed)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -189,23 +189,23 @@ def _is_now(timestamp: str) -> bool:
 def _handler(server: StrictServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        # Head and body leave together; apart, the second would wait for the first to be acknowledged.
+        # Head and body are sent together: otherwise the body waits for the acknowledgement of the head.
         wbufsize = -1
-        # A client that keeps its connection must not keep the test's server.
+        # A connection that the client keeps open must not keep the server running.
         timeout = 5
 
         def do_GET(self) -> None:
-            answer = server.answer(self.path, {name.lower(): value for name, value in self.headers.items()})
-            self.send_response(answer.status)
-            for name, value in {"Content-Type": "application/json", **answer.headers}.items():
+            response = server.respond(self.path, {name.lower(): value for name, value in self.headers.items()})
+            self.send_response(response.status)
+            for name, value in {"Content-Type": "application/json", **response.headers}.items():
                 self.send_header(name, value)
-            if "Transfer-Encoding" not in answer.headers:
-                self.send_header("Content-Length", str(len(answer.body)))
+            if "Transfer-Encoding" not in response.headers:
+                self.send_header("Content-Length", str(len(response.body)))
             self.end_headers()
-            self.wfile.write(answer.body)
+            self.wfile.write(response.body)
 
         def handle(self) -> None:
-            # A client that goes away is a client's right.
+            # A client may close its connection at any time.
             with contextlib.suppress(OSError):
                 super().handle()
 
@@ -214,6 +214,6 @@ def _handler(server: StrictServer) -> type[BaseHTTPRequestHandler]:
                 super().finish()
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - named there
-            """Say nothing: what matters is in `requests`."""
+            """Log nothing: `requests` has every request."""
 
     return Handler

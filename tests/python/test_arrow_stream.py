@@ -20,13 +20,13 @@ import pytest
 
 import chainframe as cf
 from chainframe.testing import LocalService
-from strict_server import Answer, Request, StrictServer, page_of
+from strict_server import Request, Response, StrictServer, page_of
 
 from_arrow: Any = getattr(pd.DataFrame, "from_arrow")  # noqa: B009 - which the stubs of pandas do not know yet
 PAGES = 40
 
 
-def numbered(request: Request) -> Answer:
+def numbered(request: Request) -> Response:
     """Page n of forty: five records of height n."""
     number = int(request.query["page"])
     rows = [{"hash": f"0x{number}-{row}", "height": str(number)} for row in range(5)]
@@ -74,7 +74,7 @@ def test_consumers_accept_queries_and_records(client: cf.Client, consumer: str) 
 
 @pytest.mark.parametrize("consumer", CONSUMERS)
 def test_last_error_keeps_the_error_of_a_consumer(server: StrictServer, consumer: str) -> None:
-    server.on("blocks", Answer(b"", 503))
+    server.on("blocks", Response(b"", 503))
     with server.client() as client:
         query = client.blocks()
         with pytest.raises(Exception, match="503"):
@@ -135,8 +135,8 @@ def test_batch_reader_converts_numbers_as_given(server: StrictServer) -> None:
 
 
 def test_batch_reader_raises_errors_with_their_class(server: StrictServer) -> None:
-    def failing(request: Request) -> Answer:
-        return Answer(b"", 503) if request.query["page"] == "9" else numbered(request)
+    def failing(request: Request) -> Response:
+        return Response(b"", 503) if request.query["page"] == "9" else numbered(request)
 
     server.on("blocks", failing)
     with server.client() as client:
@@ -149,7 +149,7 @@ def test_batch_reader_raises_errors_with_their_class(server: StrictServer) -> No
 
 
 def test_last_error_keeps_the_error_of_an_iteration(server: StrictServer) -> None:
-    server.on("blocks", Answer(b"", 503))
+    server.on("blocks", Response(b"", 503))
     with server.client() as client:
         query = client.blocks()
         with pytest.raises(cf.ServiceUnavailableError) as caught:
@@ -165,8 +165,8 @@ def test_first_record_sends_one_request(server: StrictServer) -> None:
 
 
 def test_error_is_raised_after_the_records_before_it(server: StrictServer) -> None:
-    def failing(request: Request) -> Answer:
-        return Answer(b"", 503) if request.query["page"] == "9" else numbered(request)
+    def failing(request: Request) -> Response:
+        return Response(b"", 503) if request.query["page"] == "9" else numbered(request)
 
     server.on("blocks", failing)
     with server.client(concurrency=3) as client:
@@ -237,7 +237,7 @@ def test_memory_of_a_stream_does_not_depend_on_its_length(way: str) -> None:
     with StrictServer() as server:
         count = iter(range(1_000_000))
         # No two pages are the same.
-        server.answer = lambda *_: Answer(page.replace(b"number", b"%d" % next(count)))  # type: ignore[method-assign]
+        server.respond = lambda *_: Response(page.replace(b"number", b"%d" % next(count)))  # type: ignore[method-assign]
         script = [sys.executable, "-c", GROWTH, server.url, way]
         done = subprocess.run(script, capture_output=True, text=True, check=True)
     records, growth = map(int, done.stdout.split())
@@ -269,7 +269,7 @@ def test_two_million_records_pass_through_a_relation() -> None:
     page = page_of("blocks", [{"hash": "number"}, *rows[1:]], totalPage="200").body
     with StrictServer() as server:
         count = iter(range(1_000_000))
-        server.answer = lambda *_: Answer(page.replace(b"number", b"%d" % next(count), 1))  # type: ignore[method-assign]
+        server.respond = lambda *_: Response(page.replace(b"number", b"%d" % next(count), 1))  # type: ignore[method-assign]
         done = subprocess.run([sys.executable, "-c", MANY, server.url], capture_output=True, text=True, check=True)
     records, hashes, growth = map(int, done.stdout.split())
     assert records == hashes == 2_000_000
@@ -281,7 +281,7 @@ def test_two_million_records_pass_through_a_relation() -> None:
 def test_interrupt_reaches_a_consumer(server: StrictServer, consumer: str) -> None:
     asked, opened = threading.Event(), threading.Event()
 
-    def held_back(request: Request) -> Answer:
+    def held_back(request: Request) -> Response:
         if request.query["page"] == "7":
             asked.set()
             opened.wait(60)
@@ -307,10 +307,10 @@ def test_interrupt_reaches_a_consumer(server: StrictServer, consumer: str) -> No
 BROKEN = """
 import sys
 import pyarrow as pa
-from strict_server import Answer, StrictServer
+from strict_server import Response, StrictServer
 
 with StrictServer() as server:
-    server.on("blocks", Answer(b'{"code":"0","x' + eval(sys.argv[1]) + b'y":tru}'))
+    server.on("blocks", Response(b'{"code":"0","x' + eval(sys.argv[1]) + b'y":tru}'))
     with server.client(max_retries=0) as client:
         query = client.blocks()
         try:

@@ -18,7 +18,7 @@ import pytest
 import chainframe as cf
 from chainframe.testing import Cassette, Fault, LocalService
 from conftest import Sample, environment
-from strict_server import API_KEY, PASSPHRASE, SECRET_KEY, Answer, StrictServer, envelope, error, page_of
+from strict_server import API_KEY, PASSPHRASE, SECRET_KEY, Response, StrictServer, envelope, error, page_of
 
 CALLS = [
     "tokens",
@@ -76,15 +76,15 @@ def test_cassette_stores_only_path_and_parameters_of_a_request(server: StrictSer
     echoed: list[str] = []
 
     def echo(status: int) -> Any:
-        def script(request: Any) -> Answer:
+        def script(request: Any) -> Response:
             words = [API_KEY, SECRET_KEY, PASSPHRASE, request.signature, request.timestamp]
             echoed.extend(words)
-            return Answer(json.dumps({"code": "50014", "msg": " ".join(words), "detail": words}).encode(), status)
+            return Response(json.dumps({"code": "50014", "msg": " ".join(words), "detail": words}).encode(), status)
 
         return script
 
     server.on("blocks", echo(400))
-    server.on("tokens", lambda request: Answer(f"<p>{request.signature} {server.url}".encode(), 502))
+    server.on("tokens", lambda request: Response(f"<p>{request.signature} {server.url}".encode(), 502))
     server.on("transactions", page_of("transactions", [{"txid": "0x1", "transactionSymbol": API_KEY.upper()}]))
     with server.client(cassette=Cassette(path)) as client:
         for call in ("blocks", "tokens"):
@@ -203,7 +203,7 @@ def test_replayed_body_decodes_to_the_same_records(server: StrictServer, path: P
         except cf.ResponseFormatError as failure:
             return (failure.path, failure.excerpt, str(failure))
 
-    server.on("blocks", Answer(body))
+    server.on("blocks", Response(body))
     with server.client(cassette=Cassette(path)) as client:
         recorded = outcome(client)
     with replaying(path, deployment=client.deployment, zone_chain="BETA_X", max_retries=0) as client:
@@ -403,7 +403,7 @@ def test_empty_file_is_recorded_into(service: LocalService, tmp_path: Path) -> N
 def test_retried_empty_response_replays(server: StrictServer, path: Path) -> None:
     first = page_of("blocks", [{"hash": "0x1"}], totalPage="2", total="2", page="1", limit="1")
     second = page_of("blocks", [{"hash": "0x2"}], totalPage="2", total="2", page="2", limit="1")
-    server.on("blocks", first, Answer(envelope([])), second)
+    server.on("blocks", first, Response(envelope([])), second)
     with server.client(cassette=Cassette(path), max_retries=1) as client:
         assert len(client.blocks(page_size=1).collect()) == 2
     with replaying(path, deployment=client.deployment, zone_chain="BETA_X", max_retries=1) as client:

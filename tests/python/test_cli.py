@@ -113,10 +113,13 @@ def test_serve_prints_the_settings_of_a_client(monkeypatch: pytest.MonkeyPatch) 
 
 def test_serve_loads_data_and_a_cassette(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "blocks.jsonl").write_text('{"height": 7}\n')
-    with LocalService(transactions=60) as service, service.client(cassette=Cassette(tmp_path / "answers")) as client:
+    with (
+        LocalService(transactions=60) as service,
+        service.client(cassette=Cassette(tmp_path / "c.jsonl")) as client,
+    ):
         client.transactions().collect()
     database = ("--db", str(tmp_path / "chain.sqlite"))
-    own = ("--load", f"blocks={tmp_path / 'blocks.jsonl'}", "--cassette", str(tmp_path / "answers"))
+    own = ("--load", f"blocks={tmp_path / 'blocks.jsonl'}", "--cassette", str(tmp_path / "c.jsonl"))
     for arguments in ((*database, *own), database):
         with serving(*arguments) as (_, lines), monkeypatch.context() as environment:
             for name, value in settings(lines).items():

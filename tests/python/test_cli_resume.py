@@ -33,7 +33,7 @@ SAVED = "records saved; rerun with --resume to continue"
 
 @contextmanager
 def failing(monkeypatch: pytest.MonkeyPatch, **settings: Any) -> Generator[LocalService]:
-    """A service with 300 blocks that answers three requests of four."""
+    """A service with 300 blocks in which every fourth request fails."""
     with LocalService(transactions=300, faults=[BUSY], **settings) as service:
         for name, value in environment(service).items():
             monkeypatch.setenv(name, value)

@@ -12,7 +12,7 @@ import chainframe as cf
 import reference_client
 from chainframe.testing import LocalService
 from conftest import needs_extra
-from strict_server import Answer, StrictServer, error, rows_of
+from strict_server import Response, StrictServer, error, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -180,7 +180,7 @@ def test_cursor_carries_the_reasons(server: StrictServer) -> None:
     assert rest.report.missing == ids[19:20]
 
 
-def _found(ids: list[str]) -> Answer:
+def _found(ids: list[str]) -> Response:
     return rows_of("transactions_by_hash", [{"txId": tx_id} for tx_id in ids])
 
 

@@ -12,7 +12,7 @@ import chainframe as cf
 import reference_client
 from chainframe.testing import LocalService
 from conftest import Sample
-from strict_server import Answer, Request, StrictServer, page_of, rows_of
+from strict_server import Request, Response, StrictServer, page_of, rows_of
 
 CALLS = sorted(reference_client.ENDPOINTS)
 
@@ -91,12 +91,12 @@ def test_years_and_empty_blocks_leave_the_estimate_unknown(service: LocalService
 
 
 def test_list_continuing_below_the_result_window_has_no_estimate(server: StrictServer) -> None:
-    def answer(request: Request) -> Answer:
+    def respond(request: Request) -> Response:
         limit = int(request.query["limit"])
         row = {"txId": "0x1", "height": "5"}
         return page_of("address_transactions", [row] * limit, limit=str(limit), totalPage=str(10_000 // limit))
 
-    server.on("address_transactions", answer)
+    server.on("address_transactions", respond)
     estimate = server.client().address_transactions("0x1").estimate()
     assert (estimate.records, estimate.pages, estimate.requests, estimate.is_exact) == (None, None, None, False)
     assert estimate.limitations == ["The API returns only the last 12 months of an address."]
@@ -125,13 +125,13 @@ def test_estimate_counts_one_request_for_twenty_hashes(
 
 @pytest.mark.parametrize("counted", [False, True])
 def test_records_beyond_the_result_window_are_limitations(server: StrictServer, *, counted: bool) -> None:
-    def answer(request: Request) -> Answer:
+    def respond(request: Request) -> Response:
         limit = int(request.query["limit"])
         total = {"totalTransfer": "25000"} if counted else {}
         return page_of(call, [{"txid": "0x1"}] * limit, limit=str(limit), totalPage=str(10_000 // limit), **total)
 
     call = "token_transfers" if counted else "transactions"
-    server.on(call, answer)
+    server.on(call, respond)
     client = server.client()
     every: cf.Query[Any] = client.token_transfers("0x1") if counted else client.transactions()
     estimate = every.estimate()
@@ -204,11 +204,11 @@ def test_repr_and_html_show_the_estimate(server: StrictServer) -> None:
 def test_estimate_sends_the_filters_of_the_query(server: StrictServer) -> None:
     seen: list[Request] = []
 
-    def answer(request: Request) -> Answer:
+    def respond(request: Request) -> Response:
         seen.append(request)
         return page_of("transactions", [{"txid": "0x1", "height": "5"}])
 
-    server.on("transactions", answer)
+    server.on("transactions", respond)
     server.client().transactions(height=5).estimate()
     assert seen[0].query["height"] == "5"
 

@@ -22,7 +22,7 @@ from chainframe.exports import Export
 from chainframe.exports.directory import Store, locked_dir
 from chainframe.testing import LocalService
 from conftest import Sample
-from strict_server import Answer, Request, StrictServer, page_of
+from strict_server import Request, Response, StrictServer, page_of
 
 CALLS = sorted(reference_client.ENDPOINTS)
 
@@ -40,7 +40,7 @@ def blocks(first: int, last: int) -> list[dict[str, str]]:
     return [{"height": str(height), "hash": f"0x{height:x}"} for height in range(first, last - 1, -1)]
 
 
-def in_pages(rows: list[dict[str, str]], request: Request, **members: object) -> Answer:
+def in_pages(rows: list[dict[str, str]], request: Request, **members: object) -> Response:
     page, limit = int(request.query["page"]), int(request.query["limit"])
     part = rows[(page - 1) * limit : page * limit]
     given = {"totalPage": str(-(-len(rows) // limit)), "total": str(len(rows)), **members}
@@ -97,10 +97,10 @@ def test_each_run_keeps_what_it_fetched(server: StrictServer, tmp_path: Path) ->
     """Every third request fails; each run gets further, with files as large as can be."""
     rows = blocks(100, 1)
 
-    def answer(request: Request) -> Answer:
-        return Answer(b"", 503) if len(server.requests) % 3 == 0 else in_pages(rows, request)
+    def respond(request: Request) -> Response:
+        return Response(b"", 503) if len(server.requests) % 3 == 0 else in_pages(rows, request)
 
-    server.on("blocks", answer)
+    server.on("blocks", respond)
     query = server.client(concurrency=1).blocks(page_size=10)
     for run in range(1, 5):
         with pytest.raises(cf.ServiceUnavailableError):
@@ -297,12 +297,12 @@ def test_incomplete_result_is_written_with_a_warning(server: StrictServer, tmp_p
 
 
 def test_overflow_error_counts_rows_of_the_export(server: StrictServer, tmp_path: Path) -> None:
-    def answer(request: Request) -> Answer:
+    def respond(request: Request) -> Response:
         amount = "1e30" if request.query["page"] == "3" else "1"
         rows = [{"txid": f"0x{request.query['page']}{row}", "amount": amount} for row in range(10)]
         return page_of("token_transfers", rows, limit="10", totalPage="4")
 
-    server.on("token_transfers", answer)
+    server.on("token_transfers", respond)
     query = server.client().token_transfers("0xa", page_size=10)
     with pytest.raises(cf.NumericOverflowError) as caught:
         query.to_parquet(tmp_path / "a")
@@ -367,13 +367,13 @@ def test_query_can_be_exported_to_two_directories_at_once(server: StrictServer, 
 def test_cancelled_task_keeps_what_was_fetched(server: StrictServer, tmp_path: Path) -> None:
     asked, opened = threading.Event(), threading.Event()
 
-    def answer(request: Request) -> Answer:
+    def respond(request: Request) -> Response:
         if request.query["page"] == "3":
             asked.set()
             opened.wait(60)
         return in_pages(blocks(50, 1), request)
 
-    server.on("blocks", answer)
+    server.on("blocks", respond)
     client = server.client(concurrency=1)
 
     async def run() -> None:
@@ -414,7 +414,7 @@ def test_export_uses_bounded_memory(tmp_path: Path) -> None:
     with StrictServer() as server:
         count = iter(range(1_000_000))
         # No two pages are the same.
-        server.answer = lambda *_: Answer(page.replace(b"number", b"%d" % next(count)))  # type: ignore[method-assign]
+        server.respond = lambda *_: Response(page.replace(b"number", b"%d" % next(count)))  # type: ignore[method-assign]
         script = [sys.executable, "-W", "ignore", "-c", MEMORY, server.url, str(tmp_path)]
         done = subprocess.run(script, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

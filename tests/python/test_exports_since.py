@@ -13,7 +13,7 @@ import pytest
 import chainframe as cf
 from chainframe.exports.high_water_mark import WatermarkMatcher
 from chainframe.testing import LocalService
-from strict_server import Answer, Request, StrictServer, page_of
+from strict_server import Request, Response, StrictServer, page_of
 
 CALLS = ["token_transfers", "cross_chain_transactions", "blocks", "large_transactions", "transactions"]
 COUNTS = {"token_transfers": "totalTransfer", "cross_chain_transactions": "total", "blocks": "total"}
@@ -27,7 +27,7 @@ class Chain:
         self.rows: list[dict[str, str]] = []
         self.made = 0
         self.grow(count)
-        server.on(call, self.answer)
+        server.on(call, self.respond)
 
     def record(self, number: int) -> dict[str, str]:
         name = {"blocks": "hash", "cross_chain_transactions": "id"}.get(self.call, "txid")
@@ -38,7 +38,7 @@ class Chain:
             self.made += 1
             self.rows.insert(0, self.record(self.made))
 
-    def answer(self, request: Request) -> Answer:
+    def respond(self, request: Request) -> Response:
         page, limit = int(request.query["page"]), int(request.query["limit"])
         reached = self.rows[: self.reach]
         members = {"totalPage": str(-(-len(reached) // limit)), "page": str(page), "limit": str(limit)}
@@ -153,8 +153,8 @@ def test_failed_export_of_a_series_is_resumed(server: StrictServer, tmp_path: Pa
     chain.grow(64)
     start = len(server.requests)
 
-    def failing(request: Request) -> Answer:
-        return Answer(b"", 503) if len(server.requests) == start + stop else chain.answer(request)
+    def failing(request: Request) -> Response:
+        return Response(b"", 503) if len(server.requests) == start + stop else chain.respond(request)
 
     server.on("blocks", failing)
     query = chain.query(client, page_size=10)
@@ -226,7 +226,7 @@ def test_since_rejects_lists_that_do_not_grow_at_their_head(client: cf.Client, t
 def test_since_rejects_an_unfinished_export(server: StrictServer, tmp_path: Path) -> None:
     chain = Chain(server, "blocks", 30)
     client = server.client()
-    server.on("blocks", chain.answer, Answer(b"", 503))
+    server.on("blocks", chain.respond, Response(b"", 503))
     with pytest.raises(cf.ServiceUnavailableError):
         chain.query(client, page_size=10).to_parquet(tmp_path / "0")
     with pytest.raises(cf.ExportError, match="is not finished"):

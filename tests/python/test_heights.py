@@ -11,7 +11,7 @@ import pytest
 
 import chainframe as cf
 from chainframe.testing import LocalService
-from strict_server import Answer, Request, StrictServer, page_of
+from strict_server import Request, Response, StrictServer, page_of
 
 MILLISECOND = timedelta(milliseconds=1)
 
@@ -52,13 +52,13 @@ def test_few_requests_find_a_height() -> None:
 
 
 def test_empty_blocks_are_passed_over(server: StrictServer) -> None:
-    def answer(request: Request) -> Answer:
+    def respond(request: Request) -> Response:
         height = int(request.query.get("height", 99))
         time = str(1_700_000_000_000 + height * 1_000)
         rows: list[Any] = [{"txid": f"0x{height}", "height": str(height), "transactionTime": time}]
         return page_of("transactions", rows if height % 3 == 0 else [], limit="1", totalPage="1")
 
-    server.on("transactions", answer)
+    server.on("transactions", respond)
     client = server.client()
     found = [client.height_at(1_700_000_000_999 + second * 1_000) for second in range(0, 99, 4)]
     assert found == [second // 3 * 3 for second in range(0, 99, 4)]

@@ -16,7 +16,7 @@ import pytest
 
 import chainframe as cf
 from chainframe.testing import LocalService
-from strict_server import Answer, StrictServer, page_of
+from strict_server import Response, StrictServer, page_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -59,7 +59,7 @@ def striking(server: StrictServer) -> StrictServer:
     """A server of twelve blocks that sends this process a signal just before every second response."""
     requests = itertools.count()
 
-    def respond(request: Any) -> Answer:
+    def respond(request: Any) -> Response:
         if next(requests) % 2 == 0:
             os.kill(os.getpid(), signal.SIGUSR1)
         page, limit = int(request.query["page"]), int(request.query["limit"])

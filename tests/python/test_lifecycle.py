@@ -22,7 +22,7 @@ import pytest
 
 import chainframe as cf
 from chainframe.testing import LocalService
-from strict_server import Answer, StrictServer, page_of
+from strict_server import Response, StrictServer, page_of
 
 
 def test_threads_share_a_client(client: cf.Client) -> None:
@@ -72,7 +72,7 @@ class Gate:
         self.asked = threading.Event()
         self.opened = threading.Event()
 
-    def __call__(self, request: Any) -> Answer:
+    def __call__(self, request: Any) -> Response:
         number = request.query["page"]
         if number == "2":
             self.asked.set()
@@ -151,7 +151,7 @@ def test_client_is_a_sync_and_async_context_manager(service: LocalService) -> No
 
 
 def test_last_error_keeps_the_error_of_an_arrow_consumer(server: StrictServer) -> None:
-    server.on("blocks", Answer(b"", 503))
+    server.on("blocks", Response(b"", 503))
     with server.client() as client:
         query = client.blocks()
         with pytest.raises(Exception, match="503"):
@@ -259,7 +259,7 @@ async def awaited(query: cf.Query[Any]) -> Any:
 
 @pytest.mark.parametrize("way", READS)
 def test_the_locals_of_a_failed_query_are_collected(server: StrictServer, way: str) -> None:
-    server.on("blocks", Answer(b"", 400))
+    server.on("blocks", Response(b"", 400))
 
     def fail(client: cf.Client) -> weakref.ref[Local]:
         kept = Local()

@@ -222,7 +222,7 @@ FILES = [
     ("deep.json", b"[" * 100_000, "deep.json is not JSON"),
     ("text.json", b'"height"', "text.json must hold a list of records or a response; got 'height'"),
     ("rows.json", b"[{}, null]", "rows.json row 1 must be a record"),
-    ("answer.json", b'{"code":"0","data":[{"data":[{"height":"x"}]}]}', "answer.json: data[0].data[0].height"),
+    ("response.json", b'{"code":"0","data":[{"data":[{"height":"x"}]}]}', "response.json: data[0].data[0].height"),
     ("not.parquet", b"height\n1\n", "not.parquet is not a Parquet file"),
     ("torn.parquet", b"PAR1" + b"x" * 40, "torn.parquet is a damaged Parquet file: "),
 ]
@@ -254,13 +254,13 @@ def test_no_transactions_serve_no_records() -> None:
 
 
 def test_raw_response_is_loaded_as_sent(own: LocalService, ask: cf.Client, tmp_path: Path) -> None:
-    answer = tmp_path / "answer.json"
-    answer.write_text('{"code":0,"data":[{"totalPage":"1","data":[{"height":"7.0","new":1},{"hash":""}]}]}')
-    own.load("blocks", answer)
+    response = tmp_path / "response.json"
+    response.write_text('{"code":0,"data":[{"totalPage":"1","data":[{"height":"7.0","new":1},{"hash":""}]}]}')
+    own.load("blocks", response)
     assert list(ask.blocks()) == [cf.Block(height=7), cf.Block(hash="")]
-    answer.write_text('{"code":"50011","msg":"slow down","data":[]}')
+    response.write_text('{"code":"50011","msg":"slow down","data":[]}')
     with pytest.raises(cf.ConfigError, match="50011"):
-        own.load("blocks", answer)
+        own.load("blocks", response)
 
 
 def test_loading_uses_the_names_of_the_deployment(tmp_path: Path) -> None:

@@ -15,14 +15,14 @@ import pytest
 
 import chainframe as cf
 from chainframe.testing import LocalService
-from strict_server import Answer, StrictServer, error, page_of
+from strict_server import Response, StrictServer, error, page_of
 
 BLOCKS = page_of("blocks", [{"hash": "0x1"}])
 
 
 def test_debug_logs_every_attempt(server: StrictServer, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "chainframe")
-    server.on("blocks", error(503, "50001"), Answer(b"<html>"), error(429, "50011"), BLOCKS)
+    server.on("blocks", error(503, "50001"), Response(b"<html>"), error(429, "50011"), BLOCKS)
     with server.client(max_retries=3) as client:
         client.blocks().collect()
     attempts = [record.getMessage() for record in caplog.records if record.levelno == logging.DEBUG]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import chainframe as cf
-from strict_server import Answer, Request, StrictServer, rows_of
+from strict_server import Request, Response, StrictServer, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,11 +20,11 @@ HASHES = ["0xa", "0xb", "0xc", "0xd"]
 def serve(server: StrictServer, known: Iterable[str]) -> None:
     known = set(known)
 
-    def answer(request: Request) -> Answer:
+    def respond(request: Request) -> Response:
         requested = request.query["txId"].split(",")
         return rows_of("transactions_by_hash", [{"txId": tx_id} for tx_id in requested if tx_id in known])
 
-    server.on("transactions_by_hash", answer)
+    server.on("transactions_by_hash", respond)
 
 
 def ids(records: cf.Records[cf.Transaction]) -> list[str | None]:
@@ -71,11 +71,11 @@ def test_a_cursor_carries_only_the_hashes_to_come(server: StrictServer) -> None:
 
 
 def test_logs_resume_within_a_transaction(server: StrictServer) -> None:
-    def answer(request: Request) -> Answer:
+    def respond(request: Request) -> Response:
         tx_id = request.query["txId"]
         return rows_of("logs", [{"txId": tx_id, "logIndex": str(index)} for index in range(3)])
 
-    server.on("logs", answer)
+    server.on("logs", respond)
     query = server.client().logs(HASHES)
     whole = query.collect().to_dicts()
     assert len(whole) == 12

@@ -1,4 +1,4 @@
-"""A mirror answers what its records answer exactly, and raises for everything else."""
+"""A mirror serves the queries that its records cover exactly, and raises for all others."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def busiest_address(client: cf.Client) -> str:
     return max(set(senders), key=senders.count)
 
 
-# What is mirrored, and narrower queries that it answers.
+# Mirrored queries, and narrower ones that they cover.
 COVERED: dict[str, tuple[Callable[[cf.Client, cf.Client], Any], list[Callable[[cf.Client, cf.Client], Any]]]] = {
     "items, page sizes and heights of the beginning of a list": (
         lambda client, _: client.blocks(max_items=250),

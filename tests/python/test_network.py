@@ -24,7 +24,7 @@ import trustme
 
 import chainframe as cf
 from chainframe.testing import Fault, LocalService
-from strict_server import PATHS, Answer, Request, StrictServer, envelope, error, page_of
+from strict_server import PATHS, Request, Response, StrictServer, envelope, error, page_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -141,7 +141,7 @@ def test_implausible_retry_after_is_not_awaited(server: StrictServer) -> None:
     ],
 )
 def test_invalid_body_is_a_format_error(server: StrictServer, body: bytes, again: bool) -> None:  # noqa: FBT001 - a column
-    server.on("blocks", Answer(body))
+    server.on("blocks", Response(body))
     with server.client(max_retries=2) as client, pytest.raises(cf.ResponseFormatError) as caught:
         client.blocks().collect()
     assert caught.value.retryable is again
@@ -153,23 +153,23 @@ def bomb(mib: int) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "response",
     [
-        Answer(b" " * 100_001),
-        Answer(bomb(64), headers={"Content-Encoding": "gzip"}),
+        Response(b" " * 100_001),
+        Response(bomb(64), headers={"Content-Encoding": "gzip"}),
         # In pieces, and without an end.
-        Answer((b"8000\r\n" + b" " * 0x8000 + b"\r\n") * 4, headers={"Transfer-Encoding": "chunked"}),
-        Answer(gzip.compress(b"") * 10_000, headers={"Content-Encoding": "gzip"}),
+        Response((b"8000\r\n" + b" " * 0x8000 + b"\r\n") * 4, headers={"Transfer-Encoding": "chunked"}),
+        Response(gzip.compress(b"") * 10_000, headers={"Content-Encoding": "gzip"}),
     ],
 )
-def test_max_response_bytes_bounds_compressed_and_decompressed_bodies(server: StrictServer, answer: Answer) -> None:
-    server.on("blocks", answer)
+def test_max_response_bytes_bounds_compressed_and_decompressed_bodies(server: StrictServer, response: Response) -> None:
+    server.on("blocks", response)
     failure = refused(server.client(max_response_bytes=100_000, max_retries=1))
     assert (failure.phase, failure.retryable, failure.attempts) == ("body", False, 1)
 
 
 def test_max_response_bytes_is_a_setting(server: StrictServer) -> None:
-    server.on("blocks", Answer(gzip.compress(BLOCKS.body), headers={"Content-Encoding": "gzip"}))
+    server.on("blocks", Response(gzip.compress(BLOCKS.body), headers={"Content-Encoding": "gzip"}))
     with server.client(max_response_bytes=len(BLOCKS.body)) as client:
         assert len(client.blocks().collect()) == 1
     assert "max_response_bytes" in str(refused(server.client(max_response_bytes=len(BLOCKS.body) - 1)))
@@ -248,7 +248,7 @@ def test_uncorrectable_clock_skew_is_reported(server: StrictServer, headers: dic
 def test_redirects_are_not_followed(server: StrictServer, status: int) -> None:
     with StrictServer() as elsewhere:
         location = f"{elsewhere.url}{PATHS['blocks']}?chainShortName=BETA_X"
-        server.on("blocks", Answer(b"", status, {"Location": location}))
+        server.on("blocks", Response(b"", status, {"Location": location}))
         with server.client(max_retries=3) as client, pytest.raises(cf.ServiceError, match="redirects are not followed"):
             client.blocks().collect()
         assert (len(server.requests), len(elsewhere.requests)) == (1, 0)
@@ -422,7 +422,7 @@ def test_an_unusable_bundle_of_the_environment_is_for_https_alone(
 
 def test_names_of_members_are_redacted_and_on_one_line(server: StrictServer, caplog: pytest.LogCaptureFixture) -> None:
     name = f"x\nWARNING {server.client().base_url} key-1f0c77 secret-9b2e41\x1b[31m"
-    server.on("blocks", Answer(b"{%s:tru}" % json.dumps(name).encode()))
+    server.on("blocks", Response(b"{%s:tru}" % json.dumps(name).encode()))
     caplog.set_level("DEBUG", "chainframe")
     with server.client(max_retries=1) as client, pytest.raises(cf.ResponseFormatError) as caught:
         client.blocks().collect()
@@ -437,7 +437,7 @@ def test_names_of_members_are_redacted_and_on_one_line(server: StrictServer, cap
 def test_concurrency_bounds_the_client(server: StrictServer) -> None:
     lock, now, peak = threading.Lock(), 0, 0
 
-    def slow(_: Request) -> Answer:
+    def slow(_: Request) -> Response:
         nonlocal now, peak
         with lock:
             now += 1
@@ -501,12 +501,12 @@ def test_a_new_connection_that_closes_is_a_failed_attempt(service: LocalService)
 
 def test_statuses_and_heads_off_the_usual(server: StrictServer) -> None:
     many = {f"X-Header-{number}": "value" for number in range(300)}
-    for answer in (Answer(BLOCKS.body, headers=many), Answer(BLOCKS.body, 203)):
-        server.on("blocks", answer)
+    for response in (Response(BLOCKS.body, headers=many), Response(BLOCKS.body, 203)):
+        server.on("blocks", response)
         with server.client(max_retries=0) as client:
             assert len(client.blocks().collect()) == 1
     for status in (206, 304):
-        server.on("blocks", Answer(b"" if status == 304 else BLOCKS.body, status))
+        server.on("blocks", Response(b"" if status == 304 else BLOCKS.body, status))
         with server.client() as client, pytest.raises(cf.ServiceError, match="the API does not use this status"):
             client.blocks().collect()
 

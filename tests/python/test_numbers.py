@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import chainframe as cf
-from strict_server import Answer, StrictServer, page_of
+from strict_server import Response, StrictServer, page_of
 
 from_arrow: Any = getattr(pd.DataFrame, "from_arrow")  # noqa: B009 - which the stubs of pandas do not know yet
 Numbers = Literal["decimal", "float", "string"]
@@ -136,7 +136,7 @@ def test_overflow_in_a_stream_names_column_row_and_value(server: StrictServer, w
 
 
 def test_overflow_row_counts_over_pages_and_slices(server: StrictServer) -> None:
-    def pages(request: Any) -> Answer:
+    def pages(request: Any) -> Response:
         number = request.query["page"]
         texts = ["1", "2", "1e20" if number == "3" else "3"]
         return page_of("token_transfers", [{"txid": number, "amount": t} for t in texts], totalPage="3", page=number)

@@ -12,7 +12,7 @@ import pytest
 
 import chainframe as cf
 from chainframe.testing import LocalService
-from strict_server import Answer, Request, Script, StrictServer, page_of
+from strict_server import Request, Response, Script, StrictServer, page_of
 
 
 def heights(first: int, count: int) -> list[dict[str, str]]:
@@ -21,7 +21,7 @@ def heights(first: int, count: int) -> list[dict[str, str]]:
 
 @pytest.mark.parametrize("total_page", ["40", "0", None])
 def test_repeated_page_raises_a_drift_error(server: StrictServer, total_page: str | None) -> None:
-    def same(_: Request) -> Answer:
+    def same(_: Request) -> Response:
         return page_of("blocks", heights(1_000, 100), limit="100", totalPage=total_page)
 
     server.on("blocks", same)
@@ -59,11 +59,11 @@ def test_unmatched_total_is_reported(server: StrictServer) -> None:
 
 
 def growing(list_of: list[dict[str, str]], *, by: int | Iterator[int], counted: bool) -> Script:
-    """Pages of a list that gains `by` records at its head after every answer."""
+    """Pages of a list that gains `by` records at its head after every response."""
     grown = list(list_of)
     gains = repeat(by) if isinstance(by, int) else by
 
-    def answer(request: Request) -> Answer:
+    def respond(request: Request) -> Response:
         page, limit = int(request.query["page"]), int(request.query["limit"])
         part = grown[(page - 1) * limit : page * limit]
         total = {"total": str(len(grown))} if counted else {}
@@ -72,7 +72,7 @@ def growing(list_of: list[dict[str, str]], *, by: int | Iterator[int], counted: 
         grown[:0] = heights(top + gain, gain)
         return reply
 
-    return answer
+    return respond
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
@@ -140,7 +140,7 @@ def chain_of(call: str, *, by: int, length: int) -> Script:
     ids = list(range(length, 0, -1))
     height = "betaBlockHeight" if call == "cross_chain_transactions" else "height"
 
-    def answer(request: Request) -> Answer:
+    def respond(request: Request) -> Response:
         page, limit = int(request.query["page"]), int(request.query["limit"])
         top = int(request.query.get("endBlockHeight", 1 << 40))
         shown = [n for n in ids if n // 3 <= top]
@@ -151,7 +151,7 @@ def chain_of(call: str, *, by: int, length: int) -> Script:
         ids[:0] = range(ids[0] + by, ids[0], -1)
         return page_of(call, part, limit=str(limit), totalPage=str(-(-len(shown) // limit)), **total)
 
-    return answer
+    return respond
 
 
 @pytest.mark.filterwarnings("ignore:.*last 12 months of an address")
@@ -200,7 +200,7 @@ def test_cancelled_anext_keeps_its_item(server: StrictServer, of: str) -> None:
             step = asyncio.ensure_future(anext(iterator))
             await asyncio.sleep(0)
             if len(seen) % 3 == 0:
-                time.sleep(0.05)  # noqa: ASYNC251 - the answer arrives while the loop is busy
+                time.sleep(0.05)  # noqa: ASYNC251 - the response arrives while the loop is busy
                 step.cancel()
             try:
                 item = await step

@@ -11,7 +11,7 @@ import pytest
 
 import chainframe as cf
 import reference_client
-from strict_server import Answer, Request, StrictServer, page_of, rows_of
+from strict_server import Request, Response, StrictServer, page_of, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -142,7 +142,7 @@ def test_hashes_are_sent_in_one_parameter(server: StrictServer) -> None:
     assert [record.tx_id for record in records] == ["0xa", "0xb+c", "0xd&e"]
 
 
-def reversed_rows(request: Request) -> Answer:
+def reversed_rows(request: Request) -> Response:
     return rows_of("transactions_by_hash", [{"txId": tx_id} for tx_id in request.query["txId"].split(",")[::-1]])
 
 

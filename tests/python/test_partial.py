@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import chainframe as cf
-from strict_server import Answer, Request, StrictServer, page_of
+from strict_server import Request, Response, StrictServer, page_of
 
 Way = Callable[[cf.Query[Any]], object]
 
@@ -39,7 +39,7 @@ WAYS: dict[str, Way] = {
 }
 
 
-def five(number: int, **members: object) -> Answer:
+def five(number: int, **members: object) -> Response:
     """Page n of nine: five blocks."""
     rows = [{"hash": f"0x{number}-{row}"} for row in range(5)]
     return page_of("blocks", rows, totalPage="9", page=str(number), limit="5", **members)
@@ -50,11 +50,11 @@ HASHES = [f"0x{number}-{row}" for number in range(1, 10) for row in range(5)]
 
 @pytest.mark.parametrize("way", WAYS)
 def test_partial_after_a_failure_has_the_fetched_records(server: StrictServer, way: str) -> None:
-    def answer(request: Request) -> Answer:
+    def respond(request: Request) -> Response:
         number = int(request.query["page"])
-        return five(number) if number < 4 else Answer(b"", 503)
+        return five(number) if number < 4 else Response(b"", 503)
 
-    server.on("blocks", answer)
+    server.on("blocks", respond)
     query = server.client().blocks(page_size=5)
     assert len(query.partial) == 0
     with pytest.raises(Exception, match="503"):
@@ -71,7 +71,7 @@ def test_partial_after_a_failure_has_the_fetched_records(server: StrictServer, w
 def test_partial_after_an_interrupt_has_the_fetched_records(server: StrictServer, way: str) -> None:
     asked, opened = threading.Event(), threading.Event()
 
-    def answer(request: Request) -> Answer:
+    def respond(request: Request) -> Response:
         number = int(request.query["page"])
         if number == 3:
             asked.set()
@@ -82,7 +82,7 @@ def test_partial_after_an_interrupt_has_the_fetched_records(server: StrictServer
         asked.wait(60)
         os.kill(os.getpid(), signal.SIGINT)
 
-    server.on("blocks", answer)
+    server.on("blocks", respond)
     thread = threading.Thread(target=interrupt)
     with server.client(concurrency=1) as client:
         query = client.blocks(page_size=5)
@@ -106,7 +106,7 @@ def test_partial_after_a_complete_run_has_all_records(server: StrictServer) -> N
     assert query.partial == records
 
 
-def short(request: Request) -> Answer:
+def short(request: Request) -> Response:
     """A list that counts more than it gives."""
     return five(int(request.query["page"]), total="46")
 

@@ -23,7 +23,7 @@ ERRORS = [json.loads(line) for line in (PAYLOADS / "errors.jsonl").read_text(enc
 
 
 def cassette(file: str, asked: Sample, folder: Path) -> Cassette:
-    """A recording in which that is what the call of the payload's name was answered."""
+    """A cassette with this payload as the response of the call that its name begins with."""
     call = file.partition(".")[0]
     endpoint = reference_client.ENDPOINTS[call]
     params = {"chainShortName": "ZONE_CHAIN" if endpoint["chain"] == "zone" else "MAIN"}

@@ -17,7 +17,7 @@ import pytest
 import chainframe as cf
 from chainframe import progress
 from chainframe.testing import LocalService
-from strict_server import Answer, StrictServer
+from strict_server import Response, StrictServer
 
 WAYS: dict[str, Callable[[cf.Query[Any]], int]] = {
     "collect": lambda query: len(query.collect()),
@@ -133,7 +133,7 @@ def read(terminal: int) -> bytes:
 
 
 def test_abandoned_or_failed_run_closes_its_bar(server: StrictServer, capsys: pytest.CaptureFixture[str]) -> None:
-    server.on("blocks", Answer(b"", 503))
+    server.on("blocks", Response(b"", 503))
     with server.client(progress=True) as client:
         for way in WAYS.values():
             with pytest.raises(Exception, match="503"):

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import chainframe as cf
-from strict_server import Answer, StrictServer
+from strict_server import Response, StrictServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,7 +79,7 @@ def instant(milliseconds: int | None) -> datetime | None:
 def shared() -> Iterator[tuple[StrictServer, cf.Client]]:
     with StrictServer() as server, server.client() as client:
         yield server, client
-    assert server.refusals == []
+    assert server.rejections == []
 
 
 @EXAMPLES
@@ -91,7 +91,7 @@ def test_records_and_columns_hold_what_was_sent(
     objects = [",".join(f"{json.dumps(name)}: {text}" for name, text in members) for members, _ in given_rows]
     listed = ",".join(f"{{{members}}}" for members in objects)
     body = f'{{"msg":"","data":[{{"totalPage":"1","transactionList":[{listed}]}}],"code":"0"}}'
-    server.on("address_transactions", Answer(body.encode()))
+    server.on("address_transactions", Response(body.encode()))
     records = client.address_transactions("0xa").collect()
     assert len(records) == len(given_rows)
     columns = records.to_arrow().to_pylist()
@@ -119,7 +119,7 @@ def test_invalid_responses_raise_typed_errors_only(
     shared: tuple[StrictServer, cf.Client], body: bytes, status: int
 ) -> None:
     server, client = shared
-    server.on("transactions", Answer(body, status))
+    server.on("transactions", Response(body, status))
     try:
         found = len(client.transactions().collect().to_dicts())
     except cf.ChainframeError as error:

@@ -29,7 +29,7 @@ def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextlib.contextmanager
 def rejecting(status: str) -> Generator[str]:
-    """The address of a proxy that answers every request with that status line and no tunnel."""
+    """The address of a proxy that responds to every request with that status line, without a tunnel."""
 
     def serve(listener: socket.socket) -> None:
         with contextlib.suppress(OSError):

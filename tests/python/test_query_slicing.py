@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import chainframe as cf
-from strict_server import Answer, Request, Script, StrictServer, envelope, page_of, rows_of
+from strict_server import Request, Response, Script, StrictServer, envelope, page_of, rows_of
 
 CAP = 10_000
 
@@ -15,14 +15,14 @@ CAP = 10_000
 def capped(records: list[dict[str, str]]) -> Script:
     """A list with a result window of 10,000 records and an upper height filter."""
 
-    def answer(request: Request) -> Answer:
+    def respond(request: Request) -> Response:
         page, limit = int(request.query["page"]), int(request.query["limit"])
         top = int(request.query.get("endBlockHeight", 1 << 40))
         shown = [record for record in records if int(record["height"]) <= top][:CAP]
         part = shown[(page - 1) * limit : page * limit]
         return page_of("address_transactions", part, limit=str(limit), totalPage=str(-(-len(shown) // limit)))
 
-    return answer
+    return respond
 
 
 @pytest.mark.filterwarnings("ignore:.*last 12 months of an address")
@@ -71,14 +71,14 @@ HINTS: list[tuple[str, dict[str, Any], str]] = [
 def test_hint_names_the_parameters_that_narrow_the_query(
     server: StrictServer, call: str, given: dict[str, Any], hint: str
 ) -> None:
-    def answer(request: Request) -> Answer:
+    def respond(request: Request) -> Response:
         if call == "logs":
             return rows_of("logs", [{"txId": "0x1"}] * 1_000)
         page, limit = int(request.query["page"]), int(request.query["limit"])
         rows = [{"txid": f"0x{(page - 1) * limit + n}", "height": "7"} for n in range(limit)]
         return page_of(call, rows, limit=str(limit), totalPage=str(CAP // limit))
 
-    server.on(call, answer)
+    server.on(call, respond)
     (reason,) = getattr(server.client(), call)(**given).collect().report.reasons
     assert reason.endswith(hint)
 
@@ -89,13 +89,13 @@ def test_hint_names_the_parameters_that_narrow_the_query(
     [(150, "complete"), (151, "complete"), (197, "complete"), (199, "unsure"), (200, "error"), (251, "error")],
 )
 def test_a_block_is_read_up_to_the_result_window(server: StrictServer, size: int, outcome: str) -> None:
-    def answer(request: Request) -> Answer:
+    def respond(request: Request) -> Response:
         height, page = request.query["height"], int(request.query["page"])
         count = size if height == "7" else 1
         rows: list[Any] = [{"txid": f"0x{height}-{n}", "height": height} for n in range(min(count, 200))]
         return page_of("transactions", rows[page * 50 - 50 : page * 50], limit="50", totalPage=str(-(-count // 50)))
 
-    server.on("transactions", answer)
+    server.on("transactions", respond)
     deployment = cf.Deployment(header_prefix="XY", main="alpha", zone="beta", result_window=200)
     query = server.client(deployment=deployment, concurrency=2).transactions(start_height=5, end_height=9)
     if outcome != "error":
@@ -113,12 +113,12 @@ def test_a_block_is_read_up_to_the_result_window(server: StrictServer, size: int
 
 
 def test_range_of_heights_sends_one_request_each_in_order(server: StrictServer) -> None:
-    def answer(request: Request) -> Answer:
+    def respond(request: Request) -> Response:
         height = int(request.query["height"])
         rows: list[Any] = [{"txid": f"0x{height}-{row}", "height": str(height)} for row in range(height % 3)]
         return page_of("transactions", rows, limit="50", totalPage=str(min(len(rows), 1)))
 
-    server.on("transactions", answer)
+    server.on("transactions", respond)
     records = server.client(concurrency=8).transactions(start_height=1_000, end_height=1_189).collect()
     assert [record.height for record in records] == [h for h in range(1_000, 1_190) for _ in range(h % 3)]
     assert len(server.requests) == 190
@@ -128,14 +128,14 @@ def test_range_of_heights_sends_one_request_each_in_order(server: StrictServer) 
 def test_empty_block_is_requested_twice(server: StrictServer) -> None:
     throttled = {5}
 
-    def answer(request: Request) -> Answer:
+    def respond(request: Request) -> Response:
         height = int(request.query["height"])
         if height in throttled:
             throttled.discard(height)
-            return Answer(envelope([]))
+            return Response(envelope([]))
         return page_of("transactions", [{"txid": f"0x{height}", "height": str(height)}], limit="50")
 
-    server.on("transactions", answer)
+    server.on("transactions", respond)
     records = server.client(max_retries=2).transactions(start_height=4, end_height=6).collect()
     assert [record.height for record in records] == [4, 5, 6]
     assert len(server.requests) == 4

@@ -12,7 +12,7 @@ import pytest
 
 import chainframe as cf
 from conftest import needs_extra
-from strict_server import Answer, StrictServer, envelope, error, page_of, rows_of
+from strict_server import Response, StrictServer, envelope, error, page_of, rows_of
 
 # What the calls are asked for, where they must be asked for something.
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
@@ -23,8 +23,8 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
 }
 
 
-def collect(server: StrictServer, call: str, *answers: Answer, **settings: Any) -> cf.Records[Any]:
-    server.on(call, *answers)
+def collect(server: StrictServer, call: str, *responses: Response, **settings: Any) -> cf.Records[Any]:
+    server.on(call, *responses)
     with server.client(**settings) as client:
         records: cf.Records[Any] = getattr(client, call)(*ARGUMENTS.get(call, ())).collect()
         return records
@@ -41,13 +41,13 @@ def one(server: StrictServer, call: str, **members: object) -> Any:
 def test_1_numbers_may_be_strings_or_numbers(server: StrictServer) -> None:
     page = {"page": 1, "limit": 50, "totalPage": 1, "transactionList": [{"height": 12, "amount": 1.5, "txFee": "2"}]}
     for code in ("0", 0):
-        (record,) = collect(server, "transactions", Answer(envelope([page], code=code)))
+        (record,) = collect(server, "transactions", Response(envelope([page], code=code)))
         assert (record.height, record.amount, record.tx_fee) == (12, Decimal("1.5"), Decimal(2))
 
 
 def test_1_a_json_number_keeps_its_digits(server: StrictServer) -> None:
     body = b'{"code":0,"msg":"","data":[{"totalPage":1,"transactionList":[{"amount":0.150851832900380503}]}]}'
-    (record,) = collect(server, "transactions", Answer(body))
+    (record,) = collect(server, "transactions", Response(body))
     assert record.amount == Decimal("0.150851832900380503")
 
 
@@ -140,7 +140,7 @@ def test_10_members_may_be_reordered_missing_or_unknown(server: StrictServer) ->
     body = b"""{"data": [{"new": {"a": [1, {"height": "7"}]}, "blockList": [], "data": [
         {"later": null, "height": "3", "extra": [[]], "hash": "0x1"}, {"miner": "0x2"}],
         "totalPage": "1"}], "detail": "", "msg": "", "code": "0"}"""
-    records = collect(server, "blocks", Answer(body))
+    records = collect(server, "blocks", Response(body))
     assert list(records) == [cf.Block(hash="0x1", height=3), cf.Block(miner="0x2")]
 
 
@@ -168,7 +168,7 @@ def test_11_alternative_member_names_are_read(
 @pytest.mark.parametrize("call", ["tokens", "blocks", "logs"])
 @pytest.mark.parametrize("data", [[], None])
 def test_12_empty_results_have_several_forms(server: StrictServer, call: str, data: object) -> None:
-    records = collect(server, call, Answer(envelope(data)))
+    records = collect(server, call, Response(envelope(data)))
     assert len(records) == 0
     assert records.report.complete
 
@@ -176,16 +176,16 @@ def test_12_empty_results_have_several_forms(server: StrictServer, call: str, da
 @pytest.mark.parametrize("data", [[], None])
 def test_12_unknown_hash_is_reported_missing(server: StrictServer, data: object) -> None:
     with pytest.warns(cf.IncompleteResultWarning, match="not returned"):
-        records = collect(server, "transactions_by_hash", Answer(envelope(data)))
+        records = collect(server, "transactions_by_hash", Response(envelope(data)))
     assert records.report.missing == ["0xa"]
     assert len(records) == 0
 
 
 def test_12_single_object_is_read_as_a_list(server: StrictServer) -> None:
     page = {"page": "1", "totalPage": "1", "data": [{"height": "3"}]}
-    assert [block.height for block in collect(server, "blocks", Answer(envelope(page)))] == [3]
+    assert [block.height for block in collect(server, "blocks", Response(envelope(page)))] == [3]
     log = {"height": "4", "topics": ["0x1", "0x2"]}
-    assert [log.topics for log in collect(server, "logs", Answer(envelope(log)))] == [["0x1", "0x2"]]
+    assert [log.topics for log in collect(server, "logs", Response(envelope(log)))] == [["0x1", "0x2"]]
 
 
 @pytest.mark.parametrize("total_page", ["0", "", 0, None])
@@ -198,9 +198,9 @@ def test_13_total_pages_may_be_missing(server: StrictServer, total_page: object)
 def test_13_a_list_without_a_count_ends_with_its_first_short_page(server: StrictServer) -> None:
     rows = [{"hash": f"0x{number}", "height": str(number)} for number in range(250)]
 
-    def page(request: Any) -> Answer:
+    def page(request: Any) -> Response:
         end = int(request.query["page"]) * 100
-        return Answer(envelope([{"page": request.query["page"], "limit": "100", "data": rows[end - 100 : end]}]))
+        return Response(envelope([{"page": request.query["page"], "limit": "100", "data": rows[end - 100 : end]}]))
 
     server.on("blocks", page)
     with server.client() as client:
@@ -210,31 +210,31 @@ def test_13_a_list_without_a_count_ends_with_its_first_short_page(server: Strict
 
 
 @pytest.mark.parametrize(
-    ("answer", "kind", "code", "msg"),
+    ("response", "kind", "code", "msg"),
     [
-        (Answer(b'{"code":"50014","msg":"empty"}', 400), cf.BadRequestError, "50014", "empty"),
-        (Answer(b'{"msg":"empty","code":50014,"data":[]}', 400), cf.BadRequestError, "50014", "empty"),
-        (Answer(b'{"data":{"a":1},"msg":"empty","code":"50014"}'), cf.BadRequestError, "50014", "empty"),
-        (Answer(b"<html><body>bad gateway</body></html>", 502), cf.ServiceUnavailableError, None, None),
-        (Answer(b"", 503), cf.ServiceUnavailableError, None, None),
-        (Answer(b"", 404), cf.NotFoundError, None, None),
-        (Answer(b"not json", 401), cf.AuthenticationError, None, None),
-        (Answer(b"[]", 429), cf.RateLimitError, None, None),
+        (Response(b'{"code":"50014","msg":"empty"}', 400), cf.BadRequestError, "50014", "empty"),
+        (Response(b'{"msg":"empty","code":50014,"data":[]}', 400), cf.BadRequestError, "50014", "empty"),
+        (Response(b'{"data":{"a":1},"msg":"empty","code":"50014"}'), cf.BadRequestError, "50014", "empty"),
+        (Response(b"<html><body>bad gateway</body></html>", 502), cf.ServiceUnavailableError, None, None),
+        (Response(b"", 503), cf.ServiceUnavailableError, None, None),
+        (Response(b"", 404), cf.NotFoundError, None, None),
+        (Response(b"not json", 401), cf.AuthenticationError, None, None),
+        (Response(b"[]", 429), cf.RateLimitError, None, None),
     ],
 )
 def test_14_error_bodies_have_several_forms(
     server: StrictServer,
-    answer: Answer,
+    response: Response,
     kind: type[cf.ServiceError],
     code: str | None,
     msg: str | None,
 ) -> None:
     with pytest.raises(kind) as caught:
-        collect(server, "blocks", answer)
+        collect(server, "blocks", response)
     assert type(caught.value) is kind
     assert caught.value.code == code
     assert (caught.value.msg or None) == msg or code is None
-    assert caught.value.status == answer.status
+    assert caught.value.status == response.status
     assert caught.value.endpoint == "blocks"
     assert "\n" not in str(caught.value)
 
@@ -245,7 +245,7 @@ def test_14_error_bodies_have_several_forms(
 )
 def test_14_success_status_with_an_error_code_is_an_error(server: StrictServer, body: bytes) -> None:
     with pytest.raises(cf.ResponseFormatError) as caught:
-        collect(server, "blocks", Answer(body))
+        collect(server, "blocks", Response(body))
     assert caught.value.endpoint == "blocks"
 
 
@@ -277,7 +277,7 @@ def test_names_of_a_deployment_are_normalized(server: StrictServer, wire: str, n
 
 
 def test_every_attempt_is_signed_again(server: StrictServer) -> None:
-    def fail(_: object) -> Answer:
+    def fail(_: object) -> Response:
         time.sleep(0.002)  # A timestamp has milliseconds, and the wait before another attempt may be none.
         return error(503, "50001")
 
@@ -300,7 +300,7 @@ def test_clock_is_corrected_once(server: StrictServer) -> None:
 
 def test_redirects_are_not_followed(server: StrictServer) -> None:
     with pytest.raises(cf.ServiceError) as caught:
-        collect(server, "blocks", Answer(b"", 302, {"Location": "/elsewhere"}))
+        collect(server, "blocks", Response(b"", 302, {"Location": "/elsewhere"}))
     assert caught.value.status == 302
     assert len(server.requests) == 1
 
@@ -308,16 +308,16 @@ def test_redirects_are_not_followed(server: StrictServer) -> None:
 def test_empty_page_in_the_middle_is_not_the_end(server: StrictServer) -> None:
     """A throttle may come as code 0 with no data; that is never taken for the end of a list of three pages."""
 
-    def page(number: int) -> Answer:
+    def page(number: int) -> Response:
         return page_of("blocks", [{"hash": f"0x{number}"}], totalPage="3", page=str(number), limit="1")
 
     pages = {"1": page(1), "2": page(2), "3": page(3)}
     seen: list[str] = []
 
-    def script(request: Any) -> Answer:
+    def script(request: Any) -> Response:
         number = request.query["page"]
         seen.append(number)
-        return Answer(envelope([])) if number == "2" and seen.count("2") == 1 else pages[number]
+        return Response(envelope([])) if number == "2" and seen.count("2") == 1 else pages[number]
 
     server.on("blocks", script)
     with server.client(max_retries=3) as client:
@@ -330,5 +330,5 @@ def test_json_of_every_string(server: StrictServer) -> None:
     text = 'a"b\\c\n\u2028 é 日本 😀 \x00'
     assert one(server, "tokens", tokenFullName=text).token_full_name == text
     escaped = json.dumps({"code": "0", "data": [{"tokenList": [{"token": text}]}]}, ensure_ascii=False).encode()
-    (record,) = collect(server, "tokens", Answer(escaped))
+    (record,) = collect(server, "tokens", Response(escaped))
     assert record.token == text

@@ -7,16 +7,16 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from chainframe.testing import LocalService
-from strict_server import Answer, StrictServer, error, page_of
+from strict_server import Response, StrictServer, error, page_of
 
 BLOCKS = page_of("blocks", [{"hash": "0x1"}])
 THROTTLES = {
     "status": error(429, "50011"),
     "a tiny wait": error(429, "50011", **{"Retry-After": "0"}),
-    "status alone": Answer(b"", 429),
+    "status alone": Response(b"", 429),
     "code alone": error(200, "50011"),
     # Page 1 had promised it.
-    "nothing": Answer(b'{"code":"0","msg":"","data":[]}'),
+    "nothing": Response(b'{"code":"0","msg":"","data":[]}'),
 }
 
 

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import pytest
 
 import chainframe as cf
-from strict_server import API_KEY, PASSPHRASE, SECRET_KEY, Answer, StrictServer, error, page_of
+from strict_server import API_KEY, PASSPHRASE, SECRET_KEY, Response, StrictServer, error, page_of
 
 if TYPE_CHECKING:
     from chainframe.testing import LocalService
@@ -59,10 +59,10 @@ def test_client_pickles_without_secrets(server: StrictServer, monkeypatch: pytes
 ECHOES = [
     error(401, "50111", "unknown key {key}"),
     error(400, "50014", "signature {sign} of {phrase} with {secret}"),
-    Answer(b'{"msg":"{key}: {sign}","code":"99999"}', 500),
-    Answer(b"<html>bad gateway: XY-ACCESS-SIGN: {sign} {key} {phrase}</html>", 502),
-    Answer(b'{"code":"0","msg":"","data":[{"transactionList":[{"height":"{key}"}]}]}'),
-    Answer(b'{"code":"0","msg":"","data":[{"transactionList":[{"height":"{sign}"}]}]}'),
+    Response(b'{"msg":"{key}: {sign}","code":"99999"}', 500),
+    Response(b"<html>bad gateway: XY-ACCESS-SIGN: {sign} {key} {phrase}</html>", 502),
+    Response(b'{"code":"0","msg":"","data":[{"transactionList":[{"height":"{key}"}]}]}'),
+    Response(b'{"code":"0","msg":"","data":[{"transactionList":[{"height":"{sign}"}]}]}'),
 ]
 
 
@@ -70,13 +70,13 @@ ECHOES = [
 def test_echoed_secrets_are_redacted(server: StrictServer, number: int) -> None:
     signatures: list[str] = []
 
-    def echo(request: object) -> Answer:
+    def echo(request: object) -> Response:
         signature = getattr(request, "signature", "")
         signatures.append(signature)
         body = ECHOES[number].body
         for word, value in (("key", API_KEY), ("sign", signature), ("phrase", PASSPHRASE), ("secret", SECRET_KEY)):
             body = body.replace(f"{{{word}}}".encode(), value.encode())
-        return Answer(body, ECHOES[number].status)
+        return Response(body, ECHOES[number].status)
 
     server.on("transactions", echo)
     with server.client() as client:
@@ -93,7 +93,7 @@ def test_echoed_secrets_are_redacted(server: StrictServer, number: int) -> None:
 
 
 def spread(text: str) -> dict[str, str]:
-    """The ways in which an answer may repeat a text."""
+    """Encodings in which a response may echo a string."""
     encoded = base64.b64encode(text.encode()).decode()
     escaped = "".join(f"\\u{ord(character):04x}" for character in text)
     return {
@@ -114,13 +114,13 @@ def spread(text: str) -> dict[str, str]:
 
 
 WRAPPERS = {
-    "msg": lambda echo: Answer(b'{"code":"50014","msg":"no: ' + echo + b'","data":[]}', 400),
-    "code": lambda echo: Answer(b'{"code":"' + echo + b'","msg":""}', 500),
-    "value": lambda echo: Answer(
+    "msg": lambda echo: Response(b'{"code":"50014","msg":"no: ' + echo + b'","data":[]}', 400),
+    "code": lambda echo: Response(b'{"code":"' + echo + b'","msg":""}', 500),
+    "value": lambda echo: Response(
         b'{"code":"0","data":[{"totalPage":"1","transactionList":[{"height":"' + echo + b'"}]}]}'
     ),
-    "page": lambda echo: Answer(b"<html><p>what is " + echo + b"</p></html>"),
-    "far": lambda echo: Answer(b'{"code":"50014","msg":"' + b"x" * 150 + echo + b'","data":[]}', 400),
+    "page": lambda echo: Response(b"<html><p>what is " + echo + b"</p></html>"),
+    "far": lambda echo: Response(b'{"code":"50014","msg":"' + b"x" * 150 + echo + b'","data":[]}', 400),
 }
 
 
@@ -132,7 +132,7 @@ def test_echoed_secrets_are_redacted_in_every_encoding(
     caplog.set_level(1)
     echoes: list[str] = []
 
-    def echo(request: Any) -> Answer:
+    def echo(request: Any) -> Response:
         texts = (API_KEY, SECRET_KEY, PASSPHRASE, request.signature)
         echoes.append(spread(texts[len(echoes)])[way])
         return WRAPPERS[wrapper](echoes[-1].encode())
@@ -157,7 +157,7 @@ def test_echoed_secrets_are_redacted_in_every_encoding(
 
 
 def test_attributes_frames_and_referents_show_no_secret(server: StrictServer) -> None:
-    server.on("blocks", Answer(b"", 503))
+    server.on("blocks", Response(b"", 503))
 
     def fail(client: cf.Client, query: cf.Query[Any]) -> None:
         state = client.rate_limit_state

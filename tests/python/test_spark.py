@@ -250,7 +250,7 @@ def test_killed_tasks_lose_and_repeat_no_record(busy: LocalService) -> None:
         # Once more, slowly, and with the processes of both executors killed in the middle of their parts.
         busy.reset_request_log()
         busy.faults = [{"kind": "delay", "seconds": 0.5}]
-        # Eight pages a part, four at a time: with the first answer a part is far from its end.
+        # A partition has eight pages, four in flight: at the first response it is far from its end.
         killed: dict[int, int] = {}
         ended = threading.Event()
 

@@ -10,7 +10,7 @@ import pytest
 
 import chainframe as cf
 from chainframe.testing import LocalService
-from strict_server import Answer, Request, StrictServer, page_of
+from strict_server import Request, Response, StrictServer, page_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,13 +91,13 @@ def test_a_cursor_keeps_the_heights_that_were_found(quiet: LocalService) -> None
 def list_of_an_address(server: StrictServer, age: timedelta) -> None:
     time = str(int((datetime.now(UTC) - age).timestamp() * 1_000))
 
-    def answer(request: Request) -> Answer:
+    def respond(request: Request) -> Response:
         rows: list[Any] = [{"txId": "0x1", "txid": "0x1", "height": request.query.get("height", "7")}]
         rows[0]["transactionTime"] = time
         return page_of("transactions", rows, limit="50", totalPage="1")
 
-    server.on("transactions", answer)
-    server.on("address_transactions", answer)
+    server.on("transactions", respond)
+    server.on("address_transactions", respond)
 
 
 @pytest.mark.parametrize("days", [363, 366])
