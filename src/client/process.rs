@@ -111,6 +111,12 @@ impl<T> DerefMut for ForkSafeGuard<'_, T> {
     }
 }
 
+/// Makes forks wait for fork-safe mutexes. Called before there are threads that hold one: a fork that began before the
+/// first call does not wait.
+pub fn wait_for_locks_on_fork() {
+    fork::register();
+}
+
 #[cfg(unix)]
 mod fork {
     use std::cell::RefCell;
@@ -125,12 +131,16 @@ mod fork {
 
     pub type Gate = RwLockReadGuard<'static, ()>;
 
-    pub fn enter() -> Gate {
+    pub fn register() {
         static REGISTERED: Once = Once::new();
         // SAFETY: the handlers run in the forking thread, and only lock and unlock.
         REGISTERED.call_once(|| unsafe {
             libc::pthread_atfork(Some(prepare), Some(release), Some(release));
         });
+    }
+
+    pub fn enter() -> Gate {
+        register();
         GATE.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -147,6 +157,8 @@ mod fork {
 #[cfg(not(unix))]
 mod fork {
     pub struct Gate;
+
+    pub fn register() {}
 
     pub fn enter() -> Gate {
         Gate
@@ -170,6 +182,7 @@ mod tests {
     #[test]
     fn a_forked_child_can_lock_what_another_thread_held() {
         static SHARED: ForkSafeMutex<u64> = ForkSafeMutex::new(0);
+        wait_for_locks_on_fork();
         let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
         let busy = stop.clone();
         let holder = std::thread::spawn(move || {
