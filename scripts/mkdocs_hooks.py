@@ -52,7 +52,7 @@ PAGES = {
     "python/chainframe/errors.py": "reference/errors.md",
     "python/chainframe/exports/__init__.py": "reference/exports.md",
     "python/chainframe/integrations/spark.py": "reference/exports.md",
-    "python/chainframe/testing/__init__.py": "reference/testing.md",
+    "python/chainframe/testing/_types.py": "reference/testing.md",
     "python/chainframe/cli/app.py": "reference/cli.md",
     "src/interface/records.rs": "reference/fields.md",
     **{f"examples/{notebook.name}": f"notebooks/{notebook.stem}.md" for notebook in NOTEBOOKS},

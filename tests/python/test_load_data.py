@@ -160,9 +160,9 @@ WRONG: list[tuple[Any, str]] = [
     ([{"block_time": 1, "blockTime": 2}], "row 0 has the field block_time twice, as 'block_time' and 'blockTime'"),
     (pd.DataFrame([[1, 2]], columns=["height", "height"]), "the data frame has two columns 'height'"),
     (pa.table([[1], [2]], names=["height", "height"]), "the table has two columns 'height'"),  # type: ignore[list-item]
-    (pd.Series([1]), "data: must be a data frame of records; got a Series"),
-    (pl.Series([1]), "data: must be a data frame of records; got a Series"),
-    (pl.LazyFrame({"height": [1]}), "data: must be collected; got a LazyFrame"),
+    (pd.Series([1]), "data must be a data frame of records; got a Series"),
+    (pl.Series([1]), "data must be a data frame of records; got a Series"),
+    (pl.LazyFrame({"height": [1]}), "data must be a table; got a LazyFrame"),
     (pd.DataFrame({"block_time": [NANOS]}), "row 0: block_time must be a time to the millisecond; got Timestamp"),
     ([{"block_time": NANOS}], "row 0: block_time must be a time to the millisecond"),
     (pa.table({"block_time": pa.array([NANOS.value], pa.timestamp("ns", "UTC"))}), "must be a time to the millisecond"),
@@ -184,9 +184,9 @@ WRONG: list[tuple[Any, str]] = [
     ([{"height": 1}, 5], "row 1 must be a record or a mapping of its fields; got 5"),
     ([[1, 2]], "row 0 must be a record or a mapping"),
     ({"height": [1]}, "must be a list of records or a data frame; got a mapping"),
-    (7, "data: must be a table, a list of records or the path of a file; got 7"),
+    (7, "data must be a table, a list of records or a path; got 7"),
     (b"{}", "must be a table"),
-    ("blocks.txt", "blocks.txt must be a directory of an export, or have one of the suffixes"),
+    ("blocks.txt", "blocks.txt must be the directory of an export or end in .parquet"),
     ("no-such.jsonl", "no-such.jsonl cannot be read: No such file or directory"),
     ("no-such.parquet", "no-such.parquet cannot be read: No such file or directory"),
 ]
@@ -203,7 +203,7 @@ def test_invalid_row_is_named(own: LocalService, ask: cf.Client, data: Any, said
 
 
 def test_unknown_call_is_named(own: LocalService) -> None:
-    with pytest.raises(cf.ConfigError, match="data: call must be one of tokens, "):
+    with pytest.raises(cf.ConfigError, match="call must be one of tokens, "):
         own.load("block", [])  # type: ignore[arg-type]
     with pytest.raises(cf.ConfigError, match="got 'block'"):
         LocalService(transactions=3, data={"block": []})
@@ -362,9 +362,9 @@ def test_settings_change_while_the_service_runs() -> None:
 @pytest.mark.parametrize(
     ("faults", "said"),
     [
-        (5, "is not a list of mappings"),
-        ([object()], "is not a list of mappings"),
-        ([{"kind": "delay", "seconds": float("nan")}], "is not a list of mappings"),
+        (5, "must be a list of mappings"),
+        ([object()], "must be a list of mappings"),
+        ([{"kind": "delay", "seconds": float("nan")}], "must be a list of mappings"),
         (["reset"], 'expected an object, got string "reset"'),
         ([{"kind": 5}], "expected a string, got integer 5"),
         ([{"kind": "reset", "often": 2}], 'unknown member "often"; expected one of kind, status,'),
@@ -393,7 +393,7 @@ def test_exported_directory_is_loaded(own: LocalService, service: LocalService, 
     with own.client() as ask:
         assert list(ask.blocks()) == expected
     (tmp_path / "empty").mkdir()
-    with pytest.raises(cf.ConfigError, match=r"empty is not a directory of an export"):
+    with pytest.raises(cf.ConfigError, match=r"empty is not the directory of an export"):
         own.load("blocks", tmp_path / "empty")
 
 

@@ -181,7 +181,7 @@ def test_what_cannot_be_mirrored_is_named(asked: cf.Client) -> None:
         with pytest.raises(TypeError, match=r"mirror\(\) takes queries, such as client\.blocks\(\); got Records"):
             mirror.mirror(asked.blocks(max_items=1).collect())  # type: ignore[arg-type]
         page = next(iter(asked.blocks(page_size=5).pages()))
-        with pytest.raises(cf.ConfigError, match="resumes from a cursor"):
+        with pytest.raises(cf.ConfigError, match="got a resumed query"):
             mirror.mirror(asked.resume(page.cursor))
     with (
         LocalService(transactions=0, deployment=cf.Deployment(main="alpha")) as mirror,

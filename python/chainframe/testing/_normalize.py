@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chainframe import ConfigError, Deployment
 from chainframe._native import _declaration
+from chainframe.testing import _requests
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,21 +28,24 @@ MAX_SHOWN = 80
 
 
 class SourceRow(NamedTuple):
-    """A row, and where it was found, for messages about it."""
+    """A row, and its place in the source, for messages."""
 
     place: str
     row: Any
 
 
 class Columns(NamedTuple):
-    """The values of each field, and where each row was found."""
+    """The values of each field, and the place of each row in the source."""
 
     values: dict[str, list[Any]]
     places: list[str]
 
 
 def columns(call: str, rows: Iterable[SourceRow], deployment: Deployment) -> Columns:
-    """Values of each field of the call's records. Fields have their names in Python or in the deployment's API."""
+    """Return the values of each field of the call's records.
+
+    Fields have their names in Python or in the deployment's API.
+    """
     fields = _fields(call)
     names = {wire: name for name, field in fields.items() for wire in field["wire"]}
     names = {wire.format(main=deployment.main, zone=deployment.zone): name for wire, name in names.items()}
@@ -69,7 +73,7 @@ def columns(call: str, rows: Iterable[SourceRow], deployment: Deployment) -> Col
     return Columns(gathered, places)
 
 
-def _members(call: str, place: str, row: Any) -> Iterable[tuple[Any, Any]]:  # noqa: ANN401 - whatever stands for a row
+def _members(call: str, place: str, row: Any) -> Iterable[tuple[Any, Any]]:  # noqa: ANN401 - a row of any kind
     if not isinstance(row, Mapping) and callable(getattr(row, "to_dict", None)):
         row = row.to_dict()
     if isinstance(row, Mapping):
@@ -84,12 +88,8 @@ def _short(value: object) -> str:
 
 @cache
 def _fields(call: str) -> dict[str, dict[str, Any]]:
-    declaration = json.loads(_declaration())
-    endpoints = {endpoint["name"]: endpoint["record"] for endpoint in declaration["endpoints"]}
-    if call not in endpoints:
-        raise ConfigError(f"data: call must be one of {', '.join(endpoints)}; got {call!r}")
-    records = {record["name"]: record["fields"] for record in declaration["records"]}
-    return {field["name"]: field for field in records[endpoints[call]]}
+    records = {record["name"]: record["fields"] for record in json.loads(_declaration())["records"]}
+    return {field["name"]: field for field in records[_requests.record(call)]}
 
 
 def is_file(data: object) -> bool:
@@ -97,7 +97,7 @@ def is_file(data: object) -> bool:
 
 
 def read(path: Path) -> list[SourceRow] | bytes:
-    """Rows of a file or of an exported directory; the bytes of a recorded response."""
+    """Return the rows of a file or of an exported directory, or the bytes of a response."""
     try:
         if path.is_dir():
             return _read_export(path)
@@ -117,48 +117,48 @@ def read(path: Path) -> list[SourceRow] | bytes:
                     return content
                 if isinstance(read, list):
                     return _numbered(read, f"{path} row")
-                raise ConfigError(f"data: {path} must hold a list of records or a response; got {_short(read)}")
+                raise ConfigError(f"{path} must hold a list of records or a response; got {_short(read)}")
             case other:
                 raise ConfigError(
-                    f"data: {path} must be a directory of an export, or have one of the suffixes .parquet, .csv, "
-                    f".jsonl, .ndjson, .json; got {other or 'none'}"
+                    f"{path} must be the directory of an export or end in .parquet, .csv, .jsonl, .ndjson or .json; "
+                    f"got {other or 'no suffix'}"
                 )
     except OSError as error:
-        raise ConfigError(f"data: {path} cannot be read: {error.strerror or type(error).__name__}") from None
+        raise ConfigError(f"{path} cannot be read: {error.strerror or type(error).__name__}") from None
 
 
-def _numbered(rows: Iterable[Any], what: str = "row") -> list[SourceRow]:
-    return [SourceRow(f"{what} {number}", row) for number, row in enumerate(rows)]
+def _numbered(rows: Iterable[Any], label: str = "row") -> list[SourceRow]:
+    return [SourceRow(f"{label} {number}", row) for number, row in enumerate(rows)]
 
 
-def _json(text: bytes, where: str) -> Any:  # noqa: ANN401 - what JSON holds
-    def refuse(constant: str) -> None:
+def _json(text: bytes, where: str) -> Any:  # noqa: ANN401 - any JSON value
+    def reject(constant: str) -> None:
         raise ValueError(f"{constant} is not a JSON number")
 
     try:
-        # Floats would not keep the digits.
-        return json.loads(text.decode("utf-8-sig"), parse_float=Decimal, parse_constant=refuse)
+        # Floats would round the digits.
+        return json.loads(text.decode("utf-8-sig"), parse_float=Decimal, parse_constant=reject)
     except UnicodeDecodeError:
-        raise ConfigError(f"data: {where} is not UTF-8") from None
+        raise ConfigError(f"{where} is not UTF-8") from None
     except ValueError as error:
-        raise ConfigError(f"data: {where} is not JSON: {error}") from None
+        raise ConfigError(f"{where} is not JSON: {error}") from None
     except RecursionError:
-        raise ConfigError(f"data: {where} is not JSON of records: nested too deeply") from None
+        raise ConfigError(f"{where} is not JSON of records: nested too deeply") from None
 
 
 def _read_with_any(pyarrow: Callable[[Any], Any], polars: Callable[[Any], Any]) -> list[dict[str, Any]]:
-    """Rows read by the first library that is installed."""
+    """Return the rows, read by the first library that is installed."""
     for name, rows_by in (("pyarrow", pyarrow), ("polars", polars)):
         if find_spec(name):
             return list(rows_by(import_module(name)))
-    raise ConfigError("data: neither pyarrow nor polars is installed; run: pip install 'chainframe[arrow]'")
+    raise ConfigError("neither pyarrow nor polars is installed; run: pip install 'chainframe[arrow]'")
 
 
 def _read_parquet(path: Path) -> list[SourceRow]:
-    # Checked here, since each library has an error of its own for another kind of file.
+    # Checked here, since each library raises another error for other files.
     with path.open("rb") as file:
         if file.read(len(PARQUET)) != PARQUET:
-            raise ConfigError(f"data: {path} is not a Parquet file")
+            raise ConfigError(f"{path} is not a Parquet file")
     try:
         read = _read_with_any(
             lambda _: import_module("pyarrow.parquet").ParquetFile(path).read().to_pylist(),
@@ -168,18 +168,18 @@ def _read_parquet(path: Path) -> list[SourceRow]:
         raise
     except Exception as error:  # noqa: BLE001 - of a library's own class
         problem = " ".join(str(error).split())
-        raise ConfigError(f"data: {path} is a damaged Parquet file: {problem}") from None
+        raise ConfigError(f"{path} is a damaged Parquet file: {problem}") from None
     return _numbered(_without_index(read), f"{path} row")
 
 
 def _read_export(path: Path) -> list[SourceRow]:
-    """Rows of a directory that `Query.to_parquet` wrote, in the order of its manifest."""
+    """Return the rows of a directory that `Query.to_parquet` wrote, in the order of its manifest."""
     manifest = path / "_manifest.json"
     if not manifest.is_file():
-        raise ConfigError(f"data: {path} is not a directory of an export: it has no _manifest.json")
+        raise ConfigError(f"{path} is not the directory of an export: it has no _manifest.json")
     state = _json(manifest.read_bytes(), str(manifest))
     if not state.get("finished"):
-        raise ConfigError(f"data: {path} is an export that is not finished; run it again")
+        raise ConfigError(f"{path} is an unfinished export; run it again")
     parts = state["parts"]
     return [row for part in parts for row in _read_parquet(path / part["name"])]
 
@@ -198,11 +198,11 @@ def _read_csv(path: Path) -> list[SourceRow]:
                 if row
             ]
         except (ValueError, csv.Error) as error:
-            raise ConfigError(f"data: {path} line {lines.line_num} is not a row of the table: {error}") from None
+            raise ConfigError(f"{path} line {lines.line_num} is not a row of the table: {error}") from None
 
 
 def _cell(text: str) -> Any:  # noqa: ANN401 - text, or a list of texts
-    """The value of a CSV cell: lists are JSON."""
+    """Return the value of a CSV cell: lists are JSON."""
     if text.startswith("["):
         return json.loads(text)
     return text or None
@@ -212,24 +212,24 @@ def _check_names(names: Iterable[Any], where: str) -> None:
     seen: set[Any] = set()
     for name in names:
         if name in seen:
-            raise ConfigError(f"data: {where} has two columns {name!r}")
+            raise ConfigError(f"{where} has two columns {name!r}")
         seen.add(name)
 
 
 def rows(data: Any) -> list[SourceRow]:  # noqa: ANN401 - any library's table
-    """Rows of a table of any library, or of an iterable of records or mappings."""
+    """Return the rows of a table of any library, or of an iterable of records or mappings."""
     return _numbered(_rows(data))
 
 
 def _check_shape(data: Any) -> None:  # noqa: ANN401 - any library's table
     if type(data).__name__ == "LazyFrame":
-        raise ConfigError("data: must be collected; got a LazyFrame: call its collect()")
+        raise ConfigError("data must be a table; got a LazyFrame: pass its collect()")
     if type(data).__name__ == "Series":
-        raise ConfigError("data: must be a data frame of records; got a Series, which is one column")
-    if hasattr(data, "get_columns"):  # polars, which drops nanoseconds in objects of Python
+        raise ConfigError("data must be a data frame of records; got a Series, which is one column")
+    if hasattr(data, "get_columns"):  # polars, which drops nanoseconds in Python objects
         for name, dtype in data.schema.items():
             if getattr(dtype, "time_unit", "") == "ns" and (data[name].dt.nanosecond() % 1_000 != 0).any():
-                raise ConfigError(f"data: {name} must be {EXPECTED['time']}; got nanoseconds")
+                raise ConfigError(f"{name} must be {EXPECTED['time']}; got nanoseconds")
 
 
 def _rows(data: Any) -> Iterable[Any]:  # noqa: ANN401 - any library's table
@@ -248,14 +248,14 @@ def _rows(data: Any) -> Iterable[Any]:  # noqa: ANN401 - any library's table
             lambda pyarrow: pyarrow.table(data).to_pylist(), lambda polars: polars.DataFrame(data).to_dicts()
         )
     if isinstance(data, Mapping):
-        raise ConfigError("data: must be a list of records or a data frame; got a mapping")
+        raise ConfigError("data must be a list of records or a data frame; got a mapping")
     if isinstance(data, Iterable) and not isinstance(data, bytes | bytearray):
         return data
-    raise ConfigError(f"data: must be a table, a list of records or the path of a file; got {_short(data)}")
+    raise ConfigError(f"data must be a table, a list of records or a path; got {_short(data)}")
 
 
 def _without_index(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Removes the columns that pandas adds for its index."""
+    """Remove the columns that pandas adds for its index."""
     return [{name: value for name, value in row.items() if not name.startswith("__index_level_")} for row in rows]
 
 
@@ -264,7 +264,7 @@ def _is_missing(value: Any) -> bool:  # noqa: ANN401 - a cell of a pandas frame
 
 
 def _to_builtin(value: Any) -> Any:  # noqa: ANN401 - a cell of any library's table
-    """The value as an object of Python."""
+    """Return the value as a Python object."""
     if type(value).__name__ == "datetime64":
         return value
     return value.tolist() if type(value).__module__.partition(".")[0] == "numpy" else value
@@ -293,7 +293,7 @@ def _count(value: Any) -> int:  # noqa: ANN401 - a number of any kind
 def _number(value: Any) -> Decimal:  # noqa: ANN401 - a number of any kind
     if isinstance(value, bool):
         raise TypeError
-    # The digits that the float is shown with: the shortest that mean it.
+    # The shortest digits that identify the float, as shown by `repr`.
     number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
     if not number.is_finite():
         raise ValueError

@@ -1,4 +1,4 @@
-"""Selection of logged requests by call and parameters."""
+"""Calls by their declaration, and selection of logged requests by call and parameters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from chainframe import Deployment
-    from chainframe.testing import LoggedRequest
+    from chainframe.testing._types import LoggedRequest
 
 PAGING = {"page": "page", "page_size": "limit", "chain": "chainShortName"}
 
@@ -25,20 +25,27 @@ def _endpoints() -> dict[str, dict[str, Any]]:
     return endpoints
 
 
+def endpoint(call: str) -> dict[str, Any]:
+    """Return the declaration of a call."""
+    if call not in _endpoints():
+        raise ConfigError(f"call must be one of {', '.join(_endpoints())}; got {call!r}")
+    return _endpoints()[call]
+
+
 def page_size_max(call: str) -> int | None:
-    """Most records in a page; None for look-ups."""
-    size: int | None = _endpoints()[call]["page_size_max"]
+    """Return the maximum number of records in a page; None for lookups by hash."""
+    size: int | None = endpoint(call)["page_size_max"]
     return size
 
 
 def record(call: str) -> str:
-    """Name of the record class of a call."""
-    name: str = _endpoints()[call]["record"]
+    """Return the name of a call's record class."""
+    name: str = endpoint(call)["record"]
     return name
 
 
 def describe(entry: dict[str, Any], deployment: Deployment) -> LoggedRequest:
-    """A log entry with its query parsed and its call named."""
+    """Return a log entry with its parsed query and the name of its call."""
     params: dict[str, str] = {}
     for name, value in parse_qsl(entry["query"], keep_blank_values=True):
         params[name] = f"{params[name]},{value}" if name in params else value
@@ -50,15 +57,15 @@ def describe(entry: dict[str, Any], deployment: Deployment) -> LoggedRequest:
 
 
 def select(entries: Iterable[LoggedRequest], call: str | None, params: dict[str, Any]) -> list[LoggedRequest]:
-    """The entries of a call that have all these parameters, by their names in Python or in the API."""
-    if call is not None and call not in _endpoints():
-        raise ConfigError(f"call must be one of {', '.join(_endpoints())}; got {call!r}")
+    """Return the entries of a call that have all these parameters, by their names in Python or in the API."""
+    if call is not None:
+        endpoint(call)
     return [entry for entry in entries if call in {None, entry["call"]} and _has(entry, params)]
 
 
 def _has(entry: LoggedRequest, params: dict[str, Any]) -> bool:
-    endpoint = _endpoints().get(entry["call"], {"params": []})
-    wire = {param["name"]: param["wire"] or param["name"] for param in endpoint["params"]} | PAGING
+    params_of_call = _endpoints().get(entry["call"], {"params": []})["params"]
+    wire = {param["name"]: param["wire"] or param["name"] for param in params_of_call} | PAGING
     sent = entry["params"]
     return all(
         sent.get(wire.get(name, name)) == (None if value is None else str(value)) for name, value in params.items()
@@ -66,5 +73,5 @@ def _has(entry: LoggedRequest, params: dict[str, Any]) -> bool:
 
 
 def describe_selection(call: str | None, params: dict[str, Any]) -> str:
-    """The request that was looked for, such as `blocks(height=3)`."""
+    """Return the expected request as text, such as `blocks(height=3)`."""
     return f"{call or 'any call'}({', '.join(f'{name}={value!r}' for name, value in params.items())})"

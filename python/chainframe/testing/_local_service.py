@@ -1,0 +1,436 @@
+"""`LocalService`: the API on loopback, for tests and offline work."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, Unpack, cast
+
+from chainframe import Client, ConfigError, Deployment, Query
+from chainframe._native import _LocalService, _with_cassette
+from chainframe.testing import _normalize, _requests
+from chainframe.testing._mirror import mirrored
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from os import PathLike
+
+    from chainframe.testing._types import Call, ClientOptions, Fault, LoggedRequest
+
+
+class LocalService:
+    """An HTTP server on loopback that checks signatures and enforces the documented limits.
+
+    It runs until `close`, or to the end of a `with` or `async with` block. While it runs, `faults`, `growth`,
+    `rate_limit` and `clock_skew` can be set.
+
+    Parameters
+    ----------
+    transactions, seed : int
+        Number of transactions of the synthetic data, and its seed. The same pair gives the same data; 0 transactions
+        give none.
+    deployment : Deployment, optional
+        The deployment to implement.
+    rate_limit : float, optional
+        Requests allowed per second. Default: unlimited.
+    growth : int
+        Records that each growing list gains at its head after each request for a list.
+    growth_rate : float, optional
+        Records that each growing list gains per second. Default: none.
+    reorg : tuple of int, optional
+        Two numbers (n, m): after every n-th request for a list, the newest m records of each growing list are replaced,
+        as in a chain reorganisation.
+    faults : sequence of Fault
+        Faults to inject.
+    max_result_window : int, optional
+        Number of records of a main-chain list that can be paged through. Default: the deployment's `result_window`.
+        Clients made by `client` use the same number.
+    data : mapping, optional
+        Records to serve, by the names of the calls that return them; see `load`.
+    db : str or path, optional
+        SQLite file that keeps the data, and everything that is loaded, for a later service. Several services may share
+        it, in any number of processes. Default: in memory.
+    port : int
+        Port to listen on; 0 selects a free one.
+    main_chain, zone_chain : str
+        Short names of the two chains.
+
+    Raises
+    ------
+    ConfigError
+        A setting is invalid, the port is taken, or the file of the database is damaged, foreign or in use with other
+        data.
+
+    Examples
+    --------
+    >>> with LocalService(transactions=1_000, seed=7) as service, service.client() as client:
+    ...     tokens = client.tokens().collect()
+    ...     service.faults = [{"kind": "throttle", "times": 3}]
+    ...     service.clock_skew = 90.0
+    """
+
+    __slots__ = ("__weakref__", "_native")
+
+    def __init__(
+        self,
+        *,
+        transactions: int = 10_000,
+        seed: int = 7,
+        deployment: Deployment | None = None,
+        rate_limit: float | None = None,
+        growth: int = 0,
+        growth_rate: float | None = None,
+        reorg: tuple[int, int] | None = None,
+        faults: Sequence[Fault] = (),
+        max_result_window: int | None = None,
+        data: Mapping[str, Any] | None = None,
+        db: str | PathLike[str] | None = None,
+        port: int = 0,
+        main_chain: str = "MAIN",
+        zone_chain: str = "ZONE_CHAIN",
+    ) -> None:
+        for name, value in {"transactions": transactions, "seed": seed, "growth": growth, "port": port}.items():
+            if isinstance(value, bool):
+                raise ConfigError(f"{name} must be an integer; got {value}")
+        self._native = _LocalService(
+            transactions=transactions,
+            seed=seed,
+            deployment=Deployment() if deployment is None else deployment,
+            rate_limit=rate_limit,
+            growth=growth,
+            growth_rate=growth_rate,
+            reorg=reorg,
+            faults_json=_as_json(faults),
+            max_result_window=max_result_window,
+            db=db,
+            port=port,
+            main_chain=main_chain,
+            zone_chain=zone_chain,
+        )
+        try:
+            for call, records in (data or {}).items():
+                self.load(cast("Call", call), records)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def url(self) -> str:
+        """Base URL, such as `http://127.0.0.1:40123`."""
+        return self._native.url
+
+    @property
+    def api_key(self) -> str:
+        """API key of the only account."""
+        return self._native.api_key
+
+    @property
+    def secret_key(self) -> str:
+        """Secret key of the only account."""
+        return self._native.secret_key
+
+    @property
+    def passphrase(self) -> str:
+        """Passphrase of the only account."""
+        return self._native.passphrase
+
+    @property
+    def main_chain(self) -> str:
+        """Short name of the main chain."""
+        return self._native.main_chain
+
+    @property
+    def zone_chain(self) -> str:
+        """Short name of the zone chain."""
+        return self._native.zone_chain
+
+    @property
+    def deployment(self) -> Deployment:
+        """The deployment that the service implements."""
+        return self._native.deployment
+
+    @property
+    def request_count(self) -> int:
+        """Number of requests received."""
+        return self._native.request_count
+
+    @property
+    def request_log(self) -> list[LoggedRequest]:
+        """The most recent requests, oldest first: up to 10,000, or 16 MiB."""
+        deployment = self.deployment
+        return [_requests.describe(entry, deployment) for entry in self._native.request_log()]
+
+    def find_requests(self, call: Call | None = None, /, **params: object) -> list[LoggedRequest]:
+        """Return the logged requests of a call that have all these parameters, oldest first.
+
+        Parameters
+        ----------
+        call : str, optional
+            Name of a method of `Client`. Default: any.
+        **params : object
+            Values of parameters, by their names in Python (`height`, `page_size`) or in the API (`limit`), compared as
+            strings. None selects requests without that parameter.
+
+        Returns
+        -------
+        list of LoggedRequest
+
+        Raises
+        ------
+        ConfigError
+            The call does not exist.
+
+        Examples
+        --------
+        >>> service.find_requests("blocks", height=4_300_000)
+        """
+        return _requests.select(self.request_log, call, params)
+
+    def assert_requested(self, call: Call | None = None, /, *, times: int | None = None, **params: object) -> None:
+        """Assert that a request was received: at least once, or exactly `times` times.
+
+        Parameters
+        ----------
+        call : str, optional
+            Name of a method of `Client`. Default: any.
+        times : int, optional
+            Expected number of requests. Default: at least one.
+        **params : object
+            Values of parameters, as for `find_requests`.
+
+        Raises
+        ------
+        AssertionError
+            The number is another one. The message lists the received requests.
+
+        Examples
+        --------
+        >>> service.assert_requested("blocks", height=4_300_000, times=1)
+        """
+        count = len(_requests.select(self.request_log, call, params))
+        if count != times if times is not None else count == 0:
+            wanted = "at least once" if times is None else f"{times} times"
+            log = [f"{entry['method']} {entry['path']}?{entry['query']}" for entry in self.request_log]
+            raise AssertionError(
+                f"{_requests.describe_selection(call, params)} was requested {count} times instead of {wanted}; "
+                f"received: {', '.join(log[-10:]) or 'nothing'}"
+            )
+
+    def reset_request_log(self) -> None:
+        """Clear the request log and set `request_count` to 0.
+
+        Examples
+        --------
+        >>> service.reset_request_log()
+        """
+        self._native.reset_request_log()
+
+    @property
+    def faults(self) -> list[Fault]:
+        """Current faults. Setting them resets their counts; an empty list removes them."""
+        faults: list[Fault] = json.loads(self._native.faults_json)
+        return faults
+
+    @faults.setter
+    def faults(self, faults: Sequence[Fault]) -> None:
+        self.set_faults(faults)
+
+    def set_faults(self, faults: Sequence[Fault]) -> None:
+        """Set `faults`, as an expression.
+
+        Parameters
+        ----------
+        faults : sequence of Fault
+            The faults that replace the current ones.
+
+        Raises
+        ------
+        ConfigError
+            A fault has an unknown kind or member, or a value out of range.
+
+        Examples
+        --------
+        >>> threading.Timer(1.0, lambda: service.set_faults([{"kind": "reset"}])).start()
+        """
+        self._native.set_faults(_as_json(faults))
+
+    @property
+    def growth(self) -> int:
+        """Number of records that each growing list gains at its head after each request for a list."""
+        return self._native.growth
+
+    @growth.setter
+    def growth(self, growth: int) -> None:
+        self._native.set_growth(growth)
+
+    @property
+    def rate_limit(self) -> float | None:
+        """Requests allowed per second; None if unlimited."""
+        return self._native.rate_limit
+
+    @rate_limit.setter
+    def rate_limit(self, rate: float | None) -> None:
+        self._native.set_rate_limit(rate)
+
+    @property
+    def clock_skew(self) -> float:
+        """Seconds by which the service's clock is ahead of the system clock; negative if it is behind."""
+        return self._native.clock_skew
+
+    @clock_skew.setter
+    def clock_skew(self, seconds: float) -> None:
+        self._native.set_clock_skew(seconds)
+
+    def load(self, call: Call, data: Any) -> None:  # noqa: ANN401 - any library's table
+        """Serve these records for a call, in place of synthetic data and of records loaded before.
+
+        Values and order are kept exactly: the first record is the newest of its list. All filters work, and lists have
+        pages; they do not grow, and none is limited to its last year. Other calls are not affected: load a transaction
+        for each call that is to return it.
+
+        Parameters
+        ----------
+        call : str
+            Name of a method of `Client`, such as "blocks".
+        data : table, iterable or path
+            A table or data frame of any library, `Records`, an iterable of records or mappings, the path of a
+            `.parquet`, `.csv`, `.jsonl` or `.json` file of records, a directory written by `Query.to_parquet`, or a
+            `.json` file with a response of the API. Fields have the names of attributes or those of the API; missing
+            fields, and NaN in a pandas frame, are null.
+
+        Raises
+        ------
+        ConfigError
+            The call does not exist, a file cannot be read, or a field or value is invalid. The message names the line
+            or row.
+
+        Examples
+        --------
+        >>> service.load("token_transfers", "transfers.parquet")
+        >>> service.load("blocks", [cf.Block(height=1), {"height": 0, "block_time": "2026-01-31T00:00:00Z"}])
+        """
+        content = _normalize.read(Path(data)) if _normalize.is_file(data) else _normalize.rows(data)
+        if isinstance(content, bytes):
+            self._native.load_body(call, content, str(data))
+        else:
+            self._native.load(call, *_normalize.columns(call, content, self.deployment))
+
+    def load_cassette(self, path: str | PathLike[str]) -> int:
+        """Serve the responses of a cassette to the requests that they were recorded for.
+
+        The last of several responses to one request is served. From then on no synthetic data is served: any other
+        request gets an error with code 50044 and a message that names the closest recording, which the client raises
+        as `NotFoundError`.
+
+        Parameters
+        ----------
+        path : str or path
+            The cassette.
+
+        Returns
+        -------
+        int
+            Number of responses.
+
+        Raises
+        ------
+        CassetteError
+            The file is not a cassette.
+        ConfigError
+            The cassette was recorded from another deployment.
+
+        Examples
+        --------
+        >>> service.load_cassette("cassettes/test_report/test_report.jsonl")
+        """
+        return self._native.load_cassette(path)
+
+    def mirror(self, *queries: Query[Any]) -> None:
+        """Run queries of a real service's client, and serve their records.
+
+        The service then serves the same queries and all that are narrower: fewer items, another page size, some of the
+        hashes, a height within those that were read, a further filter on a list that was read to its end. It serves no
+        synthetic data beside them. Other queries raise `NotFoundError`, which names the closest mirrored one. `load`
+        replaces what was mirrored for its call. With `db` the records are kept, and a notebook works offline.
+
+        Parameters
+        ----------
+        *queries : Query
+            Queries of another client, not resumed ones.
+
+        Raises
+        ------
+        ConfigError
+            A query was resumed from a cursor.
+
+        Examples
+        --------
+        >>> with LocalService(transactions=0, db="offline.sqlite") as service:
+        ...     service.mirror(client.tokens(max_items=100), client.blocks(height=4_300_000))
+        """
+        for query in queries:
+            with mirrored(query, self.deployment) as result:
+                self._native.mirror(*result)
+
+    def client(self, **overrides: Unpack[ClientOptions]) -> Client:
+        """Create a client of this service.
+
+        The client ignores `CHAINFRAME_CASSETTE`, and with it the fixture `cassette`: pass `cassette=` to record.
+
+        Parameters
+        ----------
+        **overrides : ClientOptions
+            Arguments of `Client`.
+
+        Returns
+        -------
+        Client
+
+        Examples
+        --------
+        >>> with service.client(strict=True) as client:
+        ...     blocks = client.blocks().collect()
+        """
+        settings: ClientOptions = {
+            "base_url": self.url,
+            "api_key": self.api_key,
+            "secret_key": self.secret_key,
+            "passphrase": self.passphrase,
+            "main_chain": self.main_chain,
+            "zone_chain": self.zone_chain,
+            "deployment": self.deployment,
+        }
+        settings.update(overrides)
+        client = Client(**settings)
+        return client if overrides.get("cassette") is not None else _with_cassette(client, None)
+
+    def close(self) -> None:
+        """Stop the server. Closing it again has no effect.
+
+        Examples
+        --------
+        >>> service.close()
+        """
+        self._native.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"LocalService(url={self.url!r}, main_chain={self.main_chain!r}, zone_chain={self.zone_chain!r})"
+
+
+def _as_json(faults: Sequence[Fault]) -> str:
+    try:
+        return json.dumps(list(faults), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"faults must be a list of mappings, such as [{{'kind': 'reset'}}]: {error}") from None
