@@ -1,7 +1,7 @@
 //! Adaptive rate limiting: a fixed rate, or one that finds what the service allows. `auto` limiters are shared by all
 //! clients of one key at one service. Decisions are pure; time comes from outside.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -35,16 +35,25 @@ pub struct RateLimiterState {
 }
 
 /// Requests per second at first.
-const INITIAL_RATE: f64 = 5.0;
-/// Factor by which every good response raises the rate until the service throttles.
-const SLOW_START_FACTOR: f64 = 1.08;
+const INITIAL_RATE: f64 = 20.0;
+/// Requests per second that every good response adds until the service throttles for the first time: some twenty
+/// responses make the concurrency, not the limiter, the bottleneck.
+const SLOW_START_STEP: f64 = 8.0;
+/// Factor by which every good response raises the rate after a throttle that did not show the limit.
+const CAUTIOUS_FACTOR: f64 = 1.06;
 /// Above this rate the service, not the limiter, is the bottleneck.
 const MAX_PACED_RATE: f64 = 1_000.0;
 const MIN_RATE: f64 = 0.2;
+/// Rate that is taken to be delivered at least when the service throttles.
+const MIN_DELIVERED: f64 = 5.0;
 /// Requests that may be sent at once before the first throttle, so that small queries are not slowed down.
-const BURST_SIZE: f64 = 2.0;
+const BURST_SIZE: f64 = 5.0;
 /// A throttle this soon after the first request is due to the burst and says nothing about the rate.
 const STARTUP_GRACE: Duration = Duration::from_millis(500);
+/// Period over which services count requests, as a rule.
+const WINDOW: Duration = Duration::from_secs(1);
+/// Time from the first request to the one that follows a throttled burst: the service has forgotten the burst by then.
+const BURST_PAUSE: Duration = Duration::from_millis(1_200);
 /// Throttles within this time of a decrease have the same cause and trigger no other.
 const CONGESTION_EPOCH: Duration = Duration::from_secs(1);
 /// Pause after a throttle, in which the service's window empties.
@@ -92,24 +101,22 @@ struct Limit {
     probing_since: Instant,
 }
 
-/// Number of good responses in the last full second and in the current one.
+/// Times of the good responses of the last second, as many as matter.
 #[derive(Debug, Default)]
-struct Throughput {
-    since: Option<Instant>,
-    before: u32,
-    now: u32,
-}
+struct Throughput(VecDeque<Instant>);
 
 impl Throughput {
-    fn count(&mut self, now: Instant, responses: u32) -> f64 {
-        let since = *self.since.get_or_insert(now);
-        match now.saturating_duration_since(since).as_secs() {
-            0 => {}
-            1 => (self.since, self.before, self.now) = (Some(since + Duration::from_secs(1)), self.now, 0),
-            _ => (self.since, self.before, self.now) = (Some(now), 0, 0),
+    fn push(&mut self, now: Instant) {
+        self.0.push_back(now);
+        if self.0.len() > MAX_PACED_RATE as usize {
+            self.0.pop_front();
         }
-        self.now += responses;
-        f64::from(self.now.max(self.before))
+    }
+
+    /// Good responses per second.
+    fn rate(&mut self, now: Instant) -> f64 {
+        self.0.retain(|at| now.saturating_duration_since(*at) < WINDOW);
+        self.0.len() as f64 / WINDOW.as_secs_f64()
     }
 }
 
@@ -156,12 +163,14 @@ impl RateController {
     /// Records a good response to a request sent at `sent`.
     fn succeeded(&mut self, sent: Instant, now: Instant) {
         let Some(auto) = &mut self.auto else { return };
-        auto.delivered.count(now, 1);
+        auto.delivered.push(now);
         if auto.decreased.is_some_and(|decreased| sent <= decreased) {
             return;
         }
         let Some(limit) = &mut auto.limit else {
-            self.rate = (self.rate * SLOW_START_FACTOR).min(MAX_PACED_RATE * 2.0);
+            let raised =
+                if auto.decreased.is_none() { self.rate + SLOW_START_STEP } else { self.rate * CAUTIOUS_FACTOR };
+            self.rate = raised.min(MAX_PACED_RATE * 2.0);
             return;
         };
         let since = now.saturating_duration_since(limit.raised).as_secs_f64().min(1.0);
@@ -186,14 +195,17 @@ impl RateController {
             return;
         }
         if auto.decreased.is_none_or(|decreased| sent > decreased + CONGESTION_EPOCH) {
-            auto.decreased = Some(now);
-            if auto.limit.is_some() || auto.started.is_none_or(|started| now > started + STARTUP_GRACE) {
-                // What got through says more than a rate that may not have been used.
-                self.rate = self.rate.min(auto.delivered.count(now, 0).max(INITIAL_RATE));
-                // A throttle during recovery may be transient: the assumed limit falls, but not that far.
-                let rate = self.rate.max(auto.limit.map_or(0.0, |limit| limit.rate * MAX_LIMIT_DECREASE));
-                auto.limit = Some(Limit { rate, raised: now, probing_since: now });
+            // What got through says more than a rate that may not have been used.
+            self.rate = self.rate.min(auto.delivered.rate(now).max(MIN_DELIVERED));
+            match auto.started.filter(|started| now <= *started + STARTUP_GRACE) {
+                Some(started) if auto.limit.is_none() => self.next = self.next.max(Some(started + BURST_PAUSE)),
+                _ => {
+                    // A throttle during recovery may be transient: the assumed limit falls, but not that far.
+                    let rate = self.rate.max(auto.limit.map_or(0.0, |limit| limit.rate * MAX_LIMIT_DECREASE));
+                    auto.limit = Some(Limit { rate, raised: now, probing_since: now });
+                }
             }
+            auto.decreased = Some(now);
             self.rate = (self.rate / 2.0).max(MIN_RATE);
         }
         let pause = THROTTLE_PAUSE.max(retry_after.unwrap_or_default().min(MAX_RETRY_AFTER));

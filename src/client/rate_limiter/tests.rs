@@ -36,12 +36,12 @@ fn auto_halves_once_for_requests_that_were_throttled_together() {
     for _ in 0..3 {
         controller.throttled(start, first, None);
     }
-    assert_eq!((controller.rate, controller.throttled), (INITIAL_RATE / 2.0, 3));
+    assert_eq!((controller.rate, controller.throttled), (MIN_DELIVERED / 2.0, 3));
     // So soon after it is still the same full window of the service's.
     controller.throttled(first + milliseconds(500), first + milliseconds(600), None);
-    assert_eq!(controller.rate, INITIAL_RATE / 2.0);
+    assert_eq!(controller.rate, MIN_DELIVERED / 2.0);
     controller.throttled(first + SECOND * 2, first + SECOND * 3, None);
-    assert_eq!(controller.rate, INITIAL_RATE / 4.0);
+    assert_eq!(controller.rate, MIN_DELIVERED / 4.0);
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn auto_stops_limiting_a_service_that_never_throttles() {
     assert!(controller.is_unlimited());
     assert_eq!(controller.try_acquire(now), Duration::ZERO);
     // Then what got through is the measure of the cut, not what might have.
-    controller.throttled(now, now + SECOND, None);
+    controller.throttled(now, now + milliseconds(900), None);
     assert_eq!(controller.rate, 100.0);
 }
 
@@ -105,13 +105,18 @@ async fn cancelled_waits_take_no_permit() {
 #[derive(Clone, Copy, Debug)]
 enum Counts {
     /// A sliding window of one second. `refused` is true if rejected requests count too.
-    Sliding { refused: bool },
+    Sliding {
+        refused: bool,
+    },
     /// A window for each second of the server's clock.
     Fixed,
     /// A token bucket of this capacity.
-    Bucket { holds: f64 },
+    Bucket {
+        holds: f64,
+    },
     /// No limit: one request in ten is throttled at random.
     Nothing,
+    Unlimited,
 }
 
 struct Service {
@@ -147,6 +152,7 @@ impl Service {
                 self.seen.len() as f64 <= ALLOWED
             }
             Counts::Nothing => self.rng.f64() > 0.1,
+            Counts::Unlimited => true,
             Counts::Bucket { holds } => {
                 self.tokens = holds.min(self.tokens + (now - self.at) * ALLOWED);
                 self.at = now;
@@ -165,51 +171,82 @@ enum Event {
     Gate,
 }
 
-/// Returns the number of accepted and throttled responses, and the longest pause in microseconds, of a simulated run.
-fn run(counts: Counts, seconds: u64, workers: u32, latency: u64, retry_after: Option<Duration>) -> (f64, f64, u64) {
-    let (mut controller, mut service) = (RateController::new(RateLimit::Auto), Service::new(counts));
-    let start = Instant::now() + SECOND;
-    let at = |micros: u64| start + Duration::from_micros(micros);
-    let mut rng = fastrand::Rng::with_seed(7);
-    let mut events = BinaryHeap::new();
-    let (mut now, mut waiting, mut gate) = (0, workers, None);
-    let (mut good_responses, mut throttled, mut last, mut silence) = (0.0, 0.0, 0, 0);
-    loop {
-        while waiting > 0 {
-            let pause = controller.try_acquire(at(now));
-            if !pause.is_zero() {
-                let opens = now + pause.as_micros() as u64 + 1;
-                if gate.is_none_or(|gate| gate <= now || opens < gate) {
-                    gate = Some(opens);
-                    events.push((std::cmp::Reverse(opens), Event::Gate));
+/// A simulated run of `requests` requests, the first alone and then `workers` at a time, as a list is read.
+#[derive(Clone, Debug)]
+struct Run {
+    limit: RateLimit,
+    counts: Counts,
+    requests: u64,
+    seconds: u64,
+    workers: u64,
+    /// Mean response time in milliseconds.
+    latency: u64,
+    retry_after: Option<Duration>,
+}
+
+/// Accepted and throttled responses, and microseconds of the longest pause and of the run.
+struct Outcome {
+    good: f64,
+    throttled: f64,
+    silence: u64,
+    elapsed: u64,
+}
+
+impl Run {
+    fn new(counts: Counts, seconds: u64, workers: u64, latency: u64) -> Self {
+        Self { limit: RateLimit::Auto, counts, requests: u64::MAX, seconds, workers, latency, retry_after: None }
+    }
+
+    fn outcome(&self) -> Outcome {
+        let Self { limit, counts, requests, seconds, workers, latency, retry_after } = self.clone();
+        let latency = latency * 1_000;
+        let (mut controller, mut service) = (RateController::new(limit), Service::new(counts));
+        let start = Instant::now() + SECOND;
+        let at = |micros: u64| start + Duration::from_micros(micros);
+        let mut rng = fastrand::Rng::with_seed(7);
+        let mut events = BinaryHeap::new();
+        let (mut now, mut waiting, mut gate) = (0, 1, None);
+        let (mut good_responses, mut throttled, mut last, mut silence) = (0, 0, 0, 0);
+        let (mut left, mut ahead) = (requests - 1, workers - 1);
+        loop {
+            while waiting > 0 {
+                let pause = controller.try_acquire(at(now));
+                if !pause.is_zero() {
+                    let opens = now + pause.as_micros() as u64 + 1;
+                    if gate.is_none_or(|gate| gate <= now || opens < gate) {
+                        gate = Some(opens);
+                        events.push((std::cmp::Reverse(opens), Event::Gate));
+                    }
+                    break;
                 }
-                break;
+                waiting -= 1;
+                let mut after = |low: f64, high: f64| (latency as f64 * (low + (high - low) * rng.f64())) as u64;
+                let good = service.admits((now + after(0.3, 0.7)) as f64 / 1e6);
+                let arrives = now + after(0.8, 1.2);
+                events.push((std::cmp::Reverse(arrives), Event::Response { sent: now, good }));
             }
-            waiting -= 1;
-            let mut after = |low: f64, high: f64| (latency as f64 * (low + (high - low) * rng.f64())) as u64;
-            let good = service.admits((now + after(0.3, 0.7)) as f64 / 1e6);
-            let arrives = now + after(0.8, 1.2);
-            events.push((std::cmp::Reverse(arrives), Event::Response { sent: now, good }));
-        }
-        let Some((std::cmp::Reverse(then), event)) = events.pop() else { panic!("no event is left") };
-        if then > seconds * 1_000_000 {
-            return (good_responses, throttled, silence);
-        }
-        now = now.max(then);
-        match event {
-            Event::Response { sent, good: true } => {
-                good_responses += 1.0;
-                (silence, last) = (silence.max(now - last), now);
-                controller.succeeded(at(sent), at(now));
-                waiting += 1;
+            let next = events.pop().filter(|(std::cmp::Reverse(then), _)| *then <= seconds * 1_000_000);
+            let Some((std::cmp::Reverse(then), event)) = next else {
+                let (good, throttled) = (good_responses as f64, f64::from(throttled));
+                return Outcome { good, throttled, silence, elapsed: now };
+            };
+            now = now.max(then);
+            match event {
+                Event::Response { sent, good: true } => {
+                    good_responses += 1;
+                    (silence, last) = (silence.max(now - last), now);
+                    controller.succeeded(at(sent), at(now));
+                    let next = (1 + std::mem::take(&mut ahead)).min(left);
+                    (waiting, left) = (waiting + next, left - next);
+                }
+                Event::Response { sent, good: false } => {
+                    throttled += 1;
+                    controller.throttled(at(sent), at(now), retry_after);
+                    events.push((std::cmp::Reverse(now + (rng.f64() * 250_000.0) as u64), Event::Retry));
+                }
+                Event::Retry => waiting += 1,
+                Event::Gate => {}
             }
-            Event::Response { sent, good: false } => {
-                throttled += 1.0;
-                controller.throttled(at(sent), at(now), retry_after);
-                events.push((std::cmp::Reverse(now + (rng.f64() * 250_000.0) as u64), Event::Retry));
-            }
-            Event::Retry => waiting += 1,
-            Event::Gate => {}
         }
     }
 }
@@ -227,11 +264,14 @@ fn auto_uses_most_of_the_limit_with_few_throttles() {
             [(4, 2), (4, 50), (4, 200), (8, 50), (16, 200)].map(|(workers, latency)| (*seconds, workers, latency))
         }) {
             for retry_after in [None, Some(milliseconds(50))] {
-                let (good, bad, silence) = run(counts, seconds, workers, latency * 1_000, retry_after);
-                let case = format!("{counts:?} {seconds} s {workers} x {latency} ms {retry_after:?}: {good} {bad}");
-                assert!(good > 0.78 * ALLOWED * seconds as f64, "{case}");
-                assert!(bad < 0.05 * (good + bad), "{case}");
-                assert!(silence < 3_000_000, "{case}: {silence}");
+                let run = Run { retry_after, ..Run::new(counts, seconds, workers, latency) };
+                let Outcome { good, throttled, silence, .. } = run.outcome();
+                // Far away, a whole round of requests is in flight before the first throttle is known.
+                let (share, round) = if latency > 50 { (0.74, workers) } else { (0.78, 0) };
+
+                assert!(good > share * ALLOWED * seconds as f64, "{run:?}: {good}");
+                assert!(throttled < 0.05 * (good + throttled) + round as f64, "{run:?}: {good} {throttled}");
+                assert!(silence < 3_000_000, "{run:?}: {silence}");
                 runs += 1;
             }
         }
@@ -240,15 +280,39 @@ fn auto_uses_most_of_the_limit_with_few_throttles() {
 }
 
 #[test]
+fn auto_hardly_delays_a_service_that_does_not_throttle() {
+    let elapsed = |limit, requests, workers, latency| {
+        let run = Run { limit, requests, ..Run::new(Counts::Unlimited, 3_600, workers, latency) };
+        run.outcome().elapsed as f64
+    };
+    for (requests, workers, latency, most) in [
+        (1, 8, 50, 1.01),
+        (5, 4, 50, 1.1),
+        (5, 8, 50, 1.1),
+        (5, 8, 2, 1.1),
+        (20, 8, 50, 1.5),
+        (80, 4, 50, 1.1),
+        (80, 8, 50, 1.2),
+        (80, 8, 200, 1.05),
+        (1_000, 8, 50, 1.03),
+    ] {
+        let slowdown = elapsed(RateLimit::Auto, requests, workers, latency)
+            / elapsed(RateLimit::Unlimited, requests, workers, latency);
+        assert!(slowdown <= most, "{requests} requests, {workers} x {latency} ms: {slowdown}");
+    }
+}
+
+#[test]
 fn auto_finds_a_limit_without_burst() {
-    let (good, bad, silence) = run(Counts::Bucket { holds: 2.0 }, 120, 4, 50_000, None);
-    assert!(good > 0.75 * ALLOWED * 120.0 && bad < 0.05 * (good + bad) && silence < 3_000_000, "{good} {bad}");
+    let Outcome { good, throttled, silence, .. } = Run::new(Counts::Bucket { holds: 2.0 }, 120, 4, 50).outcome();
+    assert!(good > 0.75 * ALLOWED * 120.0 && throttled < 0.05 * (good + throttled), "{good} {throttled}");
+    assert!(silence < 3_000_000, "{silence}");
 }
 
 #[test]
 fn random_throttles_do_not_stop_requests() {
     for seconds in [60, 600] {
-        let (good, _, silence) = run(Counts::Nothing, seconds, 4, 50_000, None);
+        let Outcome { good, silence, .. } = Run::new(Counts::Nothing, seconds, 4, 50).outcome();
         assert!(good > seconds as f64 && silence < 10_000_000, "{seconds} s: {good} {silence}");
     }
 }
@@ -262,5 +326,5 @@ fn auto_raises_the_rate_after_a_limit_is_lifted() {
         let now = start + SECOND + milliseconds(response * 100);
         controller.succeeded(now, now);
     }
-    assert!(controller.rate > 10.0 * INITIAL_RATE, "{}", controller.rate);
+    assert!(controller.rate > 10.0 * MIN_DELIVERED, "{}", controller.rate);
 }
