@@ -49,7 +49,7 @@ PAGES = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "python/chainframe/_native.pyi": "reference/api.md",
-    "python/chainframe/errors.py": "reference/errors.md",
+    "python/chainframe/errors/__init__.py": "reference/errors.md",
     "python/chainframe/exports/__init__.py": "reference/exports.md",
     "python/chainframe/integrations/spark.py": "reference/exports.md",
     "python/chainframe/testing/_types.py": "reference/testing.md",

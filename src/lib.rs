@@ -1,8 +1,8 @@
 //! On-chain data, every record exactly once with its exact value.
 //!
-//! `interface` says what the service is; `decode` turns an answer's bytes into `columns`; `client` makes one signed GET
-//! that survives the network, or plays it from a `cassette`; `query` makes the complete result of it. `service` is a real
-//! server of the same interface, and `python` the only place that knows Python.
+//! `interface` declares the API. `decode` turns the bytes of a response into `columns`. `client` sends one signed GET, with
+//! retries, or replays it from a `cassette`. `query` reads complete results. `service` is a local server of the API, and
+//! `python` has the Python bindings.
 
 pub mod cassette;
 pub mod client;

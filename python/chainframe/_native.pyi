@@ -603,22 +603,28 @@ class Client:
 
         Parameters
         ----------
-        time
-            An aware datetime, an ISO 8601 string with a UTC offset, or epoch seconds or milliseconds.
-        chain
-            "main" or "zone". The API lists no blocks of the main chain: those without transactions count as absent.
+        time : datetime, str or int
+            An aware datetime, an ISO 8601 string with a UTC offset, or Unix seconds or milliseconds.
+        chain : {"main", "zone"}
+            The chain. The API lists no blocks of the main chain: blocks without transactions count as absent.
+
+        Returns
+        -------
+        int
 
         Raises
         ------
         InvalidParameterError
-            The time is before the first block, or not a time.
+            If the value is not a time, or is before the first block.
 
+        Examples
+        --------
         >>> height = client.height_at("2024-05-01T00:00Z")
         >>> client.transactions(start_height=height + 1, end_height=height + 100)
         """
 
     async def height_at_async(self, time: _Instant, *, chain: Literal["main", "zone"] = "main") -> int:
-        """`height_at`, awaited."""
+        """`height_at` for asyncio."""
 
     def resume(self, cursor: str) -> Query[Any]:
         """Return the query of a cursor: exactly the records not returned yet, in any process.
@@ -678,7 +684,12 @@ class Client:
 
     def _repr_html_(self) -> str: ...
     def close(self) -> None:
-        """Close the connections; a later request opens new ones. The end of a `with` block does the same."""
+        """Close the connections; a later request opens new ones. The end of a `with` block does the same.
+
+        Examples
+        --------
+        >>> client.close()
+        """
 
     def __copy__(self) -> Self: ...
     def __deepcopy__(self, _memo: Any) -> Self: ...
@@ -854,16 +865,87 @@ class Query(Generic[_R_co]):
         dtype_backend: _DtypeBackend | None = None,
         columns: Sequence[str] | None = None,
     ) -> pd.DataFrame:
-        """Collect the result and convert it to a pandas DataFrame; see `Records.to_pandas`."""
+        """Collect the result and convert it to a pandas DataFrame, as `Records.to_pandas` does.
+
+        Parameters
+        ----------
+        numbers : {"decimal", "float", "string"}
+            Type of amounts and estimates, as for `Records`.
+        dtype_backend : {"numpy_nullable", "pyarrow"}, optional
+            As in `pandas.read_csv`; pandas' default dtypes by default.
+        columns : sequence of str, optional
+            Columns to convert, in this order; all by default.
+
+        Returns
+        -------
+        pandas.DataFrame
+
+        Raises
+        ------
+        NumericOverflowError
+            If an amount does not fit its column exactly.
+        ImportError
+            If pandas or pyarrow is not installed; the message has the command that installs it.
+
+        Examples
+        --------
+        >>> client.tokens(max_items=20).to_pandas()
+        """
 
     def to_polars(self, numbers: _Numbers = "decimal", *, columns: Sequence[str] | None = None) -> pl.DataFrame:
-        """Collect the result and convert it to a polars DataFrame; see `Records.to_polars`."""
+        """Collect the result and convert it to a polars DataFrame, as `Records.to_polars` does.
+
+        Parameters
+        ----------
+        numbers : {"decimal", "float", "string"}
+            Type of amounts and estimates, as for `Records`.
+        columns : sequence of str, optional
+            Columns to convert, in this order; all by default.
+
+        Returns
+        -------
+        polars.DataFrame
+
+        Raises
+        ------
+        NumericOverflowError
+            If an amount does not fit its column exactly.
+        ImportError
+            If polars is not installed; the message has the command that installs it.
+
+        Examples
+        --------
+        >>> client.tokens(max_items=20).to_polars()
+        """
 
     def to_arrow(self, numbers: _Numbers = "decimal", *, columns: Sequence[str] | None = None) -> pa.Table:
-        """Collect the result and convert it to a pyarrow Table; see `Records.to_arrow`."""
+        """Collect the result and convert it to a pyarrow Table, as `Records.to_arrow` does.
+
+        Parameters
+        ----------
+        numbers : {"decimal", "float", "string"}
+            Type of amounts and estimates, as for `Records`.
+        columns : sequence of str, optional
+            Columns to convert, in this order; all by default.
+
+        Returns
+        -------
+        pyarrow.Table
+
+        Raises
+        ------
+        NumericOverflowError
+            If an amount does not fit its column exactly.
+        ImportError
+            If pyarrow is not installed; the message has the command that installs it.
+
+        Examples
+        --------
+        >>> client.tokens(max_items=20).to_arrow()
+        """
 
     def dataset(self) -> Dataset:
-        """Returns the query as a `pyarrow.dataset.Dataset`, whose filters narrow the requests.
+        """Return the query as a `pyarrow.dataset.Dataset`, whose filters narrow the requests.
 
         DuckDB, `polars.scan_pyarrow_dataset`, Ibis and `Dataset.to_table(filter=...)` pass it their filters. Bounds on
         columns that the API has parameters for (heights, times, addresses, hashes, tokens, amounts) become arguments
@@ -887,7 +969,7 @@ class Query(Generic[_R_co]):
         """
 
     def scan(self) -> pl.LazyFrame:
-        """Returns the query as a polars `LazyFrame` whose filters narrow the requests; see `dataset`.
+        """Return the query as a polars `LazyFrame` whose filters narrow the requests; see `dataset`.
 
         Returns
         -------
@@ -904,7 +986,16 @@ class Query(Generic[_R_co]):
         """
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """Collect the result and convert it to dictionaries; see `Records.to_dicts`."""
+        """Collect the result and convert it to dictionaries, as `Records.to_dicts` does.
+
+        Returns
+        -------
+        list of dict
+
+        Examples
+        --------
+        >>> client.blocks(max_items=1).to_dicts()
+        """
 
     def to_parquet(
         self,
@@ -923,19 +1014,19 @@ class Query(Generic[_R_co]):
 
         Parameters
         ----------
-        path
+        path : str or path
             Directory for several files, created if it does not exist; or one file, if the name ends in ".parquet".
-        mode
+        mode : {"resume", "overwrite", "error"}
             For a directory that holds an export: "resume" continues it or returns the finished one, "overwrite" writes
             a new one and keeps the old files until it is complete, "error" raises `ExportError`.
-        since
+        since : Export, str or path, optional
             An earlier export of the same query, or its directory: only records newer than its newest are written, so
             that a series of exports has each record once. For lists that have their newest record first.
-        columns
+        columns : sequence of str, optional
             Columns to write, in this order; all by default.
-        numbers
-            As for `Records`.
-        max_rows_per_file
+        numbers : {"decimal", "float", "string"}
+            Type of amounts and estimates, as for `Records`.
+        max_rows_per_file : int
             Maximum number of rows of one file. A file is also closed every 25 seconds.
 
         Returns
@@ -985,15 +1076,17 @@ class Query(Generic[_R_co]):
 
         Parameters
         ----------
-        path
+        path : str or path
             The file. Its directory must exist.
-        mode
+        mode : {"resume", "overwrite", "error"}
             "resume" continues an interrupted run, "overwrite" starts over, "error" raises `ExportError` if the file
             exists.
-        since, columns
-            As for `to_parquet`.
-        numbers
-            As for `Records`. Strings keep every digit.
+        since : Export, str or path, optional
+            An earlier export of the same query, as for `to_parquet`.
+        columns : sequence of str, optional
+            Columns to write, in this order; all by default.
+        numbers : {"decimal", "float", "string"}
+            Type of amounts and estimates, as for `Records`. Strings keep every digit.
 
         Returns
         -------
@@ -1036,15 +1129,17 @@ class Query(Generic[_R_co]):
 
         Parameters
         ----------
-        path
+        path : str or path
             The file. Its directory must exist.
-        mode
+        mode : {"resume", "overwrite", "error"}
             "resume" continues an interrupted run, "overwrite" starts over, "error" raises `ExportError` if the file
             exists.
-        since, columns
-            As for `to_parquet`.
-        numbers
-            As for `Records`. Strings keep every digit.
+        since : Export, str or path, optional
+            An earlier export of the same query, as for `to_parquet`.
+        columns : sequence of str, optional
+            Columns to write, in this order; all by default.
+        numbers : {"decimal", "float", "string"}
+            Type of amounts and estimates, as for `Records`. Strings keep every digit.
 
         Returns
         -------
@@ -1183,17 +1278,21 @@ class Stream(Generic[_T_co]):
     def __aiter__(self) -> Self: ...
     def __anext__(self) -> Coroutine[Any, Any, _T_co]: ...
     def close(self) -> None:
-        """Ends the iteration: open requests are aborted, and `next` raises `StopIteration`.
+        """End the iteration: requests in flight are dropped, and `next` raises `StopIteration`.
 
         An iterator that is dropped closes by itself.
 
+        Examples
+        --------
         >>> with contextlib.closing(query.pages()) as pages:
         ...     first = next(pages)
         """
 
     async def aclose(self) -> None:
-        """The same in `async` code, for `contextlib.aclosing`.
+        """`close` for asyncio and `contextlib.aclosing`.
 
+        Examples
+        --------
         >>> async with contextlib.aclosing(query.pages()) as pages:
         ...     first = await anext(pages)
         """
@@ -1277,10 +1376,47 @@ class Records(Sequence[_R_co]):
     def __contains__(self, record: object, /) -> bool: ...
     def __reversed__(self) -> Iterator[_R_co]: ...
     def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:
-        """Return the index of the first equal record, as `list.index` does."""
+        """Return the index of the first equal record.
+
+        Parameters
+        ----------
+        value : object
+            The record.
+        start, stop : int, optional
+            Range of indexes to search, as for `list.index`.
+
+        Returns
+        -------
+        int
+
+        Raises
+        ------
+        ValueError
+            If no record is equal.
+
+        Examples
+        --------
+        >>> records.index(records[3])
+        3
+        """
 
     def count(self, value: Any) -> int:
-        """Return the number of equal records, as `list.count` does."""
+        """Return the number of equal records.
+
+        Parameters
+        ----------
+        value : object
+            The record.
+
+        Returns
+        -------
+        int
+
+        Examples
+        --------
+        >>> records.count(records[0])
+        1
+        """
 
     def to_pandas(
         self,
@@ -1289,7 +1425,7 @@ class Records(Sequence[_R_co]):
         dtype_backend: _DtypeBackend | None = None,
         columns: Sequence[str] | None = None,
     ) -> pd.DataFrame:
-        """Converts to a pandas data frame.
+        """Convert to a pandas DataFrame.
 
         Times are `datetime64[ms, UTC]`, integers `int64` (`Int64` where a value is missing), flags `bool` (`boolean`),
         strings pandas' default string dtype, and estimates `float64`. Amounts are exact: Arrow decimals with 18 places,
@@ -1297,13 +1433,12 @@ class Records(Sequence[_R_co]):
 
         Parameters
         ----------
-        numbers
-            Type of amounts and estimates: `"decimal"` (exact amounts), `"float"` (the nearest double) or `"string"`
-            (the digits as sent).
-        dtype_backend
-            As in `pandas.read_csv`: `None` for pandas' default dtypes, `"numpy_nullable"` or `"pyarrow"`.
-        columns
-            Names of the columns to convert, in this order. All by default.
+        numbers : {"decimal", "float", "string"}
+            Type of amounts and estimates.
+        dtype_backend : {"numpy_nullable", "pyarrow"}, optional
+            As in `pandas.read_csv`; pandas' default dtypes by default.
+        columns : sequence of str, optional
+            Columns to convert, in this order; all by default.
 
         Returns
         -------
@@ -1566,6 +1701,11 @@ class Record:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes as a dictionary.
+
+        Returns
+        -------
+        dict
+            Values of the attributes by their names.
 
         Examples
         --------
@@ -2062,7 +2202,7 @@ class AddressTransaction(Record):
 
     @property
     def transaction_type(self) -> int | None:
-        """0 original, 1 EIP-2930, 2 EIP-1559."""
+        """Kind of transaction: 0 legacy, 1 EIP-2930, 2 EIP-1559."""
 
 @final
 class LargeTransaction(Record):
@@ -2152,7 +2292,7 @@ class LargeTransaction(Record):
 
     @property
     def transaction_type(self) -> int | None:
-        """0 original, 1 EIP-2930, 2 EIP-1559."""
+        """Kind of transaction: 0 legacy, 1 EIP-2930, 2 EIP-1559."""
 
     @property
     def state(self) -> str | None:
@@ -2246,7 +2386,7 @@ class ChainTransaction(Record):
 
     @property
     def transaction_type(self) -> int | None:
-        """0 original, 1 EIP-2930, 2 EIP-1559."""
+        """Kind of transaction: 0 legacy, 1 EIP-2930, 2 EIP-1559."""
 
     @property
     def state(self) -> str | None:
@@ -2364,7 +2504,7 @@ class Transaction(Record):
 
     @property
     def transaction_type(self) -> int | None:
-        """0 original, 1 EIP-2930, 2 EIP-1559."""
+        """Kind of transaction: 0 legacy, 1 EIP-2930, 2 EIP-1559."""
 
     @property
     def method_id(self) -> str | None:
@@ -2442,34 +2582,36 @@ class EventLog(Record):
 class Cassette:
     """Recorded interactions in a file, replayed in place of a service; for tests that need no network.
 
-    Parameters
-    ----------
-    path
-        A JSON Lines file, one interaction per line.
-    mode
-        What happens to a request, as in vcrpy: "none" replays it, or raises `CassetteMissError`; "once" records it if
-        the file is new or empty, else as "none"; "new_episodes" replays it if it is in the file, else records it; "all"
-        records it again, in place of what the file has of that request.
-    allow_playback_repeats
-        Play the last recording of a request again when all of them were played.
+    Requests are matched by path and parameters, without host and credentials. Each recording is played once, in order,
+    failures and retries included, without their waits. No header, key, signature, host or time of a request is written.
+    Secrets and hosts that a response echoes are overwritten with `*`, in any encoding; secrets under eight characters
+    in error responses only, since data may contain them by chance. A request with a secret in a parameter raises
+    `CassetteError` and is not sent.
 
-    A request is identified by its path and parameters, whatever the host and the credentials; each recording of it is
-    played once, in order, failures and retries included, without their waits. No header, key, signature, host or time
-    of a request is ever written. Secrets and hosts that a response echoes are overwritten with `*`, however encoded;
-    secrets under eight characters only in error responses, since data may contain them by chance. A request with a
-    secret for a parameter raises `CassetteError`, and is not sent.
-
-    Replaying needs no settings; "new_episodes" asks for them when something has to be recorded.
+    Replaying needs no settings. With "new_episodes" they are read when a request has to be recorded.
 
     A cassette serves any number of clients, threads and forked children. Several processes may record into one file:
-    a request that another process has recorded is not recorded again. In the environment, `CHAINFRAME_CASSETTE` names
-    the file for every client that is not given a cassette, and `CHAINFRAME_CASSETTE_MODE` the mode.
+    a request that another process has recorded is not recorded again. `CHAINFRAME_CASSETTE` and
+    `CHAINFRAME_CASSETTE_MODE` set the file and the mode for every client without the argument `cassette`.
+
+    Parameters
+    ----------
+    path : str or path
+        A JSON Lines file, one interaction per line.
+    mode : {"none", "once", "new_episodes", "all"}
+        As in vcrpy: "none" replays requests, or raises `CassetteMissError`; "once" records if the file is new or empty,
+        else replays as "none" does; "new_episodes" replays requests that are in the file and records others; "all"
+        records every request again and replaces its earlier recordings.
+    allow_playback_repeats : bool
+        If True, the last recording of a request is played again after all of them were played.
 
     Raises
     ------
     CassetteError
-        The mode is unknown, or the file cannot be read; the message names the line.
+        If the mode is unknown or the file cannot be read; the message names the line.
 
+    Examples
+    --------
     >>> with cf.Client(cassette=Cassette("blocks.jsonl", mode="none")) as client:
     ...     blocks = client.blocks(max_items=3).collect()
     """
@@ -2487,7 +2629,7 @@ class Cassette:
     def mode(self) -> Literal["none", "once", "new_episodes", "all"]: ...
     @property
     def can_record(self) -> bool:
-        """True if requests may be sent and recorded: not with "none", nor with "once" where there was a recording."""
+        """True if requests may be sent and recorded: not with "none", nor with "once" and an existing recording."""
 
     @property
     def play_count(self) -> int:
@@ -2495,7 +2637,7 @@ class Cassette:
 
     @property
     def all_played(self) -> bool:
-        """True if every interaction was replayed; `unplayed` lists those that were not."""
+        """True if every interaction was replayed; `unplayed` lists the others."""
 
     @property
     def unplayed(self) -> list[str]:
@@ -2567,13 +2709,13 @@ class _LocalService:
     @property
     def clock_skew(self) -> float: ...
     def set_clock_skew(self, seconds: float) -> None: ...
-    def load(self, call: str, columns: dict[str, list[Any]], places: list[str]) -> None: ...
+    def load(self, call: str, columns: dict[str, list[Any]], sources: list[str]) -> None: ...
     def load_body(self, call: str, body: bytes, place: str) -> None: ...
     def mirror(
         self,
         call: str,
         columns: dict[str, list[Any]],
-        places: list[str],
+        sources: list[str],
         cassette: str | PathLike[str],
         limit: int | None,
     ) -> None: ...

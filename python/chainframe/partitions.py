@@ -17,10 +17,19 @@ R_co = TypeVar("R_co", bound="Record", covariant=True)
 class Partition(Generic[R_co]):
     """One part of a query. Its records are in no other part, and do not change while other parts are read.
 
-    It pickles without secrets; where it is unpickled they are read from the environment.
+    Partitions pickle without secrets, which are read from the environment where they are unpickled.
 
-    - `query`: the part as a query of its own. `index`: its position, from 0 to `num_partitions` - 1.
+    Attributes
+    ----------
+    query : Query
+        The part as a query of its own.
+    index : int
+        Position of the part, from 0.
+    num_partitions : int
+        Number of parts.
 
+    Examples
+    --------
     >>> parts = client.cross_chain_transactions().partitions(8)
     >>> with ProcessPoolExecutor() as pool:
     ...     results = list(pool.map(Partition.collect, parts))
@@ -31,7 +40,16 @@ class Partition(Generic[R_co]):
     num_partitions: int
 
     def collect(self) -> Records[R_co]:
-        """The part's records."""
+        """Fetch the records of the part.
+
+        Returns
+        -------
+        Records
+
+        Examples
+        --------
+        >>> records = query.partitions(8)[0].collect()
+        """
         return self.query.collect()
 
     def __dask_tokenize__(self) -> tuple[str, ...]:

@@ -106,11 +106,11 @@ impl Interaction {
         let on_one_line;
         match &self.outcome {
             Outcome::Failure(failure) => line.error = Some(failure.clone()),
-            Outcome::Response(answer) => {
-                (line.status, line.retry_after) = (Some(answer.status), answer.retry_after);
-                line.clock_skew = answer.clock_skew;
-                match std::str::from_utf8(&answer.body) {
-                    Err(_) => line.base64 = Some(STANDARD.encode(&answer.body).into()),
+            Outcome::Response(response) => {
+                (line.status, line.retry_after) = (Some(response.status), response.retry_after);
+                line.clock_skew = response.clock_skew;
+                match std::str::from_utf8(&response.body) {
+                    Err(_) => line.base64 = Some(STANDARD.encode(&response.body).into()),
                     Ok(text) => {
                         // Within JSON strings a line break is escaped, so any other is whitespace between tokens.
                         on_one_line = text.replace(['\n', '\r'], " ");

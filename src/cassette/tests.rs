@@ -28,7 +28,7 @@ impl Drop for Scratch {
     }
 }
 
-fn answer(body: &str) -> Outcome {
+fn response(body: &str) -> Outcome {
     let body = Bytes::copy_from_slice(body.as_bytes());
     Outcome::Response(RecordedResponse { status: 200, retry_after: None, clock_skew: None, body })
 }
@@ -49,13 +49,13 @@ fn interaction_round_trips_through_its_line() {
         b"{\"code\":\"0\"",
     ];
     for body in bodies {
-        let answer = RecordedResponse {
+        let response = RecordedResponse {
             status: 429,
             retry_after: Some(2.5),
             clock_skew: Some(-45),
             body: Bytes::copy_from_slice(body),
         };
-        let interaction = Interaction { request: request("b=2&a=x%26y"), outcome: Outcome::Response(answer) };
+        let interaction = Interaction { request: request("b=2&a=x%26y"), outcome: Outcome::Response(response) };
         let line = interaction.to_line();
         assert!(!line.contains('\n'), "{line}");
         assert_eq!(Interaction::from_line(&line).unwrap(), interaction);
@@ -68,7 +68,7 @@ fn interaction_round_trips_through_its_line() {
 #[test]
 fn line_is_readable_json() {
     let body = "{\n  \"code\": \"0\",\r\n  \"data\": []\n}";
-    let line = Interaction { request: request("page=2&limit=50"), outcome: answer(body) }.to_line();
+    let line = Interaction { request: request("page=2&limit=50"), outcome: response(body) }.to_line();
     let start = r#"{"method":"GET","path":"/blocks","params":{"limit":"50","page":"2"},"status":200,"json":{"#;
     assert!(line.starts_with(start), "{line}");
     let Ok(Interaction { outcome: Outcome::Response(RecordedResponse { body: read, .. }), .. }) =
@@ -92,14 +92,14 @@ fn once_records_into_a_new_file_and_then_replays_in_order() {
     assert!(cassette.can_record() && !scratch.0.exists());
     for body in ["[1]", "[2]"] {
         assert_eq!(cassette.play(&request("a=1")).unwrap(), None);
-        cassette.record(&request("a=1"), answer(body)).unwrap();
+        cassette.record(&request("a=1"), response(body)).unwrap();
     }
     assert_eq!((cassette.len(), cassette.played()), (2, 0));
     let again = scratch.open(Mode::Once);
     assert!(!again.can_record());
     for body in ["[1]", "[2]"] {
         assert!(again.has_next(&request("a=1")));
-        assert_eq!(again.play(&request("a=1")).unwrap(), Some(answer(body)));
+        assert_eq!(again.play(&request("a=1")).unwrap(), Some(response(body)));
     }
     assert!(!again.has_next(&request("a=1")));
     assert!(again.play(&request("a=1")).unwrap_err().to_string().contains("all 2 recordings already played"));
@@ -110,20 +110,20 @@ fn once_records_into_a_new_file_and_then_replays_in_order() {
 fn new_episodes_mode_adds_and_all_mode_replaces() {
     let scratch = Scratch::new("modes");
     for query in ["a=1", "a=2", "a=1"] {
-        scratch.open(Mode::NewEpisodes).record(&request(query), answer("[0]")).unwrap();
+        scratch.open(Mode::NewEpisodes).record(&request(query), response("[0]")).unwrap();
     }
     let more = scratch.open(Mode::NewEpisodes);
-    assert_eq!(more.play(&request("a=2")).unwrap(), Some(answer("[0]")));
+    assert_eq!(more.play(&request("a=2")).unwrap(), Some(response("[0]")));
     assert_eq!(more.play(&request("a=2")).unwrap(), None);
     let all = scratch.open(Mode::All);
     for body in ["[7]", "[8]"] {
         assert_eq!(all.play(&request("a=1")).unwrap(), None);
-        all.record(&request("a=1"), answer(body)).unwrap();
+        all.record(&request("a=1"), response(body)).unwrap();
     }
     drop(all);
     let replay = scratch.open(Mode::None);
     let played: Vec<_> = ["a=1", "a=1", "a=2"].iter().map(|query| replay.play(&request(query)).unwrap()).collect();
-    assert_eq!(played, ["[7]", "[8]", "[0]"].map(|body| Some(answer(body))));
+    assert_eq!(played, ["[7]", "[8]", "[0]"].map(|body| Some(response(body))));
     assert_eq!(scratch.text().lines().count(), 3);
 }
 
@@ -133,7 +133,7 @@ fn miss_names_the_closest_match() {
     let miss = |query: &str| scratch.open(Mode::None).play(&Request::get(query)).unwrap_err().to_string();
     assert!(miss("/blocks?a=1").contains("does not exist"), "{}", miss("/blocks?a=1"));
     for query in ["height=1&page=1", "height=2&page=7"] {
-        scratch.open(Mode::NewEpisodes).record(&request(query), answer("[]")).unwrap();
+        scratch.open(Mode::NewEpisodes).record(&request(query), response("[]")).unwrap();
     }
     for (query, said) in [
         ("/blocks?height=3&page=1", "the closest match has height=1 instead of 3"),
@@ -150,7 +150,7 @@ fn miss_names_the_closest_match() {
 fn invalid_line_is_named_by_number() {
     let scratch = Scratch::new("broken");
     for page in 0..3 {
-        scratch.open(Mode::All).record(&request(&format!("page={page}")), answer("[]")).unwrap();
+        scratch.open(Mode::All).record(&request(&format!("page={page}")), response("[]")).unwrap();
     }
     let whole = scratch.text();
     std::fs::write(&scratch.0, &whole[..whole.len() - 5]).unwrap();
@@ -159,7 +159,7 @@ fn invalid_line_is_named_by_number() {
         assert!(refused(mode).contains("line 3: unexpected end of line"), "{}", refused(mode));
     }
     // What another process records meanwhile comes on a line of its own.
-    Cassette::join(Options::new(&scratch.0, Mode::Once)).record(&request("page=9"), answer("[]")).unwrap();
+    Cassette::join(Options::new(&scratch.0, Mode::Once)).record(&request("page=9"), response("[]")).unwrap();
     assert_eq!(scratch.text().lines().count(), 4);
     for (line, said) in [
         (r#"{"method":"GET","path":"/","params":{},"status":200}"#, "exactly one of json, text"),
@@ -200,7 +200,7 @@ fn concurrent_writers_append_complete_lines() {
             scope.spawn(move || {
                 let cassette = Cassette::join(Options::new(&scratch.0, Mode::NewEpisodes));
                 for page in 0..25 {
-                    cassette.record(&request(&format!("writer={writer}&page={page}")), answer(body)).unwrap();
+                    cassette.record(&request(&format!("writer={writer}&page={page}")), response(body)).unwrap();
                 }
             });
         }
@@ -212,17 +212,17 @@ fn concurrent_writers_append_complete_lines() {
 fn rerecording_keeps_the_order_of_requests() {
     let scratch = Scratch::new("places");
     for query in ["a=1", "a=2", "a=3"] {
-        scratch.open(Mode::NewEpisodes).record(&request(query), answer("[0]")).unwrap();
+        scratch.open(Mode::NewEpisodes).record(&request(query), response("[0]")).unwrap();
     }
     let all = scratch.open(Mode::All);
     for body in ["[1]", "[2]"] {
-        all.record(&request("a=2"), answer(body)).unwrap();
+        all.record(&request("a=2"), response(body)).unwrap();
     }
     // Until the end the file is only appended to, and reads the same.
     assert_eq!(scratch.text().lines().count(), 5);
     let in_file = || read(&scratch.0).unwrap().into_iter().map(|one| (one.request, one.outcome)).collect::<Vec<_>>();
     let expected = [("a=1", "[0]"), ("a=2", "[1]"), ("a=2", "[2]"), ("a=3", "[0]")];
-    let expected = expected.map(|(query, body)| (request(query), answer(body)));
+    let expected = expected.map(|(query, body)| (request(query), response(body)));
     assert_eq!(in_file(), expected);
     drop(all);
     assert_eq!(scratch.text().lines().count(), 4);
@@ -240,7 +240,7 @@ fn writers_record_each_request_once() {
         for cassette in [&first, &second, &first] {
             for page in 0..5 {
                 let _ = cassette.play(&request(&format!("page={page}"))).unwrap();
-                cassette.record(&request(&format!("page={page}")), answer("[]")).unwrap();
+                cassette.record(&request(&format!("page={page}")), response("[]")).unwrap();
             }
         }
         drop((first, second));
@@ -254,19 +254,19 @@ fn repeats_play_the_last_recording() {
     let scratch = Scratch::new("repeats");
     let recording = scratch.open(Mode::Once);
     for body in ["[1]", "[2]"] {
-        recording.record(&request("a=1"), answer(body)).unwrap();
+        recording.record(&request("a=1"), response(body)).unwrap();
     }
     let options = Options { allow_playback_repeats: true, ..Options::new(&scratch.0, Mode::None) };
     let cassette = Cassette::open(options).unwrap();
     let played = [(); 4].map(|()| cassette.play(&request("a=1")).unwrap());
-    assert_eq!(played, ["[1]", "[2]", "[2]", "[2]"].map(|body| Some(answer(body))));
+    assert_eq!(played, ["[1]", "[2]", "[2]", "[2]"].map(|body| Some(response(body))));
     assert_eq!((cassette.played(), cassette.len()), (2, 2));
 }
 
 #[test]
 fn a_byte_order_mark_is_skipped() {
     let scratch = Scratch::new("bom");
-    scratch.open(Mode::Once).record(&request("a=1"), answer("[]")).unwrap();
+    scratch.open(Mode::Once).record(&request("a=1"), response("[]")).unwrap();
     std::fs::write(&scratch.0, format!("\u{feff}{}", scratch.text())).unwrap();
     assert_eq!(scratch.open(Mode::None).len(), 1);
 }

@@ -47,7 +47,7 @@ impl HttpTransport {
         let connects = Connects::default();
         let mut builder = reqwest::Client::builder()
             .user_agent(concat!("chainframe/", env!("CARGO_PKG_VERSION")))
-            // A redirect would carry the key and a signature to another place than base_url.
+            // A redirect would send the key and a signature to another host.
             .redirect(reqwest::redirect::Policy::none())
             .retry(reqwest::retry::never())
             .connect_timeout(settings.timeout)

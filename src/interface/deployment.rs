@@ -32,7 +32,7 @@ impl SignatureEncoding {
 
 /// An invalid setting of a deployment.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{setting}: {problem}")]
+#[error("{setting} {problem}")]
 pub struct DeploymentError {
     pub setting: &'static str,
     pub problem: String,

@@ -91,7 +91,7 @@ const GAS_LIMIT: Field = field("gas_limit", &["gasLimit"], Integer, "Gas allowed
 const GAS_PRICE: Field = field("gas_price", &["gasPrice"], Amount, "Price of one unit of gas.");
 const TX_FEE: Field = field("tx_fee", &["txFee", "txfee"], Amount, "Fee paid for the transaction.");
 const TRANSACTION_TYPE: Field =
-    field("transaction_type", &["transactionType"], Integer, "0 original, 1 EIP-2930, 2 EIP-1559.");
+    field("transaction_type", &["transactionType"], Integer, "Kind of transaction: 0 legacy, 1 EIP-2930, 2 EIP-1559.");
 const TOKEN_CONTRACT: Field =
     field("token_contract_address", &["tokenContractAddress"], Utf8, "Contract address of the token.");
 const TOKEN_ID: Field = field(

@@ -56,7 +56,7 @@ pub struct Connection {
 impl Connection {
     fn aborted(&self) -> Option<io::Error> {
         self.handle.0.aborted.load(Ordering::Acquire).then(|| {
-            // Without lingering the system answers with a reset; a graceful close would look like a complete response.
+            // Without lingering the system sends a reset; a graceful close would look like a complete response.
             match self.stream.set_zero_linger() {
                 Ok(()) => io::ErrorKind::ConnectionReset.into(),
                 Err(error) => error,

@@ -28,7 +28,7 @@ pub fn in_memory(world: &World) -> Result<Connection, ServiceError> {
 
 /// Opens the file, and locks it for as long as the returned handle lives where the system has advisory locks.
 pub fn open(path: &Path, world: &World) -> Result<(Connection, Option<File>), ServiceError> {
-    let invalid = |problem: String| ServiceError::setting("db", format!("{}: {problem}", path.display()));
+    let invalid = |problem: String| ServiceError::setting("db", format!("({}) {problem}", path.display()));
     let failed = |error: std::io::Error| invalid(format!("cannot be opened: {error}"));
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;
     loop {
@@ -49,7 +49,9 @@ pub fn open(path: &Path, world: &World) -> Result<(Connection, Option<File>), Se
             if holds(&connection, world)? {
                 return Ok((connection, Some(file)));
             }
-            return Err(invalid("is in use by a service with other transactions or another seed".into()));
+            return Err(invalid(
+                "is in use by a service with other transactions or another seed; use another file".into(),
+            ));
         }
         let check: String = connection
             .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
@@ -96,7 +98,7 @@ fn connect(path: &Path) -> Result<Connection, String> {
     if application == APPLICATION || (application == 0 && tables == 0) {
         return Ok(connection);
     }
-    Err("is the database of another program".into())
+    Err("is the database of another program; use another file".into())
 }
 
 fn holds(connection: &Connection, world: &World) -> rusqlite::Result<bool> {

@@ -96,7 +96,7 @@ impl TryFrom<Declared> for Fault {
         let Declared { every, times, path, .. } = std::mem::take(&mut declared);
         for (selector, count) in [("every", every), ("times", times)] {
             if count == Some(0) {
-                return Err(format!("{selector} must be at least 1"));
+                return Err(format!("{selector} must be at least 1; got 0"));
             }
         }
         Ok(Self { kind, every, times, path })
@@ -109,7 +109,7 @@ impl Declared {
         let seconds = |seconds: Option<f64>, least: f64| match seconds {
             None => Err(lacks("seconds")),
             Some(seconds) if (least..=MOST_SECONDS).contains(&seconds) => Ok(seconds),
-            Some(_) => Err(format!("seconds must be a number from {least} to {MOST_SECONDS}")),
+            Some(seconds) => Err(format!("seconds must be from {least} to {MOST_SECONDS}; got {seconds}")),
         };
         let kind = match name {
             "status" => {
@@ -126,7 +126,7 @@ impl Declared {
             "slow_body" => FaultKind::SlowBody { seconds: seconds(self.seconds.take(), 0.0)? },
             "throttle" => match self.retry_after.take() {
                 Some(after) if !(0.0..=MOST_SECONDS).contains(&after) => {
-                    return Err(format!("retry_after must be a number from 0 to {MOST_SECONDS}"));
+                    return Err(format!("retry_after must be from 0 to {MOST_SECONDS}; got {after}"));
                 }
                 retry_after => FaultKind::Throttle { retry_after },
             },
@@ -134,11 +134,13 @@ impl Declared {
             "html" => FaultKind::Html { status: status(self.status.take().unwrap_or(502))? },
             "oversized" => match self.size_mib.take() {
                 None => return Err(lacks("size_mib")),
-                Some(size_mib) if size_mib > MOST_MIB => return Err(format!("size_mib must be at most {MOST_MIB}")),
+                Some(size_mib) if size_mib > MOST_MIB => {
+                    return Err(format!("size_mib must be <= {MOST_MIB}; got {size_mib}"));
+                }
                 Some(size_mib) => FaultKind::Oversized { size_mib },
             },
             "clock_skew" => FaultKind::ClockSkew { seconds: seconds(self.seconds.take(), -MOST_SECONDS)? },
-            "" => return Err("a fault needs its \"kind\"".into()),
+            "" => return Err("a fault needs a \"kind\"".into()),
             other => return Err(format!("kind must be one of {}; got {other:?}", KINDS.join(", "))),
         };
         let left = [
@@ -162,7 +164,7 @@ fn status(status: u16) -> Result<u16, String> {
     if (200..=599).contains(&status) && ![204, 304].contains(&status) {
         return Ok(status);
     }
-    Err(format!("{status} is not the status of an answer with a body"))
+    Err(format!("status must be that of a response with a body, from 200 to 599; got {status}"))
 }
 
 impl FaultKind {
@@ -214,7 +216,7 @@ pub struct ActiveFaults {
     pub delay: Duration,
     pub clock_ms: i64,
     /// The first fault that replaces the response.
-    pub answer: Option<FaultKind>,
+    pub response: Option<FaultKind>,
     /// The first fault that disturbs the delivery of the response.
     pub delivery: Option<FaultKind>,
     /// Kinds of all faults that apply, in the order they were given.
@@ -253,7 +255,7 @@ impl Faults {
                     due.delivery.get_or_insert_with(|| kind.clone());
                 }
                 kind => {
-                    due.answer.get_or_insert_with(|| kind.clone());
+                    due.response.get_or_insert_with(|| kind.clone());
                 }
             }
         }
@@ -321,7 +323,7 @@ mod tests {
         let due: Vec<_> = ["/block", "/token", "/block", "/block", "/block", "/block"]
             .iter()
             .map(|path| faults.match_request(path))
-            .map(|due| (due.answer.is_some(), due.delivery.is_some(), due.delay.as_secs()))
+            .map(|due| (due.response.is_some(), due.delivery.is_some(), due.delay.as_secs()))
             .collect();
         let nothing = (false, false, 0);
         assert_eq!(due, [(false, true, 0), nothing, (true, false, 2), nothing, (true, false, 0), nothing]);
@@ -334,7 +336,7 @@ mod tests {
         let more = [r#"{"kind":"html"}"#, r#"{"kind":"slow_body","seconds":1}"#, r#"{"kind":"reset"}"#];
         let due = Faults::new(kinds.iter().chain(&more).map(|text| fault(text)).collect()).match_request("/");
         assert_eq!(due.clock_ms, 12_000);
-        assert_eq!(due.answer, Some(FaultKind::Empty));
+        assert_eq!(due.response, Some(FaultKind::Empty));
         assert_eq!(due.delivery, Some(FaultKind::SlowBody { seconds: 1.0 }));
     }
 }

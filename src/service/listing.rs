@@ -35,9 +35,9 @@ impl Listing<'_> {
         }
     }
 
-    /// The row in that place of the list, from 0.
-    pub fn get(&self, place: u64) -> Option<i64> {
-        let behind = self.len().checked_sub(place + 1)?;
+    /// The row at that index of the list.
+    pub fn get(&self, index: u64) -> Option<i64> {
+        let behind = self.len().checked_sub(index + 1)?;
         match self {
             Self::All(_) => i64::try_from(behind).ok().map(|behind| behind + 1),
             Self::Rows(seqs) => usize::try_from(behind).ok().and_then(|behind| seqs.get(behind)).copied(),

@@ -64,8 +64,8 @@ impl MirroredQuery {
             let Some(reported) = Reported::read(endpoint, &response.body) else { continue };
             let query = query_of(request);
             let parameters = Parameters::read(&query, endpoint, settings).map_err(|error| {
-                let chain = if error.code == "50038" { "main_chain" } else { "mirror" };
-                ServiceError::setting(chain, format!("the service does not take the mirrored requests: {}", error.msg))
+                let chain = if error.code == "50038" { "main_chain" } else { "deployment" };
+                ServiceError::setting(chain, format!("does not match the mirrored requests: {}", error.msg))
             })?;
             let (filters, hashes) = split(endpoint, parameters.values);
             if let Some(known) = lists.iter_mut().find(|list| list.filters == filters) {
@@ -176,12 +176,12 @@ impl MirroredQuery {
         if !self.hashes.is_empty() {
             return format!("{} hashes of {}", self.hashes.len(), self.endpoint.name);
         }
-        let what = if self.ended {
+        let records = if self.ended {
             "all records".into()
         } else {
             format!("the first {} records", self.rows.1 - self.rows.0 + 1)
         };
-        format!("{what} of {}?{}", self.endpoint.name, self.query)
+        format!("{records} of {}?{}", self.endpoint.name, self.query)
     }
 }
 

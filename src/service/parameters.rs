@@ -45,11 +45,11 @@ impl Parameters {
             Chain::Main => &settings.main_chain,
             Chain::Zone => &settings.zone_chain,
         };
-        let asked = sent.one("chainShortName")?.ok_or_else(|| missing("chainShortName"))?;
-        if !asked.eq_ignore_ascii_case(chain) {
+        let chain_name = sent.one("chainShortName")?.ok_or_else(|| missing("chainShortName"))?;
+        if !chain_name.eq_ignore_ascii_case(chain) {
             return Err(ErrorResponse::new(
                 "50038",
-                format!("chainShortName {asked:?} is not supported by this endpoint"),
+                format!("chainShortName {chain_name:?} is not supported by this endpoint"),
             ));
         }
         let mut values = Vec::new();
@@ -79,14 +79,17 @@ impl Parameters {
             let ParamRole::RangeStart(wire, partner) = param.role else { continue };
             let (Some(low), Some(high)) = (self.get(param.name), self.get(partner)) else { continue };
             if low > high {
-                return Err(ErrorResponse::new(WRONG_RANGE, format!("{wire} lies beyond the end of its range")));
+                return Err(ErrorResponse::new(
+                    WRONG_RANGE,
+                    format!("Parameter {wire} must be <= the end of its range"),
+                ));
             }
             if let (ParamValue::Time(low), ParamValue::Time(high)) = (low, high)
                 && years_after(*low, 1).is_none_or(|year| *high > year)
             {
                 return Err(ErrorResponse::new(
                     WRONG_RANGE,
-                    format!("{wire} and the end of its range are over a year apart"),
+                    format!("Parameter {wire} must be at most a year before the end of its range"),
                 ));
             }
         }
@@ -106,7 +109,7 @@ fn missing(wire: &str) -> ErrorResponse {
 }
 
 fn wrong(wire: &str, text: &str, expected: &str) -> ErrorResponse {
-    ErrorResponse::new(WRONG, format!("Parameter {wire} is {text:?}, which is not {expected}"))
+    ErrorResponse::new(WRONG, format!("Parameter {wire} must be {expected}; got {text:?}"))
 }
 
 /// Names and values as sent, decoded.
@@ -133,7 +136,7 @@ impl Sent {
         let mut values = self.all(wire);
         let first = values.next();
         if values.next().is_some() {
-            return Err(ErrorResponse::new(TOO_MANY, format!("Parameter {wire} is given more than once")));
+            return Err(ErrorResponse::new(TOO_MANY, format!("Parameter {wire} must be given once")));
         }
         match first {
             Some("") => Err(missing(wire)),
@@ -143,11 +146,11 @@ impl Sent {
 
     fn count(&self, wire: &str, most: u64) -> Result<Option<u64>, ErrorResponse> {
         let Some(text) = self.one(wire)? else { return Ok(None) };
-        let count: u64 = plain_digits(text).ok_or_else(|| wrong(wire, text, "a whole number"))?;
+        let count: u64 = plain_digits(text).ok_or_else(|| wrong(wire, text, "an integer"))?;
         if count == 0 || count > most {
             return Err(ErrorResponse::new(
                 OUT_OF_RANGE,
-                format!("Parameter {wire} is {count}, which is not from 1 to {most}"),
+                format!("Parameter {wire} must be from 1 to {most}; got {count}"),
             ));
         }
         Ok(Some(count))
@@ -168,7 +171,7 @@ impl Sent {
                 if amount.is_some() && amount < rank(&min.to_string()) {
                     return Err(ErrorResponse::new(
                         OUT_OF_RANGE,
-                        format!("Parameter {wire} is {text}, but at least {min}"),
+                        format!("Parameter {wire} must be >= {min}; got {text}"),
                     ));
                 }
                 amount.map(ParamValue::Amount)
@@ -187,7 +190,7 @@ impl Sent {
         if hashes.len() > most {
             return Err(ErrorResponse::new(
                 TOO_MANY,
-                format!("Parameter {wire} holds {} hashes, {most} at most", hashes.len()),
+                format!("Parameter {wire} must hold at most {most} hashes; got {}", hashes.len()),
             ));
         }
         Ok(if hashes.is_empty() { None } else { Some(ParamValue::Hashes(hashes)) })
@@ -196,15 +199,15 @@ impl Sent {
 
 fn expected(kind: ParamKind) -> String {
     match kind {
-        ParamKind::Text | ParamKind::Hashes { .. } => "text".into(),
+        ParamKind::Text | ParamKind::Hashes { .. } => "a string".into(),
         ParamKind::Height => "a block height".into(),
         ParamKind::Time => "a Unix time in milliseconds".into(),
-        ParamKind::Amount { .. } => "a decimal number of zero or more".into(),
+        ParamKind::Amount { .. } => "a non-negative decimal number".into(),
         ParamKind::OneOf(words) => format!("one of {}", words.join(", ")),
     }
 }
 
-/// Digits and nothing else, so neither sign nor point nor blank.
+/// An integer of digits only, without sign, point or blank.
 fn plain_digits<T: std::str::FromStr>(text: &str) -> Option<T> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
@@ -220,7 +223,7 @@ mod tests {
         Parameters::read(&format!("chainShortName={chain}{query}"), endpoint, &Settings::default())
     }
 
-    fn refused(name: &str, query: &str, code: &str, named: &str) {
+    fn assert_rejected(name: &str, query: &str, code: &str, named: &str) {
         let error_response = read(name, query).expect_err(query);
         assert_eq!((error_response.code, error_response.status), (code, 400), "{query}: {}", error_response.msg);
         assert!(error_response.msg.contains(named), "{query}: {}", error_response.msg);
@@ -237,15 +240,15 @@ mod tests {
             assert_eq!((parameters.page, parameters.limit), (1, 20));
             let parameters = read(endpoint.name, &format!("{given}&page=7&limit={most}")).unwrap();
             assert_eq!((parameters.page, parameters.limit), (7, u64::from(most)));
-            refused(endpoint.name, &format!("{given}&limit={}", most + 1), OUT_OF_RANGE, "limit");
+            assert_rejected(endpoint.name, &format!("{given}&limit={}", most + 1), OUT_OF_RANGE, "limit");
             for wrong in ["abc", "-1", "1.0", "+1", "%201", "99999999999999999999"] {
-                refused(endpoint.name, &format!("{given}&limit={wrong}"), WRONG, "limit");
-                refused(endpoint.name, &format!("{given}&page={wrong}"), WRONG, "page");
+                assert_rejected(endpoint.name, &format!("{given}&limit={wrong}"), WRONG, "limit");
+                assert_rejected(endpoint.name, &format!("{given}&page={wrong}"), WRONG, "page");
             }
-            refused(endpoint.name, &format!("{given}&page=0"), OUT_OF_RANGE, "page");
-            refused(endpoint.name, &format!("{given}&limit=0"), OUT_OF_RANGE, "limit");
-            refused(endpoint.name, &format!("{given}&page="), MISSING, "page");
-            refused(endpoint.name, &format!("{given}&page=1&page=2"), TOO_MANY, "page");
+            assert_rejected(endpoint.name, &format!("{given}&page=0"), OUT_OF_RANGE, "page");
+            assert_rejected(endpoint.name, &format!("{given}&limit=0"), OUT_OF_RANGE, "limit");
+            assert_rejected(endpoint.name, &format!("{given}&page="), MISSING, "page");
+            assert_rejected(endpoint.name, &format!("{given}&page=1&page=2"), TOO_MANY, "page");
             checked += 1;
         }
         assert_eq!(checked, 7);
@@ -257,8 +260,8 @@ mod tests {
         for endpoint in &ENDPOINTS {
             for param in endpoint.params.iter().filter(|param| param.required) {
                 let wire = param.wire().unwrap();
-                refused(endpoint.name, "", MISSING, wire);
-                refused(endpoint.name, &format!("&{wire}="), MISSING, wire);
+                assert_rejected(endpoint.name, "", MISSING, wire);
+                assert_rejected(endpoint.name, &format!("&{wire}="), MISSING, wire);
                 checked += 1;
             }
         }
@@ -269,28 +272,43 @@ mod tests {
 
     #[test]
     fn values_of_the_wrong_kind_are_rejected_by_name() {
-        refused("tokens", "&protocolType=token_21", WRONG, "protocolType");
-        refused("tokens", "&orderBy=totalmarketcap", WRONG, "orderBy");
-        refused("tokens", "&startTime=2026-01-31", WRONG, "startTime");
-        refused("address_transactions", "&address=0xa&isFromOrTo=both", WRONG, "isFromOrTo");
-        refused("token_transfers", "&tokenContractAddress=0xa&minAmount=-1", WRONG, "minAmount");
-        refused("token_transfers", "&tokenContractAddress=0xa&maxAmount=1,5", WRONG, "maxAmount");
-        refused("large_transactions", "&type=99.999", OUT_OF_RANGE, "type");
-        refused("large_transactions", "&type=NaN", WRONG, "type");
-        refused("blocks", "&height=1.5", WRONG, "height");
-        refused("blocks", "&height=9223372036854775808", WRONG, "height");
-        refused("blocks", "&height=%ff", WRONG, "height");
+        assert_rejected("tokens", "&protocolType=token_21", WRONG, "protocolType");
+        assert_rejected("tokens", "&orderBy=totalmarketcap", WRONG, "orderBy");
+        assert_rejected("tokens", "&startTime=2026-01-31", WRONG, "startTime");
+        assert_rejected("address_transactions", "&address=0xa&isFromOrTo=both", WRONG, "isFromOrTo");
+        assert_rejected("token_transfers", "&tokenContractAddress=0xa&minAmount=-1", WRONG, "minAmount");
+        assert_rejected("token_transfers", "&tokenContractAddress=0xa&maxAmount=1,5", WRONG, "maxAmount");
+        assert_rejected("large_transactions", "&type=99.999", OUT_OF_RANGE, "type");
+        assert_rejected("large_transactions", "&type=NaN", WRONG, "type");
+        assert_rejected("blocks", "&height=1.5", WRONG, "height");
+        assert_rejected("blocks", "&height=9223372036854775808", WRONG, "height");
+        assert_rejected("blocks", "&height=%ff", WRONG, "height");
     }
 
     #[test]
     fn reversed_and_overlong_ranges_are_rejected() {
-        refused("token_transfers", "&tokenContractAddress=0xa&minAmount=2&maxAmount=1.9", WRONG_RANGE, "minAmount");
-        refused("cross_chain_transactions", "&startBlockHeight=2&endBlockHeight=1", WRONG_RANGE, "startBlockHeight");
-        refused("tokens", "&startTime=1700000000001&endTime=1700000000000", WRONG_RANGE, "startTime");
+        assert_rejected(
+            "token_transfers",
+            "&tokenContractAddress=0xa&minAmount=2&maxAmount=1.9",
+            WRONG_RANGE,
+            "minAmount",
+        );
+        assert_rejected(
+            "cross_chain_transactions",
+            "&startBlockHeight=2&endBlockHeight=1",
+            WRONG_RANGE,
+            "startBlockHeight",
+        );
+        assert_rejected("tokens", "&startTime=1700000000001&endTime=1700000000000", WRONG_RANGE, "startTime");
         // 2024 has a 29 February, so a year from 2023-03-01 is 366 days.
         let (start, year) = (1_677_628_800_000_i64, 366 * 86_400_000);
         assert!(read("tokens", &format!("&startTime={start}&endTime={}", start + year)).is_ok());
-        refused("tokens", &format!("&startTime={start}&endTime={}", start + year + 1), WRONG_RANGE, "startTime");
+        assert_rejected(
+            "tokens",
+            &format!("&startTime={start}&endTime={}", start + year + 1),
+            WRONG_RANGE,
+            "startTime",
+        );
         assert!(read("tokens", &format!("&startTime=0&endTime={}", i64::MAX)).is_err());
     }
 
@@ -303,9 +321,9 @@ mod tests {
         assert_eq!(read("&txId=0xa&txId=0xb"), expected);
         let many = |count: usize| format!("&txId={}", vec!["0xa"; count].join(","));
         assert!(read(&many(20)).is_ok());
-        refused("transactions_by_hash", &many(21), TOO_MANY, "txId");
-        refused("logs", &many(2), TOO_MANY, "txId");
-        refused("transactions_by_hash", "&txId=0xa,,0xb", MISSING, "txId");
+        assert_rejected("transactions_by_hash", &many(21), TOO_MANY, "txId");
+        assert_rejected("logs", &many(2), TOO_MANY, "txId");
+        assert_rejected("transactions_by_hash", "&txId=0xa,,0xb", MISSING, "txId");
     }
 
     #[test]

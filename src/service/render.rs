@@ -141,8 +141,8 @@ impl Renderer {
         let first = (parameters.page - 1).saturating_mul(parameters.limit);
         let mut records = String::new();
         let mut statement = connection.prepare_cached(&format!("{select} WHERE own.seq = ?"))?;
-        for place in first..first.saturating_add(parameters.limit).min(reached) {
-            let seq = listing.get(place).ok_or(LookUpError::NotHeld)?;
+        for index in first..first.saturating_add(parameters.limit).min(reached) {
+            let seq = listing.get(index).ok_or(LookUpError::NotHeld)?;
             let mut rows = statement.query([seq])?;
             while let Some(row) = rows.next()? {
                 self.write(&mut records, row)?;
@@ -171,8 +171,8 @@ impl Renderer {
         let mut records = String::new();
         for (_, value) in &parameters.values {
             let ParamValue::Hashes(hashes) = value else { continue };
-            for (place, hash) in hashes.iter().enumerate() {
-                if hashes[..place].contains(hash) {
+            for (index, hash) in hashes.iter().enumerate() {
+                if hashes[..index].contains(hash) {
                     continue;
                 }
                 let (Source { table, select }, (first, last)) = self.rows_of(store, hash)?;
@@ -207,8 +207,8 @@ impl Renderer {
     fn write(&self, out: &mut String, row: &Row<'_>) -> rusqlite::Result<()> {
         out.push_str(if out.is_empty() { "{" } else { ",{" });
         let start = out.len();
-        for (place, member) in self.members.iter().enumerate() {
-            let value = row.get_ref(place)?;
+        for (index, member) in self.members.iter().enumerate() {
+            let value = row.get_ref(index)?;
             // A number or a time without a value is empty; what is empty text is some text, so no text is not there.
             let is_text = matches!(member.kind, Kind::Boolean | Kind::Utf8 | Kind::Direction | Kind::Utf8List);
             if is_text && value == ValueRef::Null {
@@ -245,7 +245,7 @@ pub struct Body {
 /// A request without a regular response.
 pub enum LookUpError {
     Database(rusqlite::Error),
-    /// The database has user data, and none that answers the request.
+    /// The database has user data, but none for this request.
     NotHeld,
 }
 

@@ -41,7 +41,7 @@ pub struct State {
     pub request_log: Mutex<RequestLog>,
     pub faults: Mutex<Faults>,
     pub growth: AtomicU32,
-    /// Number of answered requests for lists.
+    /// Number of responses to requests for lists.
     lists: AtomicU64,
     time_growth: Mutex<(Instant, u64)>,
     /// Milliseconds that the service's clock is ahead.
@@ -79,21 +79,21 @@ impl State {
 
     /// True if that is the path of an endpoint.
     pub fn serves(&self, path: &str) -> bool {
-        self.place(path).is_some()
+        self.position(path).is_some()
     }
 
-    fn place(&self, path: &str) -> Option<usize> {
-        self.renderers.iter().position(|view| self.settings.deployment.expand(view.endpoint.path) == path)
+    fn position(&self, path: &str) -> Option<usize> {
+        self.renderers.iter().position(|renderer| self.settings.deployment.expand(renderer.endpoint.path) == path)
     }
 
     /// The body of a list with all of its records, as it is now.
     pub(super) fn whole_list(&self, target: &str) -> Option<String> {
         let (path, query) = target.split_once('?')?;
-        let view = &self.renderers[self.place(path)?];
-        let parameters = Parameters::read(query, view.endpoint, &self.settings).ok()?;
+        let renderer = &self.renderers[self.position(path)?];
+        let parameters = Parameters::read(query, renderer.endpoint, &self.settings).ok()?;
         let parameters = Parameters { page: 1, limit: 1 << 40, ..parameters };
         let mut store = lock(&self.store);
-        store.read(|store| view.body(store, &parameters, &self.settings)).ok().map(|body| body.text)
+        store.read(|store| renderer.body(store, &parameters, &self.settings)).ok().map(|body| body.text)
     }
 }
 
@@ -104,11 +104,11 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// One route for each declared endpoint; any other path is an error response.
 pub fn router(state: Arc<State>) -> Router {
     let mut router = Router::new();
-    for (place, view) in state.renderers.iter().enumerate() {
+    for (endpoint, renderer) in state.renderers.iter().enumerate() {
         let state = state.clone();
-        let path = state.settings.deployment.expand(view.endpoint.path);
+        let path = state.settings.deployment.expand(renderer.endpoint.path);
         router = router
-            .route(&path, any(move |connection, request| handle(state.clone(), Some(place), connection, request)));
+            .route(&path, any(move |connection, request| handle(state.clone(), Some(endpoint), connection, request)));
     }
     router.fallback(move |connection, request| handle(state.clone(), None, connection, request))
 }
@@ -137,7 +137,7 @@ impl Reply {
 
 async fn handle(
     state: Arc<State>,
-    place: Option<usize>,
+    endpoint: Option<usize>,
     ConnectInfo(connection): ConnectInfo<ConnectionHandle>,
     request: Request,
 ) -> Response<Body> {
@@ -158,10 +158,10 @@ async fn handle(
         query: request.uri().query().unwrap_or_default().into(),
         ..RequestEntry::default()
     };
-    let reply = match &due.answer {
+    let reply = match &due.response {
         Some(kind) => fault_reply(kind),
-        None => match admit(&state, place, &request, now) {
-            Ok(place) => look_up(state.clone(), place, LookUp::of(&request)).await,
+        None => match admit(&state, endpoint, &request, now) {
+            Ok(endpoint) => look_up(state.clone(), endpoint, LookUp::of(&request)).await,
             Err(error_response) => Reply::error_response(&error_response),
         },
     };
@@ -176,8 +176,13 @@ async fn handle(
 }
 
 /// Everything a request must pass before anything is looked up.
-fn admit(state: &State, place: Option<usize>, request: &Request, now: DateTime<Utc>) -> Result<usize, ErrorResponse> {
-    let place = place.ok_or_else(|| ErrorResponse::new("50404", "No such URL"))?;
+fn admit(
+    state: &State,
+    endpoint: Option<usize>,
+    request: &Request,
+    now: DateTime<Utc>,
+) -> Result<usize, ErrorResponse> {
+    let endpoint = endpoint.ok_or_else(|| ErrorResponse::new("50404", "No such URL"))?;
     if request.method() != Method::GET {
         let msg = format!("{} is not supported, GET is", request.method());
         return Err(ErrorResponse { status: 405, ..ErrorResponse::new("50404", msg) });
@@ -190,7 +195,7 @@ fn admit(state: &State, place: Option<usize>, request: &Request, now: DateTime<U
     {
         return Err(ErrorResponse::new("50011", "Too many requests"));
     }
-    Ok(place)
+    Ok(endpoint)
 }
 
 /// The look-up of an admitted request.
@@ -207,43 +212,43 @@ impl LookUp {
 }
 
 /// Looks up on a thread for blocking work, which a query of the database is.
-async fn look_up(state: Arc<State>, place: usize, asked: LookUp) -> Reply {
-    let reply = tokio::task::spawn_blocking(move || look_up_now(&state, place, &asked));
+async fn look_up(state: Arc<State>, endpoint: usize, request: LookUp) -> Reply {
+    let reply = tokio::task::spawn_blocking(move || look_up_now(&state, endpoint, &request));
     reply.await.unwrap_or_else(|_| Reply::error_response(&ErrorResponse::new("50026", "System error")))
 }
 
 /// The reply to a request that comes without a socket.
 pub(super) fn reply_now(state: &State, request: &Request, now: DateTime<Utc>) -> Reply {
     state.requests.fetch_add(1, Ordering::Relaxed);
-    match admit(state, state.place(request.uri().path()), request, now) {
-        Ok(place) => look_up_now(state, place, &LookUp::of(request)),
+    match admit(state, state.position(request.uri().path()), request, now) {
+        Ok(endpoint) => look_up_now(state, endpoint, &LookUp::of(request)),
         Err(error_response) => Reply::error_response(&error_response),
     }
 }
 
-fn look_up_now(state: &State, place: usize, asked: &LookUp) -> Reply {
+fn look_up_now(state: &State, endpoint: usize, request: &LookUp) -> Reply {
     let reply = || -> Result<Reply, rusqlite::Error> {
-        let view = &state.renderers[place];
+        let renderer = &state.renderers[endpoint];
         let mut store = lock(&state.store);
         store.refresh(&state.settings)?;
-        if let Some(body) = store.recorded(&asked.request)? {
+        if let Some(body) = store.recorded(&request.request)? {
             let code = serde_json::from_slice(&body).map(|Coded { code }| code).unwrap_or_default();
             return Ok(Reply::json(200, &code, body));
         }
-        let parameters = match Parameters::read(&asked.query, view.endpoint, &state.settings) {
+        let parameters = match Parameters::read(&request.query, renderer.endpoint, &state.settings) {
             Ok(parameters) => parameters,
             Err(error_response) => return Ok(Reply::error_response(&error_response)),
         };
-        let is_list = view.endpoint.page_size_max().is_some();
+        let is_list = renderer.endpoint.page_size_max().is_some();
         let due = state.due(Instant::now());
         if is_list && due > 0 {
             store.grow(due, Some(&parameters))?;
         }
-        let body = match store.read(|store| view.body(store, &parameters, &state.settings)) {
+        let body = match store.read(|store| renderer.body(store, &parameters, &state.settings)) {
             Ok(body) => body,
             Err(LookUpError::Database(error)) => return Err(error),
             Err(LookUpError::NotHeld) => {
-                let msg = store.user_data().explain_miss(view.endpoint, &asked.request, &parameters);
+                let msg = store.user_data().explain_miss(renderer.endpoint, &request.request, &parameters);
                 return Ok(Reply::error_response(&ErrorResponse::new("50044", msg)));
             }
         };

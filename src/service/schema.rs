@@ -1,5 +1,5 @@
 //! The tables, derived from the declared records: a field that is declared has its column, its place in every query and
-//! its member in the answer. What is said here is only which records are views of the same rows, and what is indexed.
+//! its member in the response. This module declares only which records are views of the same rows, and the indexes.
 
 use std::sync::LazyLock;
 

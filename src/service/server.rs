@@ -83,7 +83,7 @@ impl Service {
         &self.state.settings
     }
 
-    /// Number of requests received, including those answered with an error.
+    /// Number of requests received, including those that got an error.
     pub fn request_count(&self) -> u64 {
         self.state.requests.load(Ordering::Relaxed)
     }
@@ -133,7 +133,7 @@ impl Service {
 
     pub fn set_clock_skew(&self, seconds: f64) -> Result<(), ServiceError> {
         if !(-MOST_SECONDS..=MOST_SECONDS).contains(&seconds) {
-            let problem = format!("must be a number from -{MOST_SECONDS} to {MOST_SECONDS}");
+            let problem = format!("must be from -{MOST_SECONDS} to {MOST_SECONDS} seconds; got {seconds}");
             return Err(ServiceError::Setting { setting: "clock_skew", problem });
         }
         self.state.clock_ms.store((seconds * 1e3) as i64, Ordering::Relaxed);
@@ -146,7 +146,7 @@ impl Service {
         Ok(lock(&self.state.store).load(endpoint, &path, records)?)
     }
 
-    /// Serves the records of a query that was run elsewhere, for requests that they answer exactly. `cassette` has the
+    /// Serves the records of a query that was run elsewhere, for requests that they cover exactly. `cassette` has the
     /// requests that the query sent, and `limit` is the most records that it could return.
     pub fn mirror(
         &self,
@@ -166,18 +166,18 @@ impl Service {
 
     /// Serves the successful responses of a cassette to the exact requests they were recorded of.
     pub fn load_cassette(&self, path: &Path) -> Result<usize, LoadError> {
-        let mut answers = Vec::new();
+        let mut responses = Vec::new();
         for Interaction { request, outcome } in cassette::read(path)? {
-            let Outcome::Response(answer) = outcome else { continue };
+            let Outcome::Response(response) = outcome else { continue };
             if !self.state.serves(&request.path) {
                 return Err(LoadError::Path { path: request.path });
             }
-            if answer.status == 200 {
-                answers.push((request, answer.body));
+            if response.status == 200 {
+                responses.push((request, response.body));
             }
         }
-        lock(&self.state.store).load_cassette(&answers).map_err(ServiceError::from)?;
-        Ok(answers.len())
+        lock(&self.state.store).load_cassette(&responses).map_err(ServiceError::from)?;
+        Ok(responses.len())
     }
 
     /// Closes every connection, used or idle. A second call does nothing.

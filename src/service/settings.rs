@@ -7,7 +7,7 @@ use super::faults::Fault;
 use crate::cassette;
 use crate::interface::Deployment;
 
-/// Above this a chain no longer fits the memory of an ordinary machine.
+/// Maximum number of transactions that fits in the memory of an ordinary machine.
 const MOST_TRANSACTIONS: u64 = 10_000_000;
 
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ pub struct Settings {
     pub zone_chain: String,
     /// Requests allowed per second; more get status 429 and code 50011.
     pub rate_limit: Option<f64>,
-    /// Records added at the head of every growing list after each answered request for a list.
+    /// Records added at the head of every growing list after each response to a request for a list.
     pub growth: u32,
     /// Records added per second at the head of every growing list.
     pub growth_rate: Option<f64>,
@@ -33,7 +33,7 @@ pub struct Settings {
     pub faults: Vec<Fault>,
     /// File of the database; `None` keeps it in memory.
     pub db: Option<PathBuf>,
-    /// 0 takes any free port.
+    /// 0 selects a free port.
     pub port: u16,
     /// Time from a request's first byte to the end of its head; the connection is closed when it runs out.
     pub header_timeout: Duration,
@@ -62,7 +62,7 @@ impl Default for Settings {
     }
 }
 
-/// The one account of the service. Not secret: anyone on this machine may read it.
+/// The only account of the service. It is not secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credentials {
     pub api_key: String,
@@ -78,11 +78,11 @@ impl Default for Credentials {
 
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
-    #[error("{setting}: {problem}")]
+    #[error("{setting} {problem}")]
     Setting { setting: &'static str, problem: String },
     #[error("cannot start the service: {0}")]
     Start(#[source] std::io::Error),
-    #[error("database: {0}")]
+    #[error("the database of the service failed: {0}")]
     Database(#[from] rusqlite::Error),
 }
 
@@ -106,7 +106,7 @@ impl ServiceError {
 pub(super) fn check_rate(rate: Option<f64>) -> Result<(), ServiceError> {
     match rate {
         Some(rate) if !(rate.is_finite() && rate > 0.0) => {
-            let problem = "must be a positive number of requests per second".into();
+            let problem = format!("must be a positive number of requests per second; got {rate}");
             Err(ServiceError::Setting { setting: "rate_limit", problem })
         }
         _ => Ok(()),
@@ -115,26 +115,27 @@ pub(super) fn check_rate(rate: Option<f64>) -> Result<(), ServiceError> {
 
 impl Settings {
     pub(super) fn check(&self) -> Result<(), ServiceError> {
-        let refuse = |setting, problem: &str| Err(ServiceError::Setting { setting, problem: problem.into() });
+        let reject = |setting, problem: &str| Err(ServiceError::Setting { setting, problem: problem.into() });
         if self.transactions > MOST_TRANSACTIONS {
-            return refuse("transactions", &format!("at most {MOST_TRANSACTIONS} fit in memory"));
-        }
-        if self.growth_rate.is_some_and(|rate| !(rate.is_finite() && rate > 0.0)) {
-            return refuse("growth_rate", "must be a positive number of records per second");
-        }
-        if self.reorg.is_some_and(|(every, depth)| every == 0 || depth == 0) {
-            return refuse(
-                "reorg",
-                "must be two numbers of at least 1: requests between reorganisations, and records replaced",
+            return reject(
+                "transactions",
+                &format!("must be <= {MOST_TRANSACTIONS}, to fit in memory; got {}", self.transactions),
             );
         }
+        if let Some(rate) = self.growth_rate.filter(|rate| !(rate.is_finite() && *rate > 0.0)) {
+            return reject("growth_rate", &format!("must be a positive number of records per second; got {rate}"));
+        }
+        if let Some((every, depth)) = self.reorg.filter(|(every, depth)| *every == 0 || *depth == 0) {
+            let problem = "must be two positive integers: requests between reorganisations, and records replaced";
+            return reject("reorg", &format!("{problem}; got ({every}, {depth})"));
+        }
         if self.main_chain.eq_ignore_ascii_case(&self.zone_chain) {
-            return refuse("zone_chain", &format!("must differ from main_chain; both are {:?}", self.zone_chain));
+            return reject("zone_chain", &format!("must differ from main_chain; both are {:?}", self.zone_chain));
         }
         if let Some(db) = &self.db {
             let name = db.to_string_lossy();
             if name.is_empty() || name == ":memory:" || name.starts_with("file:") {
-                return refuse(
+                return reject(
                     "db",
                     &format!("must be the path of a file; got {name:?}; leave it out for a database in memory"),
                 );
@@ -149,7 +150,7 @@ impl Settings {
             ("passphrase", &self.credentials.passphrase),
         ] {
             if text.is_empty() {
-                return refuse(setting, "must not be empty");
+                return reject(setting, "must not be empty");
             }
         }
         Ok(())
@@ -162,19 +163,19 @@ mod tests {
 
     #[test]
     fn invalid_settings_are_rejected_by_name() {
-        let refused = |change: fn(&mut Settings)| {
+        let rejected = |change: fn(&mut Settings)| {
             let mut settings = Settings::default();
             change(&mut settings);
             settings.check().unwrap_err().to_string()
         };
         assert!(Settings::default().check().is_ok());
-        assert!(refused(|settings| settings.transactions = u64::MAX).starts_with("transactions: "));
-        assert!(refused(|settings| settings.zone_chain = "main".into()).starts_with("zone_chain: "));
-        assert!(refused(|settings| settings.db = Some(":memory:".into())).starts_with("db: "));
-        assert!(refused(|settings| settings.db = Some("file:x?mode=memory".into())).starts_with("db: "));
-        assert!(refused(|settings| settings.rate_limit = Some(0.0)).starts_with("rate_limit: "));
-        assert!(refused(|settings| settings.rate_limit = Some(f64::NAN)).starts_with("rate_limit: "));
-        assert!(refused(|settings| settings.zone_chain.clear()).starts_with("zone_chain: "));
-        assert!(refused(|settings| settings.credentials.secret_key.clear()).starts_with("secret_key: "));
+        assert!(rejected(|settings| settings.transactions = u64::MAX).starts_with("transactions "));
+        assert!(rejected(|settings| settings.zone_chain = "main".into()).starts_with("zone_chain "));
+        assert!(rejected(|settings| settings.db = Some(":memory:".into())).starts_with("db "));
+        assert!(rejected(|settings| settings.db = Some("file:x?mode=memory".into())).starts_with("db "));
+        assert!(rejected(|settings| settings.rate_limit = Some(0.0)).starts_with("rate_limit "));
+        assert!(rejected(|settings| settings.rate_limit = Some(f64::NAN)).starts_with("rate_limit "));
+        assert!(rejected(|settings| settings.zone_chain.clear()).starts_with("zone_chain "));
+        assert!(rejected(|settings| settings.credentials.secret_key.clear()).starts_with("secret_key "));
     }
 }

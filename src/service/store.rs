@@ -114,10 +114,10 @@ impl Store {
         (&self.connection, &mut self.listings)
     }
 
-    /// Adds new records at the head of the lists, among them records that the answered request selects.
-    pub fn grow(&mut self, count: u32, answered: Option<&Parameters>) -> rusqlite::Result<()> {
+    /// Adds new records at the head of the lists, among them records that the request selects.
+    pub fn grow(&mut self, count: u32, request: Option<&Parameters>) -> rusqlite::Result<()> {
         let (world, turn) = (&self.world, self.turn);
-        let focus = answered.map(focus).unwrap_or_default();
+        let focus = request.map(focus).unwrap_or_default();
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let head = transaction.query_row(
             "SELECT coalesce((SELECT max(height) FROM chain_transaction), 0), \
@@ -139,7 +139,7 @@ impl Store {
     }
 
     /// The newest records turn out to be others, on both chains: what was there is gone.
-    pub fn reorganize(&mut self, depth: u32, answered: Option<&Parameters>) -> rusqlite::Result<()> {
+    pub fn reorganize(&mut self, depth: u32, request: Option<&Parameters>) -> rusqlite::Result<()> {
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let kept = |table: &Table| Ok::<_, rusqlite::Error>((last_row(&transaction, table)? - i64::from(depth)).max(0));
         let transactions = kept(&schema::CHAIN_TRANSACTION)?;
@@ -154,7 +154,7 @@ impl Store {
         transaction.commit()?;
         self.listings = Listings::default();
         self.turn += 1;
-        self.grow(depth, answered)
+        self.grow(depth, request)
     }
 }
 

@@ -1,5 +1,5 @@
 //! Data of the user in the database: loaded records, which replace the synthetic ones of their endpoint; mirrored
-//! queries; and recorded responses, which are given to the exact requests they were recorded of.
+//! queries; and recorded responses, which are served to the exact requests they were recorded for.
 
 use bytes::Bytes;
 use rusqlite::types::{Null, Value as Sql};
@@ -33,8 +33,7 @@ impl UserData {
                 let created_by: Option<String> =
                     connection.query_row(created_by, [table.name], |row| row.get(0)).optional()?;
                 if created_by.as_ref().is_some_and(|created_by| *created_by != table.create()) {
-                    let problem =
-                        format!("holds {} of another version; load them again into a new file", endpoint.name);
+                    let problem = format!("holds {} of another version; load it again into a new file", endpoint.name);
                     return Err(ServiceError::setting("db", problem));
                 }
                 if created_by.is_some() && table.name.starts_with("own_") {
@@ -49,7 +48,8 @@ impl UserData {
             let mut rows = statement.query([])?;
             while let Some(row) = rows.next()? {
                 let Some(query) = MirroredQuery::read(row, settings)? else {
-                    let problem = "holds queries that were mirrored with other main_chain and zone_chain";
+                    let problem =
+                        "holds queries mirrored with another main_chain or zone_chain; pass those, or use a new file";
                     return Err(ServiceError::setting("db", problem));
                 };
                 data.mirrored.push(query);
@@ -109,7 +109,7 @@ impl UserData {
         Ok(())
     }
 
-    /// Adds the records of a query, and the requests that they answer.
+    /// Adds the records of a query, and the requests that they cover.
     pub fn mirror(
         &mut self,
         connection: &mut Connection,
@@ -178,7 +178,7 @@ impl UserData {
                 let (query, page) = (mirror::query_of(request), parameters.page);
                 format!("not mirrored: page {page} of {}?{query}; closest: {}", endpoint.name, closest.describe())
             }
-            None if self.recorded.is_empty() => format!("not mirrored: nothing of {} was", endpoint.name),
+            None if self.recorded.is_empty() => format!("not mirrored: no query of {}", endpoint.name),
             None => {
                 let closest = cassette::explain_miss(&normalized(request), 0, self.recorded.iter());
                 format!("not recorded: the cassette {closest}")

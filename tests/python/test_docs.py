@@ -314,7 +314,7 @@ def test_links_to_files_become_links_to_pages() -> None:
         return mkdocs_hooks.linked(text, "docs/guide/errors.md", "guide/errors.md")
 
     assert linked("[a](../concepts.md#height)") == "[a](../concepts.md#height)"
-    assert linked("[b](../../python/chainframe/errors.py)") == "[b](../reference/errors.md)"
+    assert linked("[b](../../python/chainframe/errors/__init__.py)") == "[b](../reference/errors.md)"
     assert linked("[`Token`](../../python/chainframe/_native.pyi)") == "[`Token`](../reference/records.md#token)"
     assert (
         linked("[`client.logs`](../../python/chainframe/_native.pyi)")

@@ -158,7 +158,7 @@ def test_no_synthetic_data_is_served_beside_mirrored(asked: cf.Client) -> None:
     with LocalService(transactions=100) as mirror, mirror.client() as client:
         assert len(client.blocks().collect()) == 100
         mirror.mirror(asked.tokens(max_items=10))
-        with pytest.raises(cf.NotFoundError, match="nothing of blocks was"):
+        with pytest.raises(cf.NotFoundError, match="no query of blocks"):
             client.blocks().collect()
 
 

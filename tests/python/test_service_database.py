@@ -37,7 +37,7 @@ def test_chain_in_use_is_not_replaced(tmp_path: Path) -> None:
     db = tmp_path / "chain.sqlite"
     with LocalService(transactions=30, db=db) as service, service.client() as client:
         for other in ({"transactions": 10}, {"transactions": 30, "seed": 8}):
-            with pytest.raises(cf.ConfigError, match=r"^db .*chain\.sqlite: is in use by a service with other"):
+            with pytest.raises(cf.ConfigError, match=r"^db \(.*chain\.sqlite\) is in use by a service with other"):
                 LocalService(db=db, **other)  # type: ignore[arg-type]
         assert len(client.blocks().collect()) == 30
     with LocalService(transactions=10, db=db) as service, service.client() as client:
@@ -86,5 +86,5 @@ def test_damaged_file_is_named(tmp_path: Path) -> None:
     middle = len(content) // 2
     content[middle : middle + 20_000] = bytes(20_000)
     db.write_bytes(content)
-    with pytest.raises(cf.ConfigError, match=r"^db .*chain\.sqlite: is damaged: .*; delete it$"):
+    with pytest.raises(cf.ConfigError, match=r"^db \(.*chain\.sqlite\) is damaged: .*; delete it$"):
         LocalService(transactions=500, db=db)

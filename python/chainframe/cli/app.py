@@ -13,7 +13,7 @@ from chainframe import ChainframeError, TransportError, __version__, _native
 from chainframe.cli import codes, core
 from chainframe.cli.export import Terminated, destination, exit_code, sigterm_as_exception
 from chainframe.cli.settings import SETTINGS, client
-from chainframe.errors import in_shell
+from chainframe.errors.base import in_shell
 from chainframe.exports.files import FORMATS, NON_RESUMABLE
 
 if TYPE_CHECKING:

@@ -17,7 +17,22 @@ _READ_FIRST = "read the dataset first, for example dataset.to_table().join(...),
 
 
 class Dataset(pads.Dataset):
-    """The result of a query, fetched again by each scan. A scan sends what its filter leaves of the query."""
+    """The result of a query as a pyarrow dataset, fetched again by each scan; made by `Query.dataset`.
+
+    Filters become arguments of the requests where the API has a parameter, and are applied to the records again.
+
+    Parameters
+    ----------
+    query : Query
+        The query.
+    expression : pyarrow.compute.Expression, optional
+        Filter of every scan.
+
+    Examples
+    --------
+    >>> dataset = client.transactions().dataset()
+    >>> dataset.to_table(filter=pyarrow.compute.field("height") >= 18_000_000)
+    """
 
     def __init__(self, query: Query[Any], expression: pc.Expression | None = None) -> None:
         # The base class wraps a C++ dataset and cannot be initialized without one.
@@ -31,16 +46,31 @@ class Dataset(pads.Dataset):
 
     @property
     def report(self) -> Report:
-        """The report of the last scan, over all its queries."""
+        """Report of the last scan, over all its queries."""
         return self._query.report if self._last is None else self._last.report
 
     @property
     def last_error(self) -> BaseException | None:
-        """The exception that ended the last scan, before a library reduced it to a message."""
+        """Exception that ended the last scan, before a library reduced it to a message."""
         return None if self._last is None else self._last.last_error
 
     def explain(self, filter: pc.Expression | None = None) -> str:  # noqa: A002 - pyarrow's name
-        """Describes the queries that a scan with this filter runs. Sends nothing."""
+        """Describe the queries that a scan with this filter runs. Nothing is sent.
+
+        Parameters
+        ----------
+        filter : pyarrow.compute.Expression, optional
+            Filter of the scan.
+
+        Returns
+        -------
+        str
+            One query per line.
+
+        Examples
+        --------
+        >>> print(dataset.explain(pyarrow.compute.field("height") >= 18_000_000))
+        """
         return Scanner(self._query, None, self._combined(filter), BATCH_SIZE).explain()
 
     def scanner(  # type: ignore[override]
@@ -50,7 +80,7 @@ class Dataset(pads.Dataset):
         batch_size: int = BATCH_SIZE,
         **_options: object,
     ) -> Scanner:
-        """Prepares a scan. Options about files and threads are accepted and have no effect."""
+        """Prepare a scan. Options about files and threads are accepted and have no effect."""
         self._last = Scanner(self._query, columns, self._combined(filter), batch_size)
         return self._last
 

@@ -38,11 +38,23 @@ MODES = ("resume", "overwrite", "error")
 class Export:
     """A finished export.
 
-    - `path`: its directory or file. `parts`: its Parquet files, in order; an empty result has one, without rows.
-    - `rows`: number of records in all parts.
-    - `complete` and `report`: as of a collected result, over all runs that it took.
-    - `manifest`: the JSON file that lists the parts with their checksums; None if the export is a single file.
+    Attributes
+    ----------
+    path : Path
+        Its directory or file.
+    parts : tuple of Path
+        Its files, in order. The export of an empty result has one, without rows.
+    rows : int
+        Number of records in all files.
+    report : Report
+        Report over all runs of the export.
+    manifest : Path or None
+        JSON file that lists the parts with their checksums; None if the export is a single file.
+    complete : bool
+        True if the result is known to hold every record.
 
+    Examples
+    --------
     >>> export = client.blocks().to_parquet("blocks")
     >>> duckdb.sql(f"select count(*) from '{export.path}/*.parquet'")
     """

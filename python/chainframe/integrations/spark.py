@@ -49,20 +49,32 @@ _CALLS: dict[str, dict[str, Any]] = {
 class ChainframeSource(DataSource):
     """`spark.read.format("chainframe")`, after `spark.dataSource.register(ChainframeSource)`.
 
-    Options, as strings:
+    A task that Spark retries fetches its records again; no row appears twice. The options are strings:
 
-    - `resource`: the call, such as `transactions`; required.
-    - The arguments of the call, and `chain`, `page_size`, `max_items`. Hashes are separated by commas.
-    - `numPartitions`: maximum number of tasks, see `Query.partitions`; 8 by default.
-    - `numbers`: "decimal", "float" or "string", as for `Records`.
-    - `rate_limit`: requests per second of the whole job. A task gets its share for as many tasks as there are
-      partitions, or `concurrent_tasks` if that is less. By default each task adapts to the API's limit.
-    - `strict`: "true" fails a task whose result may be incomplete; with "false", the default, the task logs a warning.
+    - `resource`: name of a method of `Client`, such as `transactions`; required.
+    - The arguments of the method, with `chain`, `page_size` and `max_items`. Hashes are separated by commas.
+    - `numPartitions`: maximum number of tasks, as for `Query.partitions`. Default: 8.
+    - `numbers`: type of amounts and estimates, as for `Records`. Default: `decimal`.
+    - `rate_limit`: requests per second of the whole job, divided by the number of partitions, or by
+      `concurrent_tasks` if that is less. Default: each task adapts to the API's limit.
+    - `strict`: `true` fails a task whose result may be incomplete; otherwise the task logs a warning. Default: `false`.
 
-    A wrong option raises `InvalidParameterError`, a missing environment variable `ConfigError`; Spark reports their
-    messages in an error of its own.
+    Parameters
+    ----------
+    options : dict of str
+        The options; Spark passes them.
 
-    A task that is retried fetches its records again; no row appears twice.
+    Raises
+    ------
+    InvalidParameterError
+        If an option is unknown or invalid; Spark reports the message.
+    ConfigError
+        If an environment variable of the executor is missing; Spark reports the message.
+
+    Examples
+    --------
+    >>> spark.dataSource.register(ChainframeSource)
+    >>> spark.read.format("chainframe").option("resource", "blocks").load().count()
     """
 
     @classmethod

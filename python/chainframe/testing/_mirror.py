@@ -23,7 +23,7 @@ class Mirrored(NamedTuple):
 
     call: str
     columns: dict[str, list[Any]]
-    places: list[str]
+    sources: list[str]
     cassette: Path
     max_items: int | None
 
@@ -45,5 +45,5 @@ def mirrored(query: Query[Any], deployment: Deployment) -> Iterator[Mirrored]:
         path = Path(folder) / "mirrored.jsonl"
         recording = _with_cassette(client, Cassette(path, mode="all"))
         records = _restore_query(recording, call, json.dumps([args, options])).collect()
-        columns, places = _normalize.columns(call, _normalize.rows(records), deployment)
-        yield Mirrored(call, columns, places, path, limit)
+        columns, sources = _normalize.columns(call, _normalize.rows(records), deployment)
+        yield Mirrored(call, columns, sources, path, limit)

@@ -28,17 +28,17 @@ MAX_SHOWN = 80
 
 
 class SourceRow(NamedTuple):
-    """A row, and its place in the source, for messages."""
+    """A row, and the place it comes from, for messages."""
 
-    place: str
+    source: str
     row: Any
 
 
 class Columns(NamedTuple):
-    """The values of each field, and the place of each row in the source."""
+    """The values of each field, and the place that each row comes from."""
 
     values: dict[str, list[Any]]
-    places: list[str]
+    sources: list[str]
 
 
 def columns(call: str, rows: Iterable[SourceRow], deployment: Deployment) -> Columns:
@@ -51,34 +51,34 @@ def columns(call: str, rows: Iterable[SourceRow], deployment: Deployment) -> Col
     names = {wire.format(main=deployment.main, zone=deployment.zone): name for wire, name in names.items()}
     names |= {name: name for name in fields}
     gathered: dict[str, list[Any]] = {name: [] for name in fields}
-    places: list[str] = []
-    for place, row in rows:
-        places.append(place)
+    sources: list[str] = []
+    for source, row in rows:
+        sources.append(source)
         values: dict[str, Any] = dict.fromkeys(fields)
         seen: dict[str, Any] = {}
-        for given, value in _members(call, place, row):
+        for given, value in _members(call, source, row):
             if given not in names:
-                raise ConfigError(f"{call}: {place} has an unknown field {given!r}; expected {', '.join(fields)}")
+                raise ConfigError(f"{call}: {source} has an unknown field {given!r}; expected {', '.join(fields)}")
             name = names[given]
             if name in seen:
-                raise ConfigError(f"{call}: {place} has the field {name} twice, as {seen[name]!r} and {given!r}")
+                raise ConfigError(f"{call}: {source} has the field {name} twice, as {seen[name]!r} and {given!r}")
             seen[name] = given
             kind = fields[name]["kind"]
             try:
                 values[name] = _value(kind, _to_builtin(value))
             except (ArithmeticError, LookupError, TypeError, ValueError):
-                raise ConfigError(f"{call}: {place}: {name} must be {EXPECTED[kind]}; got {_short(value)}") from None
+                raise ConfigError(f"{call}: {source}: {name} must be {EXPECTED[kind]}; got {_short(value)}") from None
         for name, value in values.items():
             gathered[name].append(value)
-    return Columns(gathered, places)
+    return Columns(gathered, sources)
 
 
-def _members(call: str, place: str, row: Any) -> Iterable[tuple[Any, Any]]:  # noqa: ANN401 - a row of any kind
+def _members(call: str, source: str, row: Any) -> Iterable[tuple[Any, Any]]:  # noqa: ANN401 - a row of any kind
     if not isinstance(row, Mapping) and callable(getattr(row, "to_dict", None)):
         row = row.to_dict()
     if isinstance(row, Mapping):
         return row.items()
-    raise ConfigError(f"{call}: {place} must be a record or a mapping of its fields; got {_short(row)}")
+    raise ConfigError(f"{call}: {source} must be a record or a mapping of its fields; got {_short(row)}")
 
 
 def _short(value: object) -> str:
@@ -108,8 +108,8 @@ def read(path: Path) -> list[SourceRow] | bytes:
                 return _read_parquet(path)
             case ".jsonl" | ".ndjson":
                 lines = enumerate(path.read_bytes().split(b"\n"), 1)
-                placed = ((f"{path} line {number}", line) for number, line in lines if line.strip())
-                return [SourceRow(place, _json(line, place)) for place, line in placed]
+                named = ((f"{path} line {number}", line) for number, line in lines if line.strip())
+                return [SourceRow(source, _json(line, source)) for source, line in named]
             case ".json":
                 content = path.read_bytes()
                 read = _json(content, str(path))

@@ -268,13 +268,13 @@ async fn loop_closed(weak: Py<PyWeakrefReference>) {
     let weak = Arc::new(weak);
     loop {
         tokio::time::sleep(LOOP_POLL_INTERVAL).await;
-        let (sender, answer) = tokio::sync::oneshot::channel();
+        let (sender, done) = tokio::sync::oneshot::channel();
         let weak = weak.clone();
         FUTURES.send(move |py| {
             let closed = weak.bind(py).upgrade().is_none_or(|future| is_loop_closed(&future).unwrap_or(false));
             let _ = sender.send(closed);
         });
-        if answer.await.unwrap_or(false) {
+        if done.await.unwrap_or(false) {
             return;
         }
     }

@@ -75,7 +75,7 @@ pub fn put(
                     rows.append_time(column, microseconds / 1_000);
                     return Ok(Ok(()));
                 }
-                Some(_) => return Ok(Err("must be a whole number of milliseconds".into())),
+                Some(_) => return Ok(Err("must have no fraction of a millisecond".into())),
                 None => return Ok(Err("must be an aware datetime; set a tzinfo such as datetime.UTC".into())),
             }
         }

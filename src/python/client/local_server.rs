@@ -1,4 +1,4 @@
-//! The local service, as the testing kit drives it.
+//! The local service, for the testing kit.
 
 use std::path::PathBuf;
 
@@ -183,37 +183,37 @@ impl LocalService {
         self.inner.set_clock_skew(seconds).map_err(|error| raise(py, &error))
     }
 
-    /// `columns` are lists of values, by the fields of the call's record, and `places` are where the rows were found.
-    fn load(&self, py: Python<'_>, call: &str, columns: &Bound<'_, PyDict>, places: Vec<String>) -> PyResult<()> {
+    /// Loads records. `columns` has the values of each field, and `sources` names where each row was found.
+    fn load(&self, py: Python<'_>, call: &str, columns: &Bound<'_, PyDict>, sources: Vec<String>) -> PyResult<()> {
         let endpoint = called(py, call)?;
-        let records = build(py, endpoint, columns, &places)?;
+        let records = build(py, endpoint, columns, &sources)?;
         self.put(py, endpoint, &records)
     }
 
     /// Loads the records of a response's body.
-    fn load_body(&self, py: Python<'_>, call: &str, body: &[u8], place: &str) -> PyResult<()> {
+    fn load_body(&self, py: Python<'_>, call: &str, body: &[u8], source: &str) -> PyResult<()> {
         let endpoint = called(py, call)?;
-        let refuse =
-            |problem: String| Err(errors::raise(py, &Error::config(endpoint.name, format!("{place}: {problem}"))));
+        let reject =
+            |problem: String| Err(errors::raise(py, &Error::config(endpoint.name, format!("{source}: {problem}"))));
         match Decoder::new(endpoint, &self.inner.settings().deployment).decode(&Bytes::copy_from_slice(body), 64) {
             Ok(Envelope::Page(page)) => self.put(py, endpoint, &page.columns),
-            Ok(Envelope::Error { code, .. }) => refuse(format!("the response is an error, of code {code}")),
-            Err(error) => refuse(format!("{}: {}", error.path(), error.problem)),
+            Ok(Envelope::Error { code, .. }) => reject(format!("the response is an error with code {code}")),
+            Err(error) => reject(format!("{}: {}", error.path(), error.problem)),
         }
     }
 
-    /// The records of a query that was run elsewhere; `cassette` has its requests.
+    /// Serves the records of a query of another service; `cassette` has its requests.
     fn mirror(
         &self,
         py: Python<'_>,
         call: &str,
         columns: &Bound<'_, PyDict>,
-        places: Vec<String>,
+        sources: Vec<String>,
         cassette: PathBuf,
         limit: Option<usize>,
     ) -> PyResult<()> {
         let endpoint = called(py, call)?;
-        let records = build(py, endpoint, columns, &places)?;
+        let records = build(py, endpoint, columns, &sources)?;
         py.detach(|| self.inner.mirror(endpoint, &records, &cassette, limit)).map_err(|error| raise_load(py, error))
     }
 
@@ -232,7 +232,7 @@ impl LocalService {
     }
 }
 
-/// The deployment, with the result window that was given for the service.
+/// The deployment, with the result window of the service.
 fn windowed(deployment: &Deployment, result_window: Option<Given<u64>>) -> Result<interface::Deployment, Error> {
     const SETTING: &str = "max_result_window";
     let deployment = &deployment.inner;
@@ -249,12 +249,12 @@ fn raise_load(py: Python<'_>, error: LoadError) -> PyErr {
     }
 }
 
-/// Columns of an endpoint's records from lists of values by field. `places` say where each row was found.
+/// Columns of an endpoint's records from the values of each field. `sources` names where each row was found.
 fn build(
     py: Python<'_>,
     endpoint: &'static Endpoint,
     columns: &Bound<'_, PyDict>,
-    places: &[String],
+    sources: &[String],
 ) -> PyResult<Columns> {
     let record = endpoint.record();
     let mut lists = Vec::new();
@@ -263,12 +263,12 @@ fn build(
             lists.push((column, field, values.cast_into::<PyList>()?));
         }
     }
-    let mut rows = ColumnsBuilder::new(record, places.len());
-    for (row, place) in places.iter().enumerate() {
+    let mut rows = ColumnsBuilder::new(record, sources.len());
+    for (row, source) in sources.iter().enumerate() {
         for (column, field, values) in &lists {
             let value = values.get_item(row)?;
             convert::put(&mut rows, *column, field.kind, &value)?.map_err(|problem| {
-                let problem = format!("{place}: {} {problem}", field.name);
+                let problem = format!("{source}: {} {problem}", field.name);
                 errors::raise(py, &Error::config(endpoint.name, problem))
             })?;
         }
@@ -280,7 +280,7 @@ fn build(
 fn called(py: Python<'_>, call: &str) -> PyResult<&'static Endpoint> {
     let names: Vec<&str> = ENDPOINTS.iter().map(|endpoint| endpoint.name).collect();
     endpoint(call).ok_or_else(|| {
-        let problem = format!("{call:?} is no call of a client; there are {}", names.join(", "));
-        errors::raise(py, &Error::config("data", problem))
+        let problem = format!("must be one of {}; got {call:?}", names.join(", "));
+        errors::raise(py, &Error::config("call", problem))
     })
 }

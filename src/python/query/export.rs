@@ -127,5 +127,5 @@ fn exported<'py>(
         options.set_item("max_rows_per_file", count("max_rows_per_file", max_rows_per_file)?)?;
     }
     let client = query.get().client.bind(py);
-    PyModule::import(py, "chainframe.exports")?.getattr(method)?.call((query, client, path), Some(&options))
+    PyModule::import(py, "chainframe.exports.methods")?.getattr(method)?.call((query, client, path), Some(&options))
 }

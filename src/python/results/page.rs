@@ -1,4 +1,4 @@
-//! `Page`: one answer of a paged call.
+//! `Page`: one page of a result.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};

@@ -2,8 +2,10 @@
 
 use super::Sink;
 use super::amount::{COIN_SCALE, Spelling, decimal, units};
-use super::main_chain::{Block, Crossing, Gas, Log, Transaction, Transfer};
+use super::log::Log;
+use super::main_chain::BridgeTransaction;
 use super::random::Random;
+use super::transaction::{Block, Gas, Transaction, Transfer};
 use super::world::World;
 use super::zone_chain::{self, CrossChainTransaction};
 use crate::service::schema;
@@ -48,7 +50,7 @@ pub fn grow<S: Sink>(
     let token = world.tokens.iter().find(|token| Some(&token.contract) == focus.token.as_ref());
     let token = token.unwrap_or(&world.tokens[0]);
     let first = nonce(&sender)?;
-    for place in 0..i64::from(count) {
+    for index in 0..i64::from(count) {
         // Above any usual threshold, so that the list of large transactions grows too.
         let coins = units(&mut random, 1_000, 10_000, 6, COIN_SCALE);
         let transaction = Transaction {
@@ -61,35 +63,35 @@ pub fn grow<S: Sink>(
             amount: decimal(coins, COIN_SCALE, Spelling::Bare),
             state: "success",
             method: "0xa9059cbb",
-            nonce: first + place,
+            nonce: first + index,
             gas: Gas::new(&mut random, 65_000),
             form: 2,
         };
         let seq = sink.put(&schema::CHAIN_TRANSACTION, None, &transaction)?;
         let transfer = Transfer::new(&mut random, token, &sender, &receiver);
         sink.put(&schema::TOKEN_TRANSFER, Some(seq), &transfer)?;
-        sink.put(&schema::EVENT_LOG, Some(seq), &Log::of(&transfer, &sender, place))?;
+        sink.put(&schema::EVENT_LOG, Some(seq), &Log::of(&transfer, &sender, index))?;
 
         let zone = zone_chain::Block {
             hash: random.hash(),
-            height: head.zone_height + 1 + place,
+            height: head.zone_height + 1 + index,
             miner: world.producers[random.index(world.producers.len())].clone(),
             // A deposit arrives after it left the main chain.
-            time: head.zone_time.max(block.time) + (1 + place) * ZONE_INTERVAL_MS,
+            time: head.zone_time.max(block.time) + (1 + index) * ZONE_INTERVAL_MS,
             transactions: 1,
         };
         let Transaction { id, from, .. } = transaction;
-        let main = Crossing { id, height: block.height, time: block.time, sender: from };
+        let main = BridgeTransaction { id, height: block.height, time: block.time, sender: from };
         let bridged = if matches!(token.protocol, "ERC20" | "ERC1155") { token } else { &world.tokens[0] };
-        let mut crossing = CrossChainTransaction::new(world, &mut random, main, true, bridged);
-        (crossing.zone_height, crossing.zone_time) = (zone.height, zone.time);
+        let mut transfer = CrossChainTransaction::new(world, &mut random, main, true, bridged);
+        (transfer.zone_height, transfer.zone_time) = (zone.height, zone.time);
         if let Some(signer) = &focus.signer {
-            crossing.from.clone_from(signer);
+            transfer.from.clone_from(signer);
         }
         if let Some(destination) = &focus.destination {
-            crossing.to.clone_from(destination);
+            transfer.to.clone_from(destination);
         }
-        sink.put(&schema::CROSS_CHAIN_TRANSACTION, None, &crossing)?;
+        sink.put(&schema::CROSS_CHAIN_TRANSACTION, None, &transfer)?;
         sink.put(&schema::BLOCK, None, &zone)?;
     }
     Ok(())

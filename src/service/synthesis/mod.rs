@@ -1,11 +1,13 @@
-//! The synthetic chain: one history, in every record type. The same seed and number of transactions make it byte
-//! for byte again; no clock, no hashing order, no other source of chance. It knows members by name, not their tables.
+//! The synthetic chain: one history, in every record type. It is a function of the seed and the number of transactions,
+//! byte for byte: no clock and no hash order is involved. It sets columns by name, whatever their tables.
 
 mod amount;
 mod head;
+mod log;
 mod main_chain;
 mod random;
 mod token;
+mod transaction;
 mod world;
 mod zone_chain;
 
@@ -18,13 +20,13 @@ use random::Random;
 /// Version of the generated data: databases of another version are filled again.
 pub const VERSION: u32 = 4;
 
-/// The chain ends at 2026-01-31T00:00:00Z, whatever the day.
+/// The chain ends at 2026-01-31T00:00:00Z.
 const HEAD_TIME: i64 = 1_769_817_600_000;
 const DAY_MS: i64 = 86_400_000;
-/// Over a year, so that lists of only the last year leave something out.
+/// Over a year, so that lists of the last year are not complete.
 const SPAN_MS: i64 = 500 * DAY_MS;
 
-/// A member's value.
+/// A column's value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Cell<'a> {
     Nothing,
@@ -43,16 +45,16 @@ pub trait Row {
 pub trait Sink {
     type Error;
 
-    /// Appends a row, of a transaction's if the table's rows belong to one, and returns its number.
+    /// Appends a row, to a transaction if the table's rows belong to one, and returns its number.
     fn put(&mut self, table: &'static Table, transaction: Option<i64>, row: &dyn Row) -> Result<i64, Self::Error>;
 
-    /// Says that an address is one of several on that side of a transaction.
+    /// Registers an address as one of several on that side of a transaction.
     fn put_party(&mut self, address: &str, side: &str, transaction: i64) -> Result<(), Self::Error>;
 }
 
 /// Writes the whole chain, oldest first.
 pub fn fill<S: Sink>(world: &World, sink: &mut S) -> Result<(), S::Error> {
     world.put_tokens(sink)?;
-    let crossings = main_chain::fill(world, &mut Random::new(world.seed, "main chain"), sink)?;
-    zone_chain::fill(world, &mut Random::new(world.seed, "zone chain"), crossings, sink)
+    let bridged = main_chain::fill(world, &mut Random::new(world.seed, "main chain"), sink)?;
+    zone_chain::fill(world, &mut Random::new(world.seed, "zone chain"), bridged, sink)
 }

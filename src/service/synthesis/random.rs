@@ -51,8 +51,8 @@ impl Random {
         let mut text = String::with_capacity(2 + 2 * bytes);
         text.push_str("0x");
         let mut bits = 0;
-        for place in 0..bytes * 2 {
-            if place % 16 == 0 {
+        for index in 0..bytes * 2 {
+            if index % 16 == 0 {
                 bits = self.next();
             }
             text.push(char::from(DIGITS[(bits & 15) as usize]));

@@ -39,27 +39,27 @@ pub struct Token {
 }
 
 impl Token {
-    pub fn new(random: &mut Random, place: usize) -> Self {
-        let protocol = match place % 10 {
+    pub fn new(random: &mut Random, index: usize) -> Self {
+        let protocol = match index % 10 {
             6 | 7 => "ERC721",
             8 => "ERC1155",
             9 => "ERC10",
             _ => "ERC20",
         };
         let fungible = matches!(protocol, "ERC20" | "ERC10");
-        let precision = if fungible { [18, 18, 6, 8, 18, 0, 2, 18][place % 8] } else { 0 };
-        let (first, second) = (NAMES[place % NAMES.len()], THINGS[(place / NAMES.len()) % THINGS.len()]);
-        let round = place / (NAMES.len() * THINGS.len());
+        let precision = if fungible { [18, 18, 6, 8, 18, 0, 2, 18][index % 8] } else { 0 };
+        let (first, second) = (NAMES[index % NAMES.len()], THINGS[(index / NAMES.len()) % THINGS.len()]);
+        let round = index / (NAMES.len() * THINGS.len());
         let number = if round == 0 { String::new() } else { format!(" {}", round + 1) };
-        let name = if place == SPAM { "Free \"Airdrop\" \u{2714}".into() } else { format!("{first} {second}{number}") };
-        let symbol = format!("{}{}{}", &first[..2], &second[..1], place).to_uppercase();
-        let newest = if place < MOVING { HEAD_TIME - SPAN_MS - DAY_MS } else { HEAD_TIME - DAY_MS };
+        let name = if index == SPAM { "Free \"Airdrop\" \u{2714}".into() } else { format!("{first} {second}{number}") };
+        let symbol = format!("{}{}{}", &first[..2], &second[..1], index).to_uppercase();
+        let newest = if index < MOVING { HEAD_TIME - SPAN_MS - DAY_MS } else { HEAD_TIME - DAY_MS };
         let supply = u128::from(1 + random.below(9)) * 10_u128.pow(3 + random.below(9) as u32);
         let circulating = supply * u128::from(40 + random.below(61));
         // The tokens that move most are worth most, a trillion dollars shared out as such things are; in
         // hundred-millionths of a dollar, by hundredths of a token.
-        let worth_wanted = 10_u128.pow(22) * u128::from(80 + random.below(20)) / 100 / (place as u128 + 1);
-        let price = if fungible && place != SPAM { (worth_wanted / circulating).max(1) } else { 0 };
+        let worth_wanted = 10_u128.pow(22) * u128::from(80 + random.below(20)) / 100 / (index as u128 + 1);
+        let price = if fungible && index != SPAM { (worth_wanted / circulating).max(1) } else { 0 };
         let worth = circulating * price;
         let dollars = |units, scale, random: &mut Random| decimal(units, scale, Spelling::any(random, units, scale));
         let contract = random.address();
@@ -71,7 +71,7 @@ impl Token {
             issued: random.between(HEAD_TIME - YEARS_MS, newest),
             holders: random.between(1, 2_000_000),
             supply: u64::try_from(supply).unwrap_or(u64::MAX),
-            total_supply: if place == SPAM { random.digits(60) } else { decimal(supply, 0, Spelling::Bare) },
+            total_supply: if index == SPAM { random.digits(60) } else { decimal(supply, 0, Spelling::Bare) },
             circulating_supply: decimal(circulating, 2, Spelling::Bare),
             price: dollars(price, 8, random),
             market_cap: decimal(worth, 10, Spelling::Bare),
@@ -81,7 +81,7 @@ impl Token {
                 String::new()
             },
             locked: if random.per_mille(300) { dollars(worth / 7, 10, random) } else { "0".into() },
-            website: if random.per_mille(600) { format!("https://token-{place}.example/") } else { String::new() },
+            website: if random.per_mille(600) { format!("https://token-{index}.example/") } else { String::new() },
             logo: format!("https://static.example/logo/{contract}.png"),
             contract,
         }

@@ -27,7 +27,7 @@ const DORMANT_FROM: u64 = 200;
 impl World {
     pub fn new(seed: u64, transactions: u64) -> Self {
         let mut random = Random::new(seed, "world");
-        let tokens = (0..token::COUNT).map(|place| Token::new(&mut random, place)).collect();
+        let tokens = (0..token::COUNT).map(|index| Token::new(&mut random, index)).collect();
         let mut addresses = |count: u64| (0..count).map(|_| random.address()).collect::<Vec<_>>();
         let people = addresses((transactions / 10).clamp(20, 200_000));
         let (contracts, producers) = (addresses(40), addresses(12));
@@ -55,15 +55,15 @@ impl World {
             return DORMANT;
         }
         let mut draw = random.below(1_000);
-        for (place, share) in BUSY.iter().enumerate() {
+        for (index, share) in BUSY.iter().enumerate() {
             if draw < *share {
-                return place;
+                return index;
             }
             draw -= share;
         }
         match random.popular(self.people.len()) {
             DORMANT if progress > DORMANT_FROM => DORMANT + 1,
-            place => place,
+            index => index,
         }
     }
 
@@ -81,12 +81,12 @@ impl World {
 
     /// A token that moves; the first takes about two fifths of all.
     pub fn moving(&self, random: &mut Random) -> &Token {
-        let place = if random.per_mille(370) { 0 } else { random.popular(token::MOVING) };
-        &self.tokens[place]
+        let index = if random.per_mille(370) { 0 } else { random.popular(token::MOVING) };
+        &self.tokens[index]
     }
 
-    /// A token that crosses between the chains.
-    pub fn crossing(&self, random: &mut Random) -> &Token {
+    /// A token that the bridge accepts.
+    pub fn bridged_token(&self, random: &mut Random) -> &Token {
         loop {
             let token = self.moving(random);
             if matches!(token.protocol, "ERC20" | "ERC1155") {

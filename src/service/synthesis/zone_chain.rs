@@ -1,7 +1,7 @@
-//! The zone chain: blocks without a gap, and the transactions that crossed to or from the main chain.
+//! The zone chain: blocks without a gap, and the transactions that move value to or from the main chain.
 
 use super::amount::{Spelling, decimal, units};
-use super::main_chain::Crossing;
+use super::main_chain::BridgeTransaction;
 use super::random::Random;
 use super::token::Token;
 use super::world::World;
@@ -34,7 +34,7 @@ impl Row for Block {
 
 #[derive(Debug)]
 pub struct CrossChainTransaction<'w> {
-    pub main: Crossing,
+    pub main: BridgeTransaction,
     pub id: String,
     pub inward: bool,
     pub batch: bool,
@@ -54,7 +54,7 @@ pub struct CrossChainTransaction<'w> {
 
 impl<'w> CrossChainTransaction<'w> {
     /// The caller sets its height and time on the zone chain.
-    pub fn new(world: &'w World, random: &mut Random, main: Crossing, inward: bool, token: &'w Token) -> Self {
+    pub fn new(world: &'w World, random: &mut Random, main: BridgeTransaction, inward: bool, token: &'w Token) -> Self {
         let other = world.address(world.person(random, 1_000)).to_owned();
         let (source, target) = if inward { (main.sender.clone(), other) } else { (other, main.sender.clone()) };
         let decimals = [0, 2, 18][random.index(3)];
@@ -115,12 +115,17 @@ impl Row for CrossChainTransaction<'_> {
 }
 
 /// As many blocks as the main chain has transactions.
-pub fn fill<S: Sink>(world: &World, random: &mut Random, mains: Vec<Crossing>, sink: &mut S) -> Result<(), S::Error> {
+pub fn fill<S: Sink>(
+    world: &World,
+    random: &mut Random,
+    mains: Vec<BridgeTransaction>,
+    sink: &mut S,
+) -> Result<(), S::Error> {
     let count = world.transactions as i64;
     let step = SPAN_MS / count.max(1);
     let times: Vec<i64> = (0..count)
-        .map(|place| {
-            HEAD_TIME - (count - 1 - place) * step - if place + 1 == count { 0 } else { random.between(0, step / 2) }
+        .map(|index| {
+            HEAD_TIME - (count - 1 - index) * step - if index + 1 == count { 0 } else { random.between(0, step / 2) }
         })
         .collect();
     let mut counts: Vec<i64> = times.iter().map(|_| [0, 0, 1, 1, 2, 3, 5, 30][random.index(8)]).collect();
@@ -133,9 +138,9 @@ pub fn fill<S: Sink>(world: &World, random: &mut Random, mains: Vec<Crossing>, s
         }
         sink.put(&schema::CROSS_CHAIN_TRANSACTION, None, transaction)?;
     }
-    for ((place, time), transactions) in times.into_iter().enumerate().zip(counts) {
+    for ((index, time), transactions) in times.into_iter().enumerate().zip(counts) {
         let miner = world.producers[random.popular(world.producers.len())].clone();
-        let height = FIRST_HEIGHT + place as i64;
+        let height = FIRST_HEIGHT + index as i64;
         sink.put(&schema::BLOCK, None, &Block { hash: random.hash(), height, miner, time, transactions })?;
     }
     Ok(())
@@ -144,7 +149,7 @@ pub fn fill<S: Sink>(world: &World, random: &mut Random, mains: Vec<Crossing>, s
 fn cross<'w>(
     world: &'w World,
     random: &mut Random,
-    mains: Vec<Crossing>,
+    mains: Vec<BridgeTransaction>,
     times: &[i64],
 ) -> Vec<CrossChainTransaction<'w>> {
     let mut crossed = Vec::new();
@@ -153,13 +158,13 @@ fn cross<'w>(
         let batch = !inward && random.per_mille(150);
         // What goes in arrives later than it left, what comes out left earlier than it arrived.
         let (at, delay) = (times.partition_point(|time| *time <= main.time), random.index(3));
-        let place = if inward { (at + delay).min(times.len().saturating_sub(1)) } else { at.saturating_sub(1 + delay) };
+        let index = if inward { (at + delay).min(times.len().saturating_sub(1)) } else { at.saturating_sub(1 + delay) };
         for _ in 0..if batch { 2 + random.index(3) } else { 1 } {
-            let token = world.crossing(random);
+            let token = world.bridged_token(random);
             let mut transaction = CrossChainTransaction::new(world, random, main.clone(), inward, token);
             transaction.batch = batch;
-            transaction.zone_height = FIRST_HEIGHT + place as i64;
-            transaction.zone_time = times.get(place).copied().unwrap_or(HEAD_TIME);
+            transaction.zone_height = FIRST_HEIGHT + index as i64;
+            transaction.zone_time = times.get(index).copied().unwrap_or(HEAD_TIME);
             crossed.push(transaction);
         }
     }

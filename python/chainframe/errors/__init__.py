@@ -1,0 +1,67 @@
+"""Error classes of chainframe, and its one warning. The native core raises them."""
+
+from chainframe.errors.base import (
+    ChainframeError,
+    ConfigError,
+    ContextError,
+    InvalidParameterError,
+)
+from chainframe.errors.files import (
+    CassetteError,
+    CassetteMissError,
+    ExportError,
+)
+from chainframe.errors.results import (
+    IncompleteResultError,
+    IncompleteResultWarning,
+    NumericOverflowError,
+    PaginationDriftError,
+    PaginationError,
+    ResultWindowError,
+)
+from chainframe.errors.service import (
+    AuthenticationError,
+    BadRequestError,
+    ClockSkewError,
+    NotFoundError,
+    PermissionDeniedError,
+    RateLimitError,
+    ServiceError,
+    ServiceUnavailableError,
+)
+from chainframe.errors.transport import (
+    RequestTimeoutError,
+    ResponseFormatError,
+    TransportError,
+)
+
+__all__ = [
+    "AuthenticationError",
+    "BadRequestError",
+    "CassetteError",
+    "CassetteMissError",
+    "ChainframeError",
+    "ClockSkewError",
+    "ConfigError",
+    "ContextError",
+    "ExportError",
+    "IncompleteResultError",
+    "IncompleteResultWarning",
+    "InvalidParameterError",
+    "NotFoundError",
+    "NumericOverflowError",
+    "PaginationDriftError",
+    "PaginationError",
+    "PermissionDeniedError",
+    "RateLimitError",
+    "RequestTimeoutError",
+    "ResponseFormatError",
+    "ResultWindowError",
+    "ServiceError",
+    "ServiceUnavailableError",
+    "TransportError",
+]
+
+# Tracebacks name the classes as users import them.
+for _name in __all__:
+    globals()[_name].__module__ = __name__

@@ -1,0 +1,113 @@
+"""Base class of all errors, and errors of calls that send nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from chainframe import Hint
+
+
+class ChainframeError(Exception):
+    """Base class of all errors of chainframe.
+
+    Errors of the API, of the network and of pages carry a `cursor`: `client.resume(error.cursor)` continues after the
+    last record returned. The client has already retried transient errors. Errors are picklable, their messages one
+    line, and none contains a key, a signature or a passphrase.
+
+    Attributes
+    ----------
+    retryable : bool
+        True if the same call may succeed later.
+    hints : tuple of Hint
+        Alternative ways to solve the problem, in the message as well.
+
+    Examples
+    --------
+    >>> try:
+    ...     tokens = client.tokens().collect()
+    ... except cf.ChainframeError as error:
+    ...     print(error, error.retryable)
+    """
+
+    retryable: bool = False
+    hints: tuple[Hint, ...] = ()
+    _shell_text: str | None = None
+
+    def __init__(self, message: str = "", *, hints: Sequence[Hint] = (), retryable: bool | None = None) -> None:
+        text = _one_line(message)
+        super().__init__(text + _advice(hints))
+        if hints:
+            self.hints = tuple(hints)
+            self._shell_text = text + _advice(hints, in_shell=True)
+        if retryable is not None:
+            self.retryable = retryable
+
+
+def in_shell(error: ChainframeError) -> str:
+    """Return the message with options of the command line in place of parameters."""
+    return error._shell_text or str(error)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+
+
+def _one_line(message: str) -> str:
+    """Join the lines of a message of the API: a log line must not hold line breaks."""
+    return " ".join(message.splitlines())
+
+
+def _advice(hints: Sequence[Hint], *, in_shell: bool = False) -> str:
+    """Return the end of a message with these hints."""
+    texts = [hint._in_shell() if in_shell else str(hint) for hint in hints]  # noqa: SLF001 - of this package
+    return f"; {', or '.join(texts)}" if texts else ""
+
+
+class ConfigError(ChainframeError, ValueError):
+    """A setting is missing or malformed: an argument of `Client`, or its `CHAINFRAME_*` variable.
+
+    The message names both. Nothing was sent.
+
+    Examples
+    --------
+    >>> cf.Client(base_url="http://data.example.com")
+    Traceback (most recent call last):
+    chainframe.errors.ConfigError: base_url (CHAINFRAME_BASE_URL) must use https: ...
+    """
+
+
+class ContextError(ChainframeError, RuntimeError):
+    """A call that is not possible in its context, whatever its arguments.
+
+    The context is a logging handler, an interpreter that is shutting down, a process that cannot start more threads, or
+    a forked child that uses the iterator of another thread.
+
+    Examples
+    --------
+    >>> except cf.ContextError as error:
+    ...     print(error)
+    """
+
+
+class InvalidParameterError(ChainframeError, ValueError):
+    """An argument that the API would reject. Nothing was sent.
+
+    The message names the parameter, its value and the constraint.
+
+    Examples
+    --------
+    >>> client.tokens(page_size=51)
+    Traceback (most recent call last):
+    chainframe.errors.InvalidParameterError: page_size (51) must be between 1 and 50
+    """
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        parameter: str | None = None,
+        hints: Sequence[Hint] = (),
+        retryable: bool | None = None,
+    ) -> None:
+        super().__init__(message if parameter is None else f"{parameter} {message}", hints=hints, retryable=retryable)
+        if parameter is not None:
+            self._shell_text = f"--{parameter.replace('_', '-')} {_one_line(message)}{_advice(hints, in_shell=True)}"

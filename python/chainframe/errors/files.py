@@ -1,0 +1,63 @@
+"""Exports and cassettes that cannot be read or written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from chainframe.errors.base import ChainframeError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from chainframe import Hint
+
+
+class ExportError(ChainframeError):
+    """An export cannot continue in its directory. No file was removed.
+
+    The directory holds an export of another query, is locked by another process (`retryable`), or has a missing or
+    corrupt file; or the list no longer holds the records that `since` refers to.
+
+    Attributes
+    ----------
+    path : str
+        The file or directory.
+
+    Examples
+    --------
+    >>> except cf.ExportError as error:
+    ...     print(error, error.path)
+    """
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        path: str | None = None,
+        hints: Sequence[Hint] = (),
+        retryable: bool | None = None,
+    ) -> None:
+        super().__init__(message, hints=hints, retryable=retryable)
+        self.path = path
+
+
+class CassetteError(ChainframeError):
+    """A cassette cannot be read or written, or its mode is unknown.
+
+    Examples
+    --------
+    >>> except cf.CassetteError as error:
+    ...     print(error)
+    """
+
+
+class CassetteMissError(CassetteError):
+    """The cassette has no recording of this request, and its mode forbids to send it.
+
+    Record it with mode "new_episodes" or "all".
+
+    Examples
+    --------
+    >>> except cf.CassetteMissError as error:
+    ...     print(error)
+    """

@@ -1,0 +1,122 @@
+"""Results that are not exact or not complete."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from chainframe.errors.base import ChainframeError
+
+if TYPE_CHECKING:
+    from chainframe import Records, Report
+
+
+class PaginationError(ChainframeError):
+    """The complete and exact content of a list cannot be read from its pages.
+
+    Examples
+    --------
+    >>> except cf.PaginationError as error:
+    ...     print(error, query.partial)
+    """
+
+    cursor: str | None = None
+
+
+class PaginationDriftError(PaginationError):
+    """The list changed while it was read, so that its snapshot cannot be established.
+
+    Run the query again, narrow it, or use a higher `page_size`.
+
+    Examples
+    --------
+    >>> except cf.PaginationDriftError:
+    ...     records = query.collect()
+    """
+
+
+class ResultWindowError(PaginationError):
+    """A block in a range of heights exceeds the result window of the API; the message names its height.
+
+    `query.partial` has the records before it. Query the heights on either side of it.
+
+    Examples
+    --------
+    >>> except cf.ResultWindowError:
+    ...     records = query.partial
+    """
+
+
+class IncompleteResultError(PaginationError):
+    """The API cannot complete this result, and the client is `strict`.
+
+    Attributes
+    ----------
+    report : Report
+        Report of the run; `report.reasons` names the missing records.
+    partial : Records
+        Records that were returned.
+
+    Examples
+    --------
+    >>> except cf.IncompleteResultError as error:
+    ...     print(len(error.partial), "records;", *error.report.reasons)
+    """
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        report: Report | None = None,
+        partial: Records | None = None,
+        retryable: bool | None = None,
+    ) -> None:
+        super().__init__(message, retryable=retryable)
+        self.report = report
+        self.partial = partial
+
+
+class IncompleteResultWarning(UserWarning):
+    """A result lacks records that the API does not return; `records.report.reasons` names them.
+
+    With `Client(strict=True)` it is an `IncompleteResultError` instead.
+
+    Examples
+    --------
+    >>> warnings.simplefilter("error", cf.IncompleteResultWarning)
+    """
+
+
+class NumericOverflowError(ChainframeError, OverflowError):
+    """A number does not fit its column exactly: it has more than 18 decimals or more than 38 digits.
+
+    Pass `numbers="string"` to keep the digits, or `numbers="float"` for the nearest double. Records hold every number
+    exactly.
+
+    Attributes
+    ----------
+    column : str
+        Name of the column.
+    row : int
+        Index of the row.
+    text : str
+        Digits of the number.
+
+    Examples
+    --------
+    >>> except cf.NumericOverflowError as error:
+    ...     print(error.column, error.row, error.text)
+    """
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        column: str | None = None,
+        row: int | None = None,
+        text: str | None = None,
+        retryable: bool | None = None,
+    ) -> None:
+        super().__init__(message, retryable=retryable)
+        self.column = column
+        self.row = row
+        self.text = text

@@ -1,0 +1,122 @@
+//! Main-chain transactions and their token transfers.
+
+use super::amount::{COIN_SCALE, Spelling, decimal, units};
+use super::random::Random;
+use super::token::Token;
+use super::{Cell, Row};
+
+#[derive(Clone, Debug)]
+pub struct Block {
+    pub height: i64,
+    pub hash: String,
+    pub time: i64,
+}
+
+#[derive(Debug)]
+pub struct Transaction<'b> {
+    pub block: &'b Block,
+    pub id: String,
+    pub from: String,
+    pub to: String,
+    pub from_contract: bool,
+    pub to_contract: bool,
+    pub amount: String,
+    pub state: &'static str,
+    pub method: &'static str,
+    pub nonce: i64,
+    pub gas: Gas,
+    pub form: i64,
+}
+
+#[derive(Debug)]
+pub struct Gas {
+    used: i64,
+    limit: i64,
+    price: String,
+    fee: String,
+}
+
+impl Gas {
+    pub fn new(random: &mut Random, used: i64) -> Self {
+        let price = random.between(1_000_000_000, 90_000_000_000) as u128;
+        let fee = price * used.unsigned_abs() as u128;
+        let spell = |units, random: &mut Random| decimal(units, COIN_SCALE, Spelling::any(random, units, COIN_SCALE));
+        Self { used, limit: used + random.between(0, used / 2), price: spell(price, random), fee: spell(fee, random) }
+    }
+}
+
+impl Row for Transaction<'_> {
+    fn cell(&self, column: &str) -> Cell<'_> {
+        match column {
+            "tx_id" => Cell::Text(&self.id),
+            "block_hash" => Cell::Text(&self.block.hash),
+            "height" => Cell::Integer(self.block.height),
+            "transaction_time" => Cell::Integer(self.block.time),
+            "from_address" => Cell::Text(&self.from),
+            "to_address" => Cell::Text(&self.to),
+            "is_from_contract" => Cell::Flag(self.from_contract),
+            "is_to_contract" => Cell::Flag(self.to_contract),
+            "amount" => Cell::Text(&self.amount),
+            "state" => Cell::Text(self.state),
+            "method_id" => Cell::Text(self.method),
+            "symbol" => Cell::Text("COIN"),
+            "nonce" => Cell::Integer(self.nonce),
+            "gas_used" => Cell::Integer(self.gas.used),
+            "gas_limit" => Cell::Integer(self.gas.limit),
+            "gas_price" => Cell::Text(&self.gas.price),
+            "tx_fee" => Cell::Text(&self.gas.fee),
+            "transaction_type" => Cell::Integer(self.form),
+            _ => Cell::Nothing,
+        }
+    }
+}
+
+/// A token transfer, without the columns of its transaction.
+#[derive(Debug)]
+pub struct Transfer<'w> {
+    pub token: &'w Token,
+    pub from: String,
+    pub to: String,
+    pub from_contract: Option<bool>,
+    pub to_contract: bool,
+    pub amount: String,
+    /// The amount in the token's smallest unit.
+    pub units: u128,
+    pub id: String,
+}
+
+impl<'w> Transfer<'w> {
+    pub fn new(random: &mut Random, token: &'w Token, from: &str, to: &str) -> Self {
+        let units = match token.protocol {
+            "ERC721" => 1,
+            "ERC1155" => random.between(1, 50).unsigned_abs().into(),
+            _ => {
+                let decimals = [0, 2, 6, 18][random.index(4)];
+                let most = [2, 100, 10_000, 3_000_000][random.index(4)].min(token.supply);
+                units(random, 0, most, decimals, token.precision)
+            }
+        };
+        let spelling = if token.is_fungible() { Spelling::any(random, units, token.precision) } else { Spelling::Bare };
+        let amount = decimal(units, token.precision, spelling);
+        let id = token.id(random);
+        let (from, to) = (from.to_owned(), to.to_owned());
+        Self { token, from, to, from_contract: Some(false), to_contract: false, amount, units, id }
+    }
+}
+
+impl Row for Transfer<'_> {
+    fn cell(&self, column: &str) -> Cell<'_> {
+        match column {
+            "from_address" => Cell::Text(&self.from),
+            "to_address" => Cell::Text(&self.to),
+            "is_from_contract" => self.from_contract.map_or(Cell::Nothing, Cell::Flag),
+            "is_to_contract" => Cell::Flag(self.to_contract),
+            "amount" => Cell::Text(&self.amount),
+            "transaction_symbol" => Cell::Text(&self.token.symbol),
+            "token_contract_address" => Cell::Text(&self.token.contract),
+            "protocol_type" => Cell::Text(self.token.protocol),
+            "token_id" => Cell::Text(&self.id),
+            _ => Cell::Nothing,
+        }
+    }
+}
