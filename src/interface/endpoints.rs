@@ -236,7 +236,7 @@ pub fn endpoint(name: &str) -> Option<&'static Endpoint> {
 pub static ENDPOINTS: [Endpoint; 9] = [
     Endpoint {
         name: "tokens",
-        doc: "Tokens of the main chain, by market capitalisation unless ordered otherwise.",
+        doc: "Tokens of the main chain, by market capitalization unless ordered otherwise.",
         path: "/api/v5/{main}/token/token-list",
         chain: Chain::Main,
         record: "Token",
@@ -245,7 +245,7 @@ pub static ENDPOINTS: [Endpoint; 9] = [
                 "protocol_type",
                 "protocolType",
                 ParamKind::OneOf(&["token_20", "token_721", "token_1155", "token_10"]),
-                "Kind of token; the service's default is `token_20`.",
+                "Kind of token. Default: `token_20`.",
             ),
             TOKEN_CONTRACT,
             from("start_time", "startTime", "end_time", ParamKind::Time, "Issued at this time or later.")
@@ -280,7 +280,7 @@ pub static ENDPOINTS: [Endpoint; 9] = [
     },
     Endpoint {
         name: "cross_chain_transactions",
-        doc: "Transactions that moved value between the main chain and the zone chain.",
+        doc: "Deposits and withdrawals between the two chains.",
         path: "/api/v5/{main}/{zone}/cross/transaction-list",
         chain: Chain::Zone,
         record: "CrossChainTransaction",
@@ -318,7 +318,7 @@ pub static ENDPOINTS: [Endpoint; 9] = [
         chain: Chain::Main,
         record: "AddressTransaction",
         params: &[
-            required("address", "address", ParamKind::Text, "The address."),
+            required("address", "address", ParamKind::Text, "Address of the sender or the receiver."),
             START_HEIGHT,
             END_HEIGHT,
             START_TIME,
@@ -348,7 +348,7 @@ pub static ENDPOINTS: [Endpoint; 9] = [
                 "min_amount",
                 "type",
                 ParamKind::Amount { min: 100 },
-                "Only amounts above this value; 100 is the least and the service's default.",
+                "Only amounts above this value, at least 100. Default: 100.",
             )
             .bounding(&[("amount", Bound::Above)]),
             HEIGHT,

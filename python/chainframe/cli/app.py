@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -54,9 +55,9 @@ def app() -> None:
     CHAINFRAME_API_KEY, CHAINFRAME_SECRET_KEY, CHAINFRAME_PASSPHRASE.
 
     \b
-    Exit codes: 0 complete, 2 usage, 3 authentication, 4 rate limit,
-    5 network or service, 6 incomplete, 7 output locked by another run (try again),
-    130 interrupted, 143 terminated; 1 the output cannot be written.
+    Exit codes: 0 complete, 1 output cannot be written, 2 usage, 3 authentication,
+    4 rate limit, 5 network or service, 6 incomplete, 7 output locked by another run
+    (try again), 130 interrupted, 143 terminated.
     """
 
 
@@ -231,7 +232,12 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
 
     help_text = endpoint["doc"].replace("`", "")
     return click.Command(
-        endpoint["name"].replace("_", "-"), callback=run, help=help_text, params=[*own, *result, *SETTINGS]
+        endpoint["name"].replace("_", "-"),
+        callback=run,
+        help=help_text,
+        # The first clause fits one line of the list of commands.
+        short_help=re.split("[.,;]", help_text)[0] + ".",
+        params=[*own, *result, *SETTINGS],
     )
 
 

@@ -57,12 +57,17 @@ def _parser() -> argparse.ArgumentParser:
         "--transactions",
         type=_within(0, 10_000_000),
         default=10_000,
+        metavar="N",
         help="number of transactions (default: %(default)s)",
     )
     serve.add_argument(
-        "--seed", type=_within(0, 2**64 - 1), default=7, help="seed of the synthetic data (default: %(default)s)"
+        "--seed",
+        type=_within(0, 2**64 - 1),
+        default=7,
+        metavar="N",
+        help="seed of the synthetic data (default: %(default)s)",
     )
-    serve.add_argument("--db", help="SQLite file that keeps the data (default: in memory)")
+    serve.add_argument("--db", metavar="FILE", help="SQLite file that keeps the data (default: in memory)")
     serve.add_argument(
         "--load",
         type=_load,
@@ -78,8 +83,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="cassette to serve responses from; may be repeated",
     )
-    serve.add_argument("--rate-limit", type=float, help="allowed requests per second (default: unlimited)")
-    serve.add_argument("--growth-rate", type=float, help="records per second by which lists grow (default: none)")
+    serve.add_argument(
+        "--rate-limit", type=float, metavar="RATE", help="allowed requests per second (default: unlimited)"
+    )
+    serve.add_argument(
+        "--growth-rate", type=float, metavar="RATE", help="records per second by which lists grow (default: none)"
+    )
     serve.add_argument(
         "--reorg",
         type=_within(1, 1_000_000),
@@ -91,16 +100,23 @@ def _parser() -> argparse.ArgumentParser:
         "--growth",
         type=_within(0, 1_000),
         default=0,
+        metavar="N",
         help="records by which lists grow after a request (default: %(default)s)",
     )
     serve.add_argument(
         "--max-result-window",
         type=_within(1, 10_000_000),
         default=10_000,
+        metavar="N",
         help="records to which a main-chain list can be paged (default: %(default)s)",
     )
-    serve.add_argument("--main-chain", default="MAIN", help="short name of the main chain (default: %(default)s)")
-    serve.add_argument("--zone-chain", default="ZONE_CHAIN", help="short name of the zone chain (default: %(default)s)")
+    for chain, name in (("main", "MAIN"), ("zone", "ZONE_CHAIN")):
+        serve.add_argument(
+            f"--{chain}-chain",
+            default=name,
+            metavar="NAME",
+            help=f"short name of the {chain} chain (default: %(default)s)",
+        )
     _add_deployment_options(serve)
     diagnose = commands.add_parser(
         "doctor",
