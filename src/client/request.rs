@@ -10,6 +10,7 @@ use super::retry::{Failed, Policy, RetryDecision};
 use super::send::{Admission, Interaction};
 use super::transport::TransportError;
 use super::{Client, clock, retry};
+use crate::columns::Projection;
 use crate::decode::Page;
 use crate::interface::Endpoint;
 use crate::message::{Hint, Message};
@@ -26,6 +27,7 @@ pub struct Expectation {
     pub offset: u64,
     /// True if the service has said that there are records: an empty response is then a throttle in disguise.
     pub must_have_rows: bool,
+    pub projection: Projection,
 }
 
 impl Expectation {

@@ -33,7 +33,8 @@ impl Client {
             one_line(&String::from_utf8_lossy(&mask(echo)), MAX_SHOWN)
         };
         let (code, msg) = if matches!(response.status, OK | NON_AUTHORITATIVE) {
-            match self.inner.decoders[index(endpoint)].decode(&response.body, expectation.row_hint) {
+            let Expectation { row_hint, projection, .. } = expectation;
+            match self.inner.decoders[index(endpoint)].decode_columns(&response.body, row_hint, projection) {
                 Ok(decode::Envelope::Page(page))
                     if expectation.contradicts(&page) && !Bug::EmptyPageAccepted.is_planted() =>
                 {

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use arrow_array::builder::{BooleanBuilder, Int64Builder, ListBuilder, StringBuilder, TimestampMillisecondBuilder};
-use arrow_array::{Array, cast::AsArray};
+use arrow_array::{Array, NullArray, cast::AsArray};
 use arrow_buffer::Buffer;
 use bytes::Bytes;
 
 use super::views::StringViewBuilder;
-use super::{Column, Columns, StringLayout};
+use super::{Column, Columns, Projection, StringLayout};
 use crate::interface::{Kind, ParseError, RecordType};
 
 /// Expected length of a string: most are hashes and addresses of 66 and 42 characters.
@@ -23,6 +23,8 @@ enum Builder {
     Utf8(StringBuilder),
     Utf8View(StringViewBuilder),
     Utf8List(ListBuilder<StringBuilder>),
+    /// Number of values that were not decoded.
+    Skipped(usize),
 }
 
 impl Builder {
@@ -51,6 +53,7 @@ impl Builder {
             Self::Utf8(builder) => builder.append_null(),
             Self::Utf8View(views) => views.append_null(),
             Self::Utf8List(builder) => builder.append_null(),
+            Self::Skipped(rows) => *rows += 1,
         }
     }
 
@@ -80,6 +83,9 @@ impl Builder {
                     builder.append(list.is_some());
                 }
             }
+            (Self::Skipped(rows), values) => *rows += values.array().len(),
+            // Decoded after all, for a page of the same run whose records have no keys.
+            (builder, Column::Skipped(values)) => (0..values.len()).for_each(|_| builder.append_null()),
             _ => unreachable!("columns of one record type are of the same kinds"),
         }
     }
@@ -92,6 +98,7 @@ impl Builder {
             Self::Utf8(builder) => Column::Utf8(builder.finish()),
             Self::Utf8View(views) => Column::Utf8View(views.finish(body)),
             Self::Utf8List(builder) => Column::Utf8List(builder.finish()),
+            Self::Skipped(rows) => Column::Skipped(NullArray::new(std::mem::take(rows))),
         }
     }
 }
@@ -115,8 +122,14 @@ impl ColumnsBuilder {
     }
 
     /// For the rows of a response, whose strings stay in its body.
-    pub fn of_page(record: &'static RecordType, rows: usize, body: &Bytes) -> Self {
-        let made = Self::with_builders(record, |_, kind| Builder::new(kind, rows, 0, StringLayout::Utf8View));
+    pub fn of_page(record: &'static RecordType, rows: usize, body: &Bytes, projection: Projection) -> Self {
+        let made = Self::with_builders(record, |column, kind| {
+            if projection.contains(column) {
+                Builder::new(kind, rows, 0, StringLayout::Utf8View)
+            } else {
+                Builder::Skipped(0)
+            }
+        });
         Self { body: Buffer::from(body.clone()), ..made }
     }
 
@@ -124,6 +137,9 @@ impl ColumnsBuilder {
     pub fn with_capacity_from(page: &Columns, rows: usize, layout: StringLayout) -> Self {
         let rows = rows.min(MAX_PREALLOC / (page.text_size() / page.rows.max(1)).max(1)).max(page.rows);
         Self::with_builders(page.record, |column, kind| {
+            if matches!(page.columns[column], Column::Skipped(_)) {
+                return Builder::Skipped(0);
+            }
             let text = page.columns[column].text_size() * rows / page.rows.max(1);
             // Numbers are mostly read from their strings, which are then dropped: the smaller, the better.
             let layout = if matches!(kind, Kind::Amount | Kind::ApproxDecimal) { StringLayout::Utf8 } else { layout };

@@ -2,17 +2,19 @@
 
 mod build;
 mod export;
+mod projection;
 mod value;
 mod views;
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, ListArray, StringArray, StringViewArray};
+use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, ListArray, NullArray, StringArray, StringViewArray};
 use arrow_array::{TimestampMillisecondArray, UInt32Array, cast::AsArray};
 use arrow_select::take::take;
 
 pub use build::ColumnsBuilder;
 pub use export::{DecimalPolicy, NumericOverflow, batch, schema, schema_in};
+pub use projection::Projection;
 pub use value::Value;
 
 use crate::interface::{Kind, RecordType};
@@ -34,6 +36,8 @@ pub enum Column {
     /// Views of the strings; those of a page are in the body of its response.
     Utf8View(StringViewArray),
     Utf8List(ListArray),
+    /// Values that were not decoded.
+    Skipped(NullArray),
 }
 
 impl Column {
@@ -45,6 +49,7 @@ impl Column {
             Self::Utf8(array) => array,
             Self::Utf8View(array) => array,
             Self::Utf8List(array) => array,
+            Self::Skipped(array) => array,
         }
     }
 
@@ -57,6 +62,7 @@ impl Column {
             Self::Utf8(_) => Self::Utf8(array.as_string().clone()),
             Self::Utf8View(_) => Self::Utf8View(array.as_string_view().clone()),
             Self::Utf8List(_) => Self::Utf8List(array.as_list().clone()),
+            Self::Skipped(_) => Self::Skipped(NullArray::new(array.len())),
         }
     }
 
@@ -109,6 +115,17 @@ impl Columns {
 
     pub fn column(&self, index: usize) -> &Column {
         &self.columns[index]
+    }
+
+    /// True if some columns were not decoded.
+    pub fn is_projected(&self) -> bool {
+        self.columns.iter().any(|column| matches!(column, Column::Skipped(_)))
+    }
+
+    /// True if a record has one of the strings that identify it.
+    pub fn has_key(&self, row: usize) -> bool {
+        let keys = self.record.identity.iter().filter_map(|name| self.record.position(name));
+        keys.filter_map(|column| self.text(column, row)).any(|text| !text.is_empty())
     }
 
     pub fn kind(&self, index: usize) -> Kind {
@@ -181,6 +198,7 @@ impl Columns {
             (Column::Utf8View(array), StringLayout::Utf8) => Arc::new(array.iter().collect::<StringArray>()),
             (Column::Utf8View(array), StringLayout::Utf8View) => Arc::new(array.clone()),
             (Column::Utf8List(array), _) => Arc::new(array.clone()),
+            (Column::Skipped(_), _) => unreachable!("the schema of a projected result has decoded columns only"),
         }
     }
 }

@@ -24,7 +24,7 @@ pub enum Value<'a> {
 
 impl<'a> Value<'a> {
     pub(super) fn of(column: &'a Column, kind: Kind, row: usize) -> Self {
-        if column.array().is_null(row) {
+        if matches!(column, Column::Skipped(_)) || column.array().is_null(row) {
             return Self::Null;
         }
         match column {
@@ -38,6 +38,7 @@ impl<'a> Value<'a> {
                 let items = array.values().as_string::<i32>();
                 Self::Utf8List((start..end).map(|item| items.value(item)).collect())
             }
+            Column::Skipped(_) => Self::Null,
         }
     }
 }

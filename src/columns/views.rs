@@ -102,7 +102,7 @@ pub fn of(texts: &StringArray) -> StringViewArray {
 
 #[cfg(test)]
 mod tests {
-    use crate::columns::{Columns, ColumnsBuilder, StringLayout};
+    use crate::columns::{Columns, ColumnsBuilder, Projection, StringLayout};
     use crate::interface::record;
     use bytes::Bytes;
 
@@ -115,7 +115,7 @@ mod tests {
         let within = std::str::from_utf8(&body).unwrap();
         let block = record("Block").unwrap();
         let (hash, miner) = (block.position("hash").unwrap(), block.position("miner").unwrap());
-        let mut page = ColumnsBuilder::of_page(block, 3, &body);
+        let mut page = ColumnsBuilder::of_page(block, 3, &body, Projection::ALL);
         for (text, other) in
             [(&within[..LONG.len()], Some(&within[4..LONG.len() + 10])), ("", Some("short")), (LONG, None)]
         {

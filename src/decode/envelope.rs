@@ -7,7 +7,7 @@ use super::error::DecodeError;
 use super::json::ValueKind;
 use super::record::{Reader, syntax};
 use super::strip_bom;
-use crate::columns::{Columns, ColumnsBuilder};
+use crate::columns::{Columns, ColumnsBuilder, Projection};
 use crate::interface::{Kind, Shape};
 use crate::planted::Bug;
 
@@ -37,7 +37,7 @@ pub struct Page {
 
 /// Code and message of a response, if it has a code.
 pub fn code_and_msg(body: &[u8]) -> Option<(String, String)> {
-    let mut reader = Reader::new(strip_bom(body), 0);
+    let mut reader = Reader::new(strip_bom(body), 0, Projection::ALL);
     let (mut code, mut msg) = (None, String::new());
     if reader.peek().ok()? != ValueKind::Object {
         return None;
@@ -62,7 +62,20 @@ fn is_success(code: &str) -> bool {
 impl Decoder {
     /// Decodes a response of status 200. `rows` is the number of records that were asked for.
     pub fn decode(&self, body: &Bytes, rows: usize) -> Result<Envelope, DecodeError> {
-        self.envelope(body, rows).or_else(|error| {
+        self.decode_columns(body, rows, Projection::ALL)
+    }
+
+    /// Decodes some of the columns; all of them if a record has no key, since it is then recognized by all it has.
+    pub fn decode_columns(&self, body: &Bytes, rows: usize, projection: Projection) -> Result<Envelope, DecodeError> {
+        let decoded = self.envelope(body, rows, projection);
+        let has_keys = |page: &Page| (0..page.columns.rows()).all(|row| page.columns.has_key(row));
+        let decoded = match decoded {
+            Ok(Envelope::Page(page)) if projection != Projection::ALL && !has_keys(&page) => {
+                self.envelope(body, rows, Projection::ALL)
+            }
+            decoded => decoded,
+        };
+        decoded.or_else(|error| {
             // An error body may have anything under `data`: only its code counts.
             match code_and_msg(body) {
                 Some((code, msg)) if !is_success(&code) => Ok(Envelope::Error { code, msg }),
@@ -71,11 +84,11 @@ impl Decoder {
         })
     }
 
-    fn envelope(&self, whole: &Bytes, rows: usize) -> Result<Envelope, DecodeError> {
+    fn envelope(&self, whole: &Bytes, rows: usize, projection: Projection) -> Result<Envelope, DecodeError> {
         let body = strip_bom(whole);
-        let mut reader = Reader::new(body, self.record_limit(rows));
+        let mut reader = Reader::new(body, self.record_limit(rows), projection);
         let (mut code, mut msg, mut has_data) = (None, String::new(), false);
-        let mut page = PageBuilder::new(ColumnsBuilder::of_page(self.record, rows, whole));
+        let mut page = PageBuilder::new(ColumnsBuilder::of_page(self.record, rows, whole, projection));
         if reader.peek()? != ValueKind::Object {
             return Err(reader.error("expected an object with code, msg and data"));
         }

@@ -3,7 +3,7 @@
 use super::decoder::Decoder;
 use super::error::DecodeError;
 use super::json::{Json, SyntaxError, ValueKind};
-use crate::columns::ColumnsBuilder;
+use crate::columns::{ColumnsBuilder, Projection};
 use crate::interface::{Kind, ParseError};
 
 /// A cursor in the JSON of a response.
@@ -11,6 +11,8 @@ pub(super) struct Reader<'j> {
     pub json: Json<'j>,
     /// Most records to decode.
     record_limit: usize,
+    /// Columns to decode. The values of others are checked for syntax only.
+    projection: Projection,
 }
 
 pub(super) fn syntax(error: SyntaxError) -> DecodeError {
@@ -18,8 +20,8 @@ pub(super) fn syntax(error: SyntaxError) -> DecodeError {
 }
 
 impl<'j> Reader<'j> {
-    pub fn new(body: &'j [u8], record_limit: usize) -> Self {
-        Self { json: Json::new(body), record_limit }
+    pub fn new(body: &'j [u8], record_limit: usize, projection: Projection) -> Self {
+        Self { json: Json::new(body), record_limit, projection }
     }
 
     #[inline]
@@ -119,7 +121,7 @@ impl Decoder {
         hint: usize,
         rows: &mut ColumnsBuilder,
     ) -> Result<(), DecodeError> {
-        let Some(column) = column else { return reader.skip() };
+        let Some(column) = column.filter(|column| reader.projection.contains(*column)) else { return reader.skip() };
         self.cell(reader, column, rows).map_err(|error| error.member(self.spelling(hint)))
     }
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::{DecodeError, Decoder, Envelope, Page};
-use crate::columns::Value;
+use crate::columns::{Column, Columns, ColumnsBuilder, Projection, StringLayout, Value};
 use crate::interface::{Deployment, Number, endpoint};
 
 fn decoder(call: &str) -> Decoder {
@@ -203,6 +203,44 @@ fn names_of_a_deployment_apply_to_members_and_directions() {
     assert_eq!(value(&page, "main_tx_hash", 0), Value::Utf8("0xa"));
     assert_eq!(value(&page, "zone_block_height", 0), Value::Integer(7));
     assert_eq!(value(&page, "value_raw", 0), Value::Uint256("1000"));
+}
+
+#[test]
+fn only_projected_columns_and_keys_are_decoded() {
+    let record = endpoint("blocks").unwrap().record();
+    let projection = Projection::with_keys(record, &["miner".into()]);
+    let decode = |body: &str| match decoder("blocks").decode_columns(&bytes(body), 4, projection) {
+        Ok(Envelope::Page(page)) => page.columns,
+        other => panic!("{body} gave {other:?}"),
+    };
+    let is_skipped =
+        |columns: &Columns, name| matches!(columns.column(record.position(name).unwrap()), Column::Skipped(_));
+    let columns = decode(&block(r#""hash":"0xa","height":"7","miner":"0xb","transactionCount":"no number""#));
+    let skipped = record.fields.iter().filter(|field| is_skipped(&columns, field.name));
+    assert_eq!(skipped.map(|field| field.name).collect::<Vec<_>>(), ["transaction_count"]);
+    assert_eq!(columns.text(record.position("miner").unwrap(), 0), Some("0xb"));
+    // A record without a key is recognized by all it has.
+    let columns = decode(&block(r#""miner":"0xb","transactionCount":"5""#));
+    assert!(!columns.is_projected());
+    refused("blocks", &block(r#""hash":"0xa","transactionCount":"no number""#));
+}
+
+#[test]
+fn projected_and_whole_pages_make_one_result() {
+    let record = endpoint("blocks").unwrap().record();
+    let projection = Projection::with_keys(record, &["miner".into()]);
+    let pages = [r#""hash":"0xa","miner":"0xb","transactionCount":"5""#, r#""miner":"0xc","transactionCount":"6""#];
+    let pages = pages.map(|members| match decoder("blocks").decode_columns(&bytes(&block(members)), 4, projection) {
+        Ok(Envelope::Page(page)) => page.columns,
+        other => panic!("{members} gave {other:?}"),
+    });
+    for order in [[0, 1], [1, 0]] {
+        let mut result = ColumnsBuilder::with_capacity_from(&pages[order[0]], 2, StringLayout::Utf8);
+        order.iter().for_each(|page| result.append(&pages[*page]));
+        let result = result.finish();
+        let miners = (0..2).map(|row| result.text(record.position("miner").unwrap(), row).unwrap());
+        assert_eq!(miners.collect::<Vec<_>>(), order.map(|page| ["0xb", "0xc"][page]));
+    }
 }
 
 proptest! {

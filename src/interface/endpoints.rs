@@ -176,7 +176,7 @@ const START_TIME: Param = Param {
     kind: ParamKind::Time,
     required: false,
     doc: "Blocks of this time or later.",
-    bounds: &[],
+    bounds: &[("transaction_time", Bound::AtLeast), ("zone_block_time", Bound::AtLeast)],
 };
 const END_TIME: Param = Param {
     name: "end_time",
@@ -184,7 +184,7 @@ const END_TIME: Param = Param {
     kind: ParamKind::Time,
     required: false,
     doc: "Blocks of this time or earlier.",
-    bounds: &[],
+    bounds: &[("transaction_time", Bound::AtMost), ("zone_block_time", Bound::AtMost)],
 };
 const START_HEIGHT: Param =
     from("start_height", "startBlockHeight", "end_height", ParamKind::Height, "Lowest block height, inclusive.")

@@ -16,8 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import chainframe as cf
-from chainframe.datasets.plan import bounded_columns
+from chainframe.datasets.plan import bounded_columns, time_bounds
 from chainframe.testing import LocalService
+from strict_server import Answer, Request, StrictServer, page_of
 
 TRANSACTIONS = 900
 
@@ -87,7 +88,9 @@ def sample(table: pa.Table, name: str, data: st.DataObject) -> Any:
 
 def comparison(resource: str, table: pa.Table, data: st.DataObject) -> pc.Expression:
     # Columns that parameters bound come first and are drawn more often.
+    times = time_bounds(resource, table.schema)
     bounded = [name for name in bounded_columns(resource) if name in table.schema.names]
+    bounded += [] if times is None else [times.column]
     others = ["transaction_count", "token", "state", "gas_used", "log_index", "amount", "main_block_height"]
     name = data.draw(st.sampled_from([*bounded, *bounded, *(name for name in others if name in table.schema.names)]))
     field = pc.field(name)
@@ -191,6 +194,126 @@ def test_sql_sends_what_explicit_heights_send(
     service.reset_request_log()
     duckdb.execute(f"select count(*) from transactions where {condition.format(lowest)}").fetchall()
     assert service.request_count == transactions.report.requests == expected
+
+
+def around(time: dt.datetime, minutes: int = 2) -> tuple[dt.datetime, dt.datetime]:
+    return time - dt.timedelta(minutes=minutes), time + dt.timedelta(minutes=minutes)
+
+
+def between(column: str, low: dt.datetime, high: dt.datetime) -> pc.Expression:
+    kind = pa.timestamp("ms", "UTC")
+    return (pc.field(column) >= pa.scalar(low, kind)) & (pc.field(column) <= pa.scalar(high, kind))
+
+
+def test_range_of_times_passes_the_result_window() -> None:
+    with (
+        LocalService(transactions=3_000, seed=7, max_result_window=1_000) as service,
+        service.client(strict=True, rate_limit=None) as client,
+    ):
+        deep = client.large_transactions().collect()[-1]
+        assert deep.transaction_time is not None
+        assert deep.height is not None
+        low, high = around(deep.transaction_time)
+        service.reset_request_log()
+        expected = client.transactions(start_time=low, end_time=high).collect()
+        explicit = service.request_count
+        transactions = client.transactions().dataset()
+        service.reset_request_log()
+        found = transactions.to_table(filter=between("transaction_time", low, high))
+        assert service.request_count == transactions.report.requests == explicit + 1
+        assert transactions.report.complete
+        assert rows(found) == rows(expected.to_arrow())
+        assert len(found) > 0
+        query = "select count(*) from transactions where transaction_time between ? and ?"
+        assert duckdb.execute(query, [low, high]).fetchall() == [(len(found),)]
+        scanned = client.transactions().scan().filter(pl.col("transaction_time").is_between(low, high)).collect()
+        assert len(scanned) == len(found)
+        assert "start_time=" in transactions.explain(between("transaction_time", low, high))
+
+
+def test_times_that_match_much_of_a_short_list_read_the_list(client: cf.Client) -> None:
+    newest = client.transactions().first()
+    assert newest is not None
+    assert newest.transaction_time is not None
+    transactions = client.transactions().dataset()
+    wanted = between("transaction_time", *around(newest.transaction_time, 60 * 24 * 400))
+    assert transactions.count_rows(filter=wanted) > 0
+    assert transactions.report.requests == client.transactions().collect().report.requests
+
+
+def timed_records(*, heights: bool) -> list[dict[str, Any]]:
+    start = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+    records: list[dict[str, Any]] = [
+        {
+            "tx_id": f"0x{index:064x}",
+            "height": 5_000 - index // 4,
+            "transaction_time": start - dt.timedelta(hours=index // 4),
+        }
+        for index in range(1_500)
+    ]
+    if not heights:
+        del records[3]["height"]
+    return records
+
+
+@pytest.mark.parametrize("heights", [True, False])
+def test_record_without_a_height_is_found_by_its_time(*, heights: bool) -> None:
+    records = timed_records(heights=heights)
+    with LocalService(transactions=0) as service, service.client(rate_limit=None) as client:
+        service.load("transactions", records)
+        low, high = around(records[3]["transaction_time"])
+        service.reset_request_log()
+        found = (
+            client.transactions().dataset().to_table(filter=between("transaction_time", low, high), columns=["tx_id"])
+        )
+        assert sorted(found.column("tx_id").to_pylist()) == sorted(record["tx_id"] for record in records[:4])
+        # The list has 30 pages.
+        assert (service.request_count < 30) == heights
+
+
+def test_cross_chain_transactions_are_narrowed_by_time() -> None:
+    with LocalService(transactions=20_000, seed=7) as service, service.client(rate_limit=None) as client:
+        every = client.cross_chain_transactions(page_size=20).collect()
+        time = every[len(every) // 2].zone_block_time
+        assert time is not None
+        wanted = between("zone_block_time", *around(time, 60))
+        dataset = client.cross_chain_transactions(page_size=20).dataset()
+        service.reset_request_log()
+        found = dataset.to_table(filter=wanted)
+        assert service.request_count == dataset.report.requests < every.report.requests
+        assert rows(found) == rows(every.to_arrow().filter(wanted))
+        assert len(found) > 0
+
+
+def test_recent_blocks_are_read_down_to_the_earliest_time_wanted(service: LocalService, client: cf.Client) -> None:
+    blocks = client.blocks().collect()
+    time = blocks[150].block_time
+    assert time is not None
+    service.reset_request_log()
+    wanted = pc.field("block_time") >= pa.scalar(time, pa.timestamp("us", "UTC"))
+    assert client.blocks().dataset().count_rows(filter=wanted) == 151
+    assert service.request_count < blocks.report.requests
+
+
+def test_columns_that_are_not_read_are_not_decoded(server: StrictServer) -> None:
+    def answer(request: Request) -> Answer:
+        del request
+        row = {"hash": "0x1", "height": "7", "miner": "0x2", "blockTime": "1700000000000", "transactionCount": "many"}
+        return page_of("blocks", [row], limit="100", totalPage="1", total="1")
+
+    server.on("blocks", answer)
+    client = server.client()
+    dataset = client.blocks().dataset()
+    assert dataset.to_table(columns=["miner"]).to_pylist() == [{"miner": "0x2"}]
+    assert dataset.to_table(columns={"next": pc.field("height") + 1}).to_pylist() == [{"next": 8}]
+    assert dataset.count_rows(filter=pc.field("height") == 7) == 1
+    assert duckdb.execute("select miner from dataset where height > 5").fetchall() == [("0x2",)]
+    assert client.blocks().scan().select("miner").collect().rows() == [("0x2",)]
+    for columns in (None, ["transaction_count"], {"twice": pc.field("transaction_count") * 2}):
+        with pytest.raises(cf.ResponseFormatError, match="transactionCount"):
+            dataset.to_table(columns=columns)
+    with pytest.raises(cf.ResponseFormatError, match="transactionCount"):
+        dataset.to_table(columns=["miner"], filter=pc.field("transaction_count") == 7)
 
 
 def test_limit_costs_one_request(service: LocalService, client: cf.Client) -> None:

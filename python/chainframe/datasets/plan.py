@@ -18,6 +18,8 @@ from chainframe.datasets.values import Range, Solver, as_decimal
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from chainframe import Query
+
 # Maximum number of queries for one filter, and of heights that a range without its own parameter is expanded to.
 MAX_QUERIES = 100
 # Maximum number of heights that are requested one by one. A longer range reads the list itself.
@@ -26,8 +28,11 @@ MAX_HEIGHTS = 100_000
 # The records of this number of heights fit into about one page.
 HEIGHTS_PER_REQUEST = 100
 
-# Lists in the order of a column, the largest first, with one record for each value of it.
-DESCENDING = {"blocks": "height"}
+# Maximum number of ranges of times that are requested separately: the heights of each are searched.
+MAX_TIMES = 4
+
+# Lists from the newest block down, with one record a block: the columns of its height and time.
+DESCENDING = {"blocks": ("height", "block_time")}
 
 Arguments = dict[str, Any]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -45,9 +50,18 @@ class Column:
 
 
 @cache
+def endpoint(resource: str) -> dict[str, Any]:
+    declared: dict[str, Any] = json.loads(_declaration())
+    return next(endpoint for endpoint in declared["endpoints"] if endpoint["name"] == resource)
+
+
 def parameters(resource: str) -> list[dict[str, Any]]:
-    endpoints = json.loads(_declaration())["endpoints"]
-    return next(endpoint["params"] for endpoint in endpoints if endpoint["name"] == resource)
+    declared: list[dict[str, Any]] = endpoint(resource)["params"]
+    return declared
+
+
+def page_size(resource: str) -> int:
+    return int(endpoint(resource)["page_size_max"] or 1)
 
 
 @cache
@@ -55,7 +69,8 @@ def bounded_columns(resource: str) -> dict[str, Column]:
     """Columns that parameters of a call bound, with the parameters."""
     columns: dict[str, Column] = {}
     for parameter in parameters(resource):
-        for name, bound in parameter["bounds"].items():
+        # Times for which heights have to be found are no filters of the API.
+        for name, bound in {} if parameter["is resolved"] else parameter["bounds"].items():
             column = columns.setdefault(name, Column())
             match bound:
                 case "equal":
@@ -69,6 +84,39 @@ def bounded_columns(resource: str) -> dict[str, Column]:
                 case other:
                     raise AssertionError(other)
     return columns
+
+
+@dataclass(frozen=True)
+class TimeBounds:
+    """Column of the times of the blocks of a list, and the parameters that bound it."""
+
+    column: str
+    height: str
+    low: str
+    high: str
+    # True if the API has no range of heights either, so that the client requests it height by height.
+    is_expanded: bool
+
+
+@cache
+def _time_parameters(resource: str) -> dict[str, str]:
+    ends = [parameter for parameter in parameters(resource) if parameter["is resolved"]]
+    return {bound: parameter["name"] for parameter in ends for bound in parameter["bounds"].values()}
+
+
+def time_bounds(resource: str, schema: pa.Schema) -> TimeBounds | None:
+    ends = _time_parameters(resource)
+    if not ends:
+        return None
+    column, height = next(
+        pair
+        for pair in (("transaction_time", "height"), ("zone_block_time", "zone_block_height"))
+        if pair[0] in schema.names
+    )
+    is_expanded = any(
+        parameter["name"] == "start_height" and parameter["wire"] is None for parameter in parameters(resource)
+    )
+    return TimeBounds(column, height, ends["at least"], ends["at most"], is_expanded)
 
 
 def narrowed(
@@ -97,6 +145,29 @@ def narrowed(
         if not several:
             return []
     return [combined for choice in several if is_valid(combined := common | choice)] or [common]
+
+
+def timed(
+    resource: str, schema: pa.Schema, given: Arguments, solver: Solver, is_valid: Callable[[Arguments], bool]
+) -> list[Arguments] | None:
+    """Arguments of the queries for the times that the filter can accept; `None` if times do not narrow the list.
+
+    The API has no such filter: the client searches the heights of the times.
+    """
+    bounds = time_bounds(resource, schema)
+    ranges = None if bounds is None else solver.ranges(bounds.column)
+    if bounds is None or ranges is None:
+        return None
+    most = MAX_TIMES if bounds.is_expanded else 1
+    wanted = [each for each in map(Range(0 if bounds.is_expanded else None, None).intersected, ranges) if each]
+    if len(wanted) > most:
+        wanted = [Range(wanted[0].low, wanted[-1].high)]
+    kind = schema.field(bounds.column).type
+    passed = Range(_integer(given.get(bounds.low), kind), _integer(given.get(bounds.high), kind))
+    wanted = [each for each in map(passed.intersected, wanted) if each]
+    column = Column(low=bounds.low, high=bounds.high)
+    choices = [given | _bounded(column, each, kind, is_ranged=True) for each in wanted]
+    return choices if all(map(is_valid, choices)) else None
 
 
 def _by_string(column: Column, given: Arguments, points: list[str] | None) -> list[Arguments] | None:
@@ -207,6 +278,12 @@ def decoded(resource: str, canonical: dict[str, Any]) -> Arguments:
                 return content
 
     return {name: value(name, content) for name, content in canonical.items()}
+
+
+def arguments(query: Query[Any]) -> Arguments:
+    """Arguments of a query as values."""
+    stated = json.loads(query._stated())  # noqa: SLF001 - of this package
+    return decoded(stated["call"], stated["arguments"])
 
 
 def encoded(arguments: Arguments) -> list[list[Any]]:

@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
-import json
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyarrow import acero
 from pyarrow import compute as pc
 
-from chainframe._native import _restore_query, _restore_report
-from chainframe.datasets.plan import DESCENDING, Arguments, decoded, encoded, narrowed
-from chainframe.datasets.values import Solver
-from chainframe.errors import IncompleteResultError, IncompleteResultWarning, InvalidParameterError
+from chainframe._native import _restore_report
+from chainframe.datasets.narrowing import Narrowing
+from chainframe.datasets.plan import DESCENDING, arguments
+from chainframe.datasets.times import is_cheaper, is_searched
+from chainframe.datasets.values import Solver, references
 
 if TYPE_CHECKING:
-    from chainframe import Client, Query, Records, Report, Transaction
+    from chainframe import Query, Report
 
-_COUNTS = ("requests", "retries", "pages", "records", "duplicates_dropped", "bytes")
+_RESULT = ("pages", "records", "duplicates_dropped")
+_SPENT = ("requests", "retries", "bytes", "elapsed")
 BATCH_SIZE = 131_072
 
 Columns = Sequence[str] | Mapping[str, pc.Expression]
+
+
+@dataclass(frozen=True)
+class _Projected:
+    """Some columns of a query, as an Arrow stream."""
+
+    query: Query[Any]
+    columns: Sequence[str]
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        del requested_schema
+        return self.query._arrow_stream(self.columns)  # noqa: SLF001 - of this package
 
 
 class Scanner:
@@ -43,8 +55,12 @@ class Scanner:
         self.dataset_schema: pa.Schema = pa.schema(exporter)
         self._query, self._columns, self._batch_size = query, columns, batch_size
         self._expression = expression
-        self._solver = None if expression is None else Solver(self.dataset_schema, expression)
+        solver = None if expression is None else Solver(self.dataset_schema, expression)
+        self._narrowing = Narrowing(query, self.dataset_schema, solver)
+        self._decoded = self._needed(columns)
         self._runs: list[Query[Any]] = []
+        # Reports of searches and look-ups, whose records are no part of the result.
+        self._spent: list[Report] = []
         self._finished = False
         self.last_error: BaseException | None = None
         self.projected_schema: pa.Schema = self._applied(self.dataset_schema.empty_table()).schema
@@ -52,25 +68,28 @@ class Scanner:
     @property
     def report(self) -> Report:
         reports = [run.report for run in self._runs]
-        counts: dict[str, Any] = {name: sum(getattr(report, name) for report in reports) for name in _COUNTS}
+        counts: dict[str, Any] = {name: sum(getattr(report, name) for report in reports) for name in _RESULT}
+        counts |= {name: sum(getattr(report, name) for report in [*reports, *self._spent]) for name in _SPENT}
         reasons = list(dict.fromkeys(reason for report in reports for reason in report.reasons))
         missing = list(dict.fromkeys(item for report in reports for item in report.missing))
-        elapsed = sum(report.elapsed for report in reports)
         complete = self._finished and not reasons
-        return _restore_report(
-            {**counts, "elapsed": elapsed, "complete": complete, "reasons": reasons, "missing": missing}
-        )
+        return _restore_report({**counts, "complete": complete, "reasons": reasons, "missing": missing})
 
     def explain(self) -> str:
-        queries = self._narrowed()
-        if not queries:
+        narrowing = self._narrowing
+        queries = narrowing.queries()
+        hashes = narrowing.hashes(queries)
+        timed = None if hashes else narrowing.by_time(queries)
+        if not queries or timed == []:
             return "no request: no record can satisfy the filter"
         lines = [repr(query) for query in queries]
-        if self._looked_up(queries):
+        if hashes:
             lines.append("after a look-up of the hashes for their heights, if all of them are found")
-        if (floor := self._floor()) is not None:
-            column = DESCENDING[self._resource]
-            lines = [f"{self._query!r} down to {column} {floor}", *(lines if len(queries) > 1 else [])]
+        if timed:
+            lines = [*map(repr, timed), f"if the first page of {lines[0]} shows that the whole list costs more"]
+        if floors := self._floors():
+            down_to = " or ".join(f"{column} {floor}" for column, floor in floors.items())
+            lines = [f"{self._query!r} down to {down_to}", *(lines if len(queries) > 1 else [])]
         return "\n".join(lines)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
@@ -98,17 +117,31 @@ class Scanner:
         return self.to_table().take(indices)
 
     def count_rows(self) -> int:
-        return sum(len(batch) for batch in self.to_batches())
+        self._decoded = self._needed([])
+        return sum(self._filtered(pa.Table.from_batches([batch])).num_rows for batch in self._fetched())
+
+    def queries(self) -> list[Query[Any]]:
+        """Queries for a parallel read, which together return all that the filter can accept."""
+        queries = self._narrowing.located(self._narrowing.queries(), self._spent)
+        timed = self._narrowing.by_time(queries)
+        if timed is None:
+            return queries
+        page = next(stream := self._stream(queries[0]), None)
+        stream.close()
+        resolved = None if page is None else self._resolved(queries[0], timed, page)
+        return queries if resolved is None else resolved
 
     def _fetched(self) -> Iterator[pa.RecordBatch]:
         """Batches as they come, the first after one page, with the exceptions of the client as they are raised."""
         try:
-            queries = self._located(self._narrowed())
-            if self._resource in DESCENDING and self._solver is not None:
-                yield from self._descended(queries)
+            queries = self._narrowing.located(self._narrowing.queries(), self._spent)
+            timed = self._narrowing.by_time(queries)
+            if timed is not None:
+                yield from self._timed(queries[0], timed)
+            elif floors := self._floors():
+                yield from self._descended(queries, floors)
             else:
-                for query in queries:
-                    yield from self._stream(query)
+                yield from self._streams(queries)
         except GeneratorExit:
             raise
         except BaseException as error:
@@ -116,117 +149,103 @@ class Scanner:
             raise
         self._finished = True
 
-    def _descended(self, queries: list[Query[Any]]) -> Iterator[pa.RecordBatch]:
-        """Reads a list in the order of a column down to the lowest value that the filter accepts.
-
-        Queries for single values take over after the first page, if they are fewer than the pages in between.
-        """
-        column, floor = DESCENDING[self._resource], self._floor()
-        if floor is None or (len(queries) == 1 and queries != [self._query]):
-            for query in queries:
-                yield from self._stream(query)
+    def _timed(self, query: Query[Any], timed: list[Query[Any]]) -> Iterator[pa.RecordBatch]:
+        """Reads a list, or the heights of some times where these cost fewer requests or pass the result window."""
+        if not timed or self._narrowing.is_timed(query):
+            yield from self._streams(timed)
             return
+        stream = self._stream(query)
+        page = next(stream, None)
+        if page is None:
+            return
+        if (resolved := self._resolved(query, timed, page)) is not None:
+            stream.close()
+            # The page is read again, with the block that it ends in.
+            self._runs.remove(query)
+            self._spent.append(query.report)
+            yield from self._streams(resolved)
+            return
+        yield page
+        yield from stream
+
+    def _resolved(self, query: Query[Any], timed: list[Query[Any]], page: pa.RecordBatch) -> list[Query[Any]] | None:
+        """The queries for times with their heights, or `None` if the list is to be read."""
+        bounds, left = self._narrowing.time_bounds(), self._narrowing.remainder(query)
+        if bounds is None or not is_searched(page, bounds, left, timed):
+            return None
+        resolved = []
+        for one in timed:
+            found, report = one._resolved()  # noqa: SLF001 - of this package
+            resolved.append(found)
+            self._spent.append(report)
+        return resolved if is_cheaper(resolved, bounds, left) else None
+
+    def _floors(self) -> dict[str, int]:
+        """Lowest values that the filter accepts of the columns by which a list is ordered."""
+        return self._narrowing.floors(DESCENDING.get(self._narrowing.resource, ()))
+
+    def _descended(self, queries: list[Query[Any]], floors: dict[str, int]) -> Iterator[pa.RecordBatch]:
+        """Reads a list in the order of heights down to the lowest height or time that the filter accepts.
+
+        Queries for single heights take over after the first page, if they are fewer than the pages in between.
+        """
+        if len(queries) <= 1 and queries != [self._query]:
+            yield from self._streams(queries)
+            return
+        height, time = DESCENDING[self._narrowing.resource]
+        floor = floors.get(height, 0)
+        below: list[Query[Any]] = []
         for batch in self._stream(self._query):
             yield batch
-            lowest = _lowest(batch, column)
-            if lowest <= floor:
+            lowest = _lowest(batch, height)
+            if lowest <= floor or (time in floors and _lowest(batch, time) < floors[time]):
                 return
-            below = [query for query in queries if query != self._query and _argument(query, column) < lowest]
+            below = [query for query in queries if query != self._query and arguments(query)[height] < lowest]
             if queries != [self._query] and len(below) <= (lowest - floor) // len(batch):
                 break
         else:
             return
-        for query in below:
-            yield from self._stream(query)
+        yield from self._streams(below)
+
+    def _needed(self, columns: Columns | None) -> list[str] | None:
+        """Columns to decode; `None` if it is all."""
+        if columns is None:
+            return None
+        given = columns if isinstance(columns, Mapping) else {name: pc.field(name) for name in columns}
+        filters = [] if self._expression is None else [self._expression]
+        names = references(self.dataset_schema, [*given.values(), *filters])
+        if (bounds := self._narrowing.time_bounds()) is not None:
+            names |= {bounds.column, bounds.height}
+        names.update(DESCENDING.get(self._narrowing.resource, ()))
+        # A batch without columns has no rows either.
+        return [name for name in self.dataset_schema.names if name in names] or self.dataset_schema.names[:1]
+
+    def _filtered(self, table: pa.Table) -> pa.Table:
+        """Filters. The whole filter is applied, whatever the requests made of it."""
+        if self._expression is None:
+            return table
+        source = acero.Declaration("table_source", acero.TableSourceNodeOptions(table))
+        kept = acero.Declaration("filter", acero.FilterNodeOptions(self._expression), [source])
+        return kept.to_table(use_threads=False)
 
     def _applied(self, table: pa.Table) -> pa.Table:
-        """Filters and projects. The whole filter is applied, whatever the requests made of it."""
-        steps = [acero.Declaration("table_source", acero.TableSourceNodeOptions(table))]
-        if self._expression is not None:
-            steps.append(acero.Declaration("filter", acero.FilterNodeOptions(self._expression)))
-        if isinstance(self._columns, Mapping):
-            options = acero.ProjectNodeOptions(list(self._columns.values()), list(self._columns))
-            steps.append(acero.Declaration("project", options))
-        result = acero.Declaration.from_sequence(steps).to_table(use_threads=False)
-        if self._columns is None or isinstance(self._columns, Mapping):
-            return result
-        return result.select(list(self._columns))
+        kept = self._filtered(table)
+        if self._columns is None:
+            return kept
+        if not isinstance(self._columns, Mapping):
+            return kept.select(list(self._columns))
+        options = acero.ProjectNodeOptions(list(self._columns.values()), list(self._columns))
+        source = acero.Declaration("table_source", acero.TableSourceNodeOptions(kept))
+        return acero.Declaration("project", options, [source]).to_table(use_threads=False)
 
-    @property
-    def _stated(self) -> dict[str, Any]:
-        stated: dict[str, Any] = json.loads(self._query._stated())  # noqa: SLF001 - of this package
-        return stated
-
-    @property
-    def _resource(self) -> str:
-        return str(self._stated["call"])
-
-    def _restored(self) -> tuple[Client, dict[str, Any]] | None:
-        """The client and the options of the query, unless it continues an earlier run."""
-        reduced: Any = self._query.__reduce__()
-        restore, arguments = reduced
-        return (arguments[0], json.loads(arguments[2])[1]) if restore is _restore_query else None
-
-    def _narrowed(self) -> list[Query[Any]]:
-        """Queries that together return all that the filter can accept."""
-        restored = self._restored()
-        if self._solver is None or restored is None:
-            return [self._query]
-        (client, options), resource = restored, self._resource
-        if options["max_items"] is not None:
-            # The limit counts the records before the filter.
-            return [self._query]
-
-        def query(wanted: Arguments) -> Query[Any]:
-            return _restore_query(client, resource, json.dumps([encoded(wanted), options]))
-
-        def is_valid(wanted: Arguments) -> bool:
-            try:
-                query(wanted)
-            except InvalidParameterError:
-                return False
-            return True
-
-        given = decoded(resource, self._stated["arguments"])
-        plans = narrowed(resource, self.dataset_schema, given, self._solver, is_valid)
-        return [self._query if wanted == given else query(wanted) for wanted in plans]
-
-    def _looked_up(self, queries: list[Query[Any]]) -> list[str]:
-        """Hashes that the main chain's list can be narrowed to only by the heights that a look-up gives."""
-        if self._solver is None or queries != [self._query] or self._resource != "transactions":
-            return []
-        return self._solver.points("tx_id") or []
-
-    def _located(self, queries: list[Query[Any]]) -> list[Query[Any]]:
-        hashes, restored = self._looked_up(queries), self._restored()
-        if not hashes or restored is None or self._stated["arguments"]:
-            return queries
-        client, options = restored
-        chain = options["chain"]
-        look_up = client.transactions_by_hash(hashes, chain=chain)
-        self._runs.append(look_up)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", IncompleteResultWarning)
-            found: Records[Transaction] | list[Transaction] = []
-            with suppress(IncompleteResultError):
-                found = look_up.collect()
-        heights = {transaction.height for transaction in found}
-        if len(found) < len({item.lower() for item in hashes}) or None in heights:
-            # A list may have what the look-up does not return.
-            self._runs.remove(look_up)
-            return queries
-        descending = sorted((height for height in heights if height is not None), reverse=True)
-        return [client.transactions(height=height, chain=chain) for height in descending]
-
-    def _floor(self) -> int | None:
-        """Lowest value that the filter accepts of the column by which the list is ordered."""
-        column = DESCENDING.get(self._resource)
-        ranges = None if self._solver is None or column is None else self._solver.ranges(column)
-        return ranges[0].low if ranges else None
+    def _streams(self, queries: list[Query[Any]]) -> Iterator[pa.RecordBatch]:
+        for query in queries:
+            yield from self._stream(query)
 
     def _stream(self, query: Query[Any]) -> Iterator[pa.RecordBatch]:
         self._runs.append(query)
-        reader = pa.RecordBatchReader.from_stream(query)
+        source: Any = query if self._decoded is None else _Projected(query, self._decoded)
+        reader = pa.RecordBatchReader.from_stream(source)
         while True:
             try:
                 batch = reader.read_next_batch()
@@ -240,10 +259,7 @@ class Scanner:
             yield batch
 
 
-def _argument(query: Query[Any], name: str) -> int:
-    return int(json.loads(query._stated())["arguments"][name])  # noqa: SLF001 - of this package
-
-
 def _lowest(batch: pa.RecordBatch, column: str) -> int:
-    lowest = pc.min(batch.column(column)).as_py()
+    """The lowest height or time in a batch."""
+    lowest = pc.min(batch.column(column)).cast(pa.int64()).as_py()
     return 0 if lowest is None else int(lowest)

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
+from pyarrow import acero
 from pyarrow.fs import LocalFileSystem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 # A filter with more literals is not translated: each takes about half a millisecond.
 MAX_LITERALS = 2_000
@@ -62,6 +63,23 @@ def literals(expression: pc.Expression) -> list[Any]:
             found.extend(options["value_set"].values if "value_set" in options else [])
         else:
             found.append(column[0])
+    return found
+
+
+def references(schema: pa.Schema, expressions: Iterable[pc.Expression]) -> set[str]:
+    """Columns that expressions refer to: without one of them they cannot be bound."""
+    several = list(expressions)
+    if any("FieldPath(" in str(expression) for expression in several):
+        return set(schema.names)
+    found = set()
+    project = acero.Declaration("project", acero.ProjectNodeOptions(several, [str(i) for i in range(len(several))]))
+    for index, field in enumerate(schema):
+        rest = schema.remove(index).empty_table()
+        source = acero.Declaration("table_source", acero.TableSourceNodeOptions(rest))
+        try:
+            acero.Declaration.from_sequence([source, project]).to_table(use_threads=False)
+        except pa.ArrowInvalid:
+            found.add(field.name)
     return found
 
 

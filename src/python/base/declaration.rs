@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
-use crate::interface::{Bound, Chain, ENDPOINTS, ParamKind, RECORDS};
+use crate::interface::{Bound, Chain, ENDPOINTS, ParamKind, ParamRole, RECORDS};
 
 #[pyfunction]
 pub fn _declaration() -> String {
@@ -41,6 +41,7 @@ pub fn _declaration() -> String {
                         "kind": kind(param.kind),
                         "doc": param.doc,
                         "bounds": bounds(param.bounds),
+                        "is resolved": matches!(param.role, ParamRole::TimeOfHeight(..)),
                     })
                 })
                 .collect();

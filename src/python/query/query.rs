@@ -4,6 +4,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
 
+use arrow_schema::SchemaRef;
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -16,7 +17,7 @@ use super::progress::{Bar, ProgressMode};
 use super::reader::{BatchIterator, Guarded, QueryReader};
 use super::stream::Stream;
 use crate::client::Error;
-use crate::columns::schema;
+use crate::columns::{DecimalPolicy, schema};
 use crate::interface::RecordType;
 use crate::python::base::asyncio::coroutine;
 use crate::python::base::block_on::{SignalWatcher, block_on};
@@ -28,7 +29,7 @@ use crate::python::results::html;
 use crate::python::results::incomplete::report_incomplete;
 use crate::python::results::records::Records;
 use crate::python::results::report::Report;
-use crate::query::{self, Pages, Run};
+use crate::query::{self, Pages, Run, SharedReport};
 
 #[doc = doc!(Query)]
 #[pyclass(frozen, module = "chainframe")]
@@ -62,9 +63,19 @@ impl Query {
 
     /// A run that hands its records on, and its bar.
     pub(super) fn stream_pages(&self, py: Python<'_>) -> PyResult<(Pages, Bar)> {
-        let pages = self.last.begin(py, &self.run, Pages::new(&self.run))?;
+        self.stream_run(py, &self.run)
+    }
+
+    fn stream_run(&self, py: Python<'_>, run: &Run) -> PyResult<(Pages, Bar)> {
+        let pages = self.last.begin(py, run, Pages::new(run))?;
         let bar = self.bar(py, &pages)?;
         Ok((pages, bar))
+    }
+
+    fn growing_stream<'py>(&self, py: Python<'py>, run: &Run, schema: SchemaRef) -> PyResult<Bound<'py, PyCapsule>> {
+        let (pages, bar) = self.stream_run(py, run)?;
+        let reader = QueryReader::growing(py, self.last.clone(), pages, bar, schema)?;
+        arrow::stream_capsule(py, Box::new(Guarded::new(reader)))
     }
 
     pub(super) fn bar(&self, py: Python<'_>, pages: &Pages) -> PyResult<Bar> {
@@ -189,6 +200,12 @@ impl Query {
         self.run.canonical_json().map(|json| json.to_string()).map_err(|error| errors::raise(py, &error))
     }
 
+    /// Unit, progress and expected end of the last run.
+    fn _progress(&self) -> (&'static str, u64, Option<u64>) {
+        let progress = self.last.report().unwrap_or_default().progress;
+        (progress.unit, progress.done, progress.total)
+    }
+
     fn _newest_first(&self) -> bool {
         self.run.query().is_newest_first()
     }
@@ -232,16 +249,29 @@ impl Query {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         // The protocol lets a producer pass over what was requested; the consumer then casts.
         let _ = requested_schema;
-        let (pages, bar) = slf.get().stream_pages(slf.py())?;
-        let reader = QueryReader::growing(slf.py(), slf.get().last.clone(), pages, bar)?;
-        arrow::stream_capsule(slf.py(), Box::new(Guarded::new(reader)))
+        let query = slf.get();
+        let schema = schema(query.record(), DecimalPolicy::Decimal);
+        query.growing_stream(slf.py(), &query.run, schema)
+    }
+
+    /// A stream of some columns, of which no others are decoded but those that a run needs. It keeps no partial records.
+    fn _arrow_stream<'py>(&self, py: Python<'py>, columns: Vec<String>) -> PyResult<Bound<'py, PyCapsule>> {
+        let schema = arrow::project(py, schema(self.record(), DecimalPolicy::Decimal), Some(&columns))?;
+        self.growing_stream(py, &self.run.with_columns(&columns), schema)
+    }
+
+    /// The query with heights in place of times, and the report of the requests that found them.
+    fn _resolved(&self, py: Python<'_>) -> PyResult<(Self, Report)> {
+        let report = SharedReport::default();
+        let run = block_on(py, self.run.clone().resolved(report.clone()))?;
+        let run = run.map_err(|error| errors::raise_at(py, &error, self.run.cursor()))?;
+        Ok((Self::new(self.client.bind(py), self.progress, run), Report { inner: report.read() }))
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         // DuckDB asks for the schema in the main thread, and for the stream perhaps in another.
         SignalWatcher::prepare(py)?;
-        let numbers = crate::columns::DecimalPolicy::Decimal;
-        arrow::schema_capsule(py, &crate::columns::schema(self.run.query().endpoint().record(), numbers))
+        arrow::schema_capsule(py, &schema(self.record(), DecimalPolicy::Decimal))
     }
 
     /// Queries are equal when they ask the same of equal clients.

@@ -13,7 +13,7 @@ use super::feed::{Feed, Item, StreamItem, Taken};
 use super::last_run::LastRun;
 use super::progress::Bar;
 use crate::client::Error;
-use crate::columns::{DecimalPolicy, batch, schema};
+use crate::columns::{DecimalPolicy, batch};
 use crate::python::base::block_on::{Interrupt as _, SignalWatcher, block_on_interruptible};
 use crate::python::base::errors;
 use crate::python::base::finalize;
@@ -47,9 +47,9 @@ struct Run {
 
 impl QueryReader {
     /// Batches start with one page and grow, so that a consumer that wants five rows costs one request.
-    pub fn growing(py: Python<'_>, last: Arc<LastRun>, pages: Pages, bar: Bar) -> PyResult<Self> {
-        let schema = schema(pages.query().endpoint().record(), DecimalPolicy::Decimal);
-        Self::new(py, last, pages, bar, (1, MOST_ROWS), (schema, DecimalPolicy::Decimal))
+    pub fn growing(py: Python<'_>, last: Arc<LastRun>, pages: Pages, bar: Bar, schema: SchemaRef) -> PyResult<Self> {
+        let first = pages.query().page_size().max(1) as usize;
+        Self::new(py, last, pages, bar, (first, MOST_ROWS), (schema, DecimalPolicy::Decimal))
     }
 
     pub fn of_batches(

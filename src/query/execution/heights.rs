@@ -1,6 +1,6 @@
 //! Heights by time: interpolation between blocks whose times are known.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::in_flight::fetch;
 use crate::client::{Client, Error};
@@ -40,6 +40,8 @@ struct Search {
     high: Block,
     /// Block that was `high` before, for the slope while `low` is unknown.
     above: Option<Block>,
+    /// Times of all blocks that were fetched, by height.
+    known: BTreeMap<i64, i64>,
     /// Heights without a block, or with one without transactions.
     empty: BTreeSet<i64>,
     /// Lowest height that is searched while `low` is unknown.
@@ -52,8 +54,19 @@ struct Search {
 
 impl Search {
     fn new(time: i64, head: Block) -> Self {
-        let empty = BTreeSet::new();
-        Self { time, low: None, high: head, above: None, empty, floor: 0, samples: 0, widths: [i64::MAX; 2] }
+        let (known, empty) = (BTreeMap::from([(head.height, head.time)]), BTreeSet::new());
+        Self { time, low: None, high: head, above: None, known, empty, floor: 0, samples: 0, widths: [i64::MAX; 2] }
+    }
+
+    /// Starts over for another time, which is before that of the newest block, with the blocks that are known.
+    fn retarget(&mut self, time: i64) {
+        let is_low = |(_, other): &(&i64, &i64)| **other <= time;
+        let block = |(height, time): (&i64, &i64)| Block { height: *height, time: *time };
+        self.low = self.known.iter().take_while(is_low).last().map(block);
+        let mut later = self.known.iter().skip_while(is_low).map(block);
+        self.high = later.next().unwrap_or(self.high);
+        self.above = later.next();
+        (self.time, self.samples, self.widths) = (time, 0, [i64::MAX; 2]);
     }
 
     /// Next height to fetch, or `None` once the wanted block is known, or known not to exist.
@@ -97,6 +110,7 @@ impl Search {
     }
 
     fn on_block(&mut self, block: Block) {
+        self.known.insert(block.height, block.time);
         if block.time <= self.time {
             self.low = Some(block);
         } else {
@@ -121,7 +135,7 @@ impl Search {
 /// Returns the height of the last block of a chain that is not later than `time`, in Unix milliseconds. Blocks without
 /// transactions count as absent on a chain whose blocks the API does not list.
 pub async fn height_at(client: &Client, chain: Chain, name: Option<&str>, time: i64) -> Result<i64, Error> {
-    match find_height(client, chain, name, time, &SharedReport::default()).await? {
+    match Heights::new(client, chain, name, &SharedReport::default()).find(time).await? {
         Found::At(height) => Ok(height),
         Found::Before(_) => Err(Error::parameter("time", "must not be before the first block")),
         Found::NoBlock => Err(Error::parameter("time", "must not be before the first block: no block is listed yet")),
@@ -137,29 +151,55 @@ pub(super) enum Found {
     NoBlock,
 }
 
-pub(super) async fn find_height(
-    client: &Client,
+/// Searches heights of one chain. Each search starts from the blocks that earlier ones fetched.
+pub(super) struct Heights<'c> {
+    client: &'c Client,
     chain: Chain,
-    name: Option<&str>,
-    time: i64,
-    report: &SharedReport,
-) -> Result<Found, Error> {
-    let Some(head) = fetch_block(client, chain, name, None, report).await? else { return Ok(Found::NoBlock) };
-    if head.time <= time {
-        return Ok(Found::At(head.height));
+    name: Option<&'c str>,
+    report: &'c SharedReport,
+    newest: Option<Block>,
+    search: Option<Search>,
+}
+
+impl<'c> Heights<'c> {
+    pub fn new(client: &'c Client, chain: Chain, name: Option<&'c str>, report: &'c SharedReport) -> Self {
+        Self { client, chain, name, report, newest: None, search: None }
     }
-    let mut search = Search::new(time, head);
-    for _ in 0..MAX_REQUESTS {
-        let Some(height) = search.next_height() else {
-            return Ok(search.low.map_or(Found::Before(search.high.height), |low| Found::At(low.height)));
-        };
-        match fetch_block(client, chain, name, Some(height), report).await? {
-            Some(block) => search.on_block(block),
-            None => search.on_empty(height),
+
+    async fn fetch(&self, height: Option<i64>) -> Result<Option<Block>, Error> {
+        fetch_block(self.client, self.chain, self.name, height, self.report).await
+    }
+
+    /// The newest block as of the first call.
+    pub async fn newest(&mut self) -> Result<Option<Block>, Error> {
+        if self.newest.is_none() {
+            self.newest = self.fetch(None).await?;
         }
+        Ok(self.newest)
     }
-    let problem = format!("no block found after {MAX_REQUESTS} requests: too many heights are without transactions");
-    Err(Error::Drift { endpoint: call(chain), problem: problem.into() })
+
+    pub async fn find(&mut self, time: i64) -> Result<Found, Error> {
+        let Some(newest) = self.newest().await? else { return Ok(Found::NoBlock) };
+        if newest.time <= time {
+            return Ok(Found::At(newest.height));
+        }
+        let mut search = self.search.take().unwrap_or_else(|| Search::new(time, newest));
+        search.retarget(time);
+        for _ in 0..MAX_REQUESTS {
+            let Some(height) = search.next_height() else {
+                let found = search.low.map_or(Found::Before(search.high.height), |low| Found::At(low.height));
+                self.search = Some(search);
+                return Ok(found);
+            };
+            match self.fetch(Some(height)).await? {
+                Some(block) => search.on_block(block),
+                None => search.on_empty(height),
+            }
+        }
+        let problem =
+            format!("no block found after {MAX_REQUESTS} requests: too many heights are without transactions");
+        Err(Error::Drift { endpoint: call(self.chain), problem: problem.into() })
+    }
 }
 
 fn call(chain: Chain) -> &'static str {
@@ -248,6 +288,34 @@ mod tests {
             times.push(Some(now));
             for time in -1..now + 2 {
                 assert_eq!(search(&times, time).0, expected(&times, time), "{times:?} at {time}");
+            }
+        }
+    }
+
+    #[test]
+    fn later_searches_of_small_chains_use_what_is_known() {
+        let mut random = fastrand::Rng::with_seed(7);
+        for _ in 0..2_000 {
+            let mut now = random.i64(0..5);
+            let mut times: Vec<Option<i64>> = (0..random.usize(1..30))
+                .map(|_| {
+                    now += random.i64(0..4);
+                    (random.u8(0..4) > 0).then_some(now)
+                })
+                .collect();
+            times.push(Some(now));
+            let mut search = Search::new(0, Block { height: times.len() as i64 - 1, time: now });
+            let mut fetched = BTreeSet::new();
+            for time in (0..6).map(|_| random.i64(-1..now.max(0))) {
+                search.retarget(time);
+                while let Some(height) = search.next_height() {
+                    assert!(fetched.insert(height), "a height is fetched once");
+                    match times[height as usize] {
+                        Some(time) => search.on_block(Block { height, time }),
+                        None => search.on_empty(height),
+                    }
+                }
+                assert_eq!(search.low.map(|low| low.height), expected(&times, time), "{times:?} at {time}");
             }
         }
     }

@@ -157,7 +157,8 @@ async fn fetch_once(
 ) -> Result<Page, Error> {
     let rows = if query.is_paged() { request.limit as usize } else { query.slices().hashes(slice).len().max(16) };
     let offset = (request.page - 1) * request.limit;
-    let expected = Expectation { row_hint: rows, page: request.page, offset, must_have_rows };
+    let expected =
+        Expectation { row_hint: rows, page: request.page, offset, must_have_rows, projection: query.projection() };
     // Counted when it is sent: the run may be gone when the response arrives.
     let on_send = || report.update(|report| report.requests += 1);
     let target = query.target(slice, request.page, request.limit, request.top);

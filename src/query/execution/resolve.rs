@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::heights::{Found, fetch_block, find_height};
+use super::heights::{Found, Heights, fetch_block};
 use crate::client::Error;
 use crate::interface::ResultLimit;
 use crate::query::request::{Query, Unresolved};
@@ -16,19 +16,20 @@ pub(super) async fn resolve(query: &Query, report: &SharedReport) -> Result<Quer
     let (client, chain, name) = (query.client(), query.endpoint().chain, query.options().chain.as_deref());
     let Some(unresolved) = query.unresolved() else { return mark_recent(query.clone(), report).await };
     let Unresolved { start_time, end_time, start_height, is_expanded } = unresolved;
+    let mut heights = Heights::new(client, chain, name, report);
     let end = match end_time {
-        Some(time) => match find_height(client, chain, name, time, report).await? {
+        Some(time) => match heights.find(time).await? {
             Found::At(height) => Some(height),
             Found::Before(_) | Found::NoBlock => return query.with_heights(Some(1), Some(0)),
         },
-        None if is_expanded => match fetch_block(client, chain, name, None, report).await? {
+        None if is_expanded => match heights.newest().await? {
             Some(newest) => Some(newest.height),
             None => return query.with_heights(Some(1), Some(0)),
         },
         None => None,
     };
     let start = match start_time {
-        Some(time) => match find_height(client, chain, name, time - 1, report).await? {
+        Some(time) => match heights.find(time - 1).await? {
             Found::At(height) => Some(height + 1),
             Found::Before(first) => Some(first),
             Found::NoBlock => return query.with_heights(Some(1), Some(0)),
@@ -44,6 +45,9 @@ async fn mark_recent(query: Query, report: &SharedReport) -> Result<Query, Error
     let (ResultLimit::LastYear, Some(height)) = (query.endpoint().limit, query.start_height()) else {
         return Ok(query);
     };
+    if query.is_recent() {
+        return Ok(query);
+    }
     let name = query.options().chain.clone();
     let block = fetch_block(query.client(), query.endpoint().chain, name.as_deref(), Some(height), report).await?;
     Ok(if block.is_some_and(|block| is_recent(&query, block.time)) { query.marked_recent() } else { query })

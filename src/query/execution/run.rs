@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use super::cursor::Cursor;
+use super::resolve::resolve;
 use crate::client::{Client, Error};
 use crate::query::list::Seam;
 use crate::query::request::Query;
+use crate::query::results::SharedReport;
 
 #[derive(Clone)]
 pub struct Run {
@@ -36,6 +38,18 @@ impl Run {
     /// The same run of a query whose heights are known.
     pub(super) fn with_query(self, query: Query) -> Self {
         Self { query, ..self }
+    }
+
+    /// The same run, of which only these columns are decoded.
+    #[must_use]
+    pub fn with_columns(&self, names: &[String]) -> Self {
+        Self { query: self.query.with_columns(names), start: self.start.clone() }
+    }
+
+    /// The run with heights in place of times, whose requests are added to the report.
+    pub async fn resolved(self, report: SharedReport) -> Result<Self, Error> {
+        let query = resolve(&self.query, &report).await?;
+        Ok(self.with_query(query))
     }
 
     pub fn query(&self) -> &Query {

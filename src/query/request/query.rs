@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::params::{self, Arg, Options};
 use super::slices::{Filters, Slices, Unresolved};
 use crate::client::{Client, Error};
+use crate::columns::Projection;
 use crate::interface::{Endpoint, Param, ParamKind, ParamRole, RangeEnd, Shape};
 use crate::message::{Hint, Message, Narrowing};
 
@@ -23,6 +24,7 @@ pub struct Query {
     options: Options,
     /// True if all blocks of the query are younger than a year.
     is_recent: bool,
+    projection: Projection,
 }
 
 impl Query {
@@ -69,6 +71,7 @@ impl Query {
             args,
             options,
             is_recent: false,
+            projection: Projection::ALL,
         })
     }
 
@@ -123,7 +126,7 @@ impl Query {
         let args: Vec<_> =
             self.args_without_times().filter(|(name, _)| name != "start_height").chain(heights).collect();
         let query = Self::new(&self.client, self.endpoint, args, self.options.clone())?;
-        Ok(Self { max_items: self.max_items, page_size: self.page_size, ..query })
+        Ok(Self { max_items: self.max_items, page_size: self.page_size, projection: self.projection, ..query })
     }
 
     fn args_without_times(&self) -> impl Iterator<Item = (String, Arg)> + '_ {
@@ -147,6 +150,16 @@ impl Query {
     #[must_use]
     pub(in crate::query) fn marked_recent(self) -> Self {
         Self { is_recent: true, ..self }
+    }
+
+    pub(in crate::query) fn projection(&self) -> Projection {
+        self.projection
+    }
+
+    /// The same query, of which only these columns are decoded.
+    #[must_use]
+    pub fn with_columns(&self, names: &[String]) -> Self {
+        Self { projection: Projection::with_keys(self.endpoint.record(), names), ..self.clone() }
     }
 
     pub(in crate::query) fn max_items(&self) -> Option<u64> {
@@ -205,7 +218,7 @@ impl Query {
     }
 
     /// Records per page, or 0 for a look-up.
-    pub(in crate::query) fn page_size(&self) -> u64 {
+    pub fn page_size(&self) -> u64 {
         self.page_size.map_or(0, u64::from)
     }
 

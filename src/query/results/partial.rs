@@ -58,6 +58,8 @@ impl Partial {
                 builder.push(page, expected);
                 *checkpoint = after.cloned();
             }
+            // Records that lack columns would be wrong ones.
+            Retained::Latest(_) if page.is_projected() => {}
             Retained::Latest(latest) => latest.push(page.clone()),
         }
     }

@@ -1,0 +1,108 @@
+"""Queries that a filter leaves of a query."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from chainframe._native import _restore_query
+from chainframe.datasets.plan import Arguments, TimeBounds, arguments, encoded, narrowed, page_size, time_bounds, timed
+from chainframe.datasets.times import Remainder
+from chainframe.errors import IncompleteResultError, IncompleteResultWarning, InvalidParameterError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from chainframe import Client, Query, Records, Report, Transaction
+    from chainframe.datasets.values import Solver
+
+
+class Narrowing:
+    """A query, and what the filter of a scan leaves of it."""
+
+    def __init__(self, query: Query[Any], schema: pa.Schema, solver: Solver | None) -> None:
+        self._query, self._schema, self._solver = query, schema, solver
+        self.resource = str(json.loads(query._stated())["call"])  # noqa: SLF001 - of this package
+        self._given = arguments(query)
+        reduced: Any = query.__reduce__()
+        restore, pickled = reduced
+        # Not narrowed: a query that continues an earlier run, and one whose limit counts the records before the filter.
+        self._client: Client | None = None
+        self._options: dict[str, Any] = {}
+        if restore is _restore_query:
+            self._options = json.loads(pickled[2])[1]
+            self._client = pickled[0] if self._options["max_items"] is None else None
+
+    def _query_for(self, wanted: Arguments) -> Query[Any]:
+        if self._client is None or wanted == self._given:
+            return self._query
+        return _restore_query(self._client, self.resource, json.dumps([encoded(wanted), self._options]))
+
+    def _is_valid(self, wanted: Arguments) -> bool:
+        try:
+            self._query_for(wanted)
+        except InvalidParameterError:
+            return False
+        return True
+
+    def queries(self) -> list[Query[Any]]:
+        """Queries that together return all that the filter can accept. Sends nothing."""
+        if self._solver is None or self._client is None:
+            return [self._query]
+        plans = narrowed(self.resource, self._schema, self._given, self._solver, self._is_valid)
+        return [self._query_for(wanted) for wanted in plans]
+
+    def time_bounds(self) -> TimeBounds | None:
+        return None if self._solver is None or self._client is None else time_bounds(self.resource, self._schema)
+
+    def by_time(self, queries: list[Query[Any]]) -> list[Query[Any]] | None:
+        """Queries for the times that the filter can accept, or `None` if times do not narrow a list. Sends nothing."""
+        if self._solver is None or self._client is None or len(queries) != 1:
+            return None
+        plans = timed(self.resource, self._schema, arguments(queries[0]), self._solver, self._is_valid)
+        return None if plans is None else [self._query_for(wanted) for wanted in plans]
+
+    def is_timed(self, query: Query[Any]) -> bool:
+        """True if a query has times already, so that its own run searches for heights."""
+        bounds, given = self.time_bounds(), arguments(query)
+        return bounds is not None and (bounds.low in given or bounds.high in given)
+
+    def remainder(self, query: Query[Any]) -> Remainder:
+        """What is left of a list after the pages that its last run has delivered."""
+        if self._client is None:
+            return Remainder(0, is_capped=False)
+        size = self._options["page_size"] or page_size(self.resource)
+        return Remainder.of(query, size, self._client.deployment.result_window)
+
+    def hashes(self, queries: list[Query[Any]]) -> list[str]:
+        """Hashes that the main chain's list can be narrowed to only by the heights that a look-up returns."""
+        if self._solver is None or queries != [self._query] or self.resource != "transactions":
+            return []
+        return self._solver.points("tx_id") or [] if not self._given and self._client is not None else []
+
+    def located(self, queries: list[Query[Any]], spent: list[Report]) -> list[Query[Any]]:
+        """Queries for the heights of hashes, which are looked up; the report of the look-up is added to `spent`."""
+        hashes, client = self.hashes(queries), self._client
+        if not hashes or client is None:
+            return queries
+        chain = self._options["chain"]
+        look_up = client.transactions_by_hash(hashes, chain=chain)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", IncompleteResultWarning)
+            found: Records[Transaction] | list[Transaction] = []
+            with suppress(IncompleteResultError):
+                found = look_up.collect()
+        spent.append(look_up.report)
+        heights = {transaction.height for transaction in found}
+        if len(found) < len({item.lower() for item in hashes}) or None in heights:
+            # A list may have what the look-up does not return.
+            return queries
+        descending = sorted((height for height in heights if height is not None), reverse=True)
+        return [client.transactions(height=height, chain=chain) for height in descending]
+
+    def floors(self, columns: tuple[str, ...]) -> dict[str, int]:
+        """Lowest values of columns that the filter accepts."""
+        ranges = {column: self._solver.ranges(column) if self._solver else None for column in columns}
+        return {column: some[0].low for column, some in ranges.items() if some and some[0].low is not None}

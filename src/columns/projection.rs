@@ -1,0 +1,26 @@
+//! `Projection`: the columns of a record type that are decoded.
+
+use crate::interface::{Kind, RecordType};
+
+/// A set of columns, one bit each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Projection(u64);
+
+impl Projection {
+    pub const ALL: Self = Self(u64::MAX);
+
+    /// These columns, and those by which a run recognizes, orders and dates records.
+    pub fn with_keys(record: &RecordType, names: &[String]) -> Self {
+        let is_key =
+            |name: &str| record.identity.contains(&name) || ["tx_id", "height", "zone_block_height"].contains(&name);
+        let columns = record.fields.iter().enumerate();
+        let needed = columns.filter(|(_, field)| {
+            field.kind == Kind::Time || is_key(field.name) || names.iter().any(|name| name == field.name)
+        });
+        Self(needed.fold(0, |set, (column, _)| set | 1 << column))
+    }
+
+    pub fn contains(self, column: usize) -> bool {
+        self.0 & (1 << column) != 0
+    }
+}
