@@ -801,7 +801,7 @@ class Query(Generic[_R_co]):
         numbers : {"decimal", "float", "string"}
             Type of amounts and estimates, as for `Records`.
         columns : sequence of str, optional
-            Columns to convert, in this order; all by default.
+            Columns to decode and convert, in this order; all by default.
 
         Returns
         -------
@@ -949,7 +949,8 @@ class Query(Generic[_R_co]):
 
         DuckDB, `polars.scan_pyarrow_dataset`, Ibis and `Dataset.to_table(filter=...)` pass it their filters. Bounds on
         columns that the API has parameters for (heights, times, addresses, hashes, tokens, amounts) become arguments
-        of the requests; the whole filter is applied to the records again. Each scan fetches again.
+        of the requests; the whole filter is applied to the records again. Columns that are not read are not decoded.
+        Each scan fetches again.
 
         Returns
         -------
@@ -1232,7 +1233,7 @@ class Query(Generic[_R_co]):
         """Records that the last run has fetched so far, for use after an error or Ctrl-C.
 
         `collect` keeps all of them. Iteration, `pages`, `batches`, `to_arrow_batch_reader` and Arrow streams keep the
-        latest 2,500 records or 8 MiB, which bounds the memory of an endless loop.
+        latest 2,500 records or 8 MiB, which bounds the memory of an endless loop. A read of some columns keeps none.
 
         Examples
         --------

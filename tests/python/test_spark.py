@@ -10,11 +10,25 @@ import signal
 import sys
 import threading
 from contextlib import contextmanager
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import datasource
+from pyspark.sql.datasource import (
+    EqualTo,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNotNull,
+    IsNull,
+    LessThan,
+    Not,
+    StringContains,
+)
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DecimalType, StructType, TimestampType
 
 import chainframe as cf
@@ -92,6 +106,82 @@ def test_spark_reads_every_call(call: str, busy: LocalService) -> None:
         )
         expected = in_microseconds(query.to_arrow())
     assert read({"resource": call, "numPartitions": 3, **own}).equals(expected)
+
+
+def filtered(options: dict[str, Any], filters: list[datasource.Filter], columns: list[str] | None = None) -> pa.Table:
+    """Read as Spark does with filters and a schema, and filter as Spark does afterwards."""
+    source = ChainframeSource({"push_filters": "true", "numPartitions": "3", **options})
+    whole = source.schema()
+    schema = StructType([whole[name] for name in columns or whole.names])
+    reader: Any = source.reader(schema)
+    assert list(reader.pushFilters(filters)) == filters
+    reader = pickle.loads(pickle.dumps(reader))
+    parts = [pickle.loads(pickle.dumps(part)) for part in reader.partitions()]
+    assert 1 <= len(parts) <= 3
+    batches = [batch for part in parts for batch in reader.read(part)]
+    return pa.Table.from_batches(batches, to_arrow_schema(schema, timezone="UTC"))
+
+
+def test_filters_narrow_the_requests(busy: LocalService) -> None:
+    with busy.client() as client:
+        records = client.transactions(max_items=1_500).collect()
+        height = records[-1].height
+        block = client.transactions(height=height).collect()
+    hashes, time = tuple(record.tx_id for record in block), block[0].transaction_time
+    every = {record.tx_id for record in records}
+    cases: list[tuple[list[datasource.Filter], int]] = [
+        ([EqualTo(("height",), height)], 3),
+        ([In(("height",), (height, 7)), IsNotNull(("height",))], 3),
+        (
+            [
+                GreaterThanOrEqual(("height",), height),
+                LessThan(("height",), (height or 0) + 1),
+                Not(IsNull(("tx_id",))),
+            ],
+            3,
+        ),
+        ([In(("tx_id",), hashes)], 5),
+        ([EqualTo(("height",), 7)], 2),
+    ]
+    for filters, most in cases:
+        busy.reset_request_log()
+        found = filtered({"resource": "transactions"}, filters, ["height", "tx_id"])
+        assert busy.request_count <= most
+        assert found.column_names == ["height", "tx_id"]
+        assert set(found.column("tx_id").to_pylist()) == (
+            set(hashes) if filters[0] != EqualTo(("height",), 7) else set()
+        )
+    found = filtered({"resource": "transactions"}, [EqualTo(("transaction_time",), time)])
+    assert set(hashes) <= set(found.column("tx_id").to_pylist())
+    # What cannot be translated narrows nothing.
+    busy.reset_request_log()
+    found = filtered({"resource": "transactions"}, [StringContains(("tx_id",), "0x"), EqualTo(("height",), "x")])
+    assert every <= set(found.column("tx_id").to_pylist())
+    # As doubles, amounts compare otherwise.
+    amounts: list[datasource.Filter] = [GreaterThan(("amount",), Decimal(10**19))]
+    token = {"resource": "token_transfers", "token_contract_address": records_token(busy)}
+    assert filtered(token, amounts).num_rows == 0
+    assert filtered({**token, "numbers": "float"}, amounts).num_rows > 0
+
+
+def records_token(busy: LocalService) -> str:
+    with busy.client() as client:
+        first = client.tokens().first()
+    assert first is not None
+    return first.token_contract_address or ""
+
+
+def test_columns_are_selected_by_option_or_schema(busy: LocalService) -> None:
+    table = read({"resource": "blocks", "columns": "miner,height"})
+    assert table.column_names == ["miner", "height"]
+    with pytest.raises(cf.InvalidParameterError, match=r'columns must be among .*; got "minor"'):
+        ChainframeSource({"resource": "blocks", "columns": "minor"}).schema()
+    with pytest.raises(cf.InvalidParameterError, match=r'columns must be among .*; got "minor"'):
+        ChainframeSource({"resource": "blocks"}).reader(StructType().add("minor", "string"))
+    with pytest.raises(cf.InvalidParameterError, match="push_filters must be true or false"):
+        ChainframeSource({"resource": "blocks", "push_filters": "yes"}).schema()
+    assert not hasattr(ChainframeSource({"resource": "blocks"}).reader(StructType()), "_filters")
+    assert busy.request_count > 0
 
 
 def test_columns_have_spark_types(busy: LocalService) -> None:
@@ -277,6 +367,24 @@ def test_killed_tasks_lose_and_repeat_no_record(busy: LocalService) -> None:
 
         with pytest.raises(Exception, match="InvalidParameterError: resource must be one of"):
             spark.read.format("chainframe").option("resource", "coins").load()
+
+
+@pytest.mark.skipif(not HAS_SPARK, reason="Spark is not installed; make spark")
+def test_spark_pushes_filters_and_shows_them(busy: LocalService) -> None:
+    with busy.client() as client:
+        deep = client.transactions().collect()[-1].height
+        assert deep is not None
+        expected = len(client.transactions(height=deep).collect())
+    with spark_session("local[1]") as spark:
+        spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+        source = spark.read.format("chainframe").option("resource", "transactions").option("push_filters", "true")
+        frame = source.load().where(f"height = {deep}")
+        busy.reset_request_log()
+        assert frame.count() == expected > 0
+        assert busy.request_count <= 2
+        plan = frame._jdf.queryExecution().toString()
+        assert "PushedFilters" in plan
+        assert f"height = {deep}" in plan
 
 
 @pytest.mark.skipif(not HAS_SPARK, reason="Spark is not installed; make spark")

@@ -70,7 +70,7 @@ class Narrowing:
         return bounds is not None and (bounds.low in given or bounds.high in given)
 
     def remainder(self, query: Query[Any]) -> Remainder:
-        """What is left of a list after the pages that its last run has delivered."""
+        """Pages of a list after those that its last run has delivered."""
         if self._client is None:
             return Remainder(0, is_capped=False)
         size = self._options["page_size"] or page_size(self.resource)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -242,7 +242,7 @@ class Scanner:
         for query in queries:
             yield from self._stream(query)
 
-    def _stream(self, query: Query[Any]) -> Iterator[pa.RecordBatch]:
+    def _stream(self, query: Query[Any]) -> Generator[pa.RecordBatch]:
         self._runs.append(query)
         source: Any = query if self._decoded is None else _Projected(query, self._decoded)
         reader = pa.RecordBatchReader.from_stream(source)

@@ -24,7 +24,7 @@ TOLERANCE = 4
 
 @dataclass(frozen=True)
 class Remainder:
-    """What is left of a list after the pages that a run has delivered."""
+    """Pages of a list after those that a run has delivered."""
 
     pages: int
     # True if the list ends at the result window.

@@ -25,6 +25,8 @@ try:
     import pyarrow as pa
     from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
     from pyspark.sql.pandas.types import from_arrow_schema
+
+    from chainframe.integrations import spark_filters
 except ModuleNotFoundError as _error:
     _missing = (_error.name or "pyspark").partition(".")[0]
     raise ModuleNotFoundError(
@@ -34,9 +36,8 @@ except ModuleNotFoundError as _error:
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
-
-    from chainframe.partitions import Partition
 
 __all__ = ["ChainframeSource"]
 
@@ -55,6 +56,10 @@ class ChainframeSource(DataSource):
     - The arguments of the method, with `chain`, `page_size` and `max_items`. Hashes are separated by commas.
     - `numPartitions`: maximum number of tasks, as for `Query.partitions`. Default: 8.
     - `numbers`: type of amounts and estimates, as for `Records`. Default: `decimal`.
+    - `columns`: names of the columns to decode, separated by commas. Default: those of the schema given to
+      `spark.read.schema`, or all.
+    - `push_filters`: `true` lets filters narrow the requests, as for `Query.dataset`; Spark evaluates them again, and
+      requires its setting `spark.sql.python.filterPushdown.enabled`. Default: `false`.
     - `rate_limit`: requests per second of the whole job, divided by the number of partitions, or by
       `concurrent_tasks` if that is less. Default: each task adapts to the API's limit.
     - `strict`: `true` fails a task whose result may be incomplete; otherwise the task logs a warning. Default: `false`.
@@ -85,8 +90,11 @@ class ChainframeSource(DataSource):
         return from_arrow_schema(_Job.of(self.options).schema(), prefer_timestamp_ntz=False)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        del schema
-        return _Reader(_Job.of(self.options))
+        job = _Job.of(self.options)
+        if schema.names:
+            job = replace(job, columns=tuple(schema.names))
+            job.schema()
+        return (_FilteringReader if job.push_filters else _Reader)(job)
 
 
 @dataclass(frozen=True)
@@ -100,6 +108,8 @@ class _Job:
     rate_limit: float | None
     concurrent_tasks: int | None
     strict: bool
+    columns: tuple[str, ...] | None
+    push_filters: bool
 
     @classmethod
     def of(cls, options: Any) -> _Job:  # noqa: ANN401 - Spark's case-insensitive dictionary
@@ -116,6 +126,8 @@ class _Job:
             rate_limit=_number(given, "rate_limit", float),
             concurrent_tasks=_number(given, "concurrent_tasks", minimum=1),
             strict=_flag(given, "strict"),
+            columns=tuple(given.pop("columns").split(",")) if "columns" in given else None,
+            push_filters=_flag(given, "push_filters"),
             arguments={},
         )
         params = {param["name"]: param for param in _CALLS[call]["params"]}
@@ -140,9 +152,12 @@ class _Job:
         query: Query[Any] = getattr(self.client(), self.call)(**self.arguments)
         return query
 
+    def reader(self, query: Query[Any]) -> pa.RecordBatchReader:
+        return query.to_arrow_batch_reader(numbers=self.numbers, columns=self.columns)
+
     def schema(self) -> pa.Schema:
         """The schema with Spark's resolution of times, microseconds."""
-        fields = self.query().to_arrow_batch_reader(numbers=self.numbers).schema
+        fields = self.reader(self.query()).schema
         return pa.schema(
             [
                 field.with_type(pa.timestamp("us", "UTC")) if pa.types.is_timestamp(field.type) else field
@@ -177,23 +192,46 @@ def _flag(given: dict[str, str], name: str) -> bool:
 
 
 class _Part(InputPartition):
-    """Cursor of a partition, and the number of partitions: what a task is sent."""
+    """Cursors that a task reads one after the other, and the number of tasks."""
 
-    def __init__(self, part: Partition[Any]) -> None:
-        self.cursor = part.query.cursor
-        self.count = part.num_partitions
+    def __init__(self, cursors: Sequence[str], count: int) -> None:
+        self.cursors = cursors
+        self.count = count
 
 
 class _Reader(DataSourceReader):
     def __init__(self, job: _Job) -> None:
         self._job = job
 
+    def _queries(self) -> list[Query[Any]]:
+        return [self._job.query()]
+
     def partitions(self) -> Sequence[InputPartition]:
-        return [_Part(part) for part in self._job.query().partitions(self._job.num_partitions)]
+        most, queries = self._job.num_partitions, self._queries()
+        each = max(most // max(len(queries), 1), 1)
+        cursors = [part.query.cursor for query in queries for part in query.partitions(each)]
+        tasks = [cursors[first::most] for first in range(min(most, len(cursors)))] or [[]]
+        return [_Part(cursors, len(tasks)) for cursors in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         part = cast("_Part", partition)
-        query = self._job.client(part.count).resume(part.cursor)
-        schema = self._job.schema()
-        for batch in query.to_arrow_batch_reader(numbers=self._job.numbers):
-            yield batch.cast(schema)
+        client, schema = self._job.client(part.count), self._job.schema()
+        for cursor in part.cursors:
+            for batch in self._job.reader(client.resume(cursor)):
+                yield batch.cast(schema)
+
+
+class _FilteringReader(_Reader):
+    """A reader whose filters narrow the requests. Spark rejects it unless filters are enabled."""
+
+    def __init__(self, job: _Job) -> None:
+        super().__init__(job)
+        self._filters: list[Filter] = []
+
+    def pushFilters(self, filters: list[Filter]) -> list[Filter]:  # noqa: N802 - Spark's name
+        """Keeps the filters, all of which Spark evaluates as well."""
+        self._filters = filters
+        return filters
+
+    def _queries(self) -> list[Query[Any]]:
+        return spark_filters.narrowed(self._job.query(), self._filters, exact=self._job.numbers == "decimal")

@@ -141,7 +141,8 @@ impl Query {
         let py = slf.py();
         let (batch_size, numbers) = (count("batch_size", batch_size)?, arrow::numbers(py, numbers)?);
         let form = (arrow::project(py, schema(slf.get().record(), numbers), columns.as_deref())?, numbers);
-        let (pages, bar) = slf.get().stream_pages(py)?;
+        let run = columns.map_or_else(|| slf.get().run.clone(), |columns| slf.get().run.with_columns(&columns));
+        let (pages, bar) = slf.get().stream_run(py, &run)?;
         let batches =
             BatchIterator::new(QueryReader::of_batches(py, slf.get().last.clone(), pages, bar, batch_size, form)?);
         PyModule::import(py, "chainframe.frames")?.call_method1("reader", (batches,))
