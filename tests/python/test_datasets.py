@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import chainframe as cf
 from chainframe.datasets.plan import bounded_columns, time_bounds
 from chainframe.testing import LocalService
-from strict_server import Answer, Request, StrictServer, page_of
+from strict_server import Request, Response, StrictServer, page_of
 
 TRANSACTIONS = 900
 
@@ -296,7 +296,7 @@ def test_recent_blocks_are_read_down_to_the_earliest_time_wanted(service: LocalS
 
 
 def test_columns_that_are_not_read_are_not_decoded(server: StrictServer) -> None:
-    def answer(request: Request) -> Answer:
+    def answer(request: Request) -> Response:
         del request
         row = {"hash": "0x1", "height": "7", "miner": "0x2", "blockTime": "1700000000000", "transactionCount": "many"}
         return page_of("blocks", [row], limit="100", totalPage="1", total="1")
