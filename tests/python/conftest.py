@@ -96,6 +96,27 @@ def service() -> Iterator[LocalService]:
 
 
 @pytest.fixture
+def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without settings in the environment."""
+    for name in ("BASE_URL", "API_KEY", "SECRET_KEY", "PASSPHRASE", "CASSETTE", "CASSETTE_MODE"):
+        monkeypatch.delenv(f"CHAINFRAME_{name}", raising=False)
+
+
+@pytest.fixture
+def no_network_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without proxies and certificate bundles in the environment."""
+    proxies = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+    for name in (*proxies, *map(str.lower, proxies), "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Path of a new cassette."""
+    return tmp_path / "cassettes" / "one.jsonl"
+
+
+@pytest.fixture
 def at_service(service: LocalService, monkeypatch: pytest.MonkeyPatch) -> LocalService:
     for name, value in environment(service).items():
         monkeypatch.setenv(name, value)

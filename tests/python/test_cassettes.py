@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import multiprocessing
-import os
 import pickle
-import subprocess
-import sys
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +11,11 @@ import pytest
 
 import chainframe as cf
 from chainframe.testing import Cassette, Fault, LocalService
-from conftest import Sample, environment
-from strict_server import API_KEY, PASSPHRASE, SECRET_KEY, Response, StrictServer, envelope, error, page_of
+from conftest import Sample
+from recorded import lines, replaying
+from strict_server import Response, StrictServer, envelope, error, page_of
+
+pytestmark = pytest.mark.usefixtures("no_settings")
 
 CALLS = [
     "tokens",
@@ -31,27 +28,6 @@ CALLS = [
     "transactions_by_hash",
     "logs",
 ]
-VARIABLES = ("BASE_URL", "API_KEY", "SECRET_KEY", "PASSPHRASE", "CASSETTE", "CASSETTE_MODE")
-
-
-@pytest.fixture(autouse=True)
-def empty_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in VARIABLES:
-        monkeypatch.delenv(f"CHAINFRAME_{name}", raising=False)
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "cassettes" / "one.jsonl"
-
-
-def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
-
-
-def replaying(path: Path, **settings: Any) -> cf.Client:
-    """A client of nothing but the file."""
-    return cf.Client(cassette=Cassette(path, mode="none"), **settings)
 
 
 @pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
@@ -72,38 +48,6 @@ def test_every_call_replays_without_a_server(sample: Sample, service: LocalServi
     assert service.request_count == before
 
 
-def test_cassette_stores_only_path_and_parameters_of_a_request(server: StrictServer, path: Path) -> None:
-    echoed: list[str] = []
-
-    def echo(status: int) -> Any:
-        def script(request: Any) -> Response:
-            words = [API_KEY, SECRET_KEY, PASSPHRASE, request.signature, request.timestamp]
-            echoed.extend(words)
-            return Response(json.dumps({"code": "50014", "msg": " ".join(words), "detail": words}).encode(), status)
-
-        return script
-
-    server.on("blocks", echo(400))
-    server.on("tokens", lambda request: Response(f"<p>{request.signature} {server.url}".encode(), 502))
-    server.on("transactions", page_of("transactions", [{"txid": "0x1", "transactionSymbol": API_KEY.upper()}]))
-    with server.client(cassette=Cassette(path)) as client:
-        for call in ("blocks", "tokens"):
-            with pytest.raises(cf.ServiceError):
-                getattr(client, call)().collect()
-        client.transactions().collect()
-    text = path.read_text(encoding="utf-8").lower()
-    assert len(echoed) == 5
-    port = server.url.rpartition(":")[2]
-    for canary in (*echoed, "127.0.0.1", port, "access", "user-agent", "date", "header"):
-        assert canary.lower() not in text, canary
-    first = lines(path)[0]
-    assert first.keys() == {"method", "path", "params", "status", "json"}
-    assert first["path"] == "/api/v5/alpha/beta/block/block-list"
-    assert first["params"] == {"chainShortName": "BETA_X", "limit": "100", "page": "1"}
-    assert list(first["params"]) == sorted(first["params"])
-    assert first["json"]["detail"] == ["*" * len(word) for word in echoed]
-
-
 def test_replay_ignores_the_address_and_the_credentials(path: Path, server: StrictServer) -> None:
     words = server.client().deployment
     server.on("blocks", page_of("blocks", [{"height": "3"}]))
@@ -114,19 +58,6 @@ def test_replay_ignores_the_address_and_the_credentials(path: Path, server: Stri
         with replaying(path, base_url=url, zone_chain="BETA_X", **others) as client:
             assert list(client.blocks().collect()) == list(recorded)
     assert len(server.requests) == 1
-
-
-def test_prefix_of_the_base_url_is_not_stored(path: Path) -> None:
-    settings: dict[str, Any] = {"api_key": "k1", "secret_key": "s1", "passphrase": "p1", "max_retries": 0}
-    client = cf.Client(base_url="http://127.0.0.1:9/gate/way", cassette=Cassette(path), **settings)
-    with client, pytest.raises(cf.TransportError) as recorded:
-        client.blocks().collect()
-    (line,) = lines(path)
-    assert line["path"] == "/api/v5/main/zone/block/block-list"
-    assert line["error"] == {"phase": "connect", "timed_out": False, "retryable": True}
-    with replaying(path) as client, pytest.raises(cf.TransportError) as replayed:
-        client.blocks().collect()
-    assert replayed.value.phase == recorded.value.phase == "connect"
 
 
 FAILURES: list[tuple[list[Fault], type[Exception] | None]] = [
@@ -264,135 +195,6 @@ def test_invalid_line_is_named_by_number(service: LocalService, path: Path) -> N
         Cassette(path.parent)
 
 
-def test_threads_and_tasks_share_a_cassette(service: LocalService, path: Path) -> None:
-    async def ask(client: cf.Client) -> list[int]:
-        heights = [client.blocks(height=4_300_000 + number).collect_async() for number in range(10)]
-        return [len(records) for records in await asyncio.gather(*heights)]
-
-    def in_threads(client: cf.Client) -> list[int]:
-        counts: dict[int, int] = {}
-
-        def one(number: int) -> None:
-            counts[number] = len(client.blocks(height=4_300_000 + number).collect())
-
-        threads = [threading.Thread(target=one, args=(number,)) for number in range(10)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        return [counts[number] for number in range(10)]
-
-    with service.client(cassette=Cassette(path)) as client:
-        recorded = in_threads(client) + asyncio.run(ask(client))
-    assert recorded == [1] * 20
-    with replaying(path) as client:
-        assert asyncio.run(ask(client)) + in_threads(client) == recorded
-
-
-def ask_in_child(client: cf.Client, pipe: Any) -> None:
-    pipe.send(len(client.blocks(max_items=150).collect()))
-
-
-@pytest.mark.parametrize("mode", ["none", "new_episodes"])
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_forked_child_replays(service: LocalService, path: Path, mode: Any) -> None:
-    with service.client(cassette=Cassette(path)) as client:
-        client.blocks(max_items=150).collect()
-    before = service.request_count
-    with service.client(cassette=Cassette(path, mode=mode)) as client:
-        here, there = multiprocessing.Pipe()
-        child = multiprocessing.get_context("fork").Process(target=ask_in_child, args=(client, there))
-        child.start()
-        assert here.poll(60)
-        assert here.recv() == 150
-        child.join(60)
-        assert len(client.blocks(max_items=150).collect()) == 150
-    assert service.request_count == before
-
-
-def test_a_client_pickles_with_its_cassette(service: LocalService, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("api_key", "secret_key", "passphrase"):
-        monkeypatch.setenv(f"CHAINFRAME_{name.upper()}", getattr(service, name))
-    with service.client(cassette=Cassette(path)) as client:
-        client.blocks(height=1).collect()
-        with pickle.loads(pickle.dumps(client)) as other:
-            assert other == client
-            other.blocks(height=2).collect()
-    assert len(lines(path)) == 2
-    with pickle.loads(pickle.dumps(replaying(path))) as other:
-        other.blocks(height=2).collect()
-
-
-SCRIPT = """
-import sys
-import chainframe as cf
-
-with cf.Client() as client:
-    for height in sys.argv[1:]:
-        print(len(client.blocks(height=int(height)).collect()))
-"""
-
-
-def run(settings: dict[str, str], *heights: int) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", SCRIPT, *map(str, heights)]
-    pipe = subprocess.PIPE
-    return subprocess.Popen(command, env=settings, stdout=pipe, stderr=pipe, text=True)
-
-
-def told(process: subprocess.Popen[str]) -> list[str]:
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 0, err
-    return out.split()
-
-
-def test_environment_variable_names_the_cassette_of_a_process(service: LocalService, path: Path) -> None:
-    settings = {
-        "CHAINFRAME_BASE_URL": service.url,
-        "CHAINFRAME_API_KEY": service.api_key,
-        "CHAINFRAME_SECRET_KEY": service.secret_key,
-        "CHAINFRAME_PASSPHRASE": service.passphrase,
-    }
-    cassette = {"CHAINFRAME_CASSETTE": str(path)}
-    assert told(run({**settings, **cassette}, 4_300_001, 4_300_002)) == ["1", "1"]
-    before = service.request_count
-    assert told(run(cassette, 4_300_002, 4_300_001)) == ["1", "1"]
-    assert told(run({**cassette, "CHAINFRAME_CASSETTE_MODE": "none"}, 4_300_002)) == ["1"]
-    assert service.request_count == before
-    wrong = run({**cassette, "CHAINFRAME_CASSETTE_MODE": "twice"}, 1)
-    assert "CassetteError: CHAINFRAME_CASSETTE_MODE" in wrong.communicate(timeout=60)[1]
-
-
-@pytest.mark.parametrize("mode", ["new_episodes", "all"])
-def test_processes_record_into_one_file(service: LocalService, path: Path, mode: str) -> None:
-    settings = {
-        "CHAINFRAME_BASE_URL": service.url,
-        "CHAINFRAME_API_KEY": service.api_key,
-        "CHAINFRAME_SECRET_KEY": service.secret_key,
-        "CHAINFRAME_PASSPHRASE": service.passphrase,
-        "CHAINFRAME_CASSETTE": str(path),
-        "CHAINFRAME_CASSETTE_MODE": mode,
-    }
-    ranges = [range(4_300_000, 4_300_020), range(4_300_020, 4_300_040)]
-    for process in [run(settings, *heights) for heights in ranges]:
-        assert told(process) == ["1"] * 20
-    assert sorted(int(line["params"]["height"]) for line in lines(path)) == [*range(4_300_000, 4_300_040)]
-
-
-def test_clients_of_one_process_share_the_cassette_of_the_environment(
-    service: LocalService, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in environment(service).items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("CHAINFRAME_CASSETTE", str(path))
-    for height in (1, 2):
-        with cf.Client() as client:
-            client.blocks(height=height).collect()
-    assert len(lines(path)) == 2
-    with service.client(cassette=Cassette(path.with_name("two.jsonl"))) as client:
-        client.blocks(height=3).collect()
-    assert len(lines(path)) == 2
-
-
 def test_empty_file_is_recorded_into(service: LocalService, tmp_path: Path) -> None:
     (tmp_path / "made.jsonl").touch()
     with service.client(cassette=Cassette(tmp_path / "made.jsonl")) as client:
@@ -416,18 +218,6 @@ def test_retry_after_date_is_stored_as_seconds(server: StrictServer, path: Path)
         client.blocks().collect()
     assert "2100" not in path.read_text(encoding="utf-8")
     assert lines(path)[0]["retry_after"] > 1e9
-
-
-def test_error_response_is_stored_without_the_host_it_names(tmp_path: Path) -> None:
-    path = tmp_path / "refused.jsonl"
-    with LocalService(transactions=50) as service:
-        host = service.url.removeprefix("http://")
-        service.faults = [{"kind": "code", "code": "50014", "msg": f"asked at {host}"}]
-        with pytest.raises(cf.BadRequestError, match=host):
-            service.client(cassette=Cassette(path)).tokens(max_items=1).collect()
-    assert host not in path.read_text()
-    with pytest.raises(cf.BadRequestError, match=r"asked at \*+"):
-        cf.Client(cassette=Cassette(path, "none")).tokens(max_items=1).collect()
 
 
 def test_replay_needs_no_settings_and_recording_names_missing_ones(path: Path, service: LocalService) -> None:
@@ -454,68 +244,3 @@ def test_length_is_that_of_the_file_while_it_is_rerecorded(path: Path, service: 
             client.blocks(height=height).collect()
             assert len(rerecorded) == len(Cassette(path, mode="none"))
     assert len(rerecorded) == 5
-
-
-def test_short_secret_does_not_redact_data(path: Path, server: StrictServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("strict_server.PASSPHRASE", "eth")
-    found = page_of("transactions", [{"txid": "0xe7", "transactionSymbol": "WETH"}])
-    server.on("transactions", found)
-    server.on("tokens", error(400, "50014", "who is eth?"))
-    with server.client(cassette=Cassette(path)) as client:
-        recorded = client.transactions().collect()
-        with pytest.raises(cf.BadRequestError):
-            client.tokens().collect()
-    with server.client(cassette=Cassette(path, mode="none")) as client:
-        assert list(client.transactions()) == list(recorded)
-    assert "who is ***?" in path.read_text(encoding="utf-8")
-
-
-def test_secret_in_the_data_is_redacted_and_reported(
-    path: Path, server: StrictServer, caplog: pytest.LogCaptureFixture
-) -> None:
-    server.on("transactions", page_of("transactions", [{"txid": "0x1", "transactionSymbol": API_KEY}]))
-    with server.client(cassette=Cassette(path)) as client:
-        client.transactions().collect()
-    assert "a replay will differ" in caplog.text
-    assert API_KEY not in path.read_text(encoding="utf-8")
-
-
-def test_parameter_with_a_secret_is_neither_sent_nor_stored(path: Path, server: StrictServer) -> None:
-    with server.client(cassette=Cassette(path)) as client:
-        for address in (API_KEY, f"0x{SECRET_KEY.upper()}", PASSPHRASE):
-            with pytest.raises(cf.CassetteError, match="address contains a secret"):
-                client.address_transactions(address).collect()
-    assert not path.exists()
-    assert not server.requests
-
-
-THREADS = """
-import sys, threading
-import chainframe as cf
-sys.setswitchinterval(1e-6)
-
-
-def work():
-    for _ in range(200):
-        try:
-            cf.Client()
-        except cf.CassetteError:
-            pass
-
-
-threads = [threading.Thread(target=work) for _ in range(4)]
-for thread in threads:
-    thread.start()
-for thread in threads:
-    thread.join()
-print("done")
-"""
-
-
-def test_a_broken_cassette_of_the_environment_locks_no_thread_out(tmp_path: Path) -> None:
-    path = tmp_path / "broken.jsonl"
-    path.write_text("{broken\n", encoding="utf-8")
-    variables = {**os.environ, "CHAINFRAME_CASSETTE": str(path)}
-    command = [sys.executable, "-c", THREADS]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=variables, timeout=120)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")

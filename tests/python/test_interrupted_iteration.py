@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import functools
 import itertools
+import operator
 import os
 import random
 import signal
@@ -216,3 +218,22 @@ def test_a_closed_iteration_ends_and_requests_nothing_more(service: LocalService
         with contextlib.closing(stream(client.blocks(), kind)) as items:
             next(items)
         assert list(itertools.islice(items, 3)) == []
+
+
+def test_an_item_that_a_handler_took_before_it_raised_keeps_the_interrupted_one(client: cf.Client) -> None:
+    expected = [block.hash for block in client.blocks(max_items=4)]
+    rows = iter(client.blocks(page_size=2, max_items=4))
+    taken = [next(rows).hash]
+
+    def take_another(_number: int, _frame: object) -> None:
+        taken.append(next(rows).hash)
+        raise Interrupted
+
+    signal.signal(signal.SIGUSR1, take_another)
+    # Only C functions, so that the interpreter does not handle the signal before `next` does.
+    send = functools.partial(ctypes.CDLL(None)["raise"], signal.SIGUSR1)
+    with pytest.raises(Interrupted):
+        list(map(operator.call, (send, functools.partial(next, rows))))
+    # The handler took the first row of the second page; the last row of the first page is still there.
+    assert taken == [expected[0], expected[2]]
+    assert [row.hash for row in rows] == [expected[1], expected[3]]

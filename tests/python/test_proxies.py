@@ -18,13 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
 BLOCKS = page_of("blocks", [{"hash": "0x1"}])
-VARIABLES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY")
-
-
-@pytest.fixture(autouse=True)
-def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (*VARIABLES, *map(str.lower, VARIABLES)):
-        monkeypatch.delenv(name, raising=False)
+pytestmark = pytest.mark.usefixtures("no_network_settings")
 
 
 @contextlib.contextmanager

@@ -32,7 +32,7 @@ struct State {
     items: VecDeque<Item>,
     /// Rows of pages that are being taken by record. The last rows stay, for their checkpoint, until others follow.
     rows: VecDeque<Rows>,
-    /// Place after the last page or batch that was taken.
+    /// Position after the last page or batch that was taken.
     checkpoint: Option<Checkpoint>,
     ended: bool,
 }
@@ -40,7 +40,7 @@ struct State {
 pub enum Item {
     Page(Page),
     Batch(Batch),
-    /// A page or batch that was made and not handed over.
+    /// A page or batch that was made and not returned.
     Made(Py<PyAny>, Option<Checkpoint>),
     Failure(Error),
 }
@@ -55,13 +55,18 @@ impl Item {
     }
 }
 
-/// Rows `row..end` of some columns.
+/// A page that is taken row by row.
+pub struct PageRows {
+    pub columns: Arc<Columns>,
+    /// Position in the run after the last row.
+    checkpoint: Checkpoint,
+}
+
+/// Rows `row..end` of a page.
 struct Rows {
-    columns: Arc<Columns>,
+    page: Arc<PageRows>,
     row: usize,
     end: usize,
-    /// Place in the run after the last of the columns.
-    checkpoint: Checkpoint,
 }
 
 /// Outcome of taking an item.
@@ -78,18 +83,18 @@ impl Ready {
         self.0.lock()
     }
 
-    /// Place after what was taken, once something was.
+    /// Position after the last item taken; `None` before the first.
     pub fn checkpoint(&self) -> Option<Checkpoint> {
         let state = self.lock();
-        state.rows.front().map(|rows| rows.checkpoint.at_row(rows.row)).or_else(|| state.checkpoint.clone())
+        state.rows.front().map(|rows| rows.page.checkpoint.at_row(rows.row)).or_else(|| state.checkpoint.clone())
     }
 
-    pub fn take_row(&self) -> Taken<(Arc<Columns>, usize)> {
+    pub fn take_row(&self) -> Taken<(Arc<PageRows>, usize)> {
         let mut state = self.lock();
         loop {
             if let Some(rows) = state.rows.front_mut().filter(|rows| rows.row < rows.end) {
                 rows.row += 1;
-                return Taken::Item((rows.columns.clone(), rows.row - 1));
+                return Taken::Item((rows.page.clone(), rows.row - 1));
             }
             if state.rows.len() > 1 {
                 state.rows.pop_front();
@@ -97,13 +102,9 @@ impl Ready {
             }
             match state.items.pop_front() {
                 Some(Item::Page(page)) => {
-                    let rows = Rows {
-                        row: 0,
-                        end: page.columns.rows(),
-                        columns: Arc::new(page.columns),
-                        checkpoint: page.checkpoint,
-                    };
-                    state.rows.push_back(rows);
+                    let end = page.columns.rows();
+                    let page = PageRows { columns: Arc::new(page.columns), checkpoint: page.checkpoint };
+                    state.rows.push_back(Rows { page: Arc::new(page), row: 0, end });
                 }
                 Some(Item::Failure(error)) => return Taken::Failure(error),
                 Some(Item::Batch(_) | Item::Made(..)) => {}
@@ -112,13 +113,9 @@ impl Ready {
         }
     }
 
-    /// Undoes the `take_row` that gave this row.
-    pub fn put_back_row(&self, columns: &Arc<Columns>, row: usize) {
-        let mut state = self.lock();
-        let same = state.rows.iter().find(|rows| Arc::ptr_eq(&rows.columns, columns));
-        if let Some(checkpoint) = same.map(|rows| rows.checkpoint.clone()) {
-            state.rows.push_front(Rows { columns: columns.clone(), row, end: row + 1, checkpoint });
-        }
+    /// Undoes the `take_row` that returned this row. Others may have been taken since, even of later pages.
+    pub fn put_back_row(&self, page: Arc<PageRows>, row: usize) {
+        self.lock().rows.push_front(Rows { page, row, end: row + 1 });
     }
 
     /// The next page or batch, with the checkpoint before it.
@@ -136,7 +133,7 @@ impl Ready {
         }
     }
 
-    /// Undoes the `take` that gave this item.
+    /// Undoes the `take` that returned this item.
     pub fn put_back(&self, item: Item, before: Option<Checkpoint>) {
         let mut state = self.lock();
         state.checkpoint = before;
@@ -240,7 +237,7 @@ impl Feed {
         })
     }
 
-    /// Ends the run: nothing more is requested or given out.
+    /// Ends the run: nothing more is requested or returned.
     pub fn close(&self) {
         self.ready.close();
         // A task that reads at this moment ends with the page that it waits for.

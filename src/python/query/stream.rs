@@ -71,10 +71,15 @@ impl Stream {
     fn take<'py>(&self, py: Python<'py>) -> PyResult<Taken<Bound<'py, PyAny>>> {
         if self.kind == StreamItem::Records {
             return match self.ready().take_row() {
-                Taken::Item((columns, row)) => {
-                    let record = record_classes::view(py, columns.clone(), row);
-                    let checked = record.and_then(|record| py.check_signals().map(|()| record));
-                    checked.inspect_err(|_| self.ready().put_back_row(&columns, row)).map(Taken::Item)
+                Taken::Item((page, row)) => {
+                    let record = record_classes::view(py, page.columns.clone(), row);
+                    match record.and_then(|record| py.check_signals().map(|()| record)) {
+                        Ok(record) => Ok(Taken::Item(record)),
+                        Err(raised) => {
+                            self.ready().put_back_row(page, row);
+                            Err(raised)
+                        }
+                    }
                 }
                 other => self.end_of(py, other),
             };

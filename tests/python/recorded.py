@@ -1,0 +1,22 @@
+"""Helpers of the tests of cassettes."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import chainframe as cf
+from chainframe.testing import Cassette
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    """Return the interactions of a cassette."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
+
+
+def replaying(path: Path, **settings: Any) -> cf.Client:
+    """Return a client that only replays a cassette."""
+    return cf.Client(cassette=Cassette(path, mode="none"), **settings)
