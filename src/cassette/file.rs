@@ -1,6 +1,6 @@
 //! The file of a cassette: read at the opening, then appended to a line at a time, each by one write under a lock.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
@@ -70,7 +70,7 @@ fn parse_line(line: &str) -> Result<Line, String> {
     }
 }
 
-/// Without the interactions that were replaced. Those that replace them take their places.
+/// Without the interactions that were replaced. Those that replace them take their places and notes.
 fn in_order(lines: Vec<Line>) -> Vec<Interaction> {
     let mut first: HashMap<Request, usize> = HashMap::new();
     let mut since: HashMap<Request, usize> = HashMap::new();
@@ -81,10 +81,17 @@ fn in_order(lines: Vec<Line>) -> Vec<Interaction> {
         }
     }
     let mut placed: Vec<(usize, Interaction)> = Vec::new();
-    for (position, Line { interaction, .. }) in lines.into_iter().enumerate() {
+    let mut notes: HashMap<Request, VecDeque<Option<String>>> = HashMap::new();
+    for (position, Line { mut interaction, .. }) in lines.into_iter().enumerate() {
         match since.get(&interaction.request) {
-            Some(replaced) if position < *replaced => {}
-            Some(_) => placed.push((first[&interaction.request], interaction)),
+            Some(replaced) if position < *replaced => {
+                notes.entry(interaction.request).or_default().push_back(interaction.note);
+            }
+            Some(_) => {
+                let kept = notes.get_mut(&interaction.request).and_then(VecDeque::pop_front).flatten();
+                interaction.note = interaction.note.or(kept);
+                placed.push((first[&interaction.request], interaction));
+            }
             None => placed.push((position, interaction)),
         }
     }

@@ -47,6 +47,8 @@ pub struct RecordedFailure {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Interaction {
+    /// Remark of the file's author; it is kept when the request is recorded again.
+    pub note: Option<String>,
     pub request: Request,
     pub outcome: Outcome,
 }
@@ -55,6 +57,8 @@ pub struct Interaction {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line<'a> {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
     #[serde(borrow)]
     method: Cow<'a, str>,
     #[serde(borrow)]
@@ -92,6 +96,7 @@ impl Interaction {
     pub fn to_line(&self) -> String {
         let Request { method, path, params } = &self.request;
         let mut line = Line {
+            note: self.note.clone(),
             method: method.into(),
             path: path.into(),
             params: Cow::Borrowed(params),
@@ -153,7 +158,7 @@ impl Interaction {
             path: line.path.into_owned(),
             params: line.params.into_owned(),
         };
-        Ok(Self { request, outcome })
+        Ok(Self { note: line.note, request, outcome })
     }
 }
 

@@ -112,22 +112,21 @@ struct Inner {
 /// The recordings of one request, in the order they are played.
 #[derive(Debug, Default)]
 struct Recordings {
-    outcomes: Vec<Outcome>,
+    interactions: Vec<Interaction>,
     /// Number of requests so far; in mode "all" 1 if the recordings were replaced.
     played: AtomicUsize,
 }
 
 impl Recordings {
     fn played(&self) -> usize {
-        self.played.load(Ordering::Relaxed).min(self.outcomes.len())
+        self.played.load(Ordering::Relaxed).min(self.interactions.len())
     }
 }
 
-/// A recorded request, how often it was recorded and how often it was played.
+/// The recordings of one request, and how many of them were played.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
-    pub request: Request,
-    pub outcomes: Vec<Outcome>,
+    pub interactions: Vec<Interaction>,
     pub played: usize,
 }
 
@@ -162,12 +161,12 @@ impl Cassette {
         writer: Writer,
     ) -> Self {
         let (mut by_request, mut order) = (HashMap::<Request, Recordings>::new(), Vec::new());
-        for Interaction { request, outcome } in interactions {
-            let recordings = by_request.entry(request.clone()).or_default();
-            if recordings.outcomes.is_empty() {
-                order.push(request);
+        for interaction in interactions {
+            let recordings = by_request.entry(interaction.request.clone()).or_default();
+            if recordings.interactions.is_empty() {
+                order.push(interaction.request.clone());
             }
-            recordings.outcomes.push(outcome);
+            recordings.interactions.push(interaction);
         }
         let recorded = AtomicUsize::new(0);
         Self { inner: Arc::new(Inner { options, can_record, is_missing, by_request, order, recorded, writer }) }
@@ -198,7 +197,7 @@ impl Cassette {
     /// Number of interactions read at the opening and not replaced, and recorded since.
     pub fn len(&self) -> usize {
         let replaced = |one: &&Recordings| self.mode() == Mode::All && one.played.load(Ordering::Relaxed) > 0;
-        let held = self.inner.by_request.values().filter(|one| !replaced(one)).map(|one| one.outcomes.len());
+        let held = self.inner.by_request.values().filter(|one| !replaced(one)).map(|one| one.interactions.len());
         held.sum::<usize>() + self.inner.recorded.load(Ordering::Relaxed)
     }
 
@@ -216,7 +215,7 @@ impl Cassette {
         let summary = |request: &Request| {
             let recordings = self.inner.by_request.get(request)?;
             let played = if self.mode() == Mode::All { 0 } else { recordings.played() };
-            Some(Summary { request: request.clone(), outcomes: recordings.outcomes.clone(), played })
+            Some(Summary { interactions: recordings.interactions.clone(), played })
         };
         self.inner.order.iter().filter_map(summary).collect()
     }
@@ -230,8 +229,8 @@ impl Cassette {
         let recordings = by_request.get(request);
         let next = recordings.and_then(|recordings| {
             let position = recordings.played.fetch_add(1, Ordering::Relaxed);
-            let last = recordings.outcomes.last().filter(|_| options.allow_playback_repeats);
-            recordings.outcomes.get(position).or(last).cloned()
+            let last = recordings.interactions.last().filter(|_| options.allow_playback_repeats);
+            recordings.interactions.get(position).or(last).map(|interaction| interaction.outcome.clone())
         });
         if next.is_some() || *can_record {
             return Ok(next);
@@ -239,7 +238,7 @@ impl Cassette {
         let problem = if *is_missing {
             format!("does not exist and so has no recording of {request} (was it committed?)")
         } else {
-            let times = recordings.map_or(0, |recordings| recordings.outcomes.len());
+            let times = recordings.map_or(0, |recordings| recordings.interactions.len());
             closest_match::explain(request, times, by_request.keys())
         };
         let hint = options.hint.clone();
@@ -249,7 +248,7 @@ impl Cassette {
     /// True if the request will be played once more.
     pub fn has_next(&self, request: &Request) -> bool {
         let left = |one: &Recordings| {
-            self.inner.options.allow_playback_repeats || one.played.load(Ordering::Relaxed) < one.outcomes.len()
+            self.inner.options.allow_playback_repeats || one.played.load(Ordering::Relaxed) < one.interactions.len()
         };
         self.mode() != Mode::All && self.inner.by_request.get(request).is_some_and(left)
     }
@@ -259,7 +258,7 @@ impl Cassette {
         let Inner { options, by_request, recorded, writer, .. } = &*self.inner;
         let replaces = options.mode == Mode::All
             && by_request.get(request).is_some_and(|one| one.played.swap(1, Ordering::Relaxed) == 0);
-        let interaction = Interaction { request: request.clone(), outcome };
+        let interaction = Interaction { note: None, request: request.clone(), outcome };
         if writer.write(options.file(), interaction, replaces)? {
             recorded.fetch_add(1, Ordering::Relaxed);
         }

@@ -55,20 +55,20 @@ fn interaction_round_trips_through_its_line() {
             clock_skew: Some(-45),
             body: Bytes::copy_from_slice(body),
         };
-        let interaction = Interaction { request: request("b=2&a=x%26y"), outcome: Outcome::Response(response) };
+        let interaction = Interaction { note: None, request: request("b=2&a=x%26y"), outcome: Outcome::Response(response) };
         let line = interaction.to_line();
         assert!(!line.contains('\n'), "{line}");
         assert_eq!(Interaction::from_line(&line).unwrap(), interaction);
     }
     let failure = RecordedFailure { phase: "read".into(), timed_out: true, retryable: true };
-    let interaction = Interaction { request: request(""), outcome: Outcome::Failure(failure) };
+    let interaction = Interaction { note: None, request: request(""), outcome: Outcome::Failure(failure) };
     assert_eq!(Interaction::from_line(&interaction.to_line()).unwrap(), interaction);
 }
 
 #[test]
 fn line_is_readable_json() {
     let body = "{\n  \"code\": \"0\",\r\n  \"data\": []\n}";
-    let line = Interaction { request: request("page=2&limit=50"), outcome: response(body) }.to_line();
+    let line = Interaction { note: None, request: request("page=2&limit=50"), outcome: response(body) }.to_line();
     let start = r#"{"method":"GET","path":"/blocks","params":{"limit":"50","page":"2"},"status":200,"json":{"#;
     assert!(line.starts_with(start), "{line}");
     let Ok(Interaction { outcome: Outcome::Response(RecordedResponse { body: read, .. }), .. }) =
@@ -165,7 +165,7 @@ fn invalid_line_is_named_by_number() {
         (r#"{"method":"GET","path":"/","params":{},"status":200}"#, "exactly one of json, text"),
         (
             r#"{"method":"GET","path":"/","params":{},"text":"","status":200,"x":1}"#,
-            "unknown member \"x\"; expected one of method,",
+            "unknown member \"x\"; expected one of note, method,",
         ),
         (r#"{"method":"GET","path":"/","params":{}}"#, "exactly one of status, error"),
         (r#"{"method":"GET","params":{}}"#, "\"path\" is missing"),

@@ -33,7 +33,6 @@ const PROXY_AUTHENTICATION_REQUIRED: u16 = 407;
 pub struct HttpTransport {
     client: reqwest::Client,
     origin: Url,
-    timeout: Duration,
     max_response_bytes: usize,
     proxy: Option<Proxy>,
     /// Number of connections that were begun.
@@ -50,7 +49,6 @@ impl HttpTransport {
             // A redirect would send the key and a signature to another host.
             .redirect(reqwest::redirect::Policy::none())
             .retry(reqwest::retry::never())
-            .connect_timeout(settings.timeout)
             .pool_max_idle_per_host(settings.concurrency)
             .http1_max_headers(MAX_HEADERS)
             .connector_layer(connects.clone())
@@ -75,14 +73,13 @@ impl HttpTransport {
         Ok(Self {
             client,
             origin: settings.origin.clone(),
-            timeout: settings.timeout,
             max_response_bytes: settings.max_response_bytes,
             proxy,
             connects,
         })
     }
 
-    async fn send(&self, target: &str, mut headers: HeaderMap) -> Result<Response, TransportError> {
+    async fn send(&self, target: &str, mut headers: HeaderMap, timeout: Duration) -> Result<Response, TransportError> {
         let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
         let mut url = self.origin.clone();
         url.set_path(path);
@@ -92,13 +89,14 @@ impl HttpTransport {
         }
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
         // A little longer than the connection's own limit, so that a slow connect is reported as one.
-        let end = Instant::now() + self.timeout + Duration::from_millis(20);
+        let end = Instant::now() + timeout + Duration::from_millis(20);
         let mut request = Request::new(Method::GET, url);
         *request.headers_mut() = headers;
         let connects = self.connects.count();
-        let mut response = match timeout_at(end, self.client.execute(request)).await {
-            Err(_) => return Err(TransportError::timed_out(Phase::Read, "no response", self.timeout)),
-            Ok(Err(error)) => return Err(self.explain(&error, Phase::Read, connects).await),
+        let sent = CONNECT_TIMEOUT.scope(timeout, self.client.execute(request));
+        let mut response = match timeout_at(end, sent).await {
+            Err(_) => return Err(TransportError::timed_out(Phase::Read, "no response", timeout)),
+            Ok(Err(error)) => return Err(self.explain(&error, Phase::Read, connects, timeout).await),
             Ok(Ok(response)) => response,
         };
         let (status, headers) = (response.status().as_u16(), std::mem::take(response.headers_mut()));
@@ -107,8 +105,8 @@ impl HttpTransport {
         }
         let expected = response.content_length().unwrap_or(0);
         let body = match timeout_at(end, read(&mut response, expected, self.max_response_bytes)).await {
-            Err(_) => return Err(TransportError::timed_out(Phase::Body, "response body not received", self.timeout)),
-            Ok(Err(error)) => return Err(self.explain(&error, Phase::Body, connects).await),
+            Err(_) => return Err(TransportError::timed_out(Phase::Body, "response body not received", timeout)),
+            Ok(Err(error)) => return Err(self.explain(&error, Phase::Body, connects, timeout).await),
             Ok(Ok(None)) => return Err(too_large(self.max_response_bytes)),
             Ok(Ok(Some(body))) => body,
         };
@@ -117,14 +115,14 @@ impl HttpTransport {
     }
 
     /// The failure that an error of reqwest stands for. `connects` is the count of connections before the request.
-    async fn explain(&self, error: &reqwest::Error, phase: Phase, connects: u64) -> TransportError {
+    async fn explain(&self, error: &reqwest::Error, phase: Phase, connects: u64, timeout: Duration) -> TransportError {
         let phase = match () {
             () if is_tls(error) => Phase::Tls,
             () if error.is_connect() => Phase::Connect,
             () => phase,
         };
-        if error.is_timeout() {
-            return TransportError::timed_out(phase, &format!("no connection to {}", self.peer()), self.timeout);
+        if any(error, |error| error.is::<ConnectTimeout>()) {
+            return TransportError::timed_out(phase, &format!("no connection to {}", self.peer()), timeout);
         }
         let cause = cause(error);
         if is_out_of_files(error) {
@@ -140,7 +138,7 @@ impl HttpTransport {
             }
             Phase::Connect => match &self.proxy {
                 Some(proxy) if cause.starts_with("tunnel error") => {
-                    rejected_by_proxy(proxy, self.connect_status(proxy, &cause).await)
+                    rejected_by_proxy(proxy, self.connect_status(proxy, &cause, timeout).await)
                 }
                 Some(proxy) => {
                     let problem = Message::new(format!("cannot connect to {}: {cause}", self.peer()));
@@ -173,7 +171,7 @@ impl HttpTransport {
     }
 
     /// The status with which a proxy rejects a tunnel, which reqwest does not say: another attempt shows it.
-    async fn connect_status(&self, proxy: &Proxy, cause: &str) -> Option<u16> {
+    async fn connect_status(&self, proxy: &Proxy, cause: &str, timeout: Duration) -> Option<u16> {
         if cause.contains("authorization required") {
             return Some(PROXY_AUTHENTICATION_REQUIRED);
         }
@@ -192,7 +190,7 @@ impl HttpTransport {
             let status = head.get(..read)?.strip_prefix(b"HTTP/1.")?.get(2..5)?;
             std::str::from_utf8(status).ok()?.parse().ok().filter(|_| sent == request.len())
         };
-        tokio::time::timeout(self.timeout.min(Duration::from_secs(5)), probe)
+        tokio::time::timeout(timeout.min(Duration::from_secs(5)), probe)
             .await
             .ok()
             .flatten()
@@ -201,8 +199,13 @@ impl HttpTransport {
 }
 
 impl Transport for HttpTransport {
-    fn get<'a>(&'a self, target: &'a str, headers: HeaderMap) -> BoxFuture<'a, Result<Response, TransportError>> {
-        Box::pin(self.send(target, headers))
+    fn get<'a>(
+        &'a self,
+        target: &'a str,
+        headers: HeaderMap,
+        timeout: Duration,
+    ) -> BoxFuture<'a, Result<Response, TransportError>> {
+        Box::pin(self.send(target, headers, timeout))
     }
 }
 
@@ -300,6 +303,16 @@ fn cause(error: &reqwest::Error) -> String {
     text.replace(['\n', '\r'], " ")
 }
 
+tokio::task_local! {
+    /// Time for a connection that the request needs. Clients with different timeouts share their connections, so it is
+    /// not a property of those.
+    static CONNECT_TIMEOUT: Duration;
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("no connection within the timeout")]
+struct ConnectTimeout;
+
 /// Counts the connections that are begun: a request during which none was begun went over a kept-alive one.
 #[derive(Clone, Debug, Default)]
 struct Connects(Arc<AtomicU64>);
@@ -324,18 +337,30 @@ struct Counted<S> {
     connects: Connects,
 }
 
-impl<R, S: tower_service::Service<R>> tower_service::Service<R> for Counted<S> {
-    type Response = S::Response;
-    type Error = S::Error;
-    type Future = S::Future;
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.inner.poll_ready(context)
+impl<R, S> tower_service::Service<R> for Counted<S>
+where
+    S: tower_service::Service<R, Error: Into<BoxError>, Future: Send + 'static>,
+{
+    type Response = S::Response;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<S::Response, BoxError>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(context).map_err(Into::into)
     }
 
-    fn call(&mut self, request: R) -> S::Future {
+    fn call(&mut self, request: R) -> Self::Future {
         self.connects.0.fetch_add(1, Ordering::Relaxed);
-        self.inner.call(request)
+        let connecting = self.inner.call(request);
+        let end = CONNECT_TIMEOUT.try_with(|timeout| Instant::now() + *timeout).ok();
+        Box::pin(async move {
+            match end {
+                Some(end) => timeout_at(end, connecting).await.map_err(|_| ConnectTimeout)?.map_err(Into::into),
+                None => connecting.await.map_err(Into::into),
+            }
+        })
     }
 }
 

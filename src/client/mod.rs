@@ -30,12 +30,12 @@ use tokio::sync::Semaphore;
 
 pub use credentials::{Credentials, Secret};
 pub use environment::Environment;
-pub use error::{ApiError, ApiErrorKind, Error, Phase};
+pub use error::{ApiError, Error, Phase};
 pub use process::runtime;
 pub use proxy::Proxy;
 pub use rate_limiter::{RateLimit, RateLimiterState, SharedLimiters};
 pub use request::{Expectation, Fetched};
-pub use settings::{MAX_RESPONSE_BYTES, Settings, SettingsInput};
+pub use settings::{MAX_RESPONSE_BYTES, RequestOptions, Settings, SettingsInput};
 pub use sign::{signature, timestamp};
 pub use transport::{Response, Transport, TransportError};
 
@@ -55,11 +55,16 @@ pub struct Client {
 
 struct Inner {
     settings: Settings,
+    limiter: Arc<PerProcess<Arc<RateLimiter>>>,
+    shared: Arc<Shared>,
+}
+
+/// State that clients with other options share.
+struct Shared {
     environment: Environment,
     headers: Headers,
     decoders: Vec<Decoder>,
     http: PerProcess<Arc<HttpTransport>>,
-    limiter: PerProcess<Arc<RateLimiter>>,
     /// A permit for each request in flight.
     permits: PerProcess<Arc<Semaphore>>,
     budget: Budget,
@@ -82,23 +87,30 @@ impl Client {
     pub fn with_environment(settings: Settings, environment: Environment) -> Result<Self, Error> {
         let headers = Headers::new(&settings)?;
         let decoders = ENDPOINTS.iter().map(|endpoint| Decoder::new(endpoint, &settings.deployment)).collect();
-        let inner = Inner {
-            settings,
+        let shared = Shared {
             environment,
             headers,
             decoders,
             http: PerProcess::new(),
-            limiter: PerProcess::new(),
             permits: PerProcess::new(),
             budget: Budget::new(),
             clock: Clock::default(),
         };
-        let client = Self { inner: Arc::new(inner) };
+        let client = Self { inner: Arc::new(Inner { settings, limiter: Arc::default(), shared: Arc::new(shared) }) };
         // Made now, so that a bad certificate file or proxy is an error where it was given.
         if !client.only_replays() {
             client.transport()?;
         }
         Ok(client)
+    }
+
+    /// A client with other options that shares the connections, the clock, the retry budget and, unless its rate limit is
+    /// another one, the rate limiter.
+    pub fn with_options(&self, options: RequestOptions) -> Result<Self, Error> {
+        let Inner { settings, limiter, shared } = &*self.inner;
+        let settings = settings.with_options(options)?;
+        let limiter = if settings.rate_limit == self.settings().rate_limit { limiter.clone() } else { Arc::default() };
+        Ok(Self { inner: Arc::new(Inner { settings, limiter, shared: shared.clone() }) })
     }
 
     pub fn settings(&self) -> &Settings {
@@ -110,28 +122,28 @@ impl Client {
     }
 
     fn limiter(&self) -> Arc<RateLimiter> {
-        let Inner { settings, environment, .. } = &*self.inner;
+        let Inner { settings, shared, .. } = &*self.inner;
         let (origin, key) = (settings.origin.as_str(), settings.credentials.api_key.expose());
-        let shared = || environment.limiters.get(settings.rate_limit, origin, key);
-        let Ok(limiter) = self.inner.limiter.get(|| Ok::<_, Infallible>(shared()));
+        let made = || Ok::<_, Infallible>(shared.environment.limiters.get(settings.rate_limit, origin, key));
+        let Ok(limiter) = self.inner.limiter.get(made);
         limiter
     }
 
     fn permits(&self) -> Arc<Semaphore> {
         let made = || Ok::<_, Infallible>(Arc::new(Semaphore::new(self.inner.settings.concurrency)));
-        let Ok(permits) = self.inner.permits.get(made);
+        let Ok(permits) = self.inner.shared.permits.get(made);
         permits
     }
 
     /// Closes idle connections; the next request opens new ones.
     pub fn close(&self) {
-        self.inner.http.clear();
+        self.inner.shared.http.clear();
     }
 
     fn transport(&self) -> Result<Arc<dyn Transport>, Error> {
-        match &self.inner.environment.transport {
+        match &self.inner.shared.environment.transport {
             Some(transport) => Ok(transport.clone()),
-            None => Ok(self.inner.http.get(|| HttpTransport::new(&self.inner.settings).map(Arc::new))?),
+            None => Ok(self.inner.shared.http.get(|| HttpTransport::new(&self.inner.settings).map(Arc::new))?),
         }
     }
 

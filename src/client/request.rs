@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::error::{ApiErrorKind, Error, Phase};
+use super::error::{Error, Phase};
 use super::log::{self, Level};
 use super::retry::{Failed, Policy, RetryDecision};
 use super::send::{Admission, Interaction};
@@ -12,7 +12,7 @@ use super::transport::TransportError;
 use super::{Client, clock, retry};
 use crate::columns::Projection;
 use crate::decode::Page;
-use crate::interface::Endpoint;
+use crate::interface::{ApiErrorKind, Endpoint};
 use crate::message::{Hint, Message};
 use crate::planted::Bug;
 
@@ -105,7 +105,7 @@ impl Client {
             attempts.spent += started.elapsed();
             let failed = match outcome {
                 Ok(fetched) => {
-                    self.inner.budget.deposit();
+                    self.inner.shared.budget.deposit();
                     return Ok(fetched);
                 }
                 Err(failed) => failed,
@@ -136,7 +136,7 @@ impl Client {
         // A rejected timestamp is fixed by the service's own clock.
         if let Some((used, skew)) = skew
             && !attempts.signed_again
-            && (replayed || self.inner.clock.apply_skew(used, skew))
+            && (replayed || self.inner.shared.clock.apply_skew(used, skew))
         {
             attempts.signed_again = true;
             log::emit(Level::Warning, || format!("{error}; clock skew corrected, signing again"));
@@ -144,13 +144,13 @@ impl Client {
         }
         // A replay takes no time and costs the service nothing.
         let policy = if replayed { Policy { deadline: None, ..policy } } else { policy };
-        let jitter = (self.inner.environment.jitter)();
+        let jitter = (self.inner.shared.environment.jitter)();
         let decision = policy.decide(retry, attempts.sent - attempts.free, attempts.spent, jitter);
         let RetryDecision::RetryAfter(pause) = decision else { return Err(error) };
         if replayed {
             return Ok(Duration::ZERO);
         }
-        if !self.inner.budget.withdraw() {
+        if !self.inner.shared.budget.withdraw() {
             log::emit(Level::Warning, || format!("{error}; retry budget exhausted"));
             return Err(error);
         }

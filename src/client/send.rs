@@ -55,7 +55,7 @@ impl Client {
 
     /// The time of day.
     pub fn now(&self) -> SystemTime {
-        (self.inner.environment.wall_clock)()
+        (self.inner.shared.environment.wall_clock)()
     }
 
     /// Replays a recorded outcome, or waits until the client and the rate limiter allow one more request.
@@ -93,14 +93,14 @@ impl Client {
             }
         };
         let settings = self.settings();
-        let offset = if Bug::SkewIgnored.is_planted() { 0 } else { self.inner.clock.offset() };
+        let offset = if Bug::SkewIgnored.is_planted() { 0 } else { self.inner.shared.clock.offset() };
         let now = DateTime::<Utc>::from(self.now());
         let timestamp = sign::timestamp(now + chrono::TimeDelta::milliseconds(offset));
         let signature = sign::signature(&settings.deployment, &settings.credentials.secret_key, &timestamp, target);
-        let headers = self.inner.headers.signed(&timestamp, &signature);
+        let headers = self.inner.shared.headers.signed(&timestamp, &signature);
         let transport = self.transport()?;
         let sent = Instant::now();
-        let outcome = transport.get(target, headers).await;
+        let outcome = transport.get(target, headers, settings.timeout).await;
         let interaction = Interaction { outcome, signature, offset, waited, sent, replayed: false };
         if let Some(cassette) = &settings.cassette {
             cassette.record(&self.cassette_request(target), self.recording_of(&interaction, &timestamp))?;

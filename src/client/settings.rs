@@ -43,6 +43,16 @@ pub struct SettingsInput {
     pub missing: Option<(&'static str, Message)>,
 }
 
+/// Changes of the settings that apply to requests, not to connections.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RequestOptions {
+    pub timeout: Option<f64>,
+    pub deadline: Option<Option<f64>>,
+    pub max_retries: Option<i64>,
+    pub rate_limit: Option<RateLimit>,
+    pub strict: Option<bool>,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// Scheme and authority.
@@ -83,12 +93,6 @@ impl Settings {
                 return Err(Error::config(setting, "must not be empty; pass the short name of the chain"));
             }
         }
-        if let RateLimit::PerSecond(rate) = given.rate_limit
-            && !(MIN_RATE..=1e9).contains(&rate)
-        {
-            let problem = format!("({rate}) must be between 1/86400 and 1e9 requests per second");
-            return Err(Error::config("rate_limit", problem));
-        }
         let concurrency = within("concurrency", given.concurrency, 1, MAX_CONCURRENCY)?;
         Ok(Self {
             origin: Url::parse(&url.origin().ascii_serialization()).expect("the origin of a URL is one"),
@@ -99,9 +103,9 @@ impl Settings {
             zone_chain: given.zone_chain,
             deployment: given.deployment,
             timeout: seconds("timeout", given.timeout)?,
-            deadline: given.deadline.map(|deadline| seconds("deadline", deadline)).transpose()?,
-            max_retries: within("max_retries", given.max_retries, 0, u32::MAX.into())?,
-            rate_limit: given.rate_limit,
+            deadline: deadline(given.deadline)?,
+            max_retries: max_retries(given.max_retries)?,
+            rate_limit: rate_limit(given.rate_limit)?,
             // Prefetched requests that are dropped would be recorded by chance, and so replay by chance.
             concurrency: if given.cassette.is_some() { 1 } else { concurrency },
             strict: given.strict,
@@ -111,6 +115,25 @@ impl Settings {
             cassette: given.cassette,
             missing: given.missing,
         })
+    }
+
+    /// The settings with these changes.
+    pub fn with_options(&self, options: RequestOptions) -> Result<Self, Error> {
+        let mut settings = self.clone();
+        if let Some(given) = options.timeout {
+            settings.timeout = seconds("timeout", given)?;
+        }
+        if let Some(given) = options.deadline {
+            settings.deadline = deadline(given)?;
+        }
+        if let Some(given) = options.max_retries {
+            settings.max_retries = max_retries(given)?;
+        }
+        if let Some(given) = options.rate_limit {
+            settings.rate_limit = rate_limit(given)?;
+        }
+        settings.strict = options.strict.unwrap_or(settings.strict);
+        Ok(settings)
     }
 
     pub fn base_url(&self) -> String {
@@ -172,6 +195,24 @@ fn check_secret(setting: &'static str, secret: &Secret) -> Result<(), Error> {
 fn within<T: TryFrom<i64>>(setting: &'static str, value: i64, least: i64, most: i64) -> Result<T, Error> {
     let within = Some(value).filter(|value| (least..=most).contains(value)).and_then(|value| T::try_from(value).ok());
     within.ok_or_else(|| Error::config(setting, format!("({value}) must be between {least} and {most}")))
+}
+
+fn deadline(value: Option<f64>) -> Result<Option<Duration>, Error> {
+    value.map(|value| seconds("deadline", value)).transpose()
+}
+
+fn max_retries(value: i64) -> Result<u32, Error> {
+    within("max_retries", value, 0, u32::MAX.into())
+}
+
+fn rate_limit(limit: RateLimit) -> Result<RateLimit, Error> {
+    match limit {
+        RateLimit::PerSecond(rate) if !(MIN_RATE..=1e9).contains(&rate) => {
+            let problem = format!("({rate}) must be between 1/86400 and 1e9 requests per second");
+            Err(Error::config("rate_limit", problem))
+        }
+        limit => Ok(limit),
+    }
 }
 
 fn seconds(setting: &'static str, value: f64) -> Result<Duration, Error> {

@@ -11,8 +11,13 @@ use super::error::Phase;
 use crate::message::{Hint, Message};
 
 pub trait Transport: Send + Sync {
-    /// Sends a GET for `target`, byte for byte, and reads the whole response within the time limit of one attempt.
-    fn get<'a>(&'a self, target: &'a str, headers: HeaderMap) -> BoxFuture<'a, Result<Response, TransportError>>;
+    /// Sends a GET for `target`, byte for byte, and reads the whole response within `timeout`.
+    fn get<'a>(
+        &'a self,
+        target: &'a str,
+        headers: HeaderMap,
+        timeout: Duration,
+    ) -> BoxFuture<'a, Result<Response, TransportError>>;
 }
 
 #[derive(Clone, Debug)]

@@ -92,6 +92,7 @@ class StrictServer:
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.requests: list[Request] = []
         self.rejections: list[str] = []
+        self.connections = 0
         self._scripts: dict[str, Script] = {}
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._http.daemon_threads = True
@@ -205,6 +206,7 @@ def _handler(server: StrictServer) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(response.body)
 
         def handle(self) -> None:
+            server.connections += 1
             # A client may close its connection at any time.
             with contextlib.suppress(OSError):
                 super().handle()

@@ -225,12 +225,34 @@ def test_replay_needs_no_settings_and_recording_names_missing_ones(path: Path, s
         recorded = client.blocks(height=1).collect()
     with cf.Client(cassette=Cassette(path, mode="new_episodes"), base_url=service.url) as client:
         assert list(client.blocks(height=1).collect()) == list(recorded)
-        with pytest.raises(cf.ConfigError, match=r"api_key \(CHAINFRAME_API_KEY\) is missing"):
+        with pytest.raises(
+            cf.ConfigError, match=r"api_key \(CHAINFRAME_API_KEY\) is missing: \S+ does not have the request"
+        ):
             client.blocks(height=2).collect()
-    with pytest.raises(cf.ConfigError, match="is missing"):
-        cf.Client(cassette=Cassette(path.with_name("none.jsonl"), mode="new_episodes"))
+    for mode in ("once", "new_episodes"):
+        empty = Cassette(path.with_name("none.jsonl"), mode=mode)
+        with pytest.raises(
+            cf.ConfigError, match=r"is missing: \S+none.jsonl has nothing to replay, so requests would be"
+        ):
+            cf.Client(cassette=empty)
     with pytest.raises(cf.ConfigError, match="is missing"):
         cf.Client(cassette=Cassette(path, mode="all"))
+
+
+def test_notes_survive_a_new_recording(path: Path, service: LocalService) -> None:
+    with service.client(cassette=Cassette(path)) as client:
+        for height in (1, 2):
+            client.blocks(height=height).collect()
+    noted = [{"note": f"why {number}", **line} for number, line in enumerate(lines(path))]
+    path.write_text("\n".join(map(json.dumps, noted)), encoding="utf-8")
+    rerecorded = Cassette(path, mode="all")
+    with service.client(cassette=rerecorded) as client:
+        client.blocks(height=1).collect()
+    del client, rerecorded
+    assert [line["note"] for line in lines(path)] == ["why 0", "why 1"]
+    with replaying(path) as client:
+        client.blocks(height=2).collect()
+    assert [each["note"] for each in Cassette(path, mode="none").interactions] == ["why 0", "why 1"]
 
 
 def test_length_is_that_of_the_file_while_it_is_rerecorded(path: Path, service: LocalService) -> None:

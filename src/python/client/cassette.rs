@@ -60,8 +60,8 @@ impl Cassette {
     #[getter]
     fn unplayed(&self) -> Vec<String> {
         let left = |one: cassette::Summary| {
-            let left = one.outcomes.len() - one.played;
-            std::iter::repeat_n(one.request.to_string(), left)
+            let left = one.interactions.into_iter().skip(one.played);
+            left.map(|interaction| interaction.request.to_string())
         };
         self.inner.summaries().into_iter().flat_map(left).collect()
     }
@@ -71,12 +71,12 @@ impl Cassette {
     fn interactions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let list = PyList::empty(py);
         for one in self.inner.summaries() {
-            for (position, outcome) in one.outcomes.iter().enumerate() {
+            for (position, recorded) in one.interactions.iter().enumerate() {
                 let interaction = PyDict::new(py);
-                interaction.set_item("method", &one.request.method)?;
-                interaction.set_item("path", &one.request.path)?;
-                interaction.set_item("params", &one.request.params)?;
-                let (status, error, size) = match outcome {
+                interaction.set_item("method", &recorded.request.method)?;
+                interaction.set_item("path", &recorded.request.path)?;
+                interaction.set_item("params", &recorded.request.params)?;
+                let (status, error, size) = match &recorded.outcome {
                     Outcome::Response(response) => (Some(response.status), None, response.body.len()),
                     Outcome::Failure(failure) => (None, Some(&failure.phase), 0),
                 };
@@ -84,6 +84,7 @@ impl Cassette {
                 interaction.set_item("error", error)?;
                 interaction.set_item("bytes", size)?;
                 interaction.set_item("played", position < one.played)?;
+                interaction.set_item("note", &recorded.note)?;
                 list.append(interaction)?;
             }
         }

@@ -12,7 +12,7 @@ use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
 use super::cassette::{_environment_cassette, Cassette};
 use super::deployment::Deployment;
 use super::rate_limit_state::RateLimitState;
-use crate::client::{self, Credentials, Error, Proxy, RateLimit, Secret, Settings, SettingsInput};
+use crate::client::{self, Credentials, Error, Proxy, RateLimit, RequestOptions, Secret, Settings, SettingsInput};
 use crate::interface::{self, Chain, ParamKind};
 use crate::message::{Hint, Message, variable};
 use crate::python::base::arguments;
@@ -43,8 +43,27 @@ fn setting(name: &'static str, given: Option<Argument<String>>) -> Result<Option
     given.map(|given| given.named(name)).transpose().map(|given| given.or_else(|| std::env::var(variable(name)).ok()))
 }
 
-fn is_missing(name: &str) -> Message {
-    Message::new("is missing").hint(Hint::PassSetting(name.to_owned()))
+/// A setting is missing that is needed to send requests, and so to record them.
+fn is_missing(name: &str, cassette: Option<&Cassette>) -> Message {
+    let problem = match cassette.map(|Cassette { inner }| (inner.path().display(), inner.may_replay())) {
+        None => "is missing".into(),
+        Some((path, false)) => format!("is missing: {path} has nothing to replay, so requests would be sent"),
+        Some((path, true)) => format!("is missing: {path} does not have the request, so it would be sent"),
+    };
+    Message::new(problem).hint(Hint::PassSetting(name.to_owned()))
+}
+
+/// The value of a setting.
+fn given<T: Readable>(value: &Bound<'_, PyAny>, setting: &'static str) -> Result<T, Error> {
+    Argument(T::read(value).map_err(|_| T::REFUSED)).named(setting)
+}
+
+/// Raises if a progress bar is asked for and its extra is missing.
+fn check_progress(py: Python<'_>, progress: ProgressMode) -> PyResult<()> {
+    if progress == ProgressMode::Always {
+        py.import("chainframe.progress")?.call_method0("require_tqdm")?;
+    }
+    Ok(())
 }
 
 /// None means no limit.
@@ -108,15 +127,15 @@ impl Client {
         // Without a service to ask, nothing needs to be known of it; and where all may have been recorded, not before
         // something turns out not to be.
         let held = cassette.as_ref().is_some_and(|Cassette { inner }| !inner.can_record() || inner.may_replay());
-        let checked = move || {
+        let checked = || {
             let missing = RefCell::new(None);
             let needed = |name, given, stand_in: &str| match setting(name, given)? {
                 Some(found) => Ok(found),
                 None if held => {
-                    missing.borrow_mut().get_or_insert_with(|| (name, is_missing(name)));
+                    missing.borrow_mut().get_or_insert_with(|| (name, is_missing(name, cassette.as_ref())));
                     Ok(stand_in.to_owned())
                 }
-                None => Err(Error::config(name, is_missing(name))),
+                None => Err(Error::config(name, is_missing(name, cassette.as_ref()))),
             };
             let secret = |name, given| needed(name, given, NO_CREDENTIALS).map(Secret::new);
             client::Client::new(Settings::new(SettingsInput {
@@ -138,14 +157,11 @@ impl Client {
                 max_response_bytes: max_response_bytes.named("max_response_bytes")?,
                 proxy: proxy.map(|proxy| proxy.named("proxy")).transpose()?,
                 ca_bundle: ca_bundle.map(|path| path.named("ca_bundle")).transpose()?,
-                cassette: cassette.map(|cassette| cassette.inner),
+                cassette: cassette.as_ref().map(|cassette| cassette.inner.clone()),
                 missing: missing.into_inner(),
             })?)
         };
-        if progress == ProgressMode::Always {
-            // A missing extra is told where it was asked for.
-            py.import("chainframe.progress")?.call_method0("require_tqdm")?;
-        }
+        check_progress(py, progress)?;
         checked().map(|inner| Self { inner, progress }).map_err(|error| errors::raise(py, &error))
     }
 
@@ -197,6 +213,34 @@ impl Client {
     #[getter]
     fn rate_limit_state(&self) -> RateLimitState {
         RateLimitState { inner: self.inner.rate_limiter_state() }
+    }
+
+    #[doc = doc!(Client.with_options)]
+    #[pyo3(signature = (**options), text_signature = "($self, *, timeout=..., deadline=..., max_retries=..., \
+        rate_limit=..., strict=..., progress=...)")]
+    fn with_options(&self, py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let (mut changes, mut progress) = (RequestOptions::default(), self.progress);
+        let named = |error: Error| errors::raise(py, &error);
+        for (name, value) in options.into_iter().flatten() {
+            let name: String = name.extract()?;
+            let is_some = !value.is_none();
+            match name.as_str() {
+                "timeout" => changes.timeout = Some(given(&value, "timeout").map_err(named)?),
+                "deadline" => {
+                    changes.deadline = Some(is_some.then(|| given(&value, "deadline")).transpose().map_err(named)?);
+                }
+                "max_retries" => changes.max_retries = Some(given(&value, "max_retries").map_err(named)?),
+                "rate_limit" => changes.rate_limit = Some(given(&value, "rate_limit").map_err(named)?),
+                "strict" => changes.strict = Some(value.extract()?),
+                "progress" => progress = value.extract()?,
+                _ => {
+                    let problem = format!("Client.with_options() got an unexpected keyword argument '{name}'");
+                    return Err(PyTypeError::new_err(problem));
+                }
+            }
+        }
+        check_progress(py, progress)?;
+        self.inner.with_options(changes).map(|inner| Self { inner, progress }).map_err(named)
     }
 
     #[doc = doc!(Client.close)]

@@ -360,7 +360,12 @@ impl Network {
 }
 
 impl Transport for Network {
-    fn get<'a>(&'a self, target: &'a str, headers: HeaderMap) -> BoxFuture<'a, Result<Response, TransportError>> {
+    fn get<'a>(
+        &'a self,
+        target: &'a str,
+        headers: HeaderMap,
+        _timeout: Duration,
+    ) -> BoxFuture<'a, Result<Response, TransportError>> {
         Box::pin(async move {
             self.check_sent(target);
             let mut request = InFlight { network: self, target, finished: false };
