@@ -65,6 +65,7 @@ __all__ = [
     "_declaration",
     "_environment_cassette",
     "_forget_cassette",
+    "_openapi",
     "_restore_cassette",
     "_restore_client",
     "_restore_deployment",
@@ -683,6 +684,36 @@ class Client:
         """
 
     def _repr_html_(self) -> str: ...
+    def with_options(
+        self,
+        *,
+        timeout: float = ...,
+        deadline: float | None = ...,
+        max_retries: int = ...,
+        rate_limit: Literal["auto"] | float | None = ...,
+        strict: bool = ...,
+        progress: Literal["auto"] | bool = ...,
+    ) -> Client:
+        """Return a client with other options that shares the connections of this one.
+
+        It also shares the clock correction, the retry budget, the limit of requests in flight and, unless its
+        `rate_limit` is another one, the rate limiter. Closing either client closes the idle connections of both.
+
+        Parameters
+        ----------
+        timeout, deadline, max_retries, rate_limit, strict, progress
+            As for `Client`; an option that is not passed stays as it is.
+
+        Raises
+        ------
+        ConfigError
+            For a malformed option.
+
+        Examples
+        --------
+        >>> client.with_options(timeout=120.0, strict=True).tokens().collect()
+        """
+
     def close(self) -> None:
         """Close the connections; a later request opens new ones. The end of a `with` block does the same.
 
@@ -2677,6 +2708,7 @@ class _LocalService:
         growth_rate: float | None,
         reorg: tuple[int, int] | None,
         faults_json: str,
+        compression: str | None,
         max_result_window: int | None,
         db: str | PathLike[str] | None,
         port: int,
@@ -2751,6 +2783,7 @@ def _restore_cassette(
     hint: str | None,
 ) -> Cassette: ...
 def _restore_client(given: dict[str, Any]) -> Client: ...
+def _openapi(deployment: Deployment, main_chain: str, zone_chain: str, base_url: str) -> str: ...
 def _signature(secret: str, timestamp: str, target: str) -> str: ...
 def _restore_deployment(
     header_prefix: str,

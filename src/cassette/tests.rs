@@ -55,7 +55,8 @@ fn interaction_round_trips_through_its_line() {
             clock_skew: Some(-45),
             body: Bytes::copy_from_slice(body),
         };
-        let interaction = Interaction { note: None, request: request("b=2&a=x%26y"), outcome: Outcome::Response(response) };
+        let interaction =
+            Interaction { note: None, request: request("b=2&a=x%26y"), outcome: Outcome::Response(response) };
         let line = interaction.to_line();
         assert!(!line.contains('\n'), "{line}");
         assert_eq!(Interaction::from_line(&line).unwrap(), interaction);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::cassette;
 use crate::columns::NumericOverflow;
-use crate::interface::DeploymentError;
+use crate::interface::{ApiErrorKind, DeploymentError};
 use crate::message::{Hint, Message};
 
 #[derive(Clone, Debug)]
@@ -63,20 +63,6 @@ pub struct ApiError {
     pub clock_ahead: Option<i64>,
 }
 
-/// Kind of an error response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ApiErrorKind {
-    BadRequest,
-    NotFound,
-    PermissionDenied,
-    Authentication,
-    ClockSkew,
-    RateLimit,
-    Unavailable,
-    /// An unknown code or status.
-    Other,
-}
-
 /// The part of an attempt that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
@@ -112,57 +98,17 @@ impl std::fmt::Display for Phase {
     }
 }
 
-/// Kinds of error by code, and whether they can be retried. Codes take precedence over statuses; messages are ignored,
-/// since one code comes with several.
-const CODES: &[(&[&str], ApiErrorKind, bool)] = &[
-    (&["50001", "50004", "50013", "50026"], ApiErrorKind::Unavailable, true),
-    (&["50005"], ApiErrorKind::Other, false),
-    (&["50011"], ApiErrorKind::RateLimit, true),
-    (&["50012", "50030", "50043", "50047", "50100"], ApiErrorKind::PermissionDenied, false),
-    (&["50014", "50015", "50016", "50024", "50025", "50036", "50038"], ApiErrorKind::BadRequest, false),
-    (&["50037", "50040", "50044", "50404"], ApiErrorKind::NotFound, false),
-    (&["50102", "50112"], ApiErrorKind::ClockSkew, false),
-    (
-        &["50103", "50104", "50105", "50106", "50107", "50111", "50113", "50114", "50125"],
-        ApiErrorKind::Authentication,
-        false,
-    ),
-];
-
-impl ApiErrorKind {
-    /// The kind of an error response. True if it can be retried.
-    pub fn of(status: u16, code: Option<&str>) -> (Self, bool) {
-        // Payment required, whatever code comes with it.
-        if status == 402 {
-            return (Self::PermissionDenied, false);
-        }
-        let known = code.and_then(|code| CODES.iter().find(|(codes, ..)| codes.contains(&code)));
-        if let Some((_, kind, retryable)) = known {
-            return (*kind, *retryable);
-        }
-        match status {
-            400 => (Self::BadRequest, false),
-            401 => (Self::Authentication, false),
-            403 => (Self::PermissionDenied, false),
-            404 => (Self::NotFound, false),
-            408 => (Self::Unavailable, true),
-            429 => (Self::RateLimit, true),
-            500..=599 => (Self::Unavailable, true),
-            _ => (Self::Other, false),
-        }
-    }
-
-    fn hint(self) -> Option<Hint> {
-        match self {
-            Self::BadRequest => Some(Hint::CheckParameters),
-            Self::NotFound => Some(Hint::check(&["chain", "base_url"])),
-            Self::PermissionDenied => Some(Hint::CheckAccount),
-            Self::Authentication => Some(Hint::check(&SIGNING)),
-            Self::ClockSkew => Some(Hint::SetClock),
-            Self::RateLimit => Some(Hint::lower(&["rate_limit", "concurrency"])),
-            Self::Unavailable => Some(Hint::RetryLater),
-            Self::Other => None,
-        }
+/// Advice on an error of that kind.
+fn hint(kind: ApiErrorKind) -> Option<Hint> {
+    match kind {
+        ApiErrorKind::BadRequest => Some(Hint::CheckParameters),
+        ApiErrorKind::NotFound => Some(Hint::check(&["chain", "base_url"])),
+        ApiErrorKind::PermissionDenied => Some(Hint::CheckAccount),
+        ApiErrorKind::Authentication => Some(Hint::check(&SIGNING)),
+        ApiErrorKind::ClockSkew => Some(Hint::SetClock),
+        ApiErrorKind::RateLimit => Some(Hint::lower(&["rate_limit", "concurrency"])),
+        ApiErrorKind::Unavailable => Some(Hint::RetryLater),
+        ApiErrorKind::Other => None,
     }
 }
 
@@ -191,7 +137,7 @@ impl ApiError {
             let (seconds, side) = (ahead.abs() as f64 / 1e3, if ahead < 0 { "behind" } else { "ahead of" });
             text += &format!("; the system clock is {seconds:.1} s {side} the server's");
         }
-        Message::new(text).hints(self.kind.hint())
+        Message::new(text).hints(hint(self.kind))
     }
 }
 
@@ -276,7 +222,7 @@ impl Error {
     /// True if the same request may succeed later.
     pub fn retryable(&self) -> bool {
         match self {
-            Self::Service(error) => ApiErrorKind::of(error.status, error.code.as_deref()).1,
+            Self::Service(error) => error.kind.is_retryable(),
             Self::Transport { retryable, .. } | Self::Format { retryable, .. } => *retryable,
             Self::Timeout { .. } | Self::Empty { .. } | Self::Drift { .. } => true,
             Self::Config { .. }
@@ -285,35 +231,6 @@ impl Error {
             | Self::Cassette(_)
             | Self::Internal(_)
             | Self::Overflow(_) => false,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn code_takes_precedence_over_status() {
-        for (status, code, kind, retryable) in [
-            (503, Some("50001"), ApiErrorKind::Unavailable, true),
-            (400, Some("50004"), ApiErrorKind::Unavailable, true),
-            (410, Some("50005"), ApiErrorKind::Other, false),
-            (200, Some("50011"), ApiErrorKind::RateLimit, true),
-            (429, Some("50012"), ApiErrorKind::PermissionDenied, false),
-            (200, Some("50013"), ApiErrorKind::Unavailable, true),
-            (200, Some("50038"), ApiErrorKind::BadRequest, false),
-            (200, Some("50040"), ApiErrorKind::NotFound, false),
-            (401, Some("50102"), ApiErrorKind::ClockSkew, false),
-            (401, Some("50113"), ApiErrorKind::Authentication, false),
-            (402, None, ApiErrorKind::PermissionDenied, false),
-            (402, Some("50011"), ApiErrorKind::PermissionDenied, false),
-            (429, None, ApiErrorKind::RateLimit, true),
-            (502, Some("77777"), ApiErrorKind::Unavailable, true),
-            (200, Some("77777"), ApiErrorKind::Other, false),
-            (302, None, ApiErrorKind::Other, false),
-        ] {
-            assert_eq!(ApiErrorKind::of(status, code), (kind, retryable), "{status} {code:?}");
         }
     }
 }

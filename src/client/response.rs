@@ -2,12 +2,12 @@
 
 use reqwest::header::RETRY_AFTER;
 
-use super::error::{ApiError, ApiErrorKind, Error};
+use super::error::{ApiError, Error};
 use super::request::Expectation;
 use super::transport::Response;
 use super::{Client, clock, retry};
 use crate::decode::{self, Page, one_line};
-use crate::interface::{ENDPOINTS, Endpoint};
+use crate::interface::{ApiErrorKind, ENDPOINTS, Endpoint};
 use crate::planted::Bug;
 
 const OK: u16 = 200;
@@ -34,7 +34,7 @@ impl Client {
         };
         let (code, msg) = if matches!(response.status, OK | NON_AUTHORITATIVE) {
             let Expectation { row_hint, projection, .. } = expectation;
-            match self.inner.decoders[index(endpoint)].decode_columns(&response.body, row_hint, projection) {
+            match self.inner.shared.decoders[index(endpoint)].decode_columns(&response.body, row_hint, projection) {
                 Ok(decode::Envelope::Page(page))
                     if expectation.contradicts(&page) && !Bug::EmptyPageAccepted.is_planted() =>
                 {
@@ -57,7 +57,7 @@ impl Client {
         } else {
             decode::code_and_msg(&response.body).map_or((None, String::new()), |(code, msg)| (Some(code), msg))
         };
-        let (kind, _) = ApiErrorKind::of(response.status, code.as_deref());
+        let kind = ApiErrorKind::of(response.status, code.as_deref());
         let now = self.now();
         let skew = clock::of_response(response, now).filter(|_| kind == ApiErrorKind::ClockSkew);
         Err(Error::Service(Box::new(ApiError {

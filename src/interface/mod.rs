@@ -1,16 +1,21 @@
-//! Declaration of the API as data: nine record types, nine endpoints, the kinds of values and the names of a deployment.
+//! Declaration of the API as data: nine record types, nine endpoints, the kinds of values, the error codes and the names
+//! of a deployment; and its rendering as an OpenAPI document.
 //! Everything else in the project is derived from it. No I/O and no decoding.
 
 mod deployment;
 mod endpoints;
+mod error_codes;
 mod kinds;
 mod number;
+mod openapi;
 mod records;
 
 pub use deployment::{Deployment, DeploymentError, SignatureEncoding};
 pub use endpoints::{
     Bound, Chain, ENDPOINTS, Endpoint, Param, ParamKind, ParamRole, RangeEnd, ResultLimit, Shape, endpoint,
 };
+pub use error_codes::{ApiErrorKind, ERROR_CODES, ErrorCode, error_code};
 pub use kinds::{Kind, ParseError, Time};
 pub use number::{AMOUNT_PRECISION, AMOUNT_SCALE, Number};
+pub use openapi::{Names, openapi};
 pub use records::{Field, RECORDS, RecordType, record};

@@ -132,7 +132,8 @@ impl<'a> Number<'a> {
 
     /// The digits without an exponent if that is short, since not every service reads exponents.
     pub fn plain(&self) -> String {
-        if self.exponent == 0 {
+        if self.exponent == 0 && !self.whole.is_empty() && !self.text.ends_with('.') && !self.text.contains(['e', 'E'])
+        {
             return self.text.trim_start_matches('+').into();
         }
         let (negative, digits, power) = self.canonical();
@@ -356,6 +357,9 @@ mod tests {
             ("0e9", "0"),
             ("1.50", "1.50"),
             ("-1e-1", "-0.1"),
+            ("7.", "7"),
+            (".5", "0.5"),
+            ("5e0", "5"),
         ] {
             assert_eq!(Number::parse(text).unwrap().plain(), plain);
         }

@@ -56,5 +56,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     }
     module.add_function(wrap_pyfunction!(client::cassette::_restore_cassette, module)?)?;
     module.add_function(wrap_pyfunction!(client::client::_restore_client, module)?)?;
+    module.add_function(wrap_pyfunction!(client::deployment::_openapi, module)?)?;
     module.add_function(wrap_pyfunction!(client::deployment::_restore_deployment, module)?)
 }

@@ -1,5 +1,6 @@
 //! Connections under the HTTP server. A handler can abort its connection with a reset, where the HTTP server only ever
-//! closes gracefully, and a client that does not finish sending a request's head is disconnected.
+//! closes gracefully, and a client that does not finish sending a request's head is disconnected. Requests that the
+//! HTTP server rejects itself are logged here, since no handler sees them.
 
 use std::future::Future as _;
 use std::io;
@@ -12,9 +13,15 @@ use std::time::Duration;
 
 use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener};
+use chrono::Utc;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Sleep;
+
+use super::request_log::{RequestEntry, RequestLog};
+
+/// Bytes of a request that are kept for the log.
+const MAX_HEAD: usize = 8 << 10;
 
 /// Signals from a request's handler to the connection of the request.
 #[derive(Clone, Debug, Default)]
@@ -42,6 +49,7 @@ impl ConnectionHandle {
 pub struct Connections {
     pub listener: TcpListener,
     pub header_timeout: Duration,
+    pub request_log: Arc<RequestLog>,
 }
 
 #[derive(Debug)]
@@ -51,6 +59,11 @@ pub struct Connection {
     header_timeout: Duration,
     /// Runs from the first byte of a request to its dispatch.
     header_deadline: Option<Pin<Box<Sleep>>>,
+    /// The beginning of the request.
+    head: Vec<u8>,
+    /// True once a request was rejected, which is the last one of its connection.
+    rejected: bool,
+    request_log: Arc<RequestLog>,
 }
 
 impl Connection {
@@ -63,6 +76,26 @@ impl Connection {
             }
         })
     }
+
+    /// Logs the request if these bytes are a response that the HTTP server makes without a handler.
+    fn log_rejection(&mut self, bytes: &[u8]) {
+        let Some(status) = status_of_rejection(bytes).filter(|_| !self.rejected) else { return };
+        self.rejected = true;
+        #[expect(clippy::disallowed_methods, reason = "a server on a socket has the system's time")]
+        let time = Utc::now();
+        self.request_log.count();
+        self.request_log.add(RequestEntry::unreadable(&self.head, status, time));
+    }
+}
+
+/// The status of a response that has no content type, which every handler sets.
+fn status_of_rejection(bytes: &[u8]) -> Option<u16> {
+    const STATUS_LINE: &[u8] = b"HTTP/1.1 ";
+    const CONTENT_TYPE: &[u8] = b"content-type:";
+    let status = bytes.strip_prefix(STATUS_LINE)?.get(..3)?;
+    let head = bytes.windows(4).position(|end| end == b"\r\n\r\n").map_or(bytes, |end| &bytes[..end]);
+    let is_typed = head.windows(CONTENT_TYPE.len()).any(|name| name.eq_ignore_ascii_case(CONTENT_TYPE));
+    std::str::from_utf8(status).ok()?.parse().ok().filter(|status| *status >= 400 && !is_typed)
 }
 
 impl Listener for Connections {
@@ -75,8 +108,16 @@ impl Listener for Connections {
                 Ok((stream, address)) => {
                     // Only an optimisation: responses are sent without waiting for more data.
                     let _ = stream.set_nodelay(true);
-                    let (handle, header_timeout) = (ConnectionHandle::default(), self.header_timeout);
-                    return (Connection { stream, handle, header_timeout, header_deadline: None }, address);
+                    let connection = Connection {
+                        stream,
+                        handle: ConnectionHandle::default(),
+                        header_timeout: self.header_timeout,
+                        header_deadline: None,
+                        head: Vec::new(),
+                        rejected: false,
+                        request_log: self.request_log.clone(),
+                    };
+                    return (connection, address);
                 }
                 // Out of file handles, mostly: some may come free.
                 Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
@@ -109,7 +150,10 @@ impl AsyncRead for Connection {
         if read.is_ready() {
             if buffer.filled().len() > before && self.header_deadline.is_none() {
                 self.header_deadline = Some(Box::pin(tokio::time::sleep(self.header_timeout)));
+                self.head.clear();
             }
+            let left = MAX_HEAD.saturating_sub(self.head.len());
+            self.head.extend(buffer.filled()[before..].iter().take(left));
             return read;
         }
         match &mut self.header_deadline {
@@ -123,7 +167,10 @@ impl AsyncWrite for Connection {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self.aborted() {
             Some(error) => Poll::Ready(Err(error)),
-            None => Pin::new(&mut self.stream).poll_write(context, bytes),
+            None => {
+                self.log_rejection(bytes);
+                Pin::new(&mut self.stream).poll_write(context, bytes)
+            }
         }
     }
 
@@ -134,7 +181,10 @@ impl AsyncWrite for Connection {
     ) -> Poll<io::Result<usize>> {
         match self.aborted() {
             Some(error) => Poll::Ready(Err(error)),
-            None => Pin::new(&mut self.stream).poll_write_vectored(context, slices),
+            None => {
+                self.log_rejection(slices.first().map_or(&[], |slice| slice));
+                Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+            }
         }
     }
 
@@ -150,6 +200,25 @@ impl AsyncWrite for Connection {
         match self.aborted() {
             Some(error) => Poll::Ready(Err(error)),
             None => Pin::new(&mut self.stream).poll_shutdown(context),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_responses_without_a_handler_are_rejections() {
+        for (response, status) in [
+            (&b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n"[..], Some(400)),
+            (b"HTTP/1.1 431 Request Header Fields Too Large\r\n\r\ncontent-type: x", Some(431)),
+            (b"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\n\r\n{}", None),
+            (b"HTTP/1.1 200 OK\r\n\r\n", None),
+            (b"{\"code\":\"0\"}", None),
+            (b"", None),
+        ] {
+            assert_eq!(status_of_rejection(response), status, "{}", response.escape_ascii());
         }
     }
 }

@@ -59,7 +59,7 @@ impl MirroredQuery {
         let count = records.rows();
         let rows = (first, first + count as i64 - 1);
         let mut lists: Vec<Self> = Vec::new();
-        for Interaction { request, outcome } in interactions {
+        for Interaction { request, outcome, .. } in interactions {
             let Outcome::Response(response) = outcome else { continue };
             let Some(reported) = Reported::read(endpoint, &response.body) else { continue };
             let query = query_of(request);

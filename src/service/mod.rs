@@ -27,4 +27,4 @@ pub use faults::{Fault, FaultKind};
 pub use in_process::{InProcess, Reply};
 pub use request_log::RequestEntry;
 pub use server::Service;
-pub use settings::{Credentials, LoadError, ServiceError, Settings};
+pub use settings::{Compression, Credentials, LoadError, ServiceError, Settings};

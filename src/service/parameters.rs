@@ -64,7 +64,7 @@ impl Parameters {
         let mut parameters = Self { values, page: 1, limit: DEFAULT_LIMIT };
         parameters.check_ranges(endpoint)?;
         if let Some(most) = endpoint.page_size_max() {
-            parameters.page = sent.count("page", u64::MAX)?.unwrap_or(1);
+            parameters.page = sent.count("page", i64::MAX.unsigned_abs())?.unwrap_or(1);
             parameters.limit = sent.count("limit", u64::from(most))?.unwrap_or(DEFAULT_LIMIT);
         }
         Ok(parameters)
@@ -167,7 +167,7 @@ impl Sent {
             ParamKind::Height => plain_digits(text).map(ParamValue::Height),
             ParamKind::Time => plain_digits(text).map(ParamValue::Time),
             ParamKind::Amount { min } => {
-                let amount = rank(text);
+                let amount = rank(text).filter(|_| is_plain_decimal(text));
                 if amount.is_some() && amount < rank(&min.to_string()) {
                     return Err(ErrorResponse::new(
                         OUT_OF_RANGE,
@@ -205,6 +205,13 @@ fn expected(kind: ParamKind) -> String {
         ParamKind::Amount { .. } => "a non-negative decimal number".into(),
         ParamKind::OneOf(words) => format!("one of {}", words.join(", ")),
     }
+}
+
+/// Digits with an optional fraction: neither sign nor exponent.
+fn is_plain_decimal(text: &str) -> bool {
+    let is_digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    is_digits(whole) && is_digits(fraction)
 }
 
 /// An integer of digits only, without sign, point or blank.
@@ -279,7 +286,9 @@ mod tests {
         assert_rejected("token_transfers", "&tokenContractAddress=0xa&minAmount=-1", WRONG, "minAmount");
         assert_rejected("token_transfers", "&tokenContractAddress=0xa&maxAmount=1,5", WRONG, "maxAmount");
         assert_rejected("large_transactions", "&type=99.999", OUT_OF_RANGE, "type");
-        assert_rejected("large_transactions", "&type=NaN", WRONG, "type");
+        for amount in ["NaN", "1e3", "+100", "100.", ".5", "\u{661}00"] {
+            assert_rejected("large_transactions", &format!("&type={amount}"), WRONG, "type");
+        }
         assert_rejected("blocks", "&height=1.5", WRONG, "height");
         assert_rejected("blocks", "&height=9223372036854775808", WRONG, "height");
         assert_rejected("blocks", "&height=%ff", WRONG, "height");

@@ -1,6 +1,8 @@
 //! Log of the requests received, for tests to inspect. Headers, and with them credentials, are not logged.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use chrono::{DateTime, Utc};
 
@@ -24,6 +26,17 @@ pub struct RequestEntry {
 }
 
 impl RequestEntry {
+    /// A request that the HTTP server could not read: the parts of its first line, as far as there are any.
+    pub fn unreadable(head: &[u8], status: u16, time: DateTime<Utc>) -> Self {
+        let line = head.split(|byte| matches!(byte, b'\r' | b'\n')).next().unwrap_or_default();
+        let line = String::from_utf8_lossy(line);
+        let (method, rest) = line.split_once(' ').unwrap_or((&line, ""));
+        let target = rest.rsplit_once(" HTTP/").map_or(rest, |(target, _)| target);
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let (method, path, query) = (method.into(), path.into(), query.into());
+        Self { time, method, path, query, status, ..Self::default() }
+    }
+
     fn size(&self) -> usize {
         size_of::<Self>() + self.method.len() + self.path.len() + self.query.len() + self.code.len()
     }
@@ -31,26 +44,48 @@ impl RequestEntry {
 
 #[derive(Debug, Default)]
 pub struct RequestLog {
+    received: AtomicU64,
+    held: Mutex<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
     entries: VecDeque<RequestEntry>,
     bytes: usize,
 }
 
 impl RequestLog {
-    pub fn add(&mut self, entry: RequestEntry) {
-        self.bytes += entry.size();
-        self.entries.push_back(entry);
-        while self.entries.len() > MAX_ENTRIES || self.bytes > MAX_BYTES {
-            let Some(oldest) = self.entries.pop_front() else { break };
-            self.bytes -= oldest.size();
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a request; its entry is added with its response.
+    pub fn count(&self) {
+        self.received.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Number of requests received.
+    pub fn received(&self) -> u64 {
+        self.received.load(Ordering::Relaxed)
+    }
+
+    pub fn add(&self, entry: RequestEntry) {
+        let held = &mut *self.held();
+        held.bytes += entry.size();
+        held.entries.push_back(entry);
+        while held.entries.len() > MAX_ENTRIES || held.bytes > MAX_BYTES {
+            let Some(oldest) = held.entries.pop_front() else { break };
+            held.bytes -= oldest.size();
         }
     }
 
-    pub fn clear(&mut self) {
-        *self = Self::default();
+    pub fn clear(&self) {
+        *self.held() = Held::default();
+        self.received.store(0, Ordering::Relaxed);
     }
 
     pub fn entries(&self) -> Vec<RequestEntry> {
-        self.entries.iter().cloned().collect()
+        self.held().entries.iter().cloned().collect()
     }
 }
 
@@ -64,7 +99,7 @@ mod tests {
 
     #[test]
     fn oldest_entries_are_dropped_beyond_the_maximum() {
-        let mut log = RequestLog::default();
+        let log = RequestLog::default();
         for number in 0..MAX_ENTRIES + 2 {
             log.add(entry(number.to_string()));
         }
@@ -74,7 +109,7 @@ mod tests {
 
     #[test]
     fn long_queries_do_not_exceed_the_memory_limit() {
-        let mut log = RequestLog::default();
+        let log = RequestLog::default();
         for _ in 0..1_000 {
             log.add(entry("x".repeat(60_000)));
         }
@@ -83,5 +118,18 @@ mod tests {
         log.clear();
         log.add(entry("last".into()));
         assert_eq!(log.entries().len(), 1);
+    }
+
+    #[test]
+    fn unreadable_request_is_logged_as_far_as_it_can_be_read() {
+        let read = |head: &[u8]| {
+            let entry = RequestEntry::unreadable(head, 400, DateTime::UNIX_EPOCH);
+            (entry.method, entry.path, entry.query)
+        };
+        let parts = |method: &str, path: &str, query: &str| (method.into(), path.into(), query.into());
+        assert_eq!(read(b"GET /a?b=c|d e HTTP/1.1\r\nHost: x\r\n"), parts("GET", "/a", "b=c|d e"));
+        assert_eq!(read(b"GET /\xff HTTP/1.1\r\n"), parts("GET", "/\u{fffd}", ""));
+        assert_eq!(read(b"\x16\x03\x01"), parts("\u{16}\u{3}\u{1}", "", ""));
+        assert_eq!(read(b""), parts("", "", ""));
     }
 }

@@ -1,6 +1,7 @@
 //! Handling of a request: faults, authentication, rate limit, look-up, and delivery of the response.
 
 use std::convert::Infallible;
+use std::io::Write as _;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,10 +9,13 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{ConnectInfo, Request};
-use axum::http::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, DATE, RETRY_AFTER};
-use axum::http::{HeaderValue, Method, Response, StatusCode};
-use axum::routing::any;
+use axum::http::header::{
+    ACCEPT_ENCODING, ALLOW, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, DATE, RETRY_AFTER, VARY,
+};
+use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use axum::routing::{any, get};
 use chrono::{DateTime, TimeDelta, Utc};
+use flate2::write::GzEncoder;
 use futures_util::{StreamExt, stream};
 use tokio::time::Instant;
 
@@ -22,10 +26,11 @@ use super::faults::{ActiveFaults, FaultKind, Faults};
 use super::parameters::Parameters;
 use super::render::{LookUpError, Renderer, envelope};
 use super::request_log::{RequestEntry, RequestLog};
-use super::settings::Settings;
+use super::settings::{Compression, Settings};
 use super::store::Store;
 use super::throttle::Throttle;
 use crate::cassette;
+use crate::interface::{Names, openapi};
 
 /// Number of chunks of a slow body.
 const SLOW_BODY_CHUNKS: u32 = 20;
@@ -37,8 +42,7 @@ const FLUSH: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub struct State {
     pub settings: Settings,
-    pub requests: AtomicU64,
-    pub request_log: Mutex<RequestLog>,
+    pub request_log: Arc<RequestLog>,
     pub faults: Mutex<Faults>,
     pub growth: AtomicU32,
     /// Number of responses to requests for lists.
@@ -54,8 +58,7 @@ pub struct State {
 impl State {
     pub fn new(settings: Settings, store: Store) -> Self {
         Self {
-            requests: AtomicU64::new(0),
-            request_log: Mutex::default(),
+            request_log: Arc::default(),
             faults: Mutex::new(Faults::new(settings.faults.clone())),
             renderers: Renderer::all(&settings.deployment),
             store: Mutex::new(store),
@@ -101,7 +104,8 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One route for each declared endpoint; any other path is an error response.
+/// One route for each declared endpoint and one for the description of them all; any other path is an error response.
+/// The description needs no signature and is not logged.
 pub fn router(state: Arc<State>) -> Router {
     let mut router = Router::new();
     for (endpoint, renderer) in state.renderers.iter().enumerate() {
@@ -110,7 +114,14 @@ pub fn router(state: Arc<State>) -> Router {
         router = router
             .route(&path, any(move |connection, request| handle(state.clone(), Some(endpoint), connection, request)));
     }
+    let description = openapi(&state.settings.deployment, names(&state.settings)).to_string();
+    let description = ([(CONTENT_TYPE, "application/json")], Bytes::from(description));
+    let router = router.route("/openapi.json", get(move || std::future::ready(description.clone())));
     router.fallback(move |connection, request| handle(state.clone(), None, connection, request))
+}
+
+fn names(settings: &Settings) -> Names<'_> {
+    Names { main_chain: &settings.main_chain, zone_chain: &settings.zone_chain, base_url: "/" }
 }
 
 /// A response before it is sent.
@@ -122,12 +133,23 @@ pub(super) struct Reply {
     pub retry_after: Option<f64>,
     /// Size of the filler that is sent before the body's end, in MiB.
     filler: u64,
+    /// True if the body is compressed with gzip.
+    gzip: bool,
 }
 
 impl Reply {
     fn json(status: u16, code: &str, body: impl Into<Bytes>) -> Self {
         let content_type = "application/json";
-        Self { status, code: code.into(), body: body.into(), content_type, retry_after: None, filler: 0 }
+        Self { status, code: code.into(), body: body.into(), content_type, retry_after: None, filler: 0, gzip: false }
+    }
+
+    /// Compresses the body, unless it is generated while it is sent.
+    fn compressed(self) -> Self {
+        let mut encoder = GzEncoder::new(Vec::with_capacity(self.body.len() / 4), flate2::Compression::fast());
+        match encoder.write_all(&self.body).and_then(|()| encoder.finish()) {
+            Ok(body) if self.filler == 0 => Self { body: body.into(), gzip: true, ..self },
+            _ => self,
+        }
     }
 
     fn error_response(error_response: &ErrorResponse) -> Self {
@@ -142,7 +164,7 @@ async fn handle(
     request: Request,
 ) -> Response<Body> {
     connection.set_dispatched();
-    state.requests.fetch_add(1, Ordering::Relaxed);
+    state.request_log.count();
     let due = lock(&state.faults).match_request(request.uri().path());
     if !due.delay.is_zero() {
         tokio::time::sleep(due.delay).await;
@@ -158,6 +180,7 @@ async fn handle(
         query: request.uri().query().unwrap_or_default().into(),
         ..RequestEntry::default()
     };
+    let wants_gzip = state.settings.compression == Some(Compression::Gzip) && accepts_gzip(request.headers());
     let reply = match &due.response {
         Some(kind) => fault_reply(kind),
         None => match admit(&state, endpoint, &request, now) {
@@ -171,8 +194,18 @@ async fn handle(
         entry.status = reply.status;
         entry.code.clone_from(&reply.code);
     }
-    lock(&state.request_log).add(entry);
-    deliver(reply, &due, now)
+    state.request_log.add(entry);
+    deliver(if wants_gzip { reply.compressed() } else { reply }, &due, now)
+}
+
+/// True if `Accept-Encoding` names gzip with a weight other than 0.
+fn accepts_gzip(headers: &HeaderMap) -> bool {
+    let named = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    named.flat_map(|value| value.split(',')).any(|coding| {
+        let (name, weight) = coding.split_once(';').unwrap_or((coding, "q=1"));
+        let weight: f64 = weight.trim().strip_prefix("q=").and_then(|weight| weight.parse().ok()).unwrap_or(0.0);
+        name.trim().eq_ignore_ascii_case("gzip") && weight > 0.0
+    })
 }
 
 /// Everything a request must pass before anything is looked up.
@@ -219,7 +252,7 @@ async fn look_up(state: Arc<State>, endpoint: usize, request: LookUp) -> Reply {
 
 /// The reply to a request that comes without a socket.
 pub(super) fn reply_now(state: &State, request: &Request, now: DateTime<Utc>) -> Reply {
-    state.requests.fetch_add(1, Ordering::Relaxed);
+    state.request_log.count();
     match admit(state, state.position(request.uri().path()), request, now) {
         Ok(endpoint) => look_up_now(state, endpoint, &LookUp::of(request)),
         Err(error_response) => Reply::error_response(&error_response),
@@ -312,6 +345,10 @@ fn deliver(reply: Reply, due: &ActiveFaults, now: DateTime<Utc>) -> Response<Bod
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(reply.content_type));
     headers.insert(CONTENT_LENGTH, announced.into());
+    if reply.gzip {
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
+    }
     if reply.status == StatusCode::METHOD_NOT_ALLOWED.as_u16() {
         headers.insert(ALLOW, HeaderValue::from_static("GET"));
     }

@@ -85,18 +85,17 @@ impl Service {
 
     /// Number of requests received, including those that got an error.
     pub fn request_count(&self) -> u64 {
-        self.state.requests.load(Ordering::Relaxed)
+        self.state.request_log.received()
     }
 
     /// The latest requests, oldest first.
     pub fn request_log(&self) -> Vec<RequestEntry> {
-        lock(&self.state.request_log).entries()
+        self.state.request_log.entries()
     }
 
     /// Forgets the requests that came in so far.
     pub fn reset_request_log(&self) {
-        lock(&self.state.request_log).clear();
-        self.state.requests.store(0, Ordering::Relaxed);
+        self.state.request_log.clear();
     }
 
     pub fn faults(&self) -> Vec<Fault> {
@@ -167,7 +166,7 @@ impl Service {
     /// Serves the successful responses of a cassette to the exact requests they were recorded of.
     pub fn load_cassette(&self, path: &Path) -> Result<usize, LoadError> {
         let mut responses = Vec::new();
-        for Interaction { request, outcome } in cassette::read(path)? {
+        for Interaction { request, outcome, .. } in cassette::read(path)? {
             let Outcome::Response(response) = outcome else { continue };
             if !self.state.serves(&request.path) {
                 return Err(LoadError::Path { path: request.path });
@@ -205,10 +204,10 @@ impl Drop for Service {
 fn serve(runtime: Runtime, listener: TcpListener, state: Arc<State>, stopped: oneshot::Receiver<()>) {
     runtime.block_on(async {
         let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
-        let header_timeout = state.settings.header_timeout;
+        let (header_timeout, request_log) = (state.settings.header_timeout, state.request_log.clone());
         let service = router(state).into_make_service_with_connect_info::<ConnectionHandle>();
         tokio::select! {
-            _ = axum::serve(Connections { listener, header_timeout }, service) => {}
+            _ = axum::serve(Connections { listener, header_timeout, request_log }, service) => {}
             _ = stopped => {}
         }
     });

@@ -31,6 +31,7 @@ pub struct Settings {
     /// `(n, m)`: after every `n`-th list request, the newest `m` records are replaced.
     pub reorg: Option<(u64, u32)>,
     pub faults: Vec<Fault>,
+    pub compression: Option<Compression>,
     /// File of the database; `None` keeps it in memory.
     pub db: Option<PathBuf>,
     /// 0 selects a free port.
@@ -55,11 +56,18 @@ impl Default for Settings {
             growth_rate: None,
             reorg: None,
             faults: Vec::new(),
+            compression: None,
             db: None,
             port: 0,
             header_timeout: HEADER_TIMEOUT,
         }
     }
+}
+
+/// Content encoding of responses to requests that accept it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compression {
+    Gzip,
 }
 
 /// The only account of the service. It is not secret.

@@ -153,9 +153,12 @@ def test_cassette_show_lists_interactions(tmp_path: Path) -> None:
         service.faults = [{"kind": "code", "code": "50037"}]
         with pytest.raises(cf.NotFoundError):
             client.tokens().collect()
+    first, rest = path.read_text(encoding="utf-8").split("\n", 1)
+    path.write_text(json.dumps({"note": "the newest", **json.loads(first)}) + "\n" + rest, encoding="utf-8")
     shown = run("cassette", "show", str(path))
     assert (shown.returncode, shown.stderr) == (0, "")
-    first, second = shown.stdout.splitlines()
+    note, first, second = shown.stdout.splitlines()
+    assert note == "# the newest"
     assert first.split()[:2] == ["1", "200"]
     assert "block-list?" in first
     assert "height=4300001" in first

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import inspect
 import multiprocessing
+import socket
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -82,6 +84,49 @@ def test_service_counts_and_logs_requests() -> None:
         assert "height=3" in entry["query"]
         assert (entry["status"], entry["code"]) == (200, "0")
         assert not {service.secret_key, service.passphrase} & set(map(str, entry.values()))
+
+
+@pytest.mark.parametrize(
+    ("head", "logged"),
+    [
+        (b"GET /a|b?c=\xff HTTP/1.1\r\nHost: x", ("GET", "/a|b", "c=\ufffd", 400)),
+        (b"GET /a HTTP/1.1\r\nno header", ("GET", "/a", "", 400)),
+        (b"GET /" + b"a" * 70_000 + b" HTTP/1.1", ("GET", "/" + "a" * 8_187, "", 414)),
+        (b"\x16\x03\x01", ("\x16\x03\x01", "", "", 400)),
+    ],
+    ids=["target", "header", "long", "tls"],
+)
+def test_unreadable_request_is_logged(head: bytes, logged: tuple[object, ...]) -> None:
+    with LocalService(transactions=0) as service:
+        host, _, port = service.url.removeprefix("http://").partition(":")
+        with socket.create_connection((host, int(port))) as connection:
+            connection.sendall(head + b"\r\n\r\n")
+            assert connection.recv(12) == f"HTTP/1.1 {logged[-1]}".encode()
+        (entry,) = service.request_log
+        assert (entry["method"], entry["path"], entry["query"], entry["status"]) == logged
+        assert (entry["call"], service.request_count) == ("", 1)
+
+
+def test_responses_are_compressed_on_request() -> None:
+    with LocalService(transactions=300, compression="gzip") as service, service.client() as client:
+        assert len(client.blocks().collect()) == 300
+        for accepted, encoding in [("gzip", "gzip"), ("br, GZIP;q=0.5", "gzip"), ("gzip;q=0", None), ("", None)]:
+            request = Request(f"{service.url}/other", headers={"Accept-Encoding": accepted})
+            with pytest.raises(HTTPError) as caught:
+                urlopen(request)
+            with caught.value as answer:
+                body = answer.read()
+                assert answer.headers["Content-Encoding"] == encoding
+                assert b"50404" in (gzip.decompress(body) if encoding else body)
+        service.faults = [{"kind": "truncate", "times": 1}]
+        assert len(client.blocks().collect()) == 300
+        assert service.request_log[-4]["faults"] == ["truncate"]
+    with LocalService(transactions=0) as plain, pytest.raises(HTTPError) as caught:
+        urlopen(Request(plain.url, headers={"Accept-Encoding": "gzip"}))
+    with caught.value as answer:
+        assert answer.headers["Content-Encoding"] is None
+    with pytest.raises(cf.ConfigError, match=r'^compression must be "gzip" or None; got "br"'):
+        LocalService(compression="br")  # type: ignore[arg-type]
 
 
 def test_unsigned_request_is_rejected() -> None:

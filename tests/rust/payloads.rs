@@ -5,10 +5,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use chainframe::cassette::{self, Outcome};
-use chainframe::client::ApiErrorKind;
 use chainframe::columns::{Columns, Value};
 use chainframe::decode::{Decoder, Envelope, Page, code_and_msg};
-use chainframe::interface::{Deployment, ENDPOINTS, endpoint};
+use chainframe::interface::{ApiErrorKind, Deployment, ENDPOINTS, endpoint};
 use serde_json::{Map, Value as Json};
 
 fn payloads() -> PathBuf {
@@ -100,7 +99,7 @@ fn every_error_has_a_class() {
         let code = code_and_msg(&answer.body).map(|(code, _)| code);
         // The height that is asked for says the code; short ones are of bodies without any.
         assert_eq!(code.as_ref(), Some(asked).filter(|asked| asked.len() == 5), "{interaction:?}");
-        let (class, _) = ApiErrorKind::of(answer.status, code.as_deref());
+        let class = ApiErrorKind::of(answer.status, code.as_deref());
         let unknown = matches!(asked.as_str(), "50005" | "59999");
         assert!(class != ApiErrorKind::Other || unknown, "{interaction:?}");
         classes.insert(format!("{class:?}"));

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chainframe import CassetteError, ConfigError, Deployment, __version__, doctor
+from chainframe._native import _openapi as openapi_json
 from chainframe.cli.codes import INTERRUPTED, USAGE
 from chainframe.testing import Cassette, LocalService
 
@@ -22,6 +23,7 @@ COMMANDS = {
     "serve": "Run the local server until interrupted.",
     "doctor": "Diagnose configuration and connectivity.",
     "cassette": "Show what a cassette has recorded.",
+    "openapi": "Print the OpenAPI document of the API.",
 }
 
 
@@ -84,6 +86,11 @@ def _parser() -> argparse.ArgumentParser:
         help="cassette to serve responses from; may be repeated",
     )
     serve.add_argument(
+        "--compression",
+        choices=("gzip",),
+        help="compress responses to requests that accept it (default: never)",
+    )
+    serve.add_argument(
         "--rate-limit", type=float, metavar="RATE", help="allowed requests per second (default: unlimited)"
     )
     serve.add_argument(
@@ -110,13 +117,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="records to which a main-chain list can be paged (default: %(default)s)",
     )
-    for chain, name in (("main", "MAIN"), ("zone", "ZONE_CHAIN")):
-        serve.add_argument(
-            f"--{chain}-chain",
-            default=name,
-            metavar="NAME",
-            help=f"short name of the {chain} chain (default: %(default)s)",
-        )
+    _add_chain_options(serve)
     _add_deployment_options(serve)
     diagnose = commands.add_parser(
         "doctor",
@@ -138,7 +139,22 @@ def _parser() -> argparse.ArgumentParser:
     show.set_defaults(run=_show_cassette)
     show.add_argument("file", metavar="FILE", help="the cassette")
     show.add_argument("--json", action="store_true", help="print one JSON object per line")
+    describe = commands.add_parser("openapi", help=COMMANDS["openapi"], description=COMMANDS["openapi"])
+    describe.set_defaults(run=_openapi)
+    describe.add_argument("--base-url", default="/", metavar="URL", help="URL of the API (default: %(default)s)")
+    _add_chain_options(describe)
+    _add_deployment_options(describe)
     return parser
+
+
+def _add_chain_options(parser: argparse.ArgumentParser) -> None:
+    for chain, name in (("main", "MAIN"), ("zone", "ZONE_CHAIN")):
+        parser.add_argument(
+            f"--{chain}-chain",
+            default=name,
+            metavar="NAME",
+            help=f"short name of the {chain} chain (default: %(default)s)",
+        )
 
 
 DEPLOYMENT = ("header_prefix", "main", "zone", "prehash", "signature_encoding")
@@ -192,14 +208,22 @@ def _show_cassette(options: argparse.Namespace) -> int:
             continue
         query = "&".join(f"{name}={value}" for name, value in shown["params"].items())
         outcome = shown["status"] or shown["error"]
+        if shown["note"]:
+            print(f"# {shown['note']}")
         print(f"{number:>4}  {outcome:<8} {shown['bytes']:>9}  {shown['method']} {shown['path']}?{query}")
+    return 0
+
+
+def _openapi(options: argparse.Namespace) -> int:
+    document = openapi_json(_deployment(options), options.main_chain, options.zone_chain, options.base_url)
+    print(json.dumps(json.loads(document), indent=2))
     return 0
 
 
 def _serve(options: argparse.Namespace) -> int:
     service = (
-        *("port", "transactions", "seed", "db", "rate_limit", "growth", "growth_rate", "max_result_window"),
-        *("main_chain", "zone_chain"),
+        *("port", "transactions", "seed", "db", "compression", "rate_limit", "growth", "growth_rate"),
+        *("max_result_window", "main_chain", "zone_chain"),
     )
     reorg = tuple(options.reorg) if options.reorg else None
     deployment = _deployment(options)

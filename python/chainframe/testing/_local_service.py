@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, Unpack, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast
 
 from chainframe import Client, ConfigError, Deployment, Query
 from chainframe._native import _LocalService, _with_cassette
@@ -42,6 +42,8 @@ class LocalService:
         as in a chain reorganisation.
     faults : sequence of Fault
         Faults to inject.
+    compression : {"gzip"}, optional
+        Compresses responses to requests that accept it, as those of `Client` do. Default: none is compressed.
     max_result_window : int, optional
         Number of records of a main-chain list that can be paged through. Default: the deployment's `result_window`.
         Clients made by `client` use the same number.
@@ -82,6 +84,7 @@ class LocalService:
         growth_rate: float | None = None,
         reorg: tuple[int, int] | None = None,
         faults: Sequence[Fault] = (),
+        compression: Literal["gzip"] | None = None,
         max_result_window: int | None = None,
         data: Mapping[str, Any] | None = None,
         db: str | PathLike[str] | None = None,
@@ -101,6 +104,7 @@ class LocalService:
             growth_rate=growth_rate,
             reorg=reorg,
             faults_json=_as_json(faults),
+            compression=compression,
             max_result_window=max_result_window,
             db=db,
             port=port,

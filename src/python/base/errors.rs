@@ -6,8 +6,9 @@ use pyo3::types::{PyDict, PyModule, PyString};
 
 use super::hint;
 use crate::cassette;
-use crate::client::{ApiErrorKind, Error};
+use crate::client::Error;
 use crate::columns::NumericOverflow;
+use crate::interface::ApiErrorKind;
 use crate::message::{self, Message, Syntax};
 
 /// Note on errors that may be transient.

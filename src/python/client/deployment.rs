@@ -113,6 +113,13 @@ impl Deployment {
     }
 }
 
+/// The OpenAPI document as JSON.
+#[pyfunction]
+pub fn _openapi(deployment: &Bound<'_, Deployment>, main_chain: &str, zone_chain: &str, base_url: &str) -> String {
+    let names = interface::Names { main_chain, zone_chain, base_url };
+    interface::openapi(&deployment.get().inner, names).to_string()
+}
+
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "the settings, in order")]
 pub fn _restore_deployment(

@@ -16,7 +16,7 @@ use crate::interface::{self, ENDPOINTS, Endpoint, endpoint};
 use crate::python::base::arguments::Given;
 use crate::python::base::convert;
 use crate::python::base::errors;
-use crate::service::{Fault, LoadError, Service, ServiceError, Settings};
+use crate::service::{Compression, Fault, LoadError, Service, ServiceError, Settings};
 
 #[pyclass(frozen, name = "_LocalService", module = "chainframe._native")]
 pub struct LocalService {
@@ -40,7 +40,8 @@ fn raise(py: Python<'_>, error: &ServiceError) -> PyErr {
 impl LocalService {
     #[new]
     #[pyo3(signature = (
-        *, transactions, seed, deployment, rate_limit, growth, growth_rate, reorg, faults_json, max_result_window, db, port, main_chain, zone_chain,
+        *, transactions, seed, deployment, rate_limit, growth, growth_rate, reorg, faults_json, compression, max_result_window, db, port,
+        main_chain, zone_chain,
     ))]
     #[expect(clippy::too_many_arguments, reason = "the settings, all by keyword")]
     fn new(
@@ -53,6 +54,7 @@ impl LocalService {
         growth_rate: Option<Given<f64>>,
         reorg: Option<Given<(u64, u32)>>,
         faults_json: &str,
+        compression: Option<Given<String>>,
         max_result_window: Option<Given<u64>>,
         db: Option<Given<PathBuf>>,
         port: Given<u16>,
@@ -72,6 +74,7 @@ impl LocalService {
                 growth_rate: growth_rate.map(|rate| rate.named("growth_rate")).transpose()?,
                 reorg: reorg.map(|reorg| reorg.named("reorg")).transpose()?,
                 faults,
+                compression: compression.map(read_compression).transpose()?,
                 db: db.map(|path| path.named("db")).transpose()?,
                 port: port.named("port")?,
                 ..Settings::default()
@@ -229,6 +232,13 @@ impl LocalService {
 impl LocalService {
     fn put(&self, py: Python<'_>, endpoint: &'static Endpoint, records: &Columns) -> PyResult<()> {
         py.detach(|| self.inner.load(endpoint, records)).map_err(|error| raise(py, &error))
+    }
+}
+
+fn read_compression(given: Given<String>) -> Result<Compression, Error> {
+    match given.named("compression")?.as_str() {
+        "gzip" => Ok(Compression::Gzip),
+        other => Err(Error::config("compression", format!("must be \"gzip\" or None; got {other:?}"))),
     }
 }
 

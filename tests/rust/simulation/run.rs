@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use chainframe::cassette::{self, Cassette, Mode};
-use chainframe::client::{ApiErrorKind, Client, Credentials, Error, Phase, Secret, Settings, SettingsInput};
+use chainframe::client::{Client, Credentials, Error, Phase, Secret, Settings, SettingsInput};
 use chainframe::columns::Columns;
 use chainframe::decode::{Decoder, Envelope};
-use chainframe::interface::{Deployment, ENDPOINTS, endpoint};
+use chainframe::interface::{ApiErrorKind, Deployment, ENDPOINTS, endpoint};
 use chainframe::query::{Arg, Cursor, Options, Pages, Query, Report, Run};
 use fastrand::Rng;
 
