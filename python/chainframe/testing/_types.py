@@ -135,7 +135,8 @@ class LoggedRequest(TypedDict):
     time : datetime
         Time at which the request was received, in UTC.
     call : str
-        Name of the method of `Client` that sends such requests; empty for any other path.
+        Name of the method of `Client` that sends such requests; empty for any other path, and for a
+        request that is no valid HTTP.
     method, path : str
         HTTP method and path.
     query : str
