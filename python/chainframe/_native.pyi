@@ -701,8 +701,23 @@ class Client:
 
         Parameters
         ----------
-        timeout, deadline, max_retries, rate_limit, strict, progress
-            As for `Client`; an option that is not passed stays as it is.
+        timeout : float, optional
+            Time limit of one attempt, in seconds.
+        deadline : float or None, optional
+            Time limit of one request with all its retries, in seconds.
+        max_retries : int, optional
+            Maximum number of retries after a transient error.
+        rate_limit : "auto", float or None, optional
+            "auto", requests per second, or None for unlimited.
+        strict : bool, optional
+            If True, an incomplete result raises `IncompleteResultError`.
+        progress : "auto" or bool, optional
+            When to show a progress bar.
+
+        Returns
+        -------
+        Client
+            An option that is not passed is that of this client.
 
         Raises
         ------
