@@ -21,6 +21,7 @@ from chainframe.testing import LocalService
 from strict_server import Request, Response, StrictServer, page_of
 
 TRANSACTIONS = 900
+DUCKDB = int(duckdb.__version__.partition(".")[0])
 
 
 @pytest.fixture(scope="module")
@@ -182,7 +183,11 @@ def test_range_of_heights_passes_the_result_window() -> None:
     [
         ("height in ({0}, {0} + 5)", (0, 5)),
         ("height between {0} and {0} + 3", (0, 1, 2, 3)),
-        ("height = {0} or (height = {0} + 1 and amount > 1)", (0, 1)),
+        pytest.param(
+            "height = {0} or (height = {0} + 1 and amount > 1)",
+            (0, 1),
+            marks=pytest.mark.skipif(DUCKDB < 2, reason="DuckDB keeps an `or` over several columns to itself"),
+        ),
         ("height = {0} and height = {0} + 1", ()),
     ],
 )
