@@ -17,7 +17,8 @@ impl Projection {
         let needed = columns.filter(|(_, field)| {
             field.kind == Kind::Time || is_key(field.name) || names.iter().any(|name| name == field.name)
         });
-        Self(needed.fold(0, |set, (column, _)| set | 1 << column))
+        let columns = Self(needed.fold(0, |set, (column, _)| set | 1 << column));
+        if (0..record.fields.len()).all(|column| columns.contains(column)) { Self::ALL } else { columns }
     }
 
     pub fn contains(self, column: usize) -> bool {

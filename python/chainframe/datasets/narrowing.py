@@ -69,12 +69,15 @@ class Narrowing:
         bounds, given = self.time_bounds(), arguments(query)
         return bounds is not None and (bounds.low in given or bounds.high in given)
 
+    @property
+    def page_size(self) -> int:
+        return int(self._options.get("page_size") or page_size(self.resource))
+
     def remainder(self, query: Query[Any]) -> Remainder:
         """Pages of a list after those that its last run has delivered."""
         if self._client is None:
             return Remainder(0, is_capped=False)
-        size = self._options["page_size"] or page_size(self.resource)
-        return Remainder.of(query, size, self._client.deployment.result_window)
+        return Remainder.of(query, self.page_size, self._client.deployment.result_window)
 
     def hashes(self, queries: list[Query[Any]]) -> list[str]:
         """Hashes that the main chain's list can be narrowed to only by the heights that a look-up returns."""

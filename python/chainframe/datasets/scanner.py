@@ -32,10 +32,12 @@ class _Projected:
 
     query: Query[Any]
     columns: Sequence[str]
+    # Rows of the first batch; the following ones grow.
+    first: int
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         del requested_schema
-        return self.query._arrow_stream(self.columns)  # noqa: SLF001 - of this package
+        return self.query._arrow_stream(self.columns, self.first)  # noqa: SLF001 - of this package
 
 
 class Scanner:
@@ -126,7 +128,7 @@ class Scanner:
         timed = self._narrowing.by_time(queries)
         if timed is None:
             return queries
-        page = next(stream := self._stream(queries[0]), None)
+        page = next(stream := self._stream(queries[0], self._narrowing.page_size), None)
         stream.close()
         resolved = None if page is None else self._resolved(queries[0], timed, page)
         return queries if resolved is None else resolved
@@ -154,7 +156,7 @@ class Scanner:
         if not timed or self._narrowing.is_timed(query):
             yield from self._streams(timed)
             return
-        stream = self._stream(query)
+        stream = self._stream(query, self._narrowing.page_size)
         page = next(stream, None)
         if page is None:
             return
@@ -242,9 +244,9 @@ class Scanner:
         for query in queries:
             yield from self._stream(query)
 
-    def _stream(self, query: Query[Any]) -> Generator[pa.RecordBatch]:
+    def _stream(self, query: Query[Any], first: int = 1) -> Generator[pa.RecordBatch]:
         self._runs.append(query)
-        source: Any = query if self._decoded is None else _Projected(query, self._decoded)
+        source: Any = _Projected(query, self._decoded or self.dataset_schema.names, first)
         reader = pa.RecordBatchReader.from_stream(source)
         while True:
             try:

@@ -72,9 +72,16 @@ impl Query {
         Ok((pages, bar))
     }
 
-    fn growing_stream<'py>(&self, py: Python<'py>, run: &Run, schema: SchemaRef) -> PyResult<Bound<'py, PyCapsule>> {
+    /// A stream whose first batch has up to `first` rows.
+    fn growing_stream<'py>(
+        &self,
+        py: Python<'py>,
+        run: &Run,
+        first: usize,
+        schema: SchemaRef,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
         let (pages, bar) = self.stream_run(py, run)?;
-        let reader = QueryReader::growing(py, self.last.clone(), pages, bar, schema)?;
+        let reader = QueryReader::growing(py, self.last.clone(), pages, bar, first, schema)?;
         arrow::stream_capsule(py, Box::new(Guarded::new(reader)))
     }
 
@@ -252,13 +259,18 @@ impl Query {
         let _ = requested_schema;
         let query = slf.get();
         let schema = schema(query.record(), DecimalPolicy::Decimal);
-        query.growing_stream(slf.py(), &query.run, schema)
+        query.growing_stream(slf.py(), &query.run, 1, schema)
     }
 
     /// A stream of some columns, of which no others are decoded but those that a run needs. It keeps no partial records.
-    fn _arrow_stream<'py>(&self, py: Python<'py>, columns: Vec<String>) -> PyResult<Bound<'py, PyCapsule>> {
+    fn _arrow_stream<'py>(
+        &self,
+        py: Python<'py>,
+        columns: Vec<String>,
+        first: usize,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
         let schema = arrow::project(py, schema(self.record(), DecimalPolicy::Decimal), Some(&columns))?;
-        self.growing_stream(py, &self.run.with_columns(&columns), schema)
+        self.growing_stream(py, &self.run.with_columns(&columns), first, schema)
     }
 
     /// The query with heights in place of times, and the report of the requests that found them.

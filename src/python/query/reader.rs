@@ -46,9 +46,15 @@ struct Run {
 }
 
 impl QueryReader {
-    /// Batches start with one page and grow, so that a consumer that wants five rows costs one request.
-    pub fn growing(py: Python<'_>, last: Arc<LastRun>, pages: Pages, bar: Bar, schema: SchemaRef) -> PyResult<Self> {
-        let first = pages.query().page_size().max(1) as usize;
+    /// Batches start with `first` rows and grow, so that a consumer that wants five rows costs one request.
+    pub fn growing(
+        py: Python<'_>,
+        last: Arc<LastRun>,
+        pages: Pages,
+        bar: Bar,
+        first: usize,
+        schema: SchemaRef,
+    ) -> PyResult<Self> {
         Self::new(py, last, pages, bar, (first, MOST_ROWS), (schema, DecimalPolicy::Decimal))
     }
 

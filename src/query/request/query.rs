@@ -218,7 +218,7 @@ impl Query {
     }
 
     /// Records per page, or 0 for a look-up.
-    pub fn page_size(&self) -> u64 {
+    pub(in crate::query) fn page_size(&self) -> u64 {
         self.page_size.map_or(0, u64::from)
     }
 
