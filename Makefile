@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # One interpreter for every build, so that cargo does not rebuild.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
-.PHONY: simulate demo test bare spark bench fuzz docs lint rust python stub fmt clean build install dev tools postgres browser
+.PHONY: reproducible simulate demo test bare spark bench fuzz docs lint rust python stub fmt clean build install dev tools postgres browser
 
 demo: build install
 	$(PIP) install --group demo
@@ -59,6 +59,11 @@ spark: build
 # Tests the wheel in an empty environment, without the tests that need an extra.
 bare: build
 	$(BIN)/python scripts/test_wheel.py dist
+
+# Builds the wheel in two directories and compares the bytes.
+reproducible: .venv/pip
+	$(PIP) install --group build
+	$(BIN)/python scripts/compare_builds.py
 
 # Compares the cost with other clients; installs nginx if allowed.
 bench: build install

@@ -14,6 +14,7 @@ import pytest
 
 from absolute_links import with_urls
 from build_wheel import normalize
+from compare_builds import differences, leaks
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMIT_TIME = 1_700_000_000
@@ -74,3 +75,15 @@ def test_wheels_of_two_machines_are_the_same(tmp_path: Path) -> None:
     assert "path+file:///chainframe#chainframe@0.1.0" in bill
     assert record[-1].startswith("chainframe/__init__.py,sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU,0")
     assert "chainframe-0.1.0.dist-info/RECORD,," in record
+
+
+def test_comparison_names_what_differs(tmp_path: Path) -> None:
+    wheels = [tmp_path / "one.whl", tmp_path / "two.whl"]
+    for wheel, content in zip(wheels, (b"built in /home/one", b"built in /builds"), strict=True):
+        with ZipFile(wheel, "w") as archive:
+            archive.writestr("same.py", b"")
+            archive.writestr("core.so", content)
+    assert differences(wheels[0], wheels[0]) == []
+    assert differences(*wheels) == ["core.so differs"]
+    assert leaks(wheels[0], [Path("/home/one"), Path("/root")]) == ["core.so contains /home/one"]
+    assert leaks(wheels[1], [Path("/home/one")]) == []
