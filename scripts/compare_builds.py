@@ -16,7 +16,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def build(clone: Path) -> Path:
     """Clones this repository and returns the wheel built there."""
-    subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
+    cloning = ["git", "clone", "--quiet", str(ROOT), str(clone)]
+    subprocess.run(cloning, check=True)
     script = str(clone / "scripts" / "build_wheel.py")
     command = [sys.executable, script, "--release", "--out", "dist", "--interpreter", sys.executable]
     subprocess.run(command, cwd=clone, check=True)
