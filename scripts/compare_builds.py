@@ -31,7 +31,7 @@ def contents(wheel: Path) -> dict[str, bytes]:
 
 
 def differences(one: Path, two: Path) -> list[str]:
-    """What differs between two wheels: a file of theirs, or the archive itself."""
+    """Files that differ between two wheels, or the archives themselves."""
     if one.read_bytes() == two.read_bytes():
         return []
     left, right = contents(one), contents(two)
