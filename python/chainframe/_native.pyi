@@ -1251,10 +1251,10 @@ class Query(Generic[_R_co]):
     def _part_buffer(self, max_rows: int, max_age: float, keyed: bool) -> _PartBuffer: ...
     def _settle(self, report: Report) -> None: ...
     def estimate(self) -> Estimate:
-        """Estimate records, requests and time of a run, with one request.
+        """Estimate records, requests and time of a run, with a few requests.
 
-        A value is None where one response does not determine it: for several years, for blocks of which the first is
-        empty, and for a list that continues below the result window.
+        A list takes one request, or up to nine if it is long, to measure how fast the server responds. A range of
+        heights, several years or many hashes take up to 32 samples, and ranges of times a search for their heights.
 
         Returns
         -------
@@ -1263,8 +1263,8 @@ class Query(Generic[_R_co]):
         Examples
         --------
         >>> client.token_transfers("0x2b59...").estimate()
-        Estimate(records=8120, pages=163, requests=163, num_slices=1, is_exact=True, estimated_seconds=10.19,
-            limitations=[])
+        Estimate(records=8120, pages=163, requests=163, num_slices=1, is_exact=True, records_range=(8120, 8120),
+            requests_range=(163, 163), estimated_seconds=1.02, limitations=[])
         """
 
     async def estimate_async(self) -> Estimate:
@@ -1581,7 +1581,9 @@ class Records(Sequence[_R_co]):
 
 @final
 class Estimate:
-    """Estimated size and duration of a run. A value is None if the API does not report it.
+    """Estimated size and duration of a run.
+
+    Numbers that the API does not count are extrapolated from samples, or bounds: the ranges say how far they may be off.
 
     Examples
     --------
@@ -1594,30 +1596,42 @@ class Estimate:
         """Number of lists read one after the other: blocks of a range, years, or requests for hashes."""
 
     @property
-    def pages(self) -> int | None:
-        """Number of pages."""
+    def records(self) -> int:
+        """Expected number of records."""
 
     @property
-    def requests(self) -> int | None:
-        """Number of requests without retries, while no list grows."""
+    def pages(self) -> int:
+        """Expected number of pages."""
 
     @property
-    def records(self) -> int | None:
-        """Number of records."""
+    def requests(self) -> int:
+        """Expected number of requests without retries, while no list grows."""
+
+    @property
+    def records_range(self) -> tuple[int, int | None]:
+        """Least and most number of records; None if only the least is known."""
+
+    @property
+    def requests_range(self) -> tuple[int, int | None]:
+        """Least and most number of requests; None if only the least is known."""
 
     @property
     def is_exact(self) -> bool:
-        """True if the API counted the records; False if all blocks are assumed to be like the first."""
+        """True if the API counted the records."""
 
     @property
-    def estimated_seconds(self) -> float | None:
-        """Duration in seconds at the client's current rate."""
+    def estimated_seconds(self) -> float:
+        """Expected duration in seconds, at the server's response times and the rate that the rate limiter will allow.
+
+        A server that has not throttled yet is expected not to.
+        """
 
     @property
     def limitations(self) -> list[str]:
         """Records that the API cannot return, one sentence each."""
 
     def _limitations_in_shell(self) -> list[str]: ...
+    def _facts(self) -> list[tuple[str, str]]: ...
     def _repr_html_(self) -> str: ...
 
 @final
@@ -2812,11 +2826,10 @@ def _restore_deployment(
 def _restore_hint(text: str) -> Hint: ...
 def _restore_estimate(
     num_slices: int,
-    pages: int | None,
-    requests: int | None,
-    records: int | None,
-    is_exact: bool,
-    estimated_seconds: float | None,
+    pages: tuple[int, int, int | None],
+    requests: tuple[int, int, int | None],
+    records: tuple[int, int, int | None],
+    estimated_seconds: float,
     limitations: Any,
 ) -> Estimate: ...
 def _restore_rate_limit_state(rate: float | None, waiting: int, throttled: int, pause: float) -> RateLimitState: ...

@@ -24,6 +24,7 @@ mod transport;
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::sync::Semaphore;
@@ -119,6 +120,11 @@ impl Client {
 
     pub fn rate_limiter_state(&self) -> RateLimiterState {
         self.limiter().state()
+    }
+
+    /// Time for which the rate limiter is expected to hold back that many requests.
+    pub fn time_to_admit(&self, requests: u64) -> Duration {
+        self.limiter().time_to_admit(requests)
     }
 
     fn limiter(&self) -> Arc<RateLimiter> {

@@ -160,6 +160,25 @@ impl RateController {
         permit.saturating_duration_since(now)
     }
 
+    /// Seconds until that many requests are admitted, if all of them succeed.
+    fn seconds_to_admit(&self, requests: u64, now: Instant) -> f64 {
+        if self.is_unlimited() || requests == 0 {
+            return 0.0;
+        }
+        let requests = requests as f64;
+        let pause = self.next_permit_at(now).saturating_duration_since(now).as_secs_f64();
+        let Some(auto) = &self.auto else { return pause + (requests - 1.0) / self.rate };
+        match (&auto.limit, auto.decreased) {
+            (Some(limit), _) => pause + requests / self.rate.max(limit.rate * RECOVERY_TARGET),
+            // Every response raises the rate: by a factor, so that the sum converges, or by a step.
+            (None, Some(_)) => {
+                let factor = 1.0 / CAUTIOUS_FACTOR;
+                pause + (1.0 - factor.powf(requests)) / (1.0 - factor) / self.rate
+            }
+            (None, None) => (SLOW_START_STEP * (requests - BURST_SIZE).max(0.0) / self.rate).ln_1p() / SLOW_START_STEP,
+        }
+    }
+
     /// Records a good response to a request sent at `sent`.
     fn succeeded(&mut self, sent: Instant, now: Instant) {
         let Some(auto) = &mut self.auto else { return };
@@ -268,6 +287,12 @@ impl RateLimiter {
 
     pub fn throttled(&self, sent: Instant, retry_after: Option<Duration>) {
         self.lock().throttled(sent, Instant::now(), retry_after);
+    }
+
+    /// Time until that many requests are admitted, if all of them succeed.
+    pub fn time_to_admit(&self, requests: u64) -> Duration {
+        let seconds = self.lock().seconds_to_admit(requests, Instant::now());
+        Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
     }
 
     pub fn state(&self) -> RateLimiterState {

@@ -45,6 +45,10 @@ pub struct Fetched {
     pub page: Page,
     pub attempts: u32,
     pub bytes: usize,
+    /// Duration of the last attempt, without the queue for a permit.
+    pub elapsed: Duration,
+    /// Time of the last attempt in that queue.
+    pub waited: Duration,
 }
 
 /// A failed attempt.
@@ -202,7 +206,7 @@ impl Client {
                 if !replayed {
                     self.limiter().succeeded(sent);
                 }
-                return Ok(Fetched { page, attempts, bytes: response.body.len() });
+                return Ok(Fetched { page, attempts, bytes: response.body.len(), elapsed: sent.elapsed(), waited });
             }
             Err(error) => error,
         };

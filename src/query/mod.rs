@@ -8,7 +8,7 @@ mod request;
 mod results;
 mod seams;
 
-pub use execution::{Cursor, Estimate, Pages, Run, height_at};
+pub use execution::{Bounds, Cursor, Estimate, Pages, Run, height_at};
 pub use request::{Arg, Options, Query, parse_time};
 pub use results::{Batch, Batches, Checkpoint, Entries, Page, Partial, Progress, Records, Report, SharedReport};
 pub use seams::identities;

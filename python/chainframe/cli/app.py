@@ -194,7 +194,7 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
             metavar="N",
             help="Maximum rows of a file in a directory. Default: 65536.",
         ),
-        click.Option(["--dry-run"], is_flag=True, help="Estimate records, requests and time (sends one request)."),
+        click.Option(["--dry-run"], is_flag=True, help="Estimate records, requests and time (sends a few requests)."),
     ]
 
     def run(**given: Any) -> int:  # noqa: ANN401 - click's
@@ -245,10 +245,8 @@ def _estimate(query: Query[Any]) -> bool:
     """Prints the estimated cost of a run; True if the result would be incomplete."""
     estimate = query.estimate()
     click.echo(repr(query).strip("<>"))
-    for name in ("records", "pages", "requests", "estimated_seconds"):
-        value = getattr(estimate, name)
-        text = "unknown" if value is None else f"{value:,.1f}" if isinstance(value, float) else f"{value:,}"
-        click.echo(f"{name.removeprefix('estimated_')}: {'' if estimate.is_exact or value is None else 'about '}{text}")
+    for name, text in estimate._facts():  # noqa: SLF001 - of this package
+        click.echo(f"{name}: {text}")
     for limitation in estimate._limitations_in_shell():  # noqa: SLF001 - of this package
         click.echo(limitation)
     return bool(estimate.limitations)

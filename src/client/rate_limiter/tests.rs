@@ -303,6 +303,39 @@ fn auto_hardly_delays_a_service_that_does_not_throttle() {
 }
 
 #[test]
+fn time_of_an_unthrottled_run_is_foreseen() {
+    for (limit, requests) in [
+        (RateLimit::Auto, 1),
+        (RateLimit::Auto, 20),
+        (RateLimit::Auto, 80),
+        (RateLimit::PerSecond(30.0), 80),
+        (RateLimit::Unlimited, 80),
+    ] {
+        // So many at once that only the limiter delays them.
+        let run = Run { limit, requests, ..Run::new(Counts::Unlimited, 3_600, 80, 2) };
+        let (elapsed, foreseen) =
+            (run.outcome().elapsed as f64 / 1e6, RateController::new(limit).seconds_to_admit(requests, Instant::now()));
+        assert!((foreseen - elapsed).abs() < 0.05 + 0.2 * elapsed, "{run:?}: {elapsed} {foreseen}");
+    }
+}
+
+#[test]
+fn time_of_a_throttled_run_is_foreseen() {
+    let (mut controller, start) = (RateController::new(RateLimit::Auto), Instant::now() + SECOND);
+    controller.try_acquire(start);
+    for response in 0..8 {
+        controller.succeeded(start, start + milliseconds(response * 100));
+    }
+    let now = start + milliseconds(900);
+    controller.throttled(start + milliseconds(100), now, None);
+    assert!((controller.seconds_to_admit(72, now) - 10.4).abs() < 0.01, "{}", controller.seconds_to_admit(72, now));
+    let mut young = RateController::new(RateLimit::Auto);
+    young.try_acquire(start);
+    young.throttled(start, start, None);
+    assert!(young.seconds_to_admit(10_000, start) < 10.0);
+}
+
+#[test]
 fn auto_finds_a_limit_without_burst() {
     let Outcome { good, throttled, silence, .. } = Run::new(Counts::Bucket { holds: 2.0 }, 120, 4, 50).outcome();
     assert!(good > 0.75 * ALLOWED * 120.0 && throttled < 0.05 * (good + throttled), "{good} {throttled}");

@@ -6,7 +6,7 @@ use pyo3::types::PyTuple;
 use super::html;
 use crate::message::Syntax;
 use crate::python::base::hint::{from_json, sentences, to_json};
-use crate::query;
+use crate::query::{self, Bounds};
 
 #[doc = doc!(Estimate)]
 #[pyclass(frozen, module = "chainframe")]
@@ -22,33 +22,45 @@ impl Estimate {
         self.inner.num_slices
     }
 
+    #[doc = doc!(Estimate.records)]
+    #[getter]
+    fn records(&self) -> u64 {
+        self.inner.records.expected
+    }
+
     #[doc = doc!(Estimate.pages)]
     #[getter]
-    fn pages(&self) -> Option<u64> {
-        self.inner.pages
+    fn pages(&self) -> u64 {
+        self.inner.pages.expected
     }
 
     #[doc = doc!(Estimate.requests)]
     #[getter]
-    fn requests(&self) -> Option<u64> {
-        self.inner.requests
+    fn requests(&self) -> u64 {
+        self.inner.requests.expected
     }
 
-    #[doc = doc!(Estimate.records)]
+    #[doc = doc!(Estimate.records_range)]
     #[getter]
-    fn records(&self) -> Option<u64> {
-        self.inner.records
+    fn records_range(&self) -> (u64, Option<u64>) {
+        (self.inner.records.low, self.inner.records.high)
+    }
+
+    #[doc = doc!(Estimate.requests_range)]
+    #[getter]
+    fn requests_range(&self) -> (u64, Option<u64>) {
+        (self.inner.requests.low, self.inner.requests.high)
     }
 
     #[doc = doc!(Estimate.is_exact)]
     #[getter]
     fn is_exact(&self) -> bool {
-        self.inner.is_exact
+        self.inner.records.is_exact()
     }
 
     #[doc = doc!(Estimate.estimated_seconds)]
     #[getter]
-    fn estimated_seconds(&self) -> Option<f64> {
+    fn estimated_seconds(&self) -> f64 {
         self.inner.estimated_seconds
     }
 
@@ -62,18 +74,27 @@ impl Estimate {
         sentences(&self.inner.limitations, Syntax::Shell)
     }
 
+    /// Names and values for display.
+    fn _facts(&self) -> Vec<(&'static str, String)> {
+        html::estimate_facts(&self.inner)
+    }
+
     fn __repr__(&self) -> String {
-        let plan = &self.inner;
-        let number = |value: Option<u64>| value.map_or("None".into(), |value| value.to_string());
+        let estimate = &self.inner;
+        let range = |bounds: Bounds| {
+            format!("({}, {})", bounds.low, bounds.high.map_or("None".into(), |high| high.to_string()))
+        };
         format!(
-            "Estimate(records={}, pages={}, requests={}, num_slices={}, is_exact={}, estimated_seconds={}, \
-             limitations={:?})",
-            number(plan.records),
-            number(plan.pages),
-            number(plan.requests),
-            plan.num_slices,
-            if plan.is_exact { "True" } else { "False" },
-            plan.estimated_seconds.map_or("None".into(), |seconds| format!("{seconds:.2}")),
+            "Estimate(records={}, pages={}, requests={}, num_slices={}, is_exact={}, records_range={}, \
+             requests_range={}, estimated_seconds={:.2}, limitations={:?})",
+            self.records(),
+            self.pages(),
+            self.requests(),
+            estimate.num_slices,
+            if self.is_exact() { "True" } else { "False" },
+            range(estimate.records),
+            range(estimate.requests),
+            estimate.estimated_seconds,
             self.limitations()
         )
     }
@@ -81,27 +102,31 @@ impl Estimate {
     fn _repr_html_(&self) -> String {
         html::estimate(&self.inner)
     }
+
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let query::Estimate { num_slices, pages, requests, records, is_exact, estimated_seconds, limitations } =
-            self.inner.clone();
+        let query::Estimate { num_slices, pages, requests, records, estimated_seconds, limitations } = &self.inner;
         let restore = py.import("chainframe._native")?.getattr("_restore_estimate")?;
-        let limitations = to_json(py, &limitations)?;
-        let members = (num_slices, pages, requests, records, is_exact, estimated_seconds, limitations);
-        Ok((restore, members.into_pyobject(py)?))
+        let limitations = to_json(py, limitations)?;
+        let [pages, requests, records] =
+            [pages, requests, records].map(|bounds| (bounds.expected, bounds.low, bounds.high));
+        Ok((restore, (*num_slices, pages, requests, records, *estimated_seconds, limitations).into_pyobject(py)?))
     }
 }
+
+type Range = (u64, u64, Option<u64>);
 
 #[pyfunction]
 pub fn _restore_estimate(
     num_slices: u64,
-    pages: Option<u64>,
-    requests: Option<u64>,
-    records: Option<u64>,
-    is_exact: bool,
-    estimated_seconds: Option<f64>,
+    pages: Range,
+    requests: Range,
+    records: Range,
+    estimated_seconds: f64,
     limitations: &Bound<'_, PyAny>,
 ) -> PyResult<Estimate> {
     let limitations = from_json(limitations)?;
-    let inner = query::Estimate { num_slices, pages, requests, records, is_exact, estimated_seconds, limitations };
+    let [pages, requests, records] =
+        [pages, requests, records].map(|(expected, low, high)| Bounds { expected, low, high });
+    let inner = query::Estimate { num_slices, pages, requests, records, estimated_seconds, limitations };
     Ok(Estimate { inner })
 }

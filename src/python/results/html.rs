@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use crate::message::{Message, Syntax};
-use crate::query::{Estimate, Report};
+use crate::query::{Bounds, Estimate, Report};
 
 /// Rows of a table that are shown, from its head and from its end.
 pub const HEAD: usize = 6;
@@ -171,18 +171,33 @@ pub fn report(report: &Report) -> String {
     form("Report", verdict(report), &[reasons(report), pairs(&facts)])
 }
 
-pub fn estimate(plan: &Estimate) -> String {
-    let verdict = if plan.limitations.is_empty() { "complete" } else { "⚠ partially available" };
-    let about = if plan.is_exact { "" } else { "about " };
-    let number = |value: Option<u64>| value.map_or("unknown".into(), |value| format!("{about}{}", count(value)));
-    let facts = [
-        ("records", number(plan.records)),
-        ("pages", number(plan.pages)),
-        ("requests", number(plan.requests)),
-        ("slices", count(plan.num_slices)),
-        ("seconds", plan.estimated_seconds.map_or("unknown".into(), |seconds| format!("about {seconds:.1}"))),
-    ];
-    form("Estimate", verdict, &[sentences(&plan.limitations), pairs(&facts)])
+/// What an estimate says, by name.
+pub fn estimate_facts(estimate: &Estimate) -> Vec<(&'static str, String)> {
+    vec![
+        ("records", bounds(estimate.records)),
+        ("pages", bounds(estimate.pages)),
+        ("requests", bounds(estimate.requests)),
+        ("slices", count(estimate.num_slices)),
+        ("estimated_seconds", format!("about {:.1}", estimate.estimated_seconds)),
+    ]
+}
+
+fn bounds(bounds: Bounds) -> String {
+    match bounds {
+        Bounds { low, high: None, .. } => format!("at least {}", count(low)),
+        Bounds { expected, .. } if bounds.is_exact() => count(expected),
+        Bounds { expected, low, high: Some(high) } if expected == high && low <= 1 => {
+            format!("at most {}", count(high))
+        }
+        Bounds { expected, low, high: Some(high) } => {
+            format!("about {} ({} to {})", count(expected), count(low), count(high))
+        }
+    }
+}
+
+pub fn estimate(estimate: &Estimate) -> String {
+    let verdict = if estimate.limitations.is_empty() { "complete" } else { "⚠ partially available" };
+    form("Estimate", verdict, &[sentences(&estimate.limitations), pairs(&estimate_facts(estimate))])
 }
 
 #[cfg(test)]

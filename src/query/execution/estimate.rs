@@ -1,78 +1,85 @@
-//! `Estimate`: the expected size of a result, from one request.
+//! `Estimate`: the expected size of a result, from a sample of its slices.
 
-use std::time::Duration;
-
-use tokio::time::Instant;
-
-use super::in_flight::fetch;
+use super::bounds::Bounds;
 use super::resolve::resolve;
 use super::run::Run;
+use super::sample::{Recent, Sample, Sampler, height};
 use crate::client::Error;
 use crate::decode::Page;
 use crate::interface::ResultLimit;
 use crate::message::Message;
-use crate::query::list::Ask;
 use crate::query::request::Query;
 use crate::query::results::SharedReport;
 
-/// Expectation size of a run. `None` is unknown.
-#[derive(Clone, Debug, Default)]
+/// Slices that are fetched to estimate the others: all of them if there are no more.
+const SAMPLES: u64 = 32;
+/// Slices that are fetched for their duration alone.
+const TIMED: u64 = 8;
+/// Lists of an address that are measured one below the other, each as long as the result window.
+const CONTINUATIONS: u32 = 4;
+
+/// Expected size of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Estimate {
     /// Lists that are read one after the other: blocks, years, or requests for hashes.
     pub num_slices: u64,
-    pub pages: Option<u64>,
-    pub requests: Option<u64>,
-    pub records: Option<u64>,
-    /// True if the API counted the records; false if they are inferred from the first slice.
-    pub is_exact: bool,
-    pub estimated_seconds: Option<f64>,
+    pub pages: Bounds,
+    pub requests: Bounds,
+    pub records: Bounds,
+    pub estimated_seconds: f64,
     /// Records that the API cannot return, one sentence each.
     pub limitations: Vec<Message>,
 }
 
-/// Size of one slice, as far as one response reports it.
-struct SliceSize {
-    records: Option<u64>,
-    pages: Option<u64>,
-    is_exact: bool,
+/// Records, pages and requests of one slice or of several.
+#[derive(Clone, Copy, Debug, Default)]
+struct Size {
+    records: Bounds,
+    pages: Bounds,
+    requests: Bounds,
 }
 
-impl SliceSize {
-    /// Size of what follows the first `offset` records.
-    fn after(&self, offset: u64, page_size: u64) -> Self {
-        let records = self.records.map(|records| records.saturating_sub(offset));
-        let pages = self.pages.map(|pages| pages.saturating_sub(offset / page_size.max(1)));
-        Self { records, pages, is_exact: self.is_exact }
+impl Size {
+    /// One list, whose length may take requests of its own.
+    fn of(query: &Query, records: Bounds, pages: Bounds) -> Self {
+        let probes = |pages| u64::from(counts_pages_only(query) && query.may_grow() && pages > 1);
+        let requests = Bounds {
+            high: pages.high.map(|pages| pages + 2 * probes(pages)),
+            ..pages.map(|pages| pages.saturating_add(probes(pages)))
+        };
+        Self { records, pages, requests }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            records: self.records.plus(other.records),
+            pages: self.pages.plus(other.pages),
+            requests: self.requests.plus(other.requests),
+        }
     }
 }
 
 impl Run {
-    /// Sends one request and returns the expected size of the run.
+    /// Returns the expected size of the run, after a few requests.
     pub async fn estimate(self) -> Result<Estimate, Error> {
-        let query = resolve(self.query(), &SharedReport::default()).await?;
+        let report = SharedReport::default();
+        let query = &resolve(self.query(), &report).await?;
         let (first, offset) = self.start().map_or((0, 0), |cursor| (cursor.slice, cursor.offset));
-        let query = &query;
-        let slices = query.slices().count().saturating_sub(first);
-        if slices == 0 || query.max_items() == Some(0) {
-            let none = Some(0);
-            return Ok(Estimate {
-                pages: none,
-                requests: none,
-                records: none,
-                is_exact: true,
-                estimated_seconds: Some(0.0),
-                ..Estimate::default()
-            });
+        let num_slices = query.slices().count().saturating_sub(first);
+        if num_slices == 0 || query.max_items() == Some(0) {
+            let none = Bounds::exact(0);
+            return Ok(Estimate { pages: none, requests: none, records: none, ..Estimate::default() });
         }
-        let started = Instant::now();
-        // In pages of one, a list's number of pages is its length.
-        let asked = if counts_pages_only(query) { query.limited_to(1) } else { query.clone() };
-        let page = fetch(&asked, first, Ask::first(asked.page_size()), false, &SharedReport::default()).await?;
-        let latency = started.elapsed();
-        let size = slice_size(query, first, &page);
-        let mut estimate = extrapolate(query, &size.after(offset, query.page_size()), slices);
-        estimate.limitations = limitations(query, first, &page, &size);
-        estimate.estimated_seconds = estimate.requests.map(|requests| seconds(query, requests, latency));
+        let sampler = Sampler::default();
+        let (size, limitations) = match (num_slices, query.slices().height(first)) {
+            (1, _) => list(query, &sampler, first, offset).await?,
+            (_, Some(low)) => (heights(query, &sampler, first, num_slices, low).await?, Vec::new()),
+            _ => slices(query, &sampler, first, num_slices).await?,
+        };
+        let mut estimate = limited(query, size, num_slices);
+        estimate.limitations = limitations;
+        estimate.requests = estimate.requests.plus(Bounds::exact(report.read().requests));
+        estimate.estimated_seconds = seconds(query, estimate.requests.expected, &sampler);
         Ok(estimate)
     }
 }
@@ -82,60 +89,231 @@ fn counts_pages_only(query: &Query) -> bool {
     query.is_paged() && !query.endpoint().counts()
 }
 
-fn slice_size(query: &Query, first: u64, page: &Page) -> SliceSize {
+/// Size of the only slice.
+async fn list(query: &Query, sampler: &Sampler, slice: u64, offset: u64) -> Result<(Size, Vec<Message>), Error> {
+    // In pages of one, a list's number of pages is its length.
+    let asked = if counts_pages_only(query) { query.limited_to(1) } else { query.clone() };
+    let page = sampler.fetch(&asked, Sample::first(slice, asked.page_size())).await?;
+    let mut size = slice_size(query, slice, &page);
+    let limitations = limitations(query, slice, &page, size.records.expected);
+    if continues(query, &page, size.records.expected) {
+        size = continued(query, sampler, &asked, size).await?;
+    }
+    let page_size = query.page_size().max(1);
+    let size = Size::of(query, size.records.minus(offset), size.pages.minus(offset / page_size));
+    let pages = limited(query, size, 1).pages.expected;
+    if pages > TIMED && is_held_back_by_server(query, sampler, pages) {
+        // Deep pages may take a server longer.
+        let timed = evenly(1, pages, TIMED).into_iter().map(|page| Sample { page, ..Sample::first(slice, page_size) });
+        sampler.fetch_all(query, timed.collect()).await?;
+    }
+    Ok((size, limitations))
+}
+
+/// True if the server's response times determine the duration, and not the rate limiter.
+fn is_held_back_by_server(query: &Query, sampler: &Sampler, requests: u64) -> bool {
+    let client = query.client();
+    client.time_to_admit(requests) < 4 * sampler.time_for(requests, client.settings().concurrency)
+}
+
+/// True if a list continues by height below the result window, and is not counted beyond it.
+fn continues(query: &Query, page: &Page, records: u64) -> bool {
+    page.total.is_none() && query.height_bound().is_some() && reaches_result_window(query, records)
+}
+
+/// Size of a list that continues by height below the result window: its parts are measured one below the other.
+async fn continued(query: &Query, sampler: &Sampler, by_one: &Query, first: Size) -> Result<Size, Error> {
+    let wanted = query.max_items().unwrap_or(u64::MAX);
+    let (mut records, mut part, mut top) = (0, first.records.expected, None);
+    for _ in 0..CONTINUATIONS {
+        if records + part >= wanted || !reaches_result_window(query, part) {
+            break;
+        }
+        let last = sampler.fetch(by_one, Sample { page: part, top, ..Sample::first(0, 1) }).await?;
+        let Some(lowest) = height(&last).filter(|height| *height > 0) else { break };
+        // Other records of the lowest block may lie beyond the window.
+        top = Some(lowest);
+        let below = sampler.fetch(by_one, Sample { top, ..Sample::first(0, 1) }).await?;
+        records += part;
+        part = slice_size(by_one, 0, &below).records.expected;
+    }
+    let all = records + part;
+    let is_counted = !reaches_result_window(query, part);
+    let records = if is_counted { Bounds::between(all - all / 50, all, all) } else { Bounds::at_least(all) };
+    Ok(Size::of(query, records, records.map(|records| pages_of(query, records))))
+}
+
+/// Size of several slices that are not heights: years, or requests for hashes.
+async fn slices(query: &Query, sampler: &Sampler, first: u64, count: u64) -> Result<(Size, Vec<Message>), Error> {
+    let samples = evenly(first, count, SAMPLES);
+    let asked = if counts_pages_only(query) { query.limited_to(1) } else { query.clone() };
+    let requests = samples.iter().map(|slice| Sample::first(*slice, asked.page_size().max(1))).collect();
+    let pages = sampler.fetch_all(&asked, requests).await?;
+    let sizes: Vec<_> = samples.iter().zip(&pages).map(|(slice, page)| slice_size(query, *slice, page)).collect();
+    let mut found: Vec<Message> = Vec::new();
+    for ((slice, page), size) in samples.iter().zip(&pages).zip(&sizes) {
+        found.extend(limitations(query, *slice, page, size.records.expected));
+    }
+    found.dedup();
+    Ok((extrapolate(&sizes, count), found))
+}
+
+/// Size of a range of heights. What can be paged through in the list without a filter is counted there, since a few
+/// heights say little: some blocks have hundreds of records and most a handful.
+async fn heights(query: &Query, sampler: &Sampler, first: u64, count: u64, low: i64) -> Result<Size, Error> {
+    let high = low.saturating_add(i64::try_from(count - 1).unwrap_or(i64::MAX));
+    let recent = if count > SAMPLES { Recent::of(query, sampler).await? } else { None };
+    let (mut counted, mut beyond) = (0..=0, count);
+    if let Some(recent) = &recent {
+        // Of the oldest block some records may be beyond the window.
+        let lowest = low.max(if recent.is_whole { 0 } else { recent.oldest + 1 });
+        if lowest <= high {
+            let (from, above) = (recent.count_from(lowest).await?, recent.count_from(high.saturating_add(1)).await?);
+            counted = from.0.saturating_sub(above.1)..=from.1.saturating_sub(above.0);
+            beyond = (lowest - low) as u64;
+        }
+    }
+    let (from, to) = counted.into_inner();
+    let records = Bounds::between(from, from.midpoint(to), to);
+    let inside = count - beyond;
+    // A block takes a page, and another for every 50 records; where they begin among the blocks is not known.
+    let further = records.map(|records| pages_of(query, records));
+    let pages = Bounds::between(
+        inside,
+        inside + further.expected - further.expected.min(inside) / 2,
+        inside + further.expected,
+    );
+    let counted = Size::of(query, records, pages);
+    if beyond == 0 {
+        if is_held_back_by_server(query, sampler, inside) {
+            let timed = evenly(first, count, TIMED).into_iter().map(|slice| Sample::first(slice, query.page_size()));
+            sampler.fetch_all(query, timed.collect()).await?;
+        }
+        return Ok(counted);
+    }
+    let samples = evenly(first, beyond, SAMPLES);
+    let requests = samples.iter().map(|slice| Sample::first(*slice, query.page_size())).collect();
+    let pages = sampler.fetch_all(query, requests).await?;
+    let sizes: Vec<_> = samples.iter().zip(&pages).map(|(slice, page)| slice_size(query, *slice, page)).collect();
+    let mut sampled = extrapolate(&sizes, beyond);
+    if let Some(recent) = recent.filter(|_| beyond > SAMPLES) {
+        sampled = with_density(query, sampled, beyond, recent.density());
+    }
+    Ok(counted.plus(sampled))
+}
+
+/// Corrects the number of records in sampled heights by that of newer ones, unless they are far apart.
+fn with_density(query: &Query, sampled: Size, count: u64, density: f64) -> Size {
+    let (sample, recent) = (sampled.records.expected as f64, density * count as f64);
+    if !(0.25..=4.0).contains(&(recent / sample.max(1.0))) {
+        return sampled;
+    }
+    let both = (sample * recent).sqrt();
+    let Bounds { low, high, .. } = sampled.records;
+    let records = Bounds::between(low.min(recent as u64), both as u64, high.unwrap_or(0).max(recent as u64));
+    let Bounds { low, high, .. } = sampled.pages;
+    let further = pages_of(query, records.expected) / 2;
+    Size::of(query, records, Bounds::between(low, count + further, high.unwrap_or(0).max(count + 2 * further)))
+}
+
+/// Up to `most` of `count` slices, evenly distributed.
+fn evenly(first: u64, count: u64, most: u64) -> Vec<u64> {
+    let samples = count.min(most);
+    let middle = |sample: u64| (2 * u128::from(sample) + 1) * u128::from(count) / (2 * u128::from(samples));
+    (0..samples).map(|sample| first + middle(sample) as u64).collect()
+}
+
+/// Size of `count` slices of which some were measured.
+fn extrapolate(sizes: &[Size], count: u64) -> Size {
+    if sizes.len() as u64 == count {
+        return sizes.iter().copied().reduce(Size::plus).unwrap_or_default();
+    }
+    Size {
+        records: scale(&sizes.iter().map(|size| size.records).collect::<Vec<_>>(), count, 0.0),
+        pages: scale(&sizes.iter().map(|size| size.pages).collect::<Vec<_>>(), count, 1.0),
+        requests: scale(&sizes.iter().map(|size| size.requests).collect::<Vec<_>>(), count, 1.0),
+    }
+}
+
+/// Sum of `count` numbers of which some were measured: two standard errors around the mean, and not under `least` each.
+fn scale(measured: &[Bounds], count: u64, least: f64) -> Bounds {
+    let (samples, count) = (measured.len() as f64, count as f64);
+    let mean = measured.iter().map(|one| one.expected as f64).sum::<f64>() / samples;
+    let variance =
+        measured.iter().map(|one| (one.expected as f64 - mean).powi(2)).sum::<f64>() / (samples - 1.0).max(1.0);
+    let error = 2.0 * (variance / samples * (1.0 - samples / count)).sqrt();
+    // Where nothing differs in the sample, a few others may.
+    let high = mean + error.max(if variance == 0.0 { 3.0 / samples } else { 0.0 });
+    let known: f64 = measured.iter().map(|one| one.low as f64).sum();
+    Bounds::between(
+        known.max((mean - error).max(least) * count) as u64,
+        (mean * count).round() as u64,
+        (high * count).ceil() as u64,
+    )
+}
+
+fn pages_of(query: &Query, records: u64) -> u64 {
+    records.div_ceil(query.page_size().max(1))
+}
+
+/// Size of one slice, as far as one response reports it.
+fn slice_size(query: &Query, slice: u64, page: &Page) -> Size {
     let rows = page.columns.rows() as u64;
     if !query.is_paged() {
-        let requested = query.slices().hashes(first).len() as u64;
+        let requested = query.slices().hashes(slice).len() as u64;
         // A look-up of several hashes returns one record for each; one of a transaction's logs any number.
         let records = if matches!(query.endpoint().limit, ResultLimit::Logs) { rows } else { requested.min(rows) };
-        return SliceSize { records: Some(records), pages: Some(1), is_exact: true };
+        return Size::of(query, Bounds::exact(records), Bounds::exact(1));
     }
     // A server may return pages of another size than requested.
-    let limit = page.limit.unwrap_or(if counts_pages_only(query) { 1 } else { query.page_size() }).max(rows).max(1);
-    let size = query.page_size().max(1);
+    let limit = page.limit.unwrap_or(if rows > 1 || !counts_pages_only(query) { query.page_size() } else { 1 });
+    let limit = limit.max(rows).max(1);
     let last = page.total_pages.filter(|last| *last > 0 || rows == 0);
     // Records beyond the result window can be read where the list can be bounded by height.
     let reachable = last.filter(|_| query.height_bound().is_none()).map_or(u64::MAX, |last| last.saturating_mul(limit));
     let counted = page.total.or_else(|| last.filter(|_| limit == 1 || last == Some(0)));
     let only = last == Some(1) || (last.is_none() && rows < limit);
-    let records = match counted {
-        Some(counted) => Some(counted.min(reachable)),
-        None if only => Some(rows),
+    let records = match (counted, last) {
+        (Some(counted), _) => Bounds::exact(counted.min(reachable)),
+        (None, _) if only => Bounds::exact(rows),
         // The last page may hold fewer.
-        None => last.map(|last| last.saturating_mul(limit)),
+        (None, Some(last)) => {
+            let most = last.saturating_mul(limit);
+            Bounds::between(most - limit + 1, most - limit / 2, most)
+        }
+        (None, None) => match query.result_window() {
+            Some(window) => Bounds::between(rows, window, window),
+            None => Bounds::at_least(rows),
+        },
     };
-    // A list that continues by height below the result window is not counted beyond it.
-    let continues =
-        page.total.is_none() && query.height_bound().is_some() && reaches_result_window(query, records.unwrap_or(0));
-    let records = records.filter(|_| !continues);
-    let pages = records.map(|records| records.div_ceil(size).max(1));
-    SliceSize { records, pages, is_exact: (counted.is_some() || only) && !continues }
+    Size::of(query, records, records.map(|records| pages_of(query, records).max(1)))
 }
 
-/// Takes all blocks to be like the first, and likewise the transactions whose logs are requested. An empty block
-/// indicates nothing about others, nor does one year about another.
-fn extrapolate(query: &Query, first: &SliceSize, all: u64) -> Estimate {
-    if all > 1 && query.is_paged() && (query.slices().time_range(0).is_some() || first.records == Some(0)) {
-        return Estimate { num_slices: all, ..Estimate::default() };
+/// The estimate of a run that ends at the limit of the query.
+fn limited(query: &Query, size: Size, all: u64) -> Estimate {
+    let Size { records, pages, requests } = size;
+    let Some(most) = query.max_items() else {
+        return Estimate { num_slices: all, pages, requests, records, ..Estimate::default() };
+    };
+    if all == 1 {
+        let Size { records, pages, requests } =
+            Size::of(query, records.limited_to(most), pages.limited_to(pages_of(query, most)));
+        return Estimate { num_slices: 1, pages, requests, records, ..Estimate::default() };
     }
-    let each = first.records.map(|records| records.max(1));
-    let needed = |most: u64| each.map_or(1, |each| most.div_ceil(each)).min(all);
-    let num_slices = query.max_items().map_or(all, needed);
-    let most = query.max_items().unwrap_or(u64::MAX);
-    let records = first.records.and_then(|records| records.checked_mul(num_slices)).map(|records| records.min(most));
-    let pages = match (first.pages, query.max_items()) {
-        // A list of unknown length is read no further than the limit.
-        (None, Some(most)) => Some(most.div_ceil(query.page_size().max(1))),
-        (Some(pages), Some(most)) if num_slices == 1 => Some(pages.min(most.div_ceil(query.page_size().max(1)))),
-        (pages, _) => pages.and_then(|pages| pages.checked_mul(num_slices)),
+    // Slices are read one after the other until there are enough records.
+    let share = (most as f64 / (records.expected as f64).max(1.0)).min(1.0);
+    let needed = |number: u64| ((number as f64 * share).ceil() as u64).max(1);
+    let part = |all: Bounds| match all.high {
+        Some(high) if share < 1.0 => Bounds::between(1, needed(all.expected), high),
+        _ => all,
     };
-    let requests = pages.map(|pages| pages.saturating_add(u64::from(needs_count_probe(query, pages))));
-    Estimate { num_slices, pages, requests, records, is_exact: all == 1 && first.is_exact, ..Estimate::default() }
-}
-
-/// True if the length of the list takes a request of its own.
-fn needs_count_probe(query: &Query, pages: u64) -> bool {
-    counts_pages_only(query) && query.may_grow() && pages > 1
+    Estimate {
+        num_slices: needed(all),
+        pages: part(pages),
+        requests: part(requests),
+        records: records.limited_to(most),
+        ..Estimate::default()
+    }
 }
 
 /// True if a list of this many records ends about at the result window.
@@ -143,10 +321,9 @@ fn reaches_result_window(query: &Query, records: u64) -> bool {
     query.result_window().is_some_and(|window| records >= window - window / 100)
 }
 
-fn limitations(query: &Query, first: u64, page: &Page, size: &SliceSize) -> Vec<Message> {
-    let records = size.records.unwrap_or(0);
+fn limitations(query: &Query, slice: u64, page: &Page, records: u64) -> Vec<Message> {
     let wanted = query.max_items().unwrap_or(u64::MAX);
-    let name = query.slices().label(first).map_or(String::new(), |name| format!(" of {name}"));
+    let name = query.slices().label(slice).map_or(String::new(), |name| format!(" of {name}"));
     let mut limitations = Vec::new();
     if matches!(query.endpoint().limit, ResultLimit::LastYear) && page.columns.rows() > 0 && !query.is_recent() {
         limitations.push("The API returns only the last 12 months of an address".into());
@@ -160,18 +337,16 @@ fn limitations(query: &Query, first: u64, page: &Page, size: &SliceSize) -> Vec<
             "The list{name} ends at {records} records, about as many as can be paged through: more may exist"
         )));
     }
-    let requested = query.slices().hashes(first).len() as u64;
+    let requested = query.slices().hashes(slice).len() as u64;
     if !matches!(query.endpoint().limit, ResultLimit::Logs) && requested > records {
         let missing = requested - records;
-        limitations.push(format!("{missing} of the first {requested} requested transactions are not returned").into());
+        limitations.push(format!("{missing} of {requested} requested transactions are not returned").into());
     }
     limitations
 }
 
-/// Duration at the client's current rate, or at the latency of this response where the rate is unlimited.
-fn seconds(query: &Query, requests: u64, latency: Duration) -> f64 {
-    let concurrency = query.client().settings().concurrency.max(1) as f64;
-    let rounds = (requests as f64 / concurrency).ceil();
-    let at_rate = query.client().rate_limiter_state().rate.map_or(0.0, |rate| requests as f64 / rate);
-    (rounds * latency.as_secs_f64()).max(at_rate)
+/// Duration of that many requests: as the rate limiter is expected to admit them, and as the server has answered.
+fn seconds(query: &Query, requests: u64, sampler: &Sampler) -> f64 {
+    let client = query.client();
+    client.time_to_admit(requests).max(sampler.time_for(requests, client.settings().concurrency)).as_secs_f64()
 }

@@ -1,5 +1,6 @@
 //! Runs of a query: requests in flight, pages in order, cursors, estimates and partitions.
 
+mod bounds;
 mod cursor;
 mod estimate;
 mod heights;
@@ -8,7 +9,9 @@ mod pages;
 mod partitions;
 mod resolve;
 mod run;
+mod sample;
 
+pub use bounds::Bounds;
 pub use cursor::Cursor;
 pub use estimate::Estimate;
 pub use heights::height_at;

@@ -144,6 +144,8 @@ struct Seen {
     sent: Vec<Instant>,
     targets: HashMap<String, Target>,
     last_decrease: Option<Instant>,
+    /// False if the last decrease is that of a client which takes an empty page for a throttle.
+    is_decrease_certain: bool,
     paused_until: Option<Instant>,
 }
 
@@ -338,13 +340,16 @@ impl Network {
         let retry_after = Duration::from_secs_f64(reply.retry_after.unwrap_or(0.0)).min(MAX_RETRY_AFTER);
         if is_throttle && client.last_decrease.is_none_or(|decrease| sent > decrease) {
             if client.last_decrease.is_none_or(|decrease| sent > decrease + Duration::from_secs(1)) {
-                client.last_decrease = Some(now);
+                (client.last_decrease, client.is_decrease_certain) = (Some(now), true);
             }
             client.paused_until = client.paused_until.max(Some(now + retry_after.max(THROTTLE_PAUSE)));
+        } else if is_throttle && !client.is_decrease_certain {
+            // A client that did not take the empty page for a throttle decreases its rate now.
+            client.last_decrease = Some(now);
         }
         // A client that takes an empty page for a throttle ignores throttles of requests that were sent before it.
         if reply.status == 200 && text.contains("\"data\":[]") {
-            client.last_decrease = Some(now);
+            (client.last_decrease, client.is_decrease_certain) = (Some(now), false);
         }
         let seen = client.targets.entry(target.to_owned()).or_default();
         if is_throttle {

@@ -1,0 +1,169 @@
+//! Samples of a query: single pages of it, and the time they take.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use tokio::time::Instant;
+
+use crate::client::{Error, Expectation};
+use crate::columns::Column;
+use crate::decode::Page;
+use crate::query::request::{Options, Query};
+
+/// Requests that narrow the position of a height in a list.
+const POSITION_REQUESTS: u64 = 12;
+
+/// One page of one slice.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sample {
+    pub slice: u64,
+    pub page: u64,
+    pub limit: u64,
+    /// Upper height bound of the list.
+    pub top: Option<i64>,
+}
+
+impl Sample {
+    pub fn first(slice: u64, limit: u64) -> Self {
+        Self { slice, page: 1, limit, top: None }
+    }
+}
+
+/// Fetches samples, and counts what they took.
+#[derive(Debug, Default)]
+pub(super) struct Sampler(Mutex<Taken>);
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Taken {
+    requests: u32,
+    elapsed: Duration,
+    waited: Duration,
+    /// Mean time in which one of several concurrent requests was done, without waiting for the rate limiter.
+    each: Option<Duration>,
+}
+
+impl Sampler {
+    fn lock(&self) -> MutexGuard<'_, Taken> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Expected duration of that many requests without a rate limiter.
+    pub fn time_for(&self, requests: u64, concurrency: usize) -> Duration {
+        let Taken { requests: sampled, elapsed, each, .. } = *self.lock();
+        let rounds = requests.div_ceil(concurrency as u64);
+        let latency = elapsed / sampled.max(1);
+        let in_rounds = latency.as_secs_f64() * rounds as f64;
+        let seconds = each.map_or(in_rounds, |each| each.as_secs_f64() * requests as f64).max(latency.as_secs_f64());
+        Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+    }
+
+    pub async fn fetch(&self, query: &Query, sample: Sample) -> Result<Page, Error> {
+        let Sample { slice, page, limit, top } = sample;
+        let row_hint = if query.is_paged() { limit as usize } else { query.slices().hashes(slice).len().max(16) };
+        let offset = (page - 1) * limit;
+        let expectation = Expectation { row_hint, page, offset, must_have_rows: false };
+        let target = query.target(slice, page, limit, top);
+        let fetched = query.client().get(query.endpoint(), &target, expectation, &|| ()).await?;
+        let mut taken = self.lock();
+        taken.requests += 1;
+        taken.elapsed += fetched.elapsed;
+        taken.waited += fetched.waited;
+        Ok(fetched.page)
+    }
+
+    /// Fetches samples as a run does: as many at once as the client allows, in order.
+    pub async fn fetch_all(&self, query: &Query, samples: Vec<Sample>) -> Result<Vec<Page>, Error> {
+        // Requests before these were of small pages, on connections that had to be opened.
+        *self.lock() = Taken::default();
+        let (concurrency, count, started) =
+            (query.client().settings().concurrency.max(1), samples.len(), Instant::now());
+        let requests = samples.into_iter().map(|sample| self.fetch(query, sample));
+        let pages = stream::iter(requests).buffered(concurrency).try_collect().await?;
+        let mut taken = self.lock();
+        let busy = started.elapsed().saturating_sub(taken.waited / concurrency as u32);
+        taken.each = (count > concurrency).then(|| busy / count as u32);
+        Ok(pages)
+    }
+}
+
+/// Height of the only record of a page.
+pub(super) fn height(page: &Page) -> Option<i64> {
+    let columns = &page.columns;
+    let index = columns.record().position("height")?;
+    let Column::Integer(heights) = columns.column(index) else { return None };
+    heights.iter().next()?
+}
+
+/// The newest records of a list, by height: as many as can be paged through.
+pub(super) struct Recent<'a> {
+    sampler: &'a Sampler,
+    /// The whole list, in pages of one record.
+    list: Query,
+    /// Number of records that can be paged through.
+    pub records: u64,
+    /// Height of the newest and of the oldest of them.
+    pub newest: i64,
+    pub oldest: i64,
+    /// True if the list has no other records.
+    pub is_whole: bool,
+}
+
+impl<'a> Recent<'a> {
+    /// The list that the slices of `query` are parts of, or `None` if it is empty or does not show its length.
+    pub async fn of(query: &Query, sampler: &'a Sampler) -> Result<Option<Self>, Error> {
+        let options = Options { page_size: Some(1), chain: query.options().chain.clone(), ..Options::default() };
+        let list = Query::new(query.client(), query.endpoint(), Vec::new(), options)?;
+        let first = sampler.fetch(&list, Sample::first(0, 1)).await?;
+        let (Some(newest), Some(records)) = (height(&first), first.total_pages.filter(|pages| *pages > 0)) else {
+            return Ok(None);
+        };
+        let mut recent = Self { sampler, list, records, newest, oldest: newest, is_whole: false };
+        recent.is_whole = recent.list.result_window().is_some_and(|window| records < window - window / 100);
+        match recent.height_at(records).await? {
+            Some(oldest) => recent.oldest = oldest,
+            None => return Ok(None),
+        }
+        Ok(Some(recent))
+    }
+
+    /// Height of the record at a position, from 1.
+    async fn height_at(&self, position: u64) -> Result<Option<i64>, Error> {
+        let page = self.sampler.fetch(&self.list, Sample { page: position, ..Sample::first(0, 1) }).await?;
+        Ok(height(&page))
+    }
+
+    /// Records per height.
+    pub fn density(&self) -> f64 {
+        self.records as f64 / ((self.newest - self.oldest).max(0) as f64 + 1.0)
+    }
+
+    /// Number of records at `height` and above, as far as a few requests determine it.
+    pub async fn count_from(&self, height: i64) -> Result<(u64, u64), Error> {
+        if height > self.newest {
+            return Ok((0, 0));
+        }
+        if height <= self.oldest {
+            return Ok((self.records, self.records));
+        }
+        // The record at `low.0` is at the height or above, the one at `high.0` below.
+        let (mut low, mut high) = ((1, self.newest), (self.records, self.oldest));
+        for request in 0..POSITION_REQUESTS {
+            if high.0 - low.0 <= 1 + low.0 / 20 {
+                break;
+            }
+            // Interpolation that keeps one end alternates with bisection.
+            let share = (low.1 - height) as f64 / (low.1 - high.1).max(1) as f64;
+            let share = if request % 2 == 0 { share } else { 0.5 };
+            let guess = low.0 + ((high.0 - low.0) as f64 * share) as u64;
+            let guess = guess.clamp(low.0 + 1, high.0 - 1);
+            match self.height_at(guess).await? {
+                Some(found) if found >= height => low = (guess, found),
+                Some(found) => high = (guess, found),
+                // The list became shorter.
+                None => break,
+            }
+        }
+        Ok((low.0, high.0 - 1))
+    }
+}
