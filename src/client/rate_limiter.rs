@@ -175,7 +175,10 @@ impl RateController {
                 let factor = 1.0 / CAUTIOUS_FACTOR;
                 pause + (1.0 - factor.powf(requests)) / (1.0 - factor) / self.rate
             }
-            (None, None) => (SLOW_START_STEP * (requests - BURST_SIZE).max(0.0) / self.rate).ln_1p() / SLOW_START_STEP,
+            (None, None) => {
+                let raised = |requests: f64| self.rate + SLOW_START_STEP * requests;
+                (raised(requests.max(BURST_SIZE)) / raised(BURST_SIZE)).ln() / SLOW_START_STEP
+            }
         }
     }
 

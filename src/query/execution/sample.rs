@@ -62,7 +62,8 @@ impl Sampler {
         let Sample { slice, page, limit, top } = sample;
         let row_hint = if query.is_paged() { limit as usize } else { query.slices().hashes(slice).len().max(16) };
         let offset = (page - 1) * limit;
-        let expectation = Expectation { row_hint, page, offset, must_have_rows: false };
+        let projection = query.projection();
+        let expectation = Expectation { row_hint, page, offset, must_have_rows: false, projection };
         let target = query.target(slice, page, limit, top);
         let fetched = query.client().get(query.endpoint(), &target, expectation, &|| ()).await?;
         let mut taken = self.lock();

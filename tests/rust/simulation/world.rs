@@ -338,14 +338,16 @@ impl Network {
         let text = String::from_utf8_lossy(&reply.body);
         let is_throttle = reply.status == 429;
         let retry_after = Duration::from_secs_f64(reply.retry_after.unwrap_or(0.0)).min(MAX_RETRY_AFTER);
-        if is_throttle && client.last_decrease.is_none_or(|decrease| sent > decrease) {
-            if client.last_decrease.is_none_or(|decrease| sent > decrease + Duration::from_secs(1)) {
+        if is_throttle {
+            let is_after = |pause: Duration| client.last_decrease.is_none_or(|decrease| sent > decrease + pause);
+            let (counts, is_new) = (is_after(Duration::ZERO), is_after(Duration::from_secs(1)));
+            if counts {
+                client.paused_until = client.paused_until.max(Some(now + retry_after.max(THROTTLE_PAUSE)));
+            }
+            // A client that did not take an empty page for a throttle decreases its rate now.
+            if is_new || !client.is_decrease_certain {
                 (client.last_decrease, client.is_decrease_certain) = (Some(now), true);
             }
-            client.paused_until = client.paused_until.max(Some(now + retry_after.max(THROTTLE_PAUSE)));
-        } else if is_throttle && !client.is_decrease_certain {
-            // A client that did not take the empty page for a throttle decreases its rate now.
-            client.last_decrease = Some(now);
         }
         // A client that takes an empty page for a throttle ignores throttles of requests that were sent before it.
         if reply.status == 200 && text.contains("\"data\":[]") {
