@@ -1583,7 +1583,7 @@ class Records(Sequence[_R_co]):
 class Estimate:
     """Estimated size and duration of a run.
 
-    Numbers that the API does not count are extrapolated from samples, or bounds: the ranges say how far they may be off.
+    Numbers that the API does not count are extrapolated from samples, or bounds; the ranges tell the uncertainty.
 
     Examples
     --------
