@@ -311,7 +311,7 @@ fn time_of_an_unthrottled_run_is_foreseen() {
         (RateLimit::PerSecond(30.0), 80),
         (RateLimit::Unlimited, 80),
     ] {
-        // So many at once that only the limiter delays them.
+        // Enough at once that only the limiter delays them.
         let run = Run { limit, requests, ..Run::new(Counts::Unlimited, 3_600, 80, 2) };
         let (elapsed, foreseen) =
             (run.outcome().elapsed as f64 / 1e6, RateController::new(limit).seconds_to_admit(requests, Instant::now()));

@@ -171,7 +171,7 @@ pub fn report(report: &Report) -> String {
     form("Report", verdict(report), &[reasons(report), pairs(&facts)])
 }
 
-/// What an estimate says, by name.
+/// Facts of an estimate, by name.
 pub fn estimate_facts(estimate: &Estimate) -> Vec<(&'static str, String)> {
     vec![
         ("records", bounds(estimate.records)),
