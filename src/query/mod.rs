@@ -9,6 +9,6 @@ mod results;
 mod seams;
 
 pub use execution::{Bounds, Cursor, Estimate, Pages, Run, height_at};
-pub use request::{Arg, Options, Query, parse_time};
+pub use request::{Arg, GrowthOrder, Options, Query, parse_time};
 pub use results::{Batch, Batches, Checkpoint, Entries, Page, Partial, Progress, Records, Report, SharedReport};
 pub use seams::identities;

@@ -118,7 +118,7 @@ def test_a_list_of_an_address_that_begins_within_a_year_is_complete(server: Stri
         ("transactions", {"end_time": "2024-01-01T00:00Z"}, "start_time.* is required"),
         ("transactions", {"start_time": 1_700_000_000, "height": 7}, "height.* cannot be combined"),
         ("transactions", {"start_time": 1_700_000_000, "block_hash": "0x1"}, "block_hash.* cannot be combined"),
-        ("cross_chain_transactions", {"start_time": 1_700_000_000, "end_height": 7}, "end_height.* cannot be combined"),
+        ("cross_chain_transactions", {"end_time": 1_700_000_000, "end_height": 7}, "end_height.* cannot be combined"),
         ("cross_chain_transactions", {"start_time": 1_700_000_001, "end_time": 1_700_000_000}, "start_time"),
     ],
 )

@@ -1,15 +1,16 @@
-"""Position in a list at which the records begin that an earlier export has."""
+"""Position in a result at which the records begin, or end, that an earlier export has."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from chainframe.errors import ExportError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 WATERMARK = 100
 """Number of the newest records that an export remembers."""
@@ -155,3 +156,36 @@ class WatermarkMatcher:
 
     def _is_below(self, height: int | None) -> bool:
         return height is not None and self._lowest is not None and height < self._lowest
+
+
+class HeightMatcher:
+    """Finds the records of an earlier export at the beginning of a range of heights: those of its highest block.
+
+    The block is read again, since an earlier export may have met it while its transactions were still being listed.
+    """
+
+    def __init__(self, watermark: Sequence[Sequence[Any]]) -> None:
+        self._known = Counter(str(key) for key, _ in watermark)
+        self._height = height_of(watermark)
+
+    def known_runs(self, records: Sequence[tuple[str, int | None]]) -> Iterator[tuple[bool, int]]:
+        """Splits the next records into runs, each with its length and True if the earlier export has its records."""
+        for is_known, run in groupby(records, self._take):
+            yield is_known, len(list(run))
+
+    def _take(self, record: tuple[str, int | None]) -> bool:
+        key, height = record
+        is_known = height == self._height and self._known[key] > 0
+        self._known[key] -= is_known
+        return is_known
+
+    def findings(self) -> list[str]:
+        vanished = self._known.total()
+        if not vanished:
+            return []
+        return [f"A reorganisation removed {vanished} of the records of the earlier export at height {self._height}."]
+
+
+def height_of(watermark: Sequence[Sequence[Any]]) -> int | None:
+    """Height of the highest record."""
+    return max((height for _, height in watermark if height is not None), default=None)

@@ -112,11 +112,16 @@ class Manifest:
             return cls(parts=parts, **members)
         raise ExportError(message, path=str(path), hints=HINTS)
 
-    def check_same_query(self, found: Manifest, path: Path, *, continued: bool = False) -> None:
-        """Raises `ExportError` that names the difference if `found` is an export of another query."""
+    def check_same_query(
+        self, found: Manifest, path: Path, *, continued: bool = False, has_moving_end: bool = False
+    ) -> None:
+        """Raises `ExportError` that names the difference if `found` is an export of another query.
+
+        An export that is continued may have other columns, and if `has_moving_end` another end of its range.
+        """
         ours, theirs = self._request(), found._request()
-        # An export that is continued may have other columns, and a limit.
         free = {"numbers", "columns", "types", "since", "max_items"} if continued else set()
+        free |= {"end_height", "end_time"} if has_moving_end else set()
         for name in dict.fromkeys([*theirs, *ours]):
             if name not in free and ours.get(name) != theirs.get(name):
                 there, here = (_shown(side.get(name)) for side in (theirs, ours))

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from chainframe.errors import ChainframeError, ExportError, InvalidParameterError
 from chainframe.exports.directory import STAGING, Store, locked_dir
+from chainframe.exports.high_water_mark import height_of
 from chainframe.exports.manifest import HINTS, Manifest, read_manifest
 from chainframe.exports.signals import DeferredSignals, cancelled_by_signal
 from chainframe.exports.writer import ParquetWriter
@@ -145,10 +146,15 @@ class ExportRequest:
 
     def _writer(self, store: Store, manifest: Manifest) -> ParquetWriter:
         query = self.query if manifest.cursor is None else self.client.resume(json.dumps(manifest.cursor))
+        order = self.query._growth_order()  # noqa: SLF001 - of this package
+        height = height_of(manifest.since_watermark or [])
+        if manifest.cursor is None and height is not None and order == "by_height":
+            query = query._from_height(height)  # noqa: SLF001 - of this package
         return ParquetWriter(
             store,
             manifest,
             query,
+            order=order,
             columns=self.columns,
             max_rows=self.max_rows_per_file,
             compression=self.compression,
@@ -156,8 +162,9 @@ class ExportRequest:
 
     def _load_watermark(self, manifest: Manifest, since: Path) -> list[list[Any]]:
         """Keys of the newest records of the export that this one continues."""
-        if not self.query._newest_first():  # noqa: SLF001 - of this package
-            raise InvalidParameterError("needs a list that grows at its head", parameter="since")
+        order = self.query._growth_order()  # noqa: SLF001 - of this package
+        if order is None:
+            raise InvalidParameterError("needs a list with its newest record first or a range", parameter="since")
         if manifest.query["max_items"] is not None:
             raise InvalidParameterError("cannot be combined with max_items", parameter="since")
         directory = since.parent if since.name == Manifest.NAME else since
@@ -168,7 +175,7 @@ class ExportRequest:
             raise ExportError(f"{since} holds no export", path=str(since))
         if not earlier.finished:
             raise ExportError(f"{since} is not finished; run that export again first", path=str(since))
-        manifest.check_same_query(earlier, since, continued=True)
+        manifest.check_same_query(earlier, since, continued=True, has_moving_end=order == "by_height")
         return earlier.watermark
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import threading
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from chainframe._native import _restore_report
 from chainframe.errors import ExportError, NumericOverflowError
-from chainframe.exports.high_water_mark import WATERMARK, WatermarkMatcher
+from chainframe.exports.high_water_mark import WATERMARK, HeightMatcher, WatermarkMatcher, height_of
 from chainframe.exports.manifest import Part, Progress
 from chainframe.frames import load
 
@@ -38,6 +38,7 @@ class ParquetWriter:
         manifest: Manifest,
         query: Query[Any],
         *,
+        order: Literal["newest_first", "by_height"] | None,
         columns: list[str] | None,
         max_rows: int,
         compression: str,
@@ -48,8 +49,11 @@ class ParquetWriter:
         self._columns = columns
         self._max_rows = max_rows
         self._compression = compression
-        self._matcher = WatermarkMatcher(manifest.since_watermark) if manifest.since_watermark else None
-        self._grows = query._newest_first()  # noqa: SLF001 - of this package
+        self._order = order
+        since = manifest.since_watermark
+        self._matcher = WatermarkMatcher(since) if since and self._order == "newest_first" else None
+        self._range = HeightMatcher(since) if since and self._order == "by_height" else None
+        self._resumed = manifest.cursor is not None
         self._released = 0
         self._has_gap = False
         """True if rows were taken from the buffer that could not be committed."""
@@ -70,7 +74,8 @@ class ParquetWriter:
             self.store.remove_leftovers(self.manifest)
             return
         self.store.begin(self.manifest)
-        self._buffer = self.query._part_buffer(self._max_rows, MAX_AGE, self._matcher is not None)  # noqa: SLF001
+        is_keyed = self._matcher is not None or self._range is not None
+        self._buffer = self.query._part_buffer(self._max_rows, MAX_AGE, is_keyed)  # noqa: SLF001
 
     def fetch(self) -> None:
         """Waits until there is something to commit."""
@@ -103,6 +108,12 @@ class ParquetWriter:
 
     def _accept(self) -> None:
         """Releases the rows that are certain to be new. Without a matcher the core releases all."""
+        if self._range is not None:
+            for is_known, count in self._range.known_runs(self._buffer.new_keys()):
+                if is_known:
+                    self._buffer.skip(count)
+                else:
+                    self._release(self._released + count)
         if self._matcher is not None:
             keys = self._buffer.new_keys()
             self._matcher.push(keys)
@@ -159,14 +170,15 @@ class ParquetWriter:
         return [write(number, piece) for number, piece in enumerate(pieces, len(self.manifest.parts))]
 
     def _new_watermark(self, records: Records[Any]) -> list[list[Any]]:
+        if self._order == "by_height":
+            return _highest(records)
         wanted = WATERMARK - len(self.manifest.watermark)
-        if not self._grows or wanted <= 0:
+        if self._order is None or wanted <= 0:
             return []
         if self._matcher is not None:
             return self._keys[len(self.manifest.watermark) - len(self._earlier_watermark) : self._released][:wanted]
         newest = records[:wanted]
-        heights = (getattr(record, "height", None) for record in newest)
-        return [list(pair) for pair in zip(newest._identities(), heights, strict=True)]  # noqa: SLF001
+        return _keys(newest)
 
     def _report(self) -> dict[str, Any]:
         """The report over all runs so far."""
@@ -182,6 +194,8 @@ class ParquetWriter:
             watermark, reasons = self._end_at_watermark(self._matcher)
         while self._buffer.rows:
             self._write()
+        if self._order == "by_height":
+            watermark, reasons = self._end_of_range()
         parts = self.manifest.parts
         if not parts:
             # An empty result has a schema too.
@@ -220,3 +234,23 @@ class ParquetWriter:
         self._release(matcher.end)
         watermark = [*self._earlier_watermark, *self._keys[: matcher.end], *matcher.known_below()][:WATERMARK]
         return watermark, matcher.findings()
+
+    def _end_of_range(self) -> tuple[list[list[Any]], list[str]]:
+        """Keys of the records of the highest block, and what to report."""
+        known = [*(self.manifest.since_watermark or []), *self.manifest.watermark]
+        height = height_of(known)
+        was_read = self._range is not None and not self._resumed and self._buffer.report().requests
+        reasons = self._range.findings() if self._range is not None and was_read else []
+        return [pair for pair in known if pair[1] == height], reasons
+
+
+def _keys(records: Records[Any]) -> list[list[Any]]:
+    heights = (getattr(record, "height", None) for record in records)
+    return [list(pair) for pair in zip(records._identities(), heights, strict=True)]  # noqa: SLF001 - of this package
+
+
+def _highest(records: Records[Any]) -> list[list[Any]]:
+    """Keys of the records of the last block."""
+    last = records[-1].height
+    count = next((at for at, record in enumerate(reversed(records)) if record.height != last), len(records))
+    return _keys(records[len(records) - count :])

@@ -29,7 +29,7 @@ use crate::python::results::html;
 use crate::python::results::incomplete::report_incomplete;
 use crate::python::results::records::Records;
 use crate::python::results::report::Report;
-use crate::query::{self, Pages, Run, SharedReport};
+use crate::query::{self, GrowthOrder, Pages, Run, SharedReport};
 
 #[doc = doc!(Query)]
 #[pyclass(frozen, module = "chainframe")]
@@ -214,8 +214,18 @@ impl Query {
         (progress.unit, progress.done, progress.total)
     }
 
-    fn _newest_first(&self) -> bool {
-        self.run.query().is_newest_first()
+    /// Order in which new records join the result, where it is known.
+    fn _growth_order(&self) -> Option<&'static str> {
+        self.run.query().growth_order().map(|order| match order {
+            GrowthOrder::NewestFirst => "newest_first",
+            GrowthOrder::ByHeight => "by_height",
+        })
+    }
+
+    /// The same range from a height on.
+    fn _from_height(&self, py: Python<'_>, height: i64) -> PyResult<Self> {
+        let query = self.run.query().from_height(height).map_err(|error| errors::raise(py, &error))?;
+        Ok(Self::new(self.client.bind(py), self.progress, Run::from(query)))
     }
 
     /// Says of a result what the end of a run says of its own.

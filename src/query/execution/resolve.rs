@@ -15,13 +15,14 @@ const RECENT: i64 = 364 * 86_400_000;
 pub(super) async fn resolve(query: &Query, report: &SharedReport) -> Result<Query, Error> {
     let (client, chain, name) = (query.client(), query.endpoint().chain, query.options().chain.as_deref());
     let Some(unresolved) = query.unresolved() else { return mark_recent(query.clone(), report).await };
-    let Unresolved { start_time, end_time, start_height, is_expanded } = unresolved;
+    let Unresolved { start_time, end_time, start_height, end_height, is_expanded } = unresolved;
     let mut heights = Heights::new(client, chain, name, report);
     let end = match end_time {
         Some(time) => match heights.find(time).await? {
             Found::At(height) => Some(height),
             Found::Before(_) | Found::NoBlock => return query.with_heights(Some(1), Some(0)),
         },
+        None if end_height.is_some() => end_height,
         None if is_expanded => match heights.newest().await? {
             Some(newest) => Some(newest.height),
             None => return query.with_heights(Some(1), Some(0)),

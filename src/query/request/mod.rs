@@ -5,5 +5,5 @@ mod query;
 mod slices;
 
 pub use params::{Arg, Options, parse_time};
-pub use query::Query;
+pub use query::{GrowthOrder, Query};
 pub(super) use slices::Unresolved;

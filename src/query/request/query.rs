@@ -12,6 +12,19 @@ use crate::message::{Hint, Message, Narrowing};
 /// Wire name of the filter by block hash.
 const BLOCK_HASH: &str = "blockHash";
 
+/// Order of a result that grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GrowthOrder {
+    /// New records come to the head and the rest stays in order below: those newer than a given one are above it.
+    NewestFirst,
+    /// Blocks in ascending order: new records come at the end.
+    ByHeight,
+}
+
+fn is_end_of_range(name: &str) -> bool {
+    matches!(name, "start_height" | "end_height")
+}
+
 #[derive(Clone)]
 pub struct Query {
     client: Client,
@@ -111,7 +124,7 @@ impl Query {
         if start.zip(end).is_some_and(|(start, end)| start > end) {
             let args: Vec<_> = self.args_without_times().collect();
             // No range is sent: nothing is wanted of the list.
-            let args: Vec<_> = args.into_iter().filter(|(name, _)| name != "start_height").collect();
+            let args: Vec<_> = args.into_iter().filter(|(name, _)| !is_end_of_range(name)).collect();
             return Self::new(
                 &self.client,
                 self.endpoint,
@@ -124,9 +137,23 @@ impl Query {
             .into_iter()
             .filter_map(|(name, height)| height.map(|height| (name.to_owned(), Arg::Integer(height.to_string()))));
         let args: Vec<_> =
-            self.args_without_times().filter(|(name, _)| name != "start_height").chain(heights).collect();
+            self.args_without_times().filter(|(name, _)| !is_end_of_range(name)).chain(heights).collect();
         let query = Self::new(&self.client, self.endpoint, args, self.options.clone())?;
         Ok(Self { max_items: self.max_items, page_size: self.page_size, projection: self.projection, ..query })
+    }
+
+    /// The same range of heights or times from `height` on.
+    pub fn from_height(&self, height: i64) -> Result<Self, Error> {
+        let end = self.args.iter().find(|(name, _)| name == "end_height");
+        if let Some((_, Arg::Integer(digits) | Arg::String(digits))) = end
+            && digits.parse().is_ok_and(|end: i64| end < height)
+        {
+            return self.with_heights(Some(1), Some(0));
+        }
+        let start = ("start_height".to_owned(), Arg::Integer(height.to_string()));
+        let rest = self.args.iter().filter(|(name, _)| !matches!(name.as_str(), "start_height" | "start_time"));
+        let args: Vec<_> = rest.cloned().chain([start]).collect();
+        Self::new(&self.client, self.endpoint, args, self.options.clone())
     }
 
     fn args_without_times(&self) -> impl Iterator<Item = (String, Arg)> + '_ {
@@ -206,10 +233,16 @@ impl Query {
         shown
     }
 
-    /// True if new records come to the head of the list and the rest stays in order below, so that the records newer
-    /// than a given one are those above it. A list with an order to choose is not ordered by age.
-    pub fn is_newest_first(&self) -> bool {
-        self.is_paged() && self.may_grow() && self.endpoint.param("order_by").is_none()
+    /// Order in which new records join the result, where it is known. A list with an order to choose is not ordered by
+    /// age.
+    pub fn growth_order(&self) -> Option<GrowthOrder> {
+        let is_range = matches!(self.filters.slices, Slices::Heights { .. })
+            || self.filters.unresolved.is_some_and(|unresolved| unresolved.is_expanded);
+        if is_range {
+            return Some(GrowthOrder::ByHeight);
+        }
+        let is_newest_first = self.is_paged() && self.may_grow() && self.endpoint.param("order_by").is_none();
+        is_newest_first.then_some(GrowthOrder::NewestFirst)
     }
 
     /// Validated arguments as JSON: equal for queries that request the same.

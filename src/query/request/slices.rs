@@ -16,6 +16,7 @@ pub struct Unresolved {
     pub start_time: Option<i64>,
     pub end_time: Option<i64>,
     pub start_height: Option<i64>,
+    pub end_height: Option<i64>,
     /// True if the range is read height by height, and so ends at the newest block unless a time is given.
     pub is_expanded: bool,
 }
