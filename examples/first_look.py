@@ -74,9 +74,9 @@ def draw(transfers: pd.DataFrame, cross_chain: pd.DataFrame) -> None:
 
     dated = cross_chain.dropna(subset=["zone_block_time"])
     edges = pd.date_range(dated.zone_block_time.min(), dated.zone_block_time.max(), 49).to_pydatetime()
-    for direction, sign, colour in (("MainToZone", 1, BLUE), ("ZoneToMain", -1, ORANGE)):
+    for direction, sign, color in (("MainToZone", 1, BLUE), ("ZoneToMain", -1, ORANGE)):
         times = dated[dated.tx_type == direction].zone_block_time.tolist()
-        right.hist(times, weights=[sign] * len(times), bins=edges, color=colour, label=f"{direction} ({len(times):,})")
+        right.hist(times, weights=[sign] * len(times), bins=edges, color=color, label=f"{direction} ({len(times):,})")
     right.axhline(0, color="black", linewidth=0.8)
     right.set_title(f"{len(dated):,} cross-chain transactions", loc="left")
     right.margins(y=0.2)

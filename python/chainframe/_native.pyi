@@ -240,7 +240,7 @@ class Client:
         page_size: int | None = None,
         max_items: int | None = None,
     ) -> Query[Token]:
-        """Tokens of the main chain, by market capitalisation unless ordered otherwise.
+        """Tokens of the main chain, by market capitalization unless ordered otherwise.
 
         Parameters
         ----------
@@ -1864,7 +1864,7 @@ class Token(Record):
 
     @property
     def total_market_cap(self) -> Decimal | None:
-        """Market capitalisation on all chains, in USD."""
+        """Market capitalization on all chains, in USD."""
 
     @property
     def issue_date(self) -> datetime | None:

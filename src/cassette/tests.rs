@@ -155,9 +155,9 @@ fn invalid_line_is_named_by_number() {
     }
     let whole = scratch.text();
     std::fs::write(&scratch.0, &whole[..whole.len() - 5]).unwrap();
-    let refused = |mode| Cassette::open(Options::new(&scratch.0, mode)).unwrap_err().to_string();
+    let rejected = |mode| Cassette::open(Options::new(&scratch.0, mode)).unwrap_err().to_string();
     for mode in Mode::ALL {
-        assert!(refused(mode).contains("line 3: unexpected end of line"), "{}", refused(mode));
+        assert!(rejected(mode).contains("line 3: unexpected end of line"), "{}", rejected(mode));
     }
     // What another process records meanwhile comes on a line of its own.
     Cassette::join(Options::new(&scratch.0, Mode::Once)).record(&request("page=9"), response("[]")).unwrap();
@@ -186,8 +186,8 @@ fn invalid_line_is_named_by_number() {
         ("<<<<<<< HEAD", "a conflict marker"),
     ] {
         std::fs::write(&scratch.0, format!("\n{line}\n")).unwrap();
-        let refused = refused(Mode::None);
-        assert!(refused.contains("line 2: ") && refused.contains(said) && !refused.contains('\n'), "{refused}");
+        let rejected = rejected(Mode::None);
+        assert!(rejected.contains("line 2: ") && rejected.contains(said) && !rejected.contains('\n'), "{rejected}");
     }
 }
 
@@ -211,7 +211,7 @@ fn concurrent_writers_append_complete_lines() {
 
 #[test]
 fn rerecording_keeps_the_order_of_requests() {
-    let scratch = Scratch::new("places");
+    let scratch = Scratch::new("positions");
     for query in ["a=1", "a=2", "a=3"] {
         scratch.open(Mode::NewEpisodes).record(&request(query), response("[0]")).unwrap();
     }

@@ -4,7 +4,7 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD};
 use zeroize::Zeroizing;
 
-/// A string that no `Debug`, `Display` or serialiser shows.
+/// A string that no `Debug`, `Display` or serializer shows.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<String>);
 
@@ -36,7 +36,7 @@ const MASK: u8 = b'*';
 const MIN_SECRET_LEN: usize = 2;
 /// Shortest secret that is redacted in data: shorter strings occur there by chance.
 const MIN_SECRET_LEN_IN_DATA: usize = 8;
-/// Shortest piece of base64 that is taken for a secret.
+/// Minimum length of base64 that is redacted.
 const MIN_ENCODED_LEN: usize = 8;
 /// Levels of escapes that are undone, as of a URL within JSON within HTML.
 const MAX_ESCAPE_DEPTH: usize = 3;
@@ -87,13 +87,13 @@ fn overwrite(body: &mut [u8], texts: &[&str]) {
     let encodings: Vec<_> = texts.iter().flat_map(|text| encodings(text.as_bytes())).collect();
     let mut from = 0;
     loop {
-        let piece = &mut body[from..];
-        let length = piece.len().min(CHUNK);
-        let last = length == piece.len();
-        let mut view = DecodedView::of(&piece[..length]);
+        let chunk = &mut body[from..];
+        let length = chunk.len().min(CHUNK);
+        let last = length == chunk.len();
+        let mut view = DecodedView::of(&chunk[..length]);
         for _ in 0..=MAX_ESCAPE_DEPTH {
             for encoding in &encodings {
-                view.overwrite(encoding, piece);
+                view.overwrite(encoding, chunk);
             }
             match view.unescape_once() {
                 Some(unescaped) => view = unescaped,
@@ -124,7 +124,7 @@ fn encodings(secret: &[u8]) -> Vec<Zeroizing<Vec<u8>>> {
     for before in 0..5 {
         let shifted = Zeroizing::new([&[0; 4][..before], secret].concat());
         let encoded = base32(&shifted);
-        // The first and the last character may hold bits of the neighbours.
+        // The first and the last character may hold bits of the neighbors.
         let part = encoded.get((before * 8).div_ceil(5)..shifted.len() * 8 / 5);
         let long_enough = part.filter(|part| part.len() >= MIN_ENCODED_LEN);
         encodings.extend(long_enough.map(|part| Zeroizing::new(part.to_vec())));
@@ -289,7 +289,7 @@ mod tests {
                     [STANDARD.encode(&text), URL_SAFE_NO_PAD.encode(&text), STANDARD.encode(&text).to_lowercase()]
                 {
                     let left = left_of(&echo).len();
-                    // What is left are the neighbours, and characters that they share with the secret.
+                    // What is left are the neighbors, and characters that they share with the secret.
                     assert!(left <= before.len() + after.len() + 6 && left + 8 <= echo.len(), "{echo}: {left}");
                 }
             }

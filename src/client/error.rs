@@ -167,7 +167,7 @@ impl Error {
             Self::InvalidParameter { parameter, problem } => {
                 Message::default().parameter(parameter.clone()).text(" ").append(problem.clone())
             }
-            Self::Service(refusal) => refusal.message(),
+            Self::Service(response) => response.message(),
             Self::Transport { endpoint, phase, problem, attempts, .. }
             | Self::Timeout { endpoint, phase, problem, attempts } => Message::new(format!("{endpoint}: "))
                 .append(problem.clone())
@@ -206,7 +206,7 @@ impl Error {
         }
     }
 
-    /// True if the service asks for fewer requests.
+    /// True if the API throttles.
     pub fn is_throttle(&self) -> bool {
         match self {
             Self::Service(error) => error.kind == ApiErrorKind::RateLimit,
@@ -214,7 +214,7 @@ impl Error {
         }
     }
 
-    /// The pause that the service asks for.
+    /// Pause that the API asks for.
     pub fn retry_after(&self) -> Option<Duration> {
         if let Self::Service(error) = self { error.retry_after } else { None }
     }

@@ -271,7 +271,7 @@ fn rejected_by_proxy(proxy: &Proxy, status: Option<u16>) -> TransportError {
     TransportError::new(Phase::Connect, problem, status.is_none_or(|status| status >= 500))
 }
 
-/// An error and its sources. An I/O error skips the error that it wraps when it is asked for its source.
+/// An error and its sources. `source` of an I/O error skips the error that it wraps.
 fn any(error: &(dyn std::error::Error + 'static), matches: fn(&(dyn std::error::Error + 'static)) -> bool) -> bool {
     let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
     matches(error)

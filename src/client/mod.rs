@@ -163,11 +163,11 @@ impl Client {
 impl Headers {
     fn new(settings: &Settings) -> Result<Self, Error> {
         let name = |suffix| {
-            let invalid = |_| Error::config("header_prefix", "does not make a header name");
+            let invalid = |_| Error::config("header_prefix", "must be part of a valid header name");
             HeaderName::from_bytes(settings.deployment.header(suffix).as_bytes()).map_err(invalid)
         };
         let value = |setting, secret: &Secret| {
-            let invalid = |_| Error::config(setting, "has a character that a header cannot hold");
+            let invalid = |_| Error::config(setting, "must contain only characters that are valid in a header");
             let mut value = HeaderValue::from_bytes(secret.expose().as_bytes()).map_err(invalid)?;
             value.set_sensitive(true);
             Ok::<_, Error>(value)

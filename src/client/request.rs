@@ -19,7 +19,7 @@ use crate::planted::Bug;
 /// The expected content of a response.
 #[derive(Clone, Copy, Debug)]
 pub struct Expectation {
-    /// Number of records that were asked for.
+    /// Number of requested records.
     pub row_hint: usize,
     /// Number of the page.
     pub page: u64,

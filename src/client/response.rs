@@ -1,4 +1,4 @@
-//! Classification of a response: the page that was asked for, or a typed error.
+//! Classification of a response: the requested page, or a typed error.
 
 use reqwest::header::RETRY_AFTER;
 

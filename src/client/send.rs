@@ -145,7 +145,7 @@ impl Client {
         }
         if is_data && body[..] != response.body[..] {
             log::emit(Level::Warning, || {
-                "a recorded response had a secret or the host in its data, redacted: a replay will differ".into()
+                "secrets or the host in the data of a recorded response were redacted: a replay will differ".into()
             });
         }
         let seconds = |after: Duration| (after.as_secs_f64() * 1e3).round() / 1e3;

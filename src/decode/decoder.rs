@@ -2,9 +2,9 @@
 
 use crate::interface::{Deployment, Endpoint, RecordType, Shape};
 
-/// A page may have this many records whatever was asked for.
+/// Number of records that any page may have.
 const MIN_RECORD_LIMIT: usize = 10_000;
-/// A page may have this many times the records that were asked for.
+/// Multiple of the requested number of records that a page may have.
 const EXCESS: usize = 100;
 
 /// Decodes the responses of one endpoint. A client makes one for each endpoint, since field names contain the deployment's
@@ -37,7 +37,7 @@ impl Decoder {
         Self { record, shape: endpoint.shape, deployment: deployment.clone(), max_results, keys }
     }
 
-    /// Most records that a response may have of which `rows` were asked for: a body of a few kilobytes can hold millions
+    /// Maximum number of records of a response to a request for `rows`: a body of a few kilobytes can hold millions
     /// of empty records, each of which takes hundreds of bytes as columns.
     pub(super) fn record_limit(&self, rows: usize) -> usize {
         let of_look_up = if matches!(self.shape, Shape::Direct) { self.max_results.saturating_mul(2) } else { 0 };

@@ -60,7 +60,7 @@ fn is_success(code: &str) -> bool {
 }
 
 impl Decoder {
-    /// Decodes a response of status 200. `rows` is the number of records that were asked for.
+    /// Decodes a response of status 200. `rows` is the requested number of records.
     pub fn decode(&self, body: &Bytes, rows: usize) -> Result<Envelope, DecodeError> {
         self.decode_columns(body, rows, Projection::ALL)
     }

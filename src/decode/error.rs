@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::json::SyntaxError;
 
-/// Characters of an excerpt: enough to recognise a value, too few to fill a log.
+/// Characters of an excerpt: enough to recognize a value, too few to fill a log.
 const EXCERPT: usize = 80;
 /// Bytes on either side of an excerpt that are searched for secrets: longer than any, however escaped.
 const MAX_ECHO: usize = 32 << 10;
@@ -63,7 +63,7 @@ impl DecodeError {
     }
 
     /// The value as sent in `body`, shortened to one line. `mask` hides secrets first and keeps lengths: cutting first
-    /// could leave half a secret, which is then not recognised.
+    /// could leave half a secret, which is then not recognized.
     pub fn excerpt(&self, body: &[u8], mask: impl FnOnce(&[u8]) -> Vec<u8>) -> String {
         let body = super::strip_bom(body);
         let within = |at: usize| at.min(body.len());

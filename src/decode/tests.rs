@@ -1,4 +1,4 @@
-//! The habits of deployed services, each accepted or refused.
+//! Variants of responses of deployed services, each accepted or rejected.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -22,7 +22,7 @@ fn page(call: &str, body: &str) -> Page {
     }
 }
 
-fn refused(call: &str, body: &str) -> (String, String) {
+fn rejected(call: &str, body: &str) -> (String, String) {
     let error: DecodeError = decoder(call).decode(&bytes(body), 4).unwrap_err();
     (error.path(), error.excerpt(body.as_bytes(), <[u8]>::to_vec))
 }
@@ -66,13 +66,13 @@ fn error_has_path_and_excerpt() {
         (r#""hash":{"a":[1]}"#, "data[0].data[0].hash", r#"{"a":[1]}"#),
         (r#""hash":"0x1"},{"height":[]"#, "data[0].data[1].height", "[]"),
     ] {
-        assert_eq!(refused("blocks", &block(members)), (path.into(), excerpt.into()));
+        assert_eq!(rejected("blocks", &block(members)), (path.into(), excerpt.into()));
     }
     let transfers = |amount: &str| {
         format!(r#"{{"code":0,"data":[{{"totalPage":1,"transactionList":[{{}},{{"amount":"{amount}"}}]}}]}}"#)
     };
     for amount in ["NaN", "inf", "0x10", "1,000"] {
-        assert_eq!(refused("token_transfers", &transfers(amount)).0, "data[0].transactionList[1].amount");
+        assert_eq!(rejected("token_transfers", &transfers(amount)).0, "data[0].transactionList[1].amount");
     }
 }
 
@@ -108,11 +108,11 @@ fn empty_results_have_several_forms() {
 
 #[test]
 fn unexpected_structure_is_an_error() {
-    assert_eq!(refused("tokens", r#"{"code":"0","data":[{"totalPage":"3"}]}"#).0, "data[0].tokenList");
-    assert_eq!(refused("tokens", r#"{"code":"0","data":[{"tokenFullName":"x"}]}"#).0, "data[0].tokenList");
-    assert_eq!(refused("tokens", r#"{"code":"0","msg":""}"#).0, "data");
-    assert_eq!(refused("tokens", r#"{"data":[]}"#).0, "code");
-    assert_eq!(refused("logs", r#"{"code":"0","data":["x"]}"#).0, "data[0]");
+    assert_eq!(rejected("tokens", r#"{"code":"0","data":[{"totalPage":"3"}]}"#).0, "data[0].tokenList");
+    assert_eq!(rejected("tokens", r#"{"code":"0","data":[{"tokenFullName":"x"}]}"#).0, "data[0].tokenList");
+    assert_eq!(rejected("tokens", r#"{"code":"0","msg":""}"#).0, "data");
+    assert_eq!(rejected("tokens", r#"{"data":[]}"#).0, "code");
+    assert_eq!(rejected("logs", r#"{"code":"0","data":["x"]}"#).0, "data[0]");
 }
 
 #[test]
@@ -162,14 +162,14 @@ fn responses_are_bounded_in_records() {
 #[test]
 fn a_page_with_two_lists_is_an_error() {
     let body = r#"{"code":"0","data":[{"total":"2","data":[{"height":"1"}],"data":[{"height":"2"}]}]}"#;
-    assert_eq!(refused("blocks", body), ("data[0].data".into(), r#"[{"height":"2"}]"#.into()));
+    assert_eq!(rejected("blocks", body), ("data[0].data".into(), r#"[{"height":"2"}]"#.into()));
 }
 
 #[test]
 fn counts_that_offsets_could_overflow_with_are_errors() {
     let body = |count: u64| format!(r#"{{"code":"0","data":[{{"totalPage":"{count}","data":[]}}]}}"#);
     assert_eq!(page("blocks", &body(1 << 50)).total_pages, Some(1 << 50));
-    assert_eq!(refused("blocks", &body((1 << 50) + 1)).0, "data[0].totalPage");
+    assert_eq!(rejected("blocks", &body((1 << 50) + 1)).0, "data[0].totalPage");
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn names_of_a_deployment_apply_to_members_and_directions() {
     let deployment = Deployment::new("XY", "alpha", "beta", "{timestamp}{target}", "hex").unwrap();
     let decoder = Decoder::new(endpoint("cross_chain_transactions").unwrap(), &deployment);
     let body = block(r#""txType":"BETAToAlpha","alphaTxHash":"0xa","betaBlockHeight":"7","valueRaw":"1e3""#);
-    let Ok(Envelope::Page(page)) = decoder.decode(&bytes(&body), 1) else { panic!("refused") };
+    let Ok(Envelope::Page(page)) = decoder.decode(&bytes(&body), 1) else { panic!("rejected") };
     assert_eq!(value(&page, "tx_type", 0), Value::Utf8("ZoneToMain"));
     assert_eq!(value(&page, "main_tx_hash", 0), Value::Utf8("0xa"));
     assert_eq!(value(&page, "zone_block_height", 0), Value::Integer(7));
@@ -222,7 +222,7 @@ fn only_projected_columns_and_keys_are_decoded() {
     // A record without a key is recognized by all it has.
     let columns = decode(&block(r#""miner":"0xb","transactionCount":"5""#));
     assert!(!columns.is_projected());
-    refused("blocks", &block(r#""hash":"0xa","transactionCount":"no number""#));
+    rejected("blocks", &block(r#""hash":"0xa","transactionCount":"no number""#));
 }
 
 #[test]

@@ -67,9 +67,9 @@ impl Deployment {
         prehash: &str,
         signature_encoding: &str,
     ) -> Result<Self, DeploymentError> {
-        word("header_prefix", header_prefix)?;
-        word("main", main)?;
-        word("zone", zone)?;
+        check_name("header_prefix", header_prefix)?;
+        check_name("main", main)?;
+        check_name("zone", zone)?;
         check_prehash(prehash)?;
         let signature_encoding = match signature_encoding {
             "base64" => SignatureEncoding::Base64,
@@ -190,7 +190,7 @@ impl Deployment {
     }
 }
 
-fn word(setting: &'static str, text: &str) -> Result<(), DeploymentError> {
+fn check_name(setting: &'static str, text: &str) -> Result<(), DeploymentError> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if !text.is_empty() && text.len() <= 64 && text.chars().all(fits) {
         return Ok(());
@@ -261,14 +261,14 @@ mod tests {
 
     #[test]
     fn invalid_settings_are_rejected_by_name() {
-        let refused = |prefix, main, prehash, encoding| {
+        let rejected = |prefix, main, prehash, encoding| {
             Deployment::new(prefix, main, "zone", prehash, encoding).unwrap_err().setting
         };
         let prehash = "{timestamp}{target}";
-        assert_eq!(refused("X Y", "main", prehash, "hex"), "header_prefix");
-        assert_eq!(refused("X", "a/b", prehash, "hex"), "main");
-        assert_eq!(refused("X", "main", "{timestamp}{path}", "hex"), "prehash");
-        assert_eq!(refused("X", "main", "{timestamp", "hex"), "prehash");
-        assert_eq!(refused("X", "main", prehash, "base32"), "signature_encoding");
+        assert_eq!(rejected("X Y", "main", prehash, "hex"), "header_prefix");
+        assert_eq!(rejected("X", "a/b", prehash, "hex"), "main");
+        assert_eq!(rejected("X", "main", "{timestamp}{path}", "hex"), "prehash");
+        assert_eq!(rejected("X", "main", "{timestamp", "hex"), "prehash");
+        assert_eq!(rejected("X", "main", prehash, "base32"), "signature_encoding");
     }
 }

@@ -1,6 +1,6 @@
 //! The nine record types, each field declared once: our name, the wire's names, its kind, its meaning.
 //!
-//! `{main}` and `{zone}` in a wire name stand for the deployment's words. Where the wire has several spellings of one
+//! `{main}` and `{zone}` in a wire name stand for the names of the deployment. Where the API has several spellings of one
 //! member, all are listed and any is accepted; the first is the one the local service writes.
 
 use super::kinds::Kind::{self, Amount, ApproxDecimal, Boolean, Direction, Integer, Time, Uint256, Utf8, Utf8List};
@@ -11,7 +11,7 @@ pub struct RecordType {
     /// The class name, e.g. `TokenTransfer`.
     pub name: &'static str,
     pub doc: &'static str,
-    /// Fields that tell a record from its neighbours and stay as they are, whatever becomes of its state and price.
+    /// Fields that identify a record among its neighbors and do not change, unlike state and price.
     pub identity: &'static [&'static str],
     /// In column order.
     pub fields: &'static [Field],
@@ -120,7 +120,7 @@ static TOKEN: RecordType = RecordType {
         field("circulating_supply", &["circulatingSupply"], ApproxDecimal, "Circulating supply on all chains."),
         field("price", &["price"], ApproxDecimal, "Price in USD."),
         field("website", &["website"], Utf8, "Website; may be empty."),
-        field("total_market_cap", &["totalMarketCap"], ApproxDecimal, "Market capitalisation on all chains, in USD."),
+        field("total_market_cap", &["totalMarketCap"], ApproxDecimal, "Market capitalization on all chains, in USD."),
         field("issue_date", &["issueDate"], Time, "Time of the token's issue."),
         field(
             "transaction_amount_24h",

@@ -106,7 +106,7 @@ impl Listener for Connections {
         loop {
             match self.listener.accept().await {
                 Ok((stream, address)) => {
-                    // Only an optimisation: responses are sent without waiting for more data.
+                    // Only an optimization: responses are sent without waiting for more data.
                     let _ = stream.set_nodelay(true);
                     let connection = Connection {
                         stream,

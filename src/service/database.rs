@@ -123,7 +123,7 @@ fn cut_back(connection: &mut Connection) -> rusqlite::Result<()> {
     transaction.commit()
 }
 
-/// Fills the database in one transaction: a file holds a whole chain or none.
+/// Fills the database in one transaction: a file holds a complete chain or none.
 fn fill(connection: &mut Connection, world: &World) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for name in ["chain", "filled", "party"].into_iter().chain(TABLES.iter().map(|table| table.name)) {

@@ -24,9 +24,9 @@ impl Filter {
         if let Some(ParamKind::Amount { min }) = endpoint.param("min_amount").map(|param| param.kind)
             && endpoint.name == "large_transactions"
         {
-            let asked = parameters.get("min_amount").map(sql);
+            let requested = parameters.get("min_amount").map(sql);
             let least = schema::rank(&min.to_string()).map_or(Sql::Null, Sql::Blob);
-            filter.add("amount_rank > ?", [asked.unwrap_or(least)]);
+            filter.add("amount_rank > ?", [requested.unwrap_or(least)]);
         }
         for (name, value) in &parameters.values {
             filter.parameter(endpoint, table, name, value, parameters);
@@ -83,22 +83,22 @@ impl Filter {
     }
 
     fn tokens(&mut self, table: &Table, parameters: &Parameters) {
-        let word = |name| match parameters.get(name) {
-            Some(ParamValue::Word(word)) => Some(*word),
+        let choice = |name| match parameters.get(name) {
+            Some(ParamValue::Choice(choice)) => Some(*choice),
             _ => None,
         };
-        let protocol = word("protocol_type").unwrap_or("token_20");
-        let told = Sql::Text(protocol.replace("token_", "ERC"));
+        let protocol = choice("protocol_type").unwrap_or("token_20");
+        let name = Sql::Text(protocol.replace("token_", "ERC"));
         if table.user_data {
             // Without a requested protocol, tokens without one are listed too.
             self.add(
                 "coalesce(nullif(protocol_type, ''), ?) IN (?, ?)",
-                [told.clone(), told, Sql::Text(protocol.into())],
+                [name.clone(), name, Sql::Text(protocol.into())],
             );
         } else {
-            self.add("protocol_type = ?", [told]);
+            self.add("protocol_type = ?", [name]);
         }
-        self.order = Some(match word("order_by") {
+        self.order = Some(match choice("order_by") {
             Some("transactionAmount24h") if protocol == "token_20" => "transaction_amount_24h_rank",
             _ => "total_market_cap_rank",
         });
@@ -107,8 +107,8 @@ impl Filter {
     /// Transactions an address sent, received, or either, alone or among others.
     fn party(&mut self, table: &Table, address: &ParamValue, direction: Option<&ParamValue>) {
         let sides = match direction {
-            Some(ParamValue::Word("from")) => &["from"][..],
-            Some(ParamValue::Word("to")) => &["to"],
+            Some(ParamValue::Choice("from")) => &["from"][..],
+            Some(ParamValue::Choice("to")) => &["to"],
             _ => &["from", "to"],
         };
         if table.user_data {
@@ -152,7 +152,7 @@ impl Filter {
 fn sql(value: &ParamValue) -> Sql {
     match value {
         ParamValue::Text(text) => Sql::Text(text.clone()),
-        ParamValue::Word(word) => Sql::Text((*word).into()),
+        ParamValue::Choice(choice) => Sql::Text((*choice).into()),
         ParamValue::Height(number) | ParamValue::Time(number) => Sql::Integer(*number),
         ParamValue::Amount(rank) => Sql::Blob(rank.clone()),
         // Hashes are looked up one by one, not filtered by.
@@ -167,7 +167,7 @@ mod tests {
 
     fn value(kind: ParamKind) -> ParamValue {
         match kind {
-            ParamKind::OneOf(words) => ParamValue::Word(words[words.len() - 1]),
+            ParamKind::OneOf(choices) => ParamValue::Choice(choices[choices.len() - 1]),
             ParamKind::Height => ParamValue::Height(1),
             ParamKind::Time => ParamValue::Time(1),
             ParamKind::Amount { .. } => ParamValue::Amount(vec![1]),
@@ -175,7 +175,7 @@ mod tests {
         }
     }
 
-    /// A parameter that is declared and then forgotten here would be ignored without a word.
+    /// A declared parameter without a filter here would be ignored silently.
     #[test]
     fn every_declared_parameter_of_a_list_changes_the_filter() {
         let mut checked = 0;
@@ -190,7 +190,7 @@ mod tests {
                 let before = Filter::of(endpoint, table, &parameters);
                 values.push((param.name, value(param.kind)));
                 if param.name == "order_by" {
-                    values.push(("protocol_type", ParamValue::Word("token_20")));
+                    values.push(("protocol_type", ParamValue::Choice("token_20")));
                 }
                 parameters.values = values;
                 assert_ne!(Filter::of(endpoint, table, &parameters), before, "{}.{}", endpoint.name, param.name);

@@ -231,7 +231,7 @@ fn split(endpoint: &Endpoint, values: Values) -> (Values, Vec<String>) {
         }
     }
     if endpoint.name == "tokens" && get(&filters, "protocol_type").is_none() {
-        filters.push(("protocol_type", ParamValue::Word("token_20")));
+        filters.push(("protocol_type", ParamValue::Choice("token_20")));
     }
     if endpoint.name == "large_transactions"
         && get(&filters, "min_amount").is_none()

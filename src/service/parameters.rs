@@ -22,7 +22,7 @@ const WRONG_RANGE: &str = "50025";
 pub enum ParamValue {
     /// In lower case, as addresses and hashes are kept.
     Text(String),
-    Word(&'static str),
+    Choice(&'static str),
     Height(i64),
     Time(i64),
     /// A number as its rank, see `schema::rank`.
@@ -163,7 +163,9 @@ impl Sent {
         let Some(text) = self.one(wire)? else { return Ok(None) };
         let value = match param.kind {
             ParamKind::Text => Some(ParamValue::Text(text.to_ascii_lowercase())),
-            ParamKind::OneOf(words) => words.iter().find(|word| **word == text).map(|word| ParamValue::Word(word)),
+            ParamKind::OneOf(choices) => {
+                choices.iter().find(|choice| **choice == text).map(|choice| ParamValue::Choice(choice))
+            }
             ParamKind::Height => plain_digits(text).map(ParamValue::Height),
             ParamKind::Time => plain_digits(text).map(ParamValue::Time),
             ParamKind::Amount { min } => {
@@ -203,7 +205,7 @@ fn expected(kind: ParamKind) -> String {
         ParamKind::Height => "a block height".into(),
         ParamKind::Time => "a Unix time in milliseconds".into(),
         ParamKind::Amount { .. } => "a non-negative decimal number".into(),
-        ParamKind::OneOf(words) => format!("one of {}", words.join(", ")),
+        ParamKind::OneOf(choices) => format!("one of {}", choices.join(", ")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Rows as JSON: the envelope, the page object and the records, in this deployment's words. All of it follows the
+//! Rows as JSON: the envelope, the page object and the records, with the names of the deployment. All of it follows the
 //! declaration; values go out as they are kept, every one text but flags and lists.
 
 use rusqlite::Row;
@@ -279,13 +279,12 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Deployments spell the directions with their own words but not in the paths' letter case: a word of their own for
-/// the zone chain comes in capitals.
+/// Names of the directions: those of the chains in paths, capitalized; a zone name other than the default in capitals.
 fn directions(deployment: &Deployment) -> [(&'static str, String); 2] {
-    let capitalised = |word: &str| format!("{}{}", word[..1].to_uppercase(), &word[1..]);
-    let main = capitalised(deployment.main());
+    let capitalized = |name: &str| format!("{}{}", name[..1].to_uppercase(), &name[1..]);
+    let main = capitalized(deployment.main());
     let zone = deployment.zone();
-    let zone = if zone == Deployment::default().zone() { capitalised(zone) } else { zone.to_uppercase() };
+    let zone = if zone == Deployment::default().zone() { capitalized(zone) } else { zone.to_uppercase() };
     [("MainToZone", format!("{main}To{zone}")), ("ZoneToMain", format!("{zone}To{main}"))]
 }
 

@@ -371,17 +371,17 @@ fn truncated(kept: Bytes) -> Body {
 }
 
 fn slow_body(body: Bytes, seconds: f64) -> Body {
-    let piece = body.len().div_ceil(SLOW_BODY_CHUNKS as usize).max(1);
+    let chunk_size = body.len().div_ceil(SLOW_BODY_CHUNKS as usize).max(1);
     let pause = Duration::from_secs_f64(seconds) / SLOW_BODY_CHUNKS;
-    let pieces = stream::unfold(body, move |mut rest| async move {
+    let chunks = stream::unfold(body, move |mut rest| async move {
         if rest.is_empty() {
             return None;
         }
         tokio::time::sleep(pause).await;
-        let next = rest.split_to(piece.min(rest.len()));
+        let next = rest.split_to(chunk_size.min(rest.len()));
         Some((Ok::<_, Infallible>(next), rest))
     });
-    Body::from_stream(pieces)
+    Body::from_stream(chunks)
 }
 
 /// A response with a message of that size, generated while it is sent, so that it takes no memory.

@@ -134,7 +134,7 @@ impl Settings {
             return reject("growth_rate", &format!("must be a positive number of records per second; got {rate}"));
         }
         if let Some((every, depth)) = self.reorg.filter(|(every, depth)| *every == 0 || *depth == 0) {
-            let problem = "must be two positive integers: requests between reorganisations, and records replaced";
+            let problem = "must be two positive integers: requests between reorganizations, and records replaced";
             return reject("reorg", &format!("{problem}; got ({every}, {depth})"));
         }
         if self.main_chain.eq_ignore_ascii_case(&self.zone_chain) {

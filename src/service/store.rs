@@ -27,7 +27,7 @@ pub struct Store {
     user_data: UserData,
     /// Changes when another connection commits.
     version: i64,
-    /// Number of reorganisations so far.
+    /// Number of reorganizations so far.
     turn: u64,
     /// Lock of the database file, held while the service runs.
     lock: Option<File>,
@@ -163,7 +163,7 @@ fn focus(parameters: &Parameters) -> Focus {
         Some(ParamValue::Text(text)) => Some(text.clone()),
         _ => None,
     };
-    let (address, received) = (text("address"), parameters.get("direction") == Some(&ParamValue::Word("to")));
+    let (address, received) = (text("address"), parameters.get("direction") == Some(&ParamValue::Choice("to")));
     let (sender, receiver) = if received { (None, address) } else { (address, None) };
     Focus {
         sender,

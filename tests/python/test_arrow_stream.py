@@ -193,7 +193,7 @@ def test_read_ahead_is_bounded(server: StrictServer, way: str) -> None:
         elif way == "stream":
             items = iter(pa.RecordBatchReader.from_stream(query))
         else:
-            # Pages that came together are handed over together, as many as may be in flight.
+            # Pages that arrived together are returned together, up to the number in flight.
             items = ([record] for record in query)
         given = most = 0
         for batch in items:
@@ -279,16 +279,16 @@ def test_two_million_records_pass_through_a_relation() -> None:
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals are Unix's")
 @pytest.mark.parametrize("consumer", [*CONSUMERS, "reader"])
 def test_interrupt_reaches_a_consumer(server: StrictServer, consumer: str) -> None:
-    asked, opened = threading.Event(), threading.Event()
+    requested, opened = threading.Event(), threading.Event()
 
     def held_back(request: Request) -> Response:
         if request.query["page"] == "7":
-            asked.set()
+            requested.set()
             opened.wait(60)
         return numbered(request)
 
     def interrupt() -> None:
-        asked.wait(60)
+        requested.wait(60)
         os.kill(os.getpid(), signal.SIGINT)
 
     server.on("blocks", held_back)

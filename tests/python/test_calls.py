@@ -33,9 +33,9 @@ def pages(query: cf.Query[Any]) -> list[Any]:
 
 
 def batches(query: cf.Query[Any]) -> list[Any]:
-    pieces = list(query.batches(batch_size=7))
-    assert all(len(piece) == 7 for piece in pieces[:-1])
-    return [record for piece in pieces for record in piece]
+    batches = list(query.batches(batch_size=7))
+    assert all(len(batch) == 7 for batch in batches[:-1])
+    return [record for batch in batches for record in batch]
 
 
 def collect_async(query: cf.Query[Any]) -> list[Any]:
@@ -155,7 +155,7 @@ def test_max_items_limits_the_records_and_the_requests(service: LocalService, cl
     before = service.request_count
     some = client.transactions(page_size=10, max_items=25).collect()
     assert list(some) == list(everything[:25])
-    # Three pages, and a last look at the head of a list that the service does not count.
+    # Three pages, and a last request for the head of a list without a count.
     assert service.request_count == before + 4
     assert some.report.records == 25
     assert (some.report.pages, some.report.requests) == (3, 4)
@@ -206,9 +206,9 @@ def test_range_of_heights_is_inclusive_and_requested_by_height(
 
 def test_hashes_keep_their_order_and_missing_ones_are_reported(client: cf.Client, sample: Sample) -> None:
     unknown = "0x" + "ab" * 32
-    asked = [sample.tx_ids[0], unknown, *sample.tx_ids[1:]]
+    tx_ids = [sample.tx_ids[0], unknown, *sample.tx_ids[1:]]
     with pytest.warns(cf.IncompleteResultWarning):
-        records = client.transactions_by_hash(asked).collect()
+        records = client.transactions_by_hash(tx_ids).collect()
     assert [record.tx_id for record in records] == list(sample.tx_ids)
     assert records.report.missing == [unknown]
     assert not records.report.complete

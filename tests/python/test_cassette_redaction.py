@@ -21,9 +21,9 @@ def test_cassette_stores_only_path_and_parameters_of_a_request(server: StrictSer
 
     def echo(status: int) -> Any:
         def script(request: Any) -> Response:
-            words = [API_KEY, SECRET_KEY, PASSPHRASE, request.signature, request.timestamp]
-            echoed.extend(words)
-            return Response(json.dumps({"code": "50014", "msg": " ".join(words), "detail": words}).encode(), status)
+            secrets = [API_KEY, SECRET_KEY, PASSPHRASE, request.signature, request.timestamp]
+            echoed.extend(secrets)
+            return Response(json.dumps({"code": "50014", "msg": " ".join(secrets), "detail": secrets}).encode(), status)
 
         return script
 

@@ -50,11 +50,11 @@ def test_every_call_replays_without_a_server(sample: Sample, service: LocalServi
 
 
 def test_replay_ignores_the_address_and_the_credentials(path: Path, server: StrictServer) -> None:
-    words = server.client().deployment
+    deployment = server.client().deployment
     server.on("blocks", page_of("blocks", [{"height": "3"}]))
     with server.client(cassette=Cassette(path)) as client:
         recorded = client.blocks().collect()
-    others = {"api_key": "other", "secret_key": "other", "passphrase": "other", "deployment": words}
+    others = {"api_key": "other", "secret_key": "other", "passphrase": "other", "deployment": deployment}
     for url in ("https://elsewhere.invalid/with/a/prefix", "http://127.0.0.1:1"):
         with replaying(path, base_url=url, zone_chain="BETA_X", **others) as client:
             assert list(client.blocks().collect()) == list(recorded)

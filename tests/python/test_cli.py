@@ -130,10 +130,10 @@ def test_serve_loads_data_and_a_cassette(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_serve_uses_the_names_of_a_deployment() -> None:
-    words = cf.Deployment(header_prefix="XY", main="alpha", zone="beta")
+    deployment = cf.Deployment(header_prefix="XY", main="alpha", zone="beta")
     with serving("--header-prefix", "XY", "--main", "alpha", "--zone", "beta") as (_, lines):
         given = {name.removeprefix("CHAINFRAME_").lower(): value for name, value in settings(lines).items()}
-        with cf.Client(**given, deployment=words) as client:  # type: ignore[arg-type]
+        with cf.Client(**given, deployment=deployment) as client:  # type: ignore[arg-type]
             assert len(client.blocks().collect()) > 0
         assert any("alpha" in line for line in lines if line.startswith("# in Python"))
 

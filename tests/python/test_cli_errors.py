@@ -27,7 +27,7 @@ WRONG = [
     (["large-transactions", "--min-amount", "5"], "--min-amount (5) must be >= 100"),
     (["token-transfers"], "'--token-contract-address'"),
     (["blocks", "--columns", "hash,size"], "; got 'size'"),
-    (["blocks", "--columns", "hash,hash"], "must not repeat a column"),
+    (["blocks", "--columns", "hash,hash"], "must be distinct"),
     (["blocks", "-o", "blocks.xlsx"], ".parquet, .csv, .jsonl, .arrow"),
     (["blocks", "-o", "nowhere/blocks.csv"], "nowhere is not a directory; create it first"),
     (["blocks", "-o", ".", "--format", "csv"], "for csv, name a file"),
@@ -98,8 +98,8 @@ def test_hints_name_options_of_the_command_line(
         for name, value in environment(service).items():
             monkeypatch.setenv(name, value)
         assert main(["transactions", "--dry-run"]) == 0
-    told = capsys.readouterr().out
-    assert told.endswith("; narrow the query with --block-hash, --height or --start-height with --end-height.\n")
+    output = capsys.readouterr().out
+    assert output.endswith("; narrow the query with --block-hash, --height or --start-height with --end-height.\n")
 
 
 FAULTS: list[tuple[Fault, int]] = [

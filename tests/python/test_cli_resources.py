@@ -28,7 +28,7 @@ from conftest import Sample, environment
 COMMAND = str(Path(sysconfig.get_path("scripts")) / "chainframe")
 
 
-def asked(sample: Sample, call: str) -> list[str]:
+def arguments(sample: Sample, call: str) -> list[str]:
     """The command line of `sample.query`."""
     needed = {
         "token_transfers": ["--token-contract-address", sample.token],
@@ -62,7 +62,7 @@ def test_every_call_writes_its_records(
 ) -> None:
     del at_service
     records = sample.query(client, call).collect()
-    code = main(asked(sample, call))
+    code = main(arguments(sample, call))
     out, err = capsys.readouterr()
     rows = [json.loads(line) for line in out.splitlines()]
     assert len(rows) == len(records) > 0
@@ -124,7 +124,7 @@ def test_suffix_selects_the_format(at_service: LocalService, client: cf.Client, 
     del at_service
     records = client.token_transfers(sample.token).collect()
     for suffix in ("parquet", "arrow", "csv", "jsonl"):
-        assert main([*asked(sample, "token_transfers"), "-o", str(tmp_path / f"t.{suffix}")]) == 0
+        assert main([*arguments(sample, "token_transfers"), "-o", str(tmp_path / f"t.{suffix}")]) == 0
     assert pyarrow.parquet.read_table(tmp_path / "t.parquet") == records.to_arrow()
     with pa.memory_map(str(tmp_path / "t.arrow")) as mapped, pa.ipc.open_file(mapped) as file:
         assert file.read_all() == records.to_arrow()
@@ -142,7 +142,7 @@ def test_csv_writes_lists_and_missing_values(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     del at_service
-    assert main([*asked(sample, "logs"), "--format", "csv", "--columns", "tx_id,topics"]) == 0
+    assert main([*arguments(sample, "logs"), "--format", "csv", "--columns", "tx_id,topics"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert list(rows[0]) == ["tx_id", "topics"]
     assert all(isinstance(json.loads(row["topics"]), list) for row in rows)
@@ -159,7 +159,9 @@ def test_numbers_option_selects_the_column_types(
 ) -> None:
     del at_service
     file = tmp_path / "t.parquet"
-    assert main([*asked(sample, "token_transfers"), "-o", str(file), "--numbers", numbers, "--columns", "amount"]) == 0
+    assert (
+        main([*arguments(sample, "token_transfers"), "-o", str(file), "--numbers", numbers, "--columns", "amount"]) == 0
+    )
     assert [str(field.type) for field in pyarrow.parquet.read_schema(file)] == [kind]
 
 

@@ -40,7 +40,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, **settings: Any) -> Generator[Local
         yield service
 
 
-def asked(path: Path | str, *more: str) -> list[str]:
+def arguments(path: Path | str, *more: str) -> list[str]:
     return ["blocks", "--page-size", "50", "--concurrency", "1", "--max-retries", "0", "-o", str(path), *more]
 
 
@@ -61,14 +61,14 @@ def test_interrupted_file_is_resumed(
 ) -> None:
     file = tmp_path / f"blocks.{form}"
     with failing(monkeypatch) as service:
-        assert main(asked(file)) == 5
+        assert main(arguments(file)) == 5
         (line,) = capsys.readouterr().err.splitlines()
         assert line.startswith("chainframe: blocks: ")
         assert line.endswith(f"; 150 {SAVED}")
         assert [path.name for path in tmp_path.iterdir()] == [f"blocks.{form}.part"]
         service.faults = []
         before = service.request_count
-        assert main(asked(file, "--resume")) == 0
+        assert main(arguments(file, "--resume")) == 0
         # Three pages are left, and the last look.
         assert service.request_count - before < 6
         with service.client() as client:
@@ -81,11 +81,11 @@ def test_interrupted_file_is_resumed(
 def test_overwrite_starts_a_file_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "blocks.csv"
     with failing(monkeypatch) as service:
-        assert main(asked(file)) == 5
+        assert main(arguments(file)) == 5
         service.faults = []
-        assert main([*asked(file), "--max-items", "10"]) == 2
-        assert main([*asked(file), "--max-items", "10", "--overwrite"]) == 0
-        assert main([*asked(file), "--max-items", "10", "--mode", "error"]) == 2
+        assert main([*arguments(file), "--max-items", "10"]) == 2
+        assert main([*arguments(file), "--max-items", "10", "--overwrite"]) == 0
+        assert main([*arguments(file), "--max-items", "10", "--mode", "error"]) == 2
     assert len(heights(file)) == 10
     assert [path.name for path in tmp_path.iterdir()] == [file.name]
 
@@ -95,7 +95,7 @@ def test_resume_without_an_earlier_run_starts_from_the_beginning(
 ) -> None:
     with failing(monkeypatch) as service:
         service.faults = []
-        assert main(asked(tmp_path / "blocks.csv", "--resume")) == 0
+        assert main(arguments(tmp_path / "blocks.csv", "--resume")) == 0
     assert len(heights(tmp_path / "blocks.csv")) == 300
 
 
@@ -104,17 +104,17 @@ def test_resume_rejects_another_query(
 ) -> None:
     file = tmp_path / "blocks.csv"
     with failing(monkeypatch) as service:
-        assert main(asked(file)) == 5
+        assert main(arguments(file)) == 5
         capsys.readouterr()
         before = service.request_count
         for other in (["--max-items", "200"], ["--columns", "hash"], ["--numbers", "float"]):
-            assert main([*asked(file, "--resume"), *other]) == 2
+            assert main([*arguments(file, "--resume"), *other]) == 2
             (line,) = capsys.readouterr().err.splitlines()
             assert "pass --overwrite to start over" in line
             assert other[0].removeprefix("--") in line.replace("_", "-")
         assert service.request_count == before
         service.faults = []
-        assert main(asked(file, "--resume")) == 0
+        assert main(arguments(file, "--resume")) == 0
     assert len(heights(file)) == 300
 
 
@@ -123,14 +123,14 @@ def test_interrupted_directory_is_resumed(
 ) -> None:
     folder = tmp_path / "blocks"
     with failing(monkeypatch) as service, service.client() as client:
-        assert main(asked(f"{folder}/", "--columns", "hash,height")) == 5
+        assert main(arguments(f"{folder}/", "--columns", "hash,height")) == 5
         assert capsys.readouterr().err.endswith(f"{SAVED}\n")
         service.faults = []
-        assert main(asked(f"{folder}/", "--columns", "hash,height", "--mode", "error")) == 2
+        assert main(arguments(f"{folder}/", "--columns", "hash,height", "--mode", "error")) == 2
         assert "holds an export" in capsys.readouterr().err
-        assert main(asked(f"{folder}/", "--resume")) == 2
+        assert main(arguments(f"{folder}/", "--resume")) == 2
         assert "pass --overwrite to start over" in capsys.readouterr().err
-        assert main(asked(f"{folder}/", "--columns", "hash,height", "--resume")) == 0
+        assert main(arguments(f"{folder}/", "--columns", "hash,height", "--resume")) == 0
         expected = client.blocks().to_arrow().select(["hash", "height"])
     assert pyarrow.parquet.read_table(sorted(folder.glob("*.parquet"))) == expected
 
@@ -141,12 +141,12 @@ def test_column_that_is_not_selected_is_not_converted(
 ) -> None:
     wide = {"transactions": [{"tx_id": "0x01", "amount": "1e-30"}]}
     to = ["-o", output if output == "-" else f"{tmp_path}/{output}"]
-    asked = ["transactions", "--numbers", "decimal", *to, *(["--format", "arrow"] if output == "-" else [])]
+    command = ["transactions", "--numbers", "decimal", *to, *(["--format", "arrow"] if output == "-" else [])]
     with LocalService(transactions=1, data=wide) as service:
         for name, value in environment(service).items():
             monkeypatch.setenv(name, value)
-        assert main([*asked, "--columns", "tx_id"]) == 0
-        assert main([*asked, "--columns", "amount", *(["--resume"] if output == "a/" else [])]) == 2
+        assert main([*command, "--columns", "tx_id"]) == 0
+        assert main([*command, "--columns", "amount", *(["--resume"] if output == "a/" else [])]) == 2
     (line,) = capfd.readouterr().err.splitlines()
     assert ("--overwrite" if output == "a/" else "amount") in line
     assert len(list(tmp_path.iterdir())) == (output != "-")
@@ -156,7 +156,9 @@ def test_column_that_is_not_selected_is_not_converted(
 def test_interrupt_keeps_the_records_fetched_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with failing(monkeypatch) as service:
         service.faults = [{"kind": "delay", "seconds": 60, "every": 4}]
-        with subprocess.Popen([COMMAND, *asked(tmp_path / "blocks.csv")], stderr=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen(
+            [COMMAND, *arguments(tmp_path / "blocks.csv")], stderr=subprocess.PIPE, text=True
+        ) as process:
             while service.request_count < 4:
                 assert process.poll() is None
                 time.sleep(0.01)
@@ -166,7 +168,7 @@ def test_interrupt_keeps_the_records_fetched_before(tmp_path: Path, monkeypatch:
         assert err == f"chainframe: interrupted; 150 {SAVED}\n"
         assert [path.name for path in tmp_path.iterdir()] == ["blocks.csv.part"]
         service.faults = []
-        assert main(asked(tmp_path / "blocks.csv", "--resume")) == 0
+        assert main(arguments(tmp_path / "blocks.csv", "--resume")) == 0
     assert len(heights(tmp_path / "blocks.csv")) == 300
 
 
@@ -197,5 +199,5 @@ def test_every_call_can_be_resumed() -> None:
 def test_command_runs_in_another_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with failing(monkeypatch) as service, ThreadPoolExecutor() as pool:
         service.faults = []
-        assert pool.submit(main, asked(tmp_path / "blocks.csv")).result() == 0
+        assert pool.submit(main, arguments(tmp_path / "blocks.csv")).result() == 0
     assert len(heights(tmp_path / "blocks.csv")) == 300

@@ -142,11 +142,15 @@ def test_run_resumed_after_each_failure_is_exact(
     assert failures > 3
 
 
-TWIN = {"tx_id": "0xa", "height": 7}
+DUPLICATE = {"tx_id": "0xa", "height": 7}
 
 
 def test_cursor_within_duplicate_records_resumes_exactly() -> None:
-    records = [{"tx_id": "0x1", "height": 9}, *[TWIN] * 130, *({"tx_id": f"0xb{n}", "height": 5} for n in range(30))]
+    records = [
+        {"tx_id": "0x1", "height": 9},
+        *[DUPLICATE] * 130,
+        *({"tx_id": f"0xb{n}", "height": 5} for n in range(30)),
+    ]
     with LocalService(transactions=0, data={"transactions": records}) as service, service.client() as client:
         whole = client.transactions().to_dicts()
         seen = 0
@@ -157,11 +161,11 @@ def test_cursor_within_duplicate_records_resumes_exactly() -> None:
 
 
 def test_cursor_of_a_list_of_duplicates_resumes_at_its_end() -> None:
-    with LocalService(transactions=0, data={"transactions": [TWIN] * 130}) as service, service.client() as client:
+    with LocalService(transactions=0, data={"transactions": [DUPLICATE] * 130}) as service, service.client() as client:
         pages = list(client.transactions().pages())
         assert [len(page.records) for page in pages] == [50, 50, 30]
         assert [len(client.resume(page.cursor).collect()) for page in pages[1:]] == [30, 0]
-        # Before its length was asked for, nothing tells how many of them there were at first.
+        # Before its length is requested, the number of duplicates at the first page is unknown.
         with pytest.raises(cf.PaginationDriftError, match="duplicate records in a list of unknown length"):
             client.resume(pages[0].cursor).collect()
 

@@ -63,7 +63,7 @@ def gain(service: LocalService, *numbers: tuple[Decimal | None, int | None]) -> 
 
 @pytest.fixture
 def run(busy: LocalService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
-    """Runs a recipe in an empty folder; gives what is asked for there, exactly, in an order of its own."""
+    """Run a recipe in an empty folder and return the stored rows, in a defined order."""
     for name in ("api_key", "secret_key", "passphrase"):
         monkeypatch.setenv(f"CHAINFRAME_{name.upper()}", getattr(busy, name))
     monkeypatch.setenv("CHAINFRAME_BASE_URL", busy.url)

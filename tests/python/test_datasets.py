@@ -302,12 +302,12 @@ def test_recent_blocks_are_read_down_to_the_earliest_time_wanted(service: LocalS
 
 
 def test_columns_that_are_not_read_are_not_decoded(server: StrictServer) -> None:
-    def answer(request: Request) -> Response:
+    def respond(request: Request) -> Response:
         del request
         row = {"hash": "0x1", "height": "7", "miner": "0x2", "blockTime": "1700000000000", "transactionCount": "many"}
         return page_of("blocks", [row], limit="100", totalPage="1", total="1")
 
-    server.on("blocks", answer)
+    server.on("blocks", respond)
     client = server.client()
     dataset = client.blocks().dataset()
     assert dataset.to_table(columns=["miner"]).to_pylist() == [{"miner": "0x2"}]

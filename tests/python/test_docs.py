@@ -175,11 +175,11 @@ def test_troubleshooting_quotes_messages_of_the_code() -> None:
     quoted = [name for title in re.findall(r"^### (.*)$", text, re.MULTILINE) for name in re.findall("`(.+?)`", title)]
     files = [*(ROOT / "src").rglob("*.rs"), *(ROOT / "python").rglob("*.py")]
     source = "\n".join(file.read_text(encoding="utf-8") for file in files)
-    pieces = {
-        piece.strip() for name in set(quoted) - FOREIGN for piece in re.split(r"…|max_response_bytes|\d[\d,]*", name)
+    parts = {
+        part.strip() for name in set(quoted) - FOREIGN for part in re.split(r"…|max_response_bytes|\d[\d,]*", name)
     }
-    assert len(pieces) > 25
-    assert [piece for piece in sorted(pieces) if piece not in source] == []
+    assert len(parts) > 25
+    assert [part for part in sorted(parts) if part not in source] == []
 
 
 def page(site: Path, name: str) -> str:

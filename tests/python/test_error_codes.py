@@ -8,9 +8,9 @@ import chainframe as cf
 from strict_server import StrictServer, error, page_of
 
 UNAVAILABLE, LIMITED, DENIED = cf.ServiceUnavailableError, cf.RateLimitError, cf.PermissionDeniedError
-REFUSED, UNKNOWN, UNSIGNED, SKEWED = cf.BadRequestError, cf.NotFoundError, cf.AuthenticationError, cf.ClockSkewError
+REJECTED, UNKNOWN, UNSIGNED, SKEWED = cf.BadRequestError, cf.NotFoundError, cf.AuthenticationError, cf.ClockSkewError
 
-# (code, statuses, class, whether it is asked again)
+# (code, statuses, class, True if it is retried)
 TABLE: list[tuple[str, tuple[int, ...], type[cf.ServiceError], bool]] = [
     ("50001", (503,), UNAVAILABLE, True),
     ("50004", (400,), UNAVAILABLE, True),
@@ -18,7 +18,7 @@ TABLE: list[tuple[str, tuple[int, ...], type[cf.ServiceError], bool]] = [
     ("50011", (429, 200), LIMITED, True),
     ("50012", (200, 429), DENIED, False),
     ("50013", (200,), UNAVAILABLE, True),
-    *((code, (400, 200), REFUSED, False) for code in ("50014", "50015", "50016", "50024", "50025", "50036")),
+    *((code, (400, 200), REJECTED, False) for code in ("50014", "50015", "50016", "50024", "50025", "50036")),
     ("50026", (500,), UNAVAILABLE, True),
     ("50030", (403,), DENIED, False),
     ("50043", (200,), DENIED, False),
@@ -27,14 +27,14 @@ TABLE: list[tuple[str, tuple[int, ...], type[cf.ServiceError], bool]] = [
     ("50037", (200,), UNKNOWN, False),
     ("50040", (200,), UNKNOWN, False),
     ("50044", (400,), UNKNOWN, False),
-    ("50038", (200,), REFUSED, False),
+    ("50038", (200,), REJECTED, False),
     ("50102", (401,), SKEWED, False),
     ("50112", (401,), SKEWED, False),
     *((code, (401,), UNSIGNED, False) for code in ("50103", "50104", "50105", "50106", "50107")),
     *((code, (401,), UNSIGNED, False) for code in ("50111", "50113", "50114", "50125")),
     ("50404", (404,), UNKNOWN, False),
     # Unknown codes fall back to their status.
-    ("59999", (400,), REFUSED, False),
+    ("59999", (400,), REJECTED, False),
     ("59999", (401,), UNSIGNED, False),
     ("59999", (402, 403), DENIED, False),
     ("59999", (404,), UNKNOWN, False),
@@ -53,12 +53,12 @@ def test_code_and_status_select_the_error_class(
     kind: type[cf.ServiceError],
     again: bool,  # noqa: FBT001 - a column of the table
 ) -> None:
-    server.on("blocks", error(status, code, "other words"))
+    server.on("blocks", error(status, code, "another message"))
     with server.client(max_retries=1) as client, pytest.raises(cf.ServiceError) as caught:
         client.blocks().collect()
     raised = caught.value
     assert type(raised) is kind
-    assert (raised.status, raised.code, raised.msg) == (status, code, "other words")
+    assert (raised.status, raised.code, raised.msg) == (status, code, "another message")
     assert raised.endpoint == "blocks"
     assert raised.retryable is again
     if kind is not SKEWED:

@@ -254,21 +254,21 @@ def test_locked_directory_is_rejected(client: cf.Client, tmp_path: Path) -> None
 
 def test_concurrent_exports_to_one_directory_write_each_record_once(server: StrictServer, tmp_path: Path) -> None:
     server.on("blocks", lambda request: in_pages(blocks(60, 1), request))
-    refused: list[cf.ExportError] = []
+    rejected: list[cf.ExportError] = []
 
     def export() -> None:
         for _ in range(5):
             try:
                 server.client().blocks(page_size=10).to_parquet(tmp_path, max_rows_per_file=10)
             except cf.ExportError as error:
-                refused.append(error)
+                rejected.append(error)
 
     threads = [threading.Thread(target=export) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert all(error.retryable for error in refused)
+    assert all(error.retryable for error in rejected)
     assert server.client().blocks().to_parquet(tmp_path).rows == 60
     assert heights(tmp_path) == list(range(60, 0, -1))
 
@@ -365,11 +365,11 @@ def test_query_can_be_exported_to_two_directories_at_once(server: StrictServer, 
 
 
 def test_cancelled_task_keeps_what_was_fetched(server: StrictServer, tmp_path: Path) -> None:
-    asked, opened = threading.Event(), threading.Event()
+    requested, opened = threading.Event(), threading.Event()
 
     def respond(request: Request) -> Response:
         if request.query["page"] == "3":
-            asked.set()
+            requested.set()
             opened.wait(60)
         return in_pages(blocks(50, 1), request)
 
@@ -378,7 +378,7 @@ def test_cancelled_task_keeps_what_was_fetched(server: StrictServer, tmp_path: P
 
     async def run() -> None:
         task = asyncio.ensure_future(client.blocks(page_size=10).to_parquet_async(tmp_path))
-        await asyncio.to_thread(asked.wait, 60)
+        await asyncio.to_thread(requested.wait, 60)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

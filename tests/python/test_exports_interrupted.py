@@ -65,7 +65,7 @@ def after(query: cf.Query[cf.Block], requests: int, call: Callable[[], object]) 
     def watch() -> None:
         while query.report.requests < requests:
             time.sleep(0.001)
-        # A loop that has ended refuses.
+        # A loop that has ended raises.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(call)
 
@@ -205,9 +205,9 @@ def test_command_keeps_all_but_pages_in_flight(
         kept = saved_rows(saved)
         if code == 128 + number:
             assert kept >= min((fetched - CONCURRENCY - 1) * PAGE, len(expected))
-            told = f"{kept:,} records saved; rerun with --resume to continue" if kept else "no records saved"
+            message = f"{kept:,} records saved; rerun with --resume to continue" if kept else "no records saved"
             name = "interrupted" if number == signal.SIGINT else "terminated"
-            assert (directory / "stderr").read_text() == f"chainframe: {name}; {told}\n"
+            assert (directory / "stderr").read_text() == f"chainframe: {name}; {message}\n"
             interrupted += 1
         else:
             # It had written the output.

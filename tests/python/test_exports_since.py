@@ -127,10 +127,10 @@ def test_first_export_of_a_series_may_be_empty(server: StrictServer, tmp_path: P
 def test_duplicate_records_are_distinguished_by_their_order(server: StrictServer, tmp_path: Path) -> None:
     chain = Chain(server, "token_transfers", 30)
     client = server.client()
-    twin = chain.rows[0]
-    chain.rows[:0] = [twin] * 3
+    duplicate = chain.rows[0]
+    chain.rows[:0] = [duplicate] * 3
     first = chain.query(client).to_parquet(tmp_path / "0")
-    chain.rows[:0] = [twin] * 2
+    chain.rows[:0] = [duplicate] * 2
     second = chain.query(client).to_parquet(tmp_path / "1", since=first)
     assert (first.rows, second.rows) == (33, 2)
 
@@ -270,7 +270,7 @@ def test_nightly_recipe_of_the_docs_runs(tmp_path: Path, monkeypatch: pytest.Mon
         after = service.request_count
         exec(compile(recipe, "exports.md", "exec"), {})
         assert service.request_count == after
-        now = [crossing.zone_tx_hash for crossing in query]
+        now = [transfer.zone_tx_hash for transfer in query]
     days = sorted((tmp_path / "cross-chain").iterdir(), reverse=True)
     found = [one for day in days for one in pq.read_table(day).column("zone_tx_hash").to_pylist()]
     assert found == now[len(now) - len(found) :]
@@ -315,7 +315,7 @@ def test_equal_records_elsewhere_are_new() -> None:
 
 @pytest.mark.parametrize("call", ["transactions", "blocks", "token_transfers"])
 @pytest.mark.parametrize("depth", [1, 20])
-def test_reorganised_head_costs_a_page_and_is_reported(
+def test_reorganized_head_costs_a_page_and_is_reported(
     server: StrictServer, tmp_path: Path, call: str, depth: int
 ) -> None:
     chain = Chain(server, call, 1_000)
@@ -332,14 +332,14 @@ def test_reorganised_head_costs_a_page_and_is_reported(
     assert (second.rows, second.complete) == (5 + depth, True)
     reached = "1000 to 1000" if depth == 1 else "981 to 1000"
     assert second.report.reasons == [
-        f"A reorganisation removed {depth} of the newest records of the earlier export (heights {reached})."
+        f"A reorganization removed {depth} of the newest records of the earlier export (heights {reached})."
     ]
     chain.grow(2)
     third = query.to_parquet(tmp_path / "2", since=second)
     assert (third.rows, third.report.reasons) == (2, [])
 
 
-def test_records_that_a_reorganisation_moved_are_not_exported_again(server: StrictServer, tmp_path: Path) -> None:
+def test_records_that_a_reorganization_moved_are_not_exported_again(server: StrictServer, tmp_path: Path) -> None:
     chain = Chain(server, "transactions", 300)
     client = server.client()
     first = chain.query(client).to_parquet(tmp_path / "0")

@@ -14,7 +14,7 @@ import pytest
 import chainframe as cf
 from conftest import needs_extra
 
-# What each place is reached by; `service` is a `LocalService` of 2,000 transactions and `client` asks it.
+# Code that reaches each place; `service` is a `LocalService` with 2,000 transactions and `client` its client.
 PLACES = {
     "headers": "service.set_faults([STALL]); client.transactions().collect()",
     "iteration": "service.set_faults([STALL]); list(client.transactions())",
@@ -81,7 +81,7 @@ try:
         time.sleep(60)
     except BaseException as error:
         caught, took = error, time.monotonic() - sent
-    # A library may hand on its threads' failure before Python hands on the interrupt itself.
+    # A library may report the failure of its threads before Python raises the interrupt.
     time.sleep(0.2)
 except KeyboardInterrupt as error:
     caught, took = error, time.monotonic() - sent
@@ -105,7 +105,7 @@ def interrupted(place: str, delay: float) -> dict[str, Any]:
 )
 def test_interrupt_is_raised_in_every_blocking_call(place: str) -> None:
     result = interrupted(PLACES[place], 0.5)
-    # An Arrow library hands on no more of an error than its text, or says in its own words what it saw.
+    # An Arrow library keeps only the message of an error, or raises an error of its own.
     assert re.search("KeyboardInterrupt|Query interrupted", result["caught"])
     # Ten times what is promised.
     assert result["took"] < 3
@@ -119,7 +119,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 whole = [record.tx_id for record in client.transactions()]
 
 
-def strike(delay):
+def interrupt(delay):
     time.sleep(delay)
     os.kill(os.getpid(), signal.SIGINT)
 
@@ -127,7 +127,7 @@ def strike(delay):
 finished = 0
 for delay in pages:
     query = client.transactions(page_size=20)
-    striking = threading.Thread(target=strike, args=(delay,))
+    interrupter = threading.Thread(target=interrupt, args=(delay,))
     striking.start()
     try:
         query.collect()

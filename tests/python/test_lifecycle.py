@@ -66,16 +66,16 @@ def test_forked_child_uses_the_client(client: cf.Client) -> None:
 
 
 class Gate:
-    """Answers the first page, and holds the second one back until it is opened."""
+    """Returns the first page, and holds the second one back until it is opened."""
 
     def __init__(self) -> None:
-        self.asked = threading.Event()
+        self.requested = threading.Event()
         self.opened = threading.Event()
 
     def __call__(self, request: Any) -> Response:
         number = request.query["page"]
         if number == "2":
-            self.asked.set()
+            self.requested.set()
             self.opened.wait(60)
         return page_of("blocks", [{"hash": f"0x{number}"}], totalPage="2", page=number)
 
@@ -85,7 +85,7 @@ def test_interrupt_ends_the_wait_and_keeps_the_partial_result(server: StrictServ
     server.on("blocks", gate)
 
     def interrupt() -> None:
-        gate.asked.wait(60)
+        gate.requested.wait(60)
         os.kill(os.getpid(), signal.SIGINT)
 
     with server.client() as client:
@@ -106,7 +106,7 @@ def test_cancelled_task_leaves_the_client_usable(server: StrictServer) -> None:
 
     async def run(client: cf.Client) -> list[Any]:
         task = asyncio.ensure_future(client.blocks(page_size=1).collect_async())
-        await asyncio.to_thread(gate.asked.wait, 60)
+        await asyncio.to_thread(gate.requested.wait, 60)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -170,7 +170,7 @@ ABANDONED = """
 import asyncio, gc, socket, sys, threading
 import chainframe as cf
 
-asked, ended = threading.Event(), threading.Event()
+requested, ended = threading.Event(), threading.Event()
 listener = socket.create_server(("127.0.0.1", 0))
 
 
@@ -178,7 +178,7 @@ def serve():
     connection, _ = listener.accept()
     connection.settimeout(60)
     connection.recv(65_536)
-    asked.set()
+    requested.set()
     if connection.recv(1) == b"":
         ended.set()
 
@@ -196,7 +196,7 @@ async def main():
 
 async def tasked():
     task = asyncio.ensure_future(client.blocks().collect_async())
-    while not asked.is_set():
+    while not requested.is_set():
         await asyncio.sleep(0.01)
     return task
 
@@ -204,7 +204,7 @@ async def tasked():
 loop = asyncio.new_event_loop()
 if "coroutine" in sys.argv[1]:
     coroutine = loop.run_until_complete(main())
-    assert asked.wait(60)
+    assert requested.wait(60)
 else:
     task = loop.run_until_complete(tasked())
 exec(sys.argv[1])

@@ -179,7 +179,7 @@ WRONG: list[tuple[Any, str]] = [
     ([{"hash": 1.5}], "hash must be a string"),
     ([{"block_time": "yesterday"}], "block_time must be a time"),
     ([{"block_time": 10**30}], "block_time must be a time"),
-    ([{"block_time": datetime(2026, 1, 1)}], "row 0: block_time must be an aware datetime"),  # noqa: DTZ001 - refused
+    ([{"block_time": datetime(2026, 1, 1)}], "row 0: block_time must be an aware datetime"),  # noqa: DTZ001 - rejected
     ([{"height": 2**64}], "row 0: height must be"),
     ([{"height": 1}, 5], "row 1 must be a record or a mapping of its fields; got 5"),
     ([[1, 2]], "row 0 must be a record or a mapping"),
@@ -264,10 +264,10 @@ def test_raw_response_is_loaded_as_sent(own: LocalService, ask: cf.Client, tmp_p
 
 
 def test_loading_uses_the_names_of_the_deployment(tmp_path: Path) -> None:
-    words = cf.Deployment(main="alpha", zone="beta")
-    crossing = {"alphaTxHash": "0x1", "betaBlockHeight": "7", "tx_type": "MainToZone"}
+    deployment = cf.Deployment(main="alpha", zone="beta")
+    transfer = {"alphaTxHash": "0x1", "betaBlockHeight": "7", "tx_type": "MainToZone"}
     with (
-        LocalService(transactions=3, deployment=words, data={"cross_chain_transactions": [crossing]}) as service,
+        LocalService(transactions=3, deployment=deployment, data={"cross_chain_transactions": [transfer]}) as service,
         service.client() as client,
     ):
         expected = cf.CrossChainTransaction(main_tx_hash="0x1", zone_block_height=7, tx_type="MainToZone")

@@ -30,8 +30,8 @@ def test_debug_logs_every_attempt(server: StrictServer, caplog: pytest.LogCaptur
     for number, text in enumerate(attempts, 1):
         assert text.startswith(f"GET {server.requests[0].target} attempt={number} status=")
         assert all(word in text for word in ("bytes=", "wait=", "elapsed="))
-    told = [[word for word in text.split() if word.startswith(("status", "code"))] for text in attempts]
-    assert told == [
+    fields = [[word for word in text.split() if word.startswith(("status", "code"))] for text in attempts]
+    assert fields == [
         ["status=503", "code=50001"],
         ["status=200", "code=-"],
         ["status=429", "code=50011"],
@@ -70,17 +70,17 @@ def test_log_level_of_the_logger_applies(server: StrictServer, caplog: pytest.Lo
 
 
 def test_handler_that_sends_requests_is_rejected(service: LocalService, client: cf.Client) -> None:
-    refusals: list[BaseException] = []
+    errors: list[BaseException] = []
 
-    class Asking(logging.Handler):
+    class Requesting(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             assert record.name == "chainframe"
             try:
                 client.blocks().first()
             except RuntimeError as error:
-                refusals.append(error)
+                errors.append(error)
 
-    logger, handler = logging.getLogger("chainframe"), Asking()
+    logger, handler = logging.getLogger("chainframe"), Requesting()
     logger.addHandler(handler)
     logger.setLevel(logging.DEBUG)
     try:
@@ -88,7 +88,7 @@ def test_handler_that_sends_requests_is_rejected(service: LocalService, client: 
     finally:
         logger.removeHandler(handler)
         logger.setLevel(logging.NOTSET)
-    assert refusals
+    assert errors
     assert service.url
 
 

@@ -25,7 +25,7 @@ def real() -> Iterator[LocalService]:
 
 
 @pytest.fixture(scope="module")
-def asked(real: LocalService) -> Iterator[cf.Client]:
+def source(real: LocalService) -> Iterator[cf.Client]:
     with real.client() as client:
         yield client
 
@@ -67,38 +67,43 @@ COVERED: dict[str, tuple[Callable[[cf.Client, cf.Client], Any], list[Callable[[c
         lambda client, _: client.cross_chain_transactions(),
         [
             lambda client, _: client.cross_chain_transactions(page_size=17),
-            lambda client, asked: client.cross_chain_transactions(token_contract_address=busiest_token(asked)),
+            lambda client, source: client.cross_chain_transactions(token_contract_address=busiest_token(source)),
             lambda client, _: client.cross_chain_transactions(start_height=4_300_100, end_height=4_300_400),
         ],
     ),
     "some of the hashes": (
-        lambda client, asked: client.transactions_by_hash(tx_ids(asked)),
+        lambda client, source: client.transactions_by_hash(tx_ids(source)),
         [
-            lambda client, asked: client.transactions_by_hash(tx_ids(asked)[7:10]),
-            lambda client, asked: client.transactions_by_hash(tx_ids(asked)[::-1]),
+            lambda client, source: client.transactions_by_hash(tx_ids(source)[7:10]),
+            lambda client, source: client.transactions_by_hash(tx_ids(source)[::-1]),
         ],
     ),
     "some of the logs": (
-        lambda client, asked: client.logs(tx_ids(asked)[:5]),
-        [lambda client, asked: client.logs(tx_ids(asked)[3]), lambda client, asked: client.logs(tx_ids(asked)[4:1:-1])],
+        lambda client, source: client.logs(tx_ids(source)[:5]),
+        [
+            lambda client, source: client.logs(tx_ids(source)[3]),
+            lambda client, source: client.logs(tx_ids(source)[4:1:-1]),
+        ],
     ),
     "heights of a range": (
-        lambda client, asked: client.transactions(start_height=heights(asked)[0], end_height=heights(asked)[-1]),
+        lambda client, source: client.transactions(start_height=heights(source)[0], end_height=heights(source)[-1]),
         [
-            lambda client, asked: client.transactions(height=heights(asked)[1]),
-            lambda client, asked: client.transactions(start_height=heights(asked)[1], end_height=heights(asked)[2]),
+            lambda client, source: client.transactions(height=heights(source)[1]),
+            lambda client, source: client.transactions(start_height=heights(source)[1], end_height=heights(source)[2]),
         ],
     ),
     "amounts of one token": (
-        lambda client, asked: client.token_transfers(busiest_token(asked)),
+        lambda client, source: client.token_transfers(busiest_token(source)),
         [
-            lambda client, asked: client.token_transfers(busiest_token(asked).upper().replace("X", "x"), min_amount=5),
-            lambda client, asked: client.token_transfers(busiest_token(asked), min_amount=1, max_amount=900),
+            lambda client, source: client.token_transfers(
+                busiest_token(source).upper().replace("X", "x"), min_amount=5
+            ),
+            lambda client, source: client.token_transfers(busiest_token(source), min_amount=1, max_amount=900),
         ],
     ),
     "directions of one address": (
-        lambda client, asked: client.address_transactions(busiest_address(asked)),
-        [lambda client, asked: client.address_transactions(busiest_address(asked), direction="from")],
+        lambda client, source: client.address_transactions(busiest_address(source)),
+        [lambda client, source: client.address_transactions(busiest_address(source), direction="from")],
     ),
     "larger transactions": (
         lambda client, _: client.large_transactions(),
@@ -117,32 +122,32 @@ COVERED: dict[str, tuple[Callable[[cf.Client, cf.Client], Any], list[Callable[[c
 
 
 @pytest.mark.parametrize("case", COVERED)
-def test_narrower_queries_are_answered_exactly(asked: cf.Client, tmp_path: Path, case: str) -> None:
+def test_narrower_queries_are_answered_exactly(source: cf.Client, tmp_path: Path, case: str) -> None:
     mirrored, narrower = COVERED[case]
     with LocalService(transactions=5, db=tmp_path / "offline.sqlite") as mirror:
-        mirror.mirror(mirrored(asked, asked))
+        mirror.mirror(mirrored(source, source))
     with LocalService(transactions=5, db=tmp_path / "offline.sqlite") as mirror, mirror.client() as client:
         for query in [mirrored, *narrower]:
-            records = query(client, asked).collect()
-            assert list(records) == list(query(asked, asked).collect())
+            records = query(client, source).collect()
+            assert list(records) == list(query(source, source).collect())
             assert len(records) > 0
 
 
-def test_what_is_not_covered_raises(asked: cf.Client) -> None:
+def test_what_is_not_covered_raises(source: cf.Client) -> None:
     with LocalService(transactions=0) as mirror, mirror.client() as client:
         mirror.mirror(
-            asked.blocks(max_items=250),
-            asked.logs(tx_ids(asked)[:2]),
-            asked.tokens(max_items=50),
-            asked.transactions(height=heights(asked)[2]),
+            source.blocks(max_items=250),
+            source.logs(tx_ids(source)[:2]),
+            source.tokens(max_items=50),
+            source.transactions(height=heights(source)[2]),
         )
         uncovered: list[Any] = [
             client.blocks(),
             client.blocks(height=4_300_001),
-            client.logs(tx_ids(asked)[2]),
+            client.logs(tx_ids(source)[2]),
             client.tokens(order_by="transactionAmount24h"),
             client.tokens(protocol_type="token_721"),
-            client.transactions(height=heights(asked)[1]),
+            client.transactions(height=heights(source)[1]),
             client.transactions(),
             client.large_transactions(),
         ]
@@ -154,40 +159,40 @@ def test_what_is_not_covered_raises(asked: cf.Client) -> None:
             client.blocks(height=4_300_001).collect()
 
 
-def test_no_synthetic_data_is_served_beside_mirrored(asked: cf.Client) -> None:
+def test_no_synthetic_data_is_served_beside_mirrored(source: cf.Client) -> None:
     with LocalService(transactions=100) as mirror, mirror.client() as client:
         assert len(client.blocks().collect()) == 100
-        mirror.mirror(asked.tokens(max_items=10))
+        mirror.mirror(source.tokens(max_items=10))
         with pytest.raises(cf.NotFoundError, match="no query of blocks"):
             client.blocks().collect()
 
 
-def test_load_replaces_what_was_mirrored(asked: cf.Client, tmp_path: Path) -> None:
+def test_load_replaces_what_was_mirrored(source: cf.Client, tmp_path: Path) -> None:
     with LocalService(transactions=0, db=tmp_path / "one.sqlite") as mirror, mirror.client() as client:
-        mirror.mirror(asked.blocks(max_items=3), asked.tokens(max_items=3))
+        mirror.mirror(source.blocks(max_items=3), source.tokens(max_items=3))
         mirror.load("blocks", [cf.Block(height=1)])
         assert list(client.blocks(max_items=3)) == [cf.Block(height=1)]
         assert len(client.tokens(max_items=3).collect()) == 3
-        mirror.mirror(asked.blocks(max_items=2))
+        mirror.mirror(source.blocks(max_items=2))
         assert len(client.blocks(max_items=2).collect()) == 2
     with LocalService(transactions=0, db=tmp_path / "one.sqlite") as mirror, mirror.client() as client:
         assert len(client.blocks(max_items=2).collect()) == 2
 
 
-def test_what_cannot_be_mirrored_is_named(asked: cf.Client) -> None:
+def test_what_cannot_be_mirrored_is_named(source: cf.Client) -> None:
     with LocalService(transactions=0, main_chain="ELSE") as mirror:
         with pytest.raises(cf.ConfigError, match=r"^main_chain.*MAIN"):
-            mirror.mirror(asked.tokens(max_items=1))
+            mirror.mirror(source.tokens(max_items=1))
         with pytest.raises(TypeError, match=r"mirror\(\) takes queries, such as client\.blocks\(\); got Records"):
-            mirror.mirror(asked.blocks(max_items=1).collect())  # type: ignore[arg-type]
-        page = next(iter(asked.blocks(page_size=5).pages()))
+            mirror.mirror(source.blocks(max_items=1).collect())  # type: ignore[arg-type]
+        page = next(iter(source.blocks(page_size=5).pages()))
         with pytest.raises(cf.ConfigError, match="got a resumed query"):
-            mirror.mirror(asked.resume(page.cursor))
+            mirror.mirror(source.resume(page.cursor))
     with (
         LocalService(transactions=0, deployment=cf.Deployment(main="alpha")) as mirror,
         pytest.raises(cf.ConfigError, match="deployment"),
     ):
-        mirror.mirror(asked.tokens(max_items=1))
+        mirror.mirror(source.tokens(max_items=1))
 
 
 def test_a_growing_list_is_mirrored_as_it_was() -> None:

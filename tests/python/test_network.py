@@ -30,7 +30,7 @@ BLOCKS = page_of("blocks", [{"hash": "0x1"}])
 pytestmark = pytest.mark.usefixtures("no_network_settings")
 
 
-def refused(client: cf.Client) -> cf.TransportError:
+def transport_error(client: cf.Client) -> cf.TransportError:
     with client, pytest.raises(cf.TransportError) as caught:
         client.blocks().collect()
     assert "\n" not in str(caught.value)
@@ -148,14 +148,14 @@ def bomb(mib: int) -> bytes:
     [
         Response(b" " * 100_001),
         Response(bomb(64), headers={"Content-Encoding": "gzip"}),
-        # In pieces, and without an end.
+        # In chunks, and without an end.
         Response((b"8000\r\n" + b" " * 0x8000 + b"\r\n") * 4, headers={"Transfer-Encoding": "chunked"}),
         Response(gzip.compress(b"") * 10_000, headers={"Content-Encoding": "gzip"}),
     ],
 )
 def test_max_response_bytes_bounds_compressed_and_decompressed_bodies(server: StrictServer, response: Response) -> None:
     server.on("blocks", response)
-    failure = refused(server.client(max_response_bytes=100_000, max_retries=1))
+    failure = transport_error(server.client(max_response_bytes=100_000, max_retries=1))
     assert (failure.phase, failure.retryable, failure.attempts) == ("body", False, 1)
 
 
@@ -163,7 +163,7 @@ def test_max_response_bytes_is_a_setting(server: StrictServer) -> None:
     server.on("blocks", Response(gzip.compress(BLOCKS.body), headers={"Content-Encoding": "gzip"}))
     with server.client(max_response_bytes=len(BLOCKS.body)) as client:
         assert len(client.blocks().collect()) == 1
-    assert "max_response_bytes" in str(refused(server.client(max_response_bytes=len(BLOCKS.body) - 1)))
+    assert "max_response_bytes" in str(transport_error(server.client(max_response_bytes=len(BLOCKS.body) - 1)))
     for wrong in (0, -1):
         with pytest.raises(cf.ConfigError, match="max_response_bytes"):
             server.client(max_response_bytes=wrong)
@@ -174,11 +174,11 @@ def test_max_response_bytes_is_a_setting(server: StrictServer) -> None:
 )
 def test_timeout_names_its_phase(fault: Fault, phase: str) -> None:
     with LocalService(transactions=300, faults=[fault]) as service:
-        failure = refused(service.client(timeout=0.3, max_retries=1, rate_limit=None))
+        failure = transport_error(service.client(timeout=0.3, max_retries=1, rate_limit=None))
         assert isinstance(failure, cf.RequestTimeoutError)
         assert (failure.phase, failure.attempts, failure.retryable) == (phase, 2, True)
         assert "0.3 s" in str(failure)
-        deadline = refused(service.client(timeout=60, deadline=0.3, rate_limit=None))
+        deadline = transport_error(service.client(timeout=60, deadline=0.3, rate_limit=None))
         assert (type(deadline), deadline.phase) == (cf.RequestTimeoutError, "deadline")
 
 
@@ -191,7 +191,7 @@ def deaf() -> Generator[int]:
 
 def test_stalled_tls_handshake_times_out() -> None:
     with deaf() as port, StrictServer() as server:
-        failure = refused(server.client(base_url=f"https://127.0.0.1:{port}", timeout=0.3))
+        failure = transport_error(server.client(base_url=f"https://127.0.0.1:{port}", timeout=0.3))
     assert isinstance(failure, cf.RequestTimeoutError)
     assert failure.phase == "connect"
     assert f"no connection to 127.0.0.1:{port} within 0.3 s" in str(failure)

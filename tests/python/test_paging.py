@@ -85,10 +85,10 @@ def test_counted_list_is_read_as_its_snapshot(server: StrictServer, by: int, con
 
 
 def test_duplicates_in_a_growing_list_are_all_kept(server: StrictServer) -> None:
-    twins = [*heights(1_000, 8), *[{"height": "992", "hash": "0x"}] * 30, *heights(991, 7)]
-    server.on("blocks", growing(twins, by=3, counted=True))
+    duplicates = [*heights(1_000, 8), *[{"height": "992", "hash": "0x"}] * 30, *heights(991, 7)]
+    server.on("blocks", growing(duplicates, by=3, counted=True))
     records = server.client().blocks(page_size=10).collect()
-    assert [record.height for record in records] == [int(record["height"]) for record in twins]
+    assert [record.height for record in records] == [int(record["height"]) for record in duplicates]
 
 
 def test_list_growing_faster_than_it_is_read_raises(server: StrictServer) -> None:
@@ -221,7 +221,7 @@ def test_cancelled_anext_keeps_its_item(server: StrictServer, of: str) -> None:
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
-def test_reorganised_chain_is_read_as_its_snapshot_or_raises(concurrency: int) -> None:
+def test_reorganized_chain_is_read_as_its_snapshot_or_raises(concurrency: int) -> None:
     with (
         LocalService(transactions=600, seed=7, reorg=(3, 5), growth=2) as service,
         LocalService(transactions=600, seed=7) as still,

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 HASH = "0x" + "1" * 64
 
-# what is refused: (the call, the parameter's name, what the message says of the limit)
-REFUSALS: list[tuple[Callable[[cf.Client], object], str, str]] = [
+# Rejected arguments: the call, the name of the parameter, and the limit in the message.
+REJECTED: list[tuple[Callable[[cf.Client], object], str, str]] = [
     (lambda c: c.tokens(page_size=51), "page_size", "50"),
     (lambda c: c.tokens(page_size=0), "page_size", "1"),
     (lambda c: c.tokens(page_size=-1), "page_size", "1"),
@@ -76,9 +76,9 @@ REFUSALS: list[tuple[Callable[[cf.Client], object], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize("number", range(len(REFUSALS)))
+@pytest.mark.parametrize("number", range(len(REJECTED)))
 def test_invalid_argument_is_rejected_before_a_request(service: LocalService, client: cf.Client, number: int) -> None:
-    call, parameter, limit = REFUSALS[number]
+    call, parameter, limit = REJECTED[number]
     before = service.request_count
     with pytest.raises(cf.InvalidParameterError) as caught:
         call(client)
@@ -177,7 +177,7 @@ NOON = datetime(2026, 1, 31, 12, 0, 0, 250_000, UTC)
     ],
 )
 def test_times_are_inclusive_milliseconds(server: StrictServer, given: datetime | str | int) -> None:
-    # The service excludes both ends, so that one millisecond more is asked for on either side.
+    # The API excludes both ends, so the client requests one millisecond more at each.
     start = sent(server, "tokens", lambda c: c.tokens(start_time=given, end_time=given))
     assert start == {"startTime": "1769860800249", "endTime": "1769860800251"}
 

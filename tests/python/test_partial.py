@@ -69,17 +69,17 @@ def test_partial_after_a_failure_has_the_fetched_records(server: StrictServer, w
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals are Unix's")
 @pytest.mark.parametrize("way", ["collect", "records", "pages", "batches"])
 def test_partial_after_an_interrupt_has_the_fetched_records(server: StrictServer, way: str) -> None:
-    asked, opened = threading.Event(), threading.Event()
+    requested, opened = threading.Event(), threading.Event()
 
     def respond(request: Request) -> Response:
         number = int(request.query["page"])
         if number == 3:
-            asked.set()
+            requested.set()
             opened.wait(60)
         return five(number)
 
     def interrupt() -> None:
-        asked.wait(60)
+        requested.wait(60)
         os.kill(os.getpid(), signal.SIGINT)
 
     server.on("blocks", respond)

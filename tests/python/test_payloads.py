@@ -22,14 +22,14 @@ EXPECTED: dict[str, dict[str, Any]] = json.loads((PAYLOADS / "expected.json").re
 ERRORS = [json.loads(line) for line in (PAYLOADS / "errors.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
-def cassette(file: str, asked: Sample, folder: Path) -> Cassette:
+def cassette(file: str, sample: Sample, folder: Path) -> Cassette:
     """A cassette with this payload as the response of the call that its name begins with."""
     call = file.partition(".")[0]
     endpoint = reference_client.ENDPOINTS[call]
     params = {"chainShortName": "ZONE_CHAIN" if endpoint["chain"] == "zone" else "MAIN"}
     if endpoint["page_size_max"]:
         params |= {"limit": str(endpoint["page_size_max"]), "page": "1"}
-    given = {"token_contract_address": asked.token, "address": asked.address, "tx_ids": ",".join(asked.tx_ids)}
+    given = {"token_contract_address": sample.token, "address": sample.address, "tx_ids": ",".join(sample.tx_ids)}
     params |= {param["wire"]: given[param["name"]] for param in endpoint["params"] if param["required"]}
     path = endpoint["path"].format(main="main", zone="zone")
     body = (PAYLOADS / file).read_text(encoding="utf-8")
@@ -56,9 +56,9 @@ def plain(value: object, expected: object) -> object:
 def test_response_decodes_to_the_expected_records(file: str, tmp_path: Path) -> None:
     wanted = EXPECTED[file]
     hashes = tuple(record["tx_id"] for record in wanted.get("records", []) if record.get("tx_id")) or ("0xa",)
-    asked = Sample(token="0xa", address="0xb", height=0, tx_ids=hashes[:1] if file.startswith("logs") else hashes)
-    with cf.Client(cassette=cassette(file, asked, tmp_path), max_retries=0) as client:
-        pages = asked.query(client, file.partition(".")[0]).pages()
+    sample = Sample(token="0xa", address="0xb", height=0, tx_ids=hashes[:1] if file.startswith("logs") else hashes)
+    with cf.Client(cassette=cassette(file, sample, tmp_path), max_retries=0) as client:
+        pages = sample.query(client, file.partition(".")[0]).pages()
         if "path" in wanted:
             with pytest.raises(cf.ResponseFormatError) as caught:
                 next(pages)

@@ -55,18 +55,18 @@ def test_a_suite_records_once_and_then_needs_no_service(
     with LocalService(transactions=50) as service, monkeypatch.context() as connected:
         connect(service, connected)
         run(stranger).assert_outcomes(passed=3)
-        asked = service.request_count
-        assert asked >= 3
+        sent = service.request_count
+        assert sent >= 3
         run(stranger).assert_outcomes(passed=3)
-        assert service.request_count == asked
+        assert service.request_count == sent
         run(stranger, "--chainframe-record=all").assert_outcomes(passed=3)
-        assert service.request_count == 2 * asked
+        assert service.request_count == 2 * sent
     files = sorted(path.relative_to(stranger.path).as_posix() for path in stranger.path.glob("cassettes/**/*.jsonl"))
     assert files[0].startswith("cassettes/test_data/TestTokens.test_tokens.one-")
     assert files[1].startswith("cassettes/test_data/TestTokens.test_tokens.two_2-")
     assert files[2:] == ["cassettes/test_data/test_blocks.jsonl"]
     recorded = [json.loads(line) for file in files for line in (stranger.path / file).read_text().splitlines()]
-    assert len(recorded) == asked
+    assert len(recorded) == sent
     run(stranger).assert_outcomes(passed=3)
     monkeypatch.setenv("CI", "true")
     run(stranger).assert_outcomes(passed=3)
@@ -76,9 +76,9 @@ def test_ci_refuses_the_network(stranger: pytest.Pytester, monkeypatch: pytest.M
     with LocalService(transactions=50) as service:
         connect(service, monkeypatch)
         monkeypatch.setenv("CI", "true")
-        refused = run(stranger)
-        refused.assert_outcomes(failed=3)
-        refused.stdout.fnmatch_lines(
+        rejected = run(stranger)
+        rejected.assert_outcomes(failed=3)
+        rejected.stdout.fnmatch_lines(
             [
                 "*CassetteMissError: *test_blocks.jsonl does not exist*",
                 "*record it with pytest --chainframe-record=new_episodes*",

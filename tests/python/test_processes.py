@@ -42,7 +42,7 @@ def work():
         assert len(client.blocks().collect()) > 0
 
 
-# The parent keeps asking while it forks, so that a child may find anything half done.
+# The parent keeps sending requests while it forks, so that a fork happens at any moment of a request.
 busy = [threading.Thread(target=work) for _ in range(3)]
 for thread in busy:
     thread.start()
@@ -209,19 +209,19 @@ def test_cancelled_request_is_aborted() -> None:
         with connection:
             connection.settimeout(60)
             connection.recv(65_536)
-            asked.set()
+            requested.set()
             if connection.recv(1) == b"":
                 ended.set()
 
     async def run(client: cf.Client) -> None:
         task = asyncio.ensure_future(client.blocks().collect_async())
-        assert await asyncio.to_thread(asked.wait, 60)
+        assert await asyncio.to_thread(requested.wait, 60)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         assert await asyncio.to_thread(ended.wait, 60)
 
-    asked = threading.Event()
+    requested = threading.Event()
     with LocalService(transactions=1) as service, socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=serve, args=(listener,))
         thread.start()

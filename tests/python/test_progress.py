@@ -115,8 +115,8 @@ def test_terminal_shows_a_bar_for_long_runs(setting: str, shown: int) -> None:
     with subprocess.Popen([sys.executable, "-c", SCRIPT.format(setting=setting)], stderr=theirs) as process:
         os.close(theirs)
         text = b""
-        while piece := read(ours):
-            text += piece
+        while chunk := read(ours):
+            text += chunk
         assert process.wait(60) == 0
     os.close(ours)
     assert text.count(b"transactions: 100%") >= shown

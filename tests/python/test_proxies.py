@@ -1,4 +1,4 @@
-"""Proxies: of `proxy=` and of the environment, mistyped, refusing, and in pickled clients."""
+"""Proxies of `proxy=` and of the environment: malformed, rejecting, and in pickled clients."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import chainframe as cf
 from conftest import needs_extra
 from strict_server import Response, StrictServer, envelope, error, page_of, rows_of
 
-# What the calls are asked for, where they must be asked for something.
+# Required arguments of the calls.
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "token_transfers": ("0xa",),
     "address_transactions": ("0xa",),

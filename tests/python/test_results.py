@@ -1,4 +1,4 @@
-"""`Records`, `Page` and `Report`: sequence behaviour and conversions."""
+"""`Records`, `Page` and `Report`: sequence behavior and conversions."""
 
 from __future__ import annotations
 

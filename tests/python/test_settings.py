@@ -60,7 +60,7 @@ def test_environment_supplies_omitted_settings(service: LocalService, monkeypatc
         assert client.main_chain == "MINE"
 
 
-REFUSED: list[tuple[dict[str, Any], str]] = [
+REJECTED: list[tuple[dict[str, Any], str]] = [
     ({"base_url": "http://data.example.com"}, "base_url"),
     ({"base_url": "http://localhost.example.com"}, "base_url"),
     ({"base_url": "data.example.com"}, "base_url"),
@@ -89,9 +89,9 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize("number", range(len(REFUSED)))
+@pytest.mark.parametrize("number", range(len(REJECTED)))
 def test_malformed_setting_is_named(number: int) -> None:
-    changes, name = REFUSED[number]
+    changes, name = REJECTED[number]
     with pytest.raises(cf.ConfigError, match=name):
         cf.Client(**{**GIVEN, **changes})
 
@@ -137,14 +137,19 @@ def test_settings_are_keyword_only() -> None:
 
 
 def test_deployment_is_frozen_and_comparable() -> None:
-    words = cf.Deployment(header_prefix="XY", main="alpha", zone="beta", signature_encoding="hex")
+    deployment = cf.Deployment(header_prefix="XY", main="alpha", zone="beta", signature_encoding="hex")
     same = cf.Deployment(header_prefix="XY", main="alpha", zone="beta", signature_encoding="hex")
-    assert words == same
-    assert hash(words) == hash(same)
-    assert words != cf.Deployment()
-    assert pickle.loads(pickle.dumps(words)) == words
-    assert eval(repr(words), {"Deployment": cf.Deployment}) == words
-    assert (words.header_prefix, words.main, words.zone, words.signature_encoding) == ("XY", "alpha", "beta", "hex")
+    assert deployment == same
+    assert hash(deployment) == hash(same)
+    assert deployment != cf.Deployment()
+    assert pickle.loads(pickle.dumps(deployment)) == deployment
+    assert eval(repr(deployment), {"Deployment": cf.Deployment}) == deployment
+    assert (deployment.header_prefix, deployment.main, deployment.zone, deployment.signature_encoding) == (
+        "XY",
+        "alpha",
+        "beta",
+        "hex",
+    )
     narrow = cf.Deployment(result_window=100, log_window=7)
     assert narrow != cf.Deployment()
     assert (narrow.result_window, narrow.log_window) == (100, 7)
@@ -152,7 +157,7 @@ def test_deployment_is_frozen_and_comparable() -> None:
     assert eval(repr(narrow), {"Deployment": cf.Deployment}) == narrow
     assert cf.Deployment().prehash == "{timestamp}{method}{target}{body}"
     with pytest.raises(AttributeError):
-        words.main = "gamma"  # type: ignore[misc]
+        deployment.main = "gamma"  # type: ignore[misc]
 
 
 @pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")

@@ -43,7 +43,7 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::ResourceWarning"
 )
 
-# In Linux /proc tells which processes are a task's.
+# On Linux /proc lists the processes of a task.
 HAS_SPARK = (
     sys.platform == "linux" and importlib.util.find_spec("py4j") is not None and shutil.which("java") is not None
 )
@@ -92,11 +92,11 @@ def in_microseconds(table: pa.Table) -> pa.Table:
 def test_spark_reads_every_call(call: str, busy: LocalService) -> None:
     with busy.client() as client:
         rows = [transaction.tx_id or "" for transaction in client.transactions(max_items=45)]
-        crossing = client.cross_chain_transactions().first()
-        assert crossing is not None
+        transfer = client.cross_chain_transactions().first()
+        assert transfer is not None
         needed: dict[str, dict[str, Any]] = {
-            "token_transfers": {"token_contract_address": crossing.token_contract_address},
-            "address_transactions": {"address": crossing.source_address},
+            "token_transfers": {"token_contract_address": transfer.token_contract_address},
+            "address_transactions": {"address": transfer.source_address},
             "transactions_by_hash": {"tx_ids": ",".join(rows)},
             "logs": {"tx_ids": ",".join(rows)},
         }
@@ -315,7 +315,7 @@ def failed_tasks(spark: Any) -> int:
 @pytest.mark.skipif(not HAS_SPARK, reason="Spark is not installed; make spark")
 def test_killed_tasks_lose_and_repeat_no_record(busy: LocalService) -> None:
     with busy.client() as client:
-        crossings = in_microseconds(client.cross_chain_transactions().to_arrow())
+        transfers = in_microseconds(client.cross_chain_transactions().to_arrow())
         newest = client.transactions().first()
         assert newest is not None
         assert newest.height is not None
@@ -334,7 +334,7 @@ def test_killed_tasks_lose_and_repeat_no_record(busy: LocalService) -> None:
 
         source = spark.read.format("chainframe").option("resource", "cross_chain_transactions")
         frame = source.option("numPartitions", 5).option("page_size", 2).load()
-        assert frame.toArrow().cast(crossings.schema).equals(crossings)
+        assert frame.toArrow().cast(transfers.schema).equals(transfers)
         assert failed_tasks(spark) == 0
 
         # Once more, slowly, and with the processes of both executors killed in the middle of their parts.
@@ -360,10 +360,10 @@ def test_killed_tasks_lose_and_repeat_no_record(busy: LocalService) -> None:
             killer.join()
         assert len(set(killed.values())) == 2
         assert 1 <= failed_tasks(spark) <= len(killed)
-        # What was asked for twice, by a task and by the one in its place.
-        asked = [request["query"] for request in busy.request_log]
-        assert len(asked) > len(set(asked))
-        assert table.cast(crossings.schema).equals(crossings)
+        # Requests that were sent twice: by a task, and by the one that replaced it.
+        queries = [request["query"] for request in busy.request_log]
+        assert len(queries) > len(set(queries))
+        assert table.cast(transfers.schema).equals(transfers)
 
         with pytest.raises(Exception, match="InvalidParameterError: resource must be one of"):
             spark.read.format("chainframe").option("resource", "coins").load()
@@ -392,7 +392,7 @@ def test_executors_read_secrets_from_their_environment(busy: LocalService) -> No
     with spark_session("local-cluster[1,1,1024]", CHAINFRAME_SECRET_KEY="another") as spark:
         source = spark.read.format("chainframe").option("resource", "transactions").option("numPartitions", 1)
         frame = source.option("start_height", 1).option("end_height", 1).load()
-        # A range of heights asks nothing before its tasks do.
+        # A range of heights sends no request before its tasks do.
         assert busy.request_count == 0
         with pytest.raises(Exception, match=r"chainframe\.errors\.AuthenticationError: "):
             frame.toArrow()

@@ -142,19 +142,19 @@ def test_unsigned_request_is_rejected() -> None:
 
 
 def test_service_uses_the_names_of_a_deployment() -> None:
-    words = cf.Deployment(
+    deployment = cf.Deployment(
         header_prefix="XY",
         main="alpha",
         zone="beta",
         prehash="{method}|{timestamp}|{target}|{body}",
         signature_encoding="hex",
     )
-    with LocalService(transactions=300, deployment=words, main_chain="ALPHA", zone_chain="BETA_X") as service:
+    with LocalService(transactions=300, deployment=deployment, main_chain="ALPHA", zone_chain="BETA_X") as service:
         with service.client() as client:
-            crossings = client.cross_chain_transactions().collect()
-            assert {crossing.tx_type for crossing in crossings} == {"MainToZone", "ZoneToMain"}
-            assert all(crossing.zone_tx_hash for crossing in crossings)
-            assert client.deployment == words
+            transfers = client.cross_chain_transactions().collect()
+            assert {transfer.tx_type for transfer in transfers} == {"MainToZone", "ZoneToMain"}
+            assert all(transfer.zone_tx_hash for transfer in transfers)
+            assert client.deployment == deployment
         assert service.request_log[0]["path"] == "/api/v5/alpha/beta/cross/transaction-list"
         with service.client(deployment=cf.Deployment(), max_retries=0) as stranger, pytest.raises(cf.ServiceError):
             stranger.tokens().collect()
@@ -262,9 +262,9 @@ def test_client_knows_the_max_result_window() -> None:
 
 
 def test_requests_are_selected_by_call_and_parameters() -> None:
-    words = cf.Deployment(main="alpha", zone="beta")
+    deployment = cf.Deployment(main="alpha", zone="beta")
     started = datetime.now(UTC)
-    with LocalService(transactions=50, deployment=words) as service, service.client() as client:
+    with LocalService(transactions=50, deployment=deployment) as service, service.client() as client:
         service.faults = [{"kind": "delay", "seconds": 0.001, "path": "block"}, {"kind": "clock_skew", "seconds": 1}]
         client.blocks(height=4_300_001).collect()
         client.token_transfers("0xA+b", page_size=5).collect()

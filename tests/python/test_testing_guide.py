@@ -56,6 +56,6 @@ def test_mirror_recipe_runs(pytester: pytest.Pytester, service: LocalService, mo
 
 def test_guide_lists_every_mode(pytester: pytest.Pytester) -> None:
     shown = pytester.runpytest_subprocess("--help").stdout.str()
-    told = re.findall(r"^\| `(\w+)`", GUIDE.partition("| Mode |")[2], re.MULTILINE)
-    assert told == ["none", "once", "new_episodes", "all"]
-    assert all(mode in shown for mode in told)
+    modes = re.findall(r"^\| `(\w+)`", GUIDE.partition("| Mode |")[2], re.MULTILINE)
+    assert modes == ["none", "once", "new_episodes", "all"]
+    assert all(mode in shown for mode in modes)

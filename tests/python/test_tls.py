@@ -23,7 +23,7 @@ BLOCKS = page_of("blocks", [{"hash": "0x1"}])
 pytestmark = pytest.mark.usefixtures("no_network_settings")
 
 
-def refused(client: cf.Client) -> cf.TransportError:
+def transport_error(client: cf.Client) -> cf.TransportError:
     with client, pytest.raises(cf.TransportError) as caught:
         client.blocks().collect()
     assert "\n" not in str(caught.value)
@@ -81,7 +81,7 @@ def test_certificate_error_is_not_retried(  # noqa: PLR0917 - the columns of a t
     said: str,
 ) -> None:
     with StrictServer(tls(authority, *names, expired=expired)) as server:
-        failure = refused(server.client(ca_bundle=bundle if known else None, max_retries=5))
+        failure = transport_error(server.client(ca_bundle=bundle if known else None, max_retries=5))
         assert (failure.phase, failure.attempts, failure.retryable) == ("tls", 1, False)
         assert "certificate" in str(failure)
         assert re.search(said, str(failure))
@@ -89,7 +89,7 @@ def test_certificate_error_is_not_retried(  # noqa: PLR0917 - the columns of a t
 
 
 class Proxy:
-    """A proxy that tunnels wherever it is told to the one server it knows."""
+    """A proxy whose tunnels all lead to one server, whatever the requested host."""
 
     def __init__(self, port: int) -> None:
         self.heads: list[str] = []

@@ -32,11 +32,11 @@ def test_call_is_typed_by_its_record(client: cf.Client, sample: Sample) -> None:
 
 
 def test_record_fields_are_typed(client: cf.Client) -> None:
-    for crossing in client.cross_chain_transactions(max_items=3):
-        assert_type(crossing.value, Decimal | None)
-        assert_type(crossing.value_raw, int | None)
-        assert_type(crossing.zone_block_time, datetime | None)
-        assert_type(crossing.to_dict(), dict[str, Any])
+    for transfer in client.cross_chain_transactions(max_items=3):
+        assert_type(transfer.value, Decimal | None)
+        assert_type(transfer.value_raw, int | None)
+        assert_type(transfer.zone_block_time, datetime | None)
+        assert_type(transfer.to_dict(), dict[str, Any])
     amounts = (transaction.amount for transaction in client.transactions(max_items=9))
     assert_type(sum((amount for amount in amounts if amount is not None), Decimal()), Decimal)
 

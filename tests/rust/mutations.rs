@@ -1,4 +1,4 @@
-//! Damaged answers: a hundred thousand in every run of the tests, and as many as fit in `FUZZ_SECONDS` in `make fuzz`.
+//! Damaged responses: 100,000 in every run of the tests, and as many as fit in `FUZZ_SECONDS` in `make fuzz`.
 //! Whatever the bytes are, the decoder says what they hold or what is wrong with them. It does not panic, and it ends.
 
 #![expect(clippy::disallowed_methods, reason = "it measures itself, and damages other responses each time")]
@@ -14,8 +14,8 @@ use chainframe::decode::{Decoder, Envelope, code_and_msg};
 use chainframe::interface::{Deployment, ENDPOINTS};
 use fastrand::Rng;
 
-const ANSWERS: u64 = 100_000;
-/// A single answer takes microseconds.
+const RESPONSES: u64 = 100_000;
+/// Decoding one response takes microseconds.
 const STUCK: Duration = Duration::from_secs(60);
 
 /// Fragments that mutations insert into a response.
@@ -67,7 +67,7 @@ struct Seed {
     decoder: Decoder,
 }
 
-/// Answers of every endpoint, in files named after them.
+/// Responses of every endpoint, in files named after them.
 fn corpus() -> Vec<Seed> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus");
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -112,7 +112,7 @@ fn damage(body: &mut Vec<u8>, others: &[Seed], dice: &mut Rng) {
     }
 }
 
-/// Everything that is done with an answer. What came of it: a page, a refusal, or neither.
+/// Decodes a response and reads the result. Returns its kind: a page, an error response, or neither.
 fn digest(decoder: &Decoder, body: &[u8]) -> usize {
     let _ = code_and_msg(body);
     match decoder.decode(&Bytes::copy_from_slice(body), 4) {
@@ -137,11 +137,11 @@ fn digest(decoder: &Decoder, body: &[u8]) -> usize {
     }
 }
 
-fn run(answers: u64, until: Option<Instant>, mut dice: Rng, alive: &Sender<()>) -> [u64; 3] {
+fn run(responses: u64, until: Option<Instant>, mut dice: Rng, alive: &Sender<()>) -> [u64; 3] {
     let corpus = corpus();
     let mut outcomes = [0; 3];
     let mut number = 0;
-    while until.map_or(number < answers, |until| Instant::now() < until) {
+    while until.map_or(number < responses, |until| Instant::now() < until) {
         let seed = &corpus[dice.usize(..corpus.len())];
         let mut body = seed.body.clone();
         damage(&mut body, &corpus, &mut dice);
@@ -176,19 +176,19 @@ fn every_endpoint_has_valid_seeds() {
 fn damaged_responses_are_errors_or_pages() {
     let seconds = std::env::var("FUZZ_SECONDS").ok().map(|seconds| seconds.parse().expect("FUZZ_SECONDS is a number"));
     let until = seconds.map(|seconds: u64| Instant::now() + Duration::from_secs(seconds));
-    // The same answers in every run of the tests, and others in every run of the fuzzer.
+    // The same responses in every run of the tests, and others in every run of the fuzzer.
     let dice = if until.is_some() { Rng::new() } else { Rng::with_seed(20_260_131) };
     let (alive, heard) = channel();
-    let worker = std::thread::spawn(move || run(ANSWERS, until, dice, &alive));
+    let worker = std::thread::spawn(move || run(RESPONSES, until, dice, &alive));
     // It hangs up when it is done.
     while match heard.recv_timeout(STUCK) {
         Ok(()) => true,
         Err(RecvTimeoutError::Disconnected) => false,
-        Err(RecvTimeoutError::Timeout) => panic!("a thousand answers took longer than {STUCK:?}"),
+        Err(RecvTimeoutError::Timeout) => panic!("a thousand responses took longer than {STUCK:?}"),
     } {}
-    let outcomes = worker.join().expect("no answer breaks the decoder");
-    println!("{} pages, {} refusals, {} errors", outcomes[0], outcomes[1], outcomes[2]);
-    // Damage that never leaves an answer whole, or always does, would try nothing.
+    let outcomes = worker.join().expect("no response breaks the decoder");
+    println!("{} pages, {} error responses, {} errors", outcomes[0], outcomes[1], outcomes[2]);
+    // Damage that always or never leaves a valid response would test nothing.
     assert!(outcomes.iter().all(|count| *count > 100), "{outcomes:?}");
-    assert!(until.is_some() || outcomes.iter().sum::<u64>() == ANSWERS);
+    assert!(until.is_some() || outcomes.iter().sum::<u64>() == RESPONSES);
 }

@@ -1,5 +1,5 @@
-//! The recorded answers of tests/payloads, which the Python tests read too: each is decoded into what is expected of
-//! it, and each error code that is known has an answer.
+//! The recorded responses of tests/payloads, which the Python tests read too: each is decoded into what is expected of
+//! it, and each known error code has a response.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -94,13 +94,13 @@ fn every_error_has_a_class() {
     let mut classes = BTreeSet::new();
     let interactions = cassette::read(&payloads().join("errors.jsonl")).unwrap();
     for interaction in &interactions {
-        let Outcome::Response(answer) = &interaction.outcome else { panic!("{interaction:?}") };
-        let asked = &interaction.request.params["height"];
-        let code = code_and_msg(&answer.body).map(|(code, _)| code);
-        // The height that is asked for says the code; short ones are of bodies without any.
-        assert_eq!(code.as_ref(), Some(asked).filter(|asked| asked.len() == 5), "{interaction:?}");
-        let class = ApiErrorKind::of(answer.status, code.as_deref());
-        let unknown = matches!(asked.as_str(), "50005" | "59999");
+        let Outcome::Response(response) = &interaction.outcome else { panic!("{interaction:?}") };
+        let requested = &interaction.request.params["height"];
+        let code = code_and_msg(&response.body).map(|(code, _)| code);
+        // The requested height is the code; short ones are of bodies without a code.
+        assert_eq!(code.as_ref(), Some(requested).filter(|height| height.len() == 5), "{interaction:?}");
+        let class = ApiErrorKind::of(response.status, code.as_deref());
+        let unknown = matches!(requested.as_str(), "50005" | "59999");
         assert!(class != ApiErrorKind::Other || unknown, "{interaction:?}");
         classes.insert(format!("{class:?}"));
     }

@@ -1,4 +1,4 @@
-//! The whole client in a simulated world: one seed is one run. The world answers from the local service's store, in virtual
+//! The whole client in a simulated world: one seed is one run. Responses come from the local service's store, in virtual
 //! time, with latency, loss, truncated bodies, error responses, throttles, clock skew, growth, reorganisations, cancelled
 //! waits and processes that die and resume from a cursor. Invariants are checked at every step.
 //!

@@ -93,9 +93,9 @@ class _Columns(click.ParamType[list[str]]):
         names = value if isinstance(value, list) else [name.strip() for name in value.split(",")]
         for name in names:
             if name not in self.fields:
-                self.fail(f"must be of {', '.join(self.fields)}; got {name!r}", param, ctx)
+                self.fail(f"must be among {', '.join(self.fields)}; got {name!r}", param, ctx)
         if len(set(names)) < len(names):
-            self.fail("must not repeat a column", param, ctx)
+            self.fail(f"must be distinct; got {value!r}", param, ctx)
         return names
 
     def shell_complete(self, ctx: Context, param: Parameter, incomplete: str) -> list[CompletionItem]:

@@ -181,7 +181,7 @@ def _by_string(column: Column, given: Arguments, points: list[str] | None) -> li
     hashes = given.get(column.equal)
     wanted = {point.lower(): point for point in points}
     if isinstance(hashes, list):
-        # A look-up returns what was asked for, in that order.
+        # A lookup by hash returns records in the requested order.
         kept = [item for item in hashes if item.lower() in wanted]
         return [{column.equal: kept}] if kept else []
     # An empty argument would be rejected.

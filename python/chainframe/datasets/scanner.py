@@ -105,7 +105,7 @@ class Scanner:
         return pa.Table.from_batches(list(self.to_batches()), self.projected_schema)
 
     def head(self, num_rows: int) -> pa.Table:
-        """Returns the first rows, for as many requests as they take."""
+        """Returns the first rows, with the requests that they need."""
         batches: list[pa.RecordBatch] = []
         missing = num_rows
         for batch in self.to_batches() if num_rows > 0 else ():
@@ -254,7 +254,7 @@ class Scanner:
             except StopIteration:
                 return
             except Exception:
-                # Arrow's C interface hands on the message only.
+                # Arrow's C interface keeps the message only.
                 if query.last_error is not None:
                     raise query.last_error from None
                 raise

@@ -1,7 +1,7 @@
 """Values of a column that a filter can accept, found without parsing the filter.
 
 The literals of a filter cut the domain of a column into points and the gaps between them. Arrow's own simplification,
-which skips the files of a dataset by their partition, decides for each piece whether the filter can be true there. It
+which skips files of a dataset by their partition, decides for each fragment whether the filter can be true there. It
 errs only towards accepting, so what is not accepted can be left out of a request.
 """
 

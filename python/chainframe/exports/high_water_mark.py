@@ -34,7 +34,7 @@ class Run:
 class WatermarkMatcher:
     """Compares a list, newest record first, with the newest records of an earlier export.
 
-    A reorganisation may have removed records at the head of the watermark, so a run of agreeing records may begin at
+    A reorganization may have removed records at the head of the watermark, so a run of agreeing records may begin at
     any of them. A run counts when it is long enough and occurs only once in the watermark, so that equal records are
     not mistaken for each other.
     """
@@ -91,7 +91,7 @@ class WatermarkMatcher:
             self.met = min(self._runs, key=lambda run: run.start)
 
     def repeated(self) -> list[int]:
-        """Indices, among the held new records, of those that a reorganisation moved: the earlier export has them."""
+        """Indices, among the held new records, of those that a reorganization moved: the earlier export has them."""
         vanished = Counter(self._vanished())
         found = []
         for index, (key, _) in enumerate(self._new_held(), self.num_new):
@@ -117,7 +117,7 @@ class WatermarkMatcher:
             heights = [height for key, height in self._watermark if height is not None and vanished[key]]
             where = f" (heights {min(heights)} to {max(heights)})" if heights else ""
             found.append(
-                f"A reorganisation removed {vanished.total()} of the newest records of the earlier export{where}."
+                f"A reorganization removed {vanished.total()} of the newest records of the earlier export{where}."
             )
         if self.met is None:
             found.append(f"It may have removed records below height {self._lowest} too; export without since.")

@@ -160,14 +160,16 @@ class ParquetWriter:
 
     def _parts(self, table: pa.Table) -> list[Part]:
         parquet = load("pyarrow.parquet", extra="arrow")
-        pieces = [table.slice(offset, self._max_rows) for offset in range(0, max(1, table.num_rows), self._max_rows)]
+        slices = [table.slice(offset, self._max_rows) for offset in range(0, max(1, table.num_rows), self._max_rows)]
 
-        def write(number: int, piece: pa.Table) -> Part:
+        def write(number: int, part_table: pa.Table) -> Part:
             return self.store.write_part(
-                number, piece.num_rows, lambda file: parquet.write_table(piece, file, compression=self._compression)
+                number,
+                part_table.num_rows,
+                lambda file: parquet.write_table(part_table, file, compression=self._compression),
             )
 
-        return [write(number, piece) for number, piece in enumerate(pieces, len(self.manifest.parts))]
+        return [write(number, part_table) for number, part_table in enumerate(slices, len(self.manifest.parts))]
 
     def _new_watermark(self, records: Records[Any]) -> list[list[Any]]:
         if self._order == "by_height":

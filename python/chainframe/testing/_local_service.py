@@ -39,7 +39,7 @@ class LocalService:
         Records that each growing list gains per second. Default: none.
     reorg : tuple of int, optional
         Two numbers (n, m): after every n-th request for a list, the newest m records of each growing list are replaced,
-        as in a chain reorganisation.
+        as in a chain reorganization.
     faults : sequence of Fault
         Faults to inject.
     compression : {"gzip"}, optional

@@ -47,12 +47,12 @@ fn auto_halves_once_for_requests_that_were_throttled_together() {
 #[test]
 fn retry_after_pauses_all_requests_up_to_a_maximum() {
     let start = Instant::now() + SECOND;
-    for (asked, pause) in
+    for (retry_after, pause) in
         [(None, THROTTLE_PAUSE), (Some(milliseconds(1)), THROTTLE_PAUSE), (Some(SECOND * 7), SECOND * 7)]
     {
         let mut controller = RateController::new(RateLimit::Auto);
-        controller.throttled(start, start, asked);
-        assert_eq!(controller.try_acquire(start), pause, "{asked:?}");
+        controller.throttled(start, start, retry_after);
+        assert_eq!(controller.try_acquire(start), pause, "{retry_after:?}");
     }
     let mut controller = RateController::new(RateLimit::Auto);
     controller.throttled(start, start, Some(SECOND * 86_400));
@@ -104,9 +104,9 @@ async fn cancelled_waits_take_no_permit() {
 /// Algorithm by which a server limits requests.
 #[derive(Clone, Copy, Debug)]
 enum Counts {
-    /// A sliding window of one second. `refused` is true if rejected requests count too.
+    /// A sliding window of one second. `counts_rejected` is true if rejected requests count too.
     Sliding {
-        refused: bool,
+        counts_rejected: bool,
     },
     /// A window for each second of the server's clock.
     Fixed,
@@ -137,10 +137,10 @@ impl Service {
 
     fn admits(&mut self, now: f64) -> bool {
         match self.counts {
-            Counts::Sliding { refused } => {
+            Counts::Sliding { counts_rejected } => {
                 self.seen.retain(|at| *at > now - 1.0);
                 let admits = (self.seen.len() as f64) < ALLOWED;
-                if admits || refused {
+                if admits || counts_rejected {
                     self.seen.push_back(now);
                 }
                 admits
@@ -255,8 +255,8 @@ impl Run {
 fn auto_uses_most_of_the_limit_with_few_throttles() {
     let mut runs = 0;
     for counts in [
-        Counts::Sliding { refused: false },
-        Counts::Sliding { refused: true },
+        Counts::Sliding { counts_rejected: false },
+        Counts::Sliding { counts_rejected: true },
         Counts::Fixed,
         Counts::Bucket { holds: ALLOWED },
     ] {

@@ -18,15 +18,15 @@ use crate::query::Arg;
 pub struct Given<T>(pub Result<T, &'static str>);
 
 pub trait Readable: Sized {
-    const REFUSED: &'static str;
+    const EXPECTED: &'static str;
 
     fn read(given: &Bound<'_, PyAny>) -> PyResult<Self>;
 }
 
 macro_rules! readable {
-    ($($kind:ty: $refused:literal),* $(,)?) => {
+    ($($kind:ty: $expected:literal),* $(,)?) => {
         $(impl Readable for $kind {
-            const REFUSED: &'static str = $refused;
+            const EXPECTED: &'static str = $expected;
 
             fn read(given: &Bound<'_, PyAny>) -> PyResult<Self> {
                 given.extract()
@@ -50,7 +50,7 @@ impl<'py, T: Readable> FromPyObject<'_, 'py> for Given<T> {
     type Error = PyErr;
 
     fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        Ok(Self(T::read(&given).map_err(|_| T::REFUSED)))
+        Ok(Self(T::read(&given).map_err(|_| T::EXPECTED)))
     }
 }
 
@@ -62,7 +62,7 @@ impl<T> Given<T> {
 
 /// The text of a parameter.
 pub fn text(given: &Bound<'_, PyString>) -> Result<String, &'static str> {
-    String::read(given).map_err(|_| String::REFUSED)
+    String::read(given).map_err(|_| String::EXPECTED)
 }
 
 pub fn is_instance(
@@ -98,13 +98,13 @@ pub fn given(
 /// A single argument.
 pub fn argument(py: Python<'_>, name: &str, value: &Bound<'_, PyAny>, kind: ParamKind) -> PyResult<Arg> {
     arg(value, kind).map_err(|problem| match problem {
-        Problem::Refused(problem) => errors::parameter(py, name, problem),
+        Problem::Rejected(problem) => errors::parameter(py, name, problem),
         Problem::Raised(error) => error,
     })
 }
 
 enum Problem {
-    Refused(&'static str),
+    Rejected(&'static str),
     Raised(PyErr),
 }
 
@@ -116,33 +116,33 @@ impl From<PyErr> for Problem {
 
 fn arg(value: &Bound<'_, PyAny>, kind: ParamKind) -> Result<Arg, Problem> {
     if let Ok(text) = value.cast::<PyString>() {
-        return self::text(text).map(Arg::String).map_err(Problem::Refused);
+        return self::text(text).map(Arg::String).map_err(Problem::Rejected);
     }
     if value.is_instance_of::<PyBool>() {
-        return Err(Problem::Refused("must not be a bool"));
+        return Err(Problem::Rejected("must not be a bool"));
     }
     match kind {
-        ParamKind::Text | ParamKind::OneOf(_) => Err(Problem::Refused("must be a string")),
+        ParamKind::Text | ParamKind::OneOf(_) => Err(Problem::Rejected("must be a string")),
         ParamKind::Hashes { .. } => hashes(value),
         ParamKind::Height => {
-            digits(value).ok_or(Problem::Refused("must be a block height, an integer from 0 to 2^63-1"))
+            digits(value).ok_or(Problem::Rejected("must be a block height, an integer from 0 to 2^63-1"))
         }
         ParamKind::Amount { .. } => {
             if is_instance(value, "decimal", "Decimal", &DECIMAL)? {
                 return Ok(Arg::Decimal(value.str()?.to_str()?.to_owned()));
             }
             if value.is_instance_of::<PyFloat>() {
-                return Err(Problem::Refused("must be exact: pass a Decimal, int or string, not a float"));
+                return Err(Problem::Rejected("must be exact: pass a Decimal, int or string, not a float"));
             }
-            digits(value).ok_or(Problem::Refused("must be a Decimal, int or string"))
+            digits(value).ok_or(Problem::Rejected("must be a Decimal, int or string"))
         }
         ParamKind::Time => {
             if is_instance(value, "datetime", "datetime", &DATETIME)? {
-                return microseconds(value)?.map(Arg::Time).ok_or(Problem::Refused(
+                return microseconds(value)?.map(Arg::Time).ok_or(Problem::Rejected(
                     "must be an aware datetime; set a tzinfo such as datetime.UTC on the naive one",
                 ));
             }
-            digits(value).ok_or(Problem::Refused(
+            digits(value).ok_or(Problem::Rejected(
                 "must be an aware datetime, an ISO 8601 string with a UTC offset, or Unix seconds or milliseconds",
             ))
         }
@@ -160,13 +160,13 @@ fn digits(value: &Bound<'_, PyAny>) -> Option<Arg> {
 
 fn hashes(value: &Bound<'_, PyAny>) -> Result<Arg, Problem> {
     let Ok(items) = value.try_iter() else {
-        return Err(Problem::Refused("must be a transaction hash or a list of them"));
+        return Err(Problem::Rejected("must be a transaction hash or a list of them"));
     };
     let mut many = Vec::new();
     for item in items {
         match item?.cast::<PyString>() {
-            Ok(text) => many.push(self::text(text).map_err(Problem::Refused)?),
-            Err(_) => return Err(Problem::Refused("must be a list of strings")),
+            Ok(text) => many.push(self::text(text).map_err(Problem::Rejected)?),
+            Err(_) => return Err(Problem::Rejected("must be a list of strings")),
         }
     }
     Ok(Arg::List(many))

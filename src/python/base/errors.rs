@@ -83,7 +83,7 @@ pub fn raise_at(py: Python<'_>, error: &Error, cursor: impl Into<Option<String>>
     };
     match note.and_then(|()| value.setattr("cursor", cursor)) {
         Ok(()) => raised,
-        Err(refused) => refused,
+        Err(raised) => raised,
     }
 }
 
@@ -92,21 +92,21 @@ fn attributes<'py>(py: Python<'py>, error: &Error) -> PyResult<(&'static str, Me
     let name = match error {
         Error::Config { .. } => "ConfigError",
         Error::InvalidParameter { .. } => "InvalidParameterError",
-        Error::Service(refusal) => {
-            given.set_item("endpoint", refusal.endpoint)?;
-            given.set_item("status", refusal.status)?;
-            given.set_item("code", &refusal.code)?;
-            given.set_item("msg", &refusal.msg)?;
-            given.set_item("attempts", refusal.attempts)?;
+        Error::Service(response) => {
+            given.set_item("endpoint", response.endpoint)?;
+            given.set_item("status", response.status)?;
+            given.set_item("code", &response.code)?;
+            given.set_item("msg", &response.msg)?;
+            given.set_item("attempts", response.attempts)?;
             given.set_item("retryable", error.retryable())?;
-            match refusal.kind {
+            match response.kind {
                 ApiErrorKind::BadRequest => "BadRequestError",
                 ApiErrorKind::NotFound => "NotFoundError",
                 ApiErrorKind::PermissionDenied => "PermissionDeniedError",
                 ApiErrorKind::Authentication => "AuthenticationError",
                 ApiErrorKind::ClockSkew => "ClockSkewError",
                 ApiErrorKind::RateLimit => {
-                    given.set_item("retry_after", refusal.retry_after.map(|after| after.as_secs_f64()))?;
+                    given.set_item("retry_after", response.retry_after.map(|after| after.as_secs_f64()))?;
                     "RateLimitError"
                 }
                 ApiErrorKind::Unavailable => "ServiceUnavailableError",

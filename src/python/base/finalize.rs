@@ -1,4 +1,4 @@
-//! The end of the interpreter. Until Python 3.14, a thread that asks for an interpreter which is finalizing is ended by
+//! The end of the interpreter. Until Python 3.14, a thread that attaches to a finalizing interpreter is ended by
 //! `pthread_exit`; that cannot unwind Rust frames, and aborts the process. So no thread goes back to Python once the
 //! exit hook ran, and the hook waits for those that are there.
 

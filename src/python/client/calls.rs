@@ -223,11 +223,11 @@ fn query(
         Some(value) if value.is_instance_of::<PyBool>() => {
             Err(errors::parameter(py, name, "must be an integer, not a bool"))
         }
-        Some(value) => i64::read(&value).map(Some).map_err(|_| errors::parameter(py, name, i64::REFUSED)),
+        Some(value) => i64::read(&value).map(Some).map_err(|_| errors::parameter(py, name, i64::EXPECTED)),
     };
     let chain = match chain {
         None => None,
-        Some(chain) => Some(String::read(&chain).map_err(|_| errors::parameter(py, "chain", String::REFUSED))?),
+        Some(chain) => Some(String::read(&chain).map_err(|_| errors::parameter(py, "chain", String::EXPECTED))?),
     };
     let options = Options {
         chain,

@@ -68,7 +68,7 @@ fn check_progress(py: Python<'_>, progress: ProgressMode) -> PyResult<()> {
 
 /// None means no limit.
 impl Readable for RateLimit {
-    const REFUSED: &'static str = "must be \"auto\", a number (requests per second) or None";
+    const EXPECTED: &'static str = "must be \"auto\", a number (requests per second) or None";
 
     fn read(given: &Bound<'_, PyAny>) -> PyResult<Self> {
         if given.is_none() {
@@ -76,7 +76,7 @@ impl Readable for RateLimit {
         }
         match given.cast::<PyString>() {
             Ok(text) if text == "auto" => Ok(Self::Auto),
-            _ if given.is_instance_of::<PyBool>() => Err(PyTypeError::new_err(Self::REFUSED)),
+            _ if given.is_instance_of::<PyBool>() => Err(PyTypeError::new_err(Self::EXPECTED)),
             _ => given.extract().map(Self::PerSecond),
         }
     }

@@ -15,7 +15,7 @@ pub struct Deployment {
     pub inner: interface::Deployment,
 }
 
-fn word(default: &str) -> Given<String> {
+fn default(default: &str) -> Given<String> {
     Given(Ok(default.to_owned()))
 }
 
@@ -23,8 +23,8 @@ fn word(default: &str) -> Given<String> {
 impl Deployment {
     #[new]
     #[pyo3(signature = (
-        *, header_prefix=word("SVC"), main=word("main"), zone=word("zone"),
-        prehash=word("{timestamp}{method}{target}{body}"), signature_encoding=word("base64"),
+        *, header_prefix=default("SVC"), main=default("main"), zone=default("zone"),
+        prehash=default("{timestamp}{method}{target}{body}"), signature_encoding=default("base64"),
         result_window=Given(Ok(10_000)), log_window=Given(Ok(1_000)),
     ), text_signature = "(*, header_prefix='SVC', main='main', zone='zone', \
         prehash='{timestamp}{method}{target}{body}', signature_encoding='base64', result_window=10000, log_window=1000)")]
@@ -89,7 +89,7 @@ impl Deployment {
     }
 
     fn __repr__(&self) -> String {
-        let (prefix, main, zone, prehash) = self.words();
+        let (prefix, main, zone, prehash) = self.names();
         let (result_window, log_window) = (self.result_window(), self.log_window());
         let encoding = self.signature_encoding();
         format!(
@@ -99,16 +99,16 @@ impl Deployment {
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let (prefix, main, zone, prehash) = self.words();
+        let (prefix, main, zone, prehash) = self.names();
         let restore = py.import("chainframe._native")?.getattr("_restore_deployment")?;
         let (result_window, log_window) = (self.result_window(), self.log_window());
-        let words = (prefix, main, zone, prehash, self.signature_encoding(), result_window, log_window);
-        Ok((restore, words.into_pyobject(py)?))
+        let values = (prefix, main, zone, prehash, self.signature_encoding(), result_window, log_window);
+        Ok((restore, values.into_pyobject(py)?))
     }
 }
 
 impl Deployment {
-    fn words(&self) -> (&str, &str, &str, &str) {
+    fn names(&self) -> (&str, &str, &str, &str) {
         (self.header_prefix(), self.main(), self.zone(), self.prehash())
     }
 }

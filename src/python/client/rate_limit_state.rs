@@ -1,4 +1,4 @@
-//! `RateLimitState`: what a client's pacer did when it was asked.
+//! `RateLimitState`: state of a client's rate limiter at one moment.
 
 use std::time::Duration;
 

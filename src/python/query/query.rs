@@ -49,7 +49,7 @@ pub(super) fn count(name: &str, given: Option<&Bound<'_, PyAny>>) -> PyResult<us
     match given.extract() {
         Ok(count) if count > 0 && !given.is_instance_of::<PyBool>() => Ok(count),
         _ => {
-            // Python refuses to write out very long numbers.
+            // Python does not convert very long numbers to digits.
             let shown = given.repr().map_or_else(|_| "a longer one".into(), |text| text.to_string());
             Err(errors::parameter(given.py(), name, &format!("must be an integer from 1 to 2^63-1; got {shown}")))
         }
@@ -292,7 +292,7 @@ impl Query {
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        // DuckDB asks for the schema in the main thread, and for the stream perhaps in another.
+        // DuckDB gets the schema in the main thread, and the stream perhaps in another.
         SignalWatcher::prepare(py)?;
         arrow::schema_capsule(py, &schema(self.record(), DecimalPolicy::Decimal))
     }

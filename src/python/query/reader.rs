@@ -1,4 +1,4 @@
-//! A query that is read while an Arrow library asks for batches.
+//! A query as a reader of Arrow batches, which fetches as it is read.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,16 +20,16 @@ use crate::python::base::finalize;
 use crate::python::results::arrow::{Table, schema_capsule};
 use crate::query::{Batch, Pages, Partial, SharedReport};
 
-/// Rows of the largest batch of a stream that is read while it is asked for.
+/// Rows of the largest batch of a stream.
 const MOST_ROWS: usize = 65_536;
 
-/// Reads a query while an Arrow library asks for batches.
+/// Reader of the batches of a query.
 pub struct QueryReader {
     /// None once the run ended or failed: a consumer may keep the reader, and the query's last error the consumer.
     run: Option<Run>,
     schema: SchemaRef,
     numbers: DecimalPolicy,
-    /// Converted batches that were not given out.
+    /// Converted batches that were not returned yet.
     converted: VecDeque<RecordBatch>,
     /// Rows that were converted.
     row: usize,
@@ -153,7 +153,7 @@ impl Guarded {
     }
 }
 
-/// All that a consumer hands on of an error is its text; an interrupt has none but its name.
+/// Message of an error: consumers keep nothing else. An interrupt has only its name.
 fn message(py: Python<'_>, error: &PyErr) -> String {
     let text = error.value(py).str().map_or_else(|_| String::new(), |text| text.to_string_lossy().into_owned());
     if text.is_empty() { error.get_type(py).name().map_or(text, |name| name.to_string()) } else { text }
@@ -212,7 +212,7 @@ impl BatchIterator {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Table>> {
         let Some(mut reader) = self.exchange(None) else {
-            return Err(errors::context(py, "another thread is reading these batches"));
+            return Err(errors::context(py, "another thread is reading from this reader; make one for each thread"));
         };
         let batch = reader.next_batch(py);
         self.exchange(Some(reader));

@@ -1,4 +1,4 @@
-//! The HTML forms that notebooks show: escaped, bounded, and drawn in shades of the text's own colour, so that they
+//! The HTML forms that notebooks show: escaped, bounded, and drawn in shades of the text's own color, so that they
 //! are read on light and dark whatever the notebook's theme is called.
 
 use std::fmt::Write as _;
@@ -123,7 +123,7 @@ pub fn pairs<N: AsRef<str>>(pairs: &[(N, String)]) -> String {
     format!("<table><tbody>{}</tbody></table>", pairs.iter().map(row).collect::<String>())
 }
 
-/// Completeness of a result in words.
+/// Completeness of a result as text.
 pub fn verdict(report: &Report) -> &'static str {
     if report.complete { "✓ complete" } else { "⚠ possibly incomplete" }
 }

@@ -1,4 +1,4 @@
-//! `Report`: the account of a run, as it stood when it was asked for.
+//! `Report`: completeness and cost of a run at one moment.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};

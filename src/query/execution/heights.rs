@@ -197,7 +197,7 @@ impl<'c> Heights<'c> {
             }
         }
         let problem =
-            format!("no block found after {MAX_REQUESTS} requests: too many heights are without transactions");
+            format!("no block with transactions found in {MAX_REQUESTS} requests; pass heights instead of times");
         Err(Error::Drift { endpoint: call(self.chain), problem: problem.into() })
     }
 }

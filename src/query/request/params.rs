@@ -135,7 +135,7 @@ fn check(param: &Param, arg: &Arg) -> Result<ParamValue, Error> {
     }
 }
 
-/// Each hash once, in the order asked; letters of either case are the same hash.
+/// Each hash once, in the requested order; letters of either case are the same hash.
 fn hashes(param: &Param, given: &[String]) -> Result<ParamValue, Error> {
     let mut seen = std::collections::HashSet::new();
     let mut hashes = Vec::new();
@@ -322,7 +322,7 @@ mod tests {
     use super::*;
     use crate::interface::endpoint;
 
-    fn refused(call: &str, args: &[(&str, Arg)]) -> String {
+    fn rejected(call: &str, args: &[(&str, Arg)]) -> String {
         let args: Vec<_> = args.iter().map(|(name, arg)| ((*name).to_owned(), arg.clone())).collect();
         validate(endpoint(call).unwrap(), &args).map(|_| ()).unwrap_err().to_string()
     }
@@ -381,7 +381,7 @@ mod tests {
                 "start_height (2) must be <= end_height (1)",
             ),
         ] {
-            let message = refused(call, &args);
+            let message = rejected(call, &args);
             assert!(message.starts_with(expected), "{message}");
         }
     }

@@ -20,7 +20,7 @@ pub struct Head {
     pub time: i64,
     pub zone_height: i64,
     pub zone_time: i64,
-    /// Number of reorganisations so far, which makes the replacing records differ.
+    /// Number of reorganizations so far, which makes the replacing records differ.
     pub turn: u64,
 }
 

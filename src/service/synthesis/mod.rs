@@ -52,7 +52,7 @@ pub trait Sink {
     fn put_party(&mut self, address: &str, side: &str, transaction: i64) -> Result<(), Self::Error>;
 }
 
-/// Writes the whole chain, oldest first.
+/// Writes the complete chain, oldest first.
 pub fn fill<S: Sink>(world: &World, sink: &mut S) -> Result<(), S::Error> {
     world.put_tokens(sink)?;
     let bridged = main_chain::fill(world, &mut Random::new(world.seed, "main chain"), sink)?;

@@ -114,7 +114,7 @@ impl Row for CrossChainTransaction<'_> {
     }
 }
 
-/// As many blocks as the main chain has transactions.
+/// Writes one block for each transaction of the main chain.
 pub fn fill<S: Sink>(
     world: &World,
     random: &mut Random,

@@ -4,7 +4,7 @@ use chrono::{TimeDelta, Utc};
 
 use crate::http_client::{Caller, now, shared, signed};
 
-async fn answer(change: impl FnOnce(&mut Vec<(String, String)>)) -> (u16, String) {
+async fn response(change: impl FnOnce(&mut Vec<(String, String)>)) -> (u16, String) {
     let caller = Caller::new(shared());
     let target = caller.target("blocks", "limit=1");
     let mut headers = signed(shared().settings(), &now(), "GET", &target);
@@ -22,12 +22,12 @@ fn set(headers: &mut [(String, String)], name: &str, value: &str) {
 
 #[tokio::test]
 async fn missing_headers_have_their_codes() {
-    assert_eq!(answer(|_| {}).await, (200, "0".into()));
+    assert_eq!(response(|_| {}).await, (200, "0".into()));
     for (name, code) in [("KEY", "50103"), ("PASSPHRASE", "50104"), ("SIGN", "50106"), ("TIMESTAMP", "50107")] {
-        let missing = answer(|headers| headers.retain(|(own, _)| !own.ends_with(name))).await;
+        let missing = response(|headers| headers.retain(|(own, _)| !own.ends_with(name))).await;
         assert_eq!(missing, (401, code.into()), "{name}");
     }
-    assert_eq!(answer(|headers| headers.clear()).await, (401, "50103".into()));
+    assert_eq!(response(|headers| headers.clear()).await, (401, "50103".into()));
 }
 
 #[tokio::test]
@@ -39,11 +39,11 @@ async fn wrong_headers_have_their_codes() {
         ("TIMESTAMP", "2026-01-31", "50112"),
         ("TIMESTAMP", "2026-01-31T09:08:57.715Z", "50102"),
     ] {
-        assert_eq!(answer(|headers| set(headers, name, value)).await, (401, code.into()), "{name}");
+        assert_eq!(response(|headers| set(headers, name, value)).await, (401, code.into()), "{name}");
     }
     // Well within tolerance, but not what was signed.
     let later = (Utc::now() + TimeDelta::seconds(2)).format("%Y-%m-%dT%H:%M:%S%.3fZ").to_string();
-    assert_eq!(answer(|headers| set(headers, "TIMESTAMP", &later)).await, (401, "50113".into()));
+    assert_eq!(response(|headers| set(headers, "TIMESTAMP", &later)).await, (401, "50113".into()));
 }
 
 #[tokio::test]

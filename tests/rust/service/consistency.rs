@@ -1,4 +1,4 @@
-//! One chain, whichever endpoint tells of it: what two records share, they agree in.
+//! One chain in all endpoints: the fields that two records share agree.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::http_client::{Caller, integer, shared, start, text};
 
 /// Compares what a record says with what its transaction says, over all members whose spellings meet.
-fn agree(record_name: &str, told: &Value, transaction: &Value, aliases: &[(&str, &str)], but: &[&str]) -> usize {
+fn agree(record_name: &str, found: &Value, transaction: &Value, aliases: &[(&str, &str)], but: &[&str]) -> usize {
     let (own, base) = (record(record_name).unwrap(), record("Transaction").unwrap());
     let mut compared = 0;
     for field in own.fields.iter().filter(|field| !but.contains(&field.name)) {
@@ -17,7 +17,7 @@ fn agree(record_name: &str, told: &Value, transaction: &Value, aliases: &[(&str,
             alias.map_or_else(|| other.wire.iter().any(|name| field.wire.contains(name)), |name| other.name == name)
         });
         let Some(other) = other else { continue };
-        assert_eq!(told[field.wire[0]], transaction[other.wire[0]], "{record_name}.{}", field.name);
+        assert_eq!(found[field.wire[0]], transaction[other.wire[0]], "{record_name}.{}", field.name);
         compared += 1;
     }
     compared
@@ -50,15 +50,15 @@ async fn transactions_are_the_same_in_every_list() {
         let compared = agree("LargeTransaction", &record, &transactions[text(&record, "txid")], &INPUTS, &[]);
         assert_eq!(compared, 14);
     }
-    let mut told = 0;
+    let mut found = 0;
     let senders: BTreeSet<&str> = transactions.values().map(|record| text(record, "from")).collect();
     for address in senders.into_iter().filter(|address| !address.contains(',')).take(40) {
         for record in caller.all("address_transactions", &format!("address={address}")).await {
             assert_eq!(agree("AddressTransaction", &record, &transactions[text(&record, "txId")], &[], &[]), 18);
-            told += 1;
+            found += 1;
         }
     }
-    assert!(told > 100);
+    assert!(found > 100);
 }
 
 #[tokio::test]
@@ -113,7 +113,7 @@ async fn transfers_and_logs_belong_to_their_transactions() {
 #[tokio::test]
 async fn log_has_the_amount_of_its_transfer() {
     let caller = Caller::new(shared());
-    let mut told = BTreeMap::<&str, usize>::new();
+    let mut found = BTreeMap::<&str, usize>::new();
     for kind in ["token_20", "token_721", "token_1155", "token_10"] {
         for token in caller.all("tokens", &format!("protocolType={kind}")).await.iter().take(40) {
             let contract = text(token, "tokenContractAddress");
@@ -141,15 +141,15 @@ async fn log_has_the_amount_of_its_transfer() {
                         }
                 });
                 assert!(says_so, "{transfer} is in none of {logs:?}");
-                *told.entry(kind).or_default() += 1;
+                *found.entry(kind).or_default() += 1;
             }
         }
     }
-    assert_eq!(told.len(), 4, "{told:?}");
+    assert_eq!(found.len(), 4, "{found:?}");
 }
 
 #[tokio::test]
-async fn crossings_agree_with_both_chains() {
+async fn cross_chain_transactions_agree_with_both_chains() {
     let caller = Caller::new(shared());
     let transactions = by_hash(&caller).await;
     let blocks: BTreeMap<i64, Value> =
@@ -274,9 +274,9 @@ async fn deposits_precede_their_arrival() {
     }
     service.set_growth(0);
     let mut deposits = 0;
-    for crossing in caller.all("cross_chain_transactions", "").await {
-        if text(&crossing, "txType") == "MainToZone" {
-            assert!(integer(&crossing, "mainBlockTime") <= integer(&crossing, "zoneBlockTime"), "{crossing}");
+    for transfer in caller.all("cross_chain_transactions", "").await {
+        if text(&transfer, "txType") == "MainToZone" {
+            assert!(integer(&transfer, "mainBlockTime") <= integer(&transfer, "zoneBlockTime"), "{transfer}");
             deposits += 1;
         }
     }

@@ -74,7 +74,7 @@ async fn reset_connections_send_no_response() {
     let service = faulty(&[r#"{"kind":"reset","times":1}"#]);
     let caller = Caller::new(&service);
     let target = caller.target("blocks", "");
-    let error = caller.try_get(&target).await.err().expect("no answer");
+    let error = caller.try_get(&target).await.err().expect("no response");
     let text = format!("{error:?}");
     assert!(error.is_request() && text.contains("ConnectionReset"), "{text}");
     assert_eq!(caller.get("blocks", "").await.code(), "0");
@@ -104,8 +104,8 @@ async fn delayed_response_does_not_block_shutdown() {
         }
         service.stop();
     };
-    let (answer, ()) = tokio::join!(caller.try_get(&target), stop);
-    assert!(answer.is_err());
+    let (response, ()) = tokio::join!(caller.try_get(&target), stop);
+    assert!(response.is_err());
 }
 
 #[tokio::test]

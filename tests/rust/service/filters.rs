@@ -1,4 +1,4 @@
-//! Every filter and order, against what the whole list says.
+//! Every filter and order, compared with the complete list.
 
 use std::collections::BTreeSet;
 
@@ -71,7 +71,7 @@ async fn tokens_by_protocol_contract_and_issue_date() {
     let earlier = |token: &Value| integer(token, "issueDate") < end;
     assert!(check("tokens", format!("endTime={end}"), &fungible, earlier).await > 10);
     for query in [format!("startTime={end}&endTime={start}"), format!("startTime={first}&endTime={last}")] {
-        let (status, code, msg) = caller.refusal("tokens", &query).await;
+        let (status, code, msg) = caller.error("tokens", &query).await;
         assert_eq!((status, code.as_str()), (400, "50025"));
         assert!(msg.contains("startTime"), "{msg}");
     }
@@ -235,7 +235,7 @@ async fn large_transactions_by_threshold_and_height() {
         let query = format!("height={height}");
         assert!(check("large_transactions", &query, &whole, |record| text(record, "height") == height).await > 0);
     }
-    let (status, code, msg) = caller.refusal("large_transactions", "type=99").await;
+    let (status, code, msg) = caller.error("large_transactions", "type=99").await;
     assert_eq!((status, code.as_str()), (400, "50015"));
     assert!(msg.contains("type"));
 }

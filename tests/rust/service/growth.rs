@@ -39,7 +39,7 @@ async fn each_list_request_grows_every_list_at_its_head() {
         assert!(left > 20, "{name} {query}");
         assert_eq!(after[GROWTH..], before[..left], "{name} {query}");
         assert!(after[..GROWTH].iter().all(|record| !before.contains(record)), "{name} {query}");
-        // What grew for one list grew for all others too; both answers so far did that.
+        // Records that were added to one list were added to all; both responses so far did that.
         for (other, _) in growing().await.into_iter().filter(|(_, query)| !query.contains("address=")) {
             let fresh = Caller::new(shared()).page(other, &other_query(other).await).await.records;
             let grown = caller.page(other, &other_query(other).await).await.records;
@@ -72,14 +72,14 @@ async fn grown_records_form_one_chain() {
     for name in lists {
         pages.push(caller.page(name, "limit=50").await.records);
     }
-    let [transactions, large, crossings, blocks] = &pages[..] else { panic!("four lists") };
+    let [transactions, large, transfers, blocks] = &pages[..] else { panic!("four lists") };
     let new: Vec<&Value> = transactions.iter().take_while(|record| **record != old.records[0]).collect();
     assert_eq!(new.len(), 6 * 2);
     let ids: BTreeSet<&str> = new.iter().map(|record| text(record, "txid")).collect();
     assert_eq!(ids.len(), new.len());
     let large: BTreeSet<&str> = large.iter().map(|record| text(record, "txid")).collect();
-    let crossed: BTreeSet<&str> = crossings.iter().map(|record| text(record, "mainTxHash")).collect();
-    assert!(ids.is_subset(&large) && ids.is_subset(&crossed));
+    let bridged: BTreeSet<&str> = transfers.iter().map(|record| text(record, "mainTxHash")).collect();
+    assert!(ids.is_subset(&large) && ids.is_subset(&bridged));
     let old_height = integer(&old.records[0], "height");
     for record in &new {
         assert!(integer(record, "height") > old_height);
@@ -105,7 +105,7 @@ async fn growth_is_deterministic_and_needs_a_list_request() {
         let service = start(|settings| settings.growth = 1);
         let caller = Caller::new(&service);
         let head = caller.page("transactions", "limit=2").await.records;
-        caller.refusal("transactions", "limit=0").await;
+        caller.error("transactions", "limit=0").await;
         caller.look_up("logs", text(&head[0], "txid")).await;
         let grown = caller.page("transactions", "limit=2").await.records;
         assert_eq!(grown[1], head[0]);
@@ -123,7 +123,7 @@ async fn growth_is_deterministic_and_needs_a_list_request() {
 }
 
 #[tokio::test]
-async fn a_reorganisation_replaces_the_newest_records_of_every_list() {
+async fn a_reorganization_replaces_the_newest_records_of_every_list() {
     const DEPTH: usize = 3;
     let service = start(|settings| settings.reorg = Some((2, DEPTH as u32)));
     let caller = Caller::new(&service);

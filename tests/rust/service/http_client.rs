@@ -108,11 +108,11 @@ impl<'s> Caller<'s> {
     }
 
     pub async fn get(&self, name: &str, query: &str) -> Reply {
-        self.try_get(&self.target(name, query)).await.expect("an answer")
+        self.try_get(&self.target(name, query)).await.expect("a response")
     }
 
-    /// HTTP status, code and words of an answer.
-    pub async fn refusal(&self, name: &str, query: &str) -> (u16, String, String) {
+    /// HTTP status, code and message of an error response.
+    pub async fn error(&self, name: &str, query: &str) -> (u16, String, String) {
         let reply = self.get(name, query).await;
         let json = reply.json();
         assert_eq!(json["data"], Value::Array(Vec::new()), "{json}");

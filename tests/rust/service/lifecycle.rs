@@ -81,18 +81,18 @@ async fn database_file_is_created_once_and_reused() {
             settings.growth = growth;
         })
     };
-    let answer = |service: Service| async move { Caller::new(&service).get("transactions", "limit=50").await.text };
-    let in_memory = answer(start(|_| {})).await;
-    assert_eq!(answer(open(7, 0)).await, in_memory);
+    let response = |service: Service| async move { Caller::new(&service).get("transactions", "limit=50").await.text };
+    let in_memory = response(start(|_| {})).await;
+    assert_eq!(response(open(7, 0)).await, in_memory);
     let written = std::fs::metadata(&scratch.0).unwrap().modified().unwrap();
-    assert_eq!(answer(open(7, 0)).await, in_memory);
+    assert_eq!(response(open(7, 0)).await, in_memory);
     assert_eq!(std::fs::metadata(&scratch.0).unwrap().modified().unwrap(), written);
     // What grew is gone the next time: the same seed is the same chain.
-    assert_eq!(answer(open(7, 2)).await, in_memory);
-    assert_eq!(answer(open(7, 0)).await, in_memory);
+    assert_eq!(response(open(7, 2)).await, in_memory);
+    assert_eq!(response(open(7, 0)).await, in_memory);
     // Another seed makes another chain in the same file.
-    assert_ne!(answer(open(8, 0)).await, in_memory);
-    assert_eq!(answer(open(7, 0)).await, in_memory);
+    assert_ne!(response(open(8, 0)).await, in_memory);
+    assert_eq!(response(open(7, 0)).await, in_memory);
 }
 
 #[test]

@@ -14,11 +14,11 @@ async fn page_sizes_are_limited() {
         let page = caller.page(endpoint.name, &format!("{required}&limit={page_size_max}")).await;
         assert_eq!(page.records.len(), page_size_max as usize, "{}", endpoint.name);
         for (limit, code) in [(page_size_max + 1, "50015"), (0, "50015")] {
-            let (status, refused, msg) = caller.refusal(endpoint.name, &format!("{required}&limit={limit}")).await;
-            assert_eq!((status, refused.as_str()), (400, code));
+            let (status, found, msg) = caller.error(endpoint.name, &format!("{required}&limit={limit}")).await;
+            assert_eq!((status, found.as_str()), (400, code));
             assert!(msg.contains("limit"), "{msg}");
         }
-        let (status, code, _) = caller.refusal(endpoint.name, &format!("{required}&limit=-1")).await;
+        let (status, code, _) = caller.error(endpoint.name, &format!("{required}&limit=-1")).await;
         assert_eq!((status, code.as_str()), (400, "50016"));
         checked += 1;
     }
@@ -32,14 +32,14 @@ async fn pages_split_a_list_without_gap_or_overlap() {
         let Shape::Paged { .. } = endpoint.shape else { continue };
         let required = required(&caller, endpoint.name).await;
         let whole = caller.all(endpoint.name, &required).await;
-        let (limit, mut pieces) = (7, Vec::new());
+        let (limit, mut records) = (7, Vec::new());
         let pages = caller.page(endpoint.name, &format!("{required}&limit={limit}")).await.number("totalPage");
         assert_eq!(pages, (whole.len() as u64).div_ceil(limit), "{}", endpoint.name);
         for number in [1, 2, pages / 2, pages] {
             let page = caller.page(endpoint.name, &format!("{required}&limit={limit}&page={number}")).await;
             let first = ((number - 1) * limit) as usize;
             assert_eq!(page.records, whole[first..(first + limit as usize).min(whole.len())]);
-            pieces.extend(page.records);
+            records.extend(page.records);
         }
         let beyond = caller.page(endpoint.name, &format!("{required}&limit={limit}&page={}", pages + 1)).await;
         assert!(beyond.records.is_empty());
@@ -77,7 +77,7 @@ async fn a_full_list_of_single_records_has_ten_thousand_pages() {
     assert!(caller.page("transactions", "limit=1&page=10001").await.records.is_empty());
     assert_eq!(caller.page("blocks", "limit=1").await.number("totalPage"), 10_500);
 
-    // One transaction has more logs than an answer holds, and a token has thousands of transfers.
+    // One transaction has more logs than a response holds, and a token has thousands of transfers.
     let mut most = 0;
     for record in &caller.all("transactions", "").await[5_000..5_500] {
         if most < 1_000 && text(record, "methodId") == "0xa9059cbb" {
@@ -125,10 +125,10 @@ async fn lookup_accepts_twenty_hashes() {
     let hashes: Vec<&str> = list.iter().map(|record| text(record, "txid")).collect();
     let found = caller.look_up("transactions_by_hash", &hashes[..20].join(",")).await;
     assert_eq!(found.iter().map(|record| text(record, "txId")).collect::<Vec<_>>(), hashes[..20]);
-    let (status, code, msg) = caller.refusal("transactions_by_hash", &format!("txId={}", hashes.join(","))).await;
+    let (status, code, msg) = caller.error("transactions_by_hash", &format!("txId={}", hashes.join(","))).await;
     assert_eq!((status, code.as_str()), (400, "50024"));
     assert!(msg.contains("txId"));
-    let (status, code, _) = caller.refusal("logs", &format!("txId={}", hashes[..2].join(","))).await;
+    let (status, code, _) = caller.error("logs", &format!("txId={}", hashes[..2].join(","))).await;
     assert_eq!((status, code.as_str()), (400, "50024"));
 }
 
@@ -138,6 +138,6 @@ async fn more_requests_than_the_rate_are_throttled() {
     let service = start(|settings| settings.rate_limit = Some(1e-6));
     let caller = Caller::new(&service);
     assert_eq!(caller.get("blocks", "").await.code(), "0");
-    let (status, code, _) = caller.refusal("blocks", "").await;
+    let (status, code, _) = caller.error("blocks", "").await;
     assert_eq!((status, code.as_str()), (429, "50011"));
 }

@@ -1,4 +1,4 @@
-//! The shape of every answer: envelope, paging members, records with the declared members and nothing else.
+//! The format of every response: envelope, paging members, records with the declared members and nothing else.
 
 use std::collections::BTreeSet;
 
@@ -167,9 +167,9 @@ async fn same_seed_gives_identical_responses() {
     for endpoint in &ENDPOINTS {
         let required = required(&one, endpoint.name).await;
         let query = if endpoint.page_size_max().is_some() { format!("{required}&limit=50") } else { required };
-        let answer = one.get(endpoint.name, &query).await.text;
-        assert_eq!(answer, two.get(endpoint.name, &query).await.text, "{}", endpoint.name);
-        assert_ne!(answer, other.get(endpoint.name, &query).await.text, "{}", endpoint.name);
+        let response = one.get(endpoint.name, &query).await.text;
+        assert_eq!(response, two.get(endpoint.name, &query).await.text, "{}", endpoint.name);
+        assert_ne!(response, other.get(endpoint.name, &query).await.text, "{}", endpoint.name);
     }
 }
 
