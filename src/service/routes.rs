@@ -45,6 +45,8 @@ pub struct State {
     pub request_log: Arc<RequestLog>,
     pub faults: Mutex<Faults>,
     pub growth: AtomicU32,
+    /// Requests between reorganizations, and records that each of them replaces.
+    pub reorg: Mutex<Option<(u64, u32)>>,
     /// Number of responses to requests for lists.
     lists: AtomicU64,
     time_growth: Mutex<(Instant, u64)>,
@@ -63,6 +65,7 @@ impl State {
             renderers: Renderer::all(&settings.deployment),
             store: Mutex::new(store),
             growth: settings.growth.into(),
+            reorg: Mutex::new(settings.reorg),
             lists: AtomicU64::new(0),
             time_growth: Mutex::new((Instant::now(), 0)),
             clock_ms: AtomicI64::new(0),
@@ -290,7 +293,7 @@ fn look_up_now(state: &State, endpoint: usize, request: &LookUp) -> Reply {
         if growth > 0 && is_list {
             store.grow(growth, found)?;
         }
-        if let Some((every, depth)) = state.settings.reorg.filter(|_| is_list)
+        if let Some((every, depth)) = lock(&state.reorg).filter(|_| is_list)
             && (state.lists.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(every)
         {
             store.reorganize(depth, found)?;

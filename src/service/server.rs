@@ -15,7 +15,7 @@ use super::connection::{ConnectionHandle, Connections};
 use super::faults::{Fault, Faults, MOST_SECONDS};
 use super::request_log::RequestEntry;
 use super::routes::{State, lock, router};
-use super::settings::{LoadError, ServiceError, Settings, check_rate};
+use super::settings::{LoadError, ServiceError, Settings, check_rate, check_reorg};
 use super::store::Store;
 use super::throttle::Throttle;
 use crate::cassette::{self, Interaction, Outcome};
@@ -113,6 +113,16 @@ impl Service {
 
     pub fn set_growth(&self, growth: u32) {
         self.state.growth.store(growth, Ordering::Relaxed);
+    }
+
+    pub fn reorg(&self) -> Option<(u64, u32)> {
+        *lock(&self.state.reorg)
+    }
+
+    pub fn set_reorg(&self, reorg: Option<(u64, u32)>) -> Result<(), ServiceError> {
+        check_reorg(reorg)?;
+        *lock(&self.state.reorg) = reorg;
+        Ok(())
     }
 
     pub fn rate_limit(&self) -> Option<f64> {

@@ -111,6 +111,12 @@ impl ServiceError {
     }
 }
 
+pub(super) fn check_reorg(reorg: Option<(u64, u32)>) -> Result<(), ServiceError> {
+    let Some((every, depth)) = reorg.filter(|(every, depth)| *every == 0 || *depth == 0) else { return Ok(()) };
+    let problem = "must be two positive integers: requests between reorganizations, and records replaced";
+    Err(ServiceError::Setting { setting: "reorg", problem: format!("{problem}; got ({every}, {depth})") })
+}
+
 pub(super) fn check_rate(rate: Option<f64>) -> Result<(), ServiceError> {
     match rate {
         Some(rate) if !(rate.is_finite() && rate > 0.0) => {
@@ -133,10 +139,7 @@ impl Settings {
         if let Some(rate) = self.growth_rate.filter(|rate| !(rate.is_finite() && *rate > 0.0)) {
             return reject("growth_rate", &format!("must be a positive number of records per second; got {rate}"));
         }
-        if let Some((every, depth)) = self.reorg.filter(|(every, depth)| *every == 0 || *depth == 0) {
-            let problem = "must be two positive integers: requests between reorganizations, and records replaced";
-            return reject("reorg", &format!("{problem}; got ({every}, {depth})"));
-        }
+        check_reorg(self.reorg)?;
         if self.main_chain.eq_ignore_ascii_case(&self.zone_chain) {
             return reject("zone_chain", &format!("must differ from main_chain; both are {:?}", self.zone_chain));
         }

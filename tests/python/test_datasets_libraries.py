@@ -38,7 +38,7 @@ def test_ibis_narrows_the_requests(service: LocalService, client: cf.Client, blo
     service.reset_request_log()
     found = transactions.filter(transactions.height == block["height"][0].as_py()).select("tx_id").to_pyarrow()
     assert service.request_count == 1
-    assert sorted(found["tx_id"].to_pylist()) == sorted(block["tx_id"].to_pylist())
+    assert found.sort_by("tx_id").equals(block.select(["tx_id"]).sort_by("tx_id"))
     largest = transactions.filter(transactions.height.isin(block["height"][:1].to_pylist()))
     assert largest.amount.max().to_pyarrow().as_py() == pc.max(block["amount"]).as_py()
 

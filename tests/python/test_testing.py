@@ -45,7 +45,7 @@ def test_invalid_argument_is_rejected_by_name(name: str, value: Any) -> None:
         LocalService(**{name: value})
 
 
-@pytest.mark.parametrize("name", ["growth", "rate_limit", "clock_skew"])
+@pytest.mark.parametrize("name", ["growth", "reorg", "rate_limit", "clock_skew"])
 def test_invalid_setting_is_rejected_while_the_service_runs(name: str) -> None:
     with LocalService(transactions=1) as service:
         for value in (10**400, "x"):
@@ -179,6 +179,23 @@ def test_lists_grow_at_their_head() -> None:
     assert int(first["data"][0]["height"]) < int(second["data"][0]["height"]) < int(third["data"][0]["height"])
 
 
+def test_reorganizations_can_be_set_while_the_service_runs() -> None:
+    with LocalService(transactions=50) as service:
+
+        def hashes() -> list[str]:
+            return [block["hash"] for block in reference_client.whole_list(service, "blocks")]
+
+        first = hashes()
+        assert (service.reorg, hashes()) == (None, first)
+        service.reorg = (1, 3)
+        assert hashes() == first
+        service.reorg = None
+        assert hashes()[3:] == first[3:]
+        assert not set(hashes()[:3]) & set(first)
+        with pytest.raises(cf.ConfigError, match=r"reorg must be two positive integers: .*; got \(0, 3\)"):
+            service.reorg = (0, 3)
+
+
 def test_max_result_window_ends_a_list_of_the_main_chain() -> None:
     with LocalService(transactions=50, max_result_window=10) as service:
         assert len(reference_client.whole_list(service, "transactions")) == 10
@@ -242,9 +259,7 @@ def test_start_failure_names_its_cause(tmp_path: Path) -> None:
     assert (tmp_path / "letter").read_text() == "not a database"
 
 
-@pytest.mark.parametrize(
-    "name", ["fault", "transactions", "growth_rate", "reorg", "max_result_window", "request_count"]
-)
+@pytest.mark.parametrize("name", ["fault", "transactions", "growth_rate", "max_result_window", "request_count"])
 def test_attribute_that_cannot_be_set_raises(name: str) -> None:
     with LocalService(transactions=1) as service, pytest.raises(AttributeError, match=name):
         setattr(service, name, [])

@@ -26,6 +26,7 @@ try:
     from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
     from pyspark.sql.pandas.types import from_arrow_schema
 
+    from chainframe.datasets.scanner import BATCH_SIZE, Scanner
     from chainframe.integrations import spark_filters
 except ModuleNotFoundError as _error:
     _missing = (_error.name or "pyspark").partition(".")[0]
@@ -36,6 +37,7 @@ except ModuleNotFoundError as _error:
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    import pyarrow.compute as pc
     from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
 
@@ -58,8 +60,8 @@ class ChainframeSource(DataSource):
     - `numbers`: type of amounts and estimates, as for `Records`. Default: `decimal`.
     - `columns`: names of the columns to decode, separated by commas. Default: those of the schema given to
       `spark.read.schema`, or all.
-    - `push_filters`: `true` lets filters narrow the requests, as for `Query.dataset`; Spark evaluates them again, and
-      requires its setting `spark.sql.python.filterPushdown.enabled`. Default: `false`.
+    - `push_filters`: `true` lets filters narrow the requests, as for `Query.dataset`, and requires Spark's setting
+      `spark.sql.python.filterPushdown.enabled`. Default: `false`.
     - `rate_limit`: requests per second of the whole job, divided by the number of partitions, or by
       `concurrent_tasks` if that is less. Default: each task adapts to the API's limit.
     - `strict`: `true` fails a task whose result may be incomplete; otherwise the task logs a warning. Default: `false`.
@@ -226,12 +228,22 @@ class _FilteringReader(_Reader):
 
     def __init__(self, job: _Job) -> None:
         super().__init__(job)
-        self._filters: list[Filter] = []
+        self._expression: pc.Expression | None = None
 
     def pushFilters(self, filters: list[Filter]) -> list[Filter]:  # noqa: N802 - Spark's name
-        """Keeps the filters, all of which Spark evaluates as well."""
-        self._filters = filters
-        return filters
+        """Keeps the filters that pyarrow evaluates as Spark does, and returns the others."""
+        schema, exact = self._job.schema(), self._job.numbers == "decimal"
+        terms = [spark_filters.translated(each, schema, exact=exact) for each in filters]
+        self._expression = spark_filters.all_of(terms)
+        return [each for each, term in zip(filters, terms, strict=True) if term is None]
 
     def _queries(self) -> list[Query[Any]]:
-        return spark_filters.narrowed(self._job.query(), self._filters, exact=self._job.numbers == "decimal")
+        query = self._job.query()
+        if self._expression is None:
+            return [query]
+        return Scanner(query, None, self._expression, BATCH_SIZE).queries()
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        for batch in super().read(partition):
+            whole = pa.Table.from_batches([batch])
+            yield from (whole if self._expression is None else whole.filter(self._expression)).to_batches()

@@ -1,47 +1,40 @@
-"""Filters of Spark as expressions of pyarrow, which narrow a query as those of a dataset do."""
+"""Filters of Spark as expressions of pyarrow."""
 
 from __future__ import annotations
 
+import operator
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import reduce
-from operator import and_
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import datasource as spark
 
-from chainframe.datasets.scanner import BATCH_SIZE, Scanner
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from chainframe import Query
+    from collections.abc import Callable, Iterable
 
 
-def narrowed(query: Query[Any], filters: Iterable[spark.Filter], *, exact: bool) -> list[Query[Any]]:
-    """Queries that together return all records that the filters can accept.
+def all_of(terms: Iterable[pc.Expression | None]) -> pc.Expression | None:
+    given = [term for term in terms if term is not None]
+    return reduce(operator.and_, given) if given else None
 
-    Without `exact`, amounts are compared as other numbers than the API's, so that filters on them narrow nothing.
+
+def translated(filter_: spark.Filter, schema: pa.Schema, *, exact: bool) -> pc.Expression | None:
+    """The filter as an expression that is true for the same records, or `None`.
+
+    Without `exact`, amounts are compared as other numbers than the API's, so that filters on them are not translated.
     """
-    exporter: Any = query
-    schema = pa.schema(exporter)
-    terms = [term for each in filters if (term := _expression(each, schema, exact=exact)) is not None]
-    if not terms:
-        return [query]
-    return Scanner(query, None, reduce(and_, terms), BATCH_SIZE).queries()
-
-
-def _expression(filter_: spark.Filter, schema: pa.Schema, *, exact: bool) -> pc.Expression | None:
     if isinstance(filter_, spark.Not):
-        inner = _expression(filter_.child, schema, exact=exact)
+        inner = translated(filter_.child, schema, exact=exact)
         return None if inner is None else ~inner
     (name, *nested), value = getattr(filter_, "attribute", ("",)), getattr(filter_, "value", None)
     if nested or name not in schema.names:
         return None
     kind = schema.field(name).type
-    if not exact and (pa.types.is_decimal(kind) or pa.types.is_floating(kind)):
+    # Doubles that are not numbers are equal in Spark.
+    if pa.types.is_floating(kind) or (pa.types.is_decimal(kind) and not exact):
         return None
     try:
         return _comparison(filter_, pc.field(name), value, kind)
@@ -50,30 +43,33 @@ def _expression(filter_: spark.Filter, schema: pa.Schema, *, exact: bool) -> pc.
         return None
 
 
+_COMPARISONS: dict[type[spark.Filter], Callable[[Any, Any], Any]] = {
+    spark.EqualTo: operator.eq,
+    spark.GreaterThan: operator.gt,
+    spark.GreaterThanOrEqual: operator.ge,
+    spark.LessThan: operator.lt,
+    spark.LessThanOrEqual: operator.le,
+}
+
+
 def _comparison(filter_: spark.Filter, field: pc.Expression, value: Any, kind: pa.DataType) -> pc.Expression | None:  # noqa: ANN401
     made: Any
-    match filter_:
-        case spark.EqualTo():
-            made = field == _scalar(value, kind)
-        case spark.EqualNullSafe():
-            made = field.is_null() if value is None else field == _scalar(value, kind)
-        case spark.GreaterThan():
-            made = field > _scalar(value, kind)
-        case spark.GreaterThanOrEqual():
-            made = field >= _scalar(value, kind)
-        case spark.LessThan():
-            made = field < _scalar(value, kind)
-        case spark.LessThanOrEqual():
-            made = field <= _scalar(value, kind)
-        case spark.In():
-            made = field.isin([_scalar(item, kind) for item in value])
-        case spark.IsNull():
-            made = field.is_null()
-        case spark.IsNotNull():
-            made = field.is_valid()
-        case _:
-            return None
-    expression: pc.Expression = made
+    if compare := _COMPARISONS.get(type(filter_)):
+        made = compare(field, _scalar(value, kind))
+    else:
+        match filter_:
+            case spark.EqualNullSafe() if value is not None:
+                made = field.is_valid() & operator.eq(field, _scalar(value, kind))
+            case spark.EqualNullSafe() | spark.IsNull():
+                made = field.is_null()
+            case spark.IsNotNull():
+                made = field.is_valid()
+            case spark.In():
+                # Null for a null, unlike `isin` alone.
+                made = pc.if_else(field.is_valid(), field.isin([_scalar(item, kind) for item in value]), None)
+            case _:
+                made = None
+    expression: pc.Expression | None = made
     return expression
 
 
@@ -83,6 +79,6 @@ def _scalar(value: Any, kind: pa.DataType) -> Any:  # noqa: ANN401 - an Arrow sc
         if not isinstance(value, datetime):
             raise TypeError
         return pa.scalar(value if value.tzinfo else value.replace(tzinfo=UTC), pa.timestamp("us", "UTC"))
-    if pa.types.is_decimal(kind) and not isinstance(value, (int, Decimal)):
+    if value is None or (pa.types.is_decimal(kind) and not isinstance(value, (int, Decimal))):
         raise TypeError
     return pa.scalar(value, kind)

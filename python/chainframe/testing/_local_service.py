@@ -22,7 +22,7 @@ class LocalService:
     """An HTTP server on loopback that checks signatures and enforces the documented limits.
 
     It runs until `close`, or to the end of a `with` or `async with` block. While it runs, `faults`, `growth`,
-    `rate_limit` and `clock_skew` can be set.
+    `reorg`, `rate_limit` and `clock_skew` can be set.
 
     Parameters
     ----------
@@ -266,6 +266,15 @@ class LocalService:
     @growth.setter
     def growth(self, growth: int) -> None:
         self._native.set_growth(growth)
+
+    @property
+    def reorg(self) -> tuple[int, int] | None:
+        """Requests for lists between reorganizations, and records that each of them replaces; None for none."""
+        return self._native.reorg
+
+    @reorg.setter
+    def reorg(self, reorg: tuple[int, int] | None) -> None:
+        self._native.set_reorg(reorg)
 
     @property
     def rate_limit(self) -> float | None:

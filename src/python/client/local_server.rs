@@ -167,6 +167,16 @@ impl LocalService {
     }
 
     #[getter]
+    fn reorg(&self) -> Option<(u64, u32)> {
+        self.inner.reorg()
+    }
+
+    fn set_reorg(&self, py: Python<'_>, reorg: Option<Given<(u64, u32)>>) -> PyResult<()> {
+        let reorg = reorg.map(|reorg| reorg.named("reorg")).transpose().map_err(|error| errors::raise(py, &error))?;
+        self.inner.set_reorg(reorg).map_err(|error| raise(py, &error))
+    }
+
+    #[getter]
     fn rate_limit(&self) -> Option<f64> {
         self.inner.rate_limit()
     }
