@@ -66,7 +66,7 @@ def _comparison(filter_: spark.Filter, field: pc.Expression, value: Any, kind: p
                 made = field.is_valid()
             case spark.In():
                 # Null for a null, unlike `isin` alone.
-                made = pc.if_else(field.is_valid(), field.isin([_scalar(item, kind) for item in value]), None)
+                made = pc.if_else(field.is_valid(), field.isin([_scalar(item, kind) for item in value or ()]), None)
             case _:
                 made = None
     expression: pc.Expression | None = made
