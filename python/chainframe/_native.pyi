@@ -13,7 +13,7 @@ from decimal import Decimal
 from os import PathLike
 from pathlib import Path
 from types import GenericAlias, TracebackType
-from typing import Any, ClassVar, Generic, Literal, Self, TypeAlias, TypeVar, final, overload
+from typing import Any, ClassVar, Generic, Literal, NoReturn, Self, TypeAlias, TypeVar, final, overload
 
 import pandas as pd
 import polars as pl
@@ -802,6 +802,9 @@ class Query(Generic[_R_co]):
     """
 
     def __class_getitem__(cls, record: Any) -> GenericAlias: ...
+    def __bool__(self) -> Literal[True]: ...
+    def __len__(self) -> NoReturn: ...
+    def __getitem__(self, _index: object, /) -> NoReturn: ...
     def __iter__(self) -> Stream[_R_co]: ...
     def __aiter__(self) -> Stream[_R_co]: ...
     def pages(self) -> Stream[Page[_R_co]]:
@@ -1032,8 +1035,13 @@ class Query(Generic[_R_co]):
         >>> client.transactions().scan().filter(pl.col("height") == 18_000_000).select("tx_id", "amount").collect()
         """
 
-    def to_dicts(self) -> list[dict[str, Any]]:
+    def to_dicts(self, *, json: bool = False) -> list[dict[str, Any]]:
         """Collect the result and convert it to dictionaries, as `Records.to_dicts` does.
+
+        Parameters
+        ----------
+        json : bool
+            If True, values that JSON lacks are strings, as for `Records.to_dicts`.
 
         Returns
         -------
@@ -1416,6 +1424,8 @@ class Records(Sequence[_R_co]):
     def __getitem__(self, index: int, /) -> _R_co: ...
     @overload
     def __getitem__(self, index: slice, /) -> Records[_R_co]: ...
+    @overload
+    def __getitem__(self, index: str, /) -> list[Any]: ...
     def __iter__(self) -> Iterator[_R_co]: ...
     @property
     def report(self) -> Report:
@@ -1563,8 +1573,13 @@ class Records(Sequence[_R_co]):
         >>> pyarrow.parquet.write_table(records.to_arrow(), "transfers.parquet")
         """
 
-    def to_dicts(self) -> list[dict[str, Any]]:
+    def to_dicts(self, *, json: bool = False) -> list[dict[str, Any]]:
         """Convert to dictionaries, one per record, with the exact values of the attributes.
+
+        Parameters
+        ----------
+        json : bool
+            If True, values that JSON lacks are strings: amounts with all digits, times in ISO 8601.
 
         Returns
         -------
@@ -1765,6 +1780,7 @@ class Record:
     Decimal('0.150851832900380503')
     """
 
+    def _repr_html_(self) -> str: ...
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes as a dictionary.
 

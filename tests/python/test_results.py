@@ -58,7 +58,7 @@ def test_records_are_a_sequence(blocks: cf.Records[cf.Block]) -> None:
         with pytest.raises(IndexError):
             blocks[index]
     with pytest.raises(TypeError):
-        blocks["0"]  # type: ignore[call-overload]
+        blocks[0.5]  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ with the cursor after its last record. So what is listed is complete, and what i
 
 from __future__ import annotations
 
+import html
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +36,7 @@ T = TypeVar("T")
 MODES = ("resume", "overwrite", "error")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Export:
     """A finished export.
 
@@ -65,6 +66,17 @@ class Export:
     rows: int
     report: Report
     manifest: Path | None
+
+    def __repr__(self) -> str:
+        return f"<Export {str(self.path)!r}: {self._about()}>"
+
+    def _repr_html_(self) -> str:
+        about = f"{html.escape(str(self.path))}: {self._about()}"
+        return f"<p><b>Export</b> {about}</p>{self.report._repr_html_()}"
+
+    def _about(self) -> str:
+        files = f"{len(self.parts):,} file{'' if len(self.parts) == 1 else 's'}"
+        return f"{self.rows:,} records in {files}, {'complete' if self.complete else 'possibly incomplete'}"
 
     @property
     def complete(self) -> bool:

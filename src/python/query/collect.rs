@@ -162,7 +162,8 @@ impl Query {
     }
 
     #[doc = doc!(Query.to_dicts)]
-    fn to_dicts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        self.collect(py)?.to_dicts(py)
+    #[pyo3(signature = (*, json=false))]
+    fn to_dicts<'py>(&self, py: Python<'py>, json: bool) -> PyResult<Bound<'py, PyList>> {
+        self.collect(py)?.to_dicts(py, json)
     }
 }

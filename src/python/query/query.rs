@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrow_schema::SchemaRef;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyCapsule, PyList, PyModule, PyTuple, PyType};
@@ -106,6 +106,31 @@ impl Query {
     #[classmethod]
     fn __class_getitem__(class: &Bound<'_, PyType>, record: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         generic(class, record)
+    }
+
+    fn __bool__(&self) -> bool {
+        true
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        Err(PyTypeError::new_err("a query has no length; use len(query.collect()), or query.estimate().records"))
+    }
+
+    fn __getitem__(&self, _index: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let advice = "use query.first(), query.collect()[...], or query.to_pandas()[...] for columns";
+        Err(PyTypeError::new_err(format!("a query has no records before it is run; {advice}")))
+    }
+
+    fn __getattr__(&self, name: &str) -> PyResult<Py<PyAny>> {
+        let advice = match name {
+            "head" | "limit" => "; pass max_items= to the call, or use query.first()",
+            "tail" | "count" | "sample" | "describe" | "columns" | "shape" | "dtypes" => {
+                "; use query.collect(), query.to_pandas() or query.to_polars() first"
+            }
+            "filter" | "select" => "; use query.scan() or query.dataset()",
+            _ => "",
+        };
+        Err(PyAttributeError::new_err(format!("'Query' object has no attribute '{name}'{advice}")))
     }
 
     fn __iter__(slf: &Bound<'_, Self>) -> PyResult<Stream> {

@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use crate::interface::{Kind, RecordType};
 use crate::message::{Message, Syntax};
 use crate::query::{Bounds, Estimate, Report};
 
@@ -87,6 +88,25 @@ pub struct Head {
     pub name: &'static str,
     pub kind: &'static str,
     pub is_number: bool,
+}
+
+/// Columns in the order of their interest: time, parties and amounts, then the rest, and hashes last.
+pub fn display_order(record: &RecordType) -> Vec<usize> {
+    let rank = |column: &usize| {
+        let field = &record.fields[*column];
+        let ends_with = |ends: &[&str]| ends.iter().any(|end| field.name.ends_with(end));
+        match field.kind {
+            Kind::Time => 0,
+            Kind::Utf8 if ends_with(&["hash", "tx_id", "_data", "method_id"]) || field.name == "data" => 4,
+            Kind::Utf8List => 4,
+            Kind::Utf8 if ends_with(&["address", "input", "output", "miner"]) => 1,
+            Kind::Amount => 2,
+            _ => 3,
+        }
+    };
+    let mut order: Vec<_> = (0..record.fields.len()).collect();
+    order.sort_by_key(rank);
+    order
 }
 
 /// A table; a row that is not there stands for those that are left out, a cell that is not there for no value.

@@ -7,6 +7,8 @@ use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
+use super::html;
+use super::records::display_cell;
 use crate::columns::{Columns, ColumnsBuilder};
 use crate::interface::{self, RecordType};
 use crate::python::base::convert;
@@ -96,6 +98,16 @@ impl Record {
             shown.push(format!("{}={}", field.name, self.cell(py, column)?.repr()?.to_str()?));
         }
         Ok(format!("{}({})", self.columns.record().name, shown.join(", ")))
+    }
+
+    fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
+        let fields = self.fields();
+        let cells = html::display_order(self.columns.record()).into_iter().map(|column| {
+            let text = display_cell(py, &self.columns, column, self.row)?;
+            Ok((fields[column].name, text.unwrap_or_else(|| "null".into())))
+        });
+        let cells = cells.collect::<PyResult<Vec<_>>>()?;
+        Ok(html::form(self.columns.record().name, "one record", &[html::pairs(&cells)]))
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {

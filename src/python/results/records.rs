@@ -3,9 +3,9 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyKeyError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList, PySlice, PyTuple, PyType};
+use pyo3::types::{PyCapsule, PyDict, PyList, PySlice, PyString, PyTuple, PyType};
 
 use super::arrow::{self, Conversion, Frame, Schema, Table};
 use super::html;
@@ -58,8 +58,10 @@ impl Records {
     /// The first rows and the last ones as HTML.
     pub fn table(&self, py: Python<'_>) -> PyResult<String> {
         let fields = self.inner.record().fields;
-        let head: Vec<_> = fields
+        let order = html::display_order(self.inner.record());
+        let head: Vec<_> = order
             .iter()
+            .map(|column| &fields[*column])
             .map(|field| html::Head {
                 name: field.name,
                 kind: if field.kind == Kind::Time { "time, UTC" } else { field.kind.name() },
@@ -74,18 +76,26 @@ impl Records {
                 rows.push(None);
                 continue;
             };
-            let cells = (0..fields.len()).map(|column| {
-                let value = convert::cell(py, columns, column, at)?;
-                if value.is_none() {
-                    return Ok(None);
-                }
-                let text: String = value.str()?.extract()?;
-                let is_time = fields[column].kind == Kind::Time;
-                Ok(Some(if is_time { text.replace("000+00:00", "").replace("+00:00", "") } else { text }))
-            });
+            let cells = order.iter().map(|column| display_cell(py, columns, *column, at));
             rows.push(Some(cells.collect::<PyResult<Vec<_>>>()?));
         }
         Ok(html::table(&head, &rows))
+    }
+
+    /// Values of a column.
+    fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyList>> {
+        let record = self.inner.record();
+        let Some(column) = record.position(name) else {
+            let names = record.fields.iter().map(|field| field.name).collect::<Vec<_>>().join(", ");
+            return Err(PyKeyError::new_err(format!("{} has no column {name:?}; it has {names}", record.name)));
+        };
+        let values = PyList::empty(py);
+        for chunk in &self.chunks {
+            for row in 0..chunk.rows() {
+                values.append(convert::cell(py, chunk, column, row)?)?;
+            }
+        }
+        Ok(values)
     }
 
     /// Rows that equal a record, lazily.
@@ -113,11 +123,14 @@ impl Records {
     fn __getitem__<'py>(&self, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = index.py();
         let length = self.inner.len();
+        if let Ok(name) = index.cast::<PyString>() {
+            return Ok(self.column(py, name.to_str()?)?.into_any());
+        }
         let Ok(slice) = index.cast::<PySlice>() else {
             let index: isize =
                 index.extract().map_err(|error: PyErr| match error.is_instance_of::<PyOverflowError>(py) {
                     true => PyIndexError::new_err("record index out of range"),
-                    false => PyTypeError::new_err("records are indexed by int or slice"),
+                    false => PyTypeError::new_err("records are indexed by int, slice or the name of a column"),
                 })?;
             let row = if index < 0 { index + length as isize } else { index };
             let row = usize::try_from(row).map_err(|_| PyIndexError::new_err("record index out of range"))?;
@@ -234,10 +247,22 @@ impl Records {
     }
 
     #[doc = doc!(Records.to_dicts)]
-    pub fn to_dicts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+    #[pyo3(signature = (*, json=false))]
+    pub fn to_dicts<'py>(&self, py: Python<'py>, json: bool) -> PyResult<Bound<'py, PyList>> {
         let dicts = PyList::empty(py);
+        let fields = self.inner.record().fields;
+        let texts = fields.iter().filter(|field| json && (field.kind.is_number() || field.kind == Kind::Time));
+        let texts: Vec<_> = texts.filter(|field| field.kind != Kind::Integer).collect();
         for row in 0..self.inner.len() {
-            dicts.append(self.view(py, row)?.call_method0("to_dict")?)?;
+            let dict = self.view(py, row)?.call_method0("to_dict")?;
+            for field in &texts {
+                let value = dict.get_item(field.name)?;
+                if !value.is_none() {
+                    let method = if field.kind == Kind::Time { "isoformat" } else { "__str__" };
+                    dict.set_item(field.name, value.call_method0(method)?)?;
+                }
+            }
+            dicts.append(dict)?;
         }
         Ok(dicts)
     }
@@ -289,6 +314,17 @@ impl Records {
         let restore = py.import("chainframe._native")?.getattr("_restore_records")?;
         Ok((restore, (record.name, columns, self.report.clone()).into_pyobject(py)?))
     }
+}
+
+/// Text of a value for display, where there is a value.
+pub fn display_cell(py: Python<'_>, columns: &Columns, column: usize, row: usize) -> PyResult<Option<String>> {
+    let value = convert::cell(py, columns, column, row)?;
+    if value.is_none() {
+        return Ok(None);
+    }
+    let text: String = value.str()?.extract()?;
+    let is_time = columns.kind(column) == Kind::Time;
+    Ok(Some(if is_time { text.replace("000+00:00", "").replace("+00:00", "") } else { text }))
 }
 
 /// Iterator over records at hand.
