@@ -152,7 +152,7 @@ fn responses_are_bounded_in_records() {
     assert_eq!((error.path(), error.broken), ("data[0].data[10000]".into(), false));
     assert_eq!(error.problem, "the response has more than 10000 records");
     assert!(decoder("blocks").decode(&bytes(&list(10_001)), 101).is_ok());
-    // Look-ups of logs are bounded by the deployment's log window.
+    // Lookups of logs are bounded by the deployment's log window.
     let logs = format!(r#"{{"code":"0","data":[{}]}}"#, vec!["{}"; 10_001].join(","));
     assert!(decoder("logs").decode(&bytes(&logs), 16).is_err());
     let wide = Deployment::default().with_windows(1, 10_000).unwrap();

@@ -131,7 +131,7 @@ impl Deployment {
         self.log_window
     }
 
-    /// Most records that the API returns of one list or look-up, or `None` if it sets no limit.
+    /// Most records that the API returns of one list or lookup, or `None` if it sets no limit.
     pub fn max_results(&self, limit: ResultLimit) -> Option<u64> {
         match limit {
             ResultLimit::Unlimited => None,

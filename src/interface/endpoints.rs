@@ -40,7 +40,7 @@ pub enum Shape {
     Direct,
 }
 
-/// Most records that the API returns of one list or look-up. The numbers are settings of the deployment:
+/// Most records that the API returns of one list or lookup. The numbers are settings of the deployment:
 /// [`Deployment::max_results`](super::Deployment::max_results).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultLimit {
@@ -49,7 +49,7 @@ pub enum ResultLimit {
     Window,
     /// The list has the last year only, and ends at the result window as well.
     LastYear,
-    /// A response to a look-up of logs ends at the log window.
+    /// A response to a lookup of logs ends at the log window.
     Logs,
 }
 

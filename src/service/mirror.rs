@@ -17,7 +17,7 @@ pub const TABLE: &str = "CREATE TABLE IF NOT EXISTS mirrored_query (id INTEGER P
 
 type Values = Vec<(&'static str, ParamValue)>;
 
-/// One list, or one set of look-ups, that was requested for a mirrored query.
+/// One list, or one set of lookups, that was requested for a mirrored query.
 #[derive(Debug)]
 pub struct MirroredQuery {
     pub endpoint: &'static Endpoint,

@@ -1,4 +1,4 @@
-//! Handling of a request: faults, authentication, rate limit, look-up, and delivery of the response.
+//! Handling of a request: faults, authentication, rate limit, lookup, and delivery of the response.
 
 use std::convert::Infallible;
 use std::io::Write as _;
@@ -234,7 +234,7 @@ fn admit(
     Ok(endpoint)
 }
 
-/// The look-up of an admitted request.
+/// The lookup of an admitted request.
 struct LookUp {
     request: cassette::Request,
     query: String,

@@ -57,7 +57,7 @@ impl Service {
         let url = format!("http://{}", listener.local_addr().map_err(bind_error)?);
         let runtime = Builder::new_multi_thread()
             .worker_threads(2)
-            // Look-ups wait for one database connection, so more threads would only wait with them.
+            // Lookups wait for one database connection, so more threads would only wait with them.
             .max_blocking_threads(4)
             .thread_name("local-service")
             .enable_io()

@@ -95,7 +95,7 @@ impl UserData {
         transaction.execute(&format!("DROP TABLE IF EXISTS {}", table.name), [])?;
         transaction.execute(&table.create(), [])?;
         // A list returns its last row first, except tokens: they are sorted, and equal ones keep the order of their rows.
-        // Look-ups return rows in order.
+        // Lookups return rows in order.
         insert(&transaction, table, endpoint.name == "tokens" || is_look_up(endpoint), 1, records)?;
         for index in table.create_indexes() {
             transaction.execute(&index, [])?;

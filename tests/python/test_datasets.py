@@ -406,7 +406,7 @@ def test_explain_shows_the_queries_and_sends_nothing(service: LocalService, clie
     assert dataset.explain() == "<Query transactions of MAIN>"
     assert dataset.explain(pc.field("height") == 5) == "<Query transactions of MAIN, height=5>"
     assert dataset.explain((pc.field("height") > 7) & (pc.field("height") < 3)).startswith("no request")
-    assert "look-up" in dataset.explain(pc.field("tx_id") == "0xa")
+    assert "lookup" in dataset.explain(pc.field("tx_id") == "0xa")
     assert service.request_count == 0
 
 

@@ -1,4 +1,4 @@
-"""Cursors of look-ups: they count hashes, since which of them are returned may change, and carry those to come."""
+"""Cursors of lookups: they count hashes, since which of them are returned may change, and carry those to come."""
 
 from __future__ import annotations
 

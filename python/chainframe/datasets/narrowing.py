@@ -80,13 +80,13 @@ class Narrowing:
         return Remainder.of(query, self.page_size, self._client.deployment.result_window)
 
     def hashes(self, queries: list[Query[Any]]) -> list[str]:
-        """Hashes that the main chain's list can be narrowed to only by the heights that a look-up returns."""
+        """Hashes that the main chain's list can be narrowed to only by the heights that a lookup returns."""
         if self._solver is None or queries != [self._query] or self.resource != "transactions":
             return []
         return self._solver.points("tx_id") or [] if not self._given and self._client is not None else []
 
     def located(self, queries: list[Query[Any]], spent: list[Report]) -> list[Query[Any]]:
-        """Queries for the heights of hashes, which are looked up; the report of the look-up is added to `spent`."""
+        """Queries for the heights of hashes, which are looked up; the report of the lookup is added to `spent`."""
         hashes, client = self.hashes(queries), self._client
         if not hashes or client is None:
             return queries
@@ -100,7 +100,7 @@ class Narrowing:
         spent.append(look_up.report)
         heights = {transaction.height for transaction in found}
         if len(found) < len({item.lower() for item in hashes}) or None in heights:
-            # A list may have what the look-up does not return.
+            # A list may have what the lookup does not return.
             return queries
         descending = sorted((height for height in heights if height is not None), reverse=True)
         return [client.transactions(height=height, chain=chain) for height in descending]

@@ -61,7 +61,7 @@ class Scanner:
         self._narrowing = Narrowing(query, self.dataset_schema, solver)
         self._decoded = self._needed(columns)
         self._runs: list[Query[Any]] = []
-        # Reports of searches and look-ups, whose records are no part of the result.
+        # Reports of searches and lookups, whose records are no part of the result.
         self._spent: list[Report] = []
         self._finished = False
         self.last_error: BaseException | None = None
@@ -86,7 +86,7 @@ class Scanner:
             return "no request: no record can satisfy the filter"
         lines = [repr(query) for query in queries]
         if hashes:
-            lines.append("after a look-up of the hashes for their heights, if all of them are found")
+            lines.append("after a lookup of the hashes for their heights, if all of them are found")
         if timed:
             lines = [*map(repr, timed), f"if the first page of {lines[0]} shows that the whole list costs more"]
         if floors := self._floors():

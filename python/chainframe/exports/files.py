@@ -30,7 +30,7 @@ ROWS = 65_536
 
 @dataclass(frozen=True)
 class FileRequest:
-    """A file, its format, and what it is to hold."""
+    """A file, its format, and the options of its content."""
 
     path: Path
     form: str
@@ -57,7 +57,7 @@ class FileRequest:
         }
 
     def prepare(self) -> None:
-        """Removes what is not to be continued."""
+        """Check the destination, and remove parts that the run does not continue."""
         load("pyarrow", extra="arrow")
         if self.mode not in MODES:
             raise InvalidParameterError(f"mode must be one of {', '.join(MODES)}; got {self.mode!r}")
@@ -91,13 +91,13 @@ class FileRequest:
         return Export(path=self.path, parts=(self.path,), rows=export.rows, report=export.report, manifest=None)
 
     def clean_up(self, error: BaseException) -> None:
-        """Removes records that the next run has no use for."""
+        """Remove parts that the next run cannot use."""
         lasting = isinstance(error, NON_RESUMABLE) and not isinstance(error, ExportError)
         if lasting or (not isinstance(error, ExportError) and not saved_rows(self.parts)):
             self.discard()
 
     def discard(self) -> None:
-        # Files of others stay, and a directory that cannot be removed does not matter beside how the run ended.
+        # Foreign files stay; a directory that cannot be removed must not hide the outcome of the run.
         with suppress(OSError, ExportError):
             with locked_dir(self.parts):
                 Store(self.parts).discard_all()

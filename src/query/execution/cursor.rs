@@ -115,7 +115,7 @@ impl Cursor {
         Self { reasons, missing: missing.to_vec(), ..at }.sealed()
     }
 
-    /// Position in a look-up: after `offset` records of the hash `index` of a slice. The cursor has only the hashes
+    /// Position in a lookup: after `offset` records of the hash `index` of a slice. The cursor has only the hashes
     /// from there on.
     fn at_hash(query: &Query, slice: u64, index: usize, offset: u64, remaining: Option<u64>) -> Self {
         let arguments = query.args_from_hash(slice, index).into();

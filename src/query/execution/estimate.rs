@@ -261,7 +261,7 @@ fn slice_size(query: &Query, slice: u64, page: &Page) -> Size {
     let rows = page.columns.rows() as u64;
     if !query.is_paged() {
         let requested = query.slices().hashes(slice).len() as u64;
-        // A look-up of several hashes returns one record for each; one of a transaction's logs any number.
+        // A lookup of several hashes returns one record for each; one of a transaction's logs any number.
         let records = if matches!(query.endpoint().limit, ResultLimit::Logs) { rows } else { requested.min(rows) };
         return Size::of(query, Bounds::exact(records), Bounds::exact(1));
     }

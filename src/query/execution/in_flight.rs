@@ -16,7 +16,7 @@ pub(super) struct SliceFetcher {
     pub slice: u64,
     pub list: List,
     in_flight: VecDeque<(Ask, Task<Result<Page, Error>>)>,
-    /// Records of a look-up's first response that were delivered before this run.
+    /// Records of a lookup's first response that were delivered before this run.
     pub skip: u64,
 }
 

@@ -297,7 +297,7 @@ enum Selection {
     All,
     /// Some rows of a list.
     Rows(Vec<u32>),
-    /// Rows of a look-up in the order of its hashes; each row's hash and the hashes without one, by index.
+    /// Rows of a lookup in the order of its hashes; each row's hash and the hashes without one, by index.
     Hashes {
         rows: Vec<u32>,
         found: Vec<u32>,

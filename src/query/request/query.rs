@@ -209,7 +209,7 @@ impl Query {
         args
     }
 
-    /// Arguments of a look-up for its hashes from index `index` of a slice on.
+    /// Arguments of a lookup for its hashes from index `index` of a slice on.
     pub(in crate::query) fn args_from_hash(&self, slice: u64, index: usize) -> Vec<(String, Arg)> {
         let slices = slice..self.slices().count();
         let hashes = slices.flat_map(|slice| self.slices().hashes(slice)).skip(index).cloned().collect();
@@ -250,7 +250,7 @@ impl Query {
         Ok(params::canonical(self.endpoint, &self.args)?.collect())
     }
 
-    /// Records per page, or 0 for a look-up.
+    /// Records per page, or 0 for a lookup.
     pub(in crate::query) fn page_size(&self) -> u64 {
         self.page_size.map_or(0, u64::from)
     }

@@ -61,7 +61,7 @@ pub enum Source {
         /// State of the list after it, unless the page was cut by `max_items`.
         after: Option<Seam>,
     },
-    /// Look-up of several hashes, by indices into the hashes of the slice.
+    /// Lookup of several hashes, by indices into the hashes of the slice.
     Hashes {
         /// Hash of each row.
         found: Vec<u32>,

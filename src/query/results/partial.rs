@@ -58,7 +58,7 @@ impl Partial {
                 builder.push(page, expected);
                 *checkpoint = after.cloned();
             }
-            // Records that lack columns would be wrong ones.
+            // Pages of some columns only are not kept: their records would be incomplete.
             Retained::Latest(_) if page.is_projected() => {}
             Retained::Latest(latest) => latest.push(page.clone()),
         }

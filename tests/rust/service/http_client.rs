@@ -143,7 +143,7 @@ impl<'s> Caller<'s> {
         records
     }
 
-    /// The records of a look-up.
+    /// The records of a lookup.
     pub async fn look_up(&self, name: &str, hashes: &str) -> Vec<Value> {
         let reply = self.get(name, &format!("txId={hashes}")).await;
         assert_eq!((reply.status, reply.code().as_str()), (200, "0"), "{}", reply.text);
