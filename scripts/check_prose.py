@@ -17,6 +17,7 @@ FILES = (
     "README.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
+    "SECURITY.md",
     "Makefile",
     "Cargo.toml",
     "build.rs",

@@ -26,7 +26,7 @@ from nbclient import NotebookClient
 from nbconvert import MarkdownExporter
 from nbconvert.preprocessors import CoalesceStreamsPreprocessor
 
-from chainframe import _native, datasets, errors, exports, partitions, testing
+from chainframe import _native, attempts, datasets, errors, exports, partitions, testing
 from chainframe.cli import core as core_commands
 from chainframe.cli.app import app
 from chainframe.integrations import spark
@@ -49,6 +49,7 @@ PAGES = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "python/chainframe/_native.pyi": "reference/api.md",
+    "python/chainframe/attempts.py": "reference/exports.md",
     "python/chainframe/errors/__init__.py": "reference/errors.md",
     "python/chainframe/exports/__init__.py": "reference/exports.md",
     "python/chainframe/integrations/spark.py": "reference/exports.md",
@@ -66,7 +67,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "reference/records.md": records(),
         "reference/errors.md": classes("Errors", errors),
         "reference/testing.md": classes("Testing kit", testing),
-        "reference/exports.md": classes("Exports, datasets, partitions, Spark", exports, datasets, partitions, spark),
+        "reference/exports.md": classes(
+            "Exports, datasets, partitions, attempts, Spark", exports, datasets, partitions, attempts, spark
+        ),
         "reference/cli.md": cli(),
         "reference/fields.md": fields(),
     }

@@ -28,6 +28,7 @@ from chainframe._native import (
     Transaction,
     __version__,
 )
+from chainframe.attempts import Attempt
 from chainframe.errors import (
     AuthenticationError,
     BadRequestError,
@@ -57,6 +58,7 @@ from chainframe.errors import (
 
 __all__ = [
     "AddressTransaction",
+    "Attempt",
     "AuthenticationError",
     "BadRequestError",
     "Block",

@@ -7,7 +7,7 @@ conform to the API, and `PaginationError` for a list that cannot be read complet
 In the examples `cf` is `chainframe` and `client` is a `cf.Client()`.
 """
 
-from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
 from os import PathLike
@@ -20,6 +20,7 @@ import polars as pl
 import pyarrow as pa
 from typing_extensions import disjoint_base
 
+from chainframe.attempts import Attempt
 from chainframe.datasets import Dataset
 from chainframe.exports import Export
 from chainframe.partitions import Partition
@@ -79,6 +80,7 @@ __all__ = [
     "_restore_report",
     "_restore_schema",
     "_resume_query",
+    "_send_recorded",
     "_set_result",
     "_share_cassette",
     "_signature",
@@ -195,6 +197,11 @@ class Client:
         "auto" shows a progress bar in a terminal or notebook for runs over two seconds, True always, False never. Needs
         the extra `progress`.
 
+    on_attempt : callable, optional
+        Called with an `Attempt` after each attempt, on one thread of the process, in a copy of the context variables of
+        the caller, before the result is returned. It must not wait for requests. An exception goes to
+        `sys.unraisablehook`.
+
     Raises
     ------
     ConfigError
@@ -227,6 +234,7 @@ class Client:
         ca_bundle: str | PathLike[str] | None = None,
         cassette: Cassette | None = None,
         progress: Literal["auto"] | bool = "auto",
+        on_attempt: Callable[[Attempt], object] | None = None,
     ) -> Self: ...
     def tokens(
         self,
@@ -2834,6 +2842,7 @@ def _restore_cassette(
 ) -> Cassette: ...
 def _restore_client(given: dict[str, Any]) -> Client: ...
 def _openapi(deployment: Deployment, main_chain: str, zone_chain: str, base_url: str) -> str: ...
+def _send_recorded(client: Client, path: str, params: list[tuple[str, str]]) -> tuple[int, bytes]: ...
 def _signature(secret: str, timestamp: str, target: str) -> str: ...
 def _restore_deployment(
     header_prefix: str,

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use super::attempts::Observer;
 use super::rate_limiter::SharedLimiters;
 use super::transport::Transport;
 
@@ -16,6 +17,8 @@ pub struct Environment {
     /// A random number in 0..1, for the jitter of retries.
     pub jitter: Arc<dyn Fn() -> f64 + Send + Sync>,
     pub limiters: SharedLimiters,
+    /// Receives a report of every attempt.
+    pub observer: Option<Arc<dyn Observer>>,
 }
 
 impl Default for Environment {
@@ -26,6 +29,7 @@ impl Default for Environment {
             wall_clock: Arc::new(SystemTime::now),
             jitter: Arc::new(fastrand::f64),
             limiters: SharedLimiters::default(),
+            observer: None,
         }
     }
 }

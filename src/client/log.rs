@@ -31,7 +31,7 @@ pub fn inherit<F: Future>(future: F) -> impl Future<Output = F::Output> {
     scope(context(), future)
 }
 
-fn context() -> Option<Context> {
+pub(super) fn context() -> Option<Context> {
     CONTEXT.try_with(Clone::clone).ok().flatten()
 }
 

@@ -4,6 +4,7 @@
 //! `request` retries attempts; `send` admits, signs and sends one attempt, or replays it from a cassette; `response`
 //! classifies its response. `transport` is the network, of which `http` is the real one.
 
+mod attempts;
 mod clock;
 mod credentials;
 mod environment;
@@ -29,6 +30,7 @@ use std::time::Duration;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::sync::Semaphore;
 
+pub use attempts::{AttemptReport, Observer};
 pub use credentials::{Credentials, Secret};
 pub use environment::Environment;
 pub use error::{ApiError, Error, Phase};

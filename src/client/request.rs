@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::attempts::Observation;
 use super::error::{Error, Phase};
 use super::log::{self, Level};
 use super::retry::{Failed, Policy, RetryDecision};
@@ -94,19 +95,24 @@ impl Client {
             }
             attempts.sent += 1;
             on_send();
-            let attempt = self.attempt(endpoint, target, expectation, attempts.sent, admission);
+            let mut observation = self.observe(endpoint, target, attempts.sent, admission.waited());
+            let attempt = self.attempt(endpoint, target, expectation, attempts.sent, admission, &mut observation);
             let started = Instant::now();
             let outcome = match settings.deadline.map(|deadline| deadline.saturating_sub(attempts.spent)) {
                 None => attempt.await,
                 Some(left) => match tokio::time::timeout(left, attempt).await {
                     Ok(outcome) => outcome,
                     Err(_) => {
+                        if let Some(observation) = &mut observation {
+                            observation.report.error = Some(Phase::Deadline.as_str());
+                        }
                         self.record_deadline(target)?;
                         return Err(self.deadline_exceeded(endpoint, attempts.sent));
                     }
                 },
             };
             attempts.spent += started.elapsed();
+            drop(observation);
             let failed = match outcome {
                 Ok(fetched) => {
                     self.inner.shared.budget.deposit();
@@ -179,27 +185,41 @@ impl Client {
         expectation: Expectation,
         attempts: u32,
         admission: Admission,
+        observation: &mut Option<Observation>,
     ) -> Result<Fetched, Attempt> {
         let Interaction { outcome, signature, offset, waited, sent, replayed } =
-            self.interact(target, admission).await.map_err(Attempt::fatal)?;
+            self.interact(target, admission).await.map_err(|error| {
+                if let Some(observation) = &mut *observation {
+                    observation.report.error = Some("cassette");
+                }
+                Attempt::fatal(error)
+            })?;
         let event = |outcome: &str| {
             let (waited, elapsed) = (waited.as_secs_f64(), sent.elapsed().as_secs_f64());
             let from = if replayed { " replayed" } else { "" };
             format!("GET {target} attempt={attempts} {outcome} wait={waited:.3} elapsed={elapsed:.3}{from}")
         };
+        if let (Some(observation), Err(error)) = (&mut *observation, &outcome) {
+            (observation.report.error, observation.report.replayed) = (Some(error.phase.as_str()), replayed);
+        }
         let response = outcome.map_err(|error| {
             log::emit(Level::Debug, || event(&format!("phase={} error={:?}", error.phase, error.problem.to_string())));
             Attempt::from_transport_error(endpoint, error, attempts, replayed)
         })?;
         let mask = |text: &[u8]| self.settings().credentials.redact(text, &signature);
         let classified = self.classify(endpoint, &response, expectation, attempts, &mask);
+        let code = match &classified {
+            Err(Error::Service(error)) => error.code.as_deref(),
+            Err(Error::Format { .. }) => None,
+            _ => Some("0"),
+        };
+        if let Some(Observation { report, .. }) = observation {
+            (report.status, report.code) = (Some(response.status), code.map(str::to_owned));
+            (report.bytes, report.error, report.replayed) = (response.body.len(), None, replayed);
+        }
         log::emit(Level::Debug, || {
-            let code = match &classified {
-                Err(Error::Service(error)) => error.code.as_deref().unwrap_or("-"),
-                Err(Error::Format { .. }) => "-",
-                _ => "0",
-            };
-            event(&format!("status={} code={code} bytes={}", response.status, response.body.len()))
+            let (status, bytes) = (response.status, response.body.len());
+            event(&format!("status={status} code={} bytes={bytes}", code.unwrap_or("-")))
         });
         let error = match classified {
             Ok(page) => {

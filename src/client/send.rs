@@ -108,6 +108,20 @@ impl Client {
         Ok(interaction)
     }
 
+    /// Sends a recorded request once more, a single time, and returns whatever the service responds.
+    pub async fn send_recorded(&self, path: &str, params: &[(String, String)]) -> Result<Response, Error> {
+        let params = params.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let target = sign::target(&format!("{}{path}", self.settings().prefix), params);
+        let admission = self.admit(&target, false).await?;
+        self.interact(&target, admission).await?.outcome.map_err(|error| Error::Transport {
+            endpoint: "cassette",
+            phase: error.phase,
+            problem: error.problem,
+            attempts: 1,
+            retryable: error.retryable,
+        })
+    }
+
     /// A request is stored as it was sent, or it could not be found again: one with a secret in it is not sent.
     fn check_params(&self, cassette: &Cassette, request: &Request) -> Result<(), Error> {
         let credentials = &self.settings().credentials;

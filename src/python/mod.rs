@@ -48,6 +48,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(client::calls::_resume_query, module)?)?;
     module.add_function(wrap_pyfunction!(client::cassette::_environment_cassette, module)?)?;
     module.add_function(wrap_pyfunction!(client::client::_with_cassette, module)?)?;
+    module.add_function(wrap_pyfunction!(client::client::_send_recorded, module)?)?;
     module.add_function(wrap_pyfunction!(client::cassette::_share_cassette, module)?)?;
     module.add_function(wrap_pyfunction!(client::cassette::_forget_cassette, module)?)?;
     module.add_function(wrap_pyfunction!(client::cassette::_block_network, module)?)?;

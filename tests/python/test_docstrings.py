@@ -18,6 +18,7 @@ import reference_client
 
 MODULES = (
     "chainframe",
+    "chainframe.attempts",
     "chainframe.datasets",
     "chainframe.errors",
     "chainframe.exports",

@@ -11,10 +11,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chainframe import CassetteError, ConfigError, Deployment, __version__, doctor
+from chainframe import CassetteError, Client, ConfigError, Deployment, TransportError, __version__, doctor
 from chainframe._native import _openapi as openapi_json
-from chainframe.cli.codes import INTERRUPTED, USAGE
+from chainframe.cli.codes import FAILED, INTERRUPTED, NETWORK, USAGE
 from chainframe.testing import Cassette, LocalService
+from chainframe.testing._drift import ERROR, compare
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "serve": "Run the local server until interrupted.",
     "doctor": "Diagnose configuration and connectivity.",
-    "cassette": "Show what a cassette has recorded.",
+    "cassette": "Show what a cassette has recorded, or compare it with the service.",
     "openapi": "Print the OpenAPI document of the API.",
 }
 
@@ -139,6 +140,16 @@ def _parser() -> argparse.ArgumentParser:
     show.set_defaults(run=_show_cassette)
     show.add_argument("file", metavar="FILE", help="the cassette")
     show.add_argument("--json", action="store_true", help="print one JSON object per line")
+    diff = actions.add_parser(
+        "diff",
+        help="compare with the service",
+        description="Send the recorded requests again, each once, and list members that are new, gone or of another "
+        "kind, and other codes. Settings come from the environment. Exit code 1 for another kind or "
+        "code.",
+    )
+    diff.set_defaults(run=_diff_cassette)
+    diff.add_argument("file", metavar="FILE", type=Path, help="the cassette")
+    _add_deployment_options(diff)
     describe = commands.add_parser("openapi", help=COMMANDS["openapi"], description=COMMANDS["openapi"])
     describe.set_defaults(run=_openapi)
     describe.add_argument("--base-url", default="/", metavar="URL", help="URL of the API (default: %(default)s)")
@@ -212,6 +223,18 @@ def _show_cassette(options: argparse.Namespace) -> int:
             print(f"# {shown['note']}")
         print(f"{number:>4}  {outcome:<8} {shown['bytes']:>9}  {shown['method']} {shown['path']}?{query}")
     return 0
+
+
+def _diff_cassette(options: argparse.Namespace) -> int:
+    with Client(deployment=_deployment(options)) as client:
+        try:
+            findings = compare(options.file, client)
+        except TransportError as error:
+            print(f"chainframe: {error}", file=sys.stderr)
+            return NETWORK
+    for finding in findings:
+        print(finding)
+    return FAILED if any(finding.severity == ERROR for finding in findings) else 0
 
 
 def _openapi(options: argparse.Namespace) -> int:

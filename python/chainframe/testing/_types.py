@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, Required, TypeAlias, TypedDict
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
     from os import PathLike
 
-    from chainframe import Deployment
+    from chainframe import Attempt, Deployment
     from chainframe._native import Cassette
 
 Call: TypeAlias = Literal[
@@ -52,6 +53,7 @@ class ClientOptions(TypedDict, total=False):
     ca_bundle: str | PathLike[str] | None
     cassette: Cassette | None
     progress: Literal["auto"] | bool
+    on_attempt: Callable[[Attempt], object] | None
 
 
 class Fault(TypedDict, total=False):

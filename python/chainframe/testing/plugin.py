@@ -24,8 +24,10 @@ import shutil
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from chainframe import Client
 from chainframe._native import _block_network, _forget_cassette, _share_cassette
 from chainframe.testing import LocalService
+from chainframe.testing._drift import ERROR, Finding, compare
 
 try:
     import pytest
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from chainframe.testing import Cassette
 
 MODES = ("none", "once", "new_episodes", "all")
+COMPARE = "compare"
 SERVICE_MARKER = "chainframe"
 CASSETTE_MARKER = "chainframe_cassette"
 TRANSACTIONS = 1_000
@@ -47,6 +50,10 @@ MAX_NAME_LENGTH = 120
 CASSETTE_FIXTURES = ("cassette", "module_cassette", "session_cassette")
 FAILED = pytest.StashKey[set[str]]()
 """Names of the tests that did not pass."""
+FINDINGS = pytest.StashKey[list[Finding]]()
+"""Differences between recordings and the service that no report has yet."""
+DRIFT = "chainframe drift"
+"""Property of a report with differences."""
 VARIABLES = ("CHAINFRAME_CASSETTE", "CHAINFRAME_CASSETTE_MODE", "CHAINFRAME_CASSETTE_STAGING")
 
 
@@ -54,10 +61,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("chainframe")
     group.addoption(
         "--chainframe-record",
-        choices=MODES,
+        choices=(*MODES, COMPARE),
         metavar="MODE",
         help="mode of the cassette fixtures: none, once, new_episodes or all (default: none where CI is set in the "
-        "environment, else once)",
+        "environment, else once); or compare: replay, then send the requests again and report members and codes that "
+        "differ",
     )
     group.addoption(
         "--chainframe-block-network",
@@ -68,6 +76,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[FAILED] = set()
+    config.stash[FINDINGS] = []
     config.addinivalue_line(
         "markers",
         f"{SERVICE_MARKER}(**options): options of LocalService for the local_service fixtures, such as faults=[...]",
@@ -93,9 +102,36 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
+    if call.when == "teardown":
+        findings = item.config.stash[FINDINGS]
+        # A report reaches the process that prints the summary, also from a worker of pytest-xdist.
+        report.user_properties += [(DRIFT, list(finding)) for finding in findings]
+        findings.clear()
     if call.when != "teardown" and not report.passed:
         item.config.stash[FAILED].add(item.nodeid)
     return report
+
+
+def _findings(reporter: pytest.TerminalReporter) -> list[Finding]:
+    reports = [report for reports in reporter.stats.values() for report in reports]
+    given = [each for report in reports for each in getattr(report, "user_properties", ())]
+    return sorted({Finding(*value) for name, value in given if name == DRIFT})
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    findings = _findings(terminalreporter)
+    if findings:
+        terminalreporter.section("recordings that differ from the service")
+        for finding in findings:
+            terminalreporter.write_line(str(finding))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    reporter: Any = session.config.pluginmanager.get_plugin("terminalreporter")
+    is_drift = reporter is not None and any(finding.severity == ERROR for finding in _findings(reporter))
+    if is_drift and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.fixture
@@ -163,6 +199,9 @@ def _recording(request: pytest.FixtureRequest, path: Path) -> Generator[Cassette
     in_ci = os.environ.get("CI", "").lower() not in {"", "0", "false"}
     chosen = request.config.getoption("--chainframe-record") or options.get("mode")
     mode = chosen or ("none" if in_ci else "once")
+    is_compared = mode == COMPARE
+    if is_compared:
+        mode = "none"
     if mode == "once":
         # Decided here, since a process that is started later finds the file that this one has begun.
         mode = "none" if path.exists() and path.stat().st_size else "new_episodes"
@@ -190,6 +229,9 @@ def _recording(request: pytest.FixtureRequest, path: Path) -> Generator[Cassette
                 with suppress(OSError):
                     # Not empty, if anything was kept.
                     path.parent.rmdir()
+    if is_compared and path.exists() and not _failed(request, before):
+        with Client() as client:
+            request.config.stash[FINDINGS] += compare(path, client)
 
 
 def _failed(request: pytest.FixtureRequest, before: set[str]) -> bool:

@@ -80,8 +80,25 @@ pub async fn flushed() {
     let _ = tokio::time::timeout(MAX_WAIT, handled).await;
 }
 
-/// One record on its way to handlers, counted until it is dropped.
+/// Counts a call of Python code that a result waits for, until it is dropped.
+struct Pending;
+
+impl Pending {
+    fn new() -> Self {
+        PENDING.fetch_add(1, Ordering::AcqRel);
+        Self
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        PENDING.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// One record on its way to handlers.
 struct Record {
+    _pending: Pending,
     level: Level,
     text: String,
     context: Option<Context>,
@@ -102,15 +119,38 @@ impl Record {
     }
 }
 
-impl Drop for Record {
-    fn drop(&mut self) {
-        PENDING.fetch_sub(1, Ordering::AcqRel);
-    }
+/// Calls a function of the caller's where handlers run, in a copy of the caller's context. A result waits for it as it
+/// waits for handlers. An exception is reported as unraisable.
+pub fn call_in_handler(
+    context: Option<Context>,
+    function: impl FnOnce(Python<'_>) -> Option<Py<PyAny>> + Send + 'static,
+    argument: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send + 'static,
+) {
+    let pending = Pending::new();
+    LOGS.send(move |py| {
+        let _pending = pending;
+        let Some(function) = function(py) else { return };
+        IN_HANDLER.set(true);
+        let call = || -> PyResult<()> {
+            name_thread(py)?;
+            let argument = argument(py)?;
+            match context.as_deref().and_then(|context| context.downcast_ref::<Py<PyAny>>()) {
+                Some(context) => {
+                    let copy = context.call_method0(py, intern!(py, "copy"))?;
+                    copy.call_method1(py, intern!(py, "run"), (&function, argument)).map(drop)
+                }
+                None => function.call1(py, (argument,)).map(drop),
+            }
+        };
+        if let Err(error) = call() {
+            error.write_unraisable(py, Some(function.bind(py)));
+        }
+        IN_HANDLER.set(false);
+    });
 }
 
 fn emit(level: Level, text: &str, context: Option<Context>) {
-    PENDING.fetch_add(1, Ordering::AcqRel);
-    let record = Record { level, text: text.to_owned(), context };
+    let record = Record { _pending: Pending::new(), level, text: text.to_owned(), context };
     LOGS.send(move |py| {
         IN_HANDLER.set(true);
         // `logging` deals with a handler's errors; nothing here could.

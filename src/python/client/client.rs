@@ -4,15 +4,20 @@ use std::cell::RefCell;
 use std::future::{Future, ready};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use pyo3::exceptions::PyTypeError;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyString, PyTuple};
 
 use super::cassette::{_environment_cassette, Cassette};
 use super::deployment::Deployment;
+use super::observer::{AttemptObserver, Callable};
 use super::rate_limit_state::RateLimitState;
-use crate::client::{self, Credentials, Error, Proxy, RateLimit, RequestOptions, Secret, Settings, SettingsInput};
+use crate::client::{
+    self, Credentials, Environment, Error, Observer, Proxy, RateLimit, RequestOptions, Secret, Settings, SettingsInput,
+};
 use crate::interface::{self, Chain, ParamKind};
 use crate::message::{Hint, Message, variable};
 use crate::python::base::arguments;
@@ -36,6 +41,15 @@ type Any<'py> = Option<Bound<'py, PyAny>>;
 pub struct Client {
     pub inner: client::Client,
     pub progress: ProgressMode,
+    on_attempt: OnAttempt,
+}
+
+/// Owner of the callable for reports of attempts, so that the garbage collector sees it once.
+enum OnAttempt {
+    None,
+    Own(Arc<Callable>),
+    /// That of the client which this one was derived from.
+    Of(Py<Client>),
 }
 
 /// The argument, or the environment's variable.
@@ -93,11 +107,11 @@ impl Client {
         *, base_url=None, api_key=None, secret_key=None, passphrase=None, main_chain=None, zone_chain=None,
         deployment=None, timeout=or(30.0), deadline=Some(or(120.0)), max_retries=or(5), rate_limit=or(RateLimit::Auto),
         concurrency=or(4), strict=false, max_response_bytes=or(67_108_864), proxy=None, ca_bundle=None, cassette=None,
-        progress=ProgressMode::Auto,
+        progress=ProgressMode::Auto, on_attempt=None,
     ), text_signature = "(*, base_url=None, api_key=None, secret_key=None, passphrase=None, main_chain=None, \
         zone_chain=None, deployment=None, timeout=30.0, deadline=120.0, max_retries=5, rate_limit='auto', \
         concurrency=4, strict=False, max_response_bytes=67108864, proxy=None, ca_bundle=None, cassette=None, \
-        progress='auto')")]
+        progress='auto', on_attempt=None)")]
     #[expect(clippy::too_many_arguments, reason = "the settings, all by keyword")]
     fn new(
         py: Python<'_>,
@@ -119,7 +133,13 @@ impl Client {
         ca_bundle: Option<Argument<PathBuf>>,
         cassette: Option<&Bound<'_, Cassette>>,
         progress: ProgressMode,
+        on_attempt: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
+        let on_attempt = match on_attempt {
+            None => OnAttempt::None,
+            Some(callable) if callable.is_callable() => OnAttempt::Own(Arc::new(Callable::new(callable.unbind()))),
+            Some(_) => return Err(errors::raise(py, &Error::config("on_attempt", "must be callable"))),
+        };
         let cassette = match cassette {
             None => _environment_cassette(py)?,
             Some(given) => Some(given.get().clone()),
@@ -138,7 +158,7 @@ impl Client {
                 None => Err(Error::config(name, is_missing(name, cassette.as_ref()))),
             };
             let secret = |name, given| needed(name, given, NO_CREDENTIALS).map(Secret::new);
-            client::Client::new(Settings::new(SettingsInput {
+            let settings = Settings::new(SettingsInput {
                 base_url: needed("base_url", base_url, NO_URL)?,
                 credentials: Credentials {
                     api_key: secret("api_key", api_key)?,
@@ -159,10 +179,12 @@ impl Client {
                 ca_bundle: ca_bundle.map(|path| path.named("ca_bundle")).transpose()?,
                 cassette: cassette.as_ref().map(|cassette| cassette.inner.clone()),
                 missing: missing.into_inner(),
-            })?)
+            })?;
+            client::Client::with_environment(settings, on_attempt.environment())
         };
         check_progress(py, progress)?;
-        checked().map(|inner| Self { inner, progress }).map_err(|error| errors::raise(py, &error))
+        let inner = checked().map_err(|error| errors::raise(py, &error))?;
+        Ok(Self { inner, progress, on_attempt })
     }
 
     #[doc = doc!(Client.height_at)]
@@ -218,8 +240,8 @@ impl Client {
     #[doc = doc!(Client.with_options)]
     #[pyo3(signature = (**options), text_signature = "($self, *, timeout=..., deadline=..., max_retries=..., \
         rate_limit=..., strict=..., progress=...)")]
-    fn with_options(&self, py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
-        let (mut changes, mut progress) = (RequestOptions::default(), self.progress);
+    fn with_options(slf: Py<Self>, py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let (mut changes, mut progress) = (RequestOptions::default(), slf.get().progress);
         let named = |error: Error| errors::raise(py, &error);
         for (name, value) in options.into_iter().flatten() {
             let name: String = name.extract()?;
@@ -240,7 +262,8 @@ impl Client {
             }
         }
         check_progress(py, progress)?;
-        self.inner.with_options(changes).map(|inner| Self { inner, progress }).map_err(named)
+        let inner = slf.get().inner.with_options(changes).map_err(named)?;
+        Ok(Self { inner, progress, on_attempt: OnAttempt::Of(slf) })
     }
 
     #[doc = doc!(Client.close)]
@@ -319,6 +342,20 @@ impl Client {
         html::form("Client", &format!("of {}", settings.base_url()), &[html::pairs(&facts)])
     }
 
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match &self.on_attempt {
+            OnAttempt::None => Ok(()),
+            OnAttempt::Own(callable) => callable.traverse(&visit),
+            OnAttempt::Of(client) => visit.call(client),
+        }
+    }
+
+    fn __clear__(&self) {
+        if let OnAttempt::Own(callable) = &self.on_attempt {
+            callable.clear();
+        }
+    }
+
     /// A client is shared, not copied: a copy through pickling would have lost its secrets.
     fn __copy__(slf: Py<Self>) -> Py<Self> {
         slf
@@ -352,8 +389,25 @@ impl Client {
         given.set_item("ca_bundle", &settings.ca_bundle)?;
         given.set_item("cassette", settings.cassette.clone().map(|inner| Cassette { inner }))?;
         given.set_item("progress", self.progress.into_python(py))?;
+        given.set_item("on_attempt", self.on_attempt.callable().and_then(|callable| callable.get(py)))?;
         let restore = py.import("chainframe._native")?.getattr("_restore_client")?;
         Ok((restore, (given,).into_pyobject(py)?))
+    }
+}
+
+impl OnAttempt {
+    fn callable(&self) -> Option<&Arc<Callable>> {
+        match self {
+            Self::None => None,
+            Self::Own(callable) => Some(callable),
+            Self::Of(client) => client.get().on_attempt.callable(),
+        }
+    }
+
+    /// The surroundings of a client whose attempts are reported.
+    fn environment(&self) -> Environment {
+        let observer = self.callable().map(|callable| Arc::new(AttemptObserver(callable.clone())) as Arc<dyn Observer>);
+        Environment { observer, ..Environment::default() }
     }
 }
 
@@ -395,6 +449,19 @@ pub fn _signature(secret: String, timestamp: &str, target: &str) -> String {
     client::signature(&interface::Deployment::default(), &Secret::new(secret), timestamp, target)
 }
 
+/// Status and body of the response to a recorded request.
+#[pyfunction]
+pub fn _send_recorded<'py>(
+    client: &Bound<'py, Client>,
+    path: String,
+    params: Vec<(String, String)>,
+) -> PyResult<(u16, Bound<'py, PyBytes>)> {
+    let (py, client) = (client.py(), client.get().inner.clone());
+    let response = block_on(py, async move { client.send_recorded(&path, &params).await })?;
+    let response = response.map_err(|error| errors::raise(py, &error))?;
+    Ok((response.status, PyBytes::new(py, &response.body)))
+}
+
 /// A copy of the client with another cassette, or with none.
 #[pyfunction]
 pub fn _with_cassette(
@@ -407,6 +474,7 @@ pub fn _with_cassette(
     let concurrency = if cassette.is_some() { 1 } else { settings.concurrency };
     let cassette = cassette.map(|cassette| cassette.get().inner.clone());
     let settings = Settings { cassette, concurrency, ..settings.clone() };
-    let made = client::Client::new(settings);
-    made.map(|inner| Client { inner, progress: client.get().progress }).map_err(|error| errors::raise(py, &error))
+    let environment = client.get().on_attempt.environment();
+    let inner = client::Client::with_environment(settings, environment).map_err(|error| errors::raise(py, &error))?;
+    Ok(Client { inner, progress: client.get().progress, on_attempt: OnAttempt::Of(client.clone().unbind()) })
 }

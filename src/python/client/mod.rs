@@ -7,4 +7,5 @@ pub mod cassette;
 pub mod client;
 pub mod deployment;
 pub mod local_server;
+pub mod observer;
 pub mod rate_limit_state;

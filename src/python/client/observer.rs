@@ -1,0 +1,72 @@
+//! `on_attempt`: reports of attempts for a callable of the caller.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::client::log::Context;
+use crate::client::{AttemptReport, Observer};
+use crate::python::base::convert;
+use crate::python::base::log;
+
+/// The callable, shared by the clients that the core knows by the same observer.
+#[derive(Default)]
+pub struct Callable(Mutex<Option<Py<PyAny>>>);
+
+/// Observer of the core that calls it.
+pub struct AttemptObserver(pub Arc<Callable>);
+
+impl Callable {
+    pub fn new(callable: Py<PyAny>) -> Self {
+        Self(Mutex::new(Some(callable)))
+    }
+
+    pub fn get(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        let callable = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        callable.as_ref().map(|callable| callable.clone_ref(py))
+    }
+
+    /// Visits the callable, for the one client that owns it as the garbage collector sees it.
+    pub fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match self.0.try_lock() {
+            Ok(callable) => callable.as_ref().map_or(Ok(()), |callable| visit.call(callable)),
+            Err(_) => Ok(()),
+        }
+    }
+
+    pub fn clear(&self) {
+        let callable = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(callable);
+    }
+}
+
+impl Observer for AttemptObserver {
+    fn is_active(&self) -> bool {
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    fn observe(&self, report: AttemptReport, context: Option<Context>) {
+        let callable = self.0.clone();
+        log::call_in_handler(context, move |py| callable.get(py), move |py| attempt(py, report));
+    }
+}
+
+/// The `Attempt` that the callable receives.
+fn attempt(py: Python<'_>, report: AttemptReport) -> PyResult<Py<PyAny>> {
+    let started = report.started.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let members = PyDict::new(py);
+    members.set_item("endpoint", report.endpoint)?;
+    members.set_item("url", report.url)?;
+    members.set_item("number", report.number)?;
+    members.set_item("started", convert::datetime(py, i64::try_from(started.as_millis()).unwrap_or(i64::MAX))?)?;
+    members.set_item("waited", report.waited.as_secs_f64())?;
+    members.set_item("elapsed", report.elapsed.as_secs_f64())?;
+    members.set_item("status", report.status)?;
+    members.set_item("code", report.code)?;
+    members.set_item("error", report.error)?;
+    members.set_item("bytes", report.bytes)?;
+    members.set_item("replayed", report.replayed)?;
+    Ok(py.import("chainframe.attempts")?.getattr("Attempt")?.call((), Some(&members))?.unbind())
+}
