@@ -59,6 +59,12 @@ def tables(queries: dict[str, cf.Query[Any]]) -> dict[str, pa.Table]:
     return {name: query.to_arrow() for name, query in queries.items()}
 
 
+@pytest.fixture(scope="module")
+def requests(queries: dict[str, cf.Query[Any]]) -> dict[str, int]:
+    """Requests of a full read."""
+    return {name: query.collect().report.requests for name, query in queries.items()}
+
+
 RESOURCES = [
     "tokens", "token_transfers", "cross_chain_transactions", "blocks", "address_transactions", "large_transactions",
     "transactions", "transactions_by_hash", "logs",
@@ -137,7 +143,11 @@ def expression(resource: str, table: pa.Table, data: st.DataObject, depth: int =
 )
 @given(data=st.data())
 def test_scan_with_any_filter_returns_what_a_full_read_filtered_returns(
-    queries: dict[str, cf.Query[Any]], tables: dict[str, pa.Table], resource: str, data: st.DataObject
+    queries: dict[str, cf.Query[Any]],
+    tables: dict[str, pa.Table],
+    requests: dict[str, int],
+    resource: str,
+    data: st.DataObject,
 ) -> None:
     table = tables[resource]
     assert table.num_rows > 0
@@ -145,6 +155,7 @@ def test_scan_with_any_filter_returns_what_a_full_read_filtered_returns(
     dataset = queries[resource].dataset()
     assert rows(dataset.to_table(filter=wanted)) == rows(table.filter(wanted))
     assert dataset.report.complete or resource == "address_transactions"
+    assert dataset.report.requests <= requests[resource] + 1
 
 
 def deep_height(client: cf.Client) -> int:
@@ -198,7 +209,9 @@ def test_sql_sends_what_explicit_heights_send(
     expected = sum(client.transactions(height=lowest + height).collect().report.requests for height in heights)
     service.reset_request_log()
     duckdb.execute(f"select count(*) from transactions where {condition.format(lowest)}").fetchall()
-    assert service.request_count == transactions.report.requests == expected
+    assert service.request_count == transactions.report.requests
+    # A look at the list's first page decides between it and several heights.
+    assert service.request_count == expected + (len(heights) > 2)
 
 
 def around(time: dt.datetime, minutes: int = 2) -> tuple[dt.datetime, dt.datetime]:

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import json
+import math
 import warnings
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from chainframe._native import _restore_query
-from chainframe.datasets.plan import Arguments, TimeBounds, arguments, encoded, narrowed, page_size, time_bounds, timed
+from chainframe.datasets.plan import (
+    Arguments,
+    TimeBounds,
+    arguments,
+    encoded,
+    endpoint,
+    narrowed,
+    page_size,
+    time_bounds,
+    timed,
+)
 from chainframe.datasets.times import Remainder
 from chainframe.errors import IncompleteResultError, IncompleteResultWarning, InvalidParameterError
 
@@ -17,6 +28,9 @@ if TYPE_CHECKING:
 
     from chainframe import Client, Query, Records, Report, Transaction
     from chainframe.datasets.values import Solver
+
+# Number of requests up to which queries are run without a look at the list that they are parts of.
+DIRECT = 2
 
 
 class Narrowing:
@@ -54,6 +68,25 @@ class Narrowing:
         plans = narrowed(self.resource, self._schema, self._given, self._solver, self._is_valid)
         return [self._query_for(wanted) for wanted in plans]
 
+    def split(self, queries: list[Query[Any]]) -> Query[Any] | None:
+        """The list that queries are parts of, or `None` if they certainly cost no more than it."""
+        if self._client is None or not endpoint(self.resource)["page_size_max"] or self.cost(queries, None) <= DIRECT:
+            return None
+        plans = [arguments(query) for query in queries]
+        shared = {name: value for name, value in plans[0].items() if all(plan.get(name) == value for plan in plans)}
+        return self._query_for(self._given | (shared if len(plans) > 1 else {}))
+
+    def cost(self, queries: list[Query[Any]], newest: int | None) -> float:
+        """Least number of requests of queries, of which those for heights request each up to the newest block."""
+        bounds = self.time_bounds()
+        if bounds is None or not bounds.is_expanded:
+            return len(queries)
+        costs: list[float] = []
+        for given in map(arguments, queries):
+            last = given.get("end_height", math.inf if newest is None else newest)
+            costs.append(last - given["start_height"] + 1 if "start_height" in given else 1)
+        return sum(costs)
+
     def time_bounds(self) -> TimeBounds | None:
         return None if self._solver is None or self._client is None else time_bounds(self.resource, self._schema)
 
@@ -77,7 +110,8 @@ class Narrowing:
         """Pages of a list after those that its last run has delivered."""
         if self._client is None:
             return Remainder(0, is_capped=False)
-        return Remainder.of(query, self.page_size, self._client.deployment.result_window)
+        window = self._client.deployment.result_window if endpoint(self.resource)["chain"] == "main" else math.inf
+        return Remainder.of(query, self.page_size, window)
 
     def hashes(self, queries: list[Query[Any]]) -> list[str]:
         """Hashes that the main chain's list can be narrowed to only by the heights that a lookup returns."""

@@ -89,6 +89,8 @@ class Scanner:
             lines.append("after a lookup of the hashes for their heights, if all of them are found")
         if timed:
             lines = [*map(repr, timed), f"if the first page of {lines[0]} shows that the whole list costs more"]
+        elif not hashes and not self._floors() and (whole := narrowing.split(queries)) is not None:
+            lines.append(f"if the first page of {whole!r} shows that the whole list costs more")
         if floors := self._floors():
             down_to = " or ".join(f"{column} {floor}" for column, floor in floors.items())
             lines = [f"{self._query!r} down to {down_to}", *(lines if len(queries) > 1 else [])]
@@ -136,12 +138,16 @@ class Scanner:
     def _fetched(self) -> Iterator[pa.RecordBatch]:
         """Batches as they come, the first after one page, with the exceptions of the client as they are raised."""
         try:
-            queries = self._narrowing.located(self._narrowing.queries(), self._spent)
-            timed = self._narrowing.by_time(queries)
-            if timed is not None:
+            queries = self._narrowing.queries()
+            located = self._narrowing.located(queries, self._spent)
+            if located is not queries:
+                yield from self._streams(located)
+            elif (timed := self._narrowing.by_time(queries)) is not None:
                 yield from self._timed(queries[0], timed)
             elif floors := self._floors():
                 yield from self._descended(queries, floors)
+            elif (whole := self._narrowing.split(queries)) is not None:
+                yield from self._split(whole, queries)
             else:
                 yield from self._streams(queries)
         except GeneratorExit:
@@ -161,14 +167,34 @@ class Scanner:
         if page is None:
             return
         if (resolved := self._resolved(query, timed, page)) is not None:
-            stream.close()
-            # The page is read again, with the block that it ends in.
-            self._runs.remove(query)
-            self._spent.append(query.report)
-            yield from self._streams(resolved)
+            yield from self._abandon(stream, query, resolved)
             return
         yield page
         yield from stream
+
+    def _split(self, whole: Query[Any], queries: list[Query[Any]]) -> Iterator[pa.RecordBatch]:
+        """Reads a list, or parts of it where these cost fewer requests or pass the result window."""
+        stream = self._stream(whole, self._narrowing.page_size)
+        page = next(stream, None)
+        if page is None:
+            return
+        bounds, left, newest = self._narrowing.time_bounds(), self._narrowing.remainder(whole), None
+        if bounds is not None:
+            newest = pc.max(page.column(bounds.height)).as_py()
+        if left.is_capped or left.pages > self._narrowing.cost(queries, newest):
+            yield from self._abandon(stream, whole, queries)
+            return
+        yield page
+        yield from stream
+
+    def _abandon(
+        self, stream: Generator[pa.RecordBatch], query: Query[Any], others: list[Query[Any]]
+    ) -> Iterator[pa.RecordBatch]:
+        """Reads other queries in place of one whose first page was read."""
+        stream.close()
+        self._runs.remove(query)
+        self._spent.append(query.report)
+        yield from self._streams(others)
 
     def _resolved(self, query: Query[Any], timed: list[Query[Any]], page: pa.RecordBatch) -> list[Query[Any]] | None:
         """The queries for times with their heights, or `None` if the list is to be read."""

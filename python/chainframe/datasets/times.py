@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -31,14 +32,14 @@ class Remainder:
     is_capped: bool
 
     @classmethod
-    def of(cls, query: Query[Any], page_size: int, result_window: int) -> Remainder:
+    def of(cls, query: Query[Any], page_size: int, result_window: float) -> Remainder:
         match query._progress():  # noqa: SLF001 - of this package
             case "pages", done, int(total):
                 return cls(total - done, total * page_size >= result_window)
             case "records", done, int(total):
-                return cls(math.ceil((total - done) / page_size), is_capped=False)
+                return cls(math.ceil((total - done) / page_size), total >= result_window)
             case _:
-                return cls(0, is_capped=False)
+                return cls(sys.maxsize, is_capped=False)
 
 
 def blocks(page: pa.RecordBatch, bounds: TimeBounds) -> list[tuple[int, datetime]] | None:
