@@ -335,6 +335,17 @@ def test_columns_that_are_not_read_are_not_decoded(server: StrictServer) -> None
         dataset.to_table(columns=["miner"], filter=pc.field("transaction_count") == 7)
 
 
+@pytest.mark.parametrize(("resource", "column"), [("tokens", "issue_date"), ("token_transfers", "amount")])
+def test_filter_that_excludes_values_costs_no_more_than_the_list(
+    queries: dict[str, cf.Query[Any]], tables: dict[str, pa.Table], resource: str, column: str
+) -> None:
+    values = tables[resource].column(column).drop_null().unique().slice(0, 2)
+    wanted = (pc.field(column) != values[0]) & (pc.field(column) != values[1])
+    dataset = queries[resource].dataset()
+    assert dataset.explain(wanted) == repr(queries[resource])
+    assert rows(dataset.to_table(filter=wanted)) == rows(tables[resource].filter(wanted))
+
+
 def test_limit_costs_one_request(service: LocalService, client: cf.Client) -> None:
     transactions = client.transactions().dataset()
     service.reset_request_log()

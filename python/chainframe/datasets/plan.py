@@ -206,7 +206,8 @@ def _by_range(
         if wanted and sum(len(each.values(MAX_HEIGHTS)) or MAX_HEIGHTS + 1 for each in wanted) > MAX_HEIGHTS:
             return None
     else:
-        wanted = _merged(wanted, HEIGHTS_PER_REQUEST if is_height else 0)
+        # Without a single time or amount, a list is as long as with it.
+        wanted = _merged(wanted, HEIGHTS_PER_REQUEST if is_height else 2)
     if wanted and (len(wanted) > MAX_QUERIES or column.high is None):
         wanted = [Range(wanted[0].low, wanted[-1].high)]
     passed = Range(_integer(given.get(column.low), kind), _integer(given.get(column.high or ""), kind))
