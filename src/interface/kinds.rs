@@ -25,12 +25,12 @@ impl Kind {
         match self {
             Self::Integer => "integer",
             Self::Time => "time",
-            Self::Boolean => "flag",
+            Self::Boolean => "boolean",
             Self::Amount => "amount",
             Self::ApproxDecimal => "estimate",
             Self::Uint256 => "raw integer",
-            Self::Utf8 | Self::Direction => "text",
-            Self::Utf8List => "texts",
+            Self::Utf8 | Self::Direction => "string",
+            Self::Utf8List => "list of strings",
         }
     }
 

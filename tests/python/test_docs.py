@@ -127,15 +127,7 @@ def test_exit_codes_are_those_of_the_command() -> None:
     assert listed == {0, *declared.values()}
 
 
-KINDS = {
-    "integer": "Integer",
-    "time": "Time",
-    "flag": "Flag",
-    "amount": "Amount",
-    "estimate": "Estimate",
-    "raw integer": "RawInteger",
-    "list of strings": "Texts",
-}
+KINDS = {"integer", "time", "boolean", "amount", "estimate", "raw integer", "list of strings"}
 
 
 def test_column_types_cover_every_column() -> None:

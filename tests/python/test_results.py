@@ -25,12 +25,12 @@ CALLS = sorted(reference_client.ENDPOINTS)
 ARROW: dict[str, pa.DataType] = {
     "integer": pa.int64(),
     "time": pa.timestamp("ms", tz="UTC"),
-    "flag": pa.bool_(),
+    "boolean": pa.bool_(),
     "amount": pa.decimal128(38, 18),
     "estimate": pa.float64(),
     "raw integer": pa.utf8(),
-    "text": pa.utf8(),
-    "texts": pa.list_(pa.utf8()),
+    "string": pa.utf8(),
+    "list of strings": pa.list_(pa.utf8()),
 }
 NUMBERS = {
     "decimal": (pa.decimal128(38, 18), pa.float64()),

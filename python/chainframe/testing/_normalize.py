@@ -271,7 +271,7 @@ def _to_builtin(value: Any) -> Any:  # noqa: ANN401 - a cell of any library's ta
 
 
 def _value(kind: str, value: Any) -> Any:  # noqa: ANN401 - of that kind
-    if value is None or (value == "" and kind != "text"):
+    if value is None or (value == "" and kind != "string"):
         return None
     return CONVERSIONS[kind](value)
 
@@ -335,20 +335,20 @@ CONVERSIONS: dict[str, Callable[[Any], Any]] = {
     "integer": _count,
     "raw integer": _integer,
     "time": _time,
-    "flag": _flag,
+    "boolean": _flag,
     "amount": _number,
     "estimate": _number,
-    "text": _text,
-    "texts": _texts,
+    "string": _text,
+    "list of strings": _texts,
 }
 EXPECTED = {
     "integer": "a non-negative integer",
     "raw integer": "an integer",
     "time": "a time to the millisecond",
-    "flag": "true or false",
+    "boolean": "true or false",
     "amount": "a number",
     "estimate": "a number",
-    "text": "a string",
-    "texts": "a list of strings",
+    "string": "a string",
+    "list of strings": "a list of strings",
 }
 """Description of the values of each kind."""

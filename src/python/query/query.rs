@@ -352,13 +352,13 @@ impl Query {
         let mut sent = self.run.query().display_args();
         sent.push(("chain", self.run.query().chain().to_owned()));
         let columns: Vec<&str> = endpoint.record().fields.iter().map(|field| field.name).collect();
-        let gives = format!("<p>Gives {} with {}.</p>", endpoint.record().name, columns.join(", "));
+        let returns = format!("<p>Returns {} records with the columns {}.</p>", endpoint.record().name, columns.join(", "));
         let state = match self.last.report() {
             Some(report) => html::summary(&report),
             None => "<p class=\"dim\">Nothing was sent yet.</p>".into(),
         };
         let about = format!("{} of {}", endpoint.name, self.run.query().chain());
-        html::form("Query", &about, &[html::pairs(&sent), gives, state])
+        html::form("Query", &about, &[html::pairs(&sent), returns, state])
     }
 
     /// The last error has a traceback, whose frames may have this query.
