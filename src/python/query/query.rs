@@ -352,7 +352,8 @@ impl Query {
         let mut sent = self.run.query().display_args();
         sent.push(("chain", self.run.query().chain().to_owned()));
         let columns: Vec<&str> = endpoint.record().fields.iter().map(|field| field.name).collect();
-        let returns = format!("<p>Returns {} records with the columns {}.</p>", endpoint.record().name, columns.join(", "));
+        let returns =
+            format!("<p>Returns {} records with the columns {}.</p>", endpoint.record().name, columns.join(", "));
         let state = match self.last.report() {
             Some(report) => html::summary(&report),
             None => "<p class=\"dim\">Nothing was sent yet.</p>".into(),
