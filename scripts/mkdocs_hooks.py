@@ -49,7 +49,7 @@ PAGES = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "python/chainframe/_native.pyi": "reference/api.md",
-    "python/chainframe/attempts.py": "reference/exports.md",
+    "python/chainframe/attempts.py": "reference/api.md",
     "python/chainframe/errors/__init__.py": "reference/errors.md",
     "python/chainframe/exports/__init__.py": "reference/exports.md",
     "python/chainframe/integrations/spark.py": "reference/exports.md",
@@ -63,13 +63,11 @@ RECORDS = {record["name"] for record in DECLARED["records"]}
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     made: dict[str, str | bytes] = {
-        "reference/api.md": api(),
+        "reference/api.md": api() + "\n## " + classes("", attempts).partition("\n## ")[2],
         "reference/records.md": records(),
         "reference/errors.md": classes("Errors", errors),
         "reference/testing.md": classes("Testing kit", testing),
-        "reference/exports.md": classes(
-            "Exports, datasets, partitions, attempts, Spark", exports, datasets, partitions, attempts, spark
-        ),
+        "reference/exports.md": classes("Exports, datasets, partitions, Spark", exports, datasets, partitions, spark),
         "reference/cli.md": cli(),
         "reference/fields.md": fields(),
     }
