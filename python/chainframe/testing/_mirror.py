@@ -13,7 +13,7 @@ from chainframe._native import Cassette, _restore_query, _with_cassette
 from chainframe.testing import _normalize, _requests
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
     from chainframe import Deployment
 
@@ -29,7 +29,7 @@ class Mirrored(NamedTuple):
 
 
 @contextmanager
-def mirrored(query: Query[Any], deployment: Deployment) -> Iterator[Mirrored]:
+def mirrored(query: Query[Any], deployment: Deployment) -> Generator[Mirrored]:
     """Run the query with a cassette, which exists until the end of the block."""
     if not isinstance(query, Query):  # pyright: ignore[reportUnnecessaryIsInstance] - not checked by callers
         raise TypeError(f"mirror() takes queries, such as client.blocks(); got {type(query).__name__}")
