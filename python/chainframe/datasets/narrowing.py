@@ -38,7 +38,7 @@ class Narrowing:
 
     def __init__(self, query: Query[Any], schema: pa.Schema, solver: Solver | None) -> None:
         self._query, self._schema, self._solver = query, schema, solver
-        self.resource = str(json.loads(query._stated())["call"])  # noqa: SLF001 - of this package
+        self.resource: str = str(json.loads(query._stated())["call"])  # noqa: SLF001 - of this package
         self._given = arguments(query)
         reduced: Any = query.__reduce__()
         restore, pickled = reduced

@@ -3,8 +3,12 @@
 
 use std::fmt::Write as _;
 
+use pyo3::prelude::*;
+
+use crate::columns::Columns;
 use crate::interface::{Kind, RecordType};
 use crate::message::{Message, Syntax};
+use crate::python::base::convert;
 use crate::query::{Bounds, Estimate, Report};
 
 /// Rows of a table that are shown, from its head and from its end.
@@ -54,6 +58,17 @@ fn shorten(text: &str, most: usize) -> String {
     let head: String = text.chars().take(most / 2).collect();
     let tail: String = text.chars().skip(count - most / 2 + 3).collect();
     format!("{head}…{tail}")
+}
+
+/// Text of a value for display, where there is a value.
+pub fn cell(py: Python<'_>, columns: &Columns, column: usize, row: usize) -> PyResult<Option<String>> {
+    let value = convert::cell(py, columns, column, row)?;
+    if value.is_none() {
+        return Ok(None);
+    }
+    let text: String = value.str()?.extract()?;
+    let is_time = columns.kind(column) == Kind::Time;
+    Ok(Some(if is_time { text.replace("000+00:00", "").replace("+00:00", "") } else { text }))
 }
 
 /// 1234567 as 1,234,567.

@@ -8,7 +8,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
 use super::html;
-use super::records::display_cell;
 use crate::columns::{Columns, ColumnsBuilder};
 use crate::interface::{self, RecordType};
 use crate::python::base::convert;
@@ -103,7 +102,7 @@ impl Record {
     fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
         let fields = self.fields();
         let cells = html::display_order(self.columns.record()).into_iter().map(|column| {
-            let text = display_cell(py, &self.columns, column, self.row)?;
+            let text = html::cell(py, &self.columns, column, self.row)?;
             Ok((fields[column].name, text.unwrap_or_else(|| "null".into())))
         });
         let cells = cells.collect::<PyResult<Vec<_>>>()?;

@@ -76,7 +76,7 @@ impl Records {
                 rows.push(None);
                 continue;
             };
-            let cells = order.iter().map(|column| display_cell(py, columns, *column, at));
+            let cells = order.iter().map(|column| html::cell(py, columns, *column, at));
             rows.push(Some(cells.collect::<PyResult<Vec<_>>>()?));
         }
         Ok(html::table(&head, &rows))
@@ -314,17 +314,6 @@ impl Records {
         let restore = py.import("chainframe._native")?.getattr("_restore_records")?;
         Ok((restore, (record.name, columns, self.report.clone()).into_pyobject(py)?))
     }
-}
-
-/// Text of a value for display, where there is a value.
-pub fn display_cell(py: Python<'_>, columns: &Columns, column: usize, row: usize) -> PyResult<Option<String>> {
-    let value = convert::cell(py, columns, column, row)?;
-    if value.is_none() {
-        return Ok(None);
-    }
-    let text: String = value.str()?.extract()?;
-    let is_time = columns.kind(column) == Kind::Time;
-    Ok(Some(if is_time { text.replace("000+00:00", "").replace("+00:00", "") } else { text }))
 }
 
 /// Iterator over records at hand.
