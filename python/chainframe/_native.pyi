@@ -828,13 +828,16 @@ class Query(Generic[_R_co]):
         ...     print(page.number, "of", page.total_pages, len(page.records))
         """
 
-    def batches(self, batch_size: int = 65_536) -> Stream[Records[_R_co]]:
+    def batches(self, batch_size: int = 65_536, *, columns: Sequence[str] | None = None) -> Stream[Records[_R_co]]:
         """Iterate over batches of records in bounded memory, in `for` or `async for`.
 
         Parameters
         ----------
         batch_size : int
             Records per batch; the last batch may have fewer.
+        columns : sequence of str, optional
+            Columns to decode; all by default. The records have these columns only, in their usual order: another
+            attribute raises `AttributeError`. Such a run keeps no records for `partial`.
 
         Returns
         -------
@@ -2831,7 +2834,7 @@ def _with_cassette(client: Client, cassette: Cassette | None) -> Client: ...
 
 # What pickles call.
 
-def _restore_schema(name: str) -> Schema: ...
+def _restore_schema(name: str, columns: list[str]) -> Schema: ...
 def _restore_cassette(
     path: str | PathLike[str],
     mode: Literal["none", "once", "new_episodes", "all"],

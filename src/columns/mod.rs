@@ -122,6 +122,20 @@ impl Columns {
         self.columns.iter().any(|column| matches!(column, Column::Skipped(_)))
     }
 
+    /// True if the values of a column are not there.
+    pub fn is_skipped(&self, index: usize) -> bool {
+        matches!(self.columns[index], Column::Skipped(_))
+    }
+
+    /// The same rows without the values of the columns that are not selected.
+    pub fn select(&self, selection: Projection) -> Self {
+        let columns = self.columns.iter().enumerate().map(|(index, column)| match selection.contains(index) {
+            true => column.clone(),
+            false => Column::Skipped(NullArray::new(self.rows)),
+        });
+        Self { record: self.record, columns: columns.collect(), rows: self.rows }
+    }
+
     /// True if a record has one of the strings that identify it.
     pub fn has_key(&self, row: usize) -> bool {
         let keys = self.record.identity.iter().filter_map(|name| self.record.position(name));

@@ -21,6 +21,13 @@ impl Projection {
         if (0..record.fields.len()).all(|column| columns.contains(column)) { Self::ALL } else { columns }
     }
 
+    /// These columns alone.
+    pub fn of(record: &RecordType, names: &[String]) -> Self {
+        let columns = record.fields.iter().enumerate().filter(|(_, field)| names.iter().any(|name| name == field.name));
+        let columns = Self(columns.fold(0, |set, (column, _)| set | 1 << column));
+        if (0..record.fields.len()).all(|column| columns.contains(column)) { Self::ALL } else { columns }
+    }
+
     pub fn contains(self, column: usize) -> bool {
         self.0 & (1 << column) != 0
     }

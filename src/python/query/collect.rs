@@ -9,7 +9,7 @@ use pyo3::types::PyList;
 use super::progress::Bar;
 use super::query::Query;
 use crate::client::Error;
-use crate::columns::StringLayout;
+use crate::columns::{Projection, StringLayout};
 use crate::python::base::asyncio::coroutine;
 use crate::python::base::block_on::block_on;
 use crate::python::results::arrow::{Conversion, Frame};
@@ -135,7 +135,8 @@ impl Query {
         dtype_backend: Option<String>,
         columns: Option<Vec<String>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let conversion = Conversion::new(py, self.record(), Frame::Pandas, numbers, columns.as_deref())?;
+        let conversion =
+            Conversion::new(py, self.record(), Projection::ALL, Frame::Pandas, numbers, columns.as_deref())?;
         self.convert(py, conversion.with_dtype_backend(py, dtype_backend)?)
     }
 
@@ -147,7 +148,10 @@ impl Query {
         numbers: &str,
         columns: Option<Vec<String>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.convert(py, Conversion::new(py, self.record(), Frame::Polars, numbers, columns.as_deref())?)
+        self.convert(
+            py,
+            Conversion::new(py, self.record(), Projection::ALL, Frame::Polars, numbers, columns.as_deref())?,
+        )
     }
 
     #[doc = doc!(Query.to_arrow)]
@@ -158,7 +162,10 @@ impl Query {
         numbers: &str,
         columns: Option<Vec<String>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.convert(py, Conversion::new(py, self.record(), Frame::Arrow, numbers, columns.as_deref())?)
+        self.convert(
+            py,
+            Conversion::new(py, self.record(), Projection::ALL, Frame::Arrow, numbers, columns.as_deref())?,
+        )
     }
 
     #[doc = doc!(Query.to_dicts)]

@@ -17,7 +17,7 @@ use super::progress::{Bar, ProgressMode};
 use super::reader::{BatchIterator, Guarded, QueryReader};
 use super::stream::Stream;
 use crate::client::Error;
-use crate::columns::{DecimalPolicy, schema};
+use crate::columns::{DecimalPolicy, Projection, schema};
 use crate::interface::RecordType;
 use crate::python::base::asyncio::coroutine;
 use crate::python::base::block_on::{SignalWatcher, block_on};
@@ -93,9 +93,13 @@ impl Query {
         self.run.query().endpoint().record()
     }
 
-    fn stream(slf: &Bound<'_, Self>, kind: StreamItem, batch_size: usize) -> PyResult<Stream> {
-        let (pages, bar) = slf.get().stream_pages(slf.py())?;
-        let stream = Stream::new(slf.clone().into_any().unbind(), slf.get().last.clone(), pages, bar, kind, batch_size);
+    fn stream(slf: &Bound<'_, Self>, kind: StreamItem) -> PyResult<Stream> {
+        Self::stream_of(slf, &slf.get().run, kind, (0, Projection::ALL))
+    }
+
+    fn stream_of(slf: &Bound<'_, Self>, run: &Run, kind: StreamItem, form: (usize, Projection)) -> PyResult<Stream> {
+        let (pages, bar) = slf.get().stream_run(slf.py(), run)?;
+        let stream = Stream::new(slf.clone().into_any().unbind(), slf.get().last.clone(), pages, bar, kind, form);
         slf.get().last.follow(stream.ready());
         Ok(stream)
     }
@@ -134,16 +138,16 @@ impl Query {
     }
 
     fn __iter__(slf: &Bound<'_, Self>) -> PyResult<Stream> {
-        Self::stream(slf, StreamItem::Records, 0)
+        Self::stream(slf, StreamItem::Records)
     }
 
     fn __aiter__(slf: &Bound<'_, Self>) -> PyResult<Stream> {
-        Self::stream(slf, StreamItem::Records, 0)
+        Self::stream(slf, StreamItem::Records)
     }
 
     #[doc = doc!(Query.pages)]
     fn pages(slf: &Bound<'_, Self>) -> PyResult<Stream> {
-        Self::stream(slf, StreamItem::Pages, 0)
+        Self::stream(slf, StreamItem::Pages)
     }
 
     /// A run for an export: its records stay in the core until they are written.
@@ -154,9 +158,22 @@ impl Query {
     }
 
     #[doc = doc!(Query.batches)]
-    #[pyo3(signature = (batch_size=None), text_signature = "($self, batch_size=65_536)")]
-    fn batches(slf: &Bound<'_, Self>, batch_size: Option<&Bound<'_, PyAny>>) -> PyResult<Stream> {
-        Self::stream(slf, StreamItem::Batches, count("batch_size", batch_size)?)
+    #[pyo3(
+        signature = (batch_size=None, *, columns=None),
+        text_signature = "($self, batch_size=65_536, *, columns=None)"
+    )]
+    fn batches(
+        slf: &Bound<'_, Self>,
+        batch_size: Option<&Bound<'_, PyAny>>,
+        columns: Option<Vec<String>>,
+    ) -> PyResult<Stream> {
+        let (query, batch_size) = (slf.get(), count("batch_size", batch_size)?);
+        let Some(columns) = columns else {
+            return Self::stream_of(slf, &query.run, StreamItem::Batches, (batch_size, Projection::ALL));
+        };
+        arrow::project(slf.py(), schema(query.record(), DecimalPolicy::Decimal), Some(&columns))?;
+        let selection = Projection::of(query.record(), &columns);
+        Self::stream_of(slf, &query.run.with_columns(&columns), StreamItem::Batches, (batch_size, selection))
     }
 
     #[doc = doc!(Query.to_arrow_batch_reader)]

@@ -12,6 +12,7 @@ use super::feed::{Feed, Item, Ready, StreamItem, Taken};
 use super::last_run::LastRun;
 use super::progress::Bar;
 use crate::client::Error;
+use crate::columns::Projection;
 use crate::python::base::asyncio::{ANEXT, Coroutine, Step, coroutine};
 use crate::python::base::block_on::block_on;
 use crate::python::base::generic;
@@ -25,6 +26,8 @@ use crate::query::{Pages, Partial, SharedReport};
 #[pyclass(frozen, module = "chainframe")]
 pub struct Stream {
     kind: StreamItem,
+    /// Columns of the records of batches.
+    selection: Projection,
     feed: Feed,
     /// The query, for the garbage collector: its last error has a traceback, whose frames may have this stream.
     owner: Py<PyAny>,
@@ -44,13 +47,14 @@ impl Stream {
         pages: Pages,
         bar: Bar,
         kind: StreamItem,
-        batch_size: usize,
+        (batch_size, selection): (usize, Projection),
     ) -> Self {
         let (report, partial) = (pages.report().clone(), pages.partial().clone());
         let is_strict = pages.query().client().settings().strict;
         let feed = Feed::new(pages, kind, batch_size, batch_size);
         Self {
             kind,
+            selection,
             feed,
             owner,
             last,
@@ -103,7 +107,10 @@ impl Stream {
     fn make<'py>(&self, py: Python<'py>, item: Item) -> PyResult<Bound<'py, PyAny>> {
         match item {
             Item::Page(page) => Ok(Bound::new(py, Page::new(py, page, self.report.read())?)?.into_any()),
-            Item::Batch(batch) => Ok(Bound::new(py, Records::new(batch.records, self.report.read()))?.into_any()),
+            Item::Batch(batch) => {
+                let records = Records::new(batch.records, self.report.read()).select(self.selection);
+                Ok(Bound::new(py, records)?.into_any())
+            }
             Item::Made(item, _) => Ok(item.into_bound(py)),
             Item::Failure(error) => Err(self.failed(py, &error)),
         }

@@ -9,10 +9,10 @@ use arrow_schema::SchemaRef;
 use arrow_schema::ffi::FFI_ArrowSchema;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyCapsule};
+use pyo3::types::{PyBool, PyCapsule, PyTuple};
 
 use crate::client::Error;
-use crate::columns::{DecimalPolicy, StringLayout, batch, schema, schema_in};
+use crate::columns::{DecimalPolicy, Projection, StringLayout, batch, schema, schema_in};
 use crate::interface::{RecordType, record};
 use crate::python::base::errors;
 use crate::query::Records;
@@ -45,6 +45,12 @@ pub fn project(py: Python<'_>, schema: SchemaRef, columns: Option<&[String]>) ->
     schema.project(&indices).map(Arc::new).map_err(|error| PyTypeError::new_err(error.to_string()))
 }
 
+/// The columns of a schema that were selected, in its order.
+pub fn select(schema: &SchemaRef, selection: Projection) -> SchemaRef {
+    let columns: Vec<_> = (0..schema.fields().len()).filter(|column| selection.contains(*column)).collect();
+    schema.project(&columns).map_or_else(|_| schema.clone(), Arc::new)
+}
+
 /// Conversion of a result to the table or frame of one library.
 pub struct Conversion {
     frame: Frame,
@@ -58,12 +64,13 @@ impl Conversion {
     pub fn new(
         py: Python<'_>,
         record: &RecordType,
+        selection: Projection,
         frame: Frame,
         numbers: &str,
         columns: Option<&[String]>,
     ) -> PyResult<Self> {
         let numbers = self::numbers(py, numbers)?;
-        let schema = project(py, schema_in(record, numbers, frame.layout()), columns)?;
+        let schema = project(py, select(&schema_in(record, numbers, frame.layout()), selection), columns)?;
         Ok(Self { frame, schema, numbers, dtype_backend: None })
     }
 
@@ -184,15 +191,16 @@ pub fn schema_capsule<'py>(py: Python<'py>, schema: &SchemaRef) -> PyResult<Boun
 #[pyclass(frozen, module = "chainframe")]
 pub struct Schema {
     record: &'static RecordType,
+    selection: Projection,
 }
 
 impl Schema {
-    pub fn new(record: &'static RecordType) -> Self {
-        Self { record }
+    pub fn new(record: &'static RecordType, selection: Projection) -> Self {
+        Self { record, selection }
     }
 
     fn schema(&self) -> SchemaRef {
-        schema(self.record, DecimalPolicy::Decimal)
+        select(&schema(self.record, DecimalPolicy::Decimal), self.selection)
     }
 }
 
@@ -201,11 +209,12 @@ impl Schema {
     #[doc = doc!(Schema.names)]
     #[getter]
     fn names(&self) -> Vec<&'static str> {
-        self.record.fields.iter().map(|field| field.name).collect()
+        let fields = self.record.fields.iter().enumerate().filter(|(column, _)| self.selection.contains(*column));
+        fields.map(|(_, field)| field.name).collect()
     }
 
     fn __len__(&self) -> usize {
-        self.record.fields.len()
+        self.names().len()
     }
 
     /// Two record types may have the same columns.
@@ -227,9 +236,9 @@ impl Schema {
         format!("Schema({})", fields.collect::<Vec<_>>().join(", "))
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (&'static str,))> {
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let restore = py.import("chainframe._native")?.getattr("_restore_schema")?;
-        Ok((restore, (self.record.name,)))
+        Ok((restore, (self.record.name, self.names()).into_pyobject(py)?))
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
@@ -238,7 +247,7 @@ impl Schema {
 }
 
 #[pyfunction]
-pub fn _restore_schema(name: &str) -> PyResult<Schema> {
+pub fn _restore_schema(name: &str, columns: Vec<String>) -> PyResult<Schema> {
     let record = record(name).ok_or_else(|| PyTypeError::new_err(format!("no record type {name:?}")))?;
-    Ok(Schema::new(record))
+    Ok(Schema::new(record, Projection::of(record, &columns)))
 }

@@ -40,10 +40,23 @@ impl Record {
     /// True if a row holds the same record.
     pub fn is_row(&self, columns: &Columns, row: usize) -> bool {
         std::ptr::eq(self.columns.record(), columns.record())
-            && (0..self.fields().len()).all(|column| self.columns.value(column, self.row) == columns.value(column, row))
+            && (0..self.fields().len()).all(|column| {
+                self.columns.is_skipped(column) == columns.is_skipped(column)
+                    && self.columns.value(column, self.row) == columns.value(column, row)
+            })
+    }
+
+    /// Fields that were read.
+    fn read_fields(&self) -> impl Iterator<Item = (usize, &'static interface::Field)> {
+        self.fields().iter().enumerate().filter(|(column, _)| !self.columns.is_skipped(*column))
     }
 
     fn cell<'py>(&self, py: Python<'py>, column: usize) -> PyResult<Bound<'py, PyAny>> {
+        if self.columns.is_skipped(column) {
+            let name = self.fields()[column].name;
+            let problem = format!("{name} was not read; name it in batches(columns=[...])");
+            return Err(PyAttributeError::new_err(problem));
+        }
         convert::cell(py, &self.columns, column, self.row)
     }
 
@@ -69,7 +82,7 @@ impl Record {
     #[doc = doc!(Record.to_dict)]
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
-        for (column, field) in self.fields().iter().enumerate() {
+        for (column, field) in self.read_fields() {
             dict.set_item(PyString::intern(py, field.name), self.cell(py, column)?)?;
         }
         Ok(dict)
@@ -93,7 +106,7 @@ impl Record {
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let mut shown = Vec::new();
-        for (column, field) in self.fields().iter().enumerate() {
+        for (column, field) in self.read_fields() {
             shown.push(format!("{}={}", field.name, self.cell(py, column)?.repr()?.to_str()?));
         }
         Ok(format!("{}({})", self.columns.record().name, shown.join(", ")))
@@ -101,7 +114,8 @@ impl Record {
 
     fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
         let fields = self.fields();
-        let cells = html::display_order(self.columns.record()).into_iter().map(|column| {
+        let order = html::display_order(self.columns.record()).into_iter();
+        let cells = order.filter(|column| !self.columns.is_skipped(*column)).map(|column| {
             let text = html::cell(py, &self.columns, column, self.row)?;
             Ok((fields[column].name, text.unwrap_or_else(|| "null".into())))
         });

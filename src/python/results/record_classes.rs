@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::record::{Field, Record};
-use crate::columns::Columns;
+use crate::columns::{Columns, Projection};
 use crate::interface::{RECORDS, record};
 
 macro_rules! record_classes {
@@ -72,5 +72,6 @@ pub fn _restore_record<'py>(name: &str, fields: &Bound<'py, PyDict>) -> PyResult
     let py = fields.py();
     let record = record(name).ok_or_else(|| PyTypeError::new_err(format!("no record type {name:?}")))?;
     let made = Record::from_fields(record, Some(fields))?;
-    view(py, made.columns().clone(), made.row())
+    let columns = made.columns().select(Projection::of(record, &fields.keys().extract::<Vec<String>>()?));
+    view(py, Arc::new(columns), made.row())
 }

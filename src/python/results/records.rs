@@ -12,7 +12,7 @@ use super::html;
 use super::record::Record;
 use super::record_classes;
 use super::report::Report;
-use crate::columns::{Columns, ColumnsBuilder};
+use crate::columns::{Columns, ColumnsBuilder, Projection};
 use crate::interface::{self, Kind};
 use crate::python::base::convert;
 use crate::python::base::errors;
@@ -26,13 +26,31 @@ pub struct Records {
     pub inner: query::Records,
     /// Shared with the views of rows.
     chunks: Vec<Arc<Columns>>,
+    /// Columns that the records have.
+    selection: Projection,
     pub report: Report,
 }
 
 impl Records {
     pub fn new(inner: query::Records, report: query::Report) -> Self {
         let chunks = inner.chunks().iter().cloned().map(Arc::new).collect();
-        Self { inner, chunks, report: Report { inner: report } }
+        Self { inner, chunks, selection: Projection::ALL, report: Report { inner: report } }
+    }
+
+    /// The same records with the selected columns only.
+    pub fn select(self, selection: Projection) -> Self {
+        if selection == Projection::ALL {
+            return self;
+        }
+        let chunks = self.inner.chunks().iter().map(|chunk| chunk.select(selection)).collect();
+        let selected = query::Records::new(self.inner.record(), chunks);
+        Self { selection, ..Self::new(selected, self.report.inner) }
+    }
+
+    /// Fields of the records, with their columns.
+    fn fields(&self) -> impl Iterator<Item = (usize, &'static interface::Field)> {
+        let fields = self.inner.record().fields.iter().enumerate();
+        fields.filter(|(column, _)| self.selection.contains(*column))
     }
 
     fn view<'py>(&self, py: Python<'py>, row: usize) -> PyResult<Bound<'py, PyAny>> {
@@ -52,13 +70,14 @@ impl Records {
     /// Description in one line.
     pub fn about(&self) -> String {
         let record = self.inner.record();
-        format!("{} rows of {}, {} columns", html::count(self.inner.len() as u64), record.name, record.fields.len())
+        format!("{} rows of {}, {} columns", html::count(self.inner.len() as u64), record.name, self.fields().count())
     }
 
     /// The first rows and the last ones as HTML.
     pub fn table(&self, py: Python<'_>) -> PyResult<String> {
         let fields = self.inner.record().fields;
-        let order = html::display_order(self.inner.record());
+        let mut order = html::display_order(self.inner.record());
+        order.retain(|column| self.selection.contains(*column));
         let head: Vec<_> = order
             .iter()
             .map(|column| &fields[*column])
@@ -85,8 +104,8 @@ impl Records {
     /// Values of a column.
     fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyList>> {
         let record = self.inner.record();
-        let Some(column) = record.position(name) else {
-            let names = record.fields.iter().map(|field| field.name).collect::<Vec<_>>().join(", ");
+        let Some((column, _)) = self.fields().find(|(_, field)| field.name == name) else {
+            let names = self.fields().map(|(_, field)| field.name).collect::<Vec<_>>().join(", ");
             return Err(PyKeyError::new_err(format!("{} has no column {name:?}; it has {names}", record.name)));
         };
         let values = PyList::empty(py);
@@ -142,7 +161,8 @@ impl Records {
         } else {
             self.inner.take((0..range.slicelength as isize).map(|n| (range.start + n * range.step) as usize))
         };
-        Ok(Bound::new(py, Self::new(sliced, self.report.inner.clone()))?.into_any())
+        let sliced = Self { selection: self.selection, ..Self::new(sliced, self.report.inner.clone()) };
+        Ok(Bound::new(py, sliced)?.into_any())
     }
 
     fn __iter__(&self) -> RecordIterator {
@@ -178,6 +198,7 @@ impl Records {
         let Ok(other) = other.cast::<Self>() else { return Ok(py.NotImplemented()) };
         let (a, b) = (&self.inner, &other.get().inner);
         let mut same = a.len() == b.len() && std::ptr::eq(a.record(), b.record());
+        same &= self.selection == other.get().selection;
         for row in 0..if same { a.len() } else { 0 } {
             let (Some((left, i)), Some((right, j))) = (a.locate(row), b.locate(row)) else { break };
             same = (0..a.record().fields.len()).all(|column| left.value(column, i) == right.value(column, j));
@@ -208,7 +229,7 @@ impl Records {
     #[doc = doc!(Records.schema)]
     #[getter]
     fn schema(&self) -> Schema {
-        Schema::new(self.inner.record())
+        Schema::new(self.inner.record(), self.selection)
     }
 
     #[doc = doc!(Records.to_pandas)]
@@ -220,7 +241,8 @@ impl Records {
         dtype_backend: Option<String>,
         columns: Option<Vec<String>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let conversion = Conversion::new(py, self.inner.record(), Frame::Pandas, numbers, columns.as_deref())?;
+        let conversion =
+            Conversion::new(py, self.inner.record(), self.selection, Frame::Pandas, numbers, columns.as_deref())?;
         self.convert(py, &conversion.with_dtype_backend(py, dtype_backend)?)
     }
 
@@ -232,7 +254,10 @@ impl Records {
         numbers: &str,
         columns: Option<Vec<String>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.convert(py, &Conversion::new(py, self.inner.record(), Frame::Polars, numbers, columns.as_deref())?)
+        self.convert(
+            py,
+            &Conversion::new(py, self.inner.record(), self.selection, Frame::Polars, numbers, columns.as_deref())?,
+        )
     }
 
     #[doc = doc!(Records.to_arrow)]
@@ -243,15 +268,20 @@ impl Records {
         numbers: &str,
         columns: Option<Vec<String>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.convert(py, &Conversion::new(py, self.inner.record(), Frame::Arrow, numbers, columns.as_deref())?)
+        self.convert(
+            py,
+            &Conversion::new(py, self.inner.record(), self.selection, Frame::Arrow, numbers, columns.as_deref())?,
+        )
     }
 
     #[doc = doc!(Records.to_dicts)]
     #[pyo3(signature = (*, json=false))]
     pub fn to_dicts<'py>(&self, py: Python<'py>, json: bool) -> PyResult<Bound<'py, PyList>> {
         let dicts = PyList::empty(py);
-        let fields = self.inner.record().fields;
-        let texts = fields.iter().filter(|field| json && (field.kind.is_number() || field.kind == Kind::Time));
+        let texts = self
+            .fields()
+            .map(|(_, field)| field)
+            .filter(|field| json && (field.kind.is_number() || field.kind == Kind::Time));
         let texts: Vec<_> = texts.filter(|field| field.kind != Kind::Integer).collect();
         for row in 0..self.inner.len() {
             let dict = self.view(py, row)?.call_method0("to_dict")?;
@@ -279,14 +309,15 @@ impl Records {
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let numbers = crate::columns::DecimalPolicy::Decimal;
-        let schema = crate::columns::schema(self.inner.record(), numbers);
+        let schema = arrow::select(&crate::columns::schema(self.inner.record(), numbers), self.selection);
         let table = Table::new(schema, &self.inner, numbers).map_err(|error| errors::raise(py, &error))?;
         table.__arrow_c_stream__(py, requested_schema)
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         let numbers = crate::columns::DecimalPolicy::Decimal;
-        arrow::schema_capsule(py, &crate::columns::schema(self.inner.record(), numbers))
+        let schema = crate::columns::schema(self.inner.record(), numbers);
+        arrow::schema_capsule(py, &arrow::select(&schema, self.selection))
     }
 
     fn __repr__(&self) -> String {
@@ -302,7 +333,7 @@ impl Records {
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let record = self.inner.record();
         let columns = PyDict::new(py);
-        for (column, field) in record.fields.iter().enumerate() {
+        for (column, field) in self.fields() {
             let values = PyList::empty(py);
             for chunk in &self.chunks {
                 for row in 0..chunk.rows() {
@@ -359,5 +390,7 @@ pub fn _restore_records(name: &str, columns: &Bound<'_, PyDict>, report: &Bound<
         }
         rows.finish_row();
     }
-    Ok(Records::new(query::Records::new(record, vec![rows.finish()]), report.get().inner.clone()))
+    let selection = Projection::of(record, &columns.keys().extract::<Vec<String>>()?);
+    let records = query::Records::new(record, vec![rows.finish()]);
+    Ok(Records::new(records, report.get().inner.clone()).select(selection))
 }
