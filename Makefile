@@ -82,6 +82,10 @@ simulate: tools
 	SIMULATION_START=$(START) SIMULATION_SEEDS=$(SEEDS) \
 		cargo test --features service,planted-bugs --test simulation no_seed -- --nocapture
 
+# Runs the list reader through every schedule within larger bounds than `make test` does; takes minutes.
+enumerate: tools
+	ENUMERATE_LARGE=1 cargo test --features service,planted-bugs --lib enumeration -- --nocapture
+
 # Mutates the responses of fuzz/corpus for the given time, with another seed each time: make fuzz SECONDS=600
 SECONDS ?= 60
 fuzz:

@@ -28,17 +28,6 @@ SUFFIXES = {".rs", ".py", ".pyi", ".md", ".toml", ".yml", ".ipynb", ""}
 # Files that quote the words.
 EXEMPT = ("scripts/check_prose.py", "tests/python/test_prose.py")
 
-# Files not converted yet: this list only shrinks.
-NOT_CONVERTED: tuple[str, ...] = (
-    "src/query/list/mod.rs",
-    "src/query/list/place.rs",
-    "src/query/list/proof.rs",
-    "src/query/list/resume.rs",
-    "src/query/list/tests.rs",
-    "src/query/pace.rs",
-    "src/query/seams.rs",
-)
-
 HEADLESS = re.compile(r'^\s*(?:///|//!|[rb]?""")\s*(What|Whether|Where|How|Of)\b')
 DOC_COMMENT = re.compile(r"^\s*(///|//!)")
 WORDS = {
@@ -96,8 +85,7 @@ def checked_files() -> list[Path]:
 
 
 def main(arguments: list[str]) -> int:
-    excluded = {ROOT / name for name in NOT_CONVERTED}
-    files = [Path(name).resolve() for name in arguments] or [path for path in checked_files() if path not in excluded]
+    files = [Path(name).resolve() for name in arguments] or checked_files()
     count = 0
     for path in files:
         name = path.relative_to(ROOT).as_posix()

@@ -25,6 +25,8 @@ pub enum Bug {
     ResponseLostOnCancel,
     /// A cursor within a page starts one record too late.
     CursorOffByOne,
+    /// Lists are not compared with their first page in the end. Found by the enumeration of schedules.
+    FinalLookSkipped,
 }
 
 impl Bug {

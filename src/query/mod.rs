@@ -1,14 +1,12 @@
 //! The complete result of a call from single GET requests. Modules import only from those before them: `request`,
-//! `list`, `results`, `execution`.
+//! `snapshot`, `results`, `execution`.
 
 mod execution;
-mod list;
-mod pace;
 mod request;
 mod results;
-mod seams;
+mod snapshot;
 
 pub use execution::{Bounds, Cursor, Estimate, Pages, Run, height_at};
 pub use request::{Arg, GrowthOrder, Options, Query, parse_time};
 pub use results::{Batch, Batches, Checkpoint, Entries, Page, Partial, Progress, Records, Report, SharedReport};
-pub use seams::identities;
+pub use snapshot::record_keys;

@@ -30,7 +30,7 @@ def numbered(request: Request) -> Response:
     """Page n of forty: five records of height n."""
     number = int(request.query["page"])
     rows = [{"hash": f"0x{number}-{row}", "height": str(number)} for row in range(5)]
-    return page_of("blocks", rows, totalPage=str(PAGES), page=str(number), limit="5")
+    return page_of("blocks", rows, totalPage=str(PAGES), total=str(5 * PAGES), page=str(number), limit="5")
 
 
 def ask(sql: str, query: cf.Query[Any]) -> list[Any]:
@@ -266,7 +266,7 @@ print(*duckdb.sql("select count(*), count(hash) from query").fetchall()[0], peak
 def test_two_million_records_pass_through_a_relation() -> None:
     """They are about 300 MB of columns."""
     rows = [{"hash": "0x" + "a" * 128, "height": "1"}] * 10_000
-    page = page_of("blocks", [{"hash": "number"}, *rows[1:]], totalPage="200").body
+    page = page_of("blocks", [{"hash": "number"}, *rows[1:]], totalPage="200", total="2000000").body
     with StrictServer() as server:
         count = iter(range(1_000_000))
         server.respond = lambda *_: Response(page.replace(b"number", b"%d" % next(count), 1))  # type: ignore[method-assign]

@@ -189,7 +189,7 @@ def test_invalid_line_is_named_by_number(service: LocalService, path: Path) -> N
     with service.client(cassette=Cassette(path)) as client:
         client.blocks(max_items=20, page_size=10).collect()
     path.write_bytes(path.read_bytes()[:-40])
-    with pytest.raises(cf.CassetteError, match=r"one\.jsonl line 2: unexpected end of line") as caught:
+    with pytest.raises(cf.CassetteError, match=r"one\.jsonl line 3: unexpected end of line") as caught:
         Cassette(path)
     assert "\n" not in str(caught.value)
     with pytest.raises(cf.CassetteError, match="cannot be read"):
@@ -206,7 +206,7 @@ def test_empty_file_is_recorded_into(service: LocalService, tmp_path: Path) -> N
 def test_retried_empty_response_replays(server: StrictServer, path: Path) -> None:
     first = page_of("blocks", [{"hash": "0x1"}], totalPage="2", total="2", page="1", limit="1")
     second = page_of("blocks", [{"hash": "0x2"}], totalPage="2", total="2", page="2", limit="1")
-    server.on("blocks", first, Response(envelope([])), second)
+    server.on("blocks", first, Response(envelope([])), second, first, second)
     with server.client(cassette=Cassette(path), max_retries=1) as client:
         assert len(client.blocks(page_size=1).collect()) == 2
     with replaying(path, deployment=client.deployment, zone_chain="BETA_X", max_retries=1) as client:

@@ -102,13 +102,14 @@ def test_each_run_keeps_what_it_fetched(server: StrictServer, tmp_path: Path) ->
 
     server.on("blocks", respond)
     query = server.client(concurrency=1).blocks(page_size=10)
-    for run in range(1, 5):
+    # The fifth run reads the last page, and fails to compare the list with its first page.
+    for run in range(1, 6):
         with pytest.raises(cf.ServiceUnavailableError):
             query.to_parquet(tmp_path, max_rows_per_file=25)
         assert manifest(tmp_path)["report"]["records"] == 20 * run
     export = query.to_parquet(tmp_path, max_rows_per_file=25)
     assert heights(tmp_path) == list(range(100, 0, -1))
-    assert len(server.requests) == 14
+    assert len(server.requests) == 16
     assert export.report.pages == 10
     assert export.report.records == 100
     assert all(pq.read_metadata(part).num_rows <= 25 for part in export.parts)
@@ -134,7 +135,7 @@ def test_interrupt_keeps_what_was_fetched(
     sent = len(server.requests)
     query.to_parquet(tmp_path, max_rows_per_file=20)
     assert heights(tmp_path) == list(range(50, 0, -1))
-    assert len(server.requests) == sent + 3
+    assert len(server.requests) == sent + 4
 
 
 def test_write_error_leaves_no_temporary_file(
@@ -300,7 +301,7 @@ def test_overflow_error_counts_rows_of_the_export(server: StrictServer, tmp_path
     def respond(request: Request) -> Response:
         amount = "1e30" if request.query["page"] == "3" else "1"
         rows = [{"txid": f"0x{request.query['page']}{row}", "amount": amount} for row in range(10)]
-        return page_of("token_transfers", rows, limit="10", totalPage="4")
+        return page_of("token_transfers", rows, limit="10", totalPage="4", totalTransfer="40")
 
     server.on("token_transfers", respond)
     query = server.client().token_transfers("0xa", page_size=10)

@@ -12,7 +12,7 @@ SOURCE = Path(__file__).parents[2] / "src"
 # From the bottom up.
 CRATE = ["interface", "columns", "decode", "cassette", "client", "query", "python"]
 PYTHON = ["base", "results", "query", "client"]
-QUERY = ["pace", "seams", "list", "request", "results", "execution"]
+QUERY = ["request", "snapshot", "results", "execution"]
 
 
 def imports(folder: Path, prefix: str) -> set[tuple[str, str]]:

@@ -139,7 +139,13 @@ def test_overflow_row_counts_over_pages_and_slices(server: StrictServer) -> None
     def pages(request: Any) -> Response:
         number = request.query["page"]
         texts = ["1", "2", "1e20" if number == "3" else "3"]
-        return page_of("token_transfers", [{"txid": number, "amount": t} for t in texts], totalPage="3", page=number)
+        return page_of(
+            "token_transfers",
+            [{"txid": number, "amount": t} for t in texts],
+            totalPage="3",
+            totalTransfer="9",
+            page=number,
+        )
 
     server.on("token_transfers", pages)
     with server.client() as client:

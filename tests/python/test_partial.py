@@ -42,7 +42,7 @@ WAYS: dict[str, Way] = {
 def five(number: int, **members: object) -> Response:
     """Page n of nine: five blocks."""
     rows = [{"hash": f"0x{number}-{row}"} for row in range(5)]
-    return page_of("blocks", rows, totalPage="9", page=str(number), limit="5", **members)
+    return page_of("blocks", rows, **{"totalPage": "9", "total": "45", "page": str(number), "limit": "5", **members})
 
 
 HASHES = [f"0x{number}-{row}" for number in range(1, 10) for row in range(5)]

@@ -75,7 +75,8 @@ def test_hint_names_the_parameters_that_narrow_the_query(
         if call == "logs":
             return rows_of("logs", [{"txId": "0x1"}] * 1_000)
         page, limit = int(request.query["page"]), int(request.query["limit"])
-        rows = [{"txid": f"0x{(page - 1) * limit + n}", "height": "7"} for n in range(limit)]
+        name = "tokenContractAddress" if call == "tokens" else "txid"
+        rows = [{name: f"0x{(page - 1) * limit + n}", "height": "7"} for n in range(limit)]
         return page_of(call, rows, limit=str(limit), totalPage=str(CAP // limit))
 
     server.on(call, respond)

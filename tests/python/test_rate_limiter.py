@@ -28,6 +28,9 @@ def test_throttle_lowers_the_rate_of_all_clients_of_a_key(server: StrictServer, 
         page,
         THROTTLES[way],
         page_of("blocks", [{"hash": "0x2"}], totalPage="2", total="2", page="2", limit="1"),
+        # The last request compares the list with its first page.
+        page,
+        page_of("blocks", [{"hash": "0x2"}], totalPage="2", total="2", page="2", limit="1"),
     )
     with server.client(rate_limit="auto", max_retries=1) as client, server.client(rate_limit="auto") as other:
         before = client.rate_limit_state

@@ -120,7 +120,7 @@ def test_responses_are_compressed_on_request() -> None:
                 assert b"50404" in (gzip.decompress(body) if encoding else body)
         service.faults = [{"kind": "truncate", "times": 1}]
         assert len(client.blocks().collect()) == 300
-        assert service.request_log[-4]["faults"] == ["truncate"]
+        assert ["truncate"] in [entry["faults"] for entry in service.request_log]
     with LocalService(transactions=0) as plain, pytest.raises(HTTPError) as caught:
         urlopen(Request(plain.url, headers={"Accept-Encoding": "gzip"}))
     with caught.value as answer:

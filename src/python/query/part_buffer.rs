@@ -17,7 +17,7 @@ use crate::python::base::block_on::block_on;
 use crate::python::base::finalize;
 use crate::python::results::records::Records;
 use crate::python::results::report::Report;
-use crate::query::{Batches, Checkpoint, Cursor, Page, Pages, SharedReport, identities};
+use crate::query::{Batches, Checkpoint, Cursor, Page, Pages, SharedReport, record_keys};
 
 /// Key of a record, and its height where it has one.
 type Key = (String, Option<i64>);
@@ -106,7 +106,7 @@ fn keys(columns: &Columns) -> impl Iterator<Item = Key> {
         Some(Column::Integer(heights)) => heights.iter().collect(),
         _ => vec![None; columns.rows()],
     };
-    identities(columns).into_iter().map(|key| format!("{key:016x}")).zip(heights)
+    record_keys(columns).into_iter().map(|key| format!("{key:016x}")).zip(heights)
 }
 
 impl PartBuffer {

@@ -298,7 +298,7 @@ impl Records {
     }
 
     fn _identities(&self) -> Vec<String> {
-        let identities = self.inner.chunks().iter().flat_map(query::identities);
+        let identities = self.inner.chunks().iter().flat_map(query::record_keys);
         identities.map(|identity| format!("{identity:016x}")).collect()
     }
 

@@ -9,10 +9,9 @@ use sha2::{Digest as _, Sha256};
 use crate::client::{Client, Error};
 use crate::interface::{Endpoint, endpoint};
 use crate::message::Message;
-use crate::query::list::Seam;
 use crate::query::request::{Arg, Options, Query};
 use crate::query::results::{Checkpoint, Source};
-use crate::query::seams::identities;
+use crate::query::snapshot::ListCheckpoint;
 
 /// Version of the format. Other versions are rejected.
 const VERSION: u32 = 1;
@@ -30,8 +29,8 @@ pub struct Cursor {
     pub(super) slice: u64,
     /// Records of the slice that were delivered.
     pub(super) offset: u64,
-    #[serde(default, skip_serializing_if = "Seam::is_empty")]
-    pub(super) list: Seam,
+    #[serde(default, skip_serializing_if = "ListCheckpoint::is_start")]
+    pub(super) list: ListCheckpoint,
     /// Reasons why the result is incomplete so far.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) reasons: Vec<Message>,
@@ -54,11 +53,11 @@ fn deployment(client: &Client) -> String {
 impl Cursor {
     /// Beginning of a query.
     pub(super) fn start(query: &Query) -> Self {
-        Self::at(query, 0, 0, Seam::default(), query.max_items()).sealed()
+        Self::at(query, 0, 0, ListCheckpoint::default(), query.max_items()).sealed()
     }
 
     /// Position in a slice, from where `remaining` records are wanted, or all; not sealed.
-    fn at(query: &Query, slice: u64, offset: u64, list: Seam, remaining: Option<u64>) -> Self {
+    fn at(query: &Query, slice: u64, offset: u64, list: ListCheckpoint, remaining: Option<u64>) -> Self {
         let page_size = query.is_paged().then(|| query.page_size() as i64);
         let max_items = remaining.map(|remaining| remaining.try_into().unwrap_or(i64::MAX));
         Self {
@@ -83,7 +82,9 @@ impl Cursor {
         let remaining = page.remaining.map(|remaining| remaining - row as u64);
         let mut missing = page.report.missing.clone();
         let at = match &page.source {
-            Source::List { .. } if end.is_some() => Self::at(query, page.slice + 1, 0, Seam::default(), remaining),
+            Source::List { .. } if end.is_some() => {
+                Self::at(query, page.slice + 1, 0, ListCheckpoint::default(), remaining)
+            }
             Source::List { offset, received, received_rows, before, after } => {
                 let rows = match received_rows {
                     _ if is_whole => received.rows(),
@@ -91,8 +92,8 @@ impl Cursor {
                     None => row,
                 };
                 let list = match after {
-                    Some(after) if is_whole => after.clone().told(),
-                    _ => before.clone().told().after(&identities(&received.slice(0, rows.min(received.rows())))),
+                    Some(after) if is_whole => after.get(),
+                    _ => before.clone().advanced(received, rows.min(received.rows())),
                 };
                 Self::at(query, page.slice, offset + rows as u64, list, remaining)
             }
@@ -119,11 +120,11 @@ impl Cursor {
     /// from there on.
     fn at_hash(query: &Query, slice: u64, index: usize, offset: u64, remaining: Option<u64>) -> Self {
         let arguments = query.args_from_hash(slice, index).into();
-        Self { arguments, ..Self::at(query, 0, offset, Seam::default(), remaining) }
+        Self { arguments, ..Self::at(query, 0, offset, ListCheckpoint::default(), remaining) }
     }
 
     /// Position in the only list of a query.
-    pub(super) fn in_list(query: &Query, offset: u64, list: Seam, remaining: Option<u64>) -> Self {
+    pub(super) fn in_list(query: &Query, offset: u64, list: ListCheckpoint, remaining: Option<u64>) -> Self {
         Self::at(query, 0, offset, list, remaining).sealed()
     }
 

@@ -42,11 +42,7 @@ struct Size {
 impl Size {
     /// One list, whose length may take requests of its own.
     fn of(query: &Query, records: Bounds, pages: Bounds) -> Self {
-        let probes = |pages| u64::from(counts_pages_only(query) && query.may_grow() && pages > 1);
-        let requests = Bounds {
-            high: pages.high.map(|pages| pages + 2 * probes(pages)),
-            ..pages.map(|pages| pages.saturating_add(probes(pages)))
-        };
+        let requests = pages.map(|pages| pages.saturating_add(requests_beside_pages(query, pages)));
         Self { records, pages, requests }
     }
 
@@ -81,6 +77,16 @@ impl Run {
         estimate.requests = estimate.requests.plus(Bounds::exact(report.read().requests));
         estimate.estimated_seconds = seconds(query, estimate.requests.expected, &sampler);
         Ok(estimate)
+    }
+}
+
+/// Requests that a list takes beside its pages: a list without a count is read from its head again once its length is
+/// known, and a list with a count is compared with its first page in the end.
+fn requests_beside_pages(query: &Query, pages: u64) -> u64 {
+    match (query.is_paged() && query.may_grow() && pages > 1, counts_pages_only(query)) {
+        (false, _) => 0,
+        (true, true) => 2,
+        (true, false) => 1,
     }
 }
 

@@ -6,9 +6,9 @@ use super::in_flight::fetch;
 use crate::client::{Client, Error};
 use crate::columns::{Column, Columns};
 use crate::interface::{Chain, Kind, endpoint};
-use crate::query::list::Ask;
 use crate::query::request::{Arg, Options, Query};
 use crate::query::results::SharedReport;
+use crate::query::snapshot::PageRequest;
 
 /// Requests after which a search is given up: far more than interpolation and bisection take among blocks that are not
 /// empty.
@@ -228,7 +228,7 @@ pub(super) async fn fetch_block(
         .unwrap_or_default();
     let options = Options { chain: name.map(str::to_owned), max_items: Some(1), ..Options::default() };
     let query = Query::new(client, endpoint, args, options)?;
-    let page = fetch(&query, 0, Ask::first(1), false, report).await?;
+    let page = fetch(&query, 0, PageRequest::first(1), false, report).await?;
     match (block(&page.columns), height) {
         (Some(block), Some(height)) if block.height != height => {
             let problem = format!("the API returned block {} for height {height}", block.height);

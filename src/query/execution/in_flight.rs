@@ -7,15 +7,17 @@ use tokio::task::JoinHandle;
 use crate::client::{Error, Expectation, log, process};
 use crate::decode::Page;
 use crate::planted::Bug;
-use crate::query::list::{Ask, List, Purpose, Seam, Terms};
 use crate::query::request::Query;
 use crate::query::results::SharedReport;
+use crate::query::snapshot::{
+    ListCheckpoint, ListKind, ListSpec, PageRequest, Purpose, Response, SnapshotReader, Tuning,
+};
 
 /// One slice of a run: its list and the requests that are in flight for it.
 pub(super) struct SliceFetcher {
     pub slice: u64,
-    pub list: List,
-    in_flight: VecDeque<(Ask, Task<Result<Page, Error>>)>,
+    pub list: SnapshotReader,
+    in_flight: VecDeque<(PageRequest, Task<Result<Page, Error>>)>,
     /// Records of a lookup's first response that were delivered before this run.
     pub skip: u64,
 }
@@ -47,14 +49,14 @@ impl<T> Drop for Task<T> {
 
 impl SliceFetcher {
     pub fn new(query: &Query, slice: u64) -> Self {
-        Self { slice, list: List::new(list_spec(query)), in_flight: VecDeque::new(), skip: 0 }
+        Self { slice, list: SnapshotReader::new(list_spec(query)), in_flight: VecDeque::new(), skip: 0 }
     }
 
     /// A slice of which an earlier run delivered the records before `offset`.
-    pub fn resumed(query: &Query, slice: u64, offset: u64, list: &Seam) -> Self {
+    pub fn resumed(query: &Query, slice: u64, offset: u64, list: &ListCheckpoint) -> Self {
         let mut fetcher = Self::new(query, slice);
         if query.is_paged() {
-            fetcher.list = List::resumed(list_spec(query), offset, list);
+            fetcher.list = SnapshotReader::resumed(list_spec(query), offset, list);
         } else {
             fetcher.skip = offset;
         }
@@ -73,7 +75,7 @@ impl SliceFetcher {
             "block {height} exceeds the API's result window ({window}); query the heights around it separately"
         );
         let error = Error::Window { endpoint: query.endpoint().name, problem: problem.into() };
-        self.list.broken = Some(error.clone());
+        self.list.fail(error.clone());
         Err(error)
     }
 
@@ -83,7 +85,7 @@ impl SliceFetcher {
 
     /// Sends the next request, if the list has one by now.
     pub fn send_next(&mut self, query: &Query, report: &SharedReport) -> bool {
-        let Some(request) = self.list.ask(self.in_flight.len()) else { return false };
+        let Some(request) = self.list.next_request(self.in_flight.len()) else { return false };
         let (query, slice, must_have_rows) = (query.clone(), self.slice, must_have_rows(&self.list, &request));
         let report = report.clone();
         let fetch = async move { fetch(&query, slice, request, must_have_rows, &report).await };
@@ -94,7 +96,14 @@ impl SliceFetcher {
     /// Aborts all requests in flight.
     pub fn cancel_in_flight(&mut self) {
         for (request, _) in self.in_flight.drain(..).rev() {
-            self.list.give_up(&request);
+            self.list.cancel(&request);
+        }
+    }
+
+    /// Stops reading; a last request may verify what was read.
+    pub fn stop(&mut self) {
+        if self.list.stop() {
+            self.cancel_in_flight();
         }
     }
 
@@ -112,7 +121,7 @@ impl SliceFetcher {
 
     /// Returns the next response with its request, or `None` if none is in flight. Cancel-safe: a response that was
     /// waited for is returned by the next call.
-    pub async fn next_response(&mut self) -> Option<Result<(Ask, Page), Error>> {
+    pub async fn next_response(&mut self) -> Option<Result<(PageRequest, Page), Error>> {
         if Bug::ResponseLostOnCancel.is_planted() {
             let (request, mut task) = self.in_flight.pop_front()?;
             return Some((&mut task.handle).await.ok()?.map(|page| (request, page)));
@@ -134,7 +143,7 @@ impl SliceFetcher {
 pub(super) async fn fetch(
     query: &Query,
     slice: u64,
-    request: Ask,
+    request: PageRequest,
     must_have_rows: bool,
     report: &SharedReport,
 ) -> Result<Page, Error> {
@@ -151,7 +160,7 @@ pub(super) async fn fetch(
 async fn fetch_once(
     query: &Query,
     slice: u64,
-    request: Ask,
+    request: PageRequest,
     must_have_rows: bool,
     report: &SharedReport,
 ) -> Result<Page, Error> {
@@ -161,7 +170,7 @@ async fn fetch_once(
         Expectation { row_hint: rows, page: request.page, offset, must_have_rows, projection: query.projection() };
     // Counted when it is sent: the run may be gone when the response arrives.
     let on_send = || report.update(|report| report.requests += 1);
-    let target = query.target(slice, request.page, request.limit, request.top);
+    let target = query.target(slice, request.page, request.limit, request.height_bound);
     let fetched = query.client().get(query.endpoint(), &target, expected, &on_send).await;
     let attempts = fetched.as_ref().map_or_else(Error::attempts, |fetched| fetched.attempts);
     report.update(|report| {
@@ -172,29 +181,38 @@ async fn fetch_once(
 }
 
 /// Description of a query's lists for their reader.
-pub(super) fn list_spec(query: &Query) -> Terms {
-    Terms {
+pub(super) fn list_spec(query: &Query) -> ListSpec {
+    ListSpec {
         endpoint: query.endpoint().name,
-        size: query.page_size().max(1),
-        size_max: query.endpoint().page_size_max().map_or(1, u64::from),
-        paged: query.is_paged(),
-        moves: query.may_grow(),
-        top: query.height_bound(),
-        cap: query.result_window(),
-        way_on: query.retry_hints(),
+        kind: match (query.is_paged(), query.may_grow()) {
+            (false, _) => ListKind::Lookup,
+            (true, false) => ListKind::Fixed,
+            (true, true) => ListKind::Growing,
+        },
+        page_size: query.page_size().max(1),
+        max_page_size: query.endpoint().page_size_max().map_or(1, u64::from),
+        height_bound: query.height_bound(),
+        result_window: query.result_window(),
+        hints: query.retry_hints(),
+        tuning: Tuning::default(),
     }
 }
 
+/// A fetched page as its list's reader takes it.
+pub(super) fn response(page: &Page) -> Response<'_> {
+    Response { rows: &page.columns, limit: page.limit, total_pages: page.total_pages, total: page.total }
+}
+
 /// True if an empty response would contradict what is known of the list.
-fn must_have_rows(list: &List, request: &Ask) -> bool {
-    let pages = list.first.and_then(|first| first.pages).unwrap_or(0);
+fn must_have_rows(list: &SnapshotReader, request: &PageRequest) -> bool {
     match request.purpose {
-        Purpose::Length | Purpose::Head => true,
+        Purpose::CountProbe => request.page == 1,
+        // It is requested where the list is expected to have moved to.
+        Purpose::FinalLook => false,
         // The last page of a list has at least one record.
         Purpose::Records => {
-            request.top.is_none()
-                && pages > 0
-                && (request.page - 1) * request.limit <= (pages - 1).saturating_mul(list.page_rows())
+            let position = (request.page - 1) * request.limit;
+            request.height_bound.is_none() && position < list.snapshot().min_length
         }
     }
 }

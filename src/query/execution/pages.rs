@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::cursor::Cursor;
-use super::in_flight::SliceFetcher;
+use super::in_flight::{SliceFetcher, response};
 use super::resolve::resolve;
 use super::run::Run;
 use crate::client::Error;
@@ -11,9 +11,11 @@ use crate::columns::{Column, Columns};
 use crate::decode;
 use crate::interface::{Kind, ResultLimit};
 use crate::message::Message;
-use crate::query::list::{Ask, Purpose, Taken};
 use crate::query::request::Query;
-use crate::query::results::{Checkpoint, Page, PageCheckpoint, Partial, Progress, SharedReport, Source};
+use crate::query::results::{
+    Checkpoint, LatestCheckpoint, Page, PageCheckpoint, Partial, Progress, SharedReport, Source,
+};
+use crate::query::snapshot::{Accepted, End, InFlight, PageRequest};
 
 /// A run in progress. Dropping it, or a future of it, cancels its requests and loses no page.
 pub struct Pages {
@@ -25,6 +27,8 @@ pub struct Pages {
     fetchers: VecDeque<SliceFetcher>,
     next_slice: u64,
     delivered: u64,
+    /// Position after the last page of the slice that is being delivered.
+    latest: Option<LatestCheckpoint>,
 }
 
 enum State {
@@ -46,7 +50,7 @@ impl Pages {
         let reported = start.as_ref().map(|start| (start.reasons.clone(), start.missing.clone())).unwrap_or_default();
         let report = SharedReport::start(reported.0, reported.1);
         let state = State::Unresolved(start.map(Box::new));
-        Self { query, report, partial, state, fetchers: VecDeque::new(), next_slice: 0, delivered: 0 }
+        Self { query, report, partial, state, fetchers: VecDeque::new(), next_slice: 0, delivered: 0, latest: None }
     }
 
     /// Finds the heights of the query and starts its first slice.
@@ -81,9 +85,9 @@ impl Pages {
     pub async fn next(&mut self) -> Result<Option<Page>, Error> {
         self.start().await?;
         loop {
-            if self.remaining() == Some(0) {
-                self.finish();
-                return Ok(None);
+            let is_stopped = self.remaining() == Some(0);
+            if is_stopped {
+                self.stop();
             }
             self.send_requests();
             let Some(fetcher) = self.fetchers.front_mut() else {
@@ -91,11 +95,15 @@ impl Pages {
                 return Ok(None);
             };
             let Some(response) = fetcher.next_response().await else {
-                if let Some(error) = &fetcher.list.broken {
+                if let Some(error) = fetcher.list.error() {
                     return Err(error.clone());
                 }
+                if is_stopped {
+                    self.finish();
+                    return Ok(None);
+                }
                 // A block whose list ends at the result window may have any number of records beyond it.
-                fetcher.check_window(&self.query, fetcher.list.next().saturating_add(1))?;
+                fetcher.check_window(&self.query, fetcher.list.returned().saturating_add(1))?;
                 self.end_slice();
                 continue;
             };
@@ -116,6 +124,13 @@ impl Pages {
     /// Records still wanted, where there is a limit.
     fn remaining(&self) -> Option<u64> {
         self.query.max_items().map(|most| most.saturating_sub(self.delivered))
+    }
+
+    /// Requests no more than it takes to verify the records that were returned.
+    fn stop(&mut self) {
+        self.next_slice = self.query.slices().count();
+        self.fetchers.truncate(usize::from(self.delivered > 0));
+        self.fetchers.iter_mut().for_each(SliceFetcher::stop);
     }
 
     /// Sends requests until `concurrency` of them are in flight.
@@ -147,27 +162,29 @@ impl Pages {
     }
 
     /// Returns the page of a response, or `None` if the response brought no records that come next.
-    fn deliver(&mut self, request: Ask, page: decode::Page) -> Result<Option<Page>, Error> {
+    fn deliver(&mut self, request: PageRequest, page: decode::Page) -> Result<Option<Page>, Error> {
         let (query, report) = (&self.query, &self.report);
         let Some(fetcher) = self.fetchers.front_mut() else { return Ok(None) };
-        let (offset, before) = (fetcher.list.next(), fetcher.list.seam());
-        let taken = fetcher.list.take(&request, &page);
-        for note in fetcher.list.notes.drain(..) {
+        let offset = fetcher.list.returned();
+        let accepted = fetcher.list.on_response(&request, &response(&page));
+        for note in fetcher.list.take_notes() {
             report.add_reason(note);
         }
-        if taken.as_ref().map_or(true, |taken| taken.void) {
+        if accepted.as_ref().map_or(true, |accepted| accepted.in_flight == InFlight::Cancel) {
             fetcher.cancel_in_flight();
         }
-        let Taken { from, to, .. } = taken?;
-        // A response without new records is no page.
-        if request.purpose != Purpose::Records || (from == to && !(offset == 0 && request.page == 1)) {
+        let Accepted { rows, before, .. } = accepted?;
+        let is_empty_list = offset == 0 && fetcher.list.end().is_some();
+        if rows.is_empty() && !is_empty_list {
+            if let Some(latest) = &self.latest {
+                latest.set(fetcher.list.checkpoint());
+            }
             return Ok(None);
         }
-        let pages = fetcher.list.first.and_then(|first| first.pages).unwrap_or(0);
-        // The last page has one record at least.
-        fetcher
-            .check_window(query, pages.saturating_sub(1).saturating_mul(fetcher.list.page_rows()).saturating_add(1))?;
-        let received = page.columns.slice(from, to - from);
+        let snapshot = fetcher.list.snapshot();
+        let (total, min_length) = (snapshot.total, snapshot.min_length);
+        fetcher.check_window(query, min_length)?;
+        let received = page.columns.slice(rows.start, rows.len());
         let missing_before = report.read().missing.len();
         let selection = select_rows(query, report, fetcher.slice, &received);
         let mut columns = match &selection {
@@ -186,10 +203,10 @@ impl Pages {
         report.update(|report| {
             report.pages += 1;
             report.records += columns.rows() as u64;
-            report.duplicates_dropped += from as u64;
-            let total = fetcher.list.first.and_then(|first| first.total);
+            report.duplicates_dropped += rows.start as u64;
             report.progress = progress(query, fetcher.slice, total, page.total_pages, report.pages, self.delivered);
         });
+        self.latest = (!cut).then(|| LatestCheckpoint::new(fetcher.list.checkpoint()));
         let source = match selection {
             Selection::Hashes { found, missing, .. } => Source::Hashes { found, missing, missing_before },
             _ if !query.is_paged() => Source::Hash { offset: skip as u64 },
@@ -197,9 +214,8 @@ impl Pages {
                 offset,
                 received: if cut { columns.clone() } else { received },
                 received_rows: if let Selection::Rows(rows) = selection { Some(rows) } else { None },
-                // The list's metadata is known from its first record on.
-                before: if offset == 0 { fetcher.list.seam().without_records() } else { before },
-                after: (!cut).then(|| fetcher.list.seam()),
+                before,
+                after: self.latest.clone(),
             },
         };
         let checkpoint = Checkpoint::after(PageCheckpoint {
@@ -207,7 +223,7 @@ impl Pages {
             slice: fetcher.slice,
             source,
             rows: columns.rows(),
-            end: (!cut && fetcher.list.is_ended()).then(|| incomplete_reasons(query, fetcher)),
+            end: (!cut && fetcher.list.end().is_some()).then(|| incomplete_reasons(query, fetcher)),
             remaining: left,
             report: report.read(),
         });
@@ -228,6 +244,7 @@ impl Pages {
     /// Ends the slice that is being delivered.
     fn end_slice(&mut self) {
         let Some(fetcher) = self.fetchers.pop_front() else { return };
+        self.latest = None;
         for reason in incomplete_reasons(&self.query, &fetcher) {
             self.report.add_reason(reason);
         }
@@ -270,13 +287,14 @@ fn progress(
 fn incomplete_reasons(query: &Query, fetcher: &SliceFetcher) -> Vec<Message> {
     let name = query.slices().label(fetcher.slice).map_or(String::new(), |name| format!(" of {name}"));
     let list = &fetcher.list;
-    let records = list.next();
+    let records = list.returned();
     let mut reasons = Vec::new();
     if matches!(query.endpoint().limit, ResultLimit::LastYear) && records > 0 && !query.is_recent() {
         reasons.push("The API returns only the last 12 months of an address: older records may exist".into());
     }
-    let total = list.first.and_then(|first| first.total);
-    let at_cap = list.capped || !query.is_paged() && query.result_window().is_some_and(|cap| records >= cap);
+    let total = list.snapshot().total;
+    let at_cap = list.end() == Some(End::ResultWindow)
+        || !query.is_paged() && query.result_window().is_some_and(|cap| records >= cap);
     match total {
         Some(total) if total > records && at_cap => reasons.push(query.with_narrowing(format!(
             "The API reports {total} records{name} but only the first {records} can be paged through"

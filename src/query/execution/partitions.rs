@@ -1,14 +1,14 @@
 //! Partitions: queries that together return what one query returns, each record in one of them, and that can be read
 //! independently, on other machines and at other times.
 
-use super::in_flight::{fetch, list_spec};
+use super::in_flight::{fetch, list_spec, response};
 use super::resolve::resolve;
 use super::run::Run;
 use crate::client::Error;
 use crate::interface::{ParamKind, ParamRole};
-use crate::query::list::{Ask, List};
 use crate::query::request::{Arg, Query};
 use crate::query::results::SharedReport;
+use crate::query::snapshot::{PageRequest, SnapshotReader};
 
 /// Largest number of partitions of one query.
 const MAX_PARTITIONS: u64 = 100_000;
@@ -83,19 +83,20 @@ async fn split_list(query: &Query, num_partitions: u64) -> Result<Vec<Run>, Erro
     if !query.endpoint().counts() || !query.may_grow() {
         return unsplit();
     }
-    let mut list = List::new(list_spec(query));
-    let mut request = Ask::first(query.page_size());
+    let mut list = SnapshotReader::new(list_spec(query));
+    let mut request = PageRequest::first(query.page_size());
     let page = fetch(query, 0, request, false, &SharedReport::default()).await?;
-    list.take(&request, &page)?;
+    let accepted = list.on_response(&request, &response(&page))?;
     let (Some(total), Some(pages)) = (page.total, page.total_pages) else { return unsplit() };
-    let rows = list.page_rows();
+    let rows = list.snapshot().page_rows;
     let end = total.min(pages.saturating_mul(rows)).min(query.max_items().unwrap_or(u64::MAX));
-    let mut starts = vec![(0, list.seam().without_records())];
+    let mut starts = vec![(0, accepted.before)];
     for (first, _) in split(1, end.div_ceil(rows) as i64, num_partitions).into_iter().skip(1) {
         request.page = first as u64 - 1;
         let page = fetch(query, 0, request, true, &SharedReport::default()).await?;
         let before = starts.last().map_or(0, |(offset, _)| *offset);
-        starts.extend(list.seam_after(&request, &page).filter(|(offset, _)| (before + 1..end).contains(offset)));
+        let start = list.checkpoint_after(&request, &response(&page));
+        starts.extend(start.filter(|(offset, _)| (before + 1..end).contains(offset)));
     }
     // The last partition reads to the end of the list, and so checks that all of it was there; of an empty one nothing.
     let last = query.max_items().or((end == 0).then_some(0));

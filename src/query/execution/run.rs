@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::cursor::Cursor;
 use super::resolve::resolve;
 use crate::client::{Client, Error};
-use crate::query::list::Seam;
 use crate::query::request::Query;
 use crate::query::results::SharedReport;
+use crate::query::snapshot::ListCheckpoint;
 
 #[derive(Clone)]
 pub struct Run {
@@ -30,7 +30,12 @@ impl Run {
     }
 
     /// A run of the records of a query's only slice from `offset` on, of `remaining` of them or all.
-    pub(super) fn from_position(query: &Query, offset: u64, list: Seam, remaining: Option<u64>) -> Result<Self, Error> {
+    pub(super) fn from_position(
+        query: &Query,
+        offset: u64,
+        list: ListCheckpoint,
+        remaining: Option<u64>,
+    ) -> Result<Self, Error> {
         let start = Cursor::in_list(query, offset, list, remaining);
         Ok(Self { query: start.query(query.client(), query.endpoint())?, start: Some(Arc::new(start)) })
     }

@@ -10,7 +10,7 @@ mod report;
 pub use batches::{Batch, Batches};
 pub use entries::Entries;
 pub use page::{Checkpoint, Page};
-pub(super) use page::{PageCheckpoint, Source};
+pub(super) use page::{LatestCheckpoint, PageCheckpoint, Source};
 pub use partial::Partial;
 pub use records::Records;
 pub use report::{Progress, Report, SharedReport};

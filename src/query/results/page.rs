@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use super::report::Report;
+use crate::client::process::ForkSafeMutex;
 use crate::columns::Columns;
 use crate::message::Message;
 use crate::planted::Bug;
-use crate::query::list::Seam;
 use crate::query::request::Query;
+use crate::query::snapshot::ListCheckpoint;
 
 /// One page of a run, in order.
 #[derive(Clone)]
@@ -57,9 +58,9 @@ pub enum Source {
         /// Index in `received` of each row, where some were left out.
         received_rows: Option<Vec<u32>>,
         /// State of the list before this page.
-        before: Seam,
+        before: ListCheckpoint,
         /// State of the list after it, unless the page was cut by `max_items`.
-        after: Option<Seam>,
+        after: Option<LatestCheckpoint>,
     },
     /// Lookup of several hashes, by indices into the hashes of the slice.
     Hashes {
@@ -71,6 +72,24 @@ pub enum Source {
     },
     /// Records of a single hash, from this one on.
     Hash { offset: u64 },
+}
+
+/// Position after a page, which responses without records make more precise. Of several pages, the last one has it.
+#[derive(Clone)]
+pub struct LatestCheckpoint(Arc<ForkSafeMutex<ListCheckpoint>>);
+
+impl LatestCheckpoint {
+    pub fn new(checkpoint: ListCheckpoint) -> Self {
+        Self(Arc::new(ForkSafeMutex::new(checkpoint)))
+    }
+
+    pub fn get(&self) -> ListCheckpoint {
+        self.0.lock().clone()
+    }
+
+    pub fn set(&self, checkpoint: ListCheckpoint) {
+        *self.0.lock() = checkpoint;
+    }
 }
 
 impl Checkpoint {

@@ -1,0 +1,154 @@
+//! The end of a list: whether everything was read, and whether it is the snapshot.
+
+use super::evidence::{Comparison, Length, Look};
+use super::reader::{Drift, End, Phase, Proof, Skip, SnapshotReader};
+use super::spec::{Accepted, ListKind, View};
+use super::tail::Tail;
+use crate::client::Error;
+use crate::message::{Hint, Message};
+use crate::planted::Bug;
+
+/// Weight of a response without a new record that the growth of the list does not explain.
+const UNEXPLAINED: u32 = 2;
+
+impl SnapshotReader {
+    /// A response without a new record.
+    pub(super) fn miss(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
+        self.drift.misses += if self.drift.growth.is_growing() { 1 } else { UNEXPLAINED };
+        if self.drift.misses > self.spec.tuning.max_misses * UNEXPLAINED {
+            return Err(self.give_up(view));
+        }
+        Ok(Accepted::default())
+    }
+
+    pub(super) fn on_final_look(&mut self, view: &View<'_>, look: Look) -> Result<Accepted, Error> {
+        let (now, then) = (view.length(), self.snapshot.length.exact());
+        let shift = now.zip(then).map_or(self.drift.shift, |(now, then)| now as i64 - then as i64);
+        let offset = view.position - shift;
+        let mut look = look;
+        let mut result = self.snapshot.compare(look, view, offset);
+        while result == Comparison::Equal {
+            let next = if let Look::Check(index) = look { index + 1 } else { 0 };
+            if next == self.snapshot.checks.len() {
+                self.phase = Phase::Done(End::List);
+                return Ok(Accepted::default());
+            }
+            look = Look::Check(next);
+            self.drift.misses = 0;
+            result = self.snapshot.compare(look, view, offset);
+        }
+        if result == Comparison::Different {
+            return Err(self.drift_error("records that were being read were deleted or replaced"));
+        }
+        self.phase = Phase::FinalLook(look);
+        self.observe(shift);
+        self.miss(view)
+    }
+
+    pub(super) fn is_read(&self) -> bool {
+        self.snapshot.length.exact().is_some_and(|length| self.delivered.end() >= length)
+    }
+
+    /// Ends the list if its last record was read. Rows of the response are returned before an error.
+    pub(super) fn finish(&mut self, view: &View<'_>, accepted: Accepted) -> Result<Accepted, Error> {
+        let ended = match self.snapshot.length.exact() {
+            _ if self.has_lost_returned() => Err(self.first_page_error()),
+            _ if self.is_read() => self.conclude(view),
+            None if view.is_last() => self.conclude(view),
+            Some(_) if view.is_last() => self.end_early(view),
+            _ => Ok(()),
+        };
+        match ended {
+            Err(error) if accepted.rows.is_empty() => return Err(error),
+            Err(error) => self.fail(error),
+            Ok(()) => {}
+        }
+        Ok(accepted)
+    }
+
+    /// True if the returned records are not where they would have to be in the snapshot.
+    fn has_lost_returned(&self) -> bool {
+        let Skip::Until { records, .. } = &self.skip else { return false };
+        self.delivered.end() >= self.most_newer().saturating_add(*records)
+    }
+
+    fn first_page_error(&self) -> Error {
+        self.drift_error("the first page changed before the length of the list was known")
+    }
+
+    /// The last page was read, and yet fewer records than the snapshot has.
+    fn end_early(&mut self, view: &View<'_>) -> Result<(), Error> {
+        let is_unchanged = self.drift.shift == 0 && view.total.is_some() && view.total == self.snapshot.length.exact();
+        if is_unchanged || self.is_at_window(view) {
+            return self.conclude(view);
+        }
+        let (length, read) = (self.snapshot.length.exact().unwrap_or(0), self.delivered.end());
+        let problem = format!("the list had {length} records, of which {read} could be read: it changed meanwhile");
+        Err(self.drift_error(problem))
+    }
+
+    /// Ends the list, or this part of it.
+    pub(super) fn conclude(&mut self, view: &View<'_>) -> Result<(), Error> {
+        if matches!(self.skip, Skip::Until { .. }) {
+            return Err(self.first_page_error());
+        }
+        if self.is_at_window(view) {
+            if !self.continue_below() {
+                self.phase = Phase::Done(End::ResultWindow);
+            }
+            return Ok(());
+        }
+        if self.snapshot.length == Length::Unknown && self.spec.kind == ListKind::Growing {
+            self.notes.push("The API does not report how many records the list has: some may be missing.".into());
+        }
+        self.phase = if self.needs_final_look() { Phase::FinalLook(Look::Anchor) } else { Phase::Done(End::List) };
+        Ok(())
+    }
+
+    pub(super) fn needs_final_look(&self) -> bool {
+        self.spec.kind == ListKind::Growing && self.proof == Proof::FinalLook && !Bug::FinalLookSkipped.is_planted()
+    }
+
+    /// True if a response ends where the API returns no more of the list.
+    fn is_at_window(&self, view: &View<'_>) -> bool {
+        let end = view.position as u64 + view.len();
+        let Some(window) = self.spec.result_window else { return false };
+        let is_near = (window - window / 100..=window + window / 20).contains(&end);
+        let has_more = view.total.is_none_or(|total| total > end);
+        let is_cut = view.total.zip(view.pages).is_some_and(|(total, pages)| pages * view.page_size < total);
+        has_more && (is_near || is_cut)
+    }
+
+    /// Continues with the list of all records up to the last height, if there are records of greater heights.
+    fn continue_below(&mut self) -> bool {
+        let Tail::At { height, records } = self.tail else { return false };
+        let known = self.delivered.keys().count() as u64;
+        let makes_progress = self.bound != Some(height) && records < self.delivered.end();
+        if !self.spec.continues_by_height() || !makes_progress || records > known {
+            return false;
+        }
+        let keys = self.delivered.keys().skip((known - records) as usize).collect();
+        self.skip = Skip::Until { keys, records };
+        self.bound = Some(height);
+        self.drift = Drift::default();
+        self.proof = Proof::Length;
+        self.phase = Phase::First;
+        true
+    }
+
+    pub(super) fn drift_error(&self, problem: impl Into<String>) -> Error {
+        let hints = self.spec.hints.clone();
+        Error::Drift { endpoint: self.spec.endpoint, problem: Message::new(problem).hints(hints) }
+    }
+
+    fn give_up(&self, view: &View<'_>) -> Error {
+        let problem = format!(
+            "gave up after too many responses without new records: page {} contains none that follows those returned, or the \
+             list changes faster than it can be read",
+            view.page
+        );
+        let larger = (self.spec.page_size < self.spec.max_page_size).then(|| Hint::raise(&["page_size"]));
+        let problem = Message::new(problem).hints(larger.into_iter().chain(self.spec.hints.clone()));
+        Error::Drift { endpoint: self.spec.endpoint, problem }
+    }
+}

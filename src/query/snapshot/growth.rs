@@ -1,0 +1,57 @@
+//! `Growth`: how fast a list grows, to request a page where the wanted records will be.
+
+use std::collections::VecDeque;
+
+const SAMPLES: usize = 6;
+
+/// Growth per request over the latest responses. It decides what is requested, never what is accepted.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Growth {
+    samples: VecDeque<f64>,
+    /// Latest responses in a row without growth.
+    stable: u32,
+    /// Times that a stable list grew again.
+    relapses: u32,
+    /// Responses since the latest observation.
+    responses: u32,
+}
+
+impl Growth {
+    pub fn on_response(&mut self) {
+        self.responses += 1;
+    }
+
+    /// Records the growth since the previous observation.
+    pub fn observe(&mut self, grown: i64) {
+        self.stable = if grown == 0 { self.stable + 1 } else { 0 };
+        if self.samples.len() == SAMPLES {
+            self.samples.pop_front();
+        }
+        self.samples.push_back(grown.max(0) as f64 / f64::from(self.responses.max(1)));
+        self.responses = 0;
+    }
+
+    pub fn on_relapse(&mut self) {
+        self.relapses += 1;
+    }
+
+    /// True if the list has been stable for long enough to request pages ahead.
+    pub fn is_stable(&self, stable_responses: u32) -> bool {
+        self.stable >= stable_responses << self.relapses.min(5)
+    }
+
+    /// True if the list grew at the latest response.
+    pub fn is_growing(&self) -> bool {
+        self.stable == 0
+    }
+
+    /// Least and mean growth expected by the next response: none after a response without growth.
+    pub fn expected(&self) -> (u64, u64) {
+        if self.samples.is_empty() || self.stable > 0 {
+            return (0, 0);
+        }
+        let least = self.samples.iter().copied().fold(f64::INFINITY, f64::min);
+        let mean = self.samples.iter().sum::<f64>() / self.samples.len() as f64;
+        (least as u64, mean.ceil() as u64)
+    }
+}

@@ -1,0 +1,91 @@
+//! The offset of a response in the snapshot, by one of three strategies. Pure: evidence in, location out.
+
+use super::delivered::{Delivered, Overlap, Shared};
+use super::evidence::Snapshot;
+use super::spec::View;
+
+/// Offset of a response's first row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Location {
+    At(i64),
+    /// Several offsets are possible.
+    Ambiguous,
+    /// The response shares nothing with the delivered records.
+    Lost,
+}
+
+/// Purpose of the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expectation {
+    /// The page follows the delivered records and shares none with them.
+    Adjacent,
+    /// The page begins with delivered records.
+    Overlapping,
+}
+
+pub(super) fn locate(
+    view: &View<'_>,
+    snapshot: &Snapshot,
+    delivered: &Delivered,
+    shift: i64,
+    expectation: Expectation,
+) -> Location {
+    if let Some(offset) = by_count(view, snapshot) {
+        return Location::At(offset);
+    }
+    let keys = view.keys(0..view.rows.len());
+    let overlaps: Vec<Overlap> =
+        delivered.overlaps(&keys).into_iter().filter(|overlap| fits(view, snapshot, overlap.offset)).collect();
+    let adjacent = by_adjacency(view, &keys, snapshot, delivered, shift, expectation);
+    match (overlaps.as_slice(), adjacent) {
+        ([], Some(offset)) => Location::At(offset),
+        ([], None) => Location::Lost,
+        ([only], None) if is_certain(only, expectation) => Location::At(only.offset),
+        _ => Location::Ambiguous,
+    }
+}
+
+/// Counted from its end, the list does not change while it grows.
+pub(super) fn by_count(view: &View<'_>, snapshot: &Snapshot) -> Option<i64> {
+    let shift = view.length()? as i64 - snapshot.length.exact()? as i64;
+    Some(view.position - shift)
+}
+
+/// A page of which nothing was delivered, at the position of the next record, in a list of as many pages as before.
+fn by_adjacency(
+    view: &View<'_>,
+    keys: &[u64],
+    snapshot: &Snapshot,
+    delivered: &Delivered,
+    shift: i64,
+    expectation: Expectation,
+) -> Option<i64> {
+    let next = delivered.end() as i64;
+    let follows = expectation == Expectation::Adjacent || snapshot.has_fixed_pages();
+    (follows
+        && view.position - shift == next
+        && !keys.is_empty()
+        && fits(view, snapshot, next)
+        && !keys.iter().any(|key| delivered.contains(*key)))
+    .then_some(next)
+}
+
+/// One shared record is evidence only where the page was requested to begin with it.
+fn is_certain(overlap: &Overlap, expectation: Expectation) -> bool {
+    match overlap.shared {
+        Shared::Distinct => true,
+        Shared::Unique => expectation == Expectation::Overlapping,
+        Shared::Repeated => false,
+    }
+}
+
+/// True if the list would have as many pages as reported if the response began at `offset`.
+fn fits(view: &View<'_>, snapshot: &Snapshot, offset: i64) -> bool {
+    match (snapshot.length.exact(), view.pages) {
+        (Some(length), Some(pages)) => {
+            let length = length as i64 + view.position - offset;
+            length >= 0 && (length as u64).div_ceil(view.page_size) == pages
+        }
+        _ => true,
+    }
+}

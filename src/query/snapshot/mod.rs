@@ -1,0 +1,52 @@
+//! Reads a list that changes while it is read: its *snapshot*, each record once, or an error. Requests go out and
+//! responses come in; nothing here does I/O, so that every schedule of them can be tried. docs/completeness.md has the
+//! argument why the result is right.
+//!
+//! The *offset* of a record is its position in the snapshot. The *shift* is the distance by which records have moved
+//! since then: position = offset + shift. [`locate`](locate::locate) finds the offset of a response by its count, by its
+//! overlap with delivered records, or by adjacency.
+//!
+//! | Phase | Request | Response | Next phase |
+//! |---|---|---|---|
+//! | `First` | page 1 | the only page | `Done` |
+//! | | | has a count | `Ahead` |
+//! | | | has none: returned; the snapshot is that of the next phase | `Length` |
+//! | `Length` | page 1 with one record: its number of pages is the length | one record | `Ahead`, from page 1 again |
+//! | | | no length | `Ahead`, after the returned page; the result is incomplete |
+//! | `Ahead` | next pages, several in flight | located, no drift | `Ahead` |
+//! | | | located, drift | `Overlap`; with a count, only if most rows were delivered |
+//! | | | ambiguous, or lost | `Overlap(Wide)`, `Locate` |
+//! | `Overlap` | page that begins before the next record | located, new rows | `Overlap`; `Ahead` once the list is stable |
+//! | | | located, no new rows, drift | `Overlap` |
+//! | | | located, no new rows, no drift | `Single` |
+//! | | | ambiguous | `Overlap(Wide)`, then `Locate`, then `Single` |
+//! | | | lost | `Locate`, then `Single` |
+//! | `Locate` | one record: the length, and so the shift | any | `Overlap(Located)` |
+//! | `Single` | one record where the next one should be | at its offset by the length | `Overlap`; `Single` in a run of duplicates |
+//! | | | at another offset | `Single` |
+//! | `FinalLook` | a record of the first page, where it should be by the count | equal | `Done` |
+//! | | | different | `Failed` |
+//! | | | not visible | `FinalLook` |
+//! | any | | too many responses without new records, or the end before the length is reached | `Failed` |
+//!
+//! A list with a count ends with `FinalLook`, and so does one of which records were delivered in `Single`.
+
+mod checkpoint;
+mod delivered;
+mod ending;
+mod evidence;
+mod growth;
+mod keys;
+mod locate;
+mod phases;
+mod reader;
+mod requests;
+mod spec;
+mod tail;
+#[cfg(test)]
+mod tests;
+
+pub use checkpoint::ListCheckpoint;
+pub use keys::record_keys;
+pub use reader::{End, SnapshotReader};
+pub use spec::{Accepted, InFlight, ListKind, ListSpec, PageRequest, Purpose, Response, Tuning};

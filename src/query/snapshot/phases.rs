@@ -1,0 +1,221 @@
+//! The response of each phase: what it shows, which rows it brings, and which phase follows.
+
+use super::delivered::{Delivered, latest_runs};
+use super::evidence::{Length, Snapshot};
+use super::locate::{Expectation, Location, by_count, locate};
+use super::reader::{Drift, Margin, Phase, Proof, Skip, SnapshotReader};
+use super::spec::{Accepted, ListKind, PageRequest, Response, View};
+use crate::client::Error;
+
+impl SnapshotReader {
+    pub(super) fn on_first(&mut self, request: &PageRequest, response: &Response<'_>) -> Result<Accepted, Error> {
+        let reported = self.snapshot.total;
+        self.snapshot = Snapshot::new(request, response);
+        self.delivered = Delivered::new(self.max_keys(self.snapshot.count));
+        let view = self.snapshot.view(request, response);
+        // Below a result window, the count is that of the part; the first response reported that of the list.
+        self.snapshot.total = reported.or(self.snapshot.total);
+        let all = 0..response.rows.len();
+        let is_only_page = self.spec.kind == ListKind::Lookup || view.is_last();
+        self.snapshot.length = match view.total {
+            _ if is_only_page => Length::Exact(view.len()),
+            Some(total) => Length::Exact(total),
+            None if self.spec.kind == ListKind::Fixed => Length::Unknown,
+            None => Length::Pending,
+        };
+        if self.snapshot.length == Length::Pending {
+            self.phase = Phase::Length;
+            return Ok(self.return_first_page(&view));
+        }
+        if self.spec.kind == ListKind::Growing {
+            self.snapshot.set_anchors(&view.keys(all.clone()));
+        }
+        self.phase = Phase::Ahead { next_page: 2 };
+        let accepted = self.deliver(&view, all);
+        self.finish(&view, accepted)
+    }
+
+    /// Returns the first page of a list of unknown length. The snapshot begins with the response that shows the length,
+    /// and must contain the returned records.
+    fn return_first_page(&mut self, view: &View<'_>) -> Accepted {
+        if matches!(self.skip, Skip::Until { .. }) {
+            return Accepted::default();
+        }
+        let before = self.checkpoint();
+        let rows = 0..view.rows.len();
+        self.skip = Skip::Until { keys: view.keys(rows.clone()), records: view.len() };
+        if self.spec.continues_by_height() {
+            self.tail = self.tail.after(view.rows, rows.clone());
+        }
+        self.returned += view.len();
+        Accepted { rows, before, ..Accepted::default() }
+    }
+
+    pub(super) fn on_length(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
+        if view.len() == 0 {
+            return Err(self.drift_error("the list became empty while it was read"));
+        }
+        self.drift = Drift { restarts: self.drift.restarts, ..Drift::default() };
+        self.snapshot.checks.clear();
+        self.snapshot.set_anchors(&view.keys(0..1));
+        let length = view.length().filter(|length| view.len() == 1 && !self.spec.reaches_window(*length));
+        let Some(length) = length else {
+            self.snapshot.length = Length::Unknown;
+            self.continue_after_returned();
+            return Ok(Accepted::default());
+        };
+        self.snapshot.length = Length::Exact(length);
+        self.delivered = Delivered::new(self.max_keys(self.snapshot.count));
+        let accepted = self.deliver(view, 0..1);
+        self.phase = self.ahead();
+        self.finish(view, accepted)
+    }
+
+    /// The returned records begin a list whose length cannot be known.
+    fn continue_after_returned(&mut self) {
+        if let Skip::Until { keys, records } = std::mem::replace(&mut self.skip, Skip::Nothing) {
+            let runs = latest_runs(keys.iter().rev().map(|key| (*key, 1)), u64::MAX);
+            self.delivered = Delivered::resumed(records, &runs, self.max_keys(self.snapshot.count));
+        }
+        self.phase = self.ahead();
+    }
+
+    pub(super) fn on_records(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
+        if self.spec.kind == ListKind::Fixed {
+            return self.on_fixed(view);
+        }
+        let is_next = view.position - self.drift.shift == self.delivered.end() as i64;
+        let is_ahead = matches!(self.phase, Phase::Ahead { .. });
+        let expectation = if is_ahead && is_next { Expectation::Adjacent } else { Expectation::Overlapping };
+        match locate(view, &self.snapshot, &self.delivered, self.drift.shift, expectation) {
+            Location::At(offset) => self.on_page(view, offset),
+            Location::Ambiguous => {
+                self.phase = self.after_ambiguity();
+                self.miss(view)
+            }
+            Location::Lost => {
+                self.phase = match self.phase {
+                    Phase::Overlap(Margin::Located) if self.can_probe() => Phase::Single,
+                    _ if self.can_probe() => Phase::Locate,
+                    _ => Phase::Overlap(Margin::Located),
+                };
+                self.miss(view)
+            }
+        }
+    }
+
+    /// Next attempt to find the next record where the last page left several possibilities.
+    fn after_ambiguity(&self) -> Phase {
+        match self.phase {
+            Phase::Overlap(Margin::Located) if self.can_probe() => Phase::Single,
+            Phase::Overlap(Margin::Wide) if self.can_probe() => Phase::Locate,
+            Phase::Overlap(Margin::Wide | Margin::Located) => Phase::Overlap(Margin::Located),
+            _ => Phase::Overlap(Margin::Wide),
+        }
+    }
+
+    /// True if a request for one record shows the length, and so the drift.
+    fn can_probe(&self) -> bool {
+        self.snapshot.length.exact().is_some() && !self.snapshot.has_fixed_pages()
+    }
+
+    /// Takes a page whose first row has this offset.
+    fn on_page(&mut self, view: &View<'_>, offset: i64) -> Result<Accepted, Error> {
+        let (next, rows) = (self.delivered.end() as i64, view.rows.len());
+        let has_drifted = self.observe(view.position - offset);
+        let from = usize::try_from(next - offset).unwrap_or(usize::MAX);
+        let is_by_count = by_count(view, &self.snapshot).is_some();
+        if from >= rows {
+            // Without drift, no page begins with delivered records and reaches the next one.
+            let is_unreachable = !is_by_count && !has_drifted && self.can_probe();
+            self.phase = if is_unreachable { Phase::Single } else { Phase::Overlap(Margin::Narrow) };
+            return self.miss(view);
+        }
+        if is_by_count {
+            self.check_run(view, from)?;
+            self.proof = Proof::FinalLook;
+        }
+        let to = rows.min(from + self.snapshot.page_rows.max(self.spec.page_size) as usize);
+        let accepted = self.deliver(view, from..to);
+        let is_stable = self.drift.growth.is_stable(self.spec.tuning.stable_responses);
+        match self.phase {
+            // By their count, pages requested ahead are of use unless most of their records were delivered.
+            Phase::Ahead { .. } if has_drifted && (!self.snapshot.is_counted() || from * 2 > rows) => {
+                self.drift.growth.on_relapse();
+                self.phase = Phase::Overlap(Margin::Narrow);
+            }
+            Phase::Overlap(_) => {
+                self.phase = if is_stable { self.ahead() } else { Phase::Overlap(Margin::Narrow) };
+            }
+            _ => {}
+        }
+        if to < rows && !self.is_read() { Ok(accepted) } else { self.finish(view, accepted) }
+    }
+
+    /// Pages of a list that does not change follow each other.
+    fn on_fixed(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
+        let has_changed = view.total.is_some_and(|total| self.snapshot.length.exact() != Some(total))
+            || view.pages.is_some() && view.pages != self.snapshot.total_pages;
+        if has_changed {
+            return Err(self.drift_error("the list of one block changed while it was read"));
+        }
+        let (position, next) = (view.position as u64, self.delivered.end());
+        let missing = position.saturating_sub(next);
+        if missing > 0 {
+            self.notes.push("A page before the last was not full: records may be missing.".into());
+            self.delivered.advance(missing);
+        }
+        let rows = view.rows.len();
+        let accepted = self.deliver(view, (next.saturating_sub(position) as usize).min(rows)..rows);
+        self.finish(view, accepted)
+    }
+
+    /// Takes the length, and so the drift.
+    pub(super) fn on_located(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
+        if let (Some(now), Some(then)) = (view.length(), self.snapshot.length.exact()) {
+            self.observe(now as i64 - then as i64);
+        }
+        self.phase = Phase::Overlap(Margin::Located);
+        self.miss(view)
+    }
+
+    /// Takes one record by its count.
+    pub(super) fn on_single(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
+        let Some(offset) = by_count(view, &self.snapshot).filter(|_| view.len() <= 1) else {
+            self.phase = Phase::Overlap(Margin::Located);
+            return self.miss(view);
+        };
+        self.observe(view.position - offset);
+        if view.len() == 0 || offset != self.delivered.end() as i64 {
+            return self.miss(view);
+        }
+        self.check_run(view, 0)?;
+        let repeats = self.delivered.last() == Some(view.rows.key(0));
+        if let Some((offset, key)) = self.delivered.boundary_record() {
+            self.snapshot.add_check(offset, key);
+        }
+        self.proof = Proof::FinalLook;
+        self.phase = if repeats { Phase::Single } else { Phase::Overlap(Margin::Narrow) };
+        let accepted = self.deliver(view, 0..1);
+        self.finish(view, accepted)
+    }
+
+    /// Another record equal to all those before it may be one of them, unless the list has not changed.
+    fn check_run(&self, view: &View<'_>, row: usize) -> Result<(), Error> {
+        let first = self.snapshot.anchors.first().map(|(_, key)| *key);
+        let has_changed = view.length() != self.snapshot.length.exact();
+        if self.delivered.end() > 0 && self.snapshot.is_run() && has_changed && first == Some(view.rows.key(row)) {
+            let problem = "the list begins with duplicate records only, and changed while they were read";
+            return Err(self.drift_error(problem));
+        }
+        Ok(())
+    }
+
+    /// Records the drift of a response. True if it is another one than before.
+    pub(super) fn observe(&mut self, shift: i64) -> bool {
+        let grown = shift - self.drift.shift;
+        self.drift.growth.observe(grown);
+        self.drift.shift = shift;
+        grown != 0
+    }
+}

@@ -1,0 +1,273 @@
+//! `SnapshotReader`: which page to request next, and which rows of a response to return.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use super::delivered::Delivered;
+use super::evidence::{Count, Look, Snapshot};
+use super::growth::Growth;
+use super::spec::{Accepted, InFlight, ListKind, ListSpec, PageRequest, Purpose, Response, View};
+use super::tail::Tail;
+use crate::client::Error;
+use crate::message::Message;
+
+/// State of reading; the table is in the module's documentation.
+#[derive(Debug)]
+pub(super) enum Phase {
+    First,
+    Length,
+    Ahead { next_page: u64 },
+    Overlap(Margin),
+    Locate,
+    Single,
+    FinalLook(Look),
+    Done(End),
+    Failed(Error),
+}
+
+/// Distance before the next record at which an overlapping page begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Margin {
+    Narrow,
+    /// Far enough to contain two different records.
+    Wide,
+    /// Like `Wide`, after the drift was measured.
+    Located,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// All records of the snapshot were returned, or as many as the API returns.
+    List,
+    /// The list reaches the result window.
+    ResultWindow,
+}
+
+/// Evidence that the delivered records are the snapshot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Proof {
+    /// Their number.
+    #[default]
+    Length,
+    /// A record of the first page at its offset, in the end.
+    FinalLook,
+}
+
+/// Records of the snapshot that are not returned.
+#[derive(Clone, Debug)]
+pub(super) enum Skip {
+    Nothing,
+    /// Those up to and including the records with these keys, the last of `records` records that were returned before
+    /// the snapshot began.
+    Until {
+        keys: Vec<u64>,
+        records: u64,
+    },
+}
+
+/// Distance by which the list has moved since the snapshot.
+#[derive(Debug, Default)]
+pub(super) struct Drift {
+    pub shift: i64,
+    pub growth: Growth,
+    /// Latest responses in a row without a new record, by weight.
+    pub misses: u32,
+    pub restarts: u32,
+}
+
+#[derive(Debug)]
+pub struct SnapshotReader {
+    pub(super) spec: ListSpec,
+    pub(super) phase: Phase,
+    pub(super) snapshot: Snapshot,
+    pub(super) delivered: Delivered,
+    pub(super) drift: Drift,
+    pub(super) skip: Skip,
+    pub(super) proof: Proof,
+    pub(super) tail: Tail,
+    /// Greatest height of the part that is being read, below a result window.
+    pub(super) bound: Option<i64>,
+    pub(super) returned: u64,
+    pub(super) notes: Vec<Message>,
+}
+
+impl SnapshotReader {
+    pub fn new(spec: ListSpec) -> Self {
+        Self {
+            spec,
+            phase: Phase::First,
+            snapshot: Snapshot::default(),
+            delivered: Delivered::default(),
+            drift: Drift::default(),
+            skip: Skip::Nothing,
+            proof: Proof::Length,
+            tail: Tail::Empty,
+            bound: None,
+            returned: 0,
+            notes: Vec::new(),
+        }
+    }
+
+    /// Number of records returned, and so the offset of the next one in the result.
+    pub fn returned(&self) -> u64 {
+        self.returned
+    }
+
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// The kind of end, once the list has ended.
+    pub fn end(&self) -> Option<End> {
+        if let Phase::Done(end) = self.phase { Some(end) } else { None }
+    }
+
+    /// Why the list cannot be read.
+    pub fn error(&self) -> Option<&Error> {
+        if let Phase::Failed(error) = &self.phase { Some(error) } else { None }
+    }
+
+    pub fn fail(&mut self, error: Error) {
+        self.phase = Phase::Failed(error);
+    }
+
+    /// Sentences for the report, each once.
+    pub fn take_notes(&mut self) -> Vec<Message> {
+        std::mem::take(&mut self.notes)
+    }
+
+    /// About how many records are still to come.
+    pub fn to_come(&self) -> u64 {
+        let snapshot = &self.snapshot;
+        let length = snapshot.length.exact().or(snapshot.total_pages.map(|pages| pages * snapshot.page_rows));
+        length.unwrap_or(0).saturating_sub(self.delivered.end())
+    }
+
+    /// Ends the list here, since the caller wants no more records; a final look may still be due. False if it was at its
+    /// end already.
+    pub fn stop(&mut self) -> bool {
+        let is_reading = !matches!(self.phase, Phase::Done(_) | Phase::Failed(_) | Phase::FinalLook(_));
+        if is_reading {
+            let last = if self.needs_final_look() { Phase::FinalLook(Look::Anchor) } else { Phase::Done(End::List) };
+            self.phase = last;
+        }
+        is_reading
+    }
+
+    /// Next request while `in_flight` requests are, or `None` until one of them is answered.
+    pub fn next_request(&mut self, in_flight: usize) -> Option<PageRequest> {
+        let is_alone = in_flight == 0;
+        match self.phase {
+            Phase::Ahead { next_page } if is_alone || self.may_request_ahead(next_page) => {
+                self.phase = Phase::Ahead { next_page: next_page + 1 };
+                Some(self.request(next_page, self.spec.page_size, Purpose::Records))
+            }
+            _ if !is_alone => None,
+            Phase::First => Some(self.request(1, self.spec.page_size, Purpose::Records)),
+            Phase::Overlap(margin) => Some(self.overlapping_page(margin)),
+            Phase::Length => Some(self.request(1, 1, Purpose::CountProbe)),
+            Phase::Locate | Phase::Single => {
+                let growth = if matches!(self.phase, Phase::Single) { self.drift.growth.expected().0 } else { 0 };
+                Some(self.request(self.position(self.delivered.end()) + growth + 1, 1, Purpose::CountProbe))
+            }
+            Phase::FinalLook(look) => Some(self.look_page(look)),
+            Phase::Ahead { .. } | Phase::Done(_) | Phase::Failed(_) => None,
+        }
+    }
+
+    /// Takes back a request that was cancelled.
+    pub fn cancel(&mut self, request: &PageRequest) {
+        if let Phase::Ahead { next_page } = &mut self.phase {
+            *next_page = request.page.min(*next_page);
+        }
+    }
+
+    /// Takes the response to the oldest request in flight.
+    pub fn on_response(&mut self, request: &PageRequest, response: &Response<'_>) -> Result<Accepted, Error> {
+        self.drift.growth.on_response();
+        let accepted = if matches!(self.phase, Phase::First) {
+            self.on_first(request, response)
+        } else {
+            let view = self.snapshot.view(request, response);
+            match self.phase {
+                Phase::Length => self.on_length(&view),
+                Phase::Ahead { .. } | Phase::Overlap(_) => self.on_records(&view),
+                Phase::Locate => self.on_located(&view),
+                Phase::Single => self.on_single(&view),
+                Phase::FinalLook(look) => self.on_final_look(&view, look),
+                Phase::First | Phase::Done(_) | Phase::Failed(_) => Ok(Accepted::default()),
+            }
+        };
+        let accepted = accepted.or_else(|error| self.restart(error))?;
+        let in_flight = if matches!(self.phase, Phase::Ahead { .. }) { accepted.in_flight } else { InFlight::Cancel };
+        Ok(Accepted { in_flight, ..accepted })
+    }
+
+    /// Reads the snapshot of another instant if nothing of this one was returned; else the error is final.
+    fn restart(&mut self, error: Error) -> Result<Accepted, Error> {
+        let may_restart = self.drift.restarts < self.spec.tuning.max_restarts;
+        if !matches!(self.skip, Skip::Until { .. }) || !may_restart || self.snapshot.length.exact().is_none() {
+            self.fail(error.clone());
+            return Err(error);
+        }
+        self.drift = Drift { restarts: self.drift.restarts + 1, ..Drift::default() };
+        self.phase = Phase::Length;
+        Ok(Accepted::default())
+    }
+
+    /// Reads rows as the next records of the snapshot, and returns those that are not skipped.
+    pub(super) fn deliver(&mut self, view: &View<'_>, rows: Range<usize>) -> Accepted {
+        let first = rows.start + self.rows_to_skip(view, &rows);
+        self.read(view, rows.start..first);
+        let before = self.checkpoint();
+        self.read(view, first..rows.end);
+        if self.spec.continues_by_height() {
+            self.tail = self.tail.after(view.rows, first..rows.end);
+        }
+        self.returned += (rows.end - first) as u64;
+        self.drift.misses = 0;
+        Accepted { rows: first..rows.end, before, ..Accepted::default() }
+    }
+
+    /// Number of leading rows that were returned before the snapshot began, or that are newer.
+    fn rows_to_skip(&mut self, view: &View<'_>, rows: &Range<usize>) -> usize {
+        let Skip::Until { keys, records } = &self.skip else { return 0 };
+        // The keys are those of the last of the returned records.
+        let unknown = (*records as usize).saturating_sub(keys.len());
+        let read: Vec<u64> = self.delivered.keys().chain(view.keys(rows.clone())).collect();
+        let found = read.windows(keys.len()).position(|window| window == keys);
+        let is_possible = |at: &usize| at.checked_sub(unknown).is_some_and(|newer| newer as u64 <= self.most_newer());
+        let Some(found) = found.filter(is_possible) else { return rows.len() };
+        let skipped = found + keys.len() - self.delivered.end() as usize;
+        self.skip = Skip::Nothing;
+        skipped
+    }
+
+    /// Most records that can have been added before the length was known.
+    pub(super) fn most_newer(&self) -> u64 {
+        let least = self.snapshot.min_length;
+        self.snapshot.length.exact().map_or(u64::MAX, |length| length.saturating_sub(least))
+    }
+
+    fn read(&mut self, view: &View<'_>, rows: Range<usize>) {
+        let (offset, records) = (self.delivered.end(), rows.len() as u64);
+        let needs_check = self.spec.kind == ListKind::Growing && self.snapshot.is_run();
+        let keys = if needs_check || self.delivered.keeps_keys() { view.keys(rows) } else { Vec::new() };
+        if needs_check {
+            self.snapshot.add_first_difference(offset, &keys);
+        }
+        if self.delivered.keeps_keys() {
+            self.delivered.push(&keys);
+        } else {
+            self.delivered.advance(records);
+        }
+    }
+
+    /// Most keys to keep of a list that is counted so.
+    pub(super) fn max_keys(&self, count: Count) -> usize {
+        let is_needed = self.spec.kind == ListKind::Growing && count == Count::Pages || self.spec.continues_by_height();
+        if is_needed { self.spec.tuning.max_keys } else { 0 }
+    }
+}

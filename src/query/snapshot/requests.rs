@@ -1,0 +1,69 @@
+//! The pages that the reader requests.
+
+use super::evidence::Look;
+use super::reader::{Margin, Phase, SnapshotReader};
+use super::spec::{ListKind, PageRequest, Purpose};
+
+impl SnapshotReader {
+    /// Position of a record at the latest response.
+    pub(super) fn position(&self, offset: u64) -> u64 {
+        (offset as i64 + self.drift.shift).max(0) as u64
+    }
+
+    /// Pages from that of the next record on.
+    pub(super) fn ahead(&self) -> Phase {
+        Phase::Ahead { next_page: self.position(self.delivered.end()) / self.snapshot.page_rows + 1 }
+    }
+
+    /// In a run of equal records from the head on, only the count shows where a page belongs.
+    pub(super) fn may_request_ahead(&self, page: u64) -> bool {
+        let is_run = self.spec.kind == ListKind::Growing && self.snapshot.is_run();
+        let pages = match self.snapshot.length.exact() {
+            Some(length) => self.position(length).div_ceil(self.snapshot.page_rows),
+            None => self.snapshot.total_pages.unwrap_or(0),
+        };
+        !is_run && page <= pages
+    }
+
+    pub(super) fn request(&self, page: u64, limit: u64, purpose: Purpose) -> PageRequest {
+        PageRequest { page, limit, height_bound: self.bound, purpose }
+    }
+
+    /// The page that begins a little before the next record and reaches furthest beyond it. Pages begin at multiples of
+    /// their size, so a smaller page may reach further.
+    pub(super) fn overlapping_page(&self, margin: Margin) -> PageRequest {
+        let (tuning, next) = (&self.spec.tuning, self.delivered.end());
+        let size = self.snapshot.page_rows;
+        let (smallest, most) = if self.snapshot.has_fixed_pages() {
+            (size, size)
+        } else {
+            (1, size.max(tuning.min_overlap_limit).min(self.spec.max_page_size.max(size)))
+        };
+        let (least, mean) = self.drift.growth.expected();
+        let growth = least.max(mean.saturating_sub(most / 2));
+        let margin = match margin {
+            _ if self.snapshot.is_counted() => 0,
+            Margin::Narrow => tuning.overlap,
+            Margin::Wide | Margin::Located => self.delivered.boundary().unwrap_or(0).max(tuning.overlap),
+        };
+        let from = self.position(next - margin.min(most - 1).min(next)) + growth;
+        let new_rows = |limit: u64| {
+            let end = (from / limit + 1) * limit;
+            end as i64 - (self.position(next) + mean.max(growth)) as i64
+        };
+        let best = (smallest..=most).rev().max_by_key(|limit| (new_rows(*limit), *limit)).unwrap_or(size);
+        let limit = if best == size { self.spec.page_size } else { best };
+        self.request(from / best + 1, limit, Purpose::Records)
+    }
+
+    /// The page of the final look: as many records of the first page as it may show, or one record and the length.
+    pub(super) fn look_page(&self, look: Look) -> PageRequest {
+        let offset = self.snapshot.look_offset(look);
+        let (least, mean) = self.drift.growth.expected();
+        if self.snapshot.is_counted() {
+            let page = (self.position(offset) + mean) / self.snapshot.page_rows + 1;
+            return self.request(page, self.spec.page_size, Purpose::FinalLook);
+        }
+        self.request(self.position(offset) + least + 1, 1, Purpose::FinalLook)
+    }
+}

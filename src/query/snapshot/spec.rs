@@ -1,0 +1,177 @@
+//! Inputs and outputs of the reader: its list, its requests, their responses, and the records that they bring.
+
+use std::ops::Range;
+
+use super::checkpoint::ListCheckpoint;
+use crate::message::Hint;
+
+/// Kinds of lists by the changes to expect while they are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListKind {
+    /// One response holds everything.
+    Lookup,
+    /// The pages of one block, which do not change.
+    Fixed,
+    /// New records are added at the head.
+    Growing,
+}
+
+/// Properties of a list that are known before it is read.
+#[derive(Clone, Debug)]
+pub struct ListSpec {
+    pub endpoint: &'static str,
+    pub kind: ListKind,
+    /// Records per page.
+    pub page_size: u64,
+    pub max_page_size: u64,
+    /// Greatest height of the list, where the API accepts such a bound; `i64::MAX` if none is given.
+    pub height_bound: Option<i64>,
+    /// Number of records up to which the list can be paged through, where the API sets a limit.
+    pub result_window: Option<u64>,
+    /// Advice for a list that cannot be read.
+    pub hints: Vec<Hint>,
+    pub tuning: Tuning,
+}
+
+/// Constants that change the cost of reading, and when it is given up.
+#[derive(Clone, Copy, Debug)]
+pub struct Tuning {
+    /// Responses in a row without a new record after which the list counts as unreadable.
+    pub max_misses: u32,
+    /// Returned records with which a page of a list without a count begins while the list drifts.
+    pub overlap: u64,
+    /// Smallest limit of such a page, unless the API accepts no greater one.
+    pub min_overlap_limit: u64,
+    /// Responses without drift after which pages are requested ahead again; doubled each time the list drifts again.
+    pub stable_responses: u32,
+    /// Most keys of returned records that are kept.
+    pub max_keys: usize,
+    /// Keys of returned records in a checkpoint; more if the latest are equal.
+    pub checkpoint_keys: u64,
+    /// Most requests for the length while only the first page has been returned, after the first of them.
+    pub max_restarts: u32,
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        Self {
+            max_misses: 12,
+            overlap: 2,
+            min_overlap_limit: 20,
+            stable_responses: 2,
+            // More than any list with a result window has.
+            max_keys: 16_384,
+            checkpoint_keys: 8,
+            max_restarts: 3,
+        }
+    }
+}
+
+impl ListSpec {
+    /// True if a list of this many records reaches the result window. The limits of the API are approximate.
+    pub(super) fn reaches_window(&self, records: u64) -> bool {
+        self.result_window.is_some_and(|window| records >= window - window / 100)
+    }
+
+    /// True if the list can be continued by height below its result window.
+    pub(super) fn continues_by_height(&self) -> bool {
+        self.height_bound.is_some() && self.result_window.is_some()
+    }
+}
+
+/// One request: a page of the list up to a height.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageRequest {
+    pub page: u64,
+    pub limit: u64,
+    pub height_bound: Option<i64>,
+    pub purpose: Purpose,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    Records,
+    /// One record. The number of pages of one record is the length of the list.
+    CountProbe,
+    /// A record of the first page, once more.
+    FinalLook,
+}
+
+impl PageRequest {
+    pub fn first(limit: u64) -> Self {
+        Self { page: 1, limit, height_bound: None, purpose: Purpose::Records }
+    }
+}
+
+/// Rows of a response.
+pub trait Rows {
+    fn len(&self) -> usize;
+
+    /// Key of a row's record: equal for equal records.
+    fn key(&self, row: usize) -> u64;
+
+    fn height(&self, row: usize) -> Option<i64>;
+}
+
+/// One response.
+pub struct Response<'a> {
+    pub rows: &'a dyn Rows,
+    /// Page size that the API reports.
+    pub limit: Option<u64>,
+    pub total_pages: Option<u64>,
+    pub total: Option<u64>,
+}
+
+/// Rows of a response to return next.
+#[derive(Debug, Default)]
+pub struct Accepted {
+    pub rows: Range<usize>,
+    /// Position of the list before those rows.
+    pub before: ListCheckpoint,
+    pub in_flight: InFlight,
+}
+
+/// Fate of the requests sent after the one whose response was taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum InFlight {
+    #[default]
+    Keep,
+    Cancel,
+}
+
+/// A response with its position in the list at its instant.
+pub(super) struct View<'a> {
+    pub rows: &'a dyn Rows,
+    pub page: u64,
+    /// Position of the first row, counted from the head.
+    pub position: i64,
+    /// Rows of a full page, as the API serves it.
+    pub page_size: u64,
+    pub pages: Option<u64>,
+    pub total: Option<u64>,
+}
+
+impl View<'_> {
+    pub fn len(&self) -> u64 {
+        self.rows.len() as u64
+    }
+
+    pub fn keys(&self, rows: Range<usize>) -> Vec<u64> {
+        rows.map(|row| self.rows.key(row)).collect()
+    }
+
+    /// Exact length of the list at the instant of the response, if it shows that.
+    pub fn length(&self) -> Option<u64> {
+        self.total.or(self.pages.filter(|_| self.page_size == 1))
+    }
+
+    /// True if the API reports that no page follows.
+    pub fn is_last(&self) -> bool {
+        match (self.pages, self.total) {
+            (Some(pages), _) => self.page >= pages,
+            (None, Some(total)) => self.position + self.len() as i64 >= total as i64 || self.len() == 0,
+            // Without a number of pages, the first page that is not full is the last.
+            (None, None) => self.len() < self.page_size,
+        }
+    }
+}

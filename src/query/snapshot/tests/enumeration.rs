@@ -1,0 +1,218 @@
+//! Every schedule within small bounds, on the reader itself. `make enumerate` has larger bounds.
+
+use super::world::{Bounds, Exhaustive, Verdict, World};
+
+/// Every drift error is one of these, which docs/completeness.md explains.
+const ERRORS: [&str; 6] = [
+    "gave up after too many responses without new records",
+    "of which",
+    "records that were being read were deleted or replaced",
+    "the first page changed before the length of the list was known",
+    "the list became empty while it was read",
+    "the list begins with duplicate records only, and changed while they were read",
+];
+
+#[derive(Debug, Default)]
+struct Tally {
+    schedules: u64,
+    right: u64,
+    drift: u64,
+    wrong: u64,
+    requests: u64,
+}
+
+fn enumerate(bounds: Bounds) -> Tally {
+    let mut choices = Exhaustive::default();
+    let mut tally = Tally::default();
+    loop {
+        let mut world = World::new(bounds, &mut choices);
+        let verdict = world.read();
+        tally.schedules += 1;
+        tally.requests += world.requests as u64;
+        match verdict {
+            Verdict::Right => tally.right += 1,
+            Verdict::Drift(error) => {
+                assert!(ERRORS.iter().any(|known| error.contains(known)), "an error that is not documented: {error}");
+                tally.drift += 1;
+            }
+            Verdict::Wrong(_) => {
+                tally.wrong += 1;
+                if tally.wrong == 1 {
+                    show(bounds, &mut choices);
+                }
+            }
+        }
+        if !choices.advance() {
+            return tally;
+        }
+    }
+}
+
+/// Prints the current schedule.
+fn show(bounds: Bounds, choices: &mut Exhaustive) {
+    choices.rewind();
+    let mut world = World::new(bounds, choices);
+    world.log = Some(Vec::new());
+    let verdict = world.read();
+    println!("{verdict:?} {bounds:?} {:#?} states {:?}", world.log, world.states());
+}
+
+const COUNTED: Bounds = Bounds {
+    counted: true,
+    max_length: 6,
+    page_sizes: (1, 3),
+    symbols: 0,
+    rows: false,
+    growth: (0, 0),
+    losses: 0,
+    reorganisations: 0,
+    shallow: false,
+    deaths: 0,
+    concurrency: 1,
+};
+const UNCOUNTED: Bounds = Bounds { counted: false, ..COUNTED };
+/// Pages of one record contain no overlap, by which duplicates are distinguished.
+const DUPLICATES: Bounds = Bounds { symbols: 2, max_length: 4, page_sizes: (2, 3), ..UNCOUNTED };
+
+fn is_large() -> bool {
+    std::env::var_os("ENUMERATE_LARGE").is_some()
+}
+
+/// Enumerates the schedules of each case, and checks their number and that none is wrong.
+fn check(cases: &[(&str, Bounds, Bounds, u64)]) {
+    let mut unexpected = Vec::new();
+    for (name, small, large, expected) in cases {
+        let tally = enumerate(if is_large() { *large } else { *small });
+        let mean = tally.requests as f64 / tally.schedules as f64;
+        println!(
+            "{name:44} {:8} schedules {:8} right {:8} drift {:3} wrong {mean:6.2} requests",
+            tally.schedules, tally.right, tally.drift, tally.wrong
+        );
+        let is_harmless = small.losses + small.reorganisations + small.symbols == 0;
+        let is_expected = is_large() || tally.schedules == *expected;
+        if tally.wrong > 0 || is_harmless && tally.drift > 0 || !is_expected {
+            unexpected.push((name, tally));
+        }
+    }
+    assert!(unexpected.is_empty(), "{unexpected:#?}");
+}
+
+#[test]
+fn every_schedule_of_distinct_records_is_right_or_raises() {
+    let (c, u) = (COUNTED, UNCOUNTED);
+    check(&[
+        ("counted, stable", c, c, 21),
+        ("uncounted, stable", u, u, 21),
+        (
+            "counted, growth, death",
+            Bounds { growth: (2, 2), deaths: 1, ..c },
+            Bounds { growth: (4, 2), deaths: 1, ..c },
+            2_436,
+        ),
+        (
+            "uncounted, growth, death",
+            Bounds { growth: (2, 2), deaths: 1, ..u },
+            Bounds { growth: (4, 2), deaths: 1, ..u },
+            5_265,
+        ),
+        (
+            "counted, growth, deletion, death",
+            Bounds { growth: (2, 2), losses: 1, deaths: 1, max_length: 4, ..c },
+            Bounds { growth: (3, 2), losses: 1, deaths: 1, ..c },
+            86_468,
+        ),
+        (
+            "uncounted, growth, deletion, death",
+            Bounds { growth: (2, 2), losses: 1, deaths: 1, max_length: 4, ..u },
+            Bounds { growth: (3, 2), losses: 1, deaths: 1, max_length: 5, ..u },
+            271_967,
+        ),
+        (
+            "counted, growth, deletion, two in flight",
+            Bounds { growth: (2, 2), losses: 1, concurrency: 2, max_length: 5, ..c },
+            Bounds { growth: (3, 2), losses: 1, concurrency: 2, ..c },
+            45_846,
+        ),
+        (
+            "uncounted, growth, deletion, two in flight",
+            Bounds { growth: (2, 2), losses: 1, concurrency: 2, max_length: 4, ..u },
+            Bounds { growth: (3, 2), losses: 1, concurrency: 2, max_length: 5, ..u },
+            34_432,
+        ),
+        (
+            "counted, growth, reorganization, death",
+            Bounds { growth: (1, 1), reorganisations: 1, deaths: 1, max_length: 4, ..c },
+            Bounds { growth: (2, 2), reorganisations: 1, deaths: 1, max_length: 5, ..c },
+            23_439,
+        ),
+        (
+            "uncounted, growth, reorganization, death",
+            Bounds { growth: (1, 1), reorganisations: 1, shallow: true, deaths: 1, max_length: 4, ..u },
+            Bounds { growth: (2, 2), reorganisations: 1, shallow: true, deaths: 1, max_length: 5, ..u },
+            25_483,
+        ),
+    ]);
+}
+
+#[test]
+fn every_schedule_of_duplicate_records_is_right_or_raises() {
+    let (c, d) = (Bounds { symbols: 2, max_length: 4, ..COUNTED }, DUPLICATES);
+    let rows = Bounds { symbols: 1, rows: true, max_length: 5, ..d };
+    check(&[
+        ("counted, duplicates, stable", Bounds { max_length: 6, ..c }, c, 381),
+        ("uncounted, duplicates, stable", Bounds { max_length: 6, ..d }, d, 254),
+        (
+            "counted, duplicates, growth, death",
+            Bounds { growth: (2, 2), deaths: 1, ..c },
+            Bounds { growth: (3, 2), deaths: 1, ..c },
+            32_103,
+        ),
+        (
+            "counted, duplicates, growth, deletion",
+            Bounds { growth: (1, 1), losses: 1, ..c },
+            Bounds { growth: (2, 2), losses: 1, max_length: 5, ..c },
+            26_109,
+        ),
+        (
+            "counted, duplicates, deletion, two in flight",
+            Bounds { symbols: 3, losses: 1, concurrency: 2, ..c },
+            Bounds { symbols: 3, losses: 1, concurrency: 2, max_length: 5, ..c },
+            6_342,
+        ),
+        (
+            "uncounted, duplicates, growth",
+            Bounds { growth: (2, 2), ..d },
+            Bounds { growth: (3, 2), max_length: 5, ..d },
+            16_846,
+        ),
+        (
+            "uncounted, duplicates, deletion, death",
+            Bounds { losses: 1, deaths: 1, ..d },
+            Bounds { symbols: 3, losses: 1, deaths: 1, max_length: 5, ..d },
+            34_410,
+        ),
+        (
+            "uncounted, runs, growth, death",
+            Bounds { growth: (2, 2), deaths: 1, ..rows },
+            Bounds { growth: (3, 2), deaths: 1, ..rows },
+            74_850,
+        ),
+        (
+            "uncounted, runs, growth, deletion",
+            Bounds { growth: (1, 1), losses: 1, ..rows },
+            Bounds { growth: (2, 2), losses: 1, ..rows },
+            40_718,
+        ),
+    ]);
+}
+
+/// Without the final look, a deleted record makes up for one that is returned twice.
+#[cfg(feature = "planted-bugs")]
+#[test]
+fn wrong_results_are_found_without_the_final_look() {
+    crate::planted::plant(Some(crate::planted::Bug::FinalLookSkipped));
+    let fresh = enumerate(Bounds { growth: (1, 1), losses: 1, max_length: 4, ..COUNTED });
+    let resumed = enumerate(Bounds { losses: 1, deaths: 1, max_length: 4, ..COUNTED });
+    crate::planted::plant(None);
+    assert!(fresh.wrong > 0 && resumed.wrong > 0, "{fresh:?} {resumed:?}");
+}

@@ -1,0 +1,2 @@
+mod enumeration;
+mod world;

@@ -1,0 +1,338 @@
+//! A model of the API: one list that changes, and a reader of it. Every decision comes from `Choices`, so that all
+//! schedules can be enumerated, or drawn at random.
+
+use super::super::spec::Rows;
+use super::super::{
+    Accepted, InFlight, ListCheckpoint, ListKind, ListSpec, PageRequest, Response, SnapshotReader, Tuning,
+};
+use crate::message::Hint;
+
+/// Source of decisions.
+pub trait Choices {
+    /// A number below `count`.
+    fn choose(&mut self, count: usize) -> usize;
+}
+
+/// Walks all sequences of decisions, one run at a time.
+#[derive(Default)]
+pub struct Exhaustive {
+    /// Decision and number of alternatives at each step of this run.
+    path: Vec<(usize, usize)>,
+    step: usize,
+}
+
+impl Choices for Exhaustive {
+    fn choose(&mut self, count: usize) -> usize {
+        if self.step == self.path.len() {
+            self.path.push((0, count));
+        }
+        let (choice, _) = self.path[self.step];
+        self.step += 1;
+        choice
+    }
+}
+
+impl Exhaustive {
+    /// Goes back to the beginning of the same sequence.
+    pub fn rewind(&mut self) {
+        self.step = 0;
+    }
+
+    /// Goes to the next sequence. False after the last one.
+    pub fn advance(&mut self) -> bool {
+        self.step = 0;
+        while let Some((choice, count)) = self.path.pop() {
+            if choice + 1 < count {
+                self.path.push((choice + 1, count));
+                return true;
+            }
+        }
+        false
+    }
+}
+
+/// Bounds of the schedules.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    pub counted: bool,
+    pub max_length: usize,
+    pub page_sizes: (usize, usize),
+    /// Number of different keys; 0 if all are different.
+    pub symbols: usize,
+    /// Equal records are next to each other.
+    pub rows: bool,
+    /// Records added in all, and after one response.
+    pub growth: (usize, usize),
+    pub losses: usize,
+    pub reorganisations: usize,
+    /// Reorganisations leave a returned record.
+    pub shallow: bool,
+    pub deaths: usize,
+    pub concurrency: usize,
+}
+
+/// A record: unique, with a key that others may share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    id: u64,
+    key: u64,
+}
+
+pub struct World<'a> {
+    bounds: Bounds,
+    choices: &'a mut dyn Choices,
+    list: Vec<Record>,
+    next_id: u64,
+    /// Every state of the list since the first response.
+    states: Vec<Vec<Record>>,
+    added: usize,
+    lost: usize,
+    reorganised: usize,
+    /// Records that the reader has returned.
+    returned: Vec<u64>,
+    pub requests: usize,
+    /// Events of the schedule, if they are to be shown.
+    pub log: Option<Vec<String>>,
+}
+
+struct Slice<'a>(&'a [Record]);
+
+impl Rows for Slice<'_> {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn key(&self, row: usize) -> u64 {
+        self.0[row].key
+    }
+
+    fn height(&self, _row: usize) -> Option<i64> {
+        None
+    }
+}
+
+/// Response to a request, as the list was then.
+struct Served {
+    rows: Vec<Record>,
+    limit: u64,
+    total_pages: u64,
+    total: Option<u64>,
+}
+
+impl Served {
+    fn take(&self, reader: &mut SnapshotReader, request: &PageRequest) -> Result<Accepted, crate::client::Error> {
+        let rows = Slice(&self.rows);
+        let response =
+            Response { rows: &rows, limit: Some(self.limit), total_pages: Some(self.total_pages), total: self.total };
+        reader.on_response(request, &response)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Right,
+    Drift(String),
+    Wrong(Vec<u64>),
+}
+
+impl<'a> World<'a> {
+    pub fn new(bounds: Bounds, choices: &'a mut dyn Choices) -> Self {
+        let length = choices.choose(bounds.max_length + 1);
+        let mut world = Self {
+            bounds,
+            choices,
+            list: Vec::new(),
+            next_id: 0,
+            states: Vec::new(),
+            added: 0,
+            lost: 0,
+            reorganised: 0,
+            returned: Vec::new(),
+            requests: 0,
+            log: None,
+        };
+        for _ in 0..length {
+            let record = world.new_record();
+            world.list.insert(0, record);
+        }
+        world
+    }
+
+    fn note(&mut self, event: impl FnOnce() -> String) {
+        if let Some(log) = &mut self.log {
+            log.push(event());
+        }
+    }
+
+    fn new_record(&mut self) -> Record {
+        let id = self.next_id;
+        self.next_id += 1;
+        let key = match self.bounds.symbols {
+            0 => id,
+            _ if self.bounds.rows => match self.list.first() {
+                // Equal to the newest record, or different from all.
+                Some(newest) if self.choices.choose(2) == 0 => newest.key,
+                _ => id,
+            },
+            symbols => self.choices.choose(symbols) as u64,
+        };
+        Record { id, key: key + 100 }
+    }
+
+    fn spec(&self, page_size: u64) -> ListSpec {
+        ListSpec {
+            endpoint: "list",
+            kind: ListKind::Growing,
+            page_size,
+            max_page_size: page_size,
+            height_bound: None,
+            result_window: None,
+            hints: vec![Hint::RetryLater],
+            tuning: Tuning { max_misses: 5, ..Tuning::default() },
+        }
+    }
+
+    fn serve(&mut self, request: &PageRequest) -> Served {
+        self.requests += 1;
+        if self.states.is_empty() {
+            self.states.push(self.list.clone());
+        }
+        let limit = request.limit as usize;
+        let from = ((request.page as usize - 1) * limit).min(self.list.len());
+        let rows = self.list[from..(from + limit).min(self.list.len())].to_vec();
+        self.note(|| format!("{request:?} -> {:?}", rows.iter().map(|row| row.key).collect::<Vec<_>>()));
+        let served = Served {
+            rows,
+            limit: request.limit,
+            total_pages: self.list.len().div_ceil(limit) as u64,
+            total: self.bounds.counted.then_some(self.list.len() as u64),
+        };
+        self.change();
+        served
+    }
+
+    /// Changes the list between two responses.
+    fn change(&mut self) {
+        let (most, at_once) = self.bounds.growth;
+        let grown = self.choices.choose(at_once.min(most - self.added) + 1);
+        // A loss or a reorganisation may come before or after the growth.
+        let may_damage = self.lost < self.bounds.losses || self.reorganised < self.bounds.reorganisations;
+        let is_first = grown > 0 && may_damage && self.choices.choose(2) == 1;
+        if is_first {
+            self.damage();
+        }
+        for _ in 0..grown {
+            let record = self.new_record();
+            self.list.insert(0, record);
+            self.states.push(self.list.clone());
+        }
+        self.added += grown;
+        if !is_first {
+            self.damage();
+        }
+    }
+
+    fn damage(&mut self) {
+        if self.lost < self.bounds.losses {
+            let lost = self.choices.choose(self.list.len() + 1);
+            if lost > 0 {
+                self.lost += 1;
+                let record = self.list.remove(lost - 1);
+                self.note(|| format!("lost {}", record.key));
+                self.states.push(self.list.clone());
+            }
+        }
+        if self.reorganised < self.bounds.reorganisations {
+            let most = if self.bounds.shallow {
+                self.list.iter().rposition(|record| self.returned.contains(&record.id)).unwrap_or(0)
+            } else {
+                self.list.len()
+            };
+            let depth = self.choices.choose(most + 1);
+            if depth > 0 {
+                self.reorganised += 1;
+                let count = depth - 1 + self.choices.choose(3);
+                self.list.drain(..depth);
+                for _ in 0..count {
+                    let record = self.new_record();
+                    self.list.insert(0, record);
+                }
+                self.note(|| format!("replaced {depth} by {count}"));
+                self.states.push(self.list.clone());
+            }
+        }
+    }
+
+    /// Reads the list, and compares the result with the states that the list had.
+    pub fn read(&mut self) -> Verdict {
+        let (least, most) = self.bounds.page_sizes;
+        let page_size = (least + self.choices.choose(most - least + 1)) as u64;
+        let mut reader = SnapshotReader::new(self.spec(page_size));
+        let mut open: Vec<(PageRequest, Option<Served>)> = Vec::new();
+        let (mut got, mut deaths): (Vec<Record>, usize) = (Vec::new(), 0);
+        loop {
+            while open.len() < self.bounds.concurrency
+                && let Some(request) = reader.next_request(open.len())
+            {
+                open.push((request, None));
+            }
+            if open.is_empty() {
+                break;
+            }
+            assert!(self.requests < 100 + 20 * self.list.len(), "no end: {:#?}", self.log);
+            while open[0].1.is_none() {
+                let waiting: Vec<usize> = (0..open.len()).filter(|index| open[*index].1.is_none()).collect();
+                let next = waiting[if waiting.len() > 1 { self.choices.choose(waiting.len()) } else { 0 }];
+                open[next].1 = Some(self.serve(&open[next].0.clone()));
+            }
+            let (request, served) = open.remove(0);
+            let served = served.expect("served above");
+            let Ok(accepted) = served.take(&mut reader, &request) else { break };
+            self.note(|| format!("  {:?} {:?} shift {}", accepted.rows, reader.phase, reader.drift.shift));
+            if accepted.in_flight == InFlight::Cancel {
+                for (request, _) in open.drain(..).rev() {
+                    reader.cancel(&request);
+                }
+            }
+            let fresh = &served.rows[accepted.rows.clone()];
+            let may_die = deaths < self.bounds.deaths && reader.end().is_none() && reader.error().is_none();
+            // The caller takes all the rows, or only the first, before it dies.
+            let ways = 2 + usize::from(fresh.len() > 1);
+            let way = if may_die { self.choices.choose(ways) } else { 0 };
+            got.extend(if way == 2 { &fresh[..1] } else { fresh });
+            self.returned = got.iter().map(|record| record.id).collect();
+            if way > 0 {
+                deaths += 1;
+                open.clear();
+                let checkpoint = match way {
+                    1 => reader.checkpoint(),
+                    _ => accepted.before.clone().advanced(&Slice(fresh), 1),
+                };
+                let json = serde_json::to_string(&checkpoint).expect("plain values");
+                let checkpoint: ListCheckpoint = serde_json::from_str(&json).expect("the same");
+                self.note(|| format!("died: {json}"));
+                reader = SnapshotReader::resumed(self.spec(page_size), got.len() as u64, &checkpoint);
+            }
+        }
+        if let Some(error) = reader.error() {
+            return Verdict::Drift(error.to_string());
+        }
+        let got: Vec<u64> = got.iter().map(|record| record.key).collect();
+        if self.is_right(&got) { Verdict::Right } else { Verdict::Wrong(got) }
+    }
+
+    pub fn states(&self) -> Vec<Vec<u64>> {
+        self.states.iter().map(|state| state.iter().map(|record| record.key).collect()).collect()
+    }
+
+    /// True if these are the keys of the list at some instant since the first response, apart from newer records.
+    fn is_right(&self, got: &[u64]) -> bool {
+        let Some(first) = self.states.first() else { return got.is_empty() };
+        let oldest_new = first.iter().map(|record| record.id + 1).max().unwrap_or(0);
+        self.states.iter().any(|state| {
+            (0..=state.len())
+                .take_while(|newer| state[..*newer].iter().all(|record| record.id >= oldest_new))
+                .any(|newer| state[newer..].iter().map(|record| record.key).eq(got.iter().copied()))
+        })
+    }
+}
