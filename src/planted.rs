@@ -15,8 +15,6 @@ pub enum Bug {
     HopelessRetried,
     /// `Retry-After` is ignored.
     RetryAfterIgnored,
-    /// An empty page is taken for the end of a list that has more.
-    EmptyPageAccepted,
     /// A page with two lists is read as one.
     DoubledListAccepted,
     /// Requests are signed by the local clock although it is known to be wrong.
@@ -30,14 +28,13 @@ pub enum Bug {
 }
 
 impl Bug {
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 10] = [
         Self::PermitPerQuery,
         Self::DeadlineIncludesQueue,
         Self::RetriesBypassRateLimit,
         Self::RetriesUnbounded,
         Self::HopelessRetried,
         Self::RetryAfterIgnored,
-        Self::EmptyPageAccepted,
         Self::DoubledListAccepted,
         Self::SkewIgnored,
         Self::ResponseLostOnCancel,

@@ -8,7 +8,6 @@ use super::transport::Response;
 use super::{Client, clock, retry};
 use crate::decode::{self, Page, one_line};
 use crate::interface::{ApiErrorKind, ENDPOINTS, Endpoint};
-use crate::planted::Bug;
 
 const OK: u16 = 200;
 /// A response that a transforming proxy has passed on: its body is decoded as strictly as any.
@@ -35,9 +34,7 @@ impl Client {
         let (code, msg) = if matches!(response.status, OK | NON_AUTHORITATIVE) {
             let Expectation { row_hint, projection, .. } = expectation;
             match self.inner.shared.decoders[index(endpoint)].decode_columns(&response.body, row_hint, projection) {
-                Ok(decode::Envelope::Page(page))
-                    if expectation.contradicts(&page) && !Bug::EmptyPageAccepted.is_planted() =>
-                {
+                Ok(decode::Envelope::Page(page)) if expectation.contradicts(&page) => {
                     let problem = format!("page {} is empty but the API reports more records", expectation.page);
                     return Err(Error::Empty { endpoint: endpoint.name, problem, attempts });
                 }

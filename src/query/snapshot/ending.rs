@@ -54,8 +54,8 @@ impl SnapshotReader {
         let ended = match self.snapshot.length.exact() {
             _ if self.has_lost_returned() => Err(self.first_page_error()),
             _ if self.is_read() => self.conclude(view),
-            None if view.is_last() => self.conclude(view),
-            Some(_) if view.is_last() => self.end_early(view),
+            None if view.is_last() && self.delivered.end() >= self.snapshot.min_length => self.conclude(view),
+            _ if view.is_last() => self.end_early(view),
             _ => Ok(()),
         };
         match ended {
@@ -82,7 +82,7 @@ impl SnapshotReader {
         if is_unchanged || self.is_at_window(view) {
             return self.conclude(view);
         }
-        let (length, read) = (self.snapshot.length.exact().unwrap_or(0), self.delivered.end());
+        let (length, read) = (self.snapshot.length.exact().unwrap_or(self.snapshot.min_length), self.delivered.end());
         let problem = format!("the list had {length} records, of which {read} could be read: it changed meanwhile");
         Err(self.drift_error(problem))
     }
