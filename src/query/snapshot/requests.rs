@@ -39,7 +39,8 @@ impl SnapshotReader {
         } else {
             (1, size.max(tuning.min_overlap_limit).min(self.spec.max_page_size.max(size)))
         };
-        let (least, mean) = self.drift.growth.expected();
+        // Right after a measurement, a page that begins too early is of more use than one that begins too late.
+        let (least, mean) = if margin == Margin::Located { (0, 0) } else { self.drift.growth.expected() };
         let growth = least.max(mean.saturating_sub(most / 2));
         let margin = match margin {
             _ if self.snapshot.is_counted() => 0,

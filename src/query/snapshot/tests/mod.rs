@@ -1,2 +1,3 @@
 mod enumeration;
+mod random;
 mod world;

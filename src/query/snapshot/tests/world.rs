@@ -69,6 +69,18 @@ pub struct Bounds {
     pub shallow: bool,
     pub deaths: usize,
     pub concurrency: usize,
+    /// Changes of a long list, in place of the bounds above.
+    pub rates: Option<Rates>,
+}
+
+/// Changes of a list after each response.
+#[derive(Clone, Copy, Debug)]
+pub struct Rates {
+    /// Records added, or up to as many.
+    pub growth: usize,
+    pub is_steady: bool,
+    /// Responses per reorganization of up to five records at the head, on average; 0 for none.
+    pub reorganisation: usize,
 }
 
 /// A record: unique, with a key that others may share.
@@ -135,6 +147,12 @@ pub enum Verdict {
     Wrong(Vec<u64>),
 }
 
+impl Choices for fastrand::Rng {
+    fn choose(&mut self, count: usize) -> usize {
+        self.usize(..count)
+    }
+}
+
 impl<'a> World<'a> {
     pub fn new(bounds: Bounds, choices: &'a mut dyn Choices) -> Self {
         let length = choices.choose(bounds.max_length + 1);
@@ -184,11 +202,15 @@ impl<'a> World<'a> {
             endpoint: "list",
             kind: ListKind::Growing,
             page_size,
-            max_page_size: page_size,
+            max_page_size: if self.bounds.rates.is_some() { page_size.max(50) } else { page_size },
             height_bound: None,
             result_window: None,
             hints: vec![Hint::RetryLater],
-            tuning: Tuning { max_misses: 5, ..Tuning::default() },
+            tuning: if self.bounds.rates.is_some() {
+                Tuning::default()
+            } else {
+                Tuning { max_misses: 5, ..Tuning::default() }
+            },
         }
     }
 
@@ -213,6 +235,9 @@ impl<'a> World<'a> {
 
     /// Changes the list between two responses.
     fn change(&mut self) {
+        if let Some(rates) = self.bounds.rates {
+            return self.change_at(rates);
+        }
         let (most, at_once) = self.bounds.growth;
         let grown = self.choices.choose(at_once.min(most - self.added) + 1);
         // A loss or a reorganisation may come before or after the growth.
@@ -229,6 +254,20 @@ impl<'a> World<'a> {
         self.added += grown;
         if !is_first {
             self.damage();
+        }
+    }
+
+    fn change_at(&mut self, rates: Rates) {
+        let grown = if rates.is_steady { rates.growth } else { self.choices.choose(rates.growth + 1) };
+        let is_reorganised = rates.reorganisation > 0 && self.choices.choose(rates.reorganisation) == 0;
+        let depth = if is_reorganised { (1 + self.choices.choose(5)).min(self.list.len()) } else { 0 };
+        self.list.drain(..depth);
+        for _ in 0..depth + grown {
+            let record = self.new_record();
+            self.list.insert(0, record);
+        }
+        if depth + grown > 0 {
+            self.states.push(self.list.clone());
         }
     }
 
@@ -298,9 +337,13 @@ impl<'a> World<'a> {
             let may_die = deaths < self.bounds.deaths && reader.end().is_none() && reader.error().is_none();
             // The caller takes all the rows, or only the first, before it dies.
             let ways = 2 + usize::from(fresh.len() > 1);
+            // Of a long list, one response in ten is the last of its reader.
+            let may_die = may_die && (self.bounds.rates.is_none() || self.choices.choose(10) == 0);
             let way = if may_die { self.choices.choose(ways) } else { 0 };
             got.extend(if way == 2 { &fresh[..1] } else { fresh });
-            self.returned = got.iter().map(|record| record.id).collect();
+            if self.bounds.shallow {
+                self.returned = got.iter().map(|record| record.id).collect();
+            }
             if way > 0 {
                 deaths += 1;
                 open.clear();
@@ -319,6 +362,10 @@ impl<'a> World<'a> {
         }
         let got: Vec<u64> = got.iter().map(|record| record.key).collect();
         if self.is_right(&got) { Verdict::Right } else { Verdict::Wrong(got) }
+    }
+
+    pub fn length(&self) -> usize {
+        self.list.len()
     }
 
     pub fn states(&self) -> Vec<Vec<u64>> {
