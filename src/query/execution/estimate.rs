@@ -98,12 +98,12 @@ fn counts_pages_only(query: &Query) -> bool {
 /// Size of the only slice.
 async fn list(query: &Query, sampler: &Sampler, slice: u64, offset: u64) -> Result<(Size, Vec<Message>), Error> {
     // In pages of one, a list's number of pages is its length.
-    let asked = if counts_pages_only(query) { query.limited_to(1) } else { query.clone() };
-    let page = sampler.fetch(&asked, Sample::first(slice, asked.page_size())).await?;
+    let measured = if counts_pages_only(query) { query.limited_to(1) } else { query.clone() };
+    let page = sampler.fetch(&measured, Sample::first(slice, measured.page_size())).await?;
     let mut size = slice_size(query, slice, &page);
     let limitations = limitations(query, slice, &page, size.records.expected);
     if continues(query, &page, size.records.expected) {
-        size = continued(query, sampler, &asked, size).await?;
+        size = continued(query, sampler, &measured, size).await?;
     }
     let page_size = query.page_size().max(1);
     let size = Size::of(query, size.records.minus(offset), size.pages.minus(offset / page_size));
@@ -152,9 +152,9 @@ async fn continued(query: &Query, sampler: &Sampler, by_one: &Query, first: Size
 /// Size of several slices that are not heights: years, or requests for hashes.
 async fn slices(query: &Query, sampler: &Sampler, first: u64, count: u64) -> Result<(Size, Vec<Message>), Error> {
     let samples = evenly(first, count, SAMPLES);
-    let asked = if counts_pages_only(query) { query.limited_to(1) } else { query.clone() };
-    let requests = samples.iter().map(|slice| Sample::first(*slice, asked.page_size().max(1))).collect();
-    let pages = sampler.fetch_all(&asked, requests).await?;
+    let measured = if counts_pages_only(query) { query.limited_to(1) } else { query.clone() };
+    let requests = samples.iter().map(|slice| Sample::first(*slice, measured.page_size().max(1))).collect();
+    let pages = sampler.fetch_all(&measured, requests).await?;
     let sizes: Vec<_> = samples.iter().zip(&pages).map(|(slice, page)| slice_size(query, *slice, page)).collect();
     let mut found: Vec<Message> = Vec::new();
     for ((slice, page), size) in samples.iter().zip(&pages).zip(&sizes) {

@@ -219,7 +219,7 @@ async fn large_transactions_by_threshold_and_height() {
         ("type=100", "100"),
         ("type=100.000000000000000000", "100"),
         ("type=100.000000000000000001", "100.000000000000000001"),
-        ("type=2.5e3", "2500"),
+        ("type=2500.0", "2500"),
     ] {
         let found = caller.all("large_transactions", query).await;
         let ids: Vec<&str> = found.iter().map(|record| text(record, "txid")).collect();

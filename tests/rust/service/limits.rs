@@ -44,7 +44,7 @@ async fn pages_split_a_list_without_gap_or_overlap() {
         let beyond = caller.page(endpoint.name, &format!("{required}&limit={limit}&page={}", pages + 1)).await;
         assert!(beyond.records.is_empty());
         assert_eq!(beyond.number("totalPage"), pages);
-        let far = caller.page(endpoint.name, &format!("{required}&page={}", u64::MAX)).await;
+        let far = caller.page(endpoint.name, &format!("{required}&page={}", i64::MAX)).await;
         assert!(far.records.is_empty());
     }
 }
