@@ -29,7 +29,9 @@ class List:
         pages = str(-(-len(self.records) // limit))
         response = page_of(self.call, rows, page=str(page), limit=str(limit), totalPage=pages, **total)
         self.responses += 1
-        self.changes.get(self.responses, lambda _: None)(self.records)
+        change = self.changes.get(self.responses)
+        if change is not None:
+            change(self.records)
         return response
 
 
