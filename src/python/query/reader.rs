@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
@@ -145,6 +146,7 @@ impl Guarded {
     fn read(&mut self) -> Option<Result<RecordBatch, String>> {
         let reader = self.0.as_mut()?;
         let permit = finalize::enter()?;
+        let _attached = Attached::new();
         let read = Python::try_attach(|py| {
             drop(permit);
             reader.next_batch(py).map_err(|error| message(py, &error))
@@ -181,8 +183,33 @@ impl RecordBatchReader for Guarded {
 
 impl Drop for Guarded {
     fn drop(&mut self) {
-        let reader = self.0.take();
+        let Some(reader) = self.0.take() else { return };
+        let Some(permit) = finalize::enter() else {
+            // The interpreter is finalizing, and ends with the process.
+            std::mem::forget(reader);
+            return;
+        };
+        let _attached = Attached::new();
+        drop(permit);
         let _ = catch_unwind(AssertUnwindSafe(|| drop(reader)));
+    }
+}
+
+/// This thread's hold of the interpreter. A consumer may have detached within a Python call that this module made, which
+/// PyO3 does not notice: it would take the thread for attached.
+struct Attached(ffi::PyGILState_STATE);
+
+impl Attached {
+    fn new() -> Self {
+        // SAFETY: the interpreter is not finalizing, which the caller's permit ensures; it may be attached already.
+        Self(unsafe { ffi::PyGILState_Ensure() })
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        // SAFETY: once for each `new`, in its thread.
+        unsafe { ffi::PyGILState_Release(self.0) }
     }
 }
 
