@@ -161,7 +161,7 @@ fn locked(path: &Path) -> std::io::Result<File> {
     }
     loop {
         let file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
-        // Where a file system has no locks, one write is still one line.
+        // Without locks, a line of the file is still written by one call, so lines of two processes do not mix.
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => file.lock()?,
             Err(TryLockError::Error(error)) if error.kind() != ErrorKind::Unsupported => return Err(error),

@@ -289,7 +289,7 @@ mod tests {
                     [STANDARD.encode(&text), URL_SAFE_NO_PAD.encode(&text), STANDARD.encode(&text).to_lowercase()]
                 {
                     let left = left_of(&echo).len();
-                    // What is left are the neighbors, and characters that they share with the secret.
+                    // Only the surrounding text may remain, and up to six base64 characters that encode parts of both.
                     assert!(left <= before.len() + after.len() + 6 && left + 8 <= echo.len(), "{echo}: {left}");
                 }
             }

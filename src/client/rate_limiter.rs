@@ -217,7 +217,7 @@ impl RateController {
             return;
         }
         if auto.decreased.is_none_or(|decreased| sent > decreased + CONGESTION_EPOCH) {
-            // What got through says more than a rate that may not have been used.
+            // The delivered rate is measured; the current rate is a limit that may never have been reached.
             self.rate = self.rate.min(auto.delivered.rate(now).max(MIN_DELIVERED));
             match auto.started.filter(|started| now <= *started + STARTUP_GRACE) {
                 Some(started) if auto.limit.is_none() => self.next = self.next.max(Some(started + BURST_PAUSE)),

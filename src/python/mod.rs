@@ -44,11 +44,11 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(client::rate_limit_state::_restore_rate_limit_state, module)?)?;
     module.add_function(wrap_pyfunction!(results::estimate::_restore_estimate, module)?)?;
     module.add_function(wrap_pyfunction!(client::calls::_restore_query, module)?)?;
-    module.add_function(wrap_pyfunction!(client::client::_signature, module)?)?;
+    module.add_function(wrap_pyfunction!(client::internal::_signature, module)?)?;
     module.add_function(wrap_pyfunction!(client::calls::_resume_query, module)?)?;
     module.add_function(wrap_pyfunction!(client::cassette::_environment_cassette, module)?)?;
-    module.add_function(wrap_pyfunction!(client::client::_with_cassette, module)?)?;
-    module.add_function(wrap_pyfunction!(client::client::_send_recorded, module)?)?;
+    module.add_function(wrap_pyfunction!(client::internal::_with_cassette, module)?)?;
+    module.add_function(wrap_pyfunction!(client::internal::_send_recorded, module)?)?;
     module.add_function(wrap_pyfunction!(client::cassette::_share_cassette, module)?)?;
     module.add_function(wrap_pyfunction!(client::cassette::_forget_cassette, module)?)?;
     module.add_function(wrap_pyfunction!(client::cassette::_block_network, module)?)?;
@@ -56,7 +56,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
         crate::cassette::block_network(true);
     }
     module.add_function(wrap_pyfunction!(client::cassette::_restore_cassette, module)?)?;
-    module.add_function(wrap_pyfunction!(client::client::_restore_client, module)?)?;
+    module.add_function(wrap_pyfunction!(client::internal::_restore_client, module)?)?;
     module.add_function(wrap_pyfunction!(client::deployment::_openapi, module)?)?;
     module.add_function(wrap_pyfunction!(client::deployment::_restore_deployment, module)?)
 }

@@ -377,3 +377,20 @@ def test_an_interrupted_reader_leaves_the_cursor_before_the_batch(client: cf.Cli
 
 
 raise_signal: Callable[[int], int] = ctypes.PyDLL(None)["raise"]
+
+
+DETACHED = """
+import pyarrow as pa
+from chainframe.testing import LocalService
+
+with LocalService(transactions=300) as service, service.client() as plain:
+    held = [pa.RecordBatchReader.from_stream(plain.blocks())]
+    with service.client(on_attempt=lambda _: held.clear()) as client:
+        print(len(client.blocks().collect()))
+"""
+
+
+def test_stream_can_be_released_in_on_attempt() -> None:
+    """pyarrow releases a stream detached from the interpreter, here within a call that this package made."""
+    done = subprocess.run([sys.executable, "-c", DETACHED], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "300\n"), done.stderr

@@ -35,7 +35,10 @@ fn logger(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
 /// Raises in a logging handler, which must not wait: a result waits for the handlers of its records.
 pub fn check_not_in_handler(py: Python<'_>) -> PyResult<()> {
     if IN_HANDLER.get() {
-        return Err(errors::context(py, "requests cannot be awaited inside a logging handler (would deadlock)"));
+        return Err(errors::context(
+            py,
+            "requests cannot be awaited inside a logging handler or on_attempt (would deadlock)",
+        ));
     }
     Ok(())
 }

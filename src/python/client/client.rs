@@ -4,20 +4,17 @@ use std::cell::RefCell;
 use std::future::{Future, ready};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
 
 use super::cassette::{_environment_cassette, Cassette};
 use super::deployment::Deployment;
-use super::observer::{AttemptObserver, Callable};
+use super::on_attempt::OnAttempt;
 use super::rate_limit_state::RateLimitState;
-use crate::client::{
-    self, Credentials, Environment, Error, Observer, Proxy, RateLimit, RequestOptions, Secret, Settings, SettingsInput,
-};
+use crate::client::{self, Credentials, Error, Proxy, RateLimit, RequestOptions, Secret, Settings, SettingsInput};
 use crate::interface::{self, Chain, ParamKind};
 use crate::message::{Hint, Message, variable};
 use crate::python::base::arguments;
@@ -41,15 +38,7 @@ type Any<'py> = Option<Bound<'py, PyAny>>;
 pub struct Client {
     pub inner: client::Client,
     pub progress: ProgressMode,
-    on_attempt: OnAttempt,
-}
-
-/// Owner of the callable for reports of attempts, so that the garbage collector sees it once.
-enum OnAttempt {
-    None,
-    Own(Arc<Callable>),
-    /// That of the client which this one was derived from.
-    Of(Py<Client>),
+    pub on_attempt: OnAttempt,
 }
 
 /// The argument, or the environment's variable.
@@ -135,17 +124,13 @@ impl Client {
         progress: ProgressMode,
         on_attempt: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let on_attempt = match on_attempt {
-            None => OnAttempt::None,
-            Some(callable) if callable.is_callable() => OnAttempt::Own(Arc::new(Callable::new(callable.unbind()))),
-            Some(_) => return Err(errors::raise(py, &Error::config("on_attempt", "must be callable"))),
-        };
+        let on_attempt = OnAttempt::new(py, on_attempt)?;
         let cassette = match cassette {
             None => _environment_cassette(py)?,
             Some(given) => Some(given.get().clone()),
         };
-        // Without a service to ask, nothing needs to be known of it; and where all may have been recorded, not before
-        // something turns out not to be.
+        // A replay sends no request and needs no settings of the service. A cassette that may also record reports a
+        // missing setting when the first request has to be sent.
         let held = cassette.as_ref().is_some_and(|Cassette { inner }| !inner.can_record() || inner.may_replay());
         let checked = || {
             let missing = RefCell::new(None);
@@ -263,7 +248,7 @@ impl Client {
         }
         check_progress(py, progress)?;
         let inner = slf.get().inner.with_options(changes).map_err(named)?;
-        Ok(Self { inner, progress, on_attempt: OnAttempt::Of(slf) })
+        Ok(Self { inner, progress, on_attempt: OnAttempt::DerivedFrom(slf) })
     }
 
     #[doc = doc!(Client.close)]
@@ -343,17 +328,11 @@ impl Client {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        match &self.on_attempt {
-            OnAttempt::None => Ok(()),
-            OnAttempt::Own(callable) => callable.traverse(&visit),
-            OnAttempt::Of(client) => visit.call(client),
-        }
+        self.on_attempt.traverse(&visit)
     }
 
     fn __clear__(&self) {
-        if let OnAttempt::Own(callable) = &self.on_attempt {
-            callable.clear();
-        }
+        self.on_attempt.clear();
     }
 
     /// A client is shared, not copied: a copy through pickling would have lost its secrets.
@@ -395,22 +374,6 @@ impl Client {
     }
 }
 
-impl OnAttempt {
-    fn callable(&self) -> Option<&Arc<Callable>> {
-        match self {
-            Self::None => None,
-            Self::Own(callable) => Some(callable),
-            Self::Of(client) => client.get().on_attempt.callable(),
-        }
-    }
-
-    /// The surroundings of a client whose attempts are reported.
-    fn environment(&self) -> Environment {
-        let observer = self.callable().map(|callable| Arc::new(AttemptObserver(callable.clone())) as Arc<dyn Observer>);
-        Environment { observer, ..Environment::default() }
-    }
-}
-
 impl Client {
     fn find_height(
         &self,
@@ -428,53 +391,4 @@ impl Client {
         let client = self.inner.clone();
         Ok(async move { height_at(&client, chain, None, time).await })
     }
-}
-#[pyfunction]
-pub fn _restore_client<'py>(given: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
-    let py = given.py();
-    let has_credentials = given.get_item("proxy_has_credentials")?.is_some_and(|flag| flag.is_truthy().unwrap_or(true));
-    let given = given.copy()?;
-    given.del_item("proxy_has_credentials")?;
-    if has_credentials && let Some(address) = given.get_item("proxy")? {
-        let address: String = address.extract()?;
-        let restored = Proxy::with_credentials_of_environment(&address).map_err(|error| errors::raise(py, &error))?;
-        given.set_item("proxy", restored)?;
-    }
-    py.get_type::<Client>().call((), Some(&given))
-}
-
-/// For `chainframe doctor`, which signs what is known.
-#[pyfunction]
-pub fn _signature(secret: String, timestamp: &str, target: &str) -> String {
-    client::signature(&interface::Deployment::default(), &Secret::new(secret), timestamp, target)
-}
-
-/// Status and body of the response to a recorded request.
-#[pyfunction]
-pub fn _send_recorded<'py>(
-    client: &Bound<'py, Client>,
-    path: String,
-    params: Vec<(String, String)>,
-) -> PyResult<(u16, Bound<'py, PyBytes>)> {
-    let (py, client) = (client.py(), client.get().inner.clone());
-    let response = block_on(py, async move { client.send_recorded(&path, &params).await })?;
-    let response = response.map_err(|error| errors::raise(py, &error))?;
-    Ok((response.status, PyBytes::new(py, &response.body)))
-}
-
-/// A copy of the client with another cassette, or with none.
-#[pyfunction]
-pub fn _with_cassette(
-    py: Python<'_>,
-    client: &Bound<'_, Client>,
-    cassette: Option<&Bound<'_, Cassette>>,
-) -> PyResult<Client> {
-    let settings = client.get().inner.settings();
-    // Recorded requests are sent one by one, so that their order is deterministic.
-    let concurrency = if cassette.is_some() { 1 } else { settings.concurrency };
-    let cassette = cassette.map(|cassette| cassette.get().inner.clone());
-    let settings = Settings { cassette, concurrency, ..settings.clone() };
-    let environment = client.get().on_attempt.environment();
-    let inner = client::Client::with_environment(settings, environment).map_err(|error| errors::raise(py, &error))?;
-    Ok(Client { inner, progress: client.get().progress, on_attempt: OnAttempt::Of(client.clone().unbind()) })
 }

@@ -6,6 +6,8 @@ pub mod calls;
 pub mod cassette;
 pub mod client;
 pub mod deployment;
+pub mod internal;
 pub mod local_server;
 pub mod observer;
+pub mod on_attempt;
 pub mod rate_limit_state;

@@ -166,7 +166,7 @@ impl Iterator for Guarded {
 
     fn next(&mut self) -> Option<Self::Item> {
         let read = catch_unwind(AssertUnwindSafe(|| self.read())).unwrap_or_else(|_| {
-            // What the panic left behind is not read any more, and its end may panic as well.
+            // The stream may be inconsistent after a panic, and dropping it may panic again: it is leaked.
             std::mem::forget(self.0.take());
             Some(Err("internal error: the stream's reader failed; please report it".into()))
         });

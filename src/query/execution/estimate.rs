@@ -171,7 +171,7 @@ async fn heights(query: &Query, sampler: &Sampler, first: u64, count: u64, low: 
     let recent = if count > SAMPLES { Recent::of(query, sampler).await? } else { None };
     let (mut counted, mut beyond) = (0..=0, count);
     if let Some(recent) = &recent {
-        // Of the oldest block some records may be beyond the window.
+        // The oldest block in the window may have further records beyond it.
         let lowest = low.max(if recent.is_whole { 0 } else { recent.oldest + 1 });
         if lowest <= high {
             let (from, above) = (recent.count_from(lowest).await?, recent.count_from(high.saturating_add(1)).await?);
@@ -248,7 +248,7 @@ fn scale(measured: &[Bounds], count: u64, least: f64) -> Bounds {
     let variance =
         measured.iter().map(|one| (one.expected as f64 - mean).powi(2)).sum::<f64>() / (samples - 1.0).max(1.0);
     let error = 2.0 * (variance / samples * (1.0 - samples / count)).sqrt();
-    // Where nothing differs in the sample, a few others may.
+    // Equal samples do not prove that all heights are equal: at 95 % confidence, 3 / n of them may differ.
     let high = mean + error.max(if variance == 0.0 { 3.0 / samples } else { 0.0 });
     let known: f64 = measured.iter().map(|one| one.low as f64).sum();
     Bounds::between(

@@ -1,0 +1,62 @@
+//! Functions that the Python part of the package calls.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use super::cassette::Cassette;
+use super::client::Client;
+use super::on_attempt::OnAttempt;
+use crate::client::{self, Proxy, Secret, Settings};
+use crate::interface;
+use crate::python::base::block_on::block_on;
+use crate::python::base::errors;
+
+#[pyfunction]
+pub fn _restore_client<'py>(given: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
+    let py = given.py();
+    let has_credentials = given.get_item("proxy_has_credentials")?.is_some_and(|flag| flag.is_truthy().unwrap_or(true));
+    let given = given.copy()?;
+    given.del_item("proxy_has_credentials")?;
+    if has_credentials && let Some(address) = given.get_item("proxy")? {
+        let address: String = address.extract()?;
+        let restored = Proxy::with_credentials_of_environment(&address).map_err(|error| errors::raise(py, &error))?;
+        given.set_item("proxy", restored)?;
+    }
+    py.get_type::<Client>().call((), Some(&given))
+}
+
+/// For `chainframe doctor`, which signs what is known.
+#[pyfunction]
+pub fn _signature(secret: String, timestamp: &str, target: &str) -> String {
+    client::signature(&interface::Deployment::default(), &Secret::new(secret), timestamp, target)
+}
+
+/// Status and body of the response to a recorded request.
+#[pyfunction]
+pub fn _send_recorded<'py>(
+    client: &Bound<'py, Client>,
+    path: String,
+    params: Vec<(String, String)>,
+) -> PyResult<(u16, Bound<'py, PyBytes>)> {
+    let (py, client) = (client.py(), client.get().inner.clone());
+    let response = block_on(py, async move { client.send_recorded(&path, &params).await })?;
+    let response = response.map_err(|error| errors::raise(py, &error))?;
+    Ok((response.status, PyBytes::new(py, &response.body)))
+}
+
+/// A copy of the client with another cassette, or with none.
+#[pyfunction]
+pub fn _with_cassette(
+    py: Python<'_>,
+    client: &Bound<'_, Client>,
+    cassette: Option<&Bound<'_, Cassette>>,
+) -> PyResult<Client> {
+    let settings = client.get().inner.settings();
+    // Recorded requests are sent one by one, so that their order is deterministic.
+    let concurrency = if cassette.is_some() { 1 } else { settings.concurrency };
+    let cassette = cassette.map(|cassette| cassette.get().inner.clone());
+    let settings = Settings { cassette, concurrency, ..settings.clone() };
+    let environment = client.get().on_attempt.environment();
+    let inner = client::Client::with_environment(settings, environment).map_err(|error| errors::raise(py, &error))?;
+    Ok(Client { inner, progress: client.get().progress, on_attempt: OnAttempt::DerivedFrom(client.clone().unbind()) })
+}
