@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -12,13 +13,13 @@ from strict_server import Request, Response, Script, StrictServer, envelope, pag
 CAP = 10_000
 
 
-def capped(records: list[dict[str, str]]) -> Script:
-    """A list with a result window of 10,000 records and an upper height filter."""
+def capped(records: list[dict[str, str]], window: int = CAP) -> Script:
+    """A list with a result window and an upper height filter."""
 
     def respond(request: Request) -> Response:
         page, limit = int(request.query["page"]), int(request.query["limit"])
         top = int(request.query.get("endBlockHeight", 1 << 40))
-        shown = [record for record in records if int(record["height"]) <= top][:CAP]
+        shown = [record for record in records if int(record["height"]) <= top][:window]
         part = shown[(page - 1) * limit : page * limit]
         return page_of("address_transactions", part, limit=str(limit), totalPage=str(-(-len(shown) // limit)))
 
@@ -33,7 +34,33 @@ def test_list_continues_by_height_below_the_result_window(server: StrictServer, 
     read = server.client().address_transactions("0xa").collect()
     assert [record.tx_id for record in read] == [record["txId"] for record in records]
     assert not any("10000" in reason or "more may exist" in reason for reason in read.report.reasons)
+    assert any("does not report how many records" in reason for reason in read.report.reasons)
     assert len(server.requests) < 21_050 / 50 * 1.3
+
+
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+def test_record_missed_above_the_result_window_is_not_called_complete(server: StrictServer) -> None:
+    now = str(int(datetime.now(UTC).timestamp() * 1_000))
+    records = [
+        {"txId": f"0x{n}", "txid": f"0x{n}", "height": str(n), "transactionTime": now} for n in range(300, 0, -1)
+    ]
+    listed = capped(records, 200)
+    deployment = cf.Deployment(header_prefix="XY", main="alpha", zone="beta", result_window=200)
+
+    def respond(request: Request) -> Response:
+        response = listed(request)
+        if (request.query["page"], request.query["limit"], len(records)) == ("2", "50", 300):
+            # The next page begins one record further down.
+            del records[40]
+        return response
+
+    server.on("address_transactions", respond)
+    server.on("transactions", page_of("transactions", records[-1:]))
+    client = server.client(deployment=deployment, concurrency=1)
+    read = client.address_transactions("0xa", start_height=1).collect()
+    assert {f"0x{n}" for n in range(300, 0, -1)} - {record.tx_id for record in read} == {"0x200"}
+    (reason,) = read.report.reasons
+    assert reason == "The API does not report how many records the list has: some may be missing."
 
 
 @pytest.mark.filterwarnings("ignore:.*last 12 months of an address")

@@ -10,6 +10,7 @@ use crate::interface::ResultLimit;
 use crate::message::Message;
 use crate::query::request::Query;
 use crate::query::results::SharedReport;
+use crate::query::snapshot::UNKNOWN_LENGTH;
 
 /// Slices that are fetched to estimate the others: all of them if there are no more.
 const SAMPLES: u64 = 32;
@@ -338,7 +339,9 @@ fn limitations(query: &Query, slice: u64, page: &Page, records: u64) -> Vec<Mess
         limitations.push(query.with_narrowing(format!(
             "The API reports {total} records{name} but only the first {records} can be paged through"
         )));
-    } else if reaches_result_window(query, records) && wanted > records && query.height_bound().is_none() {
+    } else if wanted > records && continues(query, page, records) {
+        limitations.push(UNKNOWN_LENGTH.into());
+    } else if wanted > records && reaches_result_window(query, records) {
         limitations.push(query.with_narrowing(format!(
             "The list{name} ends at {records} records, about as many as can be paged through: more may exist"
         )));

@@ -11,6 +11,9 @@ use crate::planted::Bug;
 /// Weight of a response without a new record that the growth of the list does not explain.
 const UNEXPLAINED: u32 = 2;
 
+/// Note for a list that cannot be shown to be complete.
+pub const UNKNOWN_LENGTH: &str = "The API does not report how many records the list has: some may be missing.";
+
 impl SnapshotReader {
     /// A response without a new record.
     pub(super) fn miss(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
@@ -21,7 +24,7 @@ impl SnapshotReader {
         Ok(Accepted::default())
     }
 
-    pub(super) fn on_final_look(&mut self, view: &View<'_>, look: Look) -> Result<Accepted, Error> {
+    pub(super) fn on_final_look(&mut self, view: &View<'_>, look: Look, end: End) -> Result<Accepted, Error> {
         let (now, then) = (view.length(), self.snapshot.length.exact());
         let shift = now.zip(then).map_or(self.drift.shift, |(now, then)| now as i64 - then as i64);
         let offset = view.position - shift;
@@ -30,7 +33,7 @@ impl SnapshotReader {
         while result == Comparison::Equal {
             let next = if let Look::Check(index) = look { index + 1 } else { 0 };
             if next == self.snapshot.checks.len() {
-                self.phase = Phase::Done(End::List);
+                self.phase = Phase::Done(end);
                 return Ok(Accepted::default());
             }
             look = Look::Check(next);
@@ -40,7 +43,7 @@ impl SnapshotReader {
         if result == Comparison::Different {
             return Err(self.drift_error("records that were being read were deleted or replaced"));
         }
-        self.phase = Phase::FinalLook(look);
+        self.phase = Phase::FinalLook(look, end);
         self.observe(shift);
         self.miss(view)
     }
@@ -92,21 +95,32 @@ impl SnapshotReader {
         if matches!(self.skip, Skip::Until { .. }) {
             return Err(self.first_page_error());
         }
-        if self.is_at_window(view) {
-            if !self.continue_below() {
-                self.phase = Phase::Done(End::ResultWindow);
+        let is_proven = self.snapshot.length.exact().is_some_and(|length| !self.spec.reaches_window(length));
+        if self.is_at_window(view) && !(is_proven && self.is_read()) {
+            if self.continue_below() {
+                self.note_unknown_length();
+            } else {
+                self.end_with(End::ResultWindow);
             }
             return Ok(());
         }
         if self.snapshot.length == Length::Unknown && self.spec.kind == ListKind::Growing {
-            self.notes.push("The API does not report how many records the list has: some may be missing.".into());
+            self.note_unknown_length();
         }
-        self.phase = if self.needs_final_look() { Phase::FinalLook(Look::Anchor) } else { Phase::Done(End::List) };
+        self.end_with(End::List);
         Ok(())
     }
 
-    pub(super) fn needs_final_look(&self) -> bool {
-        self.spec.kind == ListKind::Growing && self.proof == Proof::FinalLook && !Bug::FinalLookSkipped.is_planted()
+    /// Without a length, a page may follow the returned records only in appearance.
+    fn note_unknown_length(&mut self) {
+        self.notes.push(UNKNOWN_LENGTH.into());
+    }
+
+    /// Ends the list, after a final look where that is the proof.
+    pub(super) fn end_with(&mut self, end: End) {
+        let needs_look = self.spec.kind == ListKind::Growing && self.proof == Proof::FinalLook;
+        let is_skipped = Bug::FinalLookSkipped.is_planted();
+        self.phase = if needs_look && !is_skipped { Phase::FinalLook(Look::Anchor, end) } else { Phase::Done(end) };
     }
 
     /// True if a response ends where the API returns no more of the list.
@@ -124,7 +138,8 @@ impl SnapshotReader {
         let Tail::At { height, records } = self.tail else { return false };
         let known = self.delivered.keys().count() as u64;
         let makes_progress = self.bound != Some(height) && records < self.delivered.end();
-        if !self.spec.continues_by_height() || !makes_progress || records > known {
+        let is_possible = self.spec.continues_by_height() && !self.snapshot.is_counted();
+        if !is_possible || !makes_progress || records > known {
             return false;
         }
         let keys = self.delivered.keys().skip((known - records) as usize).collect();

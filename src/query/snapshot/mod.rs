@@ -47,6 +47,7 @@ mod tail;
 mod tests;
 
 pub use checkpoint::ListCheckpoint;
+pub use ending::UNKNOWN_LENGTH;
 pub use keys::record_keys;
 pub use reader::{End, SnapshotReader};
 pub use spec::{Accepted, InFlight, ListKind, ListSpec, PageRequest, Purpose, Response, Tuning};

@@ -9,12 +9,9 @@ use crate::client::Error;
 
 impl SnapshotReader {
     pub(super) fn on_first(&mut self, request: &PageRequest, response: &Response<'_>) -> Result<Accepted, Error> {
-        let reported = self.snapshot.total;
         self.snapshot = Snapshot::new(request, response);
         self.delivered = Delivered::new(self.max_keys(self.snapshot.count));
         let view = self.snapshot.view(request, response);
-        // Below a result window, the count is that of the part; the first response reported that of the list.
-        self.snapshot.total = reported.or(self.snapshot.total);
         let all = 0..response.rows.len();
         let is_only_page = self.spec.kind == ListKind::Lookup || view.is_last();
         self.snapshot.length = match view.total {

@@ -17,11 +17,14 @@ use crate::message::Message;
 pub(super) enum Phase {
     First,
     Length,
-    Ahead { next_page: u64 },
+    Ahead {
+        next_page: u64,
+    },
     Overlap(Margin),
     Locate,
     Single,
-    FinalLook(Look),
+    /// Before this end.
+    FinalLook(Look, End),
     Done(End),
     Failed(Error),
 }
@@ -148,10 +151,9 @@ impl SnapshotReader {
     /// Ends the list here, since the caller wants no more records; a final look may still be due. False if it was at its
     /// end already.
     pub fn stop(&mut self) -> bool {
-        let is_reading = !matches!(self.phase, Phase::Done(_) | Phase::Failed(_) | Phase::FinalLook(_));
+        let is_reading = !matches!(self.phase, Phase::Done(_) | Phase::Failed(_) | Phase::FinalLook(..));
         if is_reading {
-            let last = if self.needs_final_look() { Phase::FinalLook(Look::Anchor) } else { Phase::Done(End::List) };
-            self.phase = last;
+            self.end_with(End::List);
         }
         is_reading
     }
@@ -172,7 +174,7 @@ impl SnapshotReader {
                 let growth = if matches!(self.phase, Phase::Single) { self.drift.growth.expected().0 } else { 0 };
                 Some(self.request(self.position(self.delivered.end()) + growth + 1, 1, Purpose::CountProbe))
             }
-            Phase::FinalLook(look) => Some(self.look_page(look)),
+            Phase::FinalLook(look, _) => Some(self.look_page(look)),
             Phase::Ahead { .. } | Phase::Done(_) | Phase::Failed(_) => None,
         }
     }
@@ -196,7 +198,7 @@ impl SnapshotReader {
                 Phase::Ahead { .. } | Phase::Overlap(_) => self.on_records(&view),
                 Phase::Locate => self.on_located(&view),
                 Phase::Single => self.on_single(&view),
-                Phase::FinalLook(look) => self.on_final_look(&view, look),
+                Phase::FinalLook(look, end) => self.on_final_look(&view, look, end),
                 Phase::First | Phase::Done(_) | Phase::Failed(_) => Ok(Accepted::default()),
             }
         };

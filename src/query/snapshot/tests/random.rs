@@ -22,7 +22,7 @@ fn read_all(bounds_of: impl Fn(&mut fastrand::Rng) -> Bounds) -> Outcome {
         match world.read() {
             Verdict::Right => outcome.worst = outcome.worst.max(world.requests as f64 / (pages + 4) as f64),
             Verdict::Drift(_) => outcome.drift += 1,
-            Verdict::Wrong(_) => panic!("seed {seed}: wrong and called complete: {bounds:?}"),
+            Verdict::Wrong(_) | Verdict::Incomplete => panic!("seed {seed}: wrong and called complete: {bounds:?}"),
         }
     }
     outcome
@@ -42,6 +42,7 @@ fn any(random: &mut fastrand::Rng) -> Bounds {
         shallow: false,
         deaths: 0,
         concurrency: [1, 4, 8][random.choose(3)],
+        window: None,
         rates: Some(Rates { growth: random.choose(size + 1), is_steady: random.bool(), reorganisation: 0 }),
     }
 }

@@ -3,7 +3,7 @@
 
 use super::super::spec::Rows;
 use super::super::{
-    Accepted, InFlight, ListCheckpoint, ListKind, ListSpec, PageRequest, Response, SnapshotReader, Tuning,
+    Accepted, End, InFlight, ListCheckpoint, ListKind, ListSpec, PageRequest, Response, SnapshotReader, Tuning,
 };
 use crate::message::Hint;
 
@@ -69,6 +69,8 @@ pub struct Bounds {
     pub shallow: bool,
     pub deaths: usize,
     pub concurrency: usize,
+    /// Records up to which the list can be paged through. Below, it is continued by height; a height has two records.
+    pub window: Option<usize>,
     /// Changes of a long list, in place of the bounds above.
     pub rates: Option<Rates>,
 }
@@ -88,6 +90,12 @@ pub struct Rates {
 pub struct Record {
     id: u64,
     key: u64,
+}
+
+impl Record {
+    fn height(&self) -> i64 {
+        self.id as i64 / 2
+    }
 }
 
 pub struct World<'a> {
@@ -118,8 +126,8 @@ impl Rows for Slice<'_> {
         self.0[row].key
     }
 
-    fn height(&self, _row: usize) -> Option<i64> {
-        None
+    fn height(&self, row: usize) -> Option<i64> {
+        Some(self.0[row].height())
     }
 }
 
@@ -144,6 +152,8 @@ impl Served {
 pub enum Verdict {
     Right,
     Drift(String),
+    /// Called incomplete. No record is there twice.
+    Incomplete,
     Wrong(Vec<u64>),
 }
 
@@ -203,8 +213,8 @@ impl<'a> World<'a> {
             kind: ListKind::Growing,
             page_size,
             max_page_size: if self.bounds.rates.is_some() { page_size.max(50) } else { page_size },
-            height_bound: None,
-            result_window: None,
+            height_bound: self.bounds.window.map(|_| i64::MAX),
+            result_window: self.bounds.window.map(|window| window as u64),
             hints: vec![Hint::RetryLater],
             tuning: if self.bounds.rates.is_some() {
                 Tuning::default()
@@ -220,14 +230,17 @@ impl<'a> World<'a> {
             self.states.push(self.list.clone());
         }
         let limit = request.limit as usize;
-        let from = ((request.page as usize - 1) * limit).min(self.list.len());
-        let rows = self.list[from..(from + limit).min(self.list.len())].to_vec();
+        let top = request.height_bound.unwrap_or(i64::MAX);
+        let list: Vec<Record> = self.list.iter().copied().filter(|record| record.height() <= top).collect();
+        let shown = &list[..list.len().min(self.bounds.window.unwrap_or(usize::MAX))];
+        let from = ((request.page as usize - 1) * limit).min(shown.len());
+        let rows = shown[from..(from + limit).min(shown.len())].to_vec();
         self.note(|| format!("{request:?} -> {:?}", rows.iter().map(|row| row.key).collect::<Vec<_>>()));
         let served = Served {
             rows,
             limit: request.limit,
-            total_pages: self.list.len().div_ceil(limit) as u64,
-            total: self.bounds.counted.then_some(self.list.len() as u64),
+            total_pages: shown.len().div_ceil(limit) as u64,
+            total: self.bounds.counted.then_some(list.len() as u64),
         };
         self.change();
         served
@@ -309,6 +322,7 @@ impl<'a> World<'a> {
         let mut reader = SnapshotReader::new(self.spec(page_size));
         let mut open: Vec<(PageRequest, Option<Served>)> = Vec::new();
         let (mut got, mut deaths): (Vec<Record>, usize) = (Vec::new(), 0);
+        let mut is_incomplete = false;
         loop {
             while open.len() < self.bounds.concurrency
                 && let Some(request) = reader.next_request(open.len())
@@ -327,6 +341,7 @@ impl<'a> World<'a> {
             let (request, served) = open.remove(0);
             let served = served.expect("served above");
             let Ok(accepted) = served.take(&mut reader, &request) else { break };
+            is_incomplete |= !reader.take_notes().is_empty() || reader.end() == Some(End::ResultWindow);
             self.note(|| format!("  {:?} {:?} shift {}", accepted.rows, reader.phase, reader.drift.shift));
             if accepted.in_flight == InFlight::Cancel {
                 for (request, _) in open.drain(..).rev() {
@@ -359,6 +374,9 @@ impl<'a> World<'a> {
         }
         if let Some(error) = reader.error() {
             return Verdict::Drift(error.to_string());
+        }
+        if is_incomplete && got.windows(2).all(|pair| pair[1].id < pair[0].id) {
+            return Verdict::Incomplete;
         }
         let got: Vec<u64> = got.iter().map(|record| record.key).collect();
         if self.is_right(&got) { Verdict::Right } else { Verdict::Wrong(got) }
