@@ -16,6 +16,7 @@ import re
 import textwrap
 from contextlib import redirect_stdout, suppress
 from dataclasses import is_dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, get_args, get_origin
 
@@ -220,11 +221,15 @@ def classes(title: str, *modules: Any) -> str:  # noqa: ANN401 - modules
         if getattr(_native, name, None) is made:
             parts.append(f"See the [API reference](api.md#{name.lower()}).\n")
             continue
-        bases = [base.__name__ for base in made.__bases__ if base not in {object, dict, Generic}]
+        bases = [
+            base.__name__ for base in made.__bases__ if base not in {object, dict, Generic} and base.__name__[0] != "_"
+        ]
         if bases:
             parts.append(f"A `{'` and `'.join(bases)}`.\n")
         parts.append(prose(inspect.getdoc(made) or ""))
-        for member, value in vars(made).items():
+        # The members of a private base are those of the class.
+        parts_of = [made, *(base for base in made.__bases__ if base.__name__.startswith("_"))]
+        for member, value in chain.from_iterable(vars(part).items() for part in parts_of):
             of = value.fget if isinstance(value, property) else value
             # Members inherited from another library are documented there.
             if inspect.isfunction(of) and of.__doc__ and not member.startswith("_"):

@@ -116,7 +116,7 @@ fn cut_back(connection: &mut Connection) -> rusqlite::Result<()> {
     for table in TABLES {
         let filled: i64 =
             transaction.query_row("SELECT last FROM filled WHERE name = ?", [table.name], |row| row.get(0))?;
-        if last_row(&transaction, table)? > filled {
+        if last_row(&transaction, table.name)? > filled {
             transaction.execute(&format!("DELETE FROM {} WHERE seq > ?", table.name), [filled])?;
         }
     }
@@ -140,7 +140,7 @@ fn fill(connection: &mut Connection, world: &World) -> rusqlite::Result<()> {
         for index in table.create_indexes() {
             transaction.execute(&index, [])?;
         }
-        let last = last_row(&transaction, table)?;
+        let last = last_row(&transaction, table.name)?;
         transaction.execute("INSERT INTO filled VALUES (?, ?)", (table.name, last))?;
     }
     transaction.execute("CREATE TABLE chain (made_from TEXT)", [])?;

@@ -54,8 +54,8 @@ impl InProcess {
         Ok(lock(&self.state.store).grow(records, None)?)
     }
 
-    /// Replaces the newest records by others.
+    /// Replaces the newest heights of both chains.
     pub fn reorganize(&self, depth: u32) -> Result<(), ServiceError> {
-        Ok(lock(&self.state.store).reorganize(depth, None)?)
+        Ok(lock(&self.state.store).reorganize(depth)?)
     }
 }

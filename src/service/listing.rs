@@ -53,7 +53,7 @@ pub struct Listings {
 
 impl Listings {
     pub fn list(&mut self, connection: &Connection, table: &Table, filter: &Filter) -> rusqlite::Result<Listing<'_>> {
-        let last = last_row(connection, table)?;
+        let last = last_row(connection, table.name)?;
         if filter.is_all() {
             return Ok(Listing::All(last));
         }
@@ -81,8 +81,6 @@ impl Listings {
     }
 }
 
-pub fn last_row(connection: &Connection, table: &Table) -> rusqlite::Result<i64> {
-    connection
-        .prepare_cached(&format!("SELECT coalesce(max(seq), 0) FROM {}", table.name))?
-        .query_row([], |row| row.get(0))
+pub fn last_row(connection: &Connection, table: &str) -> rusqlite::Result<i64> {
+    connection.prepare_cached(&format!("SELECT coalesce(max(seq), 0) FROM {table}"))?.query_row([], |row| row.get(0))
 }

@@ -45,7 +45,7 @@ pub struct State {
     pub request_log: Arc<RequestLog>,
     pub faults: Mutex<Faults>,
     pub growth: AtomicU32,
-    /// Requests between reorganizations, and records that each of them replaces.
+    /// Requests between reorganizations, and heights that each of them replaces.
     pub reorg: Mutex<Option<(u64, u32)>>,
     /// Number of responses to requests for lists.
     lists: AtomicU64,
@@ -296,7 +296,7 @@ fn look_up_now(state: &State, endpoint: usize, request: &LookUp) -> Reply {
         if let Some((every, depth)) = lock(&state.reorg).filter(|_| is_list)
             && (state.lists.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(every)
         {
-            store.reorganize(depth, found)?;
+            store.reorganize(depth)?;
         }
         Ok(Reply::json(200, "0", body.text))
     };

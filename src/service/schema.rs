@@ -180,9 +180,26 @@ impl Table {
         self.indexed.iter().map(|column| format!("CREATE INDEX {name}_{column} ON {name} (\"{column}\")")).collect()
     }
 
+    /// Name of the table of rows that are not listed yet. It lives as long as the connection.
+    pub fn late_name(&self) -> String {
+        format!("late_{}", self.name)
+    }
+
+    /// Columns that a row has beside its own number, quoted and separated by commas.
+    pub fn row_columns(&self) -> String {
+        let transaction = self.belongs().then(|| "transaction_seq".to_owned());
+        let own = self.columns().into_iter().map(|column| format!("\"{}\"", column.name));
+        let ranks = self.ranked.iter().map(|name| format!("\"{name}_rank\""));
+        transaction.into_iter().chain(own).chain(ranks).collect::<Vec<_>>().join(", ")
+    }
+
     pub fn insert(&self) -> String {
+        self.insert_into(self.name)
+    }
+
+    pub fn insert_into(&self, name: &str) -> String {
         let count = 1 + usize::from(self.belongs()) + self.columns().len() + self.ranked.len();
-        format!("INSERT INTO {} VALUES ({})", self.name, vec!["?"; count].join(", "))
+        format!("INSERT INTO {name} VALUES ({})", vec!["?"; count].join(", "))
     }
 
     /// The members of a record, in the order it declares them; the condition is the caller's.

@@ -15,7 +15,7 @@ use super::connection::{ConnectionHandle, Connections};
 use super::faults::{Fault, Faults, MOST_SECONDS};
 use super::request_log::RequestEntry;
 use super::routes::{State, lock, router};
-use super::settings::{LoadError, ServiceError, Settings, check_rate, check_reorg};
+use super::settings::{Delay, LoadError, ServiceError, Settings, check_delay, check_rate, check_reorg};
 use super::store::Store;
 use super::throttle::Throttle;
 use crate::cassette::{self, Interaction, Outcome};
@@ -122,6 +122,26 @@ impl Service {
     pub fn set_reorg(&self, reorg: Option<(u64, u32)>) -> Result<(), ServiceError> {
         check_reorg(reorg)?;
         *lock(&self.state.reorg) = reorg;
+        Ok(())
+    }
+
+    pub fn late(&self) -> Option<Delay> {
+        lock(&self.state.store).late
+    }
+
+    pub fn set_late(&self, late: Option<Delay>) -> Result<(), ServiceError> {
+        check_delay("late", late)?;
+        lock(&self.state.store).late = late;
+        Ok(())
+    }
+
+    pub fn pending(&self) -> Option<Delay> {
+        lock(&self.state.store).pending
+    }
+
+    pub fn set_pending(&self, pending: Option<Delay>) -> Result<(), ServiceError> {
+        check_delay("pending", pending)?;
+        lock(&self.state.store).pending = pending;
         Ok(())
     }
 

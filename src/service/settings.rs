@@ -28,8 +28,12 @@ pub struct Settings {
     pub growth: u32,
     /// Records added per second at the head of every growing list.
     pub growth_rate: Option<f64>,
-    /// `(n, m)`: after every `n`-th list request, the newest `m` records are replaced.
+    /// `(n, m)`: after every `n`-th list request, the newest `m` heights of both chains are replaced.
     pub reorg: Option<(u64, u32)>,
+    /// Records that are listed some heights after their own.
+    pub late: Option<Delay>,
+    /// Transactions that are pending until the chain is some heights longer.
+    pub pending: Option<Delay>,
     pub faults: Vec<Fault>,
     pub compression: Option<Compression>,
     /// File of the database; `None` keeps it in memory.
@@ -55,6 +59,8 @@ impl Default for Settings {
             growth: 0,
             growth_rate: None,
             reorg: None,
+            late: None,
+            pending: None,
             faults: Vec::new(),
             compression: None,
             db: None,
@@ -62,6 +68,14 @@ impl Default for Settings {
             header_timeout: HEADER_TIMEOUT,
         }
     }
+}
+
+/// A share of the records that the lists gain, and a number of heights.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Delay {
+    /// Above 0, up to 1.
+    pub share: f64,
+    pub heights: u32,
 }
 
 /// Content encoding of responses to requests that accept it.
@@ -113,8 +127,18 @@ impl ServiceError {
 
 pub(super) fn check_reorg(reorg: Option<(u64, u32)>) -> Result<(), ServiceError> {
     let Some((every, depth)) = reorg.filter(|(every, depth)| *every == 0 || *depth == 0) else { return Ok(()) };
-    let problem = "must be two positive integers: requests between reorganizations, and records replaced";
+    let problem = "must be two positive integers: requests between reorganizations, and heights replaced";
     Err(ServiceError::Setting { setting: "reorg", problem: format!("{problem}; got ({every}, {depth})") })
+}
+
+pub(super) fn check_delay(setting: &'static str, delay: Option<Delay>) -> Result<(), ServiceError> {
+    match delay {
+        Some(Delay { share, heights }) if !(share > 0.0 && share <= 1.0 && heights > 0) => {
+            let problem = "must be a share of the records, above 0 and up to 1, and a positive number of heights";
+            Err(ServiceError::Setting { setting, problem: format!("{problem}; got ({share}, {heights})") })
+        }
+        _ => Ok(()),
+    }
 }
 
 pub(super) fn check_rate(rate: Option<f64>) -> Result<(), ServiceError> {
@@ -140,6 +164,8 @@ impl Settings {
             return reject("growth_rate", &format!("must be a positive number of records per second; got {rate}"));
         }
         check_reorg(self.reorg)?;
+        check_delay("late", self.late)?;
+        check_delay("pending", self.pending)?;
         if self.main_chain.eq_ignore_ascii_case(&self.zone_chain) {
             return reject("zone_chain", &format!("must differ from main_chain; both are {:?}", self.zone_chain));
         }
@@ -186,6 +212,13 @@ mod tests {
         assert!(rejected(|settings| settings.db = Some("file:x?mode=memory".into())).starts_with("db "));
         assert!(rejected(|settings| settings.rate_limit = Some(0.0)).starts_with("rate_limit "));
         assert!(rejected(|settings| settings.rate_limit = Some(f64::NAN)).starts_with("rate_limit "));
+        const fn delay(share: f64, heights: u32) -> Option<Delay> {
+            Some(Delay { share, heights })
+        }
+        assert!(rejected(|settings| settings.late = delay(0.0, 1)).starts_with("late "));
+        assert!(rejected(|settings| settings.late = delay(f64::NAN, 1)).starts_with("late "));
+        assert!(rejected(|settings| settings.pending = delay(1.1, 1)).starts_with("pending "));
+        assert!(rejected(|settings| settings.pending = delay(1.0, 0)).starts_with("pending "));
         assert!(rejected(|settings| settings.zone_chain.clear()).starts_with("zone_chain "));
         assert!(rejected(|settings| settings.credentials.secret_key.clear()).starts_with("secret_key "));
     }

@@ -11,9 +11,10 @@ use super::listing::{Listings, last_row};
 use super::mirror::Coverage;
 use super::parameters::{ParamValue, Parameters};
 use super::render::LookUpError;
-use super::schema::{self, Column, TABLES, Table, rank};
-use super::settings::{ServiceError, Settings};
-use super::synthesis::{self, Cell, Focus, Row, Sink, World};
+use super::rewrite;
+use super::schema::{Column, TABLES, Table, rank};
+use super::settings::{Delay, ServiceError, Settings};
+use super::synthesis::{self, Cell, Focus, Growth, Row, Sink, World};
 use super::user_data::UserData;
 use crate::cassette::{Interaction, Request};
 use crate::columns::Columns;
@@ -29,6 +30,10 @@ pub struct Store {
     version: i64,
     /// Number of reorganizations so far.
     turn: u64,
+    /// Records that are listed late.
+    pub late: Option<Delay>,
+    /// Transactions that are pending at first.
+    pub pending: Option<Delay>,
     /// Lock of the database file, held while the service runs.
     lock: Option<File>,
 }
@@ -43,7 +48,9 @@ impl Store {
         };
         let user_data = UserData::read(&connection, settings)?;
         let version = database::version(&connection)?;
-        Ok(Self { connection, listings: Listings::default(), world, user_data, version, turn: 0, lock })
+        rewrite::create_late_tables(&connection)?;
+        let (listings, late, pending) = (Listings::default(), settings.late, settings.pending);
+        Ok(Self { connection, listings, world, user_data, version, turn: 0, late, pending, lock })
     }
 
     /// Lets another service replace the chain in the file.
@@ -116,45 +123,40 @@ impl Store {
 
     /// Adds new records at the head of the lists, among them records that the request selects.
     pub fn grow(&mut self, count: u32, request: Option<&Parameters>) -> rusqlite::Result<()> {
-        let (world, turn) = (&self.world, self.turn);
         let focus = request.map(focus).unwrap_or_default();
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let head = transaction.query_row(
-            "SELECT coalesce((SELECT max(height) FROM chain_transaction), 0), \
-             coalesce((SELECT transaction_time FROM chain_transaction ORDER BY seq DESC LIMIT 1), 0), \
-             coalesce((SELECT max(height) FROM block), 0), \
-             coalesce((SELECT block_time FROM block ORDER BY seq DESC LIMIT 1), 0)",
-            [],
-            |row| {
-                let (height, time) = (row.get(0)?, row.get(1)?);
-                Ok(synthesis::Head { height, time, zone_height: row.get(2)?, zone_time: row.get(3)?, turn })
-            },
-        )?;
+        let ((height, time), (zone_height, zone_time)) =
+            (rewrite::main_head(&transaction)?, rewrite::zone_head(&transaction)?);
+        let head = synthesis::Head { height, time, zone_height, zone_time, turn: self.turn };
         let nonce = |sender: &str| {
-            let statement = "SELECT coalesce(max(nonce) + 1, 0) FROM chain_transaction WHERE from_address = ?";
+            let statement = "SELECT coalesce(max(nonce) + 1, 0) FROM (\
+                             SELECT nonce FROM chain_transaction WHERE from_address = ?1 \
+                             UNION ALL SELECT nonce FROM late_chain_transaction WHERE from_address = ?1)";
             transaction.prepare_cached(statement)?.query_row([sender], |row| row.get(0))
         };
-        synthesis::grow(world, head, nonce, count, &focus, &mut Loader::new(&transaction)?)?;
+        let ppm = |delay: Option<Delay>| delay.map_or(0, |delay| (delay.share * 1e6) as u64);
+        let growth = Growth { count, late_ppm: ppm(self.late), pending_ppm: ppm(self.pending) };
+        synthesis::grow(&self.world, head, nonce, growth, &focus, &mut Loader::growing(&transaction)?)?;
+        if let Some(pending) = self.pending {
+            rewrite::settle(&transaction, pending.heights)?;
+        }
+        // Without a delay, what is still late is listed now.
+        if rewrite::list_late(&transaction, self.late.map_or(0, |late| late.heights))? {
+            self.listings = Listings::default();
+        }
         transaction.commit()
     }
 
-    /// The newest records turn out to be others, on both chains: what was there is gone.
-    pub fn reorganize(&mut self, depth: u32, request: Option<&Parameters>) -> rusqlite::Result<()> {
+    /// Replaces the newest heights of both chains.
+    pub fn reorganize(&mut self, depth: u32) -> rusqlite::Result<()> {
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let kept = |table: &Table| Ok::<_, rusqlite::Error>((last_row(&transaction, table)? - i64::from(depth)).max(0));
-        let transactions = kept(&schema::CHAIN_TRANSACTION)?;
-        for table in TABLES.into_iter().filter(|table| table.name != schema::TOKEN.name) {
-            let (column, last) =
-                if table.belongs() { ("transaction_seq", transactions) } else { ("seq", kept(table)?) };
-            transaction.execute(&format!("DELETE FROM {} WHERE {column} > ?", table.name), [last])?;
-        }
-        transaction.execute("DELETE FROM party WHERE seq > ?", [transactions])?;
+        rewrite::reorganize(&transaction, &self.world, self.turn, depth)?;
         // A file that is opened again holds another chain now.
         transaction.execute("UPDATE chain SET made_from = ''", [])?;
         transaction.commit()?;
         self.listings = Listings::default();
         self.turn += 1;
-        self.grow(depth, request)
+        Ok(())
     }
 }
 
@@ -177,6 +179,9 @@ fn focus(parameters: &Parameters) -> Focus {
 /// Writes rows, one prepared statement a table.
 pub struct Loader<'c> {
     tables: Vec<Insert<'c>>,
+    /// Tables of the rows that are not listed yet.
+    late: Vec<Insert<'c>>,
+    is_late: bool,
     party: CachedStatement<'c>,
 }
 
@@ -187,15 +192,29 @@ struct Insert<'c> {
     last: i64,
 }
 
+impl<'c> Insert<'c> {
+    fn new(connection: &'c Connection, table: &'static Table, name: &str) -> rusqlite::Result<Self> {
+        let statement = connection.prepare_cached(&table.insert_into(name))?;
+        Ok(Self { table, columns: table.columns(), statement, last: last_row(connection, name)? })
+    }
+}
+
 impl<'c> Loader<'c> {
     pub fn new(connection: &'c Connection) -> rusqlite::Result<Self> {
-        let insert = |table: &'static Table| {
-            let statement = connection.prepare_cached(&table.insert())?;
-            Ok(Insert { table, columns: table.columns(), statement, last: last_row(connection, table)? })
-        };
+        Self::with_late(connection, Vec::new())
+    }
+
+    /// A loader of rows of which some are not listed yet.
+    pub fn growing(connection: &'c Connection) -> rusqlite::Result<Self> {
+        let insert = |table: &'static Table| Insert::new(connection, table, &table.late_name());
+        Self::with_late(connection, TABLES.into_iter().map(insert).collect::<rusqlite::Result<_>>()?)
+    }
+
+    fn with_late(connection: &'c Connection, late: Vec<Insert<'c>>) -> rusqlite::Result<Self> {
+        let insert = |table: &'static Table| Insert::new(connection, table, table.name);
         let tables = TABLES.into_iter().map(insert).collect::<rusqlite::Result<_>>()?;
         let party = connection.prepare_cached("INSERT OR IGNORE INTO party VALUES (?, ?, ?)")?;
-        Ok(Self { tables, party })
+        Ok(Self { tables, late, is_late: false, party })
     }
 }
 
@@ -203,7 +222,8 @@ impl Sink for Loader<'_> {
     type Error = rusqlite::Error;
 
     fn put(&mut self, table: &'static Table, transaction: Option<i64>, row: &dyn Row) -> rusqlite::Result<i64> {
-        let insert = self.tables.iter_mut().find(|insert| insert.table.name == table.name);
+        let tables = if self.is_late { &mut self.late } else { &mut self.tables };
+        let insert = tables.iter_mut().find(|insert| insert.table.name == table.name);
         let Insert { columns, statement, last, .. } = insert.ok_or(rusqlite::Error::InvalidQuery)?;
         *last += 1;
         statement.raw_bind_parameter(1, *last)?;
@@ -234,6 +254,10 @@ impl Sink for Loader<'_> {
         }
         statement.raw_execute()?;
         Ok(*last)
+    }
+
+    fn set_late(&mut self, late: bool) {
+        self.is_late = late;
     }
 
     fn put_party(&mut self, address: &str, side: &str, transaction: i64) -> rusqlite::Result<()> {

@@ -128,7 +128,7 @@ impl UserData {
             }
         }
         transaction.execute(&format!("DROP TABLE IF EXISTS {}", loaded.name), [])?;
-        let first = super::listing::last_row(&transaction, table)? + 1;
+        let first = super::listing::last_row(&transaction, table.name)? + 1;
         let queries = MirroredQuery::of(endpoint, records, first, interactions, limit, settings)?;
         insert(&transaction, table, is_look_up(endpoint), first, records)?;
         for query in &queries {

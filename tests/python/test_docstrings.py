@@ -42,7 +42,7 @@ class Documented(NamedTuple):
 
 
 def definitions() -> dict[str, ast.stmt]:
-    """The public classes and functions of the stub and of the package's modules."""
+    """The classes and functions of the stub and of the package's modules."""
     package = Path(cf.__file__).parent
     trees = [
         ast.parse(path.read_text(encoding="utf-8")) for path in sorted(package.rglob("*.py*")) if path.suffix != ".pyc"
@@ -51,7 +51,7 @@ def definitions() -> dict[str, ast.stmt]:
         node.name: node
         for tree in trees
         for node in tree.body
-        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_")
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
     }
 
 
@@ -71,9 +71,17 @@ def documented() -> Iterator[Documented]:
             assert isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
             yield Documented(name, node, None)
             if isinstance(node, ast.ClassDef):
-                for member in node.body:
+                for member in [*node.body, *private_members(made)]:
                     if isinstance(member, Function) and not is_exempt(made, member):
                         yield Documented(f"{name}.{member.name}", member, made)
+
+
+def private_members(cls: Any) -> Iterator[ast.stmt]:
+    """The members of the private base classes, which the class shows as its own."""
+    for base in cls.__bases__:
+        node = DEFINITIONS.get(base.__name__) if base.__name__.startswith("_") else None
+        if isinstance(node, ast.ClassDef):
+            yield from node.body
 
 
 def is_exempt(cls: Any, node: Function) -> bool:

@@ -45,7 +45,7 @@ def test_invalid_argument_is_rejected_by_name(name: str, value: Any) -> None:
         LocalService(**{name: value})
 
 
-@pytest.mark.parametrize("name", ["growth", "reorg", "rate_limit", "clock_skew"])
+@pytest.mark.parametrize("name", ["growth", "reorg", "late", "pending", "rate_limit", "clock_skew"])
 def test_invalid_setting_is_rejected_while_the_service_runs(name: str) -> None:
     with LocalService(transactions=1) as service:
         for value in (10**400, "x"):
@@ -236,6 +236,10 @@ def test_invalid_fault_is_rejected() -> None:
         ("seed", 2**70),
         ("growth", 2**40),
         ("reorg", (2**70, 1)),
+        ("late", (0.0, 1)),
+        ("late", (1.5, 1)),
+        ("pending", (0.5, 0)),
+        ("pending", (0.5, -1)),
         ("port", 70_000),
         ("transactions", True),
         ("zone_chain", "main"),

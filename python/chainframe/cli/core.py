@@ -9,7 +9,7 @@ import sys
 import threading
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from chainframe import CassetteError, Client, ConfigError, Deployment, TransportError, __version__, doctor
 from chainframe._native import _openapi as openapi_json
@@ -102,7 +102,21 @@ def _parser() -> argparse.ArgumentParser:
         type=_within(1, 1_000_000),
         nargs=2,
         metavar=("N", "M"),
-        help="replace the newest M records of a list after every N-th request (default: never)",
+        help="replace the newest M heights of both chains after every N-th request for a list (default: never)",
+    )
+    serve.add_argument(
+        "--late",
+        type=float,
+        nargs=2,
+        metavar=("SHARE", "HEIGHTS"),
+        help="list this share of new records HEIGHTS heights later (default: none)",
+    )
+    serve.add_argument(
+        "--pending",
+        type=float,
+        nargs=2,
+        metavar=("SHARE", "HEIGHTS"),
+        help="keep this share of new transactions pending for HEIGHTS heights (default: none)",
     )
     serve.add_argument(
         "--growth",
@@ -243,19 +257,25 @@ def _openapi(options: argparse.Namespace) -> int:
     return 0
 
 
+def _delay(given: list[float] | None) -> tuple[float, Any] | None:
+    """Return a share and a number of heights, which LocalService checks."""
+    return (given[0], int(given[1]) if given[1].is_integer() else given[1]) if given else None
+
+
 def _serve(options: argparse.Namespace) -> int:
     service = (
         *("port", "transactions", "seed", "db", "compression", "rate_limit", "growth", "growth_rate"),
         *("max_result_window", "main_chain", "zone_chain"),
     )
     reorg = tuple(options.reorg) if options.reorg else None
+    late, pending = (_delay(given) for given in (options.late, options.pending))
     deployment = _deployment(options)
     # SIGTERM is the regular way to stop a server; only Ctrl-C has an exit code of its own.
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(0))
     # A shell lets background jobs ignore SIGINT; kill -INT is to stop this one as well.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     given = {name: getattr(options, name) for name in service}
-    with LocalService(deployment=deployment, reorg=reorg, **given) as running:
+    with LocalService(deployment=deployment, reorg=reorg, late=late, pending=pending, **given) as running:
         for call, file in options.load:
             running.load(call, file)
         for file in options.cassette:

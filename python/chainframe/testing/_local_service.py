@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast
 
 from chainframe import Client, ConfigError, Deployment, Query
 from chainframe._native import _LocalService, _with_cassette
 from chainframe.testing import _normalize, _requests
+from chainframe.testing._adjustable import _Adjustable, faults_as_json
 from chainframe.testing._mirror import mirrored
 
 if TYPE_CHECKING:
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from chainframe.testing._types import Call, ClientOptions, Fault, LoggedRequest
 
 
-class LocalService:
+class LocalService(_Adjustable):
     """An HTTP server on loopback that checks signatures and enforces the documented limits.
 
-    It runs until `close`, or to the end of a `with` or `async with` block. While it runs, `faults`, `growth`,
-    `reorg`, `rate_limit` and `clock_skew` can be set.
+    It runs until `close`, or to the end of a `with` or `async with` block. While it runs, `faults`, `growth`, `reorg`,
+    `late`, `pending`, `rate_limit` and `clock_skew` can be set.
 
     Parameters
     ----------
@@ -38,8 +38,15 @@ class LocalService:
     growth_rate : float, optional
         Records that each growing list gains per second. Default: none.
     reorg : tuple of int, optional
-        Two numbers (n, m): after every n-th request for a list, the newest m records of each growing list are replaced,
-        as in a chain reorganization.
+        Two numbers (n, m): after every n-th request for a list, a reorganization replaces the newest m heights of both
+        chains. Their blocks get other hashes. About half of their records are included again, some of them in the next
+        block; each of the others is replaced by a new one.
+    late : tuple of float and int, optional
+        A share of the records that the lists gain, and a number of heights (main chain or zone chain) by which the
+        chain has grown when such a record is listed, at its own height. Blocks are never late.
+    pending : tuple of float and int, optional
+        A share of the transactions that the lists gain with the state "pending", and the number of main-chain heights
+        after which it becomes "success".
     faults : sequence of Fault
         Faults to inject.
     compression : {"gzip"}, optional
@@ -83,6 +90,8 @@ class LocalService:
         growth: int = 0,
         growth_rate: float | None = None,
         reorg: tuple[int, int] | None = None,
+        late: tuple[float, int] | None = None,
+        pending: tuple[float, int] | None = None,
         faults: Sequence[Fault] = (),
         compression: Literal["gzip"] | None = None,
         max_result_window: int | None = None,
@@ -103,7 +112,9 @@ class LocalService:
             growth=growth,
             growth_rate=growth_rate,
             reorg=reorg,
-            faults_json=_as_json(faults),
+            late=late,
+            pending=pending,
+            faults_json=faults_as_json(faults),
             compression=compression,
             max_result_window=max_result_window,
             db=db,
@@ -228,71 +239,6 @@ class LocalService:
         >>> service.reset_request_log()
         """
         self._native.reset_request_log()
-
-    @property
-    def faults(self) -> list[Fault]:
-        """Current faults. Setting them resets their counts; an empty list removes them."""
-        faults: list[Fault] = json.loads(self._native.faults_json)
-        return faults
-
-    @faults.setter
-    def faults(self, faults: Sequence[Fault]) -> None:
-        self.set_faults(faults)
-
-    def set_faults(self, faults: Sequence[Fault]) -> None:
-        """Set `faults`, as an expression.
-
-        Parameters
-        ----------
-        faults : sequence of Fault
-            The faults that replace the current ones.
-
-        Raises
-        ------
-        ConfigError
-            A fault has an unknown kind or member, or a value out of range.
-
-        Examples
-        --------
-        >>> threading.Timer(1.0, lambda: service.set_faults([{"kind": "reset"}])).start()
-        """
-        self._native.set_faults(_as_json(faults))
-
-    @property
-    def growth(self) -> int:
-        """Number of records that each growing list gains at its head after each request for a list."""
-        return self._native.growth
-
-    @growth.setter
-    def growth(self, growth: int) -> None:
-        self._native.set_growth(growth)
-
-    @property
-    def reorg(self) -> tuple[int, int] | None:
-        """Requests for lists between reorganizations, and records that each of them replaces; None for none."""
-        return self._native.reorg
-
-    @reorg.setter
-    def reorg(self, reorg: tuple[int, int] | None) -> None:
-        self._native.set_reorg(reorg)
-
-    @property
-    def rate_limit(self) -> float | None:
-        """Requests allowed per second; None if unlimited."""
-        return self._native.rate_limit
-
-    @rate_limit.setter
-    def rate_limit(self, rate: float | None) -> None:
-        self._native.set_rate_limit(rate)
-
-    @property
-    def clock_skew(self) -> float:
-        """Seconds by which the service's clock is ahead of the system clock; negative if it is behind."""
-        return self._native.clock_skew
-
-    @clock_skew.setter
-    def clock_skew(self, seconds: float) -> None:
-        self._native.set_clock_skew(seconds)
 
     def load(self, call: Call, data: Any) -> None:  # noqa: ANN401 - any library's table
         """Serve these records for a call, in place of synthetic data and of records loaded before.
@@ -440,10 +386,3 @@ class LocalService:
 
     def __repr__(self) -> str:
         return f"LocalService(url={self.url!r}, main_chain={self.main_chain!r}, zone_chain={self.zone_chain!r})"
-
-
-def _as_json(faults: Sequence[Fault]) -> str:
-    try:
-        return json.dumps(list(faults), allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"faults must be a list of mappings, such as [{{'kind': 'reset'}}]: {error}") from None

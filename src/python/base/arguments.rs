@@ -42,6 +42,7 @@ readable! {
     u32: "must be an integer from 0 to 4294967295",
     u64: "must be an integer from 0 to 18446744073709551615",
     (u64, u32): "must be two non-negative integers",
+    (f64, u32): "must be a number and a non-negative integer",
     String: "must be a valid Unicode string",
     PathBuf: "must be a path",
 }

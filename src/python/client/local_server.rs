@@ -16,7 +16,7 @@ use crate::interface::{self, ENDPOINTS, Endpoint, endpoint};
 use crate::python::base::arguments::Given;
 use crate::python::base::convert;
 use crate::python::base::errors;
-use crate::service::{Compression, Fault, LoadError, Service, ServiceError, Settings};
+use crate::service::{Compression, Delay, Fault, LoadError, Service, ServiceError, Settings};
 
 #[pyclass(frozen, name = "_LocalService", module = "chainframe._native")]
 pub struct LocalService {
@@ -40,7 +40,7 @@ fn raise(py: Python<'_>, error: &ServiceError) -> PyErr {
 impl LocalService {
     #[new]
     #[pyo3(signature = (
-        *, transactions, seed, deployment, rate_limit, growth, growth_rate, reorg, faults_json, compression, max_result_window, db, port,
+        *, transactions, seed, deployment, rate_limit, growth, growth_rate, reorg, late, pending, faults_json, compression, max_result_window, db, port,
         main_chain, zone_chain,
     ))]
     #[expect(clippy::too_many_arguments, reason = "the settings, all by keyword")]
@@ -53,6 +53,8 @@ impl LocalService {
         growth: Given<u32>,
         growth_rate: Option<Given<f64>>,
         reorg: Option<Given<(u64, u32)>>,
+        late: Option<Given<(f64, u32)>>,
+        pending: Option<Given<(f64, u32)>>,
         faults_json: &str,
         compression: Option<Given<String>>,
         max_result_window: Option<Given<u64>>,
@@ -73,6 +75,8 @@ impl LocalService {
                 growth: growth.named("growth")?,
                 growth_rate: growth_rate.map(|rate| rate.named("growth_rate")).transpose()?,
                 reorg: reorg.map(|reorg| reorg.named("reorg")).transpose()?,
+                late: late.map(|late| delay(late, "late")).transpose()?,
+                pending: pending.map(|pending| delay(pending, "pending")).transpose()?,
                 faults,
                 compression: compression.map(read_compression).transpose()?,
                 db: db.map(|path| path.named("db")).transpose()?,
@@ -177,6 +181,26 @@ impl LocalService {
     }
 
     #[getter]
+    fn late(&self) -> Option<(f64, u32)> {
+        self.inner.late().map(|late| (late.share, late.heights))
+    }
+
+    fn set_late(&self, py: Python<'_>, late: Option<Given<(f64, u32)>>) -> PyResult<()> {
+        let late = late.map(|late| delay(late, "late")).transpose().map_err(|error| errors::raise(py, &error))?;
+        self.inner.set_late(late).map_err(|error| raise(py, &error))
+    }
+
+    #[getter]
+    fn pending(&self) -> Option<(f64, u32)> {
+        self.inner.pending().map(|pending| (pending.share, pending.heights))
+    }
+
+    fn set_pending(&self, py: Python<'_>, pending: Option<Given<(f64, u32)>>) -> PyResult<()> {
+        let pending = pending.map(|pending| delay(pending, "pending")).transpose();
+        self.inner.set_pending(pending.map_err(|error| errors::raise(py, &error))?).map_err(|error| raise(py, &error))
+    }
+
+    #[getter]
     fn rate_limit(&self) -> Option<f64> {
         self.inner.rate_limit()
     }
@@ -243,6 +267,10 @@ impl LocalService {
     fn put(&self, py: Python<'_>, endpoint: &'static Endpoint, records: &Columns) -> PyResult<()> {
         py.detach(|| self.inner.load(endpoint, records)).map_err(|error| raise(py, &error))
     }
+}
+
+fn delay(given: Given<(f64, u32)>, setting: &'static str) -> Result<Delay, Error> {
+    given.named(setting).map(|(share, heights)| Delay { share, heights })
 }
 
 fn read_compression(given: Given<String>) -> Result<Compression, Error> {

@@ -34,23 +34,32 @@ pub struct Focus {
     pub destination: Option<String>,
 }
 
+/// Records of one step of growth, and shares of them, in parts per million.
+#[derive(Clone, Copy, Debug)]
+pub struct Growth {
+    pub count: u32,
+    pub late_ppm: u64,
+    pub pending_ppm: u64,
+}
+
 /// Appends one block of transactions to the main chain, and a block for each transaction to the zone chain.
 pub fn grow<S: Sink>(
     world: &World,
     head: Head,
     mut nonce: impl FnMut(&str) -> Result<i64, S::Error>,
-    count: u32,
+    growth: Growth,
     focus: &Focus,
     sink: &mut S,
 ) -> Result<(), S::Error> {
     let mut random = Random::new(world.seed ^ head.height.unsigned_abs() ^ (head.turn << 40), "head");
+    let mut fate = Random::new(world.seed ^ head.height.unsigned_abs() ^ (head.turn << 40), "fate");
     let block = Block { height: head.height + 1, hash: random.hash(), time: head.time + MAIN_INTERVAL_MS };
     let sender = focus.sender.clone().unwrap_or_else(|| world.address(0).to_owned());
     let receiver = focus.receiver.clone().unwrap_or_else(|| world.address(2).to_owned());
     let token = world.tokens.iter().find(|token| Some(&token.contract) == focus.token.as_ref());
     let token = token.unwrap_or(&world.tokens[0]);
     let first = nonce(&sender)?;
-    for index in 0..i64::from(count) {
+    for index in 0..i64::from(growth.count) {
         // Above any usual threshold, so that the list of large transactions grows too.
         let coins = units(&mut random, 1_000, 10_000, 6, COIN_SCALE);
         let transaction = Transaction {
@@ -61,12 +70,13 @@ pub fn grow<S: Sink>(
             from_contract: false,
             to_contract: false,
             amount: decimal(coins, COIN_SCALE, Spelling::Bare),
-            state: "success",
+            state: if fate.below(1_000_000) < growth.pending_ppm { "pending" } else { "success" },
             method: "0xa9059cbb",
             nonce: first + index,
             gas: Gas::new(&mut random, 65_000),
             form: 2,
         };
+        sink.set_late(fate.below(1_000_000) < growth.late_ppm);
         let seq = sink.put(&schema::CHAIN_TRANSACTION, None, &transaction)?;
         let transfer = Transfer::new(&mut random, token, &sender, &receiver);
         sink.put(&schema::TOKEN_TRANSFER, Some(seq), &transfer)?;
@@ -91,7 +101,9 @@ pub fn grow<S: Sink>(
         if let Some(destination) = &focus.destination {
             transfer.to.clone_from(destination);
         }
+        sink.set_late(fate.below(1_000_000) < growth.late_ppm);
         sink.put(&schema::CROSS_CHAIN_TRANSACTION, None, &transfer)?;
+        sink.set_late(false);
         sink.put(&schema::BLOCK, None, &zone)?;
     }
     Ok(())

@@ -11,11 +11,11 @@ mod transaction;
 mod world;
 mod zone_chain;
 
-pub use head::{Focus, Head, grow};
+pub use head::{Focus, Growth, Head, grow};
+pub use random::Random;
 pub use world::World;
 
 use super::schema::Table;
-use random::Random;
 
 /// Version of the generated data: databases of another version are filled again.
 pub const VERSION: u32 = 4;
@@ -47,6 +47,9 @@ pub trait Sink {
 
     /// Appends a row, to a transaction if the table's rows belong to one, and returns its number.
     fn put(&mut self, table: &'static Table, transaction: Option<i64>, row: &dyn Row) -> Result<i64, Self::Error>;
+
+    /// Keeps the rows that follow from being listed yet, or no longer.
+    fn set_late(&mut self, late: bool);
 
     /// Registers an address as one of several on that side of a transaction.
     fn put_party(&mut self, address: &str, side: &str, transaction: i64) -> Result<(), Self::Error>;

@@ -284,7 +284,7 @@ impl Network {
         }
         if world.chance(plan.reorg) {
             let depth = 1 + world.draw(3) as u32;
-            world.note(&format!("the newest {depth} records are replaced"));
+            world.note(&format!("the newest {depth} heights are replaced"));
             world.service.reorganize(depth).expect("the database reorganizes");
             world.keep_versions();
         }

@@ -1,0 +1,118 @@
+"""Settings of `LocalService` that can change while it runs."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from chainframe import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from chainframe._native import _LocalService
+    from chainframe.testing._types import Fault
+
+
+class _Adjustable:
+    """Base of `LocalService`."""
+
+    __slots__ = ()
+    _native: _LocalService
+
+    @property
+    def faults(self) -> list[Fault]:
+        """Current faults. Setting them resets their counts; an empty list removes them."""
+        faults: list[Fault] = json.loads(self._native.faults_json)
+        return faults
+
+    @faults.setter
+    def faults(self, faults: Sequence[Fault]) -> None:
+        self.set_faults(faults)
+
+    def set_faults(self, faults: Sequence[Fault]) -> None:
+        """Set `faults`, as an expression.
+
+        Parameters
+        ----------
+        faults : sequence of Fault
+            The faults that replace the current ones.
+
+        Raises
+        ------
+        ConfigError
+            A fault has an unknown kind or member, or a value out of range.
+
+        Examples
+        --------
+        >>> threading.Timer(1.0, lambda: service.set_faults([{"kind": "reset"}])).start()
+        """
+        self._native.set_faults(faults_as_json(faults))
+
+    @property
+    def growth(self) -> int:
+        """Number of records that each growing list gains at its head after each request for a list."""
+        return self._native.growth
+
+    @growth.setter
+    def growth(self, growth: int) -> None:
+        self._native.set_growth(growth)
+
+    @property
+    def reorg(self) -> tuple[int, int] | None:
+        """Requests for lists between reorganizations, and heights that each of them replaces; None for none."""
+        return self._native.reorg
+
+    @reorg.setter
+    def reorg(self, reorg: tuple[int, int] | None) -> None:
+        self._native.set_reorg(reorg)
+
+    @property
+    def late(self) -> tuple[float, int] | None:
+        """Share of gained records that are listed late, and the heights by which they are; None for none.
+
+        With None, records that are still late are listed at the next growth.
+        """
+        return self._native.late
+
+    @late.setter
+    def late(self, late: tuple[float, int] | None) -> None:
+        self._native.set_late(late)
+
+    @property
+    def pending(self) -> tuple[float, int] | None:
+        """Share of gained transactions that are pending at first, and the heights until they settle; None for none.
+
+        With None, transactions that are pending stay so.
+        """
+        return self._native.pending
+
+    @pending.setter
+    def pending(self, pending: tuple[float, int] | None) -> None:
+        self._native.set_pending(pending)
+
+    @property
+    def rate_limit(self) -> float | None:
+        """Requests allowed per second; None if unlimited."""
+        return self._native.rate_limit
+
+    @rate_limit.setter
+    def rate_limit(self, rate: float | None) -> None:
+        self._native.set_rate_limit(rate)
+
+    @property
+    def clock_skew(self) -> float:
+        """Seconds by which the service's clock is ahead of the system clock; negative if it is behind."""
+        return self._native.clock_skew
+
+    @clock_skew.setter
+    def clock_skew(self, seconds: float) -> None:
+        self._native.set_clock_skew(seconds)
+
+
+def faults_as_json(faults: Sequence[Fault]) -> str:
+    """Return faults as the extension module reads them."""
+    try:
+        return json.dumps(list(faults), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"faults must be a list of mappings, such as [{{'kind': 'reset'}}]: {error}") from None
