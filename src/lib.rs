@@ -1,13 +1,15 @@
 //! On-chain data, every record exactly once with its exact value.
 //!
 //! `interface` declares the API. `decode` turns the bytes of a response into `columns`. `client` sends one signed GET, with
-//! retries, or replays it from a `cassette`. `query` reads complete results. `service` is a local server of the API, and
-//! `python` has the Python bindings.
+//! retries, or replays it from a `cassette`. `query` reads complete results. `events` decodes
+//! event logs. `service` is a local server of the API, and `python` has the Python bindings.
 
 pub mod cassette;
 pub mod client;
 pub mod columns;
 pub mod decode;
+#[cfg(feature = "events")]
+pub mod events;
 pub mod interface;
 pub mod message;
 pub mod planted;

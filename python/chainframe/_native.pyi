@@ -43,8 +43,10 @@ __all__ = [
     "ChainTransaction",
     "Client",
     "CrossChainTransaction",
+    "DecodedLogs",
     "Deployment",
     "Estimate",
+    "Event",
     "EventLog",
     "Hint",
     "LargeTransaction",
@@ -1446,6 +1448,30 @@ class Records(Sequence[_R_co]):
     def schema(self) -> Schema:
         """Arrow schema of the columns with `numbers="decimal"`; an empty result has the same one."""
 
+    def decode(self: Records[EventLog], event: Event) -> DecodedLogs:
+        """Decode the logs of one event.
+
+        Parameters
+        ----------
+        event : Event
+            The event. Its logs have its topic and as many topics as it has indexed parameters.
+
+        Returns
+        -------
+        DecodedLogs
+
+        Raises
+        ------
+        ContextError
+            For records that are not event logs, or lack the column `topics` or `data`.
+
+        Examples
+        --------
+        >>> logs = client.logs("0x5f1c...").collect()
+        >>> transfers = logs.decode(cf.Event.named("ERC20.Transfer"))
+        >>> transfers.to_polars(), len(transfers.unmatched)
+        """
+
     def __contains__(self, record: object, /) -> bool: ...
     def __reversed__(self) -> Iterator[_R_co]: ...
     def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:
@@ -1718,6 +1744,205 @@ class Schema:
     def __len__(self) -> int: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
+    def __arrow_c_schema__(self) -> object: ...
+
+@final
+class Event:
+    """An event of a contract, declared as in Solidity.
+
+    Frozen, hashable, comparable, picklable.
+
+    Parameters
+    ----------
+    declaration : str
+        Name and parameters. `event`, the names of parameters and `;` may be left out; `anonymous` may follow.
+
+    Raises
+    ------
+    InvalidParameterError
+        For a declaration that is not valid, and for more than three indexed parameters, or four if it is anonymous.
+
+    Examples
+    --------
+    >>> event = cf.Event("Deposit(address indexed account, uint256 amount)")
+    >>> event.topic
+    '0xe1fffcc4923d04b559f4d29a8bfc6cda04eb5b0d3c460751c2402c5c5cc9109c'
+    """
+
+    def __new__(cls, declaration: str) -> Self: ...
+    @staticmethod
+    def named(name: str) -> Event:
+        """Return an event of a token standard.
+
+        Parameters
+        ----------
+        name : str
+            "ERC20.Transfer", "ERC20.Approval", "ERC721.Transfer", "ERC721.Approval", "ERC721.ApprovalForAll",
+            "ERC1155.TransferSingle", "ERC1155.TransferBatch", "ERC1155.ApprovalForAll" or "ERC1155.URI".
+
+        Returns
+        -------
+        Event
+
+        Raises
+        ------
+        InvalidParameterError
+            For another name.
+
+        Examples
+        --------
+        >>> cf.Event.named("ERC721.Transfer")
+        Event("Transfer(address indexed from, address indexed to, uint256 indexed tokenId)")
+        """
+
+    @property
+    def name(self) -> str:
+        """Name of the event."""
+
+    @property
+    def signature(self) -> str:
+        """Name and types, such as "Transfer(address,address,uint256)"."""
+
+    @property
+    def topic(self) -> str | None:
+        """First topic of its logs: the hash of the signature. None if the event is anonymous."""
+
+    @property
+    def columns(self) -> list[str]:
+        """Columns of the parameters. An underscore follows a name that is a Python keyword or a column of the log. A
+        parameter without a name is `arg0`, `arg1` and so on."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class DecodedLogs:
+    """Logs of one event with the values of its parameters.
+
+    The columns are `height`, `transaction_time`, `tx_id`, `log_index` and `address` of the log, then the parameters.
+    The schema depends on the event and on `numbers` only; an empty result has the same one.
+
+    - Integers of up to 64 bits are int64, and uint64 is uint64. `numbers` selects the type of wider ones: "string" is
+      utf8, "decimal" is decimal128(38, 0) and raises `NumericOverflowError` if a value does not fit, "float" is
+      float64.
+    - `bool` is bool. `string` is utf8. `address`, `bytes` and `bytes32` are hexadecimal strings in lower case.
+    - Arrays are lists, and tuples are structs. Indexed strings, bytes, arrays and tuples are hashes: a log has no more.
+
+    A value that is missing or is not of its type, as in truncated data, is null, and its log is in `malformed`.
+
+    Examples
+    --------
+    >>> transfers = client.logs("0x5f1c...").collect().decode(cf.Event.named("ERC20.Transfer"))
+    >>> sum(transfer["value"] for transfer in transfers.to_dicts())
+    """
+
+    @property
+    def event(self) -> Event:
+        """The event."""
+
+    @property
+    def matched(self) -> Records[EventLog]:
+        """The logs of the event, in the order of the rows."""
+
+    @property
+    def unmatched(self) -> Records[EventLog]:
+        """The logs of other events, for example to decode them as another one."""
+
+    @property
+    def malformed(self) -> Records[EventLog]:
+        """The logs of the event that have a null because a value could not be decoded."""
+
+    @property
+    def report(self) -> Report:
+        """Report of the run that fetched the logs."""
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+
+    def to_pandas(self, numbers: _Numbers = "string", *, dtype_backend: _DtypeBackend | None = None) -> pd.DataFrame:
+        """Convert to a pandas data frame. Needs the extra `pandas`.
+
+        Parameters
+        ----------
+        numbers : {"string", "decimal", "float"}
+            Type of integers of more than 64 bits.
+        dtype_backend : {"numpy_nullable", "pyarrow"}, optional
+            Dtypes, as in the readers of pandas.
+
+        Returns
+        -------
+        pandas.DataFrame
+
+        Raises
+        ------
+        NumericOverflowError
+            If a value does not fit, with `numbers="decimal"`.
+
+        Examples
+        --------
+        >>> decoded.to_pandas().groupby("to").size()
+        """
+
+    def to_polars(self, numbers: _Numbers = "string") -> pl.DataFrame:
+        """Convert to a polars data frame. Needs the extra `polars`.
+
+        Parameters
+        ----------
+        numbers : {"string", "decimal", "float"}
+            Type of integers of more than 64 bits.
+
+        Returns
+        -------
+        polars.DataFrame
+
+        Raises
+        ------
+        NumericOverflowError
+            If a value does not fit, with `numbers="decimal"`.
+
+        Examples
+        --------
+        >>> decoded.to_polars("decimal")["value"].sum()
+        """
+
+    def to_arrow(self, numbers: _Numbers = "string") -> pa.Table:
+        """Convert to an Arrow table. Needs the extra `arrow`.
+
+        Parameters
+        ----------
+        numbers : {"string", "decimal", "float"}
+            Type of integers of more than 64 bits.
+
+        Returns
+        -------
+        pyarrow.Table
+
+        Raises
+        ------
+        NumericOverflowError
+            If a value does not fit, with `numbers="decimal"`.
+
+        Examples
+        --------
+        >>> decoded.to_arrow().schema
+        """
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return one dict for each log. Integers of any size are exact `int`.
+
+        Returns
+        -------
+        list of dict
+
+        Examples
+        --------
+        >>> decoded.to_dicts()[0]["value"]
+        1000000000000000000
+        """
+
+    def __len__(self) -> int: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def __arrow_c_schema__(self) -> object: ...
 
 @final

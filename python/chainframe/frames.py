@@ -56,7 +56,11 @@ class _Dtypes:
 
     def __init__(self, pandas: Any, pyarrow: Any, *, nullable: bool) -> None:  # noqa: ANN401 - modules
         self._pandas, self._pyarrow, self._nullable = pandas, pyarrow, nullable
-        self._masked = {pyarrow.int64(): pandas.Int64Dtype(), pyarrow.bool_(): pandas.BooleanDtype()}
+        self._masked = {
+            pyarrow.int64(): pandas.Int64Dtype(),
+            pyarrow.uint64(): pandas.UInt64Dtype(),
+            pyarrow.bool_(): pandas.BooleanDtype(),
+        }
         if nullable:
             self._masked |= {pyarrow.float64(): pandas.Float64Dtype(), pyarrow.string(): pandas.StringDtype()}
 
@@ -79,6 +83,8 @@ class _Dtypes:
         75 here of the 76 that it has. The rare amount of 20 digits before the point leaves room for sums only.
         """
         pyarrow = self._pyarrow
+        if column.type.scale == 0:
+            return column
         try:
             return column.cast(pyarrow.decimal256(37, 18))
         except pyarrow.ArrowInvalid:

@@ -26,7 +26,7 @@ pub enum DecimalPolicy {
 /// A number that its column cannot hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NumericOverflow {
-    pub column: &'static str,
+    pub column: String,
     pub row: usize,
     pub text: String,
     pub numbers: DecimalPolicy,
@@ -86,7 +86,7 @@ pub fn batch(
         .map(|field| {
             let index = columns.record.position(field.name()).expect("a schema of this record type, or a part of one");
             let overflow = |row: usize, text: &str| NumericOverflow {
-                column: columns.record.fields[index].name,
+                column: columns.record.fields[index].name.into(),
                 row: first_row + row,
                 text: text.into(),
                 numbers,

@@ -24,6 +24,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<query::stream::Stream>()?;
     module.add_class::<results::page::Page>()?;
     module.add_class::<results::records::Records>()?;
+    module.add_class::<results::event::Event>()?;
+    module.add_class::<results::decoded_logs::DecodedLogs>()?;
     module.add_class::<results::report::Report>()?;
     module.add_class::<results::estimate::Estimate>()?;
     module.add_class::<base::hint::Hint>()?;

@@ -10,7 +10,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[2] / "src"
 # From the bottom up.
-CRATE = ["interface", "columns", "decode", "cassette", "client", "query", "python"]
+CRATE = ["interface", "columns", "decode", "cassette", "client", "query", "events", "python"]
 PYTHON = ["base", "results", "query", "client"]
 QUERY = ["request", "snapshot", "results", "execution"]
 

@@ -75,10 +75,7 @@ impl Conversion {
     }
 
     pub fn with_dtype_backend(mut self, py: Python<'_>, dtype_backend: Option<String>) -> PyResult<Self> {
-        if let Some(other) = dtype_backend.as_deref().filter(|name| !["numpy_nullable", "pyarrow"].contains(name)) {
-            let problem = format!("must be \"numpy_nullable\", \"pyarrow\" or None; got {other:?}");
-            return Err(errors::parameter(py, "dtype_backend", &problem));
-        }
+        check_dtype_backend(py, dtype_backend.as_deref())?;
         self.dtype_backend = dtype_backend;
         Ok(self)
     }
@@ -92,12 +89,16 @@ impl Conversion {
     }
 
     pub fn finish<'py>(&self, py: Python<'py>, table: Table) -> PyResult<Bound<'py, PyAny>> {
-        let frames = PyModule::import(py, "chainframe.frames")?;
-        match self.frame {
-            Frame::Pandas => frames.call_method1(self.frame.name(), (table, self.dtype_backend.as_deref())),
-            Frame::Polars | Frame::Arrow => frames.call_method1(self.frame.name(), (table,)),
-        }
+        self.frame.convert(py, table, self.dtype_backend.as_deref())
     }
+}
+
+pub fn check_dtype_backend(py: Python<'_>, dtype_backend: Option<&str>) -> PyResult<()> {
+    if let Some(other) = dtype_backend.filter(|name| !["numpy_nullable", "pyarrow"].contains(name)) {
+        let problem = format!("must be \"numpy_nullable\", \"pyarrow\" or None; got {other:?}");
+        return Err(errors::parameter(py, "dtype_backend", &problem));
+    }
+    Ok(())
 }
 
 /// A result under a policy of numbers, on its way to one Arrow library, which takes it once: nothing is held here that
@@ -130,6 +131,20 @@ impl Frame {
         match self {
             Self::Polars => StringLayout::Utf8View,
             Self::Pandas | Self::Arrow => StringLayout::Utf8,
+        }
+    }
+
+    /// Converts a table to the library's own. `dtype_backend` is that of pandas.
+    pub fn convert<'py>(
+        self,
+        py: Python<'py>,
+        table: Table,
+        dtype_backend: Option<&str>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let frames = PyModule::import(py, "chainframe.frames")?;
+        match self {
+            Self::Pandas => frames.call_method1(self.name(), (table, dtype_backend)),
+            Self::Polars | Self::Arrow => frames.call_method1(self.name(), (table,)),
         }
     }
 

@@ -1,7 +1,9 @@
 //! Records, pages and reports, and their Arrow and HTML forms.
 
 pub mod arrow;
+pub mod decoded_logs;
 pub mod estimate;
+pub mod event;
 pub mod html;
 pub mod incomplete;
 pub mod page;

@@ -47,6 +47,15 @@ impl Records {
         Self { selection, ..Self::new(selected, self.report.inner) }
     }
 
+    /// Other rows of the same run, with the same columns.
+    pub fn with_rows(&self, rows: query::Records) -> Self {
+        Self { selection: self.selection, ..Self::new(rows, self.report.inner.clone()) }
+    }
+
+    pub fn selection(&self) -> Projection {
+        self.selection
+    }
+
     /// Fields of the records, with their columns.
     fn fields(&self) -> impl Iterator<Item = (usize, &'static interface::Field)> {
         let fields = self.inner.record().fields.iter().enumerate();
@@ -161,8 +170,7 @@ impl Records {
         } else {
             self.inner.take((0..range.slicelength as isize).map(|n| (range.start + n * range.step) as usize))
         };
-        let sliced = Self { selection: self.selection, ..Self::new(sliced, self.report.inner.clone()) };
-        Ok(Bound::new(py, sliced)?.into_any())
+        Ok(Bound::new(py, self.with_rows(sliced))?.into_any())
     }
 
     fn __iter__(&self) -> RecordIterator {

@@ -11,7 +11,7 @@ const TRANSFERRED: &str = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f
 const TRANSFERRED_OF_MANY: &str = "0xc3d58168c5ae7397731d063d5bbf3d657854427343f4c083240f7aacaa2d0f62";
 /// Events of other contracts: `Approval(address,address,uint256)`, `Deposit(address,uint256)`,
 /// `Withdrawal(address,uint256)` and `Sync(uint112,uint112)`.
-const APPROVAL: &str = "0x8c5be1e5ebec7d5bd14f71427d1e84f3dd0314c0f7b2291e5b200ac8c7b925b3";
+const APPROVAL: &str = "0x8c5be1e5ebec7d5bd14f71427d1e84f3dd0314c0f7b2291e5b200ac8c7c3b925";
 const DEPOSIT: &str = "0xe1fffcc4923d04b559f4d29a8bfc6cda04eb5b0d3c460751c2402c5c5cc9109c";
 const WITHDRAWAL: &str = "0x7fcf532c15f0a6db0bd6d0e038bea71d30d808c7d98cb3bf7268a95bf5081b65";
 const SYNC: &str = "0x1c411e9a96e071241c2f21f7726b17ae89e3cab4c78be50e062b03a9fffbbad1";

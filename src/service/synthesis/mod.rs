@@ -18,7 +18,7 @@ pub use world::World;
 use super::schema::Table;
 
 /// Version of the generated data: databases of another version are filled again.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// The chain ends at 2026-01-31T00:00:00Z.
 const HEAD_TIME: i64 = 1_769_817_600_000;

@@ -1,0 +1,196 @@
+//! `DecodedLogs`: event logs with the values of one event's parameters.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyCapsule, PyDict, PyInt, PyList, PyString, PyTuple};
+
+use super::arrow::{self, Frame, Table};
+use super::event::Event;
+use super::records::Records;
+use super::report::Report;
+use crate::client::Error;
+use crate::columns::DecimalPolicy;
+use crate::events::{Decoded, Type, Value, decode};
+use crate::python::base::{convert, errors, finalize};
+
+#[doc = doc!(DecodedLogs)]
+#[pyclass(frozen, module = "chainframe")]
+pub struct DecodedLogs {
+    inner: Decoded,
+    /// The records that were decoded.
+    logs: Records,
+}
+
+#[pymethods]
+impl Records {
+    #[doc = doc!(Records.decode)]
+    fn decode(&self, py: Python<'_>, event: &Bound<'_, Event>) -> PyResult<DecodedLogs> {
+        let record = self.inner.record().name;
+        if record != "EventLog" {
+            let problem = format!("only event logs can be decoded; these are records of {record}; use client.logs()");
+            return Err(errors::context(py, &problem));
+        }
+        let event = &event.get().inner;
+        match finalize::detach(py, || decode(event, &self.inner, self.selection())) {
+            Ok(inner) => Ok(DecodedLogs { inner, logs: self.clone() }),
+            Err(column) => {
+                let problem =
+                    format!("the records have no column {column:?}; select the columns topics and data as well");
+                Err(errors::context(py, &problem))
+            }
+        }
+    }
+}
+
+impl DecodedLogs {
+    fn table(&self, py: Python<'_>, numbers: DecimalPolicy) -> PyResult<Table> {
+        match finalize::detach(py, || self.inner.batches(numbers)) {
+            Ok(batches) => Ok(Table::of(self.inner.schema(numbers), batches)),
+            Err(overflow) => Err(errors::raise(py, &Error::Overflow(Box::new(overflow)))),
+        }
+    }
+
+    fn convert<'py>(
+        &self,
+        py: Python<'py>,
+        frame: Frame,
+        numbers: &str,
+        dtype_backend: Option<&str>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        frame.load(py)?;
+        frame.convert(py, self.table(py, arrow::numbers(py, numbers)?)?, dtype_backend)
+    }
+}
+
+#[pymethods]
+impl DecodedLogs {
+    #[doc = doc!(DecodedLogs.event)]
+    #[getter]
+    fn event(&self) -> Event {
+        Event { inner: self.inner.event().clone() }
+    }
+
+    #[doc = doc!(DecodedLogs.matched)]
+    #[getter]
+    fn matched(&self) -> Records {
+        self.logs.with_rows(self.inner.matched.clone())
+    }
+
+    #[doc = doc!(DecodedLogs.unmatched)]
+    #[getter]
+    fn unmatched(&self) -> Records {
+        self.logs.with_rows(self.inner.unmatched.clone())
+    }
+
+    #[doc = doc!(DecodedLogs.malformed)]
+    #[getter]
+    fn malformed(&self) -> Records {
+        self.logs.with_rows(self.inner.malformed.clone())
+    }
+
+    #[doc = doc!(DecodedLogs.report)]
+    #[getter]
+    fn report(&self) -> Report {
+        self.logs.report.clone()
+    }
+
+    #[doc = doc!(DecodedLogs.columns)]
+    #[getter]
+    fn columns(&self) -> Vec<String> {
+        self.inner.schema(DecimalPolicy::String).fields().iter().map(|field| field.name().clone()).collect()
+    }
+
+    #[doc = doc!(DecodedLogs.to_pandas)]
+    #[pyo3(signature = (numbers="string", *, dtype_backend=None))]
+    fn to_pandas<'py>(
+        &self,
+        py: Python<'py>,
+        numbers: &str,
+        dtype_backend: Option<String>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        arrow::check_dtype_backend(py, dtype_backend.as_deref())?;
+        self.convert(py, Frame::Pandas, numbers, dtype_backend.as_deref())
+    }
+
+    #[doc = doc!(DecodedLogs.to_polars)]
+    #[pyo3(signature = (numbers="string"))]
+    fn to_polars<'py>(&self, py: Python<'py>, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
+        self.convert(py, Frame::Polars, numbers, None)
+    }
+
+    #[doc = doc!(DecodedLogs.to_arrow)]
+    #[pyo3(signature = (numbers="string"))]
+    fn to_arrow<'py>(&self, py: Python<'py>, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
+        self.convert(py, Frame::Arrow, numbers, None)
+    }
+
+    #[doc = doc!(DecodedLogs.to_dicts)]
+    fn to_dicts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let record = self.inner.matched.record();
+        let columns = self.columns();
+        let params = self.inner.event().params();
+        let log = &columns[..columns.len() - params.len()];
+        let log: Vec<_> = log.iter().filter_map(|name| Some((name, record.position(name)?))).collect();
+        let dicts = PyList::empty(py);
+        for row in 0..self.inner.matched.len() {
+            let dict = PyDict::new(py);
+            if let Some((chunk, at)) = self.inner.matched.locate(row) {
+                for (name, column) in &log {
+                    dict.set_item(name, convert::cell(py, chunk, *column, at)?)?;
+                }
+            }
+            for (param, value) in params.iter().zip(self.inner.values(row)) {
+                dict.set_item(&param.column, to_python(py, &param.ty, value)?)?;
+            }
+            dicts.append(dict)?;
+        }
+        Ok(dicts)
+    }
+
+    fn __len__(&self) -> usize {
+        self.inner.matched.len()
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        self.table(py, DecimalPolicy::String)?.__arrow_c_stream__(py, requested_schema)
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        arrow::schema_capsule(py, &self.inner.schema(DecimalPolicy::String))
+    }
+
+    fn __repr__(&self) -> String {
+        let Decoded { matched, unmatched, malformed, .. } = &self.inner;
+        let (name, malformed, unmatched) = (self.inner.event().name(), malformed.len(), unmatched.len());
+        format!("<DecodedLogs of {name}: {} logs, {malformed} malformed; {unmatched} other logs>", matched.len())
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let decode = py.get_type::<Records>().getattr("decode")?;
+        Ok((decode, (self.logs.clone(), self.event()).into_pyobject(py)?))
+    }
+}
+
+fn to_python<'py>(py: Python<'py>, ty: &Type, value: Option<&Value>) -> PyResult<Bound<'py, PyAny>> {
+    let Some(value) = value else { return Ok(py.None().into_bound(py)) };
+    Ok(match (ty, value) {
+        (_, Value::Bool(value)) => PyBool::new(py, *value).to_owned().into_any(),
+        (_, Value::Int(_) | Value::Uint(_)) => py.get_type::<PyInt>().call1((value.text(),))?,
+        (Type::List(item, _), Value::List(values)) => {
+            let items = values.iter().map(|value| to_python(py, item, Some(value)));
+            PyList::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any()
+        }
+        (Type::Struct(members), Value::Struct(values)) => {
+            let dict = PyDict::new(py);
+            for ((name, ty), value) in members.iter().zip(values) {
+                dict.set_item(name, to_python(py, ty, Some(value))?)?;
+            }
+            dict.into_any()
+        }
+        (_, value) => PyString::new(py, &value.text()).into_any(),
+    })
+}

@@ -1,0 +1,85 @@
+//! `Event`: a declared event of a contract.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyTuple};
+
+use crate::client::Error;
+use crate::events;
+use crate::message::Message;
+use crate::python::base::errors;
+
+#[doc = doc!(Event)]
+#[pyclass(frozen, module = "chainframe")]
+pub struct Event {
+    pub inner: Arc<events::Event>,
+}
+
+impl Event {
+    fn of(py: Python<'_>, argument: &str, event: Result<events::Event, Message>) -> PyResult<Self> {
+        match event {
+            Ok(event) => Ok(Self { inner: Arc::new(event) }),
+            Err(problem) => Err(errors::raise(py, &Error::parameter(argument, problem))),
+        }
+    }
+}
+
+#[pymethods]
+impl Event {
+    #[new]
+    fn new(py: Python<'_>, declaration: &str) -> PyResult<Self> {
+        Self::of(py, "declaration", events::Event::parse(declaration))
+    }
+
+    #[doc = doc!(Event.named)]
+    #[staticmethod]
+    fn named(py: Python<'_>, name: &str) -> PyResult<Self> {
+        Self::of(py, "name", events::named(name))
+    }
+
+    #[doc = doc!(Event.name)]
+    #[getter]
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    #[doc = doc!(Event.signature)]
+    #[getter]
+    fn signature(&self) -> &str {
+        self.inner.signature()
+    }
+
+    #[doc = doc!(Event.topic)]
+    #[getter]
+    fn topic(&self) -> Option<String> {
+        self.inner.topic()
+    }
+
+    #[doc = doc!(Event.columns)]
+    #[getter]
+    fn columns(&self) -> Vec<&str> {
+        self.inner.params().iter().map(|param| param.column.as_str()).collect()
+    }
+
+    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> Py<PyAny> {
+        let Ok(other) = other.cast::<Self>() else { return py.NotImplemented() };
+        PyBool::new(py, self.inner == other.get().inner).to_owned().into_any().unbind()
+    }
+
+    fn __hash__(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.inner.declaration().hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Event({:?})", self.inner.declaration())
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let arguments = (slf.get().inner.declaration(),).into_pyobject(slf.py())?;
+        Ok((slf.get_type().into_any(), arguments))
+    }
+}
