@@ -610,7 +610,7 @@ class Client:
     def height_at(self, time: _Instant, *, chain: Literal["main", "zone"] = "main") -> int:
         """Return the height of the last block that is not later than a time.
 
-        Finds it by interpolation: fewer than ten requests on a chain of a million blocks.
+        Finds it by interpolation, in about seven requests on a chain of a million blocks.
 
         Parameters
         ----------
@@ -626,7 +626,8 @@ class Client:
         Raises
         ------
         InvalidParameterError
-            If the value is not a time, or is before the first block.
+            If the value is not a time, or is before the first block (the lowest that was found, where the list does
+            not reach back to it).
 
         Examples
         --------

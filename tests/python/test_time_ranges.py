@@ -74,6 +74,16 @@ def test_a_range_without_blocks_is_empty_and_complete(quiet: LocalService, call:
         assert records.report.complete
 
 
+def test_a_range_that_begins_before_a_capped_list_is_incomplete() -> None:
+    with LocalService(transactions=3_000, seed=7, max_result_window=1_000) as service, service.client() as client:
+        lowest = client.large_transactions().collect()[-1]
+        assert lowest.transaction_time is not None
+        end = lowest.transaction_time
+        with pytest.warns(cf.IncompleteResultWarning, match="first block is unknown.*start_height"):
+            records = client.transactions(start_time=end - DAY, end_time=end).collect()
+        assert {record.height for record in records} == {lowest.height}
+
+
 def test_a_cursor_keeps_the_heights_that_were_found(quiet: LocalService) -> None:
     client = quiet.client()
     newest = client.transactions(max_items=60).collect()

@@ -3,6 +3,7 @@
 mod bounds;
 mod cursor;
 mod estimate;
+mod height_search;
 mod heights;
 mod in_flight;
 mod pages;

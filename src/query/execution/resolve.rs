@@ -2,7 +2,8 @@
 
 use chrono::{DateTime, Utc};
 
-use super::heights::{Found, Heights, fetch_block};
+use super::height_search::Found;
+use super::heights::{Heights, fetch_block};
 use crate::client::Error;
 use crate::interface::ResultLimit;
 use crate::query::request::{Query, Unresolved};
@@ -21,6 +22,10 @@ pub(super) async fn resolve(query: &Query, report: &SharedReport) -> Result<Quer
         Some(time) => match heights.find(time).await? {
             Found::At(height) => Some(height),
             Found::Before(_) | Found::NoBlock => return query.with_heights(Some(1), Some(0)),
+            Found::BeforeSampled(first) => {
+                report.add_reason(first_block_unknown(first));
+                return query.with_heights(Some(1), Some(0));
+            }
         },
         None if end_height.is_some() => end_height,
         None if is_expanded => match heights.newest().await? {
@@ -33,12 +38,23 @@ pub(super) async fn resolve(query: &Query, report: &SharedReport) -> Result<Quer
         Some(time) => match heights.find(time - 1).await? {
             Found::At(height) => Some(height + 1),
             Found::Before(first) => Some(first),
+            Found::BeforeSampled(first) => {
+                report.add_reason(first_block_unknown(first));
+                Some(first)
+            }
             Found::NoBlock => return query.with_heights(Some(1), Some(0)),
         },
         None => start_height,
     };
     let resolved = query.with_heights(start, end)?;
     Ok(if start_time.is_some_and(|time| is_recent(query, time)) { resolved.marked_recent() } else { resolved })
+}
+
+fn first_block_unknown(lowest: i64) -> String {
+    format!(
+        "The first block is unknown: the list does not reach back to it, and samples below height {lowest} found none; \
+         pass start_height= instead of start_time="
+    )
 }
 
 /// A list of an address has the last year only: it is complete if its lowest block is younger than that.
@@ -50,7 +66,7 @@ async fn mark_recent(query: Query, report: &SharedReport) -> Result<Query, Error
         return Ok(query);
     }
     let name = query.options().chain.clone();
-    let block = fetch_block(query.client(), query.endpoint().chain, name.as_deref(), Some(height), report).await?;
+    let block = fetch_block(query.client(), query.endpoint().chain, name.as_deref(), height, report).await?;
     Ok(if block.is_some_and(|block| is_recent(&query, block.time)) { query.marked_recent() } else { query })
 }
 
