@@ -15,6 +15,7 @@ from chainframe.cli import codes, core
 from chainframe.cli.export import Terminated, destination, exit_code, sigterm_as_exception
 from chainframe.cli.settings import SETTINGS, client
 from chainframe.errors.base import in_shell
+from chainframe.exports import Export
 from chainframe.exports.files import FORMATS, NON_RESUMABLE
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def app() -> None:
     \b
     Exit codes: 0 complete, 1 output cannot be written, 2 usage, 3 authentication,
     4 rate limit, 5 network or service, 6 incomplete, 7 output locked by another run
-    (try again), 130 interrupted, 143 terminated.
+    (try again), 8 verify found differences, 130 interrupted, 143 terminated.
     """
 
 
@@ -241,6 +242,30 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
     )
 
 
+@click.argument("directory", type=click.Path())
+@click.option(
+    "--sample", type=click.IntRange(min=1), default=200, metavar="N", help="Records to select for each way (200)."
+)
+@click.option("--seed", type=int, metavar="N", help="Seed of the selection, to repeat it.")
+def _verify(directory: str, sample: int, seed: int | None, **given: Any) -> int:  # noqa: ANN401 - click's
+    """Compare an export with its checksums, and random records with the API.
+
+    Records are requested another way than the export did: by height, by hash, with another page size, and token
+    transfers as event logs.
+    """
+    try:
+        with client(given, streams_to_terminal=True) as made:
+            verification = Export.open(directory).verify(made, sample=sample, seed=seed)
+    except KeyboardInterrupt:
+        _echo_error("interrupted")
+        return codes.INTERRUPTED
+    except (ChainframeError, ModuleNotFoundError, OSError) as error:
+        _echo_error(_text(error))
+        return exit_code(error)
+    click.echo(str(verification))
+    return 0 if verification.ok else codes.DIFFERENT
+
+
 def _estimate(query: Query[Any]) -> bool:
     """Prints the estimated cost of a run; True if the result would be incomplete."""
     estimate = query.estimate()
@@ -282,5 +307,7 @@ def _echo_error(message: str) -> None:
 
 for _endpoint in DECLARED["endpoints"]:
     app.add_command(_command(_endpoint))
+app.add_command(click.command("verify", short_help="Compare an export with the API.")(_verify))
+app.commands["verify"].params += SETTINGS
 for _name, _help in core.COMMANDS.items():
     app.add_command(_Core(_name, short_help=_help, add_help_option=False))

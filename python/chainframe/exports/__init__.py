@@ -1,5 +1,6 @@
-"""Results of `Query.to_parquet`, `Query.to_csv` and `Query.to_json`."""
+"""Results of `Query.to_parquet`, `Query.to_csv` and `Query.to_json`, and of `Export.verify`."""
 
 from chainframe.exports.parquet import Export
+from chainframe.exports.verification import Difference, Verification
 
-__all__ = ["Export"]
+__all__ = ["Difference", "Export", "Verification"]

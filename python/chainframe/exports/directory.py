@@ -187,17 +187,20 @@ class Store:
             (self.path / name).unlink(missing_ok=True)
         self.remove_orphans(None)
 
-    @_reported
     def verify(self, manifest: Manifest) -> None:
         for part in manifest.parts:
-            path = self.path / part.name
-            if not path.is_file() or path.is_symlink():
-                problem = "is missing"
-            elif path.stat().st_size != part.bytes or _checksum(path) != part.sha256:
-                problem = "is damaged: its checksum differs from the manifest's"
-            else:
-                continue
-            raise ExportError(f"{path} {problem}; restore it, or export again", path=str(path), hints=HINTS)
+            self.verify_part(part)
+
+    @_reported
+    def verify_part(self, part: Part) -> None:
+        path = self.path / part.name
+        if not path.is_file() or path.is_symlink():
+            problem = "is missing"
+        elif path.stat().st_size != part.bytes or _checksum(path) != part.sha256:
+            problem = "is damaged: its checksum differs from the manifest's"
+        else:
+            return
+        raise ExportError(f"{path} {problem}; restore it, or export again", path=str(path), hints=HINTS)
 
     @_reported
     def replace_with(self, staging: Store, manifest: Manifest) -> None:

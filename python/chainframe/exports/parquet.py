@@ -14,15 +14,17 @@ from __future__ import annotations
 
 import html
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from chainframe.errors import ChainframeError, ExportError, InvalidParameterError
-from chainframe.exports.directory import STAGING, Store, locked_dir
+from chainframe._native import Client, _restore_report
+from chainframe.errors import ChainframeError, ContextError, ExportError, InvalidParameterError
+from chainframe.exports.directory import STAGING, Store, disk_error, locked_dir
 from chainframe.exports.high_water_mark import height_of
 from chainframe.exports.manifest import HINTS, Manifest, read_manifest
 from chainframe.exports.signals import DeferredSignals, cancelled_by_signal
+from chainframe.exports.verify import Verifier
 from chainframe.exports.writer import ParquetWriter
 from chainframe.frames import load
 
@@ -30,7 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from os import PathLike
 
-    from chainframe import Client, Query, Report
+    from chainframe import Query, Report
+    from chainframe.exports.verification import Verification
 
 T = TypeVar("T")
 MODES = ("resume", "overwrite", "error")
@@ -66,6 +69,80 @@ class Export:
     rows: int
     report: Report
     manifest: Path | None
+    _client: Client | None = field(default=None, repr=False, compare=False)
+    """The client that fetched the records."""
+
+    @classmethod
+    def open(cls, directory: str | PathLike[str]) -> Export:
+        """Return the finished export in a directory.
+
+        Parameters
+        ----------
+        directory : str or path
+            The directory.
+
+        Returns
+        -------
+        Export
+
+        Raises
+        ------
+        ExportError
+            If there is none, or if it is not finished.
+
+        Examples
+        --------
+        >>> chainframe.exports.Export.open("blocks").verify()
+        """
+        path = Path(directory)
+        try:
+            manifest = read_manifest(path)
+        except OSError as error:
+            raise disk_error(error, path) from error
+        if manifest is None:
+            raise ExportError(f"{path} holds no export", path=str(path))
+        if not manifest.finished:
+            raise ExportError(f"{path} is not finished; run that export again first", path=str(path))
+        return finished_export(path, manifest)
+
+    def verify(self, client: Client | None = None, *, sample: int = 200, seed: int | None = None) -> Verification:
+        """Compare the files with their checksums, and random records with what the API returns when asked another way.
+
+        Lists with a filter by height are read around `sample` random records with another page size; other lists are
+        read again with another page size. Transactions of `sample` records are looked up by hash. Token transfers are
+        compared with the event logs of `sample` transactions. Nothing in the directory changes.
+
+        Parameters
+        ----------
+        client : Client, optional
+            Client to use. Default: the one that made the export, or one with the settings of the environment.
+        sample : int
+            Number of records to select for each way, and roughly of requests. More find rarer errors.
+        seed : int, optional
+            Seed of the selection, to repeat it.
+
+        Returns
+        -------
+        Verification
+
+        Raises
+        ------
+        ContextError
+            For an export that is a single file, since it has no manifest.
+
+        Examples
+        --------
+        >>> export = client.transactions().to_parquet("transactions")
+        >>> print(export.verify(sample=500))
+        """
+        if sample < 1:
+            raise InvalidParameterError(f"must be at least 1; got {sample!r}", parameter="sample")
+        if self.manifest is None:
+            raise ContextError(f"{self.path} is a single file without a manifest; verify an export in a directory")
+        manifest = read_manifest(self.path)
+        if manifest is None:
+            raise ExportError(f"{self.path} holds no export", path=str(self.path))
+        return Verifier(self.path, manifest, client or self._client or Client(), sample, seed).run()
 
     def __repr__(self) -> str:
         return f"<Export {str(self.path)!r}: {self._about()}>"
@@ -81,6 +158,17 @@ class Export:
     @property
     def complete(self) -> bool:
         return self.report.complete
+
+
+def finished_export(path: Path, manifest: Manifest, client: Client | None = None) -> Export:
+    return Export(
+        path=path,
+        parts=tuple(path / part.name for part in manifest.parts),
+        rows=manifest.rows,
+        report=_restore_report(manifest.report),
+        manifest=path / Manifest.NAME,
+        _client=client,
+    )
 
 
 @dataclass(frozen=True)
@@ -145,13 +233,7 @@ class ExportRequest:
         main, manifest = self._store(self.directory), writer.manifest
         if writer.store.path != main.path:
             main.replace_with(writer.store, manifest)
-        return Export(
-            path=main.path,
-            parts=tuple(main.path / part.name for part in manifest.parts),
-            rows=manifest.rows,
-            report=writer.report(),
-            manifest=main.path / Manifest.NAME,
-        )
+        return finished_export(main.path, manifest, self.client)
 
     def _store(self, path: Path) -> Store:
         return Store(path)

@@ -23,7 +23,7 @@ pub fn _declaration() -> String {
                     })
                 })
                 .collect();
-            json!({"name": record.name, "doc": record.doc, "fields": fields})
+            json!({"name": record.name, "doc": record.doc, "identity": record.identity, "fields": fields})
         })
         .collect();
     let endpoints: Vec<Value> = ENDPOINTS

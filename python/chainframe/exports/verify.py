@@ -1,0 +1,325 @@
+"""Verification of an export: the checksums of its files, and records that are requested a second way.
+
+The first way is the query of the export, page by page. The second way depends on what the API offers for the call:
+
+- heights: the list with another page size between two heights that lie around a random record, or at each of these
+  heights. So a record that the export lacks is found as well as one that it has twice.
+- pages: the whole list with another page size, where there is no filter by height. Such lists end at the result window.
+- hashes: the transactions of random records, by hash; the columns that both have.
+- logs: for token transfers, the event logs of their transactions.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter, defaultdict
+from decimal import Decimal
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from chainframe import _native
+from chainframe.errors import ExportError
+from chainframe.exports.directory import Store
+from chainframe.exports.verification import Difference, Verification
+from chainframe.frames import load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from chainframe import Client, Query
+    from chainframe.exports.manifest import Manifest
+
+Row = dict[str, Any]
+
+DECLARED = json.loads(_native._declaration())  # noqa: SLF001 - made for what is derived
+CALLS = {endpoint["name"]: endpoint for endpoint in DECLARED["endpoints"]}
+RANGES = {"cross_chain_transactions", "address_transactions"}
+"""Calls whose range of heights is a filter of the API."""
+MAX_GAP = 50
+"""Most heights of one place that are requested one by one."""
+OF_BLOCK = {"tx_id": "tx_id", "block_hash": "block_hash", "height": "height", "transaction_time": "transaction_time"}
+OF_TRANSACTION = {**OF_BLOCK, "amount": "amount", "transaction_type": "transaction_type"}
+# Columns that a record shares with its transaction, and their names there.
+SHARED = {
+    "token_transfers": OF_BLOCK,
+    "logs": OF_BLOCK,
+    "transactions": OF_TRANSACTION,
+    "large_transactions": OF_TRANSACTION,
+    "address_transactions": {**OF_TRANSACTION, **{name: name for name in ("from_address", "to_address", "nonce")}},
+    "cross_chain_transactions": {
+        "main_tx_hash": "tx_id",
+        "main_block_height": "height",
+        "main_block_time": "transaction_time",
+    },
+}
+PER_REQUEST = 20
+PENDING = "pending"
+# Of a token, values that change every minute.
+VOLATILE = {"address_count", "website", "logo_url"}
+TRANSFERS = {"ERC20.Transfer": "value", "ERC721.Transfer": None, "ERC1155.TransferSingle": "value"}
+
+
+class Found(NamedTuple):
+    """What one way compared."""
+
+    records: int
+    differences: list[Difference]
+
+
+class Verifier:
+    """Compares the export in a directory with the API."""
+
+    def __init__(self, path: Path, manifest: Manifest, client: Client, sample: int, seed: int | None) -> None:
+        self.pyarrow = load("pyarrow", extra="arrow")
+        self.client, self.sample = client, sample
+        self.random = random.Random(seed)  # noqa: S311 - a sample, not a secret
+        self.path, self.manifest = path, manifest
+        self.call: str = manifest.query["call"]
+        self.arguments: Row = manifest.query["arguments"]
+        self.columns = list(manifest.schema)
+        record = next(one for one in DECLARED["records"] if one["name"] == CALLS[self.call]["record"])
+        self.kinds = {field["name"]: field["kind"] for field in record["fields"]}
+        self.numbers = {name for name, kind in self.kinds.items() if kind in {"amount", "estimate"}}
+        self.key = [name for name in record["identity"] if name in manifest.schema]
+        self.chain: dict[str, str] = {CALLS[self.call]["chain"]: manifest.query["chain"]}
+        self.requests = 0
+
+    def run(self) -> Verification:
+        damaged = [Difference("files", "damaged", name) for name in damaged_files(self.path, self.manifest)]
+        found = {} if damaged else {way: compare() for way, compare in self.ways()}
+        sampled = {way: one.records for way, one in found.items() if one.records}
+        differences = [*damaged, *(difference for one in found.values() for difference in one.differences)]
+        return Verification(self.manifest.rows, len(self.manifest.parts), sampled, self.requests, tuple(differences))
+
+    def ways(self) -> Iterator[tuple[str, Callable[[], Found]]]:
+        params = {param["name"] for param in CALLS[self.call]["params"]}
+        has_heights = "height" in params or self.call in RANGES
+        if not self.manifest.rows:
+            return
+        if (
+            has_heights
+            and self.height in self.columns
+            and not {"height", "block_hash", "tx_id"} & self.arguments.keys()
+        ):
+            yield "heights", self.by_heights
+        elif CALLS[self.call]["page_size_max"] and self.key:
+            yield "pages", self.by_pages
+        if self.call == "transactions_by_hash" and {"tx_id", "height"} <= set(self.columns):
+            yield "heights", self.by_blocks
+        if self.call in SHARED and self.tx_id in self.columns:
+            yield "hashes", self.by_hashes
+        if self.call == "token_transfers" and {"tx_id", "amount", "state"} <= set(self.columns):
+            yield "logs", self.by_logs
+
+    @property
+    def height(self) -> str:
+        return "zone_block_height" if self.call == "cross_chain_transactions" else "height"
+
+    @property
+    def tx_id(self) -> str:
+        return "main_tx_hash" if self.call == "cross_chain_transactions" else "tx_id"
+
+    # What the export has.
+
+    def rows(self, columns: Sequence[str], low: int | None = None, high: int | None = None) -> list[Row]:
+        """Records of the export in order, all or those of a range of heights."""
+        import pyarrow.dataset as ds  # noqa: PLC0415 - an extra
+
+        files = ds.dataset([str(self.path / part.name) for part in self.manifest.parts], format="parquet")
+        height: Any = ds.field(self.height) if low is not None else None
+        wanted = None if low is None else (height >= low) & (height <= high)
+        return self.exact(files.to_table(columns=list(columns), filter=wanted).to_pylist())
+
+    # What the API returns.
+
+    def fetch(self, call: str, arguments: Row, **options: Any) -> list[Row]:  # noqa: ANN401 - of the call
+        query: Query[Any] = getattr(self.client, call)(
+            **arguments, **options, chain=self.chain.get(CALLS[call]["chain"])
+        )
+        records = query.collect()
+        self.requests += records.report.requests
+        columns = self.columns if call == self.call else None
+        numbers: Any = self.manifest.numbers
+        return self.exact(records.to_arrow(numbers, columns=columns).to_pylist())
+
+    def exact(self, rows: list[Row]) -> list[Row]:
+        """Numbers that were written as strings, in one spelling."""
+        if self.manifest.numbers == "string":
+            for row in rows:
+                for name in row.keys() & self.numbers:
+                    row[name] = row[name] and Decimal(row[name]).normalize()
+        return rows
+
+    def fetch_list(self, **bounds: int) -> list[Row]:
+        """The list of the export within bounds, with another page size."""
+        most = CALLS[self.call]["page_size_max"]
+        times = {"start_time", "end_time"} if bounds else set()
+        arguments = {name: value for name, value in self.arguments.items() if name not in times}
+        if bounds:
+            arguments = {name: value for name, value in arguments.items() if not name.endswith("_height")}
+        return self.fetch(self.call, {**arguments, **bounds}, page_size=self.random.randint(most // 2, most - 1))
+
+    # The ways.
+
+    def by_heights(self) -> Found:
+        heights: list[int] = [row[self.height] for row in self.rows([self.height]) if row[self.height] is not None]
+        # The first and the last height may have records that the export was not to have.
+        ends = {min(heights), max(heights)} if heights else set()
+        inner = [sorted(pair) for pair in pairwise(heights) if not ends & set(pair)]
+        places = [(low, high) for low, high in self.random.sample(inner, min(self.sample, len(inner)))]
+        compared, differences = 0, list[Difference]()
+        for low, high in merged(places):
+            if self.call in RANGES:
+                theirs = self.fetch_list(start_height=low, end_height=high)
+            elif high - low < MAX_GAP:
+                theirs = [row for height in range(low, high + 1) for row in self.fetch_list(height=height)]
+            else:
+                continue
+            ours = self.rows(self.columns, low, high)
+            # A record that the export lacks is between two that it has.
+            compared += len(ours) - 1
+            differences += self.differences("heights", ours, theirs)
+        return Found(compared, differences)
+
+    def by_pages(self) -> Found:
+        ours, theirs = self.rows(self.columns), self.fetch_list()
+        keys = {self.key_of(row) for row in ours}
+        # Newer records are before the first known one, and those that the export was not to have after the last.
+        known = [index for index, row in enumerate(theirs) if self.key_of(row) in keys]
+        theirs = theirs[known[0] : known[-1] + 1] if known else []
+        return Found(len(ours), self.differences("pages", ours, theirs))
+
+    def by_hashes(self) -> Found:
+        shared, rows = self.sample_of_shared(SHARED[self.call])
+        found: dict[str, Row] = {}
+        for start in range(0, len(rows), PER_REQUEST):
+            hashes = {row[self.tx_id]: None for row in rows[start : start + PER_REQUEST]}
+            found |= {row["tx_id"]: row for row in self.fetch("transactions_by_hash", {"tx_ids": list(hashes)})}
+        return Found(len(rows), list(self.compared_by_hash("hashes", rows, found, shared)))
+
+    def by_blocks(self) -> Found:
+        shared, rows = self.sample_of_shared(OF_TRANSACTION)
+        rows = [row for row in rows if row["height"] is not None]
+        found: dict[str, Row] = {}
+        for height in sorted({row["height"] for row in rows}):
+            found |= {row["tx_id"]: row for row in self.fetch("transactions", {"height": height})}
+        return Found(len(rows), list(self.compared_by_hash("heights", rows, found, shared)))
+
+    def sample_of_shared(self, shared: dict[str, str]) -> tuple[dict[str, str], list[Row]]:
+        """Columns that records share with their transactions, and these columns of random records."""
+        shared = {ours: theirs for ours, theirs in shared.items() if ours in self.columns}
+        rows = [row for row in self.rows(list(shared)) if row[self.tx_id]]
+        return shared, self.random.sample(rows, min(self.sample, len(rows)))
+
+    def compared_by_hash(
+        self, way: str, rows: list[Row], found: dict[str, Row], shared: dict[str, str]
+    ) -> Iterator[Difference]:
+        for row in rows:
+            other, key = found.get(row[self.tx_id]), f"{self.tx_id}={row[self.tx_id]}"
+            if other is None:
+                yield Difference(way, "unexpected", key)
+            elif changed := tuple(ours for ours, theirs in shared.items() if row[ours] != other[theirs]):
+                yield Difference(way, "changed", key, changed)
+
+    def by_logs(self) -> Found:
+        contract = self.arguments["token_contract_address"]
+        transfers = defaultdict[str, list[Decimal]](list)
+        for row in self.rows(["tx_id", "amount", "state"]):
+            if row["state"] == "success" and row["tx_id"] and row["amount"] is not None:
+                transfers[row["tx_id"]].append(Decimal(str(row["amount"])))
+        if "min_amount" in self.arguments or "max_amount" in self.arguments or not transfers:
+            return Found(0, [])
+        scale = self.precision(contract)
+        compared, differences = 0, list[Difference]()
+        for tx_id in self.random.sample(sorted(transfers), min(self.sample, len(transfers))):
+            logs = self.client.logs(tx_id, chain=self.chain.get("main")).collect()
+            self.requests += logs.report.requests
+            if not logs.report.complete:
+                continue
+            moved = [
+                Decimal(row.get(value, 1) if value else 1)
+                for name, value in TRANSFERS.items()
+                for row in logs.decode(_native.Event.named(name)).to_dicts()
+                if str(row["address"]).lower() == contract.lower()
+            ]
+            expected = [amount.scaleb(scale) for amount in transfers[tx_id]]
+            compared += len(expected)
+            if sorted(moved) != sorted(expected):
+                kind = "changed"
+                if len(moved) != len(expected):
+                    kind = "missing" if len(moved) > len(expected) else "unexpected"
+                differences.append(Difference("logs", kind, f"tx_id={tx_id}", ("amount",)))
+        return Found(compared, differences)
+
+    def precision(self, contract: str) -> int:
+        for kind in CALLS["tokens"]["params"][0]["kind"]["one of"]:
+            for token in self.fetch("tokens", {"token_contract_address": contract, "protocol_type": kind}):
+                return int(token["precision"] or 0)
+        return 0
+
+    # Comparison.
+
+    def key_of(self, row: Row) -> tuple[Any, ...]:
+        return tuple(row[name] for name in self.key)
+
+    def is_stable(self, name: str) -> bool:
+        return not (self.call == "tokens" and (self.kinds[name] == "estimate" or name in VOLATILE))
+
+    def differences(self, way: str, ours: list[Row], theirs: list[Row]) -> list[Difference]:
+        """Differences between the same records of the export and of the API, as multisets."""
+        columns = [name for name in self.columns if self.is_stable(name)]
+        left, right = by_key(ours, self.key_of), by_key(theirs, self.key_of)
+        found = []
+        for key in dict.fromkeys([*left, *right]):
+            shown = ", ".join(f"{name}={value}" for name, value in zip(self.key, key, strict=True))
+            mine, other = left.get(key, []), right.get(key, [])
+            if not mine:
+                found.append(Difference(way, "missing", shown))
+            elif not other:
+                found.append(Difference(way, "unexpected", shown))
+            elif len(mine) != len(other):
+                found.append(Difference(way, "duplicate" if len(mine) > len(other) else "missing", shown))
+            else:
+                changed = tuple(name for name in columns if is_changed(name, mine, other))
+                if changed:
+                    found.append(Difference(way, "changed", shown, changed))
+        return found
+
+
+def by_key(rows: Iterable[Row], key_of: Callable[[Row], tuple[Any, ...]]) -> dict[tuple[Any, ...], list[Row]]:
+    found: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        found[key_of(row)].append(row)
+    return dict(found)
+
+
+def is_changed(name: str, ours: list[Row], theirs: list[Row]) -> bool:
+    """True if a column has other values. A record that was pending may have been settled meanwhile."""
+    if any(row.get("state") == PENDING for row in ours) and name in {"state", "gas_used", "tx_fee"}:
+        return False
+    return Counter(repr(row[name]) for row in ours) != Counter(repr(row[name]) for row in theirs)
+
+
+def merged(places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Joins ranges of heights that overlap, so that no record is compared twice."""
+    current: tuple[int, int] | None = None
+    for low, high in sorted(places):
+        if current is not None and low <= current[1]:
+            current = (current[0], max(high, current[1]))
+            continue
+        if current is not None:
+            yield current
+        current = (low, high)
+    if current is not None:
+        yield current
+
+
+def damaged_files(path: Path, manifest: Manifest) -> Iterator[str]:
+    """Names of the files that are missing or are not as they were written."""
+    for part in manifest.parts:
+        try:
+            Store(path).verify_part(part)
+        except ExportError:
+            yield part.name
