@@ -62,7 +62,7 @@ TRANSFERS = {"ERC20.Transfer": "value", "ERC721.Transfer": None, "ERC1155.Transf
 
 
 class Found(NamedTuple):
-    """What one way compared."""
+    """Comparison in one way."""
 
     records: int
     differences: list[Difference]
@@ -121,7 +121,7 @@ class Verifier:
     def tx_id(self) -> str:
         return "main_tx_hash" if self.call == "cross_chain_transactions" else "tx_id"
 
-    # What the export has.
+    # Records of the export.
 
     def rows(self, columns: Sequence[str], low: int | None = None, high: int | None = None) -> list[Row]:
         """Records of the export in order, all or those of a range of heights."""
@@ -132,7 +132,7 @@ class Verifier:
         wanted = None if low is None else (height >= low) & (height <= high)
         return self.exact(files.to_table(columns=list(columns), filter=wanted).to_pylist())
 
-    # What the API returns.
+    # Records of the API.
 
     def fetch(self, call: str, arguments: Row, **options: Any) -> list[Row]:  # noqa: ANN401 - of the call
         query: Query[Any] = getattr(self.client, call)(
