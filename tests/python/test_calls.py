@@ -228,3 +228,23 @@ def test_single_hash_is_accepted_as_a_string(client: cf.Client, sample: Sample) 
     assert client.transactions_by_hash(one).collect()[0].tx_id == one
     assert list(client.logs(one)) == list(client.logs([one]))
     assert list(client.transactions_by_hash(iter(sample.tx_ids))) == list(client.transactions_by_hash(sample.tx_ids))
+
+
+@pytest.mark.parametrize(
+    ("call", "advice"),
+    [
+        (lambda client: client.blocks(heigth=3), "Client.blocks.*'heigth'; did you mean 'height'?"),
+        (lambda client: client.transactions(startheight=3), "did you mean 'start_height'?"),
+        (lambda client: client.logs("0x1", page_size=3), "'page_size'; it takes tx_ids, chain"),
+        (lambda client: client.with_options(retries=3), "did you mean 'max_retries'?"),
+        (lambda client: type(client)(time_out=3), "Client.*'time_out'; did you mean 'timeout'?"),
+        (lambda client: client.blocks(3), "takes 0 positional arguments; got 1"),
+        (lambda client: client.address_transactions(), "missing a required argument: 'address'"),
+        (lambda client: client.logs("0x1", tx_ids="0x2"), "multiple values for argument 'tx_ids'"),
+    ],
+)
+def test_wrong_arguments_name_the_one_that_was_meant(
+    client: cf.Client, call: Callable[[Any], object], advice: str
+) -> None:
+    with pytest.raises(TypeError, match=advice.replace("?", r"\?")):
+        call(client)

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyFloat, PyString};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyString, PyTuple};
 
 use super::errors;
 use crate::client::Error;
-use crate::interface::{Endpoint, ParamKind};
+use crate::interface::ParamKind;
 use crate::query::Arg;
 
 /// An argument for a setting, or why it cannot be converted. PyO3's own errors name no setting: the conversion fails when
@@ -37,7 +37,6 @@ macro_rules! readable {
 
 readable! {
     f64: "must be a finite float",
-    i64: "must be a 64-bit integer",
     u16: "must be an integer from 0 to 65535",
     u32: "must be an integer from 0 to 4294967295",
     u64: "must be an integer from 0 to 18446744073709551615",
@@ -45,6 +44,15 @@ readable! {
     (f64, u32): "must be a number and a non-negative integer",
     String: "must be a valid Unicode string",
     PathBuf: "must be a path",
+}
+
+/// A bool is an integer in Python, but never meant as one here.
+impl Readable for i64 {
+    const EXPECTED: &'static str = "must be a 64-bit integer";
+
+    fn read(given: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if given.is_instance_of::<PyBool>() { Err(PyTypeError::new_err(Self::EXPECTED)) } else { given.extract() }
+    }
 }
 
 impl<'py, T: Readable> FromPyObject<'_, 'py> for Given<T> {
@@ -78,22 +86,72 @@ pub fn is_instance(
 pub static DECIMAL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 pub static DATETIME: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-/// Arguments that were given, by name; `None` is not given.
-pub fn given(
-    py: Python<'_>,
-    endpoint: &Endpoint,
-    values: &[(&'static str, Option<Bound<'_, PyAny>>)],
-) -> PyResult<Vec<(String, Arg)>> {
-    let mut args = Vec::new();
-    for (name, value) in values {
-        let Some(param) = endpoint.param(name) else {
-            return Err(PyTypeError::new_err(format!("{} has no parameter {name}", endpoint.name)));
-        };
-        if let Some(value) = value {
-            args.push(((*name).to_owned(), argument(py, name, value, param.kind)?));
-        }
+/// Arguments of a call by name: those by position have the names of the required parameters.
+pub fn bound<'py>(
+    function: impl Fn() -> PyResult<Bound<'py, PyAny>>,
+    required: impl Iterator<Item = &'static str> + Clone,
+    args: &Bound<'py, PyTuple>,
+    named: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
+    let rejected = |problem: String| match function().and_then(|function| qualified_name(&function)) {
+        Ok(name) => PyTypeError::new_err(format!("{name}() {problem}")),
+        Err(error) => error,
+    };
+    let most = required.clone().count();
+    if args.len() > most {
+        return Err(rejected(format!("takes {most} positional arguments; got {}", args.len())));
     }
-    Ok(args)
+    let mut all: Vec<_> = required.clone().map(str::to_owned).zip(args.iter()).collect();
+    for (name, value) in named.into_iter().flatten() {
+        let name: String = name.extract()?;
+        if all.iter().any(|(other, _)| *other == name) {
+            return Err(rejected(format!("got multiple values for argument '{name}'")));
+        }
+        all.push((name, value));
+    }
+    match required.clone().find(|name| all.iter().all(|(given, _)| given != name)) {
+        Some(missing) => Err(rejected(format!("missing a required argument: '{missing}'"))),
+        None => Ok(all),
+    }
+}
+
+fn qualified_name(function: &Bound<'_, PyAny>) -> PyResult<String> {
+    function.getattr("__qualname__")?.extract()
+}
+
+/// The error about a keyword that the function does not take. It names the parameter that was probably meant.
+pub fn unexpected(function: &Bound<'_, PyAny>, keyword: &str) -> PyErr {
+    let message = || -> PyResult<String> {
+        let py = function.py();
+        let parameters = py.import("inspect")?.call_method1("signature", (function,))?.getattr("parameters")?;
+        let parameters: Vec<String> = parameters.try_iter()?.map(|name| name?.extract()).collect::<PyResult<_>>()?;
+        let similar = py.import("difflib")?.call_method1("get_close_matches", (keyword, &parameters, 1))?;
+        let advice = match similar.extract::<Vec<String>>()?.pop() {
+            Some(similar) => format!("did you mean '{similar}'?"),
+            None => format!("it takes {}", parameters.join(", ")),
+        };
+        Ok(format!("{}() got an unexpected keyword argument '{keyword}'; {advice}", qualified_name(function)?))
+    };
+    message().map_or_else(|error| error, PyTypeError::new_err)
+}
+
+/// Rejects keywords that a function does not take.
+pub fn reject(function: &Bound<'_, PyAny>, unknown: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+    match unknown.into_iter().flatten().next() {
+        Some((name, _)) => Err(unexpected(function, &name.extract::<String>()?)),
+        None => Ok(()),
+    }
+}
+
+/// A parameter that every call has, where `None` is not given.
+pub fn optional<T: Readable>(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<T>> {
+    if value.is_none() {
+        return Ok(None);
+    }
+    T::read(value).map(Some).map_err(|_| match value.repr() {
+        Ok(given) => errors::parameter(value.py(), name, &format!("{}; got {given}", T::EXPECTED)),
+        Err(error) => error,
+    })
 }
 
 /// A single argument.

@@ -96,7 +96,7 @@ impl Client {
         *, base_url=None, api_key=None, secret_key=None, passphrase=None, main_chain=None, zone_chain=None,
         deployment=None, timeout=or(30.0), deadline=Some(or(120.0)), max_retries=or(5), rate_limit=or(RateLimit::Auto),
         concurrency=or(4), strict=false, max_response_bytes=or(67_108_864), proxy=None, ca_bundle=None, cassette=None,
-        progress=ProgressMode::Auto, on_attempt=None,
+        progress=ProgressMode::Auto, on_attempt=None, **unknown,
     ), text_signature = "(*, base_url=None, api_key=None, secret_key=None, passphrase=None, main_chain=None, \
         zone_chain=None, deployment=None, timeout=30.0, deadline=120.0, max_retries=5, rate_limit='auto', \
         concurrency=4, strict=False, max_response_bytes=67108864, proxy=None, ca_bundle=None, cassette=None, \
@@ -123,7 +123,9 @@ impl Client {
         cassette: Option<&Bound<'_, Cassette>>,
         progress: ProgressMode,
         on_attempt: Option<Bound<'_, PyAny>>,
+        unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
+        arguments::reject(&py.get_type::<Self>(), unknown)?;
         let on_attempt = OnAttempt::new(py, on_attempt)?;
         let cassette = match cassette {
             None => _environment_cassette(py)?,
@@ -240,10 +242,7 @@ impl Client {
                 "rate_limit" => changes.rate_limit = Some(given(&value, "rate_limit").map_err(named)?),
                 "strict" => changes.strict = Some(value.extract()?),
                 "progress" => progress = value.extract()?,
-                _ => {
-                    let problem = format!("Client.with_options() got an unexpected keyword argument '{name}'");
-                    return Err(PyTypeError::new_err(problem));
-                }
+                _ => return Err(arguments::unexpected(slf.bind(py).getattr("with_options")?.as_any(), &name)),
             }
         }
         check_progress(py, progress)?;
