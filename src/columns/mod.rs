@@ -168,6 +168,13 @@ impl Columns {
         Self { record: self.record, columns, rows: length }
     }
 
+    /// The same rows without the response that they were decoded from: a row that is kept would keep all of it.
+    pub fn detached(&self) -> Self {
+        let mut copy = ColumnsBuilder::with_capacity_from(self, self.rows, StringLayout::Utf8);
+        copy.append(self);
+        copy.finish()
+    }
+
     /// These rows, in this order.
     pub fn take(&self, rows: &[u32]) -> Self {
         let indices = UInt32Array::from(rows.to_vec());

@@ -260,3 +260,18 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn detached_columns_do_not_keep_the_response() {
+    let body = bytes(&block(r#""hash":"0x0123456789abcdef","miner":"","height":"7","blockTime":"1700000000000""#));
+    let columns = match decoder("blocks").decode(&body, 4) {
+        Ok(Envelope::Page(page)) => page.columns,
+        other => panic!("{other:?}"),
+    };
+    assert!(!body.is_unique());
+    let detached = columns.detached();
+    assert_eq!(detached, columns);
+    drop(columns);
+    assert!(body.is_unique());
+    assert_eq!(detached.value(detached.record().position("height").unwrap(), 0), Value::Integer(7));
+}

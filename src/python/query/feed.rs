@@ -274,7 +274,10 @@ impl Source {
 
     async fn next(&mut self, kind: StreamItem) -> Result<Option<Item>, Error> {
         if kind != StreamItem::Batches {
-            return Ok(self.pages.next().await?.map(Item::Page));
+            let page = self.pages.next().await?;
+            // Callers keep single records.
+            let detached = |page: Page| Page { columns: page.columns.detached(), ..page };
+            return Ok(if kind == StreamItem::Records { page.map(detached) } else { page }.map(Item::Page));
         }
         loop {
             if let Some(batch) = self.batches.full() {
