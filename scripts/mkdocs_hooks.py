@@ -30,7 +30,7 @@ from nbconvert.preprocessors import CoalesceStreamsPreprocessor
 from chainframe import _native, attempts, datasets, errors, exports, partitions, testing
 from chainframe.cli import core as core_commands
 from chainframe.cli.app import app
-from chainframe.integrations import spark
+from chainframe.integrations import otel, spark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -53,6 +53,7 @@ PAGES = {
     "python/chainframe/attempts.py": "reference/api.md",
     "python/chainframe/errors/__init__.py": "reference/errors.md",
     "python/chainframe/exports/__init__.py": "reference/exports.md",
+    "python/chainframe/integrations/otel.py": "reference/exports.md",
     "python/chainframe/integrations/spark.py": "reference/exports.md",
     "python/chainframe/testing/_types.py": "reference/testing.md",
     "python/chainframe/cli/app.py": "reference/cli.md",
@@ -68,7 +69,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "reference/records.md": records(),
         "reference/errors.md": classes("Errors", errors),
         "reference/testing.md": classes("Testing kit", testing),
-        "reference/exports.md": classes("Exports, datasets, partitions, Spark", exports, datasets, partitions, spark),
+        "reference/exports.md": classes(
+            "Exports, datasets, partitions, Spark, OpenTelemetry", exports, datasets, partitions, spark, otel
+        ),
         "reference/cli.md": cli(),
         "reference/fields.md": fields(),
     }

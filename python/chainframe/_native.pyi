@@ -84,6 +84,7 @@ __all__ = [
     "_resume_query",
     "_send_recorded",
     "_set_result",
+    "_set_telemetry",
     "_share_cassette",
     "_signature",
     "_with_cassette",
@@ -3100,6 +3101,7 @@ def _restore_estimate(
     limitations: Any,
 ) -> Estimate: ...
 def _restore_rate_limit_state(rate: float | None, waiting: int, throttled: int, pause: float) -> RateLimitState: ...
+def _set_telemetry(functions: tuple[Callable[[str], Any], Callable[[Attempt], object]] | None) -> None: ...
 def _set_result(future: Any) -> None: ...
 def _restore_page(
     number: int,

@@ -36,6 +36,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<client::cassette::Cassette>()?;
     module.add_class::<client::local_server::LocalService>()?;
     module.add_function(wrap_pyfunction!(base::asyncio::_set_result, module)?)?;
+    module.add_function(wrap_pyfunction!(base::telemetry::_set_telemetry, module)?)?;
     module.add_function(wrap_pyfunction!(base::declaration::_declaration, module)?)?;
     module.add_function(wrap_pyfunction!(results::record_classes::_restore_record, module)?)?;
     module.add_function(wrap_pyfunction!(results::records::_restore_records, module)?)?;

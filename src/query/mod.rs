@@ -6,7 +6,7 @@ mod request;
 mod results;
 mod snapshot;
 
-pub use execution::{Bounds, Cursor, Estimate, Pages, Run, height_at};
+pub use execution::{Bounds, Cursor, Estimate, Pages, Run, RunObserver, height_at};
 pub use request::{Arg, GrowthOrder, Options, Query, parse_time};
 pub use results::{Batch, Batches, Checkpoint, Entries, Page, Partial, Progress, Records, Report, SharedReport};
 pub use snapshot::record_keys;

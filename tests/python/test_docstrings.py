@@ -24,6 +24,7 @@ MODULES = (
     "chainframe.exports",
     "chainframe.partitions",
     "chainframe.testing",
+    "chainframe.integrations.otel",
     "chainframe.integrations.spark",
 )
 SECTIONS = ("Parameters", "Attributes", "Returns", "Yields", "Raises", "Warns", "Notes", "Examples", "See Also")

@@ -57,7 +57,7 @@ def test_metadata_describes_the_package() -> None:
     said = distribution("chainframe").metadata
     for field in ("Summary", "Keywords", "License-Expression", "Requires-Python", "Description-Content-Type"):
         assert said[field]
-    assert said.get_all("Provides-Extra") == ["all", "arrow", "cli", "pandas", "polars", "progress", "spark"]
+    assert said.get_all("Provides-Extra") == ["all", "arrow", "cli", "otel", "pandas", "polars", "progress", "spark"]
 
 
 def test_versions_agree() -> None:
@@ -78,7 +78,7 @@ def test_public_names_are_listed_once_and_exist() -> None:
 
 
 def test_importing_loads_no_data_frame_library() -> None:
-    heavy = "pandas", "polars", "pyarrow", "numpy", "tqdm", "asyncio", "matplotlib"
+    heavy = "pandas", "polars", "pyarrow", "numpy", "tqdm", "asyncio", "matplotlib", "opentelemetry"
     script = f"import sys, chainframe, chainframe.testing; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -10,13 +10,14 @@ use crate::client::log::Context;
 use crate::client::{AttemptReport, Observer};
 use crate::python::base::convert;
 use crate::python::base::log;
+use crate::python::base::telemetry;
 
 /// The callable, shared by the clients that the core knows by the same observer.
 #[derive(Default)]
 pub struct Callable(Mutex<Option<Py<PyAny>>>);
 
-/// Observer of the core that calls it.
-pub struct AttemptObserver(pub Arc<Callable>);
+/// Observer of the core that calls it, if there is one, and the function that instrumentation set.
+pub struct AttemptObserver(pub Option<Arc<Callable>>);
 
 impl Callable {
     pub fn new(callable: Py<PyAny>) -> Self {
@@ -26,6 +27,10 @@ impl Callable {
     pub fn get(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         let callable = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         callable.as_ref().map(|callable| callable.clone_ref(py))
+    }
+
+    fn is_set(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
     /// Visits the callable, for the one client that owns it as the garbage collector sees it.
@@ -44,12 +49,17 @@ impl Callable {
 
 impl Observer for AttemptObserver {
     fn is_active(&self) -> bool {
-        self.0.0.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        telemetry::is_active() || self.0.as_ref().is_some_and(|callable| callable.is_set())
     }
 
     fn observe(&self, report: AttemptReport, context: Option<Context>) {
-        let callable = self.0.clone();
-        log::call_in_handler(context, move |py| callable.get(py), move |py| attempt(py, report));
+        if telemetry::is_active() {
+            let report = report.clone();
+            log::call_in_handler(context.clone(), telemetry::attempt, move |py| attempt(py, report));
+        }
+        if let Some(callable) = self.0.clone().filter(|callable| callable.is_set()) {
+            log::call_in_handler(context, move |py| callable.get(py), move |py| attempt(py, report));
+        }
     }
 }
 

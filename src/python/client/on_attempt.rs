@@ -36,8 +36,8 @@ impl OnAttempt {
 
     /// The environment of a client whose attempts are reported.
     pub fn environment(&self) -> Environment {
-        let observer = self.callable().map(|callable| Arc::new(AttemptObserver(callable.clone())) as Arc<dyn Observer>);
-        Environment { observer, ..Environment::default() }
+        let observer: Arc<dyn Observer> = Arc::new(AttemptObserver(self.callable().cloned()));
+        Environment { observer: Some(observer), ..Environment::default() }
     }
 
     pub fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -6,6 +6,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use super::feed::Ready;
+use super::observed_run;
 use crate::client::Error;
 use crate::python::base::errors;
 use crate::python::base::finalize;
@@ -34,8 +35,11 @@ impl LastRun {
     }
 
     /// Replaces the last run by one that begins.
-    pub fn begin(&self, py: Python<'_>, run: &Run, pages: Pages) -> PyResult<Pages> {
+    pub fn begin(&self, py: Python<'_>, run: &Run, mut pages: Pages) -> PyResult<Pages> {
         finalize::check(py)?;
+        if let Some(observer) = observed_run::observer(py, run.query().endpoint().name) {
+            pages.observe(observer);
+        }
         let (report, partial, run) = (pages.report().clone(), pages.partial().clone(), run.clone());
         let begun = State { report: Some(report), partial: Some(partial), run: Some(run), ..State::default() };
         let before = std::mem::replace(&mut *self.lock(), begun);

@@ -4,9 +4,10 @@ use std::collections::{HashMap, VecDeque};
 
 use super::cursor::Cursor;
 use super::in_flight::{SliceFetcher, response};
+use super::observed::{Observed, RunObserver};
 use super::resolve::resolve;
 use super::run::Run;
-use crate::client::Error;
+use crate::client::{Error, log};
 use crate::columns::{Column, Columns};
 use crate::decode;
 use crate::interface::{Kind, ResultLimit};
@@ -29,6 +30,7 @@ pub struct Pages {
     delivered: u64,
     /// Position after the last page of the slice that is being delivered.
     latest: Option<LatestCheckpoint>,
+    observed: Observed,
 }
 
 enum State {
@@ -50,7 +52,14 @@ impl Pages {
         let reported = start.as_ref().map(|start| (start.reasons.clone(), start.missing.clone())).unwrap_or_default();
         let report = SharedReport::start(reported.0, reported.1);
         let state = State::Unresolved(start.map(Box::new));
-        Self { query, report, partial, state, fetchers: VecDeque::new(), next_slice: 0, delivered: 0, latest: None }
+        let observed = Observed::default();
+        let fetchers = VecDeque::new();
+        Self { query, report, partial, state, fetchers, next_slice: 0, delivered: 0, latest: None, observed }
+    }
+
+    /// Reports the run to an observer.
+    pub fn observe(&mut self, observer: Box<dyn RunObserver>) {
+        self.observed = Observed::new(observer, self.report.clone());
     }
 
     /// Finds the heights of the query and starts its first slice.
@@ -83,6 +92,13 @@ impl Pages {
     /// Returns the next page in order, or `None` at the end. After an error or a cancelled call, the next call continues
     /// from the same position.
     pub async fn next(&mut self) -> Result<Option<Page>, Error> {
+        let Some(context) = self.observed.context() else { return self.next_page().await };
+        let page = log::scope(Some(context), self.next_page()).await;
+        self.observed.returned(&page);
+        page
+    }
+
+    async fn next_page(&mut self) -> Result<Option<Page>, Error> {
         self.start().await?;
         loop {
             let is_stopped = self.remaining() == Some(0);
