@@ -5,7 +5,7 @@
 ...     frame = client.tokens().to_pandas()
 """
 
-from chainframe import _logs, _sequence
+from chainframe import _sequence
 from chainframe._native import (
     AddressTransaction,
     Block,
@@ -108,5 +108,4 @@ __all__ = [
     "__version__",
 ]
 
-_logs.install()
 del _sequence

@@ -19,16 +19,17 @@ class ToStderr(logging.StreamHandler[TextIO]):
             super().emit(record)
 
 
-def install() -> None:
+def logger() -> logging.Logger:
+    """Return the logger, with the handler that the environment asks for. Called once, before the first record."""
     logger = logging.getLogger("chainframe")
     # Without a handler of any kind Python would print warnings by itself.
     logger.addHandler(logging.NullHandler())
     wanted = os.environ.get("CHAINFRAME_LOG", "").strip().lower()
-    if not wanted:
-        return
-    handler = ToStderr()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    logger.addHandler(handler)
-    logger.setLevel(LEVELS.get(wanted, logging.WARNING))
-    if wanted not in LEVELS:
-        logger.warning("CHAINFRAME_LOG must be one of %s; got %r", ", ".join(LEVELS), wanted)
+    if wanted:
+        handler = ToStderr()
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+        logger.addHandler(handler)
+        logger.setLevel(LEVELS.get(wanted, logging.WARNING))
+        if wanted not in LEVELS:
+            logger.warning("CHAINFRAME_LOG must be one of %s; got %r", ", ".join(LEVELS), wanted)
+    return logger

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -11,8 +10,7 @@ if TYPE_CHECKING:
 __all__ = ["Attempt"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
+class Attempt(NamedTuple):
     """One attempt of a request, after its end; the argument of `Client(on_attempt=...)`.
 
     It has no values of parameters and no secrets, so that it can be logged.

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use pyo3::exceptions::PyException;
@@ -28,8 +28,20 @@ thread_local! {
 
 fn logger(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     static LOGGER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let made = || Ok::<_, PyErr>(py.import("logging")?.call_method1("getLogger", ("chainframe",))?.unbind());
+    let made = || Ok::<_, PyErr>(py.import("chainframe._logs")?.call_method0("logger")?.unbind());
     LOGGER.get_or_try_init(py, made).map(|logger| logger.bind(py))
+}
+
+/// False as long as nothing can show a record: the program has not imported `logging`, whose import takes longer than
+/// that of this package, and the environment does not ask for records.
+fn is_configured(py: Python<'_>) -> PyResult<bool> {
+    static CONFIGURED: AtomicBool = AtomicBool::new(false);
+    if !CONFIGURED.load(Ordering::Relaxed) {
+        let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
+        let is_configured = modules.contains(intern!(py, "logging"))? || std::env::var_os("CHAINFRAME_LOG").is_some();
+        CONFIGURED.store(is_configured, Ordering::Relaxed);
+    }
+    Ok(CONFIGURED.load(Ordering::Relaxed))
 }
 
 /// Raises in a logging handler, which must not wait: a result waits for the handlers of its records.
@@ -50,7 +62,11 @@ pub fn check_not_in_handler(py: Python<'_>) -> PyResult<()> {
 pub fn refresh(py: Python<'_>) -> PyResult<Option<Context>> {
     static COPY_CONTEXT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let read = || -> PyResult<(i64, Context)> {
-        let level = logger(py)?.call_method0(intern!(py, "getEffectiveLevel"))?.extract()?;
+        let level = if is_configured(py)? {
+            logger(py)?.call_method0(intern!(py, "getEffectiveLevel"))?.extract()?
+        } else {
+            i64::from(u8::MAX)
+        };
         let context = COPY_CONTEXT.import(py, "contextvars", "copy_context")?.call0()?;
         Ok((level, Arc::new(context.unbind())))
     };

@@ -247,7 +247,8 @@ impl Client {
         }
         check_progress(py, progress)?;
         let inner = slf.get().inner.with_options(changes).map_err(named)?;
-        Ok(Self { inner, progress, on_attempt: OnAttempt::DerivedFrom(slf) })
+        let on_attempt = slf.get().on_attempt.derived(slf.clone_ref(py).into_any());
+        Ok(Self { inner, progress, on_attempt })
     }
 
     #[doc = doc!(Client.close)]

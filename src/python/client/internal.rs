@@ -5,7 +5,6 @@ use pyo3::types::{PyBytes, PyDict};
 
 use super::cassette::Cassette;
 use super::client::Client;
-use super::on_attempt::OnAttempt;
 use crate::client::{self, Proxy, Secret, Settings};
 use crate::interface;
 use crate::python::base::block_on::block_on;
@@ -58,5 +57,9 @@ pub fn _with_cassette(
     let settings = Settings { cassette, concurrency, ..settings.clone() };
     let environment = client.get().on_attempt.environment();
     let inner = client::Client::with_environment(settings, environment).map_err(|error| errors::raise(py, &error))?;
-    Ok(Client { inner, progress: client.get().progress, on_attempt: OnAttempt::DerivedFrom(client.clone().unbind()) })
+    Ok(Client {
+        inner,
+        progress: client.get().progress,
+        on_attempt: client.get().on_attempt.derived(client.clone().into_any().unbind()),
+    })
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
-use super::client::Client;
 use super::observer::{AttemptObserver, Callable};
 use crate::client::{Environment, Error, Observer};
 use crate::python::base::errors;
@@ -14,7 +13,7 @@ use crate::python::base::errors;
 pub enum OnAttempt {
     None,
     Own(Arc<Callable>),
-    DerivedFrom(Py<Client>),
+    Derived { owner: Py<PyAny>, callable: Option<Arc<Callable>> },
 }
 
 impl OnAttempt {
@@ -26,11 +25,16 @@ impl OnAttempt {
         }
     }
 
+    /// The setting of a client that is derived from `owner`, whose setting this is.
+    pub fn derived(&self, owner: Py<PyAny>) -> Self {
+        Self::Derived { owner, callable: self.callable().cloned() }
+    }
+
     pub fn callable(&self) -> Option<&Arc<Callable>> {
         match self {
             Self::None => None,
             Self::Own(callable) => Some(callable),
-            Self::DerivedFrom(client) => client.get().on_attempt.callable(),
+            Self::Derived { callable, .. } => callable.as_ref(),
         }
     }
 
@@ -44,7 +48,7 @@ impl OnAttempt {
         match self {
             Self::None => Ok(()),
             Self::Own(callable) => callable.traverse(visit),
-            Self::DerivedFrom(client) => visit.call(client),
+            Self::Derived { owner, .. } => visit.call(owner),
         }
     }
 
