@@ -55,6 +55,7 @@ from chainframe.errors import (
     ResultWindowError,
     ServiceError,
     ServiceUnavailableError,
+    SettledHeightError,
     TransportError,
 )
 
@@ -101,6 +102,7 @@ __all__ = [
     "ResultWindowError",
     "ServiceError",
     "ServiceUnavailableError",
+    "SettledHeightError",
     "Token",
     "TokenTransfer",
     "Transaction",

@@ -1073,6 +1073,7 @@ class Query(Generic[_R_co]):
         *,
         mode: Literal["resume", "overwrite", "error"] = "resume",
         since: Export | str | PathLike[str] | None = None,
+        settle: int | None = None,
         columns: Sequence[str] | None = None,
         numbers: _Numbers = "decimal",
         max_rows_per_file: int = 65_536,
@@ -1093,6 +1094,10 @@ class Query(Generic[_R_co]):
             An earlier export of the same query, or its directory: only records newer than its newest are written, so
             that a series of exports has each record once. For lists that have their newest record first, and for ranges
             of heights or times, whose ends may differ.
+        settle : int, optional
+            Number of heights below the newest record at which the export of a directory ends, since a reorganization
+            may still change them. With `since` it reads as many heights of the earlier export again, and writes what
+            changed to `corrections-*.parquet`; `chainframe.exports.read` applies them.
         columns : sequence of str, optional
             Columns to write, in this order; all by default.
         numbers : {"decimal", "float", "string"}
@@ -1109,6 +1114,8 @@ class Query(Generic[_R_co]):
         ------
         ExportError
             The directory holds something else or a damaged file, cannot be written, or is locked by another process.
+        SettledHeightError
+            A height changed more than `settle` heights below the end of the earlier export.
         IncompleteResultError
             With `strict=True`, after an incomplete result was written; otherwise an `IncompleteResultWarning`.
         ImportError
@@ -1126,6 +1133,7 @@ class Query(Generic[_R_co]):
         *,
         mode: Literal["resume", "overwrite", "error"] = "resume",
         since: Export | str | PathLike[str] | None = None,
+        settle: int | None = None,
         columns: Sequence[str] | None = None,
         numbers: _Numbers = "decimal",
         max_rows_per_file: int = 65_536,

@@ -122,10 +122,10 @@ def test_interrupt_keeps_what_was_fetched(
     query = server.client(concurrency=1).blocks(page_size=10)
     write = Store.write_part
 
-    def interrupted(self: Store, number: int, rows: int, how: Any) -> Any:
-        if number == 1:
+    def interrupted(self: Store, name: str, rows: int, how: Any) -> Any:
+        if name == "part-000001.parquet":
             raise KeyboardInterrupt
-        return write(self, number, rows, how)
+        return write(self, name, rows, how)
 
     monkeypatch.setattr(Store, "write_part", interrupted)
     with pytest.raises(KeyboardInterrupt):

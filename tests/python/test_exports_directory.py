@@ -245,12 +245,12 @@ def test_rows_after_those_that_could_not_be_written_are_not_kept(
     _, query = failing
     write, failed = Store.write_part, False
 
-    def fail_once(self: Store, number: int, *arguments: Any) -> Part:
+    def fail_once(self: Store, name: str, *arguments: Any) -> Part:
         nonlocal failed
-        if number == failing_part and not failed:
+        if name == f"part-{failing_part:06}.parquet" and not failed:
             failed = True
             raise cf.ExportError("full")
-        return write(self, number, *arguments)
+        return write(self, name, *arguments)
 
     monkeypatch.setattr(Store, "write_part", fail_once)
     with pytest.raises(cf.ExportError, match="full"):

@@ -190,6 +190,12 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
             help="Directory of an earlier export: write only records that are newer.",
         ),
         click.Option(
+            ["--settle"],
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="End a directory's export N heights below the newest record; with --since, correct the last N.",
+        ),
+        click.Option(
             ["--max-rows-per-file"],
             type=click.IntRange(min=1),
             metavar="N",
@@ -201,7 +207,7 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
     def run(**given: Any) -> int:  # noqa: ANN401 - click's
         arguments = {name: given.pop(name) for name in names}
         positional = [given.pop(name) for name in ("output", "format", "numbers", "columns")]
-        options = {name: given.pop(name) for name in ("mode", "since", "max_rows_per_file")}
+        options = {name: given.pop(name) for name in ("mode", "since", "settle", "max_rows_per_file")}
         dry_run = given.pop("dry_run")
         target = None
         try:

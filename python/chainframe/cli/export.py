@@ -116,19 +116,18 @@ def destination(
     *,
     mode: Mode | None,
     since: str | None,
+    settle: int | None,
     max_rows_per_file: int | None,
 ) -> Destination:
     """Checks the options of the output before anything is sent."""
-    is_directory = (
-        bool(output) and output != "-" and (str(output).endswith(("/", os.sep)) or Path(str(output)).is_dir())
-    )
-    if max_rows_per_file is not None and not is_directory:
-        raise InvalidParameterError("--max-rows-per-file needs a directory, such as -o transfers/")
+    is_directory = _is_directory(output)
+    if not is_directory:
+        _reject("needs a directory, such as -o transfers/", {"max-rows-per-file": max_rows_per_file, "settle": settle})
     if is_directory:
         if form not in {None, "parquet"}:
             raise InvalidParameterError(f"--output: the directory {output} gets Parquet files; for {form}, name a file")
         written = OutputFormat("parquet", numbers, columns)
-        return Directory(Path(str(output)), written, mode or "resume", since, max_rows_per_file or ROWS)
+        return Directory(Path(str(output)), written, mode or "resume", since, settle, max_rows_per_file or ROWS)
     path = None if output in {None, "-"} else Path(str(output)).resolve()
     form = _format(form, output, path)
     if path and not path.parent.is_dir():
@@ -138,13 +137,23 @@ def destination(
         if not os.access(path.parent, os.W_OK):
             raise InvalidParameterError(f"--output: {path.parent} is not writable; name a file elsewhere")
         return File(FileRequest(path, form, mode or "resume", since, columns, numbers))
-    for name, value in (("mode", mode), ("since", since)):
-        if value is not None:
-            shown = f"--{value}" if name == "mode" else f"--{name}"
-            raise InvalidParameterError(f"{shown} needs -o FILE or DIR; a stream cannot be resumed")
+    _reject("needs -o FILE or DIR; a stream cannot be resumed", {mode or "mode": mode, "since": since})
     if path is None and sys.stdout is None:
         raise InvalidParameterError("--output: standard output is closed; name a file")
     return Stream(path, written)
+
+
+def _reject(problem: str, options: dict[str, object]) -> None:
+    """Raises about the first option that is given."""
+    for name, value in options.items():
+        if value is not None:
+            raise InvalidParameterError(f"--{name} {problem}")
+
+
+def _is_directory(output: str | None) -> bool:
+    if output in {None, "", "-"}:
+        return False
+    return str(output).endswith(("/", os.sep)) or Path(str(output)).is_dir()
 
 
 def _format(form: str | None, output: str | None, path: Path | None) -> str:
@@ -200,6 +209,7 @@ class Directory:
     form: OutputFormat
     mode: Mode
     since: str | None
+    settle: int | None
     max_rows_per_file: int
 
     def run(self, query: Query[Any], client: Client) -> tuple[Report, str]:
@@ -210,6 +220,7 @@ class Directory:
                 self.path,
                 mode=self.mode,
                 since=self.since,
+                settle=self.settle,
                 columns=self.form.columns,
                 numbers=self.form.numbers or "decimal",
                 max_rows_per_file=self.max_rows_per_file,

@@ -10,6 +10,7 @@ from chainframe.errors.files import (
     CassetteError,
     CassetteMissError,
     ExportError,
+    SettledHeightError,
 )
 from chainframe.errors.results import (
     IncompleteResultError,
@@ -59,6 +60,7 @@ __all__ = [
     "ResultWindowError",
     "ServiceError",
     "ServiceUnavailableError",
+    "SettledHeightError",
     "TransportError",
 ]
 

@@ -41,6 +41,28 @@ class ExportError(ChainframeError):
         self.path = path
 
 
+class SettledHeightError(ExportError):
+    """A height changed that a settled series does not read again. No file was changed.
+
+    A reorganization, or a record that was listed late or changed late, went deeper than `settle` heights below the end
+    of the earlier export. An export with a larger `settle` reads that height again.
+
+    Attributes
+    ----------
+    height : int
+        The lowest height that is known to have changed.
+
+    Examples
+    --------
+    >>> except cf.SettledHeightError as error:
+    ...     print(error, error.height)
+    """
+
+    def __init__(self, message: str = "", *, height: int | None = None, path: str | None = None) -> None:
+        super().__init__(message, path=path)
+        self.height = height
+
+
 class CassetteError(ChainframeError):
     """A cassette cannot be read or written, or its mode is unknown.
 

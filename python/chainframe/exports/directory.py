@@ -102,8 +102,7 @@ class Store:
         self.remove_orphans(manifest)
 
     @_reported
-    def write_part(self, number: int, rows: int, write: Callable[[BinaryIO], object]) -> Part:
-        name = f"part-{number:06}.parquet"
+    def write_part(self, name: str, rows: int, write: Callable[[BinaryIO], object]) -> Part:
         self._write(name, write)
         path = self.path / name
         return Part(name=name, rows=rows, bytes=path.stat().st_size, sha256=_checksum(path))
@@ -172,7 +171,7 @@ class Store:
         """Removes files of an interrupted run that the manifest does not list; all of them without a manifest."""
         if not self.path.is_dir():
             return
-        listed = {part.name for part in manifest.parts} if manifest else set()
+        listed = {part.name for part in manifest.files} if manifest else set()
         for path in self.path.iterdir():
             name = path.name
             temporary = name.startswith(".") and name.endswith(".tmp")
@@ -188,7 +187,7 @@ class Store:
         self.remove_orphans(None)
 
     def verify(self, manifest: Manifest) -> None:
-        for part in manifest.parts:
+        for part in manifest.files:
             self.verify_part(part)
 
     @_reported
@@ -208,7 +207,7 @@ class Store:
         # In between readers find no manifest, and so no finished export.
         (self.path / Manifest.NAME).unlink(missing_ok=True)
         sync_directory(self.path)
-        for part in manifest.parts:
+        for part in manifest.files:
             with suppress(FileNotFoundError):
                 (staging.path / part.name).replace(self.path / part.name)
         (self.path / Manifest.JOURNAL).unlink(missing_ok=True)

@@ -7,6 +7,7 @@ with its square. A line that a crash cut short is ignored: its files are removed
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from dataclasses import asdict, dataclass, field, fields
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 VERSION = 1
-PART = re.compile(r"part-\d{6,}\.parquet")
+PART = re.compile(r"(?:part|corrections)-\d{6,}\.parquet")
 MAX_SHOWN = 60
 HINTS = (Hint("use_another_directory"), Hint("start_over"))
 """Advice for a directory that holds something else."""
@@ -47,6 +48,20 @@ class Progress:
     watermark: list[list[Any]]
     cursor: dict[str, Any] | None
     report: dict[str, Any]
+    settled: Settled | None = None
+
+
+@dataclass
+class Settled:
+    """Heights of an export that ends below the head."""
+
+    settle: int
+    end_height: int | None = None
+    """Highest height of the export, or of the one that it continues; None until it is known."""
+    corrected_above: int | None = None
+    """Heights above this one, up to the end of the earlier export, were compared; None if none was."""
+    is_compared: bool = False
+    corrections: list[Part] = field(default_factory=list)
 
 
 @dataclass
@@ -59,8 +74,11 @@ class Manifest:
     query: dict[str, Any]
     numbers: str
     schema: dict[str, str]
+    since: dict[str, str] | None = None
+    """Relative path and SHA-256 of the manifest of the export that this one continues."""
     since_watermark: list[list[Any]] | None = None
-    """Watermark of the export that this one continues."""
+    """Watermark of the export that this one continues, unless `settled`."""
+    settled: Settled | None = None
     watermark: list[list[Any]] = field(default_factory=list)
     """Key and height of the newest records, newest first."""
     cursor: dict[str, Any] | None = None
@@ -76,6 +94,10 @@ class Manifest:
     def rows(self) -> int:
         return int(self.report.get("records", 0))
 
+    @property
+    def files(self) -> list[Part]:
+        return [*self.parts, *(self.settled.corrections if self.settled else [])]
+
     def to_json(self) -> str:
         return json.dumps({"version": VERSION, **asdict(self)}, indent=1)
 
@@ -87,6 +109,7 @@ class Manifest:
             "watermark": progress.watermark,
             "cursor": _difference(self.cursor or {}, progress.cursor or {}),
             "report": _difference(self.report, progress.report),
+            "settled": asdict(progress.settled) if progress.settled else None,
         }
 
     def apply(self, change: dict[str, Any]) -> None:
@@ -94,6 +117,7 @@ class Manifest:
         self.watermark += change["watermark"]
         self.cursor = _changed(self.cursor or {}, change["cursor"]) or None
         self.report = _changed(self.report, change["report"])
+        self.settled = _settled(change["settled"])
         self.revision = change["revision"]
 
     @classmethod
@@ -104,6 +128,7 @@ class Manifest:
             members = dict(state)
             version = members.pop("version")
             parts = [Part(**part) for part in members.pop("parts")]
+            members["settled"] = _settled(members["settled"])
         except (ValueError, TypeError, KeyError, AttributeError):
             raise ExportError(message, path=str(path), hints=HINTS) from None
         if version != VERSION:
@@ -120,7 +145,9 @@ class Manifest:
         An export that is continued may have other columns, and if `has_moving_end` another end of its range.
         """
         ours, theirs = self._request(), found._request()
-        free = {"numbers", "columns", "types", "since", "max_items"} if continued else set()
+        free = {"since", "settle", "max_items"} if continued else set()
+        # The rows of a settled series are compared.
+        free |= {"numbers", "columns", "types"} if continued and self.settled is None else set()
         free |= {"end_height", "end_time"} if has_moving_end else set()
         for name in dict.fromkeys([*theirs, *ours]):
             if name not in free and ours.get(name) != theirs.get(name):
@@ -137,7 +164,9 @@ class Manifest:
         """The request under the parameter names of the caller."""
         query = {name: value for name, value in self.query.items() if name != "arguments"}
         columns, types = list(self.schema), list(self.schema.values())
-        options = {"numbers": self.numbers, "columns": columns, "types": types, "since": self.since_watermark}
+        since = self.since_watermark if self.settled is None else (self.since or {}).get("sha256")
+        settle = self.settled.settle if self.settled else None
+        options = {"numbers": self.numbers, "columns": columns, "types": types, "since": since, "settle": settle}
         return {**query, **self.query["arguments"], **options}
 
 
@@ -165,6 +194,19 @@ def read_manifest(directory: Path) -> Manifest | None:
         except (ValueError, TypeError, KeyError, AttributeError):
             break
     return manifest
+
+
+def manifest_checksum(directory: Path) -> str:
+    """SHA-256 of the manifest in `directory`."""
+    return hashlib.sha256((directory / Manifest.NAME).read_bytes()).hexdigest()
+
+
+def _settled(state: dict[str, Any] | None) -> Settled | None:
+    if state is None:
+        return None
+    members = dict(state)
+    corrections = [Part(**part) for part in members.pop("corrections")]
+    return Settled(**members, corrections=corrections)
 
 
 def _difference(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:

@@ -52,6 +52,7 @@ def _parquet_file(path: Path, options: dict[str, Any]) -> FileRequest | None:
     """Return the request of a single file, or None if the path is that of a directory."""
     if path.suffix.lower() != ".parquet" or path.is_dir():
         return None
-    if "max_rows_per_file" in options:
-        raise InvalidParameterError(f"max_rows_per_file needs a directory; {path} is a file")
+    for name in ("max_rows_per_file", "settle"):
+        if name in options:
+            raise InvalidParameterError(f"{name} needs a directory; {path} is a file")
     return FileRequest(path, "parquet", **options)

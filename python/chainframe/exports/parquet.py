@@ -20,9 +20,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from chainframe._native import Client, _restore_report
 from chainframe.errors import ChainframeError, ContextError, ExportError, InvalidParameterError
+from chainframe.exports import series
 from chainframe.exports.directory import STAGING, Store, disk_error, locked_dir
 from chainframe.exports.high_water_mark import height_of
-from chainframe.exports.manifest import HINTS, Manifest, read_manifest
+from chainframe.exports.manifest import HINTS, Manifest, Settled, read_manifest
+from chainframe.exports.settled import SettledWriter
 from chainframe.exports.signals import DeferredSignals, cancelled_by_signal
 from chainframe.exports.verify import Verifier
 from chainframe.exports.writer import ParquetWriter
@@ -57,6 +59,8 @@ class Export:
         JSON file that lists the parts with their checksums; None if the export is a single file.
     complete : bool
         True if the result is known to hold every record.
+    corrections : tuple of Path
+        Its files of corrections to the earlier exports of a settled series; see `read`.
 
     Examples
     --------
@@ -69,6 +73,7 @@ class Export:
     rows: int
     report: Report
     manifest: Path | None
+    corrections: tuple[Path, ...] = ()
     _client: Client | None = field(default=None, repr=False, compare=False)
     """The client that fetched the records."""
 
@@ -167,6 +172,7 @@ def finished_export(path: Path, manifest: Manifest, client: Client | None = None
         rows=manifest.rows,
         report=_restore_report(manifest.report),
         manifest=path / Manifest.NAME,
+        corrections=tuple(path / part.name for part in manifest.files[len(manifest.parts) :]),
         _client=client,
     )
 
@@ -182,6 +188,7 @@ class ExportRequest:
     since: Export | str | PathLike[str] | None = None
     columns: list[str] | None = None
     """None selects all; columns that are not selected are not converted."""
+    settle: int | None = None
     numbers: Any = "decimal"
     max_rows_per_file: int = 65_536
     compression: str = "zstd"
@@ -197,10 +204,32 @@ class ExportRequest:
         table = self.query.partial[:0].to_arrow(self.numbers, columns=self.columns)
         schema = {field.name: str(field.type) for field in table.schema}
         manifest = Manifest(query=query, numbers=self.numbers, schema=schema)
+        if self.settle is not None:
+            self._check_settled(manifest)
+            manifest.settled = Settled(self.settle)
         if self.since is not None:
             since = Path(self.since.path if isinstance(self.since, Export) else self.since)
-            manifest.since_watermark = self._load_watermark(manifest, since)
+            earlier = self._load_earlier(manifest, since)
+            directory = _directory(since)
+            manifest.since = series.link(directory, self.directory)
+            if self.settle is None:
+                manifest.since_watermark = earlier.watermark
         return manifest
+
+    def _check_settled(self, manifest: Manifest) -> None:
+        if self._order() is None:
+            raise InvalidParameterError("needs a list with its newest record first or a range", parameter="settle")
+        if manifest.query["max_items"] is not None:
+            raise InvalidParameterError("cannot be combined with max_items", parameter="settle")
+        needed = series.key_columns(manifest)
+        missing = [name for name in needed if name not in manifest.schema]
+        if missing:
+            raise InvalidParameterError(
+                f"must include {', '.join(missing)}, since settle is given", parameter="columns"
+            )
+
+    def _order(self) -> Any:  # noqa: ANN401
+        return self.query._growth_order()  # noqa: SLF001 - of this package
 
     def open(self, new: Manifest) -> ParquetWriter:
         """The writer of a new, an unfinished or a finished export; changes nothing before `begin`."""
@@ -240,28 +269,31 @@ class ExportRequest:
 
     def _writer(self, store: Store, manifest: Manifest) -> ParquetWriter:
         query = self.query if manifest.cursor is None else self.client.resume(json.dumps(manifest.cursor))
-        order = self.query._growth_order()  # noqa: SLF001 - of this package
+        options: dict[str, Any] = {
+            "order": self._order(),
+            "columns": self.columns,
+            "max_rows": self.max_rows_per_file,
+            "compression": self.compression,
+        }
+        is_new = manifest.cursor is None and self._order() == "by_height"
+        if manifest.settled is not None:
+            tail = None if manifest.finished else series.read_tail(manifest, self.directory)
+            if is_new and tail is not None and tail.lowest is not None:
+                query = query._from_height(tail.lowest)  # noqa: SLF001 - of this package
+            return SettledWriter(store, manifest, query, tail=tail, **options)
         height = height_of(manifest.since_watermark or [])
-        if manifest.cursor is None and height is not None and order == "by_height":
+        if is_new and height is not None:
             query = query._from_height(height)  # noqa: SLF001 - of this package
-        return ParquetWriter(
-            store,
-            manifest,
-            query,
-            order=order,
-            columns=self.columns,
-            max_rows=self.max_rows_per_file,
-            compression=self.compression,
-        )
+        return ParquetWriter(store, manifest, query, **options)
 
-    def _load_watermark(self, manifest: Manifest, since: Path) -> list[list[Any]]:
-        """Keys of the newest records of the export that this one continues."""
-        order = self.query._growth_order()  # noqa: SLF001 - of this package
+    def _load_earlier(self, manifest: Manifest, since: Path) -> Manifest:
+        """The export that this one continues."""
+        order = self._order()
         if order is None:
             raise InvalidParameterError("needs a list with its newest record first or a range", parameter="since")
         if manifest.query["max_items"] is not None:
             raise InvalidParameterError("cannot be combined with max_items", parameter="since")
-        directory = since.parent if since.name == Manifest.NAME else since
+        directory = _directory(since)
         if directory.resolve() == self.directory.resolve():
             raise InvalidParameterError("must not be the directory of this export", parameter="since")
         earlier = read_manifest(directory)
@@ -270,7 +302,13 @@ class ExportRequest:
         if not earlier.finished:
             raise ExportError(f"{since} is not finished; run that export again first", path=str(since))
         manifest.check_same_query(earlier, since, continued=True, has_moving_end=order == "by_height")
-        return earlier.watermark
+        if earlier.settled is not None and self.settle is None:
+            raise InvalidParameterError(f"must be given, as for {since}, which ends below the head", parameter="settle")
+        return earlier
+
+
+def _directory(since: Path) -> Path:
+    return since.parent if since.name == Manifest.NAME else since
 
 
 def write_parquet(query: Query[Any], client: Client, directory: str | PathLike[str], **options: Any) -> Export:  # noqa: ANN401

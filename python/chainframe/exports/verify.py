@@ -318,7 +318,7 @@ def merged(places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 
 def damaged_files(path: Path, manifest: Manifest) -> Iterator[str]:
     """Names of the files that are missing or are not as they were written."""
-    for part in manifest.parts:
+    for part in manifest.files:
         try:
             Store(path).verify_part(part)
         except ExportError:

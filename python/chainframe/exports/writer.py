@@ -14,12 +14,14 @@ from chainframe.exports.manifest import Part, Progress
 from chainframe.frames import load
 
 if TYPE_CHECKING:
+    from typing import BinaryIO
+
     import pyarrow as pa
 
     from chainframe import Query, Records, Report
     from chainframe._native import _PartBuffer
     from chainframe.exports.directory import Store
-    from chainframe.exports.manifest import Manifest
+    from chainframe.exports.manifest import Manifest, Settled
 
 MAX_AGE = 25.0
 """Seconds after which fetched records are written, even if the file is small."""
@@ -74,8 +76,11 @@ class ParquetWriter:
             self.store.remove_leftovers(self.manifest)
             return
         self.store.begin(self.manifest)
-        is_keyed = self._matcher is not None or self._range is not None
-        self._buffer = self.query._part_buffer(self._max_rows, MAX_AGE, is_keyed)  # noqa: SLF001
+        self._buffer = self.query._part_buffer(self._max_rows, MAX_AGE, self._is_keyed())  # noqa: SLF001
+
+    def _is_keyed(self) -> bool:
+        """True if keys of the records decide which of them are written."""
+        return self._matcher is not None or self._range is not None
 
     def fetch(self) -> None:
         """Waits until there is something to commit."""
@@ -140,11 +145,17 @@ class ParquetWriter:
         # Until these rows are committed, nothing may be that follows them.
         self._has_gap = True
         records, cursor = taken
+        self._commit(self._parts(self._table(records)), self._new_watermark(records), cursor)
+
+    def _commit(
+        self, parts: list[Part], watermark: list[list[Any]], cursor: str, settled: Settled | None = None
+    ) -> None:
         progress = Progress(
-            parts=self._parts(self._table(records)),
-            watermark=self._new_watermark(records),
+            parts=parts,
+            watermark=watermark,
             cursor=json.loads(cursor),
-            report={**self._report(), "records": self.manifest.rows + len(records)},
+            report={**self._report(), "records": self.manifest.rows + sum(part.rows for part in parts)},
+            settled=settled or self.manifest.settled,
         )
         change = self.manifest.change(progress)
         self.store.commit(change)
@@ -159,17 +170,18 @@ class ParquetWriter:
             raise NumericOverflowError(str(error), column=error.column, row=row, text=error.text) from None
 
     def _parts(self, table: pa.Table) -> list[Part]:
-        parquet = load("pyarrow.parquet", extra="arrow")
         slices = [table.slice(offset, self._max_rows) for offset in range(0, max(1, table.num_rows), self._max_rows)]
 
-        def write(number: int, part_table: pa.Table) -> Part:
-            return self.store.write_part(
-                number,
-                part_table.num_rows,
-                lambda file: parquet.write_table(part_table, file, compression=self._compression),
-            )
+        first = len(self.manifest.parts)
+        return [self._write_part(f"part-{number:06}.parquet", part) for number, part in enumerate(slices, first)]
 
-        return [write(number, part_table) for number, part_table in enumerate(slices, len(self.manifest.parts))]
+    def _write_part(self, name: str, table: pa.Table) -> Part:
+        parquet = load("pyarrow.parquet", extra="arrow")
+
+        def write(file: BinaryIO) -> None:
+            parquet.write_table(table, file, compression=self._compression)
+
+        return self.store.write_part(name, table.num_rows, write)
 
     def _new_watermark(self, records: Records[Any]) -> list[list[Any]]:
         if self._order == "by_height":
@@ -198,13 +210,16 @@ class ParquetWriter:
             self._write()
         if self._order == "by_height":
             watermark, reasons = self._end_of_range()
+        is_gap = self._matcher is not None and self._matcher.met is None
+        self._save_finished(watermark, reasons, is_complete=not is_gap)
+
+    def _save_finished(self, watermark: list[list[Any]] | None, reasons: list[str], *, is_complete: bool) -> None:
         parts = self.manifest.parts
         if not parts:
             # An empty result has a schema too.
             parts = self._parts(self._table(self.query.partial[:0]))
         now, report = self._buffer.report(), self._report()
-        incomplete = now.reasons or (self._matcher is not None and self._matcher.met is None)
-        complete = not incomplete and (now.complete or self._is_met())
+        complete = is_complete and not now.reasons and (now.complete or self._is_met())
         finished = replace(
             self.manifest,
             parts=parts,

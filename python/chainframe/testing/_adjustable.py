@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from chainframe.testing._types import Fault
 
 
-class _Adjustable:
+class _Adjustable:  # pyright: ignore[reportUnusedClass]
     """Base of `LocalService`."""
 
     __slots__ = ()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast
 from chainframe import Client, ConfigError, Deployment, Query
 from chainframe._native import _LocalService, _with_cassette
 from chainframe.testing import _normalize, _requests
-from chainframe.testing._adjustable import _Adjustable, faults_as_json
+from chainframe.testing._adjustable import _Adjustable, faults_as_json  # pyright: ignore[reportPrivateUsage]
 from chainframe.testing._mirror import mirrored
 
 if TYPE_CHECKING:

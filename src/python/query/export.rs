@@ -10,36 +10,42 @@ use crate::python::results::arrow;
 impl Query {
     #[doc = doc!(Query.to_parquet)]
     #[pyo3(
-        signature = (path, *, mode="resume", since=None, columns=None, numbers="decimal", max_rows_per_file=None),
-        text_signature = "($self, path, *, mode='resume', since=None, columns=None, numbers='decimal', max_rows_per_file=65_536)"
+        signature = (path, *, mode="resume", since=None, settle=None, columns=None, numbers="decimal", max_rows_per_file=None),
+        text_signature = "($self, path, *, mode='resume', since=None, settle=None, columns=None, numbers='decimal', max_rows_per_file=65_536)"
     )]
+    #[expect(clippy::too_many_arguments, reason = "the options, all by keyword")]
     fn to_parquet<'py>(
         slf: &Bound<'py, Self>,
         path: &Bound<'py, PyAny>,
         mode: &str,
         since: Option<&Bound<'py, PyAny>>,
+        settle: Option<&Bound<'py, PyAny>>,
         columns: Option<Vec<String>>,
         numbers: &str,
         max_rows_per_file: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        exported(slf, "to_parquet", path, (mode, since, columns, numbers, max_rows_per_file))
+        let bounds = [("settle", settle), ("max_rows_per_file", max_rows_per_file)];
+        exported(slf, "to_parquet", path, (mode, since, columns, numbers), &bounds)
     }
 
     #[doc = doc!(Query.to_parquet_async)]
     #[pyo3(
-        signature = (path, *, mode="resume", since=None, columns=None, numbers="decimal", max_rows_per_file=None),
-        text_signature = "($self, path, *, mode='resume', since=None, columns=None, numbers='decimal', max_rows_per_file=65_536)"
+        signature = (path, *, mode="resume", since=None, settle=None, columns=None, numbers="decimal", max_rows_per_file=None),
+        text_signature = "($self, path, *, mode='resume', since=None, settle=None, columns=None, numbers='decimal', max_rows_per_file=65_536)"
     )]
+    #[expect(clippy::too_many_arguments, reason = "the options, all by keyword")]
     fn to_parquet_async<'py>(
         slf: &Bound<'py, Self>,
         path: &Bound<'py, PyAny>,
         mode: &str,
         since: Option<&Bound<'py, PyAny>>,
+        settle: Option<&Bound<'py, PyAny>>,
         columns: Option<Vec<String>>,
         numbers: &str,
         max_rows_per_file: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        exported(slf, "to_parquet_async", path, (mode, since, columns, numbers, max_rows_per_file))
+        let bounds = [("settle", settle), ("max_rows_per_file", max_rows_per_file)];
+        exported(slf, "to_parquet_async", path, (mode, since, columns, numbers), &bounds)
     }
 
     #[doc = doc!(Query.to_csv)]
@@ -55,7 +61,7 @@ impl Query {
         columns: Option<Vec<String>>,
         numbers: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
-        exported(slf, "to_csv", path, (mode, since, columns, numbers, None))
+        exported(slf, "to_csv", path, (mode, since, columns, numbers), &[])
     }
 
     #[doc = doc!(Query.to_csv_async)]
@@ -71,7 +77,7 @@ impl Query {
         columns: Option<Vec<String>>,
         numbers: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
-        exported(slf, "to_csv_async", path, (mode, since, columns, numbers, None))
+        exported(slf, "to_csv_async", path, (mode, since, columns, numbers), &[])
     }
 
     #[doc = doc!(Query.to_json)]
@@ -87,7 +93,7 @@ impl Query {
         columns: Option<Vec<String>>,
         numbers: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
-        exported(slf, "to_json", path, (mode, since, columns, numbers, None))
+        exported(slf, "to_json", path, (mode, since, columns, numbers), &[])
     }
 
     #[doc = doc!(Query.to_json_async)]
@@ -103,18 +109,18 @@ impl Query {
         columns: Option<Vec<String>>,
         numbers: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
-        exported(slf, "to_json_async", path, (mode, since, columns, numbers, None))
+        exported(slf, "to_json_async", path, (mode, since, columns, numbers), &[])
     }
 }
 
-type ExportOptions<'a, 'py> =
-    (&'a str, Option<&'a Bound<'py, PyAny>>, Option<Vec<String>>, &'a str, Option<&'a Bound<'py, PyAny>>);
+type ExportOptions<'a, 'py> = (&'a str, Option<&'a Bound<'py, PyAny>>, Option<Vec<String>>, &'a str);
 
 fn exported<'py>(
     query: &Bound<'py, Query>,
     method: &str,
     path: &Bound<'py, PyAny>,
-    (mode, since, columns, numbers, max_rows_per_file): ExportOptions<'_, 'py>,
+    (mode, since, columns, numbers): ExportOptions<'_, 'py>,
+    bounds: &[(&'static str, Option<&Bound<'py, PyAny>>)],
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = query.py();
     arrow::numbers(py, numbers)?;
@@ -123,8 +129,8 @@ fn exported<'py>(
     options.set_item("since", since)?;
     options.set_item("columns", columns)?;
     options.set_item("numbers", numbers)?;
-    if max_rows_per_file.is_some() {
-        options.set_item("max_rows_per_file", count("max_rows_per_file", max_rows_per_file)?)?;
+    for (name, given) in bounds.iter().filter(|(_, given)| given.is_some()) {
+        options.set_item(name, count(name, *given)?)?;
     }
     let client = query.get().client.bind(py);
     PyModule::import(py, "chainframe.exports.methods")?.getattr(method)?.call((query, client, path), Some(&options))

@@ -102,7 +102,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn keys(columns: &Columns) -> impl Iterator<Item = Key> {
-    let heights = match columns.record().position("height").map(|index| columns.column(index)) {
+    let position = |name| columns.record().position(name);
+    let height = position("height").or_else(|| position("zone_block_height"));
+    let heights = match height.map(|index| columns.column(index)) {
         Some(Column::Integer(heights)) => heights.iter().collect(),
         _ => vec![None; columns.rows()],
     };

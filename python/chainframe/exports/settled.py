@@ -1,0 +1,232 @@
+"""An export that ends some heights below the head, and reads the last heights of the one before again.
+
+Heights, from the head down, when `settle` is S and the earlier export ended at E:
+
+    above the newest height - S      left to the next export
+    down to E + 1                    new: written to parts
+    down to E - S + 1                compared: what changed goes to corrections, what is new to parts
+    the next height with a record    must not have changed
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from chainframe.errors import ExportError, SettledHeightError
+from chainframe.exports.series import CHANGE, Tail, height_column, row_keys
+from chainframe.exports.writer import ParquetWriter
+from chainframe.frames import load
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from chainframe import Query
+    from chainframe.exports.directory import Store
+    from chainframe.exports.manifest import Manifest, Settled
+
+
+class SettledWriter(ParquetWriter):
+    """Writes an export of a settled series."""
+
+    def __init__(
+        self,
+        store: Store,
+        manifest: Manifest,
+        query: Query[Any],
+        *,
+        tail: Tail | None,
+        **options: Any,  # noqa: ANN401
+    ) -> None:
+        super().__init__(store, manifest, query, **options)
+        self._tail = tail
+        self._before_end = tail.end_height if tail else None
+        """Highest height of the earlier export."""
+        self._met = False
+        """True if the list was read below the heights that are compared."""
+        self._again: list[pa.Table] = []
+        self._again_cursor = ""
+        self._action: Literal["skip", "write", "compare"] = "skip"
+        """What is to happen to the `_queued` rows that arrived last."""
+        self._queued = 0
+        self._waiting: deque[int | None] = deque()
+        """Heights of the rows that arrived in a range and are not known to be settled."""
+        self._top: int | None = None
+
+    @property
+    def _settled(self) -> Settled:
+        assert self.manifest.settled is not None  # noqa: S101 - by construction
+        return self.manifest.settled
+
+    def _is_keyed(self) -> bool:
+        return True
+
+    def _is_met(self) -> bool:
+        return self._met
+
+    def _new_watermark(self, records: Any) -> list[list[Any]]:  # noqa: ANN401
+        del records
+        return []
+
+    def _accept(self) -> None:
+        for _, height in self._buffer.new_keys():
+            if self._met:
+                break
+            if self._order == "by_height":
+                self._next_of_range(height)
+            else:
+                self._next_of_list(height)
+        self._do_queued()
+
+    def _next_of_list(self, height: int | None) -> None:
+        """Takes the next row of a list with its newest record first. A row without a height is not settled."""
+        settled = self._settled
+        if settled.end_height is None and height is not None:
+            end = height - settled.settle
+            settled.end_height = end if self._before_end is None else max(end, self._before_end)
+        if height is None or settled.end_height is None or height > settled.end_height:
+            self._queue("skip")
+        elif self._before_end is None or height > self._before_end:
+            if self._again or self._action == "compare":
+                path = self.store.path
+                message = f"{path}: height {height} is listed below height {self._before_end}; export without settle"
+                raise ExportError(message, path=str(path))
+            self._queue("write")
+        elif self._tail is not None and self._tail.lowest is not None and height < self._tail.lowest:
+            self._met = True
+        else:
+            self._queue("compare")
+
+    def _next_of_range(self, height: int | None) -> None:
+        """Takes the next row of a range, whose lowest height comes first."""
+        is_earlier = height is not None and self._before_end is not None and height <= self._before_end
+        if is_earlier and not self._settled.is_compared:
+            self._queue("compare")
+            return
+        self._waiting.append(height)
+        if height is not None:
+            self._top = height if self._top is None else max(self._top, height)
+        while self._waiting and self._top is not None:
+            first = self._waiting[0]
+            if first is not None and first > self._top - self._settled.settle:
+                return
+            if not self._settled.is_compared:
+                self._do_queued()
+                self._compare_once()
+            self._waiting.popleft()
+            if first is not None:
+                self._settled.end_height = first
+            self._queue("skip" if first is None else "write")
+
+    def _queue(self, action: Literal["skip", "write", "compare"]) -> None:
+        """Adds the next row that arrived to those of the same action."""
+        if action != self._action:
+            self._do_queued()
+            self._action = action
+        self._queued += 1
+
+    def _do_queued(self) -> None:
+        count, self._queued = self._queued, 0
+        if not count:
+            return
+        if self._action == "skip":
+            self._buffer.skip(count)
+        elif self._action == "write":
+            self._release(self._released + count)
+        else:
+            while self._buffer.rows:
+                self._write()
+            self._buffer.accept(count)
+            while (taken := self._buffer.take()) is not None:
+                records, self._again_cursor = taken
+                self._again.append(self._table(records))
+
+    def _compare_once(self) -> None:
+        """Writes and commits what changed in the earlier exports."""
+        if self._settled.is_compared:
+            return
+        added, corrections, above = self._compared()
+        parts = self._parts(added) if added is not None and added.num_rows else []
+        files = [self._write_part("corrections-000000.parquet", corrections)] if corrections is not None else []
+        settled = replace(self._settled, corrections=files, corrected_above=above, is_compared=True)
+        if self._again_cursor:
+            self._commit(parts, [], self._again_cursor, settled)
+        else:
+            # Nothing was read again, and nothing added: this is part of the next commit.
+            self.manifest.settled = settled
+
+    def _compared(self) -> tuple[pa.Table | None, pa.Table | None, int | None]:
+        """Rows to add, corrections, and the height above which they are."""
+        tail = self._tail
+        if tail is None or tail.end_height is None:
+            return None, None, None
+        if self._buffer.report().reasons:
+            path = self.store.path
+            message = f"{path}: the heights from {tail.lowest} to {tail.end_height} could not be read completely"
+            raise ExportError(f"{message}; export without since", path=str(path))
+        arrow: Any = load("pyarrow", extra="arrow")
+        schema = self._table(self.query.partial[:0]).schema
+        new = arrow.concat_tables([schema.empty_table(), *self._again])
+        above = tail.end_height - self._settled.settle
+        found = compare(tail.rows.cast(schema), new, self.manifest, above)
+        if found.deepest is not None:
+            path = str(self.store.path)
+            raise SettledHeightError(
+                f"{path}: height {found.deepest} changed after it was exported, {self._settled.settle} heights or more "
+                f"below the end of the earlier export ({tail.end_height}); export with a larger settle",
+                height=found.deepest,
+                path=path,
+            )
+        return found.added, found.corrections, above
+
+    def _finish(self) -> None:
+        reasons: list[str] = []
+        while self._buffer.rows:
+            self._write()
+        if self._settled.is_compared or self._tail is None or self._met or self._buffer.report().complete:
+            self._compare_once()
+        else:
+            reasons.append("The newest records of the earlier export were not reached: records in between are missing.")
+        ends = [end for end in (self._settled.end_height, self._before_end) if end is not None]
+        self._settled.end_height = max(ends, default=None)
+        self._save_finished([], reasons, is_complete=not reasons)
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Differences between rows that were exported and the same heights now."""
+
+    added: pa.Table
+    """Rows of records that were not there."""
+    corrections: pa.Table | None
+    """Rows that are gone, and rows in place of others; None if there are none."""
+    deepest: int | None
+    """The lowest height that changed and must not have; None if there is none."""
+
+
+def compare(old: pa.Table, new: pa.Table, manifest: Manifest, above: int) -> Changes:
+    """Compare the rows of heights by identity and content. Heights up to `above` must be equal."""
+    arrow: Any = load("pyarrow", extra="arrow")
+    sides = [
+        (row_keys(table, manifest), list(zip(*(c.to_pylist() for c in table.columns), strict=True)))
+        for table in (old, new)
+    ]
+    (old_keys, old_rows), (new_keys, new_rows) = sides
+    height = old.schema.get_field_index(height_column(old.schema.names))
+    ours, theirs = Counter(old_rows), Counter(new_rows)
+    changed_rows = {*(ours - theirs), *(theirs - ours)}
+    deep = [row[height] for row in changed_rows if row[height] <= above]
+    known = set(old_keys)
+    changed = {
+        key for keys, rows in sides for key, row in zip(keys, rows, strict=True) if row in changed_rows and key in known
+    }
+    still = set(new_keys)
+    added = new.filter(arrow.array([key not in known for key in new_keys], arrow.bool_()))
+    replaced = new.filter(arrow.array([key in changed for key in new_keys], arrow.bool_()))
+    removed = old.filter(arrow.array([key in changed and key not in still for key in old_keys], arrow.bool_()))
+    corrections = None
+    if changed:
+        column = arrow.array(["replaced"] * replaced.num_rows + ["removed"] * removed.num_rows, arrow.string())
+        corrections = arrow.concat_tables([replaced, removed]).append_column(CHANGE, column)
+    return Changes(added, corrections, min(deep, default=None))
