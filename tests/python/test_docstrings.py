@@ -45,9 +45,10 @@ class Documented(NamedTuple):
 def definitions() -> dict[str, ast.stmt]:
     """The classes and functions of the stub and of the package's modules."""
     package = Path(cf.__file__).parent
-    trees = [
-        ast.parse(path.read_text(encoding="utf-8")) for path in sorted(package.rglob("*.py*")) if path.suffix != ".pyc"
-    ]
+    paths = [path for path in sorted(package.rglob("*.py*")) if path.suffix != ".pyc"]
+    # A public module's names count, where a private one has the same.
+    paths.sort(key=lambda path: path.suffix == ".pyi" or not path.name.startswith("_"))
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in paths]
     return {
         node.name: node
         for tree in trees

@@ -41,6 +41,7 @@ TREE: dict[str, tuple[tuple[type, ...], tuple[str, ...], bool]] = {
     "IncompleteResultError": ((cf.PaginationError,), ("report", "partial"), False),
     "NumericOverflowError": ((cf.ChainframeError, OverflowError), ("column", "row", "text"), False),
     "ExportError": ((cf.ChainframeError,), ("path",), False),
+    "SettledHeightError": ((cf.ExportError,), ("height", "path"), False),
     "CassetteError": ((cf.ChainframeError,), (), False),
     "CassetteMissError": ((cf.CassetteError,), (), False),
 }
@@ -60,6 +61,7 @@ SAMPLES: dict[str, Any] = {
     "partial": ["a", "b"],
     "column": "amount",
     "row": 7,
+    "height": 4_300_000,
     "text": "0.1234567890123456789",
 }
 

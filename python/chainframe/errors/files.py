@@ -58,8 +58,16 @@ class SettledHeightError(ExportError):
     ...     print(error, error.height)
     """
 
-    def __init__(self, message: str = "", *, height: int | None = None, path: str | None = None) -> None:
-        super().__init__(message, path=path)
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        height: int | None = None,
+        path: str | None = None,
+        hints: Sequence[Hint] = (),
+        retryable: bool | None = None,
+    ) -> None:
+        super().__init__(message, path=path, hints=hints, retryable=retryable)
         self.height = height
 
 

@@ -171,12 +171,11 @@ class SettledWriter(ParquetWriter):
         above = tail.end_height - self._settled.settle
         found = compare(tail.rows.cast(schema), new, self.manifest, above)
         if found.deepest is not None:
-            path = str(self.store.path)
             raise SettledHeightError(
-                f"{path}: height {found.deepest} changed after it was exported, {self._settled.settle} heights or more "
-                f"below the end of the earlier export ({tail.end_height}); export with a larger settle",
+                f"{self.store.path}: height {found.deepest} changed after it was exported, {self._settled.settle} heights "
+                f"or more below the end of the earlier export ({tail.end_height}); export with a larger settle",
                 height=found.deepest,
-                path=path,
+                path=str(self.store.path),
             )
         return found.added, found.corrections, above
 
