@@ -48,7 +48,7 @@ class SettledWriter(ParquetWriter):
         self._again: list[pa.Table] = []
         self._again_cursor = ""
         self._action: Literal["skip", "write", "compare"] = "skip"
-        """What is to happen to the `_queued` rows that arrived last."""
+        """Action for the `_queued` rows that arrived last."""
         self._queued = 0
         self._waiting: deque[int | None] = deque()
         """Heights of the rows that arrived in a range and are not known to be settled."""
@@ -172,8 +172,8 @@ class SettledWriter(ParquetWriter):
         found = compare(tail.rows.cast(schema), new, self.manifest, above)
         if found.deepest is not None:
             raise SettledHeightError(
-                f"{self.store.path}: height {found.deepest} changed after it was exported, {self._settled.settle} heights "
-                f"or more below the end of the earlier export ({tail.end_height}); export with a larger settle",
+                f"{self.store.path}: height {found.deepest} changed after it was exported, {self._settled.settle} "
+                f"heights or more below the end of the earlier export ({tail.end_height}); export with a larger settle",
                 height=found.deepest,
                 path=str(self.store.path),
             )
