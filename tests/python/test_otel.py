@@ -74,7 +74,8 @@ def values(reader: InMemoryMetricReader) -> dict[str, float]:
     made: dict[str, float] = {}
     for metric in data.resource_metrics[0].scope_metrics[0].metrics:
         points: list[Any] = list(metric.data.data_points)
-        made[metric.name] = sum(getattr(point, "value", None) or getattr(point, "count", 0) for point in points)
+        counts: list[Any] = [point.value if hasattr(point, "value") else point.count for point in points]
+        made[metric.name] = sum(counts)
     return made
 
 

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tarfile
+import tomllib
 from importlib.metadata import distribution, entry_points
 from pathlib import Path
 
@@ -38,6 +39,17 @@ def test_the_wheel_holds_types_and_the_native_core() -> None:
     assert (INSTALLED / "py.typed").is_file()
     assert (INSTALLED / "_native.pyi").stat().st_size > 10_000
     assert list(INSTALLED.glob("_native.abi3.*"))
+
+
+def test_the_wheel_lists_its_crates() -> None:
+    (path,) = (path for path in distribution("chainframe").files or [] if path.parent.name == "sboms")
+    document = json.loads(path.read_text())
+    assert document["bomFormat"] == "CycloneDX"
+    locked = tomllib.loads((ROOT / "Cargo.lock").read_text("utf-8"))["package"]
+    versions = {(package["name"], package["version"]) for package in locked}
+    listed = {(component["name"], component["version"]) for component in document["components"]}
+    assert {"alloy-dyn-abi", "reqwest", "rustls"} < {name for name, _ in listed}
+    assert listed <= versions
 
 
 @needs_extra
