@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # One interpreter for every build, so that cargo does not rebuild.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
-.PHONY: reproducible simulate enumerate demo test bare spark bench fuzz docs lint rust python stub fmt clean build install dev tools postgres browser
+.PHONY: mutants enumerate reproducible simulate enumerate demo test bare spark bench fuzz docs lint rust python stub fmt clean build install dev tools postgres browser
 
 demo: build install
 	$(PIP) install --group demo
@@ -84,7 +84,15 @@ simulate: tools
 
 # Runs the list reader through every schedule within larger bounds than `make test` does; takes minutes.
 enumerate: tools
-	ENUMERATE_LARGE=1 cargo test --features service,planted-bugs --lib enumeration -- --nocapture
+	ENUMERATE=large cargo test --features service,planted-bugs --lib enumeration -- --nocapture
+
+# Changes the code of the list reader, one expression at a time, and lists the changes that no test notices. First with few
+# schedules, then those that survive with the schedules of `make test`. Takes an hour.
+mutants: .venv/pip
+	@test -x target/tools/bin/cargo-mutants || cargo install --locked --root target/tools cargo-mutants
+	$(BIN)/python scripts/mutation_package.py target/mutants
+	ENUMERATE=tiny target/tools/bin/cargo-mutants mutants --dir target/mutants --output target || true
+	target/tools/bin/cargo-mutants mutants --iterate --dir target/mutants --output target
 
 # Mutates the responses of fuzz/corpus for the given time, with another seed each time: make fuzz SECONDS=600
 SECONDS ?= 60

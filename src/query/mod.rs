@@ -8,5 +8,6 @@ mod snapshot;
 
 pub use execution::{Bounds, Cursor, Estimate, Pages, Run, RunObserver, height_at};
 pub use request::{Arg, GrowthOrder, Options, Query, parse_time};
-pub use results::{Batch, Batches, Checkpoint, Entries, Page, Partial, Progress, Records, Report, SharedReport};
-pub use snapshot::record_keys;
+pub use results::{
+    Batch, Batches, Checkpoint, Entries, Page, Partial, Progress, Records, Report, SharedReport, record_keys,
+};

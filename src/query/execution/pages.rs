@@ -49,6 +49,7 @@ impl Pages {
     /// Starts a run that collects its records in `partial`.
     pub fn collect_into(run: &Run, partial: Partial) -> Self {
         let (query, start) = (run.query().clone(), run.start().cloned());
+        let _time = query.client().enter_time();
         let reported = start.as_ref().map(|start| (start.reasons.clone(), start.missing.clone())).unwrap_or_default();
         let report = SharedReport::start(reported.0, reported.1);
         let state = State::Unresolved(start.map(Box::new));

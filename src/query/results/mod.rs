@@ -2,6 +2,7 @@
 
 mod batches;
 mod entries;
+mod keys;
 mod page;
 mod partial;
 mod records;
@@ -9,6 +10,7 @@ mod report;
 
 pub use batches::{Batch, Batches};
 pub use entries::Entries;
+pub use keys::record_keys;
 pub use page::{Checkpoint, Page};
 pub(super) use page::{LatestCheckpoint, PageCheckpoint, Source};
 pub use partial::Partial;

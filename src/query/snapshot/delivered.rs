@@ -58,7 +58,7 @@ impl Delivered {
     }
 
     /// Offset of the first record whose key is known.
-    fn base(&self) -> u64 {
+    pub fn base(&self) -> u64 {
         self.end - self.keys.len() as u64
     }
 

@@ -36,7 +36,6 @@ mod delivered;
 mod ending;
 mod evidence;
 mod growth;
-mod keys;
 mod locate;
 mod phases;
 mod reader;
@@ -48,6 +47,5 @@ mod tests;
 
 pub use checkpoint::ListCheckpoint;
 pub use ending::UNKNOWN_LENGTH;
-pub use keys::record_keys;
 pub use reader::{End, SnapshotReader};
-pub use spec::{Accepted, InFlight, ListKind, ListSpec, PageRequest, Purpose, Response, Tuning};
+pub use spec::{Accepted, InFlight, ListKind, ListSpec, PageRequest, Purpose, Response, Rows, Tuning};

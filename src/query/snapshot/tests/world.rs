@@ -217,7 +217,7 @@ impl<'a> World<'a> {
             result_window: self.bounds.window.map(|window| window as u64),
             hints: vec![Hint::RetryLater],
             tuning: if self.bounds.rates.is_some() {
-                Tuning::default()
+                Tuning { max_keys: 200, ..Tuning::default() }
             } else {
                 Tuning { max_misses: 5, ..Tuning::default() }
             },
@@ -341,6 +341,12 @@ impl<'a> World<'a> {
             let (request, served) = open.remove(0);
             let served = served.expect("served above");
             let Ok(accepted) = served.take(&mut reader, &request) else { break };
+            assert!(
+                self.is_bounded(&reader),
+                "{} keys of {} records are kept",
+                reader.delivered.keys().count(),
+                got.len()
+            );
             is_incomplete |= !reader.take_notes().is_empty() || reader.end() == Some(End::ResultWindow);
             self.note(|| format!("  {:?} {:?} shift {}", accepted.rows, reader.phase, reader.drift.shift));
             if accepted.in_flight == InFlight::Cancel {
@@ -380,6 +386,13 @@ impl<'a> World<'a> {
         }
         let got: Vec<u64> = got.iter().map(|record| record.key).collect();
         if self.is_right(&got) { Verdict::Right } else { Verdict::Wrong(got) }
+    }
+
+    /// True if the reader keeps no more of what it has read than it may.
+    fn is_bounded(&self, reader: &SnapshotReader) -> bool {
+        let most = if self.bounds.counted && self.bounds.window.is_none() { 0 } else { reader.spec.tuning.max_keys };
+        let (anchors, checks) = (reader.snapshot.anchors.len(), reader.snapshot.checks.len());
+        reader.delivered.keys().count() <= most && anchors <= 8 && checks <= 8
     }
 
     pub fn length(&self) -> usize {

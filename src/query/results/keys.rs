@@ -1,8 +1,8 @@
 //! Record keys: 64-bit hashes of the fields that identify a record. Cursors and export manifests contain them, so they
 //! are the same on every platform and in every version.
 
-use super::spec::Rows;
 use crate::columns::{Column, Columns, Value};
+use crate::query::snapshot::Rows;
 
 /// Hash of a sequence of byte strings. Each string is read in words of eight bytes, little-endian, the last one padded
 /// with zeros; each word is mixed with its number of bytes, then multiplied and folded. 0xff ends a string.
