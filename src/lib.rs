@@ -2,7 +2,8 @@
 //!
 //! `interface` declares the API. `decode` turns the bytes of a response into `columns`. `client` sends one signed GET, with
 //! retries, or replays it from a `cassette`. `query` reads complete results. `events` decodes
-//! event logs. `service` is a local server of the API, and `python` has the Python bindings.
+//! event logs. `service` is a local server of the API, or
+//! its simulation in `virtual_time`, and `python` has the Python bindings.
 
 pub mod cassette;
 pub mod client;
@@ -19,3 +20,4 @@ mod python;
 pub mod query;
 #[cfg(feature = "service")]
 pub mod service;
+mod virtual_time;

@@ -2993,6 +2993,7 @@ class _LocalService:
     def __new__(
         cls,
         *,
+        simulated: bool,
         transactions: int,
         seed: int,
         deployment: Deployment,
@@ -3012,6 +3013,7 @@ class _LocalService:
     ) -> Self: ...
     @property
     def deployment(self) -> Deployment: ...
+    def simulate(self, client: Client) -> Client: ...
     @property
     def url(self) -> str: ...
     @property

@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use super::attempts::Observer;
 use super::rate_limiter::SharedLimiters;
 use super::transport::Transport;
+use crate::virtual_time::VirtualTime;
 
 #[derive(Clone)]
 pub struct Environment {
@@ -19,6 +20,8 @@ pub struct Environment {
     pub limiters: SharedLimiters,
     /// Receives a report of every attempt.
     pub observer: Option<Arc<dyn Observer>>,
+    /// The runtime of the client's tasks, if time is simulated.
+    pub virtual_time: Option<Arc<VirtualTime>>,
 }
 
 impl Default for Environment {
@@ -30,6 +33,7 @@ impl Default for Environment {
             jitter: Arc::new(fastrand::f64),
             limiters: SharedLimiters::default(),
             observer: None,
+            virtual_time: None,
         }
     }
 }

@@ -107,7 +107,7 @@ impl HttpTransport {
         let body = match timeout_at(end, read(&mut response, expected, self.max_response_bytes)).await {
             Err(_) => return Err(TransportError::timed_out(Phase::Body, "response body not received", timeout)),
             Ok(Err(error)) => return Err(self.explain(&error, Phase::Body, connects, timeout).await),
-            Ok(Ok(None)) => return Err(too_large(self.max_response_bytes)),
+            Ok(Ok(None)) => return Err(TransportError::too_large(self.max_response_bytes)),
             Ok(Ok(Some(body))) => body,
         };
         let encoding = headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes).unwrap_or_default();
@@ -242,19 +242,12 @@ fn decompress(body: Bytes, encoding: &[u8], max: usize) -> Result<Bytes, Transpo
             let mut decoder = MultiGzDecoder::new(&*body).take(max as u64 + 1);
             match decoder.read_to_end(&mut unpacked) {
                 Err(_) => broken("invalid gzip in response body".into()),
-                Ok(length) if length > max => Err(too_large(max)),
+                Ok(length) if length > max => Err(TransportError::too_large(max)),
                 Ok(_) => Ok(unpacked.into()),
             }
         }
         other => broken(format!("unsupported Content-Encoding: {}", other.escape_ascii())),
     }
-}
-
-/// Not retried: the next response would be as long, and take as much to read.
-fn too_large(max: usize) -> TransportError {
-    let name = "max_response_bytes";
-    let problem = Message::new("response body exceeds ").parameter(name).text(format!(" ({max} bytes)"));
-    TransportError::new(Phase::Body, problem.hint(Hint::raise(&[name])), false)
 }
 
 /// A proxy that sends no tunnel. Another attempt helps only where the proxy itself is in trouble.

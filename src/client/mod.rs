@@ -28,6 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use tokio::runtime::EnterGuard;
 use tokio::sync::Semaphore;
 
 pub use attempts::{AttemptReport, Observer};
@@ -44,6 +45,7 @@ pub use transport::{Response, Transport, TransportError};
 
 use crate::decode::Decoder;
 use crate::interface::{ENDPOINTS, Endpoint};
+use crate::virtual_time::VirtualTime;
 use clock::Clock;
 use http::HttpTransport;
 use process::PerProcess;
@@ -120,7 +122,23 @@ impl Client {
         &self.inner.settings
     }
 
+    /// The surroundings, for another client in the same ones.
+    pub fn environment(&self) -> &Environment {
+        &self.inner.shared.environment
+    }
+
+    /// The time that passes for this client, if that is not the system's.
+    pub fn virtual_time(&self) -> Option<&Arc<VirtualTime>> {
+        self.environment().virtual_time.as_ref()
+    }
+
+    /// Makes the client's time that of the current thread until the guard is dropped.
+    pub fn enter_time(&self) -> Option<EnterGuard<'_>> {
+        self.virtual_time().map(|time| time.enter())
+    }
+
     pub fn rate_limiter_state(&self) -> RateLimiterState {
+        let _entered = self.enter_time();
         self.limiter().state()
     }
 

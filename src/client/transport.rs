@@ -51,6 +51,13 @@ impl TransportError {
         Self { phase, problem: problem.into(), timed_out: false, retryable, stale_connection: false }
     }
 
+    /// Not retried: the next response would be as long, and take as much to read.
+    pub fn too_large(max: usize) -> Self {
+        let name = "max_response_bytes";
+        let problem = Message::new("response body exceeds ").parameter(name).text(format!(" ({max} bytes)"));
+        Self::new(Phase::Body, problem.hint(Hint::raise(&[name])), false)
+    }
+
     pub fn timed_out(phase: Phase, what: &str, timeout: Duration) -> Self {
         let problem = format!("{what} within {} s", timeout.as_secs_f64());
         let problem = Message::new(problem).hint(Hint::raise(&["timeout"]));

@@ -39,6 +39,10 @@ impl ConnectionHandle {
         self.0.aborted.store(true, Ordering::Release);
     }
 
+    pub fn is_aborted(&self) -> bool {
+        self.0.aborted.load(Ordering::Acquire)
+    }
+
     /// Marks the head of the current request as complete.
     pub fn set_dispatched(&self) {
         self.0.dispatched.store(true, Ordering::Release);
@@ -68,7 +72,7 @@ pub struct Connection {
 
 impl Connection {
     fn aborted(&self) -> Option<io::Error> {
-        self.handle.0.aborted.load(Ordering::Acquire).then(|| {
+        self.handle.is_aborted().then(|| {
             // Without lingering the system sends a reset; a graceful close would look like a complete response.
             match self.stream.set_zero_linger() {
                 Ok(()) => io::ErrorKind::ConnectionReset.into(),

@@ -28,7 +28,7 @@ impl InProcess {
     pub fn new(settings: Settings) -> Result<Self, ServiceError> {
         settings.check()?;
         let store = Store::open(&settings)?;
-        Ok(Self { state: State::new(settings, store) })
+        Ok(Self { state: State::new(settings, store, None) })
     }
 
     /// The response to a GET that arrives at that time of the service's clock. Signature, rate limit and parameters are

@@ -1,4 +1,4 @@
-//! The local service: an HTTP server on loopback that serves the whole API from a synthetic chain in SQLite.
+//! The local service: an HTTP server on loopback, or a simulation of one in virtual time, that serves the whole API from a synthetic chain in SQLite.
 //! It checks signatures, enforces limits and injects faults. For tests, demos and offline work. It does not depend on the
 //! client, and shares only the declared API with it. Loaded, mirrored or recorded data replaces the synthetic chain.
 
@@ -19,6 +19,7 @@ mod routes;
 mod schema;
 mod server;
 mod settings;
+mod simulated;
 mod store;
 mod synthesis;
 mod throttle;
@@ -29,3 +30,4 @@ pub use in_process::{InProcess, Reply};
 pub use request_log::RequestEntry;
 pub use server::Service;
 pub use settings::{Compression, Credentials, Delay, LoadError, ServiceError, Settings};
+pub use simulated::{NoResponse, Simulated};

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::io::Write as _;
-use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -31,6 +31,7 @@ use super::store::Store;
 use super::throttle::Throttle;
 use crate::cassette;
 use crate::interface::{Names, openapi};
+use crate::virtual_time::VirtualTime;
 
 /// Number of chunks of a slow body.
 const SLOW_BODY_CHUNKS: u32 = 20;
@@ -52,13 +53,19 @@ pub struct State {
     time_growth: Mutex<(Instant, u64)>,
     /// Milliseconds that the service's clock is ahead.
     pub clock_ms: AtomicI64,
+    /// The time of a simulated service; `None` is the system's.
+    pub virtual_time: Option<Arc<VirtualTime>>,
+    /// True if a simulated service was stopped.
+    pub is_stopped: AtomicBool,
     pub throttle: Mutex<Option<Throttle>>,
     pub store: Mutex<Store>,
     renderers: Vec<Renderer>,
 }
 
 impl State {
-    pub fn new(settings: Settings, store: Store) -> Self {
+    pub fn new(settings: Settings, store: Store, virtual_time: Option<Arc<VirtualTime>>) -> Self {
+        let _time = virtual_time.as_ref().map(|time| time.enter());
+        let now = Instant::now();
         Self {
             request_log: Arc::default(),
             faults: Mutex::new(Faults::new(settings.faults.clone())),
@@ -67,11 +74,18 @@ impl State {
             growth: settings.growth.into(),
             reorg: Mutex::new(settings.reorg),
             lists: AtomicU64::new(0),
-            time_growth: Mutex::new((Instant::now(), 0)),
+            time_growth: Mutex::new((now, 0)),
             clock_ms: AtomicI64::new(0),
-            throttle: Mutex::new(settings.rate_limit.map(|rate| Throttle::new(rate, Instant::now()))),
+            throttle: Mutex::new(settings.rate_limit.map(|rate| Throttle::new(rate, now))),
             settings,
+            virtual_time: virtual_time.clone(),
+            is_stopped: AtomicBool::new(false),
         }
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a server on a socket has the system's time")]
+    fn now(&self) -> DateTime<Utc> {
+        self.virtual_time.as_ref().map_or_else(Utc::now, |time| time.now().into())
     }
 
     /// Number of records that `growth_rate` adds since the last call.
@@ -88,7 +102,7 @@ impl State {
         self.position(path).is_some()
     }
 
-    fn position(&self, path: &str) -> Option<usize> {
+    pub(super) fn position(&self, path: &str) -> Option<usize> {
         self.renderers.iter().position(|renderer| self.settings.deployment.expand(renderer.endpoint.path) == path)
     }
 
@@ -160,7 +174,7 @@ impl Reply {
     }
 }
 
-async fn handle(
+pub(super) async fn handle(
     state: Arc<State>,
     endpoint: Option<usize>,
     ConnectInfo(connection): ConnectInfo<ConnectionHandle>,
@@ -172,8 +186,7 @@ async fn handle(
     if !due.delay.is_zero() {
         tokio::time::sleep(due.delay).await;
     }
-    #[expect(clippy::disallowed_methods, reason = "a server on a socket has the system's time")]
-    let time = Utc::now();
+    let time = state.now();
     let now = time + TimeDelta::milliseconds(due.clock_ms + state.clock_ms.load(Ordering::Relaxed));
     let mut entry = RequestEntry {
         time,
@@ -249,6 +262,10 @@ impl LookUp {
 
 /// Looks up on a thread for blocking work, which a query of the database is.
 async fn look_up(state: Arc<State>, endpoint: usize, request: LookUp) -> Reply {
+    if state.virtual_time.is_some() {
+        // In the order of the requests.
+        return look_up_now(&state, endpoint, &request);
+    }
     let reply = tokio::task::spawn_blocking(move || look_up_now(&state, endpoint, &request));
     reply.await.unwrap_or_else(|_| Reply::error_response(&ErrorResponse::new("50026", "System error")))
 }

@@ -16,14 +16,19 @@ use super::faults::{Fault, Faults, MOST_SECONDS};
 use super::request_log::RequestEntry;
 use super::routes::{State, lock, router};
 use super::settings::{Delay, LoadError, ServiceError, Settings, check_delay, check_rate, check_reorg};
+use super::simulated::Simulated;
 use super::store::Store;
 use super::throttle::Throttle;
 use crate::cassette::{self, Interaction, Outcome};
 use crate::columns::Columns;
 use crate::interface::Endpoint;
+use crate::virtual_time::VirtualTime;
 
 /// For a query that is running when the service stops.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// Base URL of simulated services. On loopback, where requests are allowed in tests without network.
+const NO_URL: &str = "http://127.0.0.1:0";
 
 /// A running service; it stops when dropped.
 #[derive(Debug)]
@@ -64,7 +69,7 @@ impl Service {
             .enable_time()
             .build()
             .map_err(ServiceError::Start)?;
-        let state = Arc::new(State::new(settings, store));
+        let state = Arc::new(State::new(settings, store, None));
         let (stop, stopped) = oneshot::channel();
         let served = state.clone();
         let thread = std::thread::Builder::new()
@@ -74,7 +79,21 @@ impl Service {
         Ok(Self { url, state, running: Mutex::new(Some(Running { stop, thread, process: std::process::id() })) })
     }
 
-    /// Base URL, such as `http://127.0.0.1:40123`.
+    /// A service without a socket, in virtual time.
+    pub fn simulate(settings: Settings, time: Arc<VirtualTime>) -> Result<Self, ServiceError> {
+        settings.check()?;
+        let store = Store::open(&settings)?;
+        let state = Arc::new(State::new(settings, store, Some(time)));
+        Ok(Self { url: NO_URL.into(), state, running: Mutex::new(None) })
+    }
+
+    /// The way to a simulated service; `None` for a server.
+    pub fn simulated(&self) -> Option<(Simulated, Arc<VirtualTime>)> {
+        let time = self.state.virtual_time.clone()?;
+        Some((Simulated(self.state.clone()), time))
+    }
+
+    /// Base URL, such as `http://127.0.0.1:40123`. Nothing listens at that of a simulated service.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -151,6 +170,7 @@ impl Service {
 
     pub fn set_rate_limit(&self, rate: Option<f64>) -> Result<(), ServiceError> {
         check_rate(rate)?;
+        let _time = self.state.virtual_time.as_ref().map(|time| time.enter());
         *lock(&self.state.throttle) = rate.map(|rate| Throttle::new(rate, Instant::now()));
         Ok(())
     }
@@ -212,7 +232,12 @@ impl Service {
     /// Closes every connection, used or idle. A second call does nothing.
     pub fn stop(&self) {
         let running = lock(&self.running).take();
-        let Some(running) = running else { return };
+        let Some(running) = running else {
+            if self.state.virtual_time.is_some() && !self.state.is_stopped.swap(true, Ordering::Relaxed) {
+                lock(&self.state.store).unlock();
+            }
+            return;
+        };
         if running.process != std::process::id() {
             // Dropping the sender would wake the parent's runtime through the descriptors that a fork shares.
             std::mem::forget(running);

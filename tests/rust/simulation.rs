@@ -55,9 +55,10 @@ fn search(start: u64, seeds: u64, each: &(dyn Fn(u64, &Outcome) + Sync)) -> Opti
 #[test]
 fn no_seed_violates_an_invariant() {
     let (start, seeds) = (variable("SIMULATION_START").unwrap_or(0), variable("SIMULATION_SEEDS").unwrap_or(SEEDS));
-    let counts: [AtomicU64; 4] = Default::default();
+    let counts: [AtomicU64; 6] = Default::default();
     let each = |_: u64, outcome: &Outcome| {
-        let counted = [1, outcome.complete.into(), outcome.deaths, outcome.faults];
+        let Outcome { complete, deaths, drift, reorgs, faults, .. } = *outcome;
+        let counted = [1, complete.into(), deaths, drift, reorgs, faults];
         counts.iter().zip(counted).for_each(|(count, more)| _ = count.fetch_add(more, Ordering::Relaxed));
     };
     if let Some((seed, outcome)) = search(start, seeds, &each) {
@@ -65,11 +66,15 @@ fn no_seed_violates_an_invariant() {
         _ = write!(report, "{}\nreplay it: make simulate START={seed} SEEDS=1", outcome.journal);
         panic!("{report}");
     }
-    let [runs, complete, deaths, faults] = counts.map(AtomicU64::into_inner);
-    println!("{runs} seeds: {complete} complete results, {deaths} resumed processes, {faults} faults");
+    let [runs, complete, deaths, drift, reorgs, faults] = counts.map(AtomicU64::into_inner);
+    println!(
+        "{runs} seeds: {complete} complete results, {drift} drift errors, {deaths} resumed processes, {reorgs} \
+         reorganizations, {faults} faults"
+    );
     // The world must not be too kind, nor too harsh to find anything.
     assert!(seeds < 1_000 || complete * 2 > runs, "{complete} of {runs} complete");
     assert!(seeds < 1_000 || deaths * 5 > runs && faults > runs, "{deaths} deaths, {faults} faults in {runs} runs");
+    assert!(seeds < 1_000 || reorgs > 0 && drift > 0, "{reorgs} reorganizations, {drift} drift errors in {runs} runs");
 }
 
 #[test]

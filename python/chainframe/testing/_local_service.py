@@ -10,6 +10,7 @@ from chainframe._native import _LocalService, _with_cassette
 from chainframe.testing import _normalize, _requests
 from chainframe.testing._adjustable import _Adjustable, faults_as_json  # pyright: ignore[reportPrivateUsage]
 from chainframe.testing._mirror import mirrored
+from chainframe.testing._simulated import NETWORK, reject_network
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class LocalService(_Adjustable):
-    """An HTTP server on loopback that checks signatures and enforces the documented limits.
+    """An HTTP server on loopback that checks signatures and enforces the documented limits, or a simulation of it.
 
     It runs until `close`, or to the end of a `with` or `async with` block. While it runs, `faults`, `growth`, `reorg`,
     `late`, `pending`, `rate_limit` and `clock_skew` can be set.
@@ -61,6 +62,10 @@ class LocalService(_Adjustable):
         it, in any number of processes. Default: in memory.
     port : int
         Port to listen on; 0 selects a free one.
+    simulated : bool
+        Serves the clients made by `client` without a socket, in virtual time: retries, throttles, delays and rate
+        limits take no time, `report.elapsed` has the virtual seconds, and one `seed` always gives the same requests at
+        the same times if they come from one thread. There is no `url` for other programs.
     main_chain, zone_chain : str
         Short names of the two chains.
 
@@ -78,7 +83,7 @@ class LocalService(_Adjustable):
     ...     service.clock_skew = 90.0
     """
 
-    __slots__ = ("__weakref__", "_native")
+    __slots__ = ("__weakref__", "_native", "_simulated")
 
     def __init__(
         self,
@@ -98,13 +103,18 @@ class LocalService(_Adjustable):
         data: Mapping[str, Any] | None = None,
         db: str | PathLike[str] | None = None,
         port: int = 0,
+        simulated: bool = False,
         main_chain: str = "MAIN",
         zone_chain: str = "ZONE_CHAIN",
     ) -> None:
         for name, value in {"transactions": transactions, "seed": seed, "growth": growth, "port": port}.items():
             if isinstance(value, bool):
                 raise ConfigError(f"{name} must be an integer; got {value}")
+        self._simulated = simulated
+        if simulated:
+            reject_network({"port": port or None, "compression": compression})
         self._native = _LocalService(
+            simulated=simulated,
             transactions=transactions,
             seed=seed,
             deployment=Deployment() if deployment is None else deployment,
@@ -131,7 +141,9 @@ class LocalService(_Adjustable):
 
     @property
     def url(self) -> str:
-        """Base URL, such as `http://127.0.0.1:40123`."""
+        """Base URL, such as `http://127.0.0.1:40123`. A simulated service has none, and raises `ConfigError`."""
+        if self._simulated:
+            raise ConfigError("url: a simulated service has no URL; use its client(), or start it with simulated=False")
         return self._native.url
 
     @property
@@ -350,8 +362,10 @@ class LocalService(_Adjustable):
         >>> with service.client(strict=True) as client:
         ...     blocks = client.blocks().collect()
         """
+        if self._simulated:
+            reject_network({name: overrides.get(name) for name in NETWORK})
         settings: ClientOptions = {
-            "base_url": self.url,
+            "base_url": self._native.url,
             "api_key": self.api_key,
             "secret_key": self.secret_key,
             "passphrase": self.passphrase,
@@ -361,10 +375,12 @@ class LocalService(_Adjustable):
         }
         settings.update(overrides)
         client = Client(**settings)
-        return client if overrides.get("cassette") is not None else _with_cassette(client, None)
+        if overrides.get("cassette") is None:
+            client = _with_cassette(client, None)
+        return self._native.simulate(client) if self._simulated else client
 
     def close(self) -> None:
-        """Stop the server. Closing it again has no effect.
+        """Stop the service. Closing it again has no effect.
 
         Examples
         --------
@@ -385,4 +401,5 @@ class LocalService(_Adjustable):
         self.close()
 
     def __repr__(self) -> str:
-        return f"LocalService(url={self.url!r}, main_chain={self.main_chain!r}, zone_chain={self.zone_chain!r})"
+        where = "simulated=True" if self._simulated else f"url={self.url!r}"
+        return f"LocalService({where}, main_chain={self.main_chain!r}, zone_chain={self.zone_chain!r})"

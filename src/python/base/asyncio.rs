@@ -14,13 +14,15 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyType, PyWeakrefReference};
+use tokio::task::JoinHandle;
 
 use super::block_on::{AbortOnDrop, handle};
 use super::dispatch::FUTURES;
 use super::errors;
 use super::finalize;
 use super::log;
-use crate::client::Error;
+use crate::client::{Client, Error};
+use crate::virtual_time::VirtualTime;
 
 /// Interval at which a wait checks that its event loop is still open.
 const LOOP_POLL_INTERVAL: Duration = Duration::from_millis(250);
@@ -28,8 +30,8 @@ const LOOP_POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Result of a step of a coroutine.
 pub enum Step {
     Done(Py<PyAny>),
-    /// The next step is made when this future is done.
-    Wait(Pin<Box<dyn Future<Output = ()> + Send>>),
+    /// The next step is made when this future of a client is done.
+    Wait(Client, Pin<Box<dyn Future<Output = ()> + Send>>),
 }
 
 type Next = Box<dyn FnMut(Python<'_>) -> PyResult<Step> + Send>;
@@ -87,7 +89,7 @@ impl Coroutine {
             }
             match next(py) {
                 Ok(Step::Done(value)) => break Err(PyStopIteration::new_err((value,))),
-                Ok(Step::Wait(future)) => match FutureAwaiter::start(py, future) {
+                Ok(Step::Wait(client, future)) => match FutureAwaiter::start(py, &client, future) {
                     Ok(started) => awaiter = Some(started),
                     Err(error) => break Err(error),
                 },
@@ -180,10 +182,11 @@ impl Drop for Coroutine {
 /// Name of the coroutines of `anext`, of which asynchronous generators do not warn either.
 pub const ANEXT: &str = "Stream.__anext__";
 
-/// A coroutine that runs one future. `start` makes it, and what converts its value, when the coroutine is first awaited.
+/// A coroutine that runs one future of a client. `start` makes it, and what converts its value, when the coroutine is first awaited.
 pub fn coroutine<T, F, C>(
     py: Python<'_>,
     name: &'static str,
+    client: &Client,
     start: impl FnOnce(Python<'_>) -> PyResult<(F, C)> + Send + 'static,
 ) -> PyResult<Py<PyAny>>
 where
@@ -192,16 +195,19 @@ where
     C: FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
 {
     let result = Arc::new(Mutex::new(None));
-    let (mut start, mut convert) = (Some(start), None);
+    let (mut start, mut convert, client) = (Some(start), None, client.clone());
     let coroutine = Coroutine::new(name, move |py| {
         if let Some(start) = start.take() {
             let (future, converter) = start(py)?;
             convert = Some(converter);
             let result = result.clone();
-            return Ok(Step::Wait(Box::pin(async move {
-                let value = future.await;
-                *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
-            })));
+            return Ok(Step::Wait(
+                client.clone(),
+                Box::pin(async move {
+                    let value = future.await;
+                    *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
+                }),
+            ));
         }
         let value = result.lock().unwrap_or_else(PoisonError::into_inner).take();
         match value.zip(convert.take()) {
@@ -221,7 +227,7 @@ struct FutureAwaiter {
 }
 
 impl FutureAwaiter {
-    fn start(py: Python<'_>, future: Pin<Box<dyn Future<Output = ()> + Send>>) -> PyResult<Self> {
+    fn start(py: Python<'_>, client: &Client, future: Pin<Box<dyn Future<Output = ()> + Send>>) -> PyResult<Self> {
         static GET_RUNNING_LOOP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         log::check_not_in_handler(py)?;
         if finalize::is_closing() {
@@ -235,6 +241,9 @@ impl FutureAwaiter {
             raised
         })?;
         let context = log::refresh(py)?;
+        if let Some(time) = client.virtual_time() {
+            return Self::start_in_virtual_time(&running, time, log::scope(context, future));
+        }
         FUTURES.start().map_err(|error| errors::context(py, &format!("failed to start a thread: {error}")))?;
         let target = running.call_method0(intern!(py, "create_future"))?;
         let weak = PyWeakrefReference::new(&target)?.unbind();
@@ -253,6 +262,22 @@ impl FutureAwaiter {
         Ok(Self { turns: target.call_method0(intern!(py, "__await__"))?.unbind(), _task: task })
     }
 
+    /// The event loop itself runs the tasks, in turn with its other callbacks, so that their order is always the same.
+    fn start_in_virtual_time(
+        running: &Bound<'_, PyAny>,
+        time: &Arc<VirtualTime>,
+        future: impl Future<Output = ()> + Send + 'static,
+    ) -> PyResult<Self> {
+        let py = running.py();
+        let target = running.call_method0(intern!(py, "create_future"))?;
+        let task = time.spawn(AssertUnwindSafe(future).catch_unwind().map(drop));
+        let awaiter = AbortOnDrop::new(&task);
+        let weak = PyWeakrefReference::new(&target)?.unbind();
+        let turn = VirtualTurn { time: time.clone(), task, future: weak, running: running.clone().unbind() };
+        running.call_method1(intern!(py, "call_soon"), (Bound::new(py, turn)?,))?;
+        Ok(Self { turns: target.call_method0(intern!(py, "__await__"))?.unbind(), _task: awaiter })
+    }
+
     /// Next value of the future's iterator; None once the future has its result.
     fn turn(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         match self.turns.call_method0(py, intern!(py, "__next__")) {
@@ -260,6 +285,33 @@ impl FutureAwaiter {
             Err(error) if error.is_instance_of::<PyStopIteration>(py) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+}
+
+/// A callback of an event loop that runs tasks in virtual time until that of one future has ended.
+#[pyclass(frozen)]
+struct VirtualTurn {
+    time: Arc<VirtualTime>,
+    task: JoinHandle<()>,
+    future: Py<PyWeakrefReference>,
+    running: Py<PyAny>,
+}
+
+#[pymethods]
+impl VirtualTurn {
+    fn __call__(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let (py, turn) = (slf.py(), slf.get());
+        let Some(future) = turn.future.bind(py).upgrade() else { return Ok(()) };
+        if future.call_method0(intern!(py, "done"))?.is_truthy()? {
+            return Ok(());
+        }
+        if !turn.task.is_finished() {
+            finalize::detach(py, || turn.time.run());
+        }
+        if turn.task.is_finished() {
+            return _set_result(&future);
+        }
+        turn.running.call_method1(py, intern!(py, "call_soon"), (slf,)).map(drop)
     }
 }
 

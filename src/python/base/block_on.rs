@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::mpsc::{RecvTimeoutError, TryRecvError, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,7 +15,8 @@ use tokio::task::{AbortHandle, JoinHandle};
 use super::errors;
 use super::finalize;
 use super::log;
-use crate::client::{Error, runtime};
+use crate::client::{Client, Error, runtime};
+use crate::virtual_time::VirtualTime;
 
 /// Longest time for which a signal goes unnoticed.
 const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -96,19 +97,27 @@ impl Interrupt for SignalWatcher {
     }
 }
 
-/// Runs a future while this thread waits detached from the interpreter. A signal drops the future and is raised, also
-/// one that comes together with the result: what must not be lost stays where the future put it.
-pub fn block_on<T: Send + 'static>(py: Python<'_>, future: impl Future<Output = T> + Send + 'static) -> PyResult<T> {
-    block_on_interruptible(py, &Signals, future)
+/// Runs a future of a client while this thread waits detached from the interpreter. A signal drops the future and is
+/// raised, also one that comes together with the result: what must not be lost stays where the future put it.
+pub fn block_on<T: Send + 'static>(
+    py: Python<'_>,
+    client: &Client,
+    future: impl Future<Output = T> + Send + 'static,
+) -> PyResult<T> {
+    block_on_interruptible(py, client, &Signals, future)
 }
 
 pub fn block_on_interruptible<T: Send + 'static>(
     py: Python<'_>,
+    client: &Client,
     interrupt: &impl Interrupt,
     future: impl Future<Output = T> + Send + 'static,
 ) -> PyResult<T> {
     log::check_not_in_handler(py)?;
     let context = log::refresh(py)?;
+    if let Some(time) = client.virtual_time() {
+        return run_in_virtual_time(py, time, interrupt, log::scope(context, future));
+    }
     let (sender, receiver) = sync_channel(1);
     // The future runs on the runtime's threads, not on this one, so that a page costs no change of threads.
     let task = handle(py)?.spawn(log::scope(context, async move {
@@ -127,6 +136,36 @@ pub fn block_on_interruptible<T: Send + 'static>(
             Ok(value) => return Ok(value),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
+                return Err(errors::raise(py, &Error::Internal("a task ended early".into())));
+            }
+        }
+    }
+}
+
+/// Runs the tasks of all callers in this thread until this one has ended.
+fn run_in_virtual_time<T: Send + 'static>(
+    py: Python<'_>,
+    time: &VirtualTime,
+    interrupt: &impl Interrupt,
+    future: impl Future<Output = T> + Send + 'static,
+) -> PyResult<T> {
+    let (sender, receiver) = sync_channel(1);
+    let task = time.spawn(async move {
+        let _ = sender.send(future.await);
+    });
+    let _abort = AbortOnDrop::new(&task);
+    loop {
+        finalize::detach(py, || time.run());
+        let received = receiver.try_recv();
+        if !matches!(received, Err(TryRecvError::Empty)) {
+            let runtime = handle(py)?;
+            finalize::detach(py, || runtime.block_on(log::flushed()));
+        }
+        interrupt.check(py)?;
+        match received {
+            Ok(value) => return Ok(value),
+            Err(TryRecvError::Empty) => {}
+            Err(TryRecvError::Disconnected) => {
                 return Err(errors::raise(py, &Error::Internal("a task ended early".into())));
             }
         }

@@ -177,7 +177,7 @@ impl Client {
     #[doc = doc!(Client.height_at)]
     #[pyo3(signature = (time, *, chain="main"))]
     fn height_at(&self, py: Python<'_>, time: &Bound<'_, PyAny>, chain: &str) -> PyResult<i64> {
-        let height = block_on(py, self.find_height(py, time, chain)?)?;
+        let height = block_on(py, &self.inner, self.find_height(py, time, chain)?)?;
         height.map_err(|error| errors::raise(py, &error))
     }
 
@@ -185,7 +185,7 @@ impl Client {
     #[pyo3(signature = (time, *, chain="main"))]
     fn height_at_async(&self, py: Python<'_>, time: &Bound<'_, PyAny>, chain: &str) -> PyResult<Py<PyAny>> {
         let finding = self.find_height(py, time, chain)?;
-        coroutine(py, "Client.height_at_async", move |_| {
+        coroutine(py, "Client.height_at_async", &self.inner, move |_| {
             let convert = |py: Python<'_>, height: Result<i64, Error>| {
                 let height = height.map_err(|error| errors::raise(py, &error))?;
                 Ok(height.into_pyobject(py)?.into_any().unbind())
@@ -267,7 +267,9 @@ impl Client {
     }
 
     fn __aenter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        coroutine(py, "Client.__aenter__", move |_| Ok((ready(()), move |_: Python<'_>, ()| Ok(slf.into_any()))))
+        let client = slf.get().inner.clone();
+        let entered = move |_: Python<'_>| Ok((ready(()), move |_: Python<'_>, ()| Ok(slf.into_any())));
+        coroutine(py, "Client.__aenter__", &client, entered)
     }
 
     #[pyo3(signature = (kind, error, traceback, /))]
@@ -279,7 +281,8 @@ impl Client {
         traceback: Any<'_>,
     ) -> PyResult<Py<PyAny>> {
         let _ = (kind, error, traceback);
-        coroutine(py, "Client.__aexit__", move |_| {
+        let client = slf.get().inner.clone();
+        coroutine(py, "Client.__aexit__", &client, move |_| {
             slf.get().close();
             Ok((ready(()), |py: Python<'_>, ()| Ok(py.None())))
         })
@@ -345,6 +348,10 @@ impl Client {
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        if self.inner.virtual_time().is_some() {
+            let message = "cannot pickle a client of a simulated LocalService: the service exists in this process only";
+            return Err(PyTypeError::new_err(message));
+        }
         let settings = self.inner.settings();
         let given = PyDict::new(py);
         given.set_item("base_url", settings.base_url())?;

@@ -38,7 +38,7 @@ pub fn _send_recorded<'py>(
     params: Vec<(String, String)>,
 ) -> PyResult<(u16, Bound<'py, PyBytes>)> {
     let (py, client) = (client.py(), client.get().inner.clone());
-    let response = block_on(py, async move { client.send_recorded(&path, &params).await })?;
+    let response = block_on(py, &client.clone(), async move { client.send_recorded(&path, &params).await })?;
     let response = response.map_err(|error| errors::raise(py, &error))?;
     Ok((response.status, PyBytes::new(py, &response.body)))
 }
@@ -55,7 +55,7 @@ pub fn _with_cassette(
     let concurrency = if cassette.is_some() { 1 } else { settings.concurrency };
     let cassette = cassette.map(|cassette| cassette.get().inner.clone());
     let settings = Settings { cassette, concurrency, ..settings.clone() };
-    let environment = client.get().on_attempt.environment();
+    let environment = client.get().inner.environment().clone();
     let inner = client::Client::with_environment(settings, environment).map_err(|error| errors::raise(py, &error))?;
     Ok(Client {
         inner,

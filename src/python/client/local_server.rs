@@ -7,9 +7,11 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
+use super::client::Client;
 use super::deployment::Deployment;
+use super::simulation::{self, Random};
 use crate::cassette;
-use crate::client::Error;
+use crate::client::{self, Error};
 use crate::columns::{Columns, ColumnsBuilder};
 use crate::decode::{Decoder, Envelope};
 use crate::interface::{self, ENDPOINTS, Endpoint, endpoint};
@@ -21,6 +23,8 @@ use crate::service::{Compression, Delay, Fault, LoadError, Service, ServiceError
 #[pyclass(frozen, name = "_LocalService", module = "chainframe._native")]
 pub struct LocalService {
     inner: Service,
+    /// Random numbers of a simulated service.
+    random: Option<Random>,
 }
 
 fn faults(py: Python<'_>, json: &str) -> PyResult<Vec<Fault>> {
@@ -40,12 +44,13 @@ fn raise(py: Python<'_>, error: &ServiceError) -> PyErr {
 impl LocalService {
     #[new]
     #[pyo3(signature = (
-        *, transactions, seed, deployment, rate_limit, growth, growth_rate, reorg, late, pending, faults_json, compression, max_result_window, db, port,
+        *, simulated, transactions, seed, deployment, rate_limit, growth, growth_rate, reorg, late, pending, faults_json, compression, max_result_window, db, port,
         main_chain, zone_chain,
     ))]
     #[expect(clippy::too_many_arguments, reason = "the settings, all by keyword")]
     fn new(
         py: Python<'_>,
+        simulated: bool,
         transactions: Given<u64>,
         seed: Given<u64>,
         deployment: &Bound<'_, Deployment>,
@@ -85,14 +90,35 @@ impl LocalService {
             })
         };
         let settings = given().map_err(|error: Error| errors::raise(py, &error))?;
-        let started = py.detach(|| Service::start(settings));
-        started.map(|inner| Self { inner }).map_err(|error| raise(py, &error))
+        let started = py.detach(|| {
+            if !simulated {
+                return Ok(Self { inner: Service::start(settings)?, random: None });
+            }
+            let (time, random) = simulation::world(settings.seed).map_err(ServiceError::Start)?;
+            Ok(Self { inner: Service::simulate(settings, time)?, random: Some(random) })
+        });
+        started.map_err(|error| raise(py, &error))
     }
 
     /// The deployment that the service implements, with its result window.
     #[getter]
     fn deployment(&self) -> Deployment {
         Deployment { inner: self.inner.settings().deployment.clone() }
+    }
+
+    /// The same client of this simulated service.
+    fn simulate(&self, client: &Bound<'_, Client>) -> PyResult<Client> {
+        let (py, given) = (client.py(), client.get());
+        let (Some((service, time)), Some(random)) = (self.inner.simulated(), self.random.clone()) else {
+            return Err(PyRuntimeError::new_err("the service is not simulated"));
+        };
+        let settings = given.inner.settings().clone();
+        let (most, observer) = (settings.max_response_bytes, given.inner.environment().observer.clone());
+        let environment = simulation::environment(service, time, random, most, observer);
+        let inner = client::Client::with_environment(settings, environment);
+        let inner = inner.map_err(|error| errors::raise(py, &error))?;
+        let on_attempt = given.on_attempt.derived(client.clone().into_any().unbind());
+        Ok(Client { inner, progress: given.progress, on_attempt })
     }
 
     #[getter]

@@ -11,3 +11,4 @@ pub mod local_server;
 pub mod observer;
 pub mod on_attempt;
 pub mod rate_limit_state;
+mod simulation;

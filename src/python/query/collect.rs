@@ -49,7 +49,7 @@ impl Query {
 
     pub(super) fn collect_in(&self, py: Python<'_>, layout: StringLayout) -> PyResult<Records> {
         let (gathering, bar) = self.gather(py, layout)?;
-        let result = block_on(py, gathering)?;
+        let result = block_on(py, self.run.query().client(), gathering)?;
         drop(bar);
         self.gathered(py, result)
     }
@@ -58,7 +58,7 @@ impl Query {
         conversion.frame().load(py)?;
         let records = self.collect_in(py, conversion.frame().layout())?.inner;
         // Runs on the runtime's threads, which made the columns: an allocator keeps freed memory for its thread.
-        let (conversion, table) = block_on(py, async move {
+        let (conversion, table) = block_on(py, self.run.query().client(), async move {
             let table = conversion.table(&records);
             (conversion, table)
         })?;
@@ -102,7 +102,8 @@ impl Query {
 
     #[doc = doc!(Query.collect_async)]
     fn collect_async(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        coroutine(py, "Query.collect_async", move |py| {
+        let client = slf.get().run.query().client().clone();
+        coroutine(py, "Query.collect_async", &client, move |py| {
             let (gathering, bar) = slf.get().gather(py, StringLayout::Utf8)?;
             let convert = move |py: Python<'_>, result| {
                 drop(bar);
@@ -114,13 +115,14 @@ impl Query {
 
     #[doc = doc!(Query.first)]
     fn first(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let result = block_on(py, self.first_page(py)?)?;
+        let result = block_on(py, self.run.query().client(), self.first_page(py)?)?;
         self.first_of(py, result)
     }
 
     #[doc = doc!(Query.first_async)]
     fn first_async(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        coroutine(py, "Query.first_async", move |py| {
+        let client = slf.get().run.query().client().clone();
+        coroutine(py, "Query.first_async", &client, move |py| {
             let first = slf.get().first_page(py)?;
             Ok((first, move |py: Python<'_>, result| slf.get().first_of(py, result)))
         })

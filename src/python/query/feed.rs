@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use pyo3::prelude::*;
 
-use crate::client::Error;
 use crate::client::process::{self, ForkSafeGuard, ForkSafeMutex};
+use crate::client::{Client, Error};
 use crate::columns::Columns;
 use crate::python::base::errors;
 use crate::query::{Batch, Batches, Checkpoint, Page, Pages};
@@ -176,6 +176,7 @@ impl Ready {
 
 /// Reads a run, one task at a time.
 pub struct Feed {
+    client: Client,
     kind: StreamItem,
     source: Arc<tokio::sync::Mutex<Option<Source>>>,
     ready: Ready,
@@ -210,9 +211,14 @@ impl Feed {
     /// Batches start with `rows` and double up to `max_rows`.
     pub fn new(pages: Pages, kind: StreamItem, rows: usize, max_rows: usize) -> Self {
         let batches = Batches::new(pages.query().endpoint().record(), rows);
+        let client = pages.query().client().clone();
         let source = Source { pages, batches, max_rows };
         let source = Arc::new(tokio::sync::Mutex::new(Some(source)));
-        Self { kind, source, ready: Ready::default(), reader: Arc::default() }
+        Self { client, kind, source, ready: Ready::default(), reader: Arc::default() }
+    }
+
+    pub fn client(&self) -> &Client {
+        &self.client
     }
 
     pub fn ready(&self) -> &Ready {

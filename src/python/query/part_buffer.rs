@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::last_run::LastRun;
 use super::progress::Bar;
-use crate::client::Error;
+use crate::client::{Client, Error};
 use crate::columns::{Column, Columns};
 use crate::python::base::asyncio::coroutine;
 use crate::python::base::block_on::block_on;
@@ -28,6 +28,7 @@ type Key = (String, Option<i64>);
 /// nothing: the next `take` returns what arrived before it.
 #[pyclass(frozen, name = "_PartBuffer")]
 pub struct PartBuffer {
+    client: Client,
     last: Arc<LastRun>,
     pages: Arc<tokio::sync::Mutex<Pages>>,
     state: Arc<Mutex<State>>,
@@ -123,9 +124,9 @@ impl PartBuffer {
             oldest: None,
             ended: false,
         };
-        let report = pages.report().clone();
+        let (client, report) = (pages.query().client().clone(), pages.report().clone());
         let (pages, state) = (Arc::new(tokio::sync::Mutex::new(pages)), Arc::new(Mutex::new(state)));
-        Self { last, pages, state, report, bar: Mutex::new(bar), max_rows, max_age, keyed }
+        Self { client, last, pages, state, report, bar: Mutex::new(bar), max_rows, max_age, keyed }
     }
 
     /// Fetches until a file is due or the result ends; one page if the caller compares keys.
@@ -189,12 +190,13 @@ impl PartBuffer {
 impl PartBuffer {
     /// Fetches until `max_rows` are here, the oldest is `max_age` seconds old, or the result ends.
     fn fetch(&self, py: Python<'_>) -> PyResult<()> {
-        let result = block_on(py, self.fetching())?;
+        let result = block_on(py, &self.client, self.fetching())?;
         self.fetched(py, result)
     }
 
     fn fetch_async(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        coroutine(py, "_PartBuffer.fetch_async", move |_| {
+        let client = slf.get().client.clone();
+        coroutine(py, "_PartBuffer.fetch_async", &client, move |_| {
             let fetching = slf.get().fetching();
             let convert = move |py: Python<'_>, result| {
                 slf.get().fetched(py, result)?;
@@ -207,7 +209,7 @@ impl PartBuffer {
     /// Waits until a fetch that was interrupted has ended: until its task is aborted it may still add pages.
     fn settle(&self, py: Python<'_>) -> PyResult<()> {
         let pages = self.pages.clone();
-        block_on(py, async move { drop(pages.lock().await) })
+        block_on(py, &self.client, async move { drop(pages.lock().await) })
     }
 
     /// True if `take` would return a full file, or one that is due by age.

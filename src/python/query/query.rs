@@ -213,14 +213,14 @@ impl Query {
 
     #[doc = doc!(Query.estimate)]
     fn estimate(&self, py: Python<'_>) -> PyResult<Estimate> {
-        let estimate = block_on(py, self.run.clone().estimate())?;
+        let estimate = block_on(py, self.run.query().client(), self.run.clone().estimate())?;
         estimate.map(|inner| Estimate { inner }).map_err(|error| errors::raise_at(py, &error, self.run.cursor()))
     }
 
     #[doc = doc!(Query.estimate_async)]
     fn estimate_async(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let run = self.run.clone();
-        coroutine(py, "Query.estimate_async", move |_| {
+        coroutine(py, "Query.estimate_async", self.run.query().client(), move |_| {
             let cursor = run.cursor();
             let convert = move |py: Python<'_>, estimate: Result<query::Estimate, Error>| {
                 let inner = estimate.map_err(|error| errors::raise_at(py, &error, cursor))?;
@@ -234,7 +234,7 @@ impl Query {
     fn partitions<'py>(slf: &Bound<'py, Self>, num_partitions: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let py = slf.py();
         let most = count("num_partitions", Some(num_partitions))?;
-        let parts = block_on(py, slf.get().run.clone().partitions(most as u64))?;
+        let parts = block_on(py, slf.get().run.query().client(), slf.get().run.clone().partitions(most as u64))?;
         let parts = parts.map_err(|error| errors::raise_at(py, &error, slf.get().run.cursor()))?;
         let (client, count) = (slf.get().client.bind(py), parts.len());
         let class = PyModule::import(py, "chainframe.partitions")?.getattr("Partition")?;
@@ -328,7 +328,7 @@ impl Query {
     /// The query with heights in place of times, and the report of the requests that found them.
     fn _resolved(&self, py: Python<'_>) -> PyResult<(Self, Report)> {
         let report = SharedReport::default();
-        let run = block_on(py, self.run.clone().resolved(report.clone()))?;
+        let run = block_on(py, self.run.query().client(), self.run.clone().resolved(report.clone()))?;
         let run = run.map_err(|error| errors::raise_at(py, &error, self.run.cursor()))?;
         Ok((Self::new(self.client.bind(py), self.progress, run), Report { inner: report.read() }))
     }

@@ -110,7 +110,7 @@ impl QueryReader {
         let (batch, before) = loop {
             match run.feed.ready().take() {
                 Taken::Item((Item::Batch(batch), before)) => break (batch, before),
-                Taken::Pending => block_on_interruptible(py, &self.signals, run.feed.fill(py)?)?,
+                Taken::Pending => block_on_interruptible(py, run.feed.client(), &self.signals, run.feed.fill(py)?)?,
                 Taken::Failure(error) => return Err(run.last.failed(py, &error)),
                 Taken::Ended | Taken::Item(_) => return Ok(None),
             }

@@ -164,7 +164,7 @@ impl Stream {
                 Taken::Item(item) => return Ok(Some(item)),
                 Taken::Ended | Taken::Failure(_) => return Ok(None),
                 // Another thread may take what this one waited for.
-                Taken::Pending => block_on(py, self.feed.fill(py)?)?,
+                Taken::Pending => block_on(py, self.feed.client(), self.feed.fill(py)?)?,
             }
         }
     }
@@ -177,7 +177,7 @@ impl Stream {
         Coroutine::new(ANEXT, move |py| match slf.get().take(py)? {
             Taken::Item(item) => Ok(Step::Done(item.unbind())),
             Taken::Ended | Taken::Failure(_) => Err(PyStopAsyncIteration::new_err(())),
-            Taken::Pending => Ok(Step::Wait(Box::pin(slf.get().feed.fill(py)?))),
+            Taken::Pending => Ok(Step::Wait(slf.get().feed.client().clone(), Box::pin(slf.get().feed.fill(py)?))),
         })
     }
 
@@ -190,7 +190,8 @@ impl Stream {
 
     #[doc = doc!(Stream.aclose)]
     fn aclose(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        coroutine(py, "Stream.aclose", move |_| {
+        let client = slf.get().feed.client().clone();
+        coroutine(py, "Stream.aclose", &client, move |_| {
             slf.get().close();
             Ok((std::future::ready(()), |py: Python<'_>, ()| Ok(py.None())))
         })

@@ -9,7 +9,7 @@ use chainframe::client::{Client, Credentials, Error, Phase, Secret, Settings, Se
 use chainframe::columns::Columns;
 use chainframe::decode::{Decoder, Envelope};
 use chainframe::interface::{ApiErrorKind, Deployment, ENDPOINTS, endpoint};
-use chainframe::query::{Arg, Cursor, Options, Pages, Query, Report, Run};
+use chainframe::query::{Arg, Checkpoint, Cursor, Options, Pages, Query, Report, Run, record_keys};
 use fastrand::Rng;
 
 use super::plan::{Kind, Plan};
@@ -17,12 +17,21 @@ use super::world::World;
 
 /// Most processes of one run.
 const MAX_LIVES: u64 = 12;
+/// Most records that a run which streams retains.
+const MAX_RETAINED: usize = 2_500;
+/// Most bytes of a cursor, and of each requested hash in it.
+const MAX_CURSOR: usize = 2_000;
+const CURSOR_PER_HASH: usize = 72;
 
 pub struct Outcome {
     pub journal: String,
     pub violations: Vec<String>,
     pub complete: bool,
     pub deaths: u64,
+    /// Number of drift errors.
+    pub drift: u64,
+    /// Number of reorganisations.
+    pub reorgs: u64,
     pub faults: u64,
 }
 
@@ -51,6 +60,8 @@ async fn run(seed: u64) -> Outcome {
         violations: std::mem::take(&mut state.violations),
         complete: counts.complete,
         deaths: counts.deaths,
+        drift: counts.drift,
+        reorgs: state.reorgs,
         faults: state.faults,
     }
 }
@@ -59,6 +70,7 @@ async fn run(seed: u64) -> Outcome {
 struct Counts {
     complete: bool,
     deaths: u64,
+    drift: u64,
 }
 
 /// A call with its arguments, and the lists whose records it has to give.
@@ -207,6 +219,7 @@ async fn read(world: &Arc<World>, call: &Call, counts: &mut Counts) {
             };
             let rows = rows(&page.columns);
             world.note(&format!("page {} has {} records", page.number, rows.len()));
+            check_memory(world, call, &pages, &page.checkpoint);
             if world.chance(plan.death) {
                 let kept = world.draw(rows.len() as u64 + 1) as usize;
                 given.extend_from_slice(&rows[..kept]);
@@ -223,6 +236,7 @@ async fn read(world: &Arc<World>, call: &Call, counts: &mut Counts) {
         }
         world.note(&format!("error: {error}"));
         judge_error(world, &error);
+        counts.drift += u64::from(matches!(error, Error::Drift { .. }));
         check_repeats(world, call, &given);
         if !error.retryable() {
             return;
@@ -314,22 +328,38 @@ fn judge(world: &World, call: &Call, given: &[String], report: &Report) -> bool 
     }
     let wanted = world.plan.max_items.map_or(usize::MAX, |most| most as usize);
     let state = world.lock();
-    let is_version = |version: &Vec<String>| given == &version[..version.len().min(wanted)];
-    let known = state.versions[&call.truth].iter().any(is_version);
-    let lengths: Vec<usize> = state.versions[&call.truth].iter().map(Vec::len).collect();
+    let versions = &state.versions[&call.truth];
+    let is_version = |version: &Vec<String>| keys(given).eq(keys(&version[..version.len().min(wanted)]));
+    let known = versions.iter().any(is_version);
+    let lengths: Vec<usize> = versions.iter().map(Vec::len).collect();
+    // A reorganisation includes a record in another block, or at another place of it.
+    let unseen = given.iter().find(|row| !versions.iter().any(|version| version.contains(row))).cloned();
     drop(state);
+    if let Some(row) = unseen {
+        world.violation(format!("a record is as the list never had it: {row}"));
+    }
     if !known {
         world.violation(format!("a complete result of {} records is no version of the list: {lengths:?}", given.len()));
     }
     true
 }
 
+/// The records and the cursor that are kept between two pages do not grow with the result.
+fn check_memory(world: &World, call: &Call, pages: &Pages, checkpoint: &Checkpoint) {
+    let (retained, cursor) = (pages.partial().read().len(), Cursor::of(checkpoint).to_json().len());
+    let hashes: usize =
+        call.args.iter().map(|(_, arg)| if let Arg::List(hashes) = arg { hashes.len() } else { 0 }).sum();
+    if retained > MAX_RETAINED || cursor > MAX_CURSOR + hashes * CURSOR_PER_HASH {
+        world.violation(format!("{retained} records are retained, and a cursor has {cursor} bytes"));
+    }
+}
+
 /// No record comes more often than the list has ever had it.
 fn check_repeats(world: &World, call: &Call, given: &[String]) {
     let state = world.lock();
-    let count = |records: &[String], record: &String| records.iter().filter(|other| *other == record).count();
-    let most = |record: &String| state.versions[&call.truth].iter().map(|version| count(version, record)).max();
-    let repeated = given.iter().find(|record| Some(count(given, record)) > most(record)).cloned();
+    let count = |records: &[String], key: &str| keys(records).filter(|other| *other == key).count();
+    let most = |key: &str| state.versions[&call.truth].iter().map(|version| count(version, key)).max();
+    let repeated = keys(given).find(|key| Some(count(given, key)) > most(key)).map(str::to_owned);
     drop(state);
     if let Some(record) = repeated {
         world.violation(format!("a record comes more often than it is there: {record}"));
@@ -365,10 +395,15 @@ fn decode(call: &str, body: &str) -> Columns {
     }
 }
 
+/// Each record as its key and its values.
 fn rows(columns: &Columns) -> Vec<String> {
     let fields = columns.record().fields.len();
-    let row = |row| (0..fields).map(|column| format!("{:?}", columns.value(column, row))).collect::<Vec<_>>().join("|");
-    (0..columns.rows()).map(row).collect()
+    let values = |row| (0..fields).map(|column| format!("|{:?}", columns.value(column, row))).collect::<String>();
+    record_keys(columns).iter().enumerate().map(|(row, key)| format!("{key:016x}{}", values(row))).collect()
+}
+
+fn keys(rows: &[String]) -> impl Iterator<Item = &str> {
+    rows.iter().map(|row| &row[..16])
 }
 
 /// The records of a body that the service sends for a target.

@@ -40,6 +40,8 @@ pub struct State {
     pub violations: Vec<String>,
     /// Number of faults so far.
     pub faults: u64,
+    /// Number of reorganisations so far.
+    pub reorgs: u64,
     /// The longest time that one request took with its retries.
     pub longest: Duration,
     /// Number of requests so far.
@@ -59,6 +61,7 @@ impl World {
             journal: format!("{plan:?}\n"),
             violations: Vec::new(),
             faults: 0,
+            reorgs: 0,
             longest: Duration::ZERO,
             requests: 0,
             versions: HashMap::new(),
@@ -129,6 +132,7 @@ impl World {
             jitter: Arc::new(move || jitter.lock().unwrap().f64()),
             limiters: SharedLimiters::Own(Arc::default()),
             observer: None,
+            virtual_time: None,
         }
     }
 }
@@ -285,6 +289,7 @@ impl Network {
         if world.chance(plan.reorg) {
             let depth = 1 + world.draw(3) as u32;
             world.note(&format!("the newest {depth} heights are replaced"));
+            world.lock().reorgs += 1;
             world.service.reorganize(depth).expect("the database reorganizes");
             world.keep_versions();
         }

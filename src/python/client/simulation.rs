@@ -1,0 +1,99 @@
+//! The transport to a simulated service, and the surroundings of its clients.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use axum::body::{Body, to_bytes};
+use futures_util::future::BoxFuture;
+use reqwest::header::{CONTENT_LENGTH, HeaderMap};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::client::{Environment, Observer, Phase, Response, SharedLimiters, Transport, TransportError};
+use crate::service::{NoResponse, Simulated};
+use crate::virtual_time::VirtualTime;
+
+/// The time of day at which a simulation starts: a little after the newest synthetic record.
+const START: Duration = Duration::from_millis(1_769_850_000_000);
+/// Shortest and longest time from the client to the service or back, in milliseconds.
+const LATENCY_MS: (u64, u64) = (2, 40);
+
+/// The random numbers of one simulation.
+pub type Random = Arc<Mutex<fastrand::Rng>>;
+
+/// Virtual time and random numbers, both determined by the seed.
+pub fn world(seed: u64) -> std::io::Result<(Arc<VirtualTime>, Random)> {
+    let time = VirtualTime::new(SystemTime::UNIX_EPOCH + START)?;
+    Ok((Arc::new(time), Arc::new(Mutex::new(fastrand::Rng::with_seed(seed)))))
+}
+
+/// The surroundings of a client of a simulated service.
+pub fn environment(
+    service: Simulated,
+    time: Arc<VirtualTime>,
+    random: Random,
+    max_response_bytes: usize,
+    observer: Option<Arc<dyn Observer>>,
+) -> Environment {
+    let (clock, jitter) = (time.clone(), random.clone());
+    Environment {
+        transport: Some(Arc::new(Network { service, random, max_response_bytes })),
+        wall_clock: Arc::new(move || clock.now()),
+        jitter: Arc::new(move || jitter.lock().unwrap_or_else(PoisonError::into_inner).f64()),
+        limiters: SharedLimiters::Own(Arc::default()),
+        observer,
+        virtual_time: Some(time),
+    }
+}
+
+struct Network {
+    service: Simulated,
+    random: Random,
+    max_response_bytes: usize,
+}
+
+impl Network {
+    fn latency(&self) -> Duration {
+        let (least, most) = LATENCY_MS;
+        Duration::from_millis(self.random.lock().unwrap_or_else(PoisonError::into_inner).u64(least..=most))
+    }
+
+    async fn send(&self, target: &str, headers: HeaderMap, timeout: Duration) -> Result<Response, TransportError> {
+        let (there, back, end) = (self.latency(), self.latency(), Instant::now() + timeout);
+        let uri = target.parse().map_err(|_| TransportError::new(Phase::Connect, "the target is no URI", false))?;
+        let exchange = async {
+            sleep(there).await;
+            let response = self.service.get(uri, headers).await;
+            sleep(back).await;
+            response.map_err(|error| match error {
+                NoResponse::Stopped => TransportError::new(Phase::Connect, "the simulated service is closed", true),
+                NoResponse::Reset => TransportError::new(Phase::Read, "connection reset", true),
+            })
+        };
+        let late = |phase, what| TransportError::timed_out(phase, what, timeout);
+        let response = timeout_at(end, exchange).await.map_err(|_| late(Phase::Read, "no response"))??;
+        let (head, body) = response.into_parts();
+        let body = timeout_at(end, self.read(&head.headers, body)).await;
+        let body = body.map_err(|_| late(Phase::Body, "response body not received"))??;
+        Ok(Response { status: head.status.as_u16(), headers: head.headers, body })
+    }
+
+    async fn read(&self, headers: &HeaderMap, body: Body) -> Result<bytes::Bytes, TransportError> {
+        let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+        if length.is_some_and(|length| length > self.max_response_bytes) {
+            return Err(TransportError::too_large(self.max_response_bytes));
+        }
+        let truncated = |_| TransportError::new(Phase::Body, "response body truncated", true);
+        to_bytes(body, self.max_response_bytes).await.map_err(truncated)
+    }
+}
+
+impl Transport for Network {
+    fn get<'a>(
+        &'a self,
+        target: &'a str,
+        headers: HeaderMap,
+        timeout: Duration,
+    ) -> BoxFuture<'a, Result<Response, TransportError>> {
+        Box::pin(self.send(target, headers, timeout))
+    }
+}

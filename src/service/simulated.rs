@@ -1,0 +1,39 @@
+//! The service in virtual time, without a socket: every request passes the same handler.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use axum::body::Body;
+use axum::extract::{ConnectInfo, Request};
+use axum::http::{HeaderMap, Response, Uri};
+
+use super::connection::ConnectionHandle;
+use super::routes::{State, handle};
+
+/// The way to a simulated service.
+#[derive(Clone, Debug)]
+pub struct Simulated(pub(super) Arc<State>);
+
+/// The reason why there is no response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoResponse {
+    /// The service was stopped.
+    Stopped,
+    /// The connection was reset.
+    Reset,
+}
+
+impl Simulated {
+    /// The response to a GET as it arrives. Takes the time of faults.
+    pub async fn get(&self, target: Uri, headers: HeaderMap) -> Result<Response<Body>, NoResponse> {
+        if self.0.is_stopped.load(Ordering::Relaxed) {
+            return Err(NoResponse::Stopped);
+        }
+        let mut request = Request::new(Body::empty());
+        *request.headers_mut() = headers;
+        *request.uri_mut() = target;
+        let (endpoint, connection) = (self.0.position(request.uri().path()), ConnectionHandle::default());
+        let response = handle(self.0.clone(), endpoint, ConnectInfo(connection.clone()), request).await;
+        if connection.is_aborted() { Err(NoResponse::Reset) } else { Ok(response) }
+    }
+}
