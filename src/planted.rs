@@ -25,6 +25,8 @@ pub enum Bug {
     CursorOffByOne,
     /// Lists are not compared with their first page in the end. Found by the enumeration of schedules.
     FinalLookSkipped,
+    /// A follower does not report a reorganization. Found by the enumeration of schedules.
+    UndoDropped,
 }
 
 impl Bug {

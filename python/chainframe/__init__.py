@@ -17,6 +17,7 @@ from chainframe._native import (
     Estimate,
     Event,
     EventLog,
+    Follow,
     Hint,
     LargeTransaction,
     Page,
@@ -28,6 +29,7 @@ from chainframe._native import (
     Token,
     TokenTransfer,
     Transaction,
+    Undo,
     __version__,
 )
 from chainframe.attempts import Attempt
@@ -41,6 +43,7 @@ from chainframe.errors import (
     ConfigError,
     ContextError,
     ExportError,
+    FollowGapError,
     IncompleteResultError,
     IncompleteResultWarning,
     InvalidParameterError,
@@ -50,6 +53,7 @@ from chainframe.errors import (
     PaginationError,
     PermissionDeniedError,
     RateLimitError,
+    ReorganizationError,
     RequestTimeoutError,
     ResponseFormatError,
     ResultWindowError,
@@ -80,6 +84,8 @@ __all__ = [
     "Event",
     "EventLog",
     "ExportError",
+    "Follow",
+    "FollowGapError",
     "Hint",
     "IncompleteResultError",
     "IncompleteResultWarning",
@@ -96,6 +102,7 @@ __all__ = [
     "RateLimitState",
     "Record",
     "Records",
+    "ReorganizationError",
     "Report",
     "RequestTimeoutError",
     "ResponseFormatError",
@@ -107,6 +114,7 @@ __all__ = [
     "TokenTransfer",
     "Transaction",
     "TransportError",
+    "Undo",
     "__version__",
 ]
 

@@ -48,6 +48,7 @@ __all__ = [
     "Estimate",
     "Event",
     "EventLog",
+    "Follow",
     "Hint",
     "LargeTransaction",
     "Page",
@@ -61,6 +62,7 @@ __all__ = [
     "Token",
     "TokenTransfer",
     "Transaction",
+    "Undo",
     "_LocalService",
     "_PartBuffer",
     "__version__",
@@ -1246,6 +1248,71 @@ class Query(Generic[_R_co]):
     ) -> Export:
         """`to_json` for asyncio."""
 
+    @overload
+    def follow(
+        self,
+        *,
+        start: str | Export = "now",
+        settle: int = 12,
+        poll: float | Literal["auto"] | None = "auto",
+        undo: Literal[False] = False,
+    ) -> Follow[Records[_R_co]]:
+        """Iterate over new records as they appear, each exactly once, oldest first.
+
+        Every batch holds whole heights. Its `cursor` continues after it, in another process too, without a gap or a
+        repetition. A height is delivered once the chain is `settle` heights longer, since a reorganization may change
+        it until then. A change of a height that was delivered raises `ReorganizationError`; with `undo=True` heights
+        are delivered as soon as a higher one is known, and a change is an `Undo` in place of a batch. Of a height that
+        was delivered before, only changes of the record keys and the block hash are errors; with `undo=True` a change
+        of any field is an `Undo`.
+
+        For lists that have their newest record first: all calls but `tokens`, `transactions_by_hash` and `logs`.
+
+        Parameters
+        ----------
+        start : {"now", "beginning"}, str or Export
+            "now" begins after the heights that are settled now, "beginning" at the lowest height of the list, or
+            `start_height` of the call. The `cursor` of a batch, of an `Undo`, of the iterator or of an error continues
+            after it. A finished export to a directory is continued.
+        settle : int
+            Heights at the head of the chain that may still change. With `undo=True` they are read again whenever
+            something is new.
+        poll : {"auto"}, float or None
+            Seconds between requests. "auto" follows the observed rate of new heights, between 1 and 60 seconds. None
+            ends the iteration once everything settled was delivered.
+        undo : bool
+            If True, heights are delivered at once, and reorganizations are `Undo` objects.
+
+        Returns
+        -------
+        Follow of Records
+            An iterator for `for` and `async for`. Without new records, it sends one request at each interval.
+
+        Raises
+        ------
+        InvalidParameterError
+            The call cannot be followed, or `start` belongs to another query. Nothing is sent.
+        ReorganizationError
+            A height that was delivered has changed.
+        FollowGapError
+            The API no longer returns the records that come next.
+
+        Examples
+        --------
+        >>> for batch in client.large_transactions(min_amount=1_000).follow():
+        ...     print(batch["tx_id"])
+        ...     Path("cursor.json").write_text(batch.cursor)
+        """
+
+    @overload
+    def follow(
+        self,
+        *,
+        start: str | Export = "now",
+        settle: int = 12,
+        poll: float | Literal["auto"] | None = "auto",
+        undo: Literal[True],
+    ) -> Follow[Records[_R_co] | Undo]: ...
     def partitions(self, num_partitions: int) -> list[Partition[_R_co]]:
         """Split the result into parts for independent reads: by hash, height, time or offset.
 
@@ -1381,6 +1448,88 @@ class Stream(Generic[_T_co]):
         """
 
 @final
+class Follow(Generic[_T_co]):
+    """Iterator over the events of `Query.follow`, for `for` and `async for`.
+
+    After an error, `next` continues from the same position.
+
+    Examples
+    --------
+    >>> follow = client.blocks().follow(poll=5.0)
+    >>> batch = next(follow)
+    """
+
+    def __class_getitem__(cls, item: Any) -> GenericAlias: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> _T_co: ...
+    def __aiter__(self) -> Self: ...
+    def __anext__(self) -> Coroutine[Any, Any, _T_co]: ...
+    @property
+    def cursor(self) -> str:
+        """Position after the last batch or `Undo`, for `start` of `Query.follow`."""
+
+    @property
+    def report(self) -> Report:
+        """Cost so far and records delivered; complete once an iteration with `poll=None` has ended."""
+
+    def close(self) -> None:
+        """End the iteration: requests in flight are dropped, and `next` raises `StopIteration`.
+
+        An iterator that is dropped closes by itself.
+
+        Examples
+        --------
+        >>> with contextlib.closing(query.follow()) as follow:
+        ...     first = next(follow)
+        """
+
+    async def aclose(self) -> None:
+        """`close` for asyncio and `contextlib.aclosing`.
+
+        Examples
+        --------
+        >>> async with contextlib.aclosing(query.follow()) as follow:
+        ...     first = await anext(follow)
+        """
+
+@final
+class Undo:
+    """Event of `Query.follow` with `undo=True`: all records above a height are void.
+
+    A consumer drops its records above `after_height`; the records that replace them follow.
+
+    Attributes
+    ----------
+    after_height : int
+        Height up to which the delivered records remain.
+    cursor : str
+        Position after this event.
+
+    Examples
+    --------
+    >>> for event in client.blocks().follow(undo=True):
+    ...     match event:
+    ...         case cf.Undo(after_height):
+    ...             rows = [row for row in rows if row.height <= after_height]
+    ...         case batch:
+    ...             rows.extend(batch)
+    """
+
+    __match_args__: ClassVar[tuple[str, str]]
+
+    def __new__(cls, after_height: int, cursor: str) -> Self: ...
+    @property
+    def after_height(self) -> int:
+        """Height up to which the delivered records remain."""
+
+    @property
+    def cursor(self) -> str:
+        """Position after this event, for `start` of `Query.follow`."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
 class Page(Generic[_R_co]):
     """One page of a result.
 
@@ -1453,6 +1602,10 @@ class Records(Sequence[_R_co]):
     @property
     def report(self) -> Report:
         """Report of the run that fetched the records."""
+
+    @property
+    def cursor(self) -> str | None:
+        """Position after these records if they are a batch of `Query.follow`, else None."""
 
     @property
     def schema(self) -> Schema:
@@ -3124,7 +3277,9 @@ def _restore_page(
 ) -> Page[Any]: ...
 def _restore_query(client: Client, call: str, given: str) -> Query[Any]: ...
 def _restore_record(name: str, fields: dict[str, Any]) -> Record: ...
-def _restore_records(name: str, columns: dict[str, Any], report: Report) -> Records[Any]: ...
+def _restore_records(
+    name: str, columns: dict[str, Any], report: Report, cursor: str | None = None
+) -> Records[Any]: ...
 
 @final
 class _PartBuffer:

@@ -27,6 +27,10 @@ pub enum Error {
     Drift { endpoint: &'static str, problem: Message },
     /// Records lie beyond the result window of the API.
     Window { endpoint: &'static str, problem: Message },
+    /// A height that was delivered to a follower changed.
+    Reorganization { endpoint: &'static str, height: i64, problem: Message },
+    /// Heights that follow those of a follower are no longer returned.
+    Gap { endpoint: &'static str, first: i64, last: i64, problem: Message },
     /// A cassette cannot be read or written, or lacks an interaction.
     Cassette(cassette::Error),
     /// A defect of chainframe.
@@ -178,9 +182,10 @@ impl Error {
             Self::Empty { endpoint, problem, attempts } => {
                 Message::new(format!("{endpoint}: {problem} ({})", attempts_text(*attempts))).hint(Hint::RetryLater)
             }
-            Self::Drift { endpoint, problem } | Self::Window { endpoint, problem } => {
-                Message::new(format!("{endpoint}: ")).append(problem.clone())
-            }
+            Self::Drift { endpoint, problem }
+            | Self::Window { endpoint, problem }
+            | Self::Reorganization { endpoint, problem, .. }
+            | Self::Gap { endpoint, problem, .. } => Message::new(format!("{endpoint}: ")).append(problem.clone()),
             Self::Cassette(error @ cassette::Error::Miss { hint, .. }) => match hint {
                 Some(hint) => Message::new(format!("{error}; record it with {hint}")),
                 None => Message::new(error.to_string()).hint(Hint::Record),
@@ -228,6 +233,8 @@ impl Error {
             Self::Config { .. }
             | Self::InvalidParameter { .. }
             | Self::Window { .. }
+            | Self::Reorganization { .. }
+            | Self::Gap { .. }
             | Self::Cassette(_)
             | Self::Internal(_)
             | Self::Overflow(_) => false,

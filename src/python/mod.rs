@@ -22,6 +22,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<client::rate_limit_state::RateLimitState>()?;
     module.add_class::<query::query::Query>()?;
     module.add_class::<query::stream::Stream>()?;
+    module.add_class::<query::follow::Follow>()?;
+    module.add_class::<results::undo::Undo>()?;
     module.add_class::<results::page::Page>()?;
     module.add_class::<results::records::Records>()?;
     module.add_class::<results::event::Event>()?;

@@ -1,12 +1,17 @@
 //! The complete result of a call from single GET requests. Modules import only from those before them: `request`,
-//! `snapshot`, `results`, `execution`.
+//! `snapshot`, `results`, `follow`, `execution`.
 
 mod execution;
+mod follow;
 mod request;
 mod results;
 mod snapshot;
 
-pub use execution::{Bounds, Cursor, Estimate, Pages, Run, RunObserver, height_at};
+pub use execution::{
+    Bounds, Cursor, Estimate, Follow, FollowCursor, FollowEvent, FollowItem, FollowOptions, FollowStart, Pages, Run,
+    RunObserver, height_at,
+};
+pub use follow::{Changes, Horizon, Poll};
 pub use request::{Arg, GrowthOrder, Options, Query, parse_time};
 pub use results::{
     Batch, Batches, Checkpoint, Entries, Page, Partial, Progress, Records, Report, SharedReport, record_keys,

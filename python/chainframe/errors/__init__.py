@@ -13,11 +13,13 @@ from chainframe.errors.files import (
     SettledHeightError,
 )
 from chainframe.errors.results import (
+    FollowGapError,
     IncompleteResultError,
     IncompleteResultWarning,
     NumericOverflowError,
     PaginationDriftError,
     PaginationError,
+    ReorganizationError,
     ResultWindowError,
 )
 from chainframe.errors.service import (
@@ -46,6 +48,7 @@ __all__ = [
     "ConfigError",
     "ContextError",
     "ExportError",
+    "FollowGapError",
     "IncompleteResultError",
     "IncompleteResultWarning",
     "InvalidParameterError",
@@ -55,6 +58,7 @@ __all__ = [
     "PaginationError",
     "PermissionDeniedError",
     "RateLimitError",
+    "ReorganizationError",
     "RequestTimeoutError",
     "ResponseFormatError",
     "ResultWindowError",

@@ -46,6 +46,57 @@ class ResultWindowError(PaginationError):
     """
 
 
+class ReorganizationError(PaginationError):
+    """A height changed after `Query.follow` delivered its records, by a reorganization or a late record.
+
+    Drop the records from that height on. A larger `settle` avoids it, and `undo=True` makes it an event. With
+    `undo=True` the change is below all heights that the follower remembers.
+
+    Attributes
+    ----------
+    height : int
+        Lowest height that is known to have changed.
+
+    Examples
+    --------
+    >>> except cf.ReorganizationError as error:
+    ...     database.execute("delete from blocks where height >= ?", [error.height])
+    """
+
+    def __init__(self, message: str = "", *, height: int | None = None, retryable: bool | None = None) -> None:
+        super().__init__(message, retryable=retryable)
+        self.height = height
+
+
+class FollowGapError(PaginationError):
+    """The API no longer returns the records that come after those which `Query.follow` has delivered.
+
+    An export has the records that are still returned; `query.follow(start=export)` continues after it.
+
+    Attributes
+    ----------
+    first_height, last_height : int
+        The heights, both inclusive, of which records are missing.
+
+    Examples
+    --------
+    >>> except cf.FollowGapError as error:
+    ...     print("missing:", error.first_height, error.last_height)
+    """
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        first_height: int | None = None,
+        last_height: int | None = None,
+        retryable: bool | None = None,
+    ) -> None:
+        super().__init__(message, retryable=retryable)
+        self.first_height = first_height
+        self.last_height = last_height
+
+
 class IncompleteResultError(PaginationError):
     """The API cannot complete this result, and the client is `strict`.
 

@@ -262,7 +262,7 @@ class ParquetWriter:
 
 
 def _keys(records: Records[Any]) -> list[list[Any]]:
-    heights = (getattr(record, "height", None) for record in records)
+    heights = (getattr(record, "height", getattr(record, "zone_block_height", None)) for record in records)
     return [list(pair) for pair in zip(records._identities(), heights, strict=True)]  # noqa: SLF001 - of this package
 
 

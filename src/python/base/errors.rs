@@ -72,13 +72,16 @@ pub fn raise(py: Python<'_>, error: &Error) -> PyErr {
 
 /// The Python error of a core error, with the cursor that continues after it.
 pub fn raise_at(py: Python<'_>, error: &Error, cursor: impl Into<Option<String>>) -> PyErr {
+    raise_with_note(py, error, cursor, RESUME_NOTE)
+}
+
+/// The same with another note on errors that may be transient.
+pub fn raise_with_note(py: Python<'_>, error: &Error, cursor: impl Into<Option<String>>, note: &str) -> PyErr {
     let (raised, cursor) = (raise(py, error), cursor.into());
     let value = raised.value(py);
     // Below a traceback, and not in the message: a log of it has no use for Python.
     let note = match cursor {
-        Some(_) if error.retryable() && error.attempts() > 0 => {
-            value.call_method1("add_note", (RESUME_NOTE,)).map(drop)
-        }
+        Some(_) if error.retryable() && error.attempts() > 0 => value.call_method1("add_note", (note,)).map(drop),
         _ => Ok(()),
     };
     match note.and_then(|()| value.setattr("cursor", cursor)) {
@@ -132,6 +135,15 @@ fn attributes<'py>(py: Python<'py>, error: &Error) -> PyResult<(&'static str, Me
             "PaginationDriftError"
         }
         Error::Window { .. } => "ResultWindowError",
+        Error::Reorganization { height, .. } => {
+            given.set_item("height", height)?;
+            "ReorganizationError"
+        }
+        Error::Gap { first, last, .. } => {
+            given.set_item("first_height", first)?;
+            given.set_item("last_height", last)?;
+            "FollowGapError"
+        }
         Error::Overflow(overflow) => {
             let NumericOverflow { column, row, text, .. } = &**overflow;
             given.set_item("column", column)?;

@@ -5,6 +5,7 @@
 pub mod collect;
 pub mod export;
 pub mod feed;
+pub mod follow;
 pub mod last_run;
 pub mod observed_run;
 pub mod part_buffer;

@@ -11,3 +11,4 @@ pub mod record;
 pub mod record_classes;
 pub mod records;
 pub mod report;
+pub mod undo;

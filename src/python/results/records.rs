@@ -29,12 +29,19 @@ pub struct Records {
     /// Columns that the records have.
     selection: Projection,
     pub report: Report,
+    /// Position of a follower after these records.
+    cursor: Option<String>,
 }
 
 impl Records {
     pub fn new(inner: query::Records, report: query::Report) -> Self {
         let chunks = inner.chunks().iter().cloned().map(Arc::new).collect();
-        Self { inner, chunks, selection: Projection::ALL, report: Report { inner: report } }
+        Self { inner, chunks, selection: Projection::ALL, report: Report { inner: report }, cursor: None }
+    }
+
+    /// The same records as a batch of a follower.
+    pub fn with_cursor(self, cursor: String) -> Self {
+        Self { cursor: Some(cursor), ..self }
     }
 
     /// The same records with the selected columns only.
@@ -234,6 +241,12 @@ impl Records {
         self.report.clone()
     }
 
+    #[doc = doc!(Records.cursor)]
+    #[getter]
+    fn cursor(&self) -> Option<String> {
+        self.cursor.clone()
+    }
+
     #[doc = doc!(Records.schema)]
     #[getter]
     fn schema(&self) -> Schema {
@@ -329,7 +342,11 @@ impl Records {
     }
 
     fn __repr__(&self) -> String {
-        let complete = if self.report.inner.complete { "complete" } else { "possibly incomplete" };
+        let complete = match &self.cursor {
+            Some(_) => "followed",
+            None if self.report.inner.complete => "complete",
+            None => "possibly incomplete",
+        };
         format!("<Records of {}: {} rows, {complete}>", self.inner.record().name, self.inner.len())
     }
 
@@ -351,7 +368,7 @@ impl Records {
             columns.set_item(field.name, values)?;
         }
         let restore = py.import("chainframe._native")?.getattr("_restore_records")?;
-        Ok((restore, (record.name, columns, self.report.clone()).into_pyobject(py)?))
+        Ok((restore, (record.name, columns, self.report.clone(), self.cursor.clone()).into_pyobject(py)?))
     }
 }
 
@@ -382,7 +399,13 @@ impl RecordIterator {
 }
 
 #[pyfunction]
-pub fn _restore_records(name: &str, columns: &Bound<'_, PyDict>, report: &Bound<'_, Report>) -> PyResult<Records> {
+#[pyo3(signature = (name, columns, report, cursor=None))]
+pub fn _restore_records(
+    name: &str,
+    columns: &Bound<'_, PyDict>,
+    report: &Bound<'_, Report>,
+    cursor: Option<String>,
+) -> PyResult<Records> {
     let record = interface::record(name).ok_or_else(|| PyTypeError::new_err(format!("no record type {name:?}")))?;
     let mut lists = Vec::new();
     for (column, field) in record.fields.iter().enumerate() {
@@ -400,5 +423,5 @@ pub fn _restore_records(name: &str, columns: &Bound<'_, PyDict>, report: &Bound<
     }
     let selection = Projection::of(record, &columns.keys().extract::<Vec<String>>()?);
     let records = query::Records::new(record, vec![rows.finish()]);
-    Ok(Records::new(records, report.get().inner.clone()).select(selection))
+    Ok(Records { cursor, ..Records::new(records, report.get().inner.clone()).select(selection) })
 }

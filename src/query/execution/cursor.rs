@@ -45,7 +45,7 @@ fn reject(problem: impl Into<Message>) -> Error {
 }
 
 /// Names that identify a service of this deployment.
-fn deployment(client: &Client) -> String {
+pub(super) fn deployment(client: &Client) -> String {
     let names = &client.settings().deployment;
     format!("{} {} {}", names.header_prefix(), names.main(), names.zone())
 }

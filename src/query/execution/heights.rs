@@ -125,7 +125,7 @@ impl<'c> Heights<'c> {
     }
 }
 
-fn call(chain: Chain) -> &'static str {
+pub(super) fn call(chain: Chain) -> &'static str {
     match chain {
         Chain::Main => "transactions",
         Chain::Zone => "blocks",

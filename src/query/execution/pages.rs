@@ -31,6 +31,10 @@ pub struct Pages {
     /// Position after the last page of the slice that is being delivered.
     latest: Option<LatestCheckpoint>,
     observed: Observed,
+    /// The end of the last slice.
+    end: Option<End>,
+    /// Most requests in flight, apart from the client's limit.
+    max_in_flight: usize,
 }
 
 enum State {
@@ -53,9 +57,34 @@ impl Pages {
         let reported = start.as_ref().map(|start| (start.reasons.clone(), start.missing.clone())).unwrap_or_default();
         let report = SharedReport::start(reported.0, reported.1);
         let state = State::Unresolved(start.map(Box::new));
-        let observed = Observed::default();
-        let fetchers = VecDeque::new();
-        Self { query, report, partial, state, fetchers, next_slice: 0, delivered: 0, latest: None, observed }
+        Self {
+            query,
+            report,
+            partial,
+            state,
+            fetchers: VecDeque::new(),
+            next_slice: 0,
+            delivered: 0,
+            latest: None,
+            end: None,
+            max_in_flight: usize::MAX,
+            observed: Observed::default(),
+        }
+    }
+
+    /// Requests at most that many pages at once.
+    pub(super) fn set_max_in_flight(&mut self, pages: usize) {
+        self.max_in_flight = pages.max(1);
+    }
+
+    /// Reads no further: the next call proves, where the list has a count, that what was returned is of one instant.
+    pub(super) fn end_here(&mut self) {
+        self.query = self.query.limited_to(self.delivered);
+    }
+
+    /// The end of the list, once it was reached.
+    pub(super) fn end(&self) -> Option<End> {
+        self.fetchers.front().map_or(self.end, |fetcher| fetcher.list.end())
     }
 
     /// Reports the run to an observer.
@@ -153,7 +182,7 @@ impl Pages {
     /// Sends requests until `concurrency` of them are in flight.
     fn send_requests(&mut self) {
         self.fetchers.iter_mut().for_each(SliceFetcher::requeue_after_fork);
-        let concurrency = self.query.client().settings().concurrency;
+        let concurrency = self.query.client().settings().concurrency.min(self.max_in_flight);
         let mut in_flight: usize = self.fetchers.iter().map(SliceFetcher::in_flight).sum();
         let wanted = self.remaining().map(|left| left.div_ceil(self.query.page_size().max(1)).max(1));
         for fetcher in &mut self.fetchers {
@@ -262,6 +291,7 @@ impl Pages {
     fn end_slice(&mut self) {
         let Some(fetcher) = self.fetchers.pop_front() else { return };
         self.latest = None;
+        self.end = fetcher.list.end();
         for reason in incomplete_reasons(&self.query, &fetcher) {
             self.report.add_reason(reason);
         }

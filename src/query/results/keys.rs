@@ -40,6 +40,13 @@ impl KeyHasher {
             }
         }
     }
+
+    fn write_record(&mut self, columns: &Columns, row: usize) {
+        for column in 0..columns.record().fields.len() {
+            self.write_value(&columns.value(column, row));
+            self.end_string();
+        }
+    }
 }
 
 /// Key of one record: of its identifying fields, or of all its fields if it has none of them.
@@ -57,10 +64,7 @@ fn record_key(columns: &Columns, row: usize) -> u64 {
         hasher.end_string();
     }
     if !is_identified {
-        for column in 0..record.fields.len() {
-            hasher.write_value(&columns.value(column, row));
-            hasher.end_string();
-        }
+        hasher.write_record(columns, row);
     }
     hasher.0
 }
@@ -68,6 +72,28 @@ fn record_key(columns: &Columns, row: usize) -> u64 {
 /// Keys of all records of a page.
 pub fn record_keys(columns: &Columns) -> Vec<u64> {
     (0..columns.rows()).map(|row| record_key(columns, row)).collect()
+}
+
+/// Hashes of all fields of the records of a page.
+pub fn content_keys(columns: &Columns) -> Vec<u64> {
+    let content = |row| {
+        let mut hasher = KeyHasher::new();
+        hasher.write_record(columns, row);
+        hasher.0
+    };
+    (0..columns.rows()).map(content).collect()
+}
+
+/// Hashes of the hashes of the blocks of a page's records; 0 where there is none.
+pub fn block_keys(columns: &Columns) -> Vec<u64> {
+    let column = columns.record().position("block_hash");
+    let block = |row| {
+        let hash = columns.text(column?, row).filter(|hash| !hash.is_empty())?;
+        let mut hasher = KeyHasher::new();
+        hasher.write(hash.as_bytes());
+        Some(hasher.0)
+    };
+    (0..columns.rows()).map(|row| block(row).unwrap_or(0)).collect()
 }
 
 impl Rows for Columns {

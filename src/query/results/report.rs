@@ -115,6 +115,16 @@ impl SharedReport {
         self.update(|report| missing.into_iter().for_each(|hash| report.missing.push(hash)));
     }
 
+    /// Adds the cost of another run.
+    pub(in crate::query) fn add_cost(&self, other: &Report) {
+        self.update(|report| {
+            report.requests += other.requests;
+            report.retries += other.retries;
+            report.pages += other.pages;
+            report.bytes += other.bytes;
+        });
+    }
+
     /// Marks the end of the run, which is complete if no reason says otherwise.
     pub(in crate::query) fn finish(&self) {
         let mut state = self.lock();
@@ -126,6 +136,17 @@ impl SharedReport {
 }
 
 impl Report {
+    /// The cost since an earlier report of the same run.
+    pub(in crate::query) fn since(&self, earlier: &Self) -> Self {
+        Self {
+            requests: self.requests - earlier.requests,
+            retries: self.retries - earlier.retries,
+            pages: self.pages - earlier.pages,
+            bytes: self.bytes - earlier.bytes,
+            ..Self::default()
+        }
+    }
+
     /// Reasons that do not follow from `missing`.
     pub(in crate::query) fn own_reasons(&self) -> Vec<Message> {
         let not_returned = Message::from(NOT_RETURNED);

@@ -1,0 +1,47 @@
+"""Position of a follower that starts after an export."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from chainframe.errors import InvalidParameterError
+from chainframe.exports.high_water_mark import height_of
+from chainframe.exports.manifest import read_manifest
+from chainframe.exports.parquet import Export
+
+if TYPE_CHECKING:
+    from chainframe import Query
+
+FORM = 'must be "now", "beginning", an Export, or the cursor of a follower'
+
+
+def known(export: object, query: Query[Any]) -> tuple[list[tuple[int, int]], int | None, int | None]:
+    """Return the keys and heights of the newest records of an export, and the height above which they are all of them.
+
+    That height is the second item if nothing is below it in the export, and the third if something may be.
+    """
+    if not isinstance(export, Export):
+        raise InvalidParameterError(FORM, parameter="start")
+    manifest = read_manifest(export.path) if export.manifest is not None else None
+    if manifest is None or not manifest.finished:
+        message = f"({str(export.path)!r}) must be a finished export to a directory: a single file does not list its keys"
+        raise InvalidParameterError(message, parameter="start")
+    ours = json.loads(query._stated())  # noqa: SLF001 - of this package
+    theirs = manifest.query
+    for name in ("call", "chain", "arguments"):
+        if theirs.get(name) != ours[name]:
+            message = f"({str(export.path)!r}) is an export of another query: {name} is {theirs.get(name)!r}"
+            raise InvalidParameterError(f"{message} there and {ours[name]!r} here", parameter="start")
+    newest = [(int(key, 16), height) for key, height in manifest.watermark if height is not None]
+    if manifest.watermark and not newest:
+        message = f"({str(export.path)!r}) must have heights; start at \"beginning\" or \"now\" instead"
+        raise InvalidParameterError(message, parameter="start")
+    if not newest:
+        return [], None, None
+    lowest = min(height for _, height in newest)
+    if manifest.rows <= len(manifest.watermark):
+        return newest, lowest - 1, None
+    # The watermark of a range is its highest block; that of a list ends anywhere within a block.
+    is_whole = lowest == height_of(manifest.watermark) and query._growth_order() == "by_height"  # noqa: SLF001
+    return newest, None, lowest - is_whole

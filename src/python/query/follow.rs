@@ -1,0 +1,333 @@
+//! `Follow`: iterator over the events of a follower, for `for` and `async for` alike.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use pyo3::exceptions::PyStopAsyncIteration;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyFloat, PyInt, PyModule, PyString, PyType};
+
+use super::query::Query;
+use crate::client::Error;
+use crate::client::process::{self, ForkSafeMutex};
+use crate::python::base::arguments::{self, Readable as _};
+use crate::python::base::asyncio::{ANEXT, Coroutine, Step, coroutine};
+use crate::python::base::block_on::block_on;
+use crate::python::base::errors;
+use crate::python::base::finalize;
+use crate::python::base::generic;
+use crate::python::results::records::Records;
+use crate::python::results::report::Report;
+use crate::python::results::undo::Undo;
+use crate::query::{
+    self, Changes, FollowCursor, FollowEvent, FollowItem, FollowOptions, FollowStart, Horizon, Poll, Run, SharedReport,
+};
+
+/// Note on errors after which a follower can continue.
+const RESUME_NOTE: &str = "pass start=error.cursor to query.follow, or iterate on, to continue from here";
+
+// One iterator. Threads that share it get each event once.
+#[doc = doc!(Follow)]
+#[pyclass(frozen, module = "chainframe")]
+pub struct Follow {
+    about: String,
+    source: Arc<tokio::sync::Mutex<Option<query::Follow>>>,
+    ready: Arc<ForkSafeMutex<Ready>>,
+    /// Process of the task that reads, or 0.
+    reader: Arc<AtomicU32>,
+    report: SharedReport,
+}
+
+struct Ready {
+    /// What was read and not taken.
+    items: VecDeque<Item>,
+    /// Position after the last event that was taken.
+    cursor: FollowCursor,
+    /// True once there is nothing more to read.
+    ended: bool,
+}
+
+enum Item {
+    Event(FollowEvent),
+    /// An event that was made and not returned.
+    Made(Py<PyAny>, FollowCursor),
+    Failure(Error),
+}
+
+/// Outcome of taking an event.
+enum Taken<'py> {
+    Event(Bound<'py, PyAny>),
+    /// Nothing yet: wait for `Follow::fill`.
+    Pending,
+    Ended,
+}
+
+/// Marks the source as read by this process.
+struct Reading(Arc<AtomicU32>);
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.0.store(0, Ordering::Release);
+    }
+}
+
+impl Follow {
+    fn new(run: &Run, options: FollowOptions) -> Result<Self, Error> {
+        let follow = query::Follow::new(run, options)?;
+        let query = follow.query();
+        let about = format!("{} of {}", query.endpoint().name, query.chain());
+        let ready = Ready { items: VecDeque::new(), cursor: follow.cursor().clone(), ended: false };
+        Ok(Self {
+            about,
+            report: follow.report().clone(),
+            source: Arc::new(tokio::sync::Mutex::new(Some(follow))),
+            ready: Arc::new(ForkSafeMutex::new(ready)),
+            reader: Arc::default(),
+        })
+    }
+
+    /// Reads until there is an event to take, or the end.
+    fn fill(&self, py: Python<'_>) -> PyResult<impl Future<Output = ()> + Send + use<>> {
+        finalize::check(py)?;
+        let (source, ready, reader) = (self.source.clone(), self.ready.clone(), self.reader.clone());
+        if ![0, process::id()].contains(&reader.load(Ordering::Acquire)) {
+            let problem = "another thread was reading this iterator when the process was forked; \
+                           query.follow(start=follow.cursor) continues it";
+            return Err(errors::context(py, problem));
+        }
+        Ok(async move {
+            let mut source = source.lock().await;
+            reader.store(process::id(), Ordering::Release);
+            let _reading = Reading(reader);
+            loop {
+                let Some(follow) = &mut *source else { return ready.lock().ended = true };
+                // Another thread may have read one while this one waited.
+                if ready.lock().is_settled() {
+                    return;
+                }
+                let read = follow.next().await;
+                ready.lock().push(read);
+            }
+        })
+    }
+
+    /// The next event if it was read already. A signal is raised here, and leaves the event.
+    fn take<'py>(&self, py: Python<'py>) -> PyResult<Taken<'py>> {
+        let (item, before) = {
+            let mut ready = self.ready.lock();
+            match ready.items.pop_front() {
+                Some(item) => {
+                    let before = item.cursor().map(|after| std::mem::replace(&mut ready.cursor, after));
+                    (item, before)
+                }
+                None => return Ok(if ready.ended { Taken::Ended } else { Taken::Pending }),
+            }
+        };
+        let (made, cursor) = match item {
+            Item::Failure(error) => return Err(self.failed(py, &error)),
+            Item::Made(made, cursor) => (Ok(made.into_bound(py)), cursor),
+            Item::Event(FollowEvent { item, cursor }) => (self.make(py, item, &cursor), cursor),
+        };
+        let made = made?;
+        match py.check_signals() {
+            Ok(()) => Ok(Taken::Event(made)),
+            Err(raised) => {
+                let mut ready = self.ready.lock();
+                ready.items.push_front(Item::Made(made.unbind(), cursor));
+                ready.cursor = before.unwrap_or_else(|| ready.cursor.clone());
+                Err(raised)
+            }
+        }
+    }
+
+    fn make<'py>(&self, py: Python<'py>, item: FollowItem, cursor: &FollowCursor) -> PyResult<Bound<'py, PyAny>> {
+        let cursor = cursor.to_json();
+        match item {
+            FollowItem::Batch(records) => {
+                let records = Records::new(records, self.report.read()).with_cursor(cursor);
+                Ok(Bound::new(py, records)?.into_any())
+            }
+            FollowItem::Undo { after_height } => Ok(Bound::new(py, Undo::new(after_height, cursor))?.into_any()),
+            FollowItem::Moved => Ok(py.None().into_bound(py)),
+        }
+    }
+
+    fn failed(&self, py: Python<'_>, error: &Error) -> PyErr {
+        errors::raise_with_note(py, error, self.cursor(), RESUME_NOTE)
+    }
+}
+
+impl Item {
+    fn cursor(&self) -> Option<FollowCursor> {
+        match self {
+            Self::Event(event) => Some(event.cursor.clone()),
+            Self::Made(_, cursor) => Some(cursor.clone()),
+            Self::Failure(_) => None,
+        }
+    }
+}
+
+impl Ready {
+    fn is_settled(&self) -> bool {
+        self.ended || !self.items.is_empty()
+    }
+
+    fn push(&mut self, read: Result<Option<FollowEvent>, Error>) {
+        if self.ended {
+            return;
+        }
+        match read {
+            // Nothing was read before it that was not taken.
+            Ok(Some(FollowEvent { item: FollowItem::Moved, cursor })) => self.cursor = cursor,
+            Ok(Some(event)) => self.items.push_back(Item::Event(event)),
+            Ok(None) => self.ended = true,
+            Err(error) => self.items.push_back(Item::Failure(error)),
+        }
+    }
+}
+
+impl Drop for Follow {
+    fn drop(&mut self) {
+        self.ready.lock().ended = true;
+    }
+}
+
+#[pymethods]
+impl Follow {
+    #[classmethod]
+    fn __class_getitem__(class: &Bound<'_, PyType>, item: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        generic(class, item)
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        loop {
+            match self.take(py)? {
+                Taken::Event(event) => return Ok(Some(event)),
+                Taken::Ended => return Ok(None),
+                Taken::Pending => block_on(py, self.fill(py)?)?,
+            }
+        }
+    }
+
+    fn __aiter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __anext__(slf: Py<Self>) -> Coroutine {
+        Coroutine::new(ANEXT, move |py| match slf.get().take(py)? {
+            Taken::Event(event) => Ok(Step::Done(event.unbind())),
+            Taken::Ended => Err(PyStopAsyncIteration::new_err(())),
+            Taken::Pending => Ok(Step::Wait(Box::pin(slf.get().fill(py)?))),
+        })
+    }
+
+    #[doc = doc!(Follow.cursor)]
+    #[getter]
+    fn cursor(&self) -> String {
+        self.ready.lock().cursor.to_json()
+    }
+
+    #[doc = doc!(Follow.report)]
+    #[getter]
+    fn report(&self) -> Report {
+        Report { inner: self.report.read() }
+    }
+
+    #[doc = doc!(Follow.close)]
+    fn close(&self) {
+        let items = {
+            let mut ready = self.ready.lock();
+            ready.ended = true;
+            std::mem::take(&mut ready.items)
+        };
+        // An event may be a Python object, whose end runs code.
+        drop(items);
+        // A task that reads at this moment ends with its request.
+        if let Ok(mut source) = self.source.try_lock() {
+            *source = None;
+        }
+    }
+
+    #[doc = doc!(Follow.aclose)]
+    fn aclose(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        coroutine(py, "Follow.aclose", move |_| {
+            slf.get().close();
+            Ok((std::future::ready(()), |py: Python<'_>, ()| Ok(py.None())))
+        })
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Follow {}>", self.about)
+    }
+}
+
+#[pymethods]
+impl Query {
+    #[doc = doc!(Query.follow)]
+    #[pyo3(
+        signature = (*, start=None, settle=None, poll=PollArg(Poll::Auto), undo=false),
+        text_signature = "($self, *, start='now', settle=12, poll='auto', undo=False)"
+    )]
+    fn follow(
+        slf: &Bound<'_, Self>,
+        start: Option<&Bound<'_, PyAny>>,
+        settle: Option<&Bound<'_, PyAny>>,
+        poll: PollArg,
+        undo: bool,
+    ) -> PyResult<Follow> {
+        let py = slf.py();
+        let start = start.map_or(Ok(FollowStart::Now), |start| start_of(slf, start))?;
+        let changes = if undo { Changes::Undone } else { Changes::Held };
+        let options = FollowOptions { start, settle: distance(settle)?, poll: poll.0, changes };
+        Follow::new(&slf.get().run, options).map_err(|error| errors::raise(py, &error))
+    }
+}
+
+fn start_of(query: &Bound<'_, Query>, start: &Bound<'_, PyAny>) -> PyResult<FollowStart> {
+    let py = query.py();
+    if let Ok(text) = start.cast::<PyString>() {
+        let text = arguments::text(text).map_err(|problem| errors::parameter(py, "start", problem))?;
+        return Ok(match text.as_str() {
+            "now" => FollowStart::Now,
+            "beginning" => FollowStart::Beginning,
+            _ => FollowStart::Cursor(text),
+        });
+    }
+    let known = PyModule::import(py, "chainframe.exports.following")?.call_method1("known", (start, query))?;
+    let (newest, start, forgotten): (Vec<(u64, i64)>, Option<i64>, Option<i64>) = known.extract()?;
+    let horizon = start.map(Horizon::Start).or(forgotten.map(Horizon::Forgotten)).unwrap_or(Horizon::Start(-1));
+    Ok(FollowStart::Export { newest, horizon })
+}
+
+/// Settle distance; 12 by default.
+fn distance(settle: Option<&Bound<'_, PyAny>>) -> PyResult<u64> {
+    let Some(settle) = settle else { return Ok(12) };
+    let read = if settle.is_instance_of::<PyBool>() { None } else { u64::read(settle).ok() };
+    read.ok_or_else(|| errors::parameter(settle.py(), "settle", "must be a number of heights, an integer from 0"))
+}
+
+/// The interval: "auto", seconds, or None for a follower that ends.
+struct PollArg(Poll);
+
+impl<'py> FromPyObject<'_, 'py> for PollArg {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let is_number = given.is_instance_of::<PyFloat>() || given.is_instance_of::<PyInt>();
+        let seconds = if is_number && !given.is_instance_of::<PyBool>() { given.extract::<f64>().ok() } else { None };
+        let interval = seconds.filter(|seconds| *seconds > 0.0).map(Duration::try_from_secs_f64);
+        match interval {
+            Some(Ok(interval)) => Ok(Self(Poll::Every(interval))),
+            None if given.is_none() => Ok(Self(Poll::Once)),
+            None if given.extract::<&str>().is_ok_and(|text| text == "auto") => Ok(Self(Poll::Auto)),
+            _ => Err(errors::parameter(given.py(), "poll", "must be \"auto\", a positive number of seconds, or None")),
+        }
+    }
+}

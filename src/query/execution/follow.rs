@@ -1,0 +1,289 @@
+//! `Follow`: carries out what a follower requests, and makes batches of what it delivers.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::follow_cursor::FollowCursor;
+use super::follow_plan::{FollowOptions, FollowPlan, FollowStart};
+use super::heights::fetch_block;
+use super::pages::Pages;
+use super::run::Run;
+use crate::client::Error;
+use crate::columns::{Columns, StringLayout};
+use crate::query::follow::{Event, EventKind, Follower, Memory, Request, RowFacts, Seam, Start, Stop, facts};
+use crate::query::request::Query;
+use crate::query::results::{Records, RecordsBuilder, Report, SharedReport};
+use crate::query::snapshot::End;
+
+/// Rounds in a row that are repeated since the list changed while it was read.
+const MAX_REPEATS: u32 = 5;
+/// Pause before a round is repeated.
+const REPEAT_PAUSE: Duration = Duration::from_millis(200);
+
+/// One event of a follower.
+pub struct FollowEvent {
+    pub item: FollowItem,
+    /// The position after it.
+    pub cursor: FollowCursor,
+}
+
+pub enum FollowItem {
+    /// Records of whole heights, oldest first.
+    Batch(Records),
+    /// All records above this height are void.
+    Undo { after_height: i64 },
+    /// Heights without records.
+    Moved,
+}
+
+/// Dropping it, or a future of it, cancels its requests and loses no event.
+pub struct Follow {
+    plan: FollowPlan,
+    /// Position without memory, for the cursors of events.
+    cursor: FollowCursor,
+    state: State,
+    report: SharedReport,
+    started: Option<Instant>,
+    walk: Option<Walk>,
+    /// Rows of the round, in the order of the list.
+    rows: Vec<(Columns, Vec<RowFacts>)>,
+    events: VecDeque<FollowEvent>,
+    repeats: u32,
+}
+
+enum State {
+    /// The lowest height may follow from a time, which takes requests.
+    Unresolved(FollowStart),
+    Started(Box<Follower>),
+}
+
+/// A read from the newest page down.
+struct Walk {
+    pages: Pages,
+    returned: u64,
+    /// What of its cost is in the report.
+    counted: Report,
+}
+
+impl Follow {
+    pub fn new(run: &Run, options: FollowOptions) -> Result<Self, Error> {
+        let plan = FollowPlan::new(run, &options)?;
+        let mut cursor = FollowCursor::new(&plan.query, None)?;
+        let state = match options.start {
+            FollowStart::Cursor(json) => match FollowCursor::parse(&plan.query, &json)? {
+                Some(memory) => {
+                    cursor = cursor.at(&memory);
+                    State::Started(Box::new(Follower::new(plan.spec.clone(), Start::Memory(memory))))
+                }
+                None => State::Unresolved(FollowStart::Now),
+            },
+            start => State::Unresolved(start),
+        };
+        let report = SharedReport::default();
+        Ok(Self {
+            plan,
+            cursor,
+            state,
+            report,
+            started: None,
+            walk: None,
+            rows: Vec::new(),
+            events: VecDeque::new(),
+            repeats: 0,
+        })
+    }
+
+    pub fn query(&self) -> &Query {
+        &self.plan.query
+    }
+
+    pub fn report(&self) -> &SharedReport {
+        &self.report
+    }
+
+    /// Position before the first event.
+    pub fn cursor(&self) -> &FollowCursor {
+        &self.cursor
+    }
+
+    /// Returns the next event, or `None` at the end of a follower that ends. After an error or a cancelled call, the next
+    /// call continues from the same position.
+    pub async fn next(&mut self) -> Result<Option<FollowEvent>, Error> {
+        self.start().await?;
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                return Ok(Some(event));
+            }
+            let started = *self.started.get_or_insert_with(Instant::now);
+            let request = self.follower().next_request(started.elapsed())?;
+            if request == Request::Finished {
+                self.report.finish();
+                return Ok(None);
+            }
+            match self.respond(request).await {
+                Ok(events) => {
+                    if !events.is_empty() {
+                        self.repeats = 0;
+                    }
+                    self.take(events);
+                }
+                Err(error) => self.repeat(error).await?,
+            }
+        }
+    }
+
+    fn follower(&mut self) -> &mut Follower {
+        match &mut self.state {
+            State::Started(follower) => follower,
+            State::Unresolved(_) => unreachable!("a follower is started before its first request"),
+        }
+    }
+
+    /// Repeats the round of an error that says that the list changed while it was read. Other errors are returned, and
+    /// the round is repeated by the next call.
+    async fn repeat(&mut self, error: Error) -> Result<(), Error> {
+        self.absorb();
+        self.walk = None;
+        self.follower().repeat();
+        self.repeats += 1;
+        if !matches!(error, Error::Drift { .. } | Error::Empty { .. }) || self.repeats > MAX_REPEATS {
+            self.repeats = 0;
+            return Err(error);
+        }
+        sleep(REPEAT_PAUSE).await;
+        Ok(())
+    }
+
+    async fn start(&mut self) -> Result<(), Error> {
+        let State::Unresolved(start) = &self.state else { return Ok(()) };
+        self.plan.spec.low = self.plan.lowest(&self.report).await?;
+        let start = match start {
+            FollowStart::Now | FollowStart::Cursor(_) => Start::Now,
+            FollowStart::Beginning => Start::Height(self.plan.spec.low),
+            FollowStart::Export { newest, horizon } => {
+                Memory::of_export(newest, *horizon).map_or(Start::Height(self.plan.spec.low), Start::Memory)
+            }
+        };
+        self.state = State::Started(Box::new(Follower::new(self.plan.spec.clone(), start)));
+        Ok(())
+    }
+
+    async fn respond(&mut self, request: Request) -> Result<Vec<Event>, Error> {
+        match request {
+            Request::Finished => Ok(Vec::new()),
+            Request::Wait(time) => {
+                sleep(time).await;
+                Ok(Vec::new())
+            }
+            Request::Head => {
+                let (query, name) = (&self.plan.list, self.plan.list.options().chain.clone());
+                let chain = query.endpoint().chain;
+                let head = fetch_block(query.client(), chain, name.as_deref(), None, &self.report).await?;
+                self.walk = None;
+                self.follower().on_head(head.map(|block| block.height));
+                Ok(Vec::new())
+            }
+            Request::Newest => {
+                // A read of which no page has arrived continues after an interrupt.
+                if self.walk.as_ref().is_none_or(|walk| walk.returned > 0) {
+                    self.walk = Some(Walk::new(&self.plan.list));
+                }
+                self.rows.clear();
+                self.read_page(1).await
+            }
+            Request::Older { pages } => self.read_page(pages).await,
+            Request::Verify => {
+                let Some(walk) = &mut self.walk else { return Ok(Vec::new()) };
+                walk.pages.end_here();
+                while walk.pages.next().await?.is_some() {}
+                self.absorb();
+                Ok(self.follower().on_verified())
+            }
+            Request::Range { low, high, max_rows } => {
+                let read = self.plan.read_range((low, high), max_rows, &self.report).await?;
+                let Some((up_to, pages)) = read else {
+                    self.follower().on_large_range();
+                    return Ok(Vec::new());
+                };
+                self.walk = None;
+                self.rows = pages.into_iter().map(|columns| (columns.clone(), facts(&columns))).collect();
+                let rows: Vec<RowFacts> = self.rows.iter().flat_map(|(_, rows)| rows).copied().collect();
+                self.follower().on_range(up_to, &rows)
+            }
+        }
+    }
+
+    /// Reads the next page of the walk, and up to `pages` at once.
+    async fn read_page(&mut self, pages: u64) -> Result<Vec<Event>, Error> {
+        let Some(walk) = &mut self.walk else { return Ok(Vec::new()) };
+        walk.pages.set_max_in_flight(usize::try_from(pages).unwrap_or(usize::MAX));
+        let page = walk.pages.next().await?;
+        walk.returned += 1;
+        let is_ended = page.is_none();
+        let stop = match walk.pages.end() {
+            Some(End::ResultWindow) => Stop::Window,
+            Some(End::List) => Stop::List,
+            None if is_ended => Stop::List,
+            None => Stop::Page,
+        };
+        self.absorb();
+        let rows = page.as_ref().map(|page| facts(&page.columns)).unwrap_or_default();
+        let events = self.follower().on_page(&rows, stop);
+        self.rows.extend(page.map(|page| (page.columns, rows)));
+        events
+    }
+
+    /// Adds the cost of the walk so far to the report.
+    fn absorb(&mut self) {
+        let Some(walk) = &mut self.walk else { return };
+        let now = walk.pages.report().read();
+        self.report.add_cost(&now.since(&walk.counted));
+        walk.counted = now;
+    }
+
+    fn take(&mut self, events: Vec<Event>) {
+        for Event { kind, memory } in events {
+            let item = match kind {
+                EventKind::Deliver { above, up_to, seam } => {
+                    let records = self.records(above, up_to, seam);
+                    if records.is_empty() { FollowItem::Moved } else { FollowItem::Batch(records) }
+                }
+                EventKind::Undo { after_height } => FollowItem::Undo { after_height },
+                EventKind::Moved => FollowItem::Moved,
+            };
+            self.events.push_back(FollowEvent { item, cursor: self.cursor.at(&memory) });
+        }
+    }
+
+    /// Records of the round above a height and up to another one, oldest first, without those of the seam.
+    fn records(&self, above: i64, up_to: i64, mut seam: Option<Seam>) -> Records {
+        let mut wanted = Vec::new();
+        for (page, (_, rows)) in self.rows.iter().enumerate().rev() {
+            for (row, facts) in rows.iter().enumerate().rev() {
+                let Some(height) = facts.height.filter(|height| *height > above && *height <= up_to) else { continue };
+                if !seam.as_mut().is_some_and(|seam| seam.take(facts)) {
+                    wanted.push((height, page, row as u32));
+                }
+            }
+        }
+        // Heights read one by one came in ascending order.
+        wanted.sort_by_key(|(height, ..)| *height);
+        let mut built = RecordsBuilder::new(self.plan.list.endpoint().record(), StringLayout::Utf8);
+        let count = wanted.len();
+        for run in wanted.chunk_by(|one, other| one.1 == other.1) {
+            let rows: Vec<u32> = run.iter().map(|(.., row)| *row).collect();
+            built.push(&self.rows[run[0].1].0.take(&rows), count.saturating_sub(built.rows() + rows.len()));
+        }
+        let records = built.finish();
+        self.report.update(|report| report.records += records.len() as u64);
+        records
+    }
+}
+
+impl Walk {
+    fn new(list: &Query) -> Self {
+        Self { pages: Pages::new(&Run::from(list.clone())), returned: 0, counted: Report::default() }
+    }
+}

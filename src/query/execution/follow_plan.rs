@@ -1,0 +1,207 @@
+//! What following a query takes, by the declaration of its call, and the queries that read it.
+
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+
+use super::heights;
+use super::in_flight::list_spec;
+use super::pages::Pages;
+use super::resolve::resolve;
+use super::run::Run;
+use crate::client::Error;
+use crate::columns::Columns;
+use crate::interface::{Bound, ParamRole, ResultLimit, Shape};
+use crate::message::{Hint, Message};
+use crate::query::follow::{Changes, FollowSpec, Forgets, HeadSource, Horizon, Poll, Ranges};
+use crate::query::request::{Arg, GrowthOrder, Query};
+use crate::query::results::SharedReport;
+
+/// Most records that a round holds: as many as the API lets one page through, as a rule.
+const MAX_ROWS: u64 = 10_000;
+/// Delivered heights that are remembered beyond twice the settle distance.
+const REMEMBERED: usize = 16;
+/// Largest settle distance: the remembered heights are part of a cursor.
+const MAX_SETTLE: u64 = 10_000;
+
+/// Where following starts, as the caller says it.
+#[derive(Clone, Debug)]
+pub enum FollowStart {
+    Now,
+    Beginning,
+    Cursor(String),
+    /// After an export. These are the keys and heights of its records above the horizon.
+    Export {
+        newest: Vec<(u64, i64)>,
+        horizon: Horizon,
+    },
+}
+
+#[derive(Clone, Debug)]
+pub struct FollowOptions {
+    pub start: FollowStart,
+    pub settle: u64,
+    pub poll: Poll,
+    pub changes: Changes,
+}
+
+/// A query that can be followed.
+#[derive(Clone)]
+pub(super) struct FollowPlan {
+    /// As the caller made it.
+    pub query: Query,
+    /// The whole list, newest record first.
+    pub list: Query,
+    pub spec: FollowSpec,
+}
+
+fn reject(query: &Query, problem: &str) -> Error {
+    let problem = format!("is not possible for {}(), {problem}", query.endpoint().name);
+    Error::parameter("follow", problem)
+}
+
+impl FollowPlan {
+    pub fn new(run: &Run, options: &FollowOptions) -> Result<Self, Error> {
+        let query = run.query().clone();
+        let endpoint = query.endpoint();
+        if matches!(endpoint.shape, Shape::Direct) {
+            return Err(reject(&query, "a lookup by hash; follow a list and look its hashes up"));
+        }
+        for name in ["end_height", "end_time"] {
+            if query.args().iter().any(|(given, _)| given == name) {
+                let message =
+                    Message::new("must not be given where new records are followed").hint(Hint::Omit(name.into()));
+                return Err(Error::parameter(name, message));
+            }
+        }
+        if query.max_items().is_some() {
+            let message = Message::new("must not be given where new records are followed");
+            return Err(Error::parameter("max_items", message.hint(Hint::Omit("max_items".into()))));
+        }
+        if run.start().is_some() {
+            return Err(reject(
+                &query,
+                "which resumes from a cursor; make the call again and pass the cursor of a follower",
+            ));
+        }
+        let list = query.with_heights(None, None)?;
+        let has_heights = ["height", "zone_block_height"].iter().any(|name| endpoint.record().position(name).is_some());
+        if !list.may_grow() {
+            return Err(reject(&query, "whose block has all its records; omit the filter by block"));
+        }
+        if list.growth_order() != Some(GrowthOrder::NewestFirst) || !has_heights {
+            return Err(reject(&query, "whose list is not ordered by age; collect it again and compare"));
+        }
+        if options.settle > MAX_SETTLE {
+            return Err(Error::parameter("settle", format!("({}) must be <= {MAX_SETTLE}", options.settle)));
+        }
+        let spec = FollowSpec {
+            endpoint: endpoint.name,
+            low: 0,
+            changes: options.changes,
+            settle: options.settle as i64,
+            poll: options.poll,
+            head: head_source(&list),
+            ranges: ranges(&list),
+            forgets: match endpoint.limit {
+                ResultLimit::LastYear => Forgets::LastYear,
+                ResultLimit::Unlimited | ResultLimit::Window | ResultLimit::Logs => Forgets::Never,
+            },
+            page_size: list_spec(&list).page_size,
+            max_rows: MAX_ROWS.min(list.result_window().unwrap_or(MAX_ROWS)),
+            remembered: 2 * options.settle as usize + REMEMBERED,
+        };
+        Ok(Self { query, list, spec })
+    }
+
+    /// Lowest height that is wanted. To find that of a time takes requests.
+    pub async fn lowest(&self, report: &SharedReport) -> Result<i64, Error> {
+        let has_time = self.query.args().iter().any(|(name, _)| name == "start_time");
+        let query = if has_time { resolve(&self.query, report).await? } else { self.query.clone() };
+        Ok(query.canonical_args()?.get("start_height").and_then(serde_json::Value::as_i64).unwrap_or(0))
+    }
+
+    /// Reads all records of a range of heights: the rows of each response, and the height up to which they are complete.
+    /// None if they are more than `max_rows` and cannot be split here.
+    pub async fn read_range(
+        &self,
+        (low, high): (i64, i64),
+        max_rows: u64,
+        report: &SharedReport,
+    ) -> Result<Option<(i64, Vec<Columns>)>, Error> {
+        match self.spec.ranges {
+            Ranges::None => Ok(None),
+            Ranges::List => {
+                let query = self.list.with_heights(Some(low), Some(high))?.marked_recent();
+                Ok(collect(&query, max_rows, report).await?.map(|rows| (high, rows)))
+            }
+            Ranges::ByHeight => self.read_heights((low, high), max_rows, report).await.map(Some),
+        }
+    }
+
+    async fn read_heights(
+        &self,
+        (low, high): (i64, i64),
+        max_rows: u64,
+        report: &SharedReport,
+    ) -> Result<(i64, Vec<Columns>), Error> {
+        let concurrency = self.list.client().settings().concurrency;
+        let each = stream::iter(low..=high).map(|height| async move {
+            let query = self.list.with_args(vec![("height".into(), Arg::Integer(height.to_string()))], false)?;
+            let rows = collect(&query, u64::MAX, report).await?.unwrap_or_default();
+            Ok::<_, Error>((height, rows))
+        });
+        let mut each = std::pin::pin!(each.buffered(concurrency));
+        let (mut all, mut count) = (Vec::new(), 0);
+        while let Some((height, rows)) = each.try_next().await? {
+            count += rows.iter().map(|columns| columns.rows() as u64).sum::<u64>();
+            all.extend(rows);
+            if count > max_rows || height == high {
+                return Ok((height, all));
+            }
+        }
+        Ok((high, all))
+    }
+}
+
+/// The whole result of a query, or None if it has more records than `max_rows`.
+async fn collect(query: &Query, max_rows: u64, report: &SharedReport) -> Result<Option<Vec<Columns>>, Error> {
+    let (mut pages, mut all, mut count) = (Pages::new(&Run::from(query.clone())), Vec::new(), 0);
+    let read = loop {
+        match pages.next().await {
+            Ok(Some(page)) => {
+                count += page.columns.rows() as u64;
+                all.push(page.columns);
+                if count > max_rows {
+                    break Ok(None);
+                }
+            }
+            Ok(None) => break Ok(Some(all)),
+            Err(error) => break Err(error),
+        }
+    };
+    let own = pages.report().read();
+    report.add_cost(&own);
+    // The last year of an address is all that there is to follow.
+    let is_cut = query.endpoint().limit != ResultLimit::LastYear && !own.reasons.is_empty();
+    match own.reasons.to_vec().into_iter().next().filter(|_| is_cut) {
+        Some(problem) => Err(Error::Window { endpoint: query.endpoint().name, problem }),
+        None => read,
+    }
+}
+
+/// The list of all blocks' records shows the head of its chain by itself.
+fn head_source(list: &Query) -> HeadSource {
+    let is_of_all = heights::call(list.endpoint().chain) == list.endpoint().name && list.args().is_empty();
+    if is_of_all { HeadSource::List } else { HeadSource::Chain }
+}
+
+fn ranges(list: &Query) -> Ranges {
+    let endpoint = list.endpoint();
+    let param = |name: &str| endpoint.params.iter().find(|param| param.name == name);
+    let is_range = param("start_height").is_some_and(|param| matches!(param.role, ParamRole::RangeStart(..)));
+    let by_height = param("height").is_some_and(|param| param.bounds.contains(&("height", Bound::Equal)));
+    match (is_range, by_height) {
+        (true, _) => Ranges::List,
+        (false, true) => Ranges::ByHeight,
+        (false, false) => Ranges::None,
+    }
+}

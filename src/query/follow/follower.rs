@@ -1,0 +1,236 @@
+//! `Follower`: its state, what it requests next, and what it makes of the responses. The table is in the module's
+//! documentation.
+
+use std::time::Duration;
+
+use super::fingerprint::RowFacts;
+use super::memory::Memory;
+use super::pace::Pace;
+use super::reading::Reading;
+use super::spec::{Changes, Event, FollowSpec, Forgets, HeadSource, Poll, Request, Start, Stop};
+use crate::client::Error;
+
+#[derive(Clone, Debug)]
+pub(super) enum Phase {
+    /// Between two rounds, until this time.
+    Resting {
+        until: Duration,
+    },
+    Head,
+    Newest,
+    Walk,
+    /// The heights above `fork` are delivered once the pages are known to be of one instant.
+    Verify {
+        fork: Option<i64>,
+    },
+    Range {
+        low: i64,
+        high: i64,
+    },
+    Fork {
+        low: i64,
+        high: i64,
+    },
+    Finished,
+    Failed(Box<Error>),
+}
+
+/// What is known of the list in this round.
+#[derive(Clone, Debug)]
+pub(super) struct Round {
+    pub reading: Reading,
+    pub pages: u64,
+    /// Hash of the first page.
+    pub first_page: u64,
+    /// The height up to which heights are to be delivered.
+    pub target: i64,
+    pub probe: Probe,
+}
+
+/// Whether the head of the chain was requested in this round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Probe {
+    NotYet,
+    Done,
+}
+
+/// The end of the last round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LastRound {
+    pub first_page: u64,
+    pub target: i64,
+    /// The greatest height of the list.
+    pub top: i64,
+}
+
+#[derive(Clone, Debug)]
+pub struct Follower {
+    pub(super) spec: FollowSpec,
+    /// None before the first round, if it starts now.
+    pub(super) memory: Option<Memory>,
+    pub(super) phase: Phase,
+    pub(super) round: Round,
+    /// The end of the last round that delivered all that was due.
+    pub(super) last: Option<LastRound>,
+    /// Height of the chain's newest block, where another list shows it.
+    pub(super) head: Option<i64>,
+    /// Heights of the next range.
+    pub(super) span: i64,
+    pub(super) pace: Pace,
+    pub(super) now: Duration,
+}
+
+impl Follower {
+    pub fn new(spec: FollowSpec, start: Start) -> Self {
+        let memory = match start {
+            Start::Now => None,
+            Start::Height(low) => Some(Memory::start_after(low - 1)),
+            Start::Memory(memory) => Some(memory),
+        };
+        Self {
+            spec,
+            memory,
+            phase: Phase::Resting { until: Duration::ZERO },
+            round: Round::new(None),
+            last: None,
+            head: None,
+            span: 1,
+            pace: Pace::default(),
+            now: Duration::ZERO,
+        }
+    }
+
+    #[cfg(test)]
+    pub fn memory(&self) -> Option<&Memory> {
+        self.memory.as_ref()
+    }
+
+    /// Records that the round holds.
+    #[cfg(test)]
+    pub fn rows_held(&self) -> u64 {
+        self.round.reading.rows()
+    }
+
+    #[cfg(test)]
+    pub fn spec(&self) -> &FollowSpec {
+        &self.spec
+    }
+
+    /// Next request. `now` is the time since following began.
+    pub fn next_request(&mut self, now: Duration) -> Result<Request, Error> {
+        self.now = self.now.max(now);
+        if let Phase::Resting { until } = self.phase {
+            if until > self.now {
+                return Ok(Request::Wait(until - self.now));
+            }
+            self.round = Round::new(self.seam());
+            self.phase = if self.holds_back() { Phase::Head } else { Phase::Newest };
+        }
+        Ok(match &self.phase {
+            Phase::Resting { .. } | Phase::Newest => Request::Newest,
+            Phase::Head => Request::Head,
+            Phase::Walk => Request::Older { pages: self.pages_to_come() },
+            Phase::Verify { .. } => Request::Verify,
+            Phase::Range { low, high } => {
+                let max_rows = if *high > self.first_due() { self.spec.max_rows } else { u64::MAX };
+                Request::Range { low: *low, high: *high, max_rows }
+            }
+            Phase::Fork { low, high } => Request::Range { low: *low, high: *high, max_rows: u64::MAX },
+            Phase::Finished => Request::Finished,
+            Phase::Failed(error) => return Err((**error).clone()),
+        })
+    }
+
+    /// Takes the height of the chain's newest block.
+    pub fn on_head(&mut self, head: Option<i64>) {
+        self.head = head;
+        self.round = Round { probe: Probe::Done, ..Round::new(self.seam()) };
+        self.phase = Phase::Newest;
+    }
+
+    /// Takes a page of the walk.
+    pub fn on_page(&mut self, rows: &[RowFacts], stop: Stop) -> Result<Vec<Event>, Error> {
+        self.round.reading.push(rows);
+        self.round.pages += 1;
+        if stop == Stop::List {
+            let is_known = self.memory.as_ref().is_some_and(|memory| memory.highest().is_some());
+            self.round.end_of_list(if is_known { self.spec.forgets } else { Forgets::Never });
+        }
+        let stepped =
+            if matches!(self.phase, Phase::Newest) { self.on_newest(rows, stop) } else { self.on_older(stop) };
+        self.settle(stepped)
+    }
+
+    /// The pages of the walk are of one instant.
+    pub fn on_verified(&mut self) -> Vec<Event> {
+        let Phase::Verify { fork } = self.phase else { return Vec::new() };
+        self.conclude(fork)
+    }
+
+    /// Takes all records of the range up to `up_to`, which is its end unless it held too many.
+    pub fn on_range(&mut self, up_to: i64, rows: &[RowFacts]) -> Result<Vec<Event>, Error> {
+        let stepped = match self.phase {
+            Phase::Range { low, high } => self.on_span(low, up_to.min(high), rows),
+            Phase::Fork { low, high } => self.on_fork(Reading::range(low, high, rows, self.seam())),
+            _ => Ok(Vec::new()),
+        };
+        self.settle(stepped)
+    }
+
+    /// The range has more records than may be held.
+    pub fn on_large_range(&mut self) {
+        let first = self.first_due();
+        if let Phase::Range { high, .. } = &mut self.phase {
+            *high = first.saturating_add((*high - first) / 2);
+            self.span = *high - first + 1;
+        }
+    }
+
+    /// Repeats the round, since a request of it failed or the list changed meanwhile.
+    pub fn repeat(&mut self) {
+        if !matches!(self.phase, Phase::Finished | Phase::Failed(_)) {
+            self.phase = Phase::Resting { until: Duration::ZERO };
+        }
+    }
+
+    fn settle(&mut self, stepped: Result<Vec<Event>, Error>) -> Result<Vec<Event>, Error> {
+        if let Err(error) = &stepped {
+            self.phase = Phase::Failed(Box::new(error.clone()));
+        }
+        stepped
+    }
+
+    /// Ends the round. Heights that are due at once begin another one.
+    pub(super) fn rest(&mut self) {
+        let interval = self.pace.interval(self.spec.poll);
+        self.phase = match self.spec.poll {
+            Poll::Once => Phase::Finished,
+            Poll::Auto | Poll::Every(_) => Phase::Resting { until: self.now + interval },
+        };
+    }
+
+    /// True if only the head of the chain can show that the newest records are deliverable.
+    fn holds_back(&self) -> bool {
+        let top = self.last.map(|last| last.top);
+        let position = self.memory.as_ref().map(Memory::position);
+        self.spec.head == HeadSource::Chain && top > position && position.is_some()
+    }
+
+    /// The lowest height that is not delivered.
+    pub(super) fn first_due(&self) -> i64 {
+        self.memory.as_ref().map_or(i64::MAX, |memory| memory.position().saturating_add(1))
+    }
+
+    pub(super) fn seam(&self) -> Option<i64> {
+        self.memory.as_ref().and_then(Memory::seam).map(|seam| seam.height)
+    }
+
+    /// The greatest height that is whole, or settled, as far as this round shows.
+    pub(super) fn target(&self, top: i64) -> i64 {
+        let head = if self.spec.head == HeadSource::Chain { self.head.map_or(top, |head| head.max(top)) } else { top };
+        match self.spec.changes {
+            Changes::Held => head - self.spec.settle.max(1),
+            Changes::Undone => head - 1,
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! `Memory`: what a follower knows of the records that it delivered. It is all that a cursor needs.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+use super::fingerprint::{Fingerprint, RowFacts};
+use super::reading::Reading;
+use super::spec::Changes;
+
+/// Up to where delivered heights are no longer known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Horizon {
+    /// Following began above this height.
+    Start(i64),
+    /// Heights up to this one were delivered and forgotten.
+    Forgotten(i64),
+}
+
+impl Horizon {
+    pub fn height(self) -> i64 {
+        let (Self::Start(height) | Self::Forgotten(height)) = self;
+        height
+    }
+}
+
+/// Records of one height that were delivered elsewhere: the export that is followed has them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seam {
+    pub height: i64,
+    pub keys: Vec<u64>,
+}
+
+impl Seam {
+    /// Takes a record that was delivered elsewhere out of the seam. False if it was not.
+    pub fn take(&mut self, row: &RowFacts) -> bool {
+        let found = self.keys.iter().position(|key| row.height == Some(self.height) && *key == row.key);
+        found.map(|index| self.keys.swap_remove(index)).is_some()
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Memory {
+    /// All records up to this height were delivered.
+    position: i64,
+    horizon: Horizon,
+    /// Fingerprints of the heights above the horizon that have records, the lowest first.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    known: VecDeque<Fingerprint>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    seam: Option<Seam>,
+}
+
+impl Memory {
+    /// Nothing was delivered, and what is up to this height is not wanted.
+    pub fn start_after(height: i64) -> Self {
+        Self { position: height, horizon: Horizon::Start(height), known: VecDeque::new(), seam: None }
+    }
+
+    /// What an export has, by the keys and heights of its newest records. They are all of those above the horizon.
+    pub fn of_export(newest: &[(u64, i64)], horizon: Horizon) -> Option<Self> {
+        let highest = newest.iter().map(|(_, height)| *height).max()?;
+        if highest <= horizon.height() {
+            return Some(Self { horizon: Horizon::Forgotten(highest), ..Self::start_after(highest) });
+        }
+        let mut heights: Vec<i64> = newest.iter().map(|(_, height)| *height).collect();
+        heights.sort_unstable();
+        heights.dedup();
+        let keys = |height: i64| newest.iter().filter(move |(_, other)| *other == height).map(|(key, _)| *key);
+        let known = heights.into_iter().filter(|height| *height > horizon.height() && *height < highest);
+        let known = known.map(|height| Fingerprint::of_keys(height, keys(height))).collect();
+        let seam = Some(Seam { height: highest, keys: keys(highest).collect() });
+        Some(Self { position: highest - 1, horizon, known, seam })
+    }
+
+    pub fn position(&self) -> i64 {
+        self.position
+    }
+
+    pub fn horizon(&self) -> Horizon {
+        self.horizon
+    }
+
+    pub fn seam(&self) -> Option<&Seam> {
+        self.seam.as_ref()
+    }
+
+    /// Number of heights that are remembered.
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    /// The highest remembered height.
+    pub fn highest(&self) -> Option<i64> {
+        self.known.back().map(|known| known.height)
+    }
+
+    /// The highest remembered height below another one.
+    pub fn below(&self, height: i64) -> Option<i64> {
+        self.known.iter().rev().find(|known| known.height < height).map(|known| known.height)
+    }
+
+    /// The lowest remembered height that is not below another one.
+    pub fn from(&self, height: i64) -> Option<i64> {
+        self.known.iter().find(|known| known.height >= height).map(|known| known.height)
+    }
+
+    /// The lowest delivered height of a reading that changed.
+    pub fn lowest_change(&self, reading: &Reading, changes: Changes) -> Option<i64> {
+        let is_same = |now: &Fingerprint, then: &Fingerprint| match changes {
+            Changes::Held => now.is_same_records(then),
+            Changes::Undone => now.is_same_content(then),
+        };
+        let low = reading.complete_from().max(self.horizon.height().saturating_add(1));
+        let high = reading.complete_to().min(self.position);
+        let gone = self.known.iter().filter(|known| (low..=high).contains(&known.height));
+        let gone = gone.filter(|known| reading.get(known.height).is_none_or(|now| !is_same(now, known)));
+        let come = reading.heights(low, high).filter(|now| !self.is_known(now.height));
+        let seam = self.seam.iter().filter(|seam| reading.is_complete(seam.height));
+        let lost = seam.filter(|seam| reading.lacks(seam.height, &seam.keys)).map(|seam| seam.height);
+        gone.map(|known| known.height).chain(come.map(|now| now.height)).chain(lost).min()
+    }
+
+    fn is_known(&self, height: i64) -> bool {
+        self.known.binary_search_by_key(&height, |known| known.height).is_ok()
+    }
+
+    /// Takes back all heights above this one.
+    pub fn undo(&mut self, after: i64) {
+        self.known.retain(|known| known.height <= after);
+        self.position = after;
+        self.seam = None;
+    }
+
+    /// Adds the heights of a reading up to `up_to`, and forgets the lowest ones beyond `capacity`.
+    pub fn deliver(&mut self, reading: &Reading, up_to: i64, capacity: usize) {
+        self.known.extend(reading.heights(self.position.saturating_add(1), up_to).copied());
+        self.position = self.position.max(up_to);
+        self.seam = self.seam.take().filter(|seam| seam.height > up_to);
+        while self.known.len() > capacity {
+            if let Some(oldest) = self.known.pop_front() {
+                self.horizon = Horizon::Forgotten(oldest.height);
+            }
+        }
+    }
+}

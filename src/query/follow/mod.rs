@@ -1,0 +1,46 @@
+//! Follows a list that grows at its head: each record once, oldest first, whole heights only. Requests go out and rows
+//! come in; nothing here does I/O, so that every schedule of them can be tried.
+//!
+//! A *round* reads the list from its newest page down to what is known, as of one instant, or ranges of heights where
+//! that is not possible. [`Memory`] holds a fingerprint of each of the last delivered heights; a round compares all
+//! heights that it reads. With [`Changes::Held`], heights within `settle` of the head are held back and a change of a
+//! delivered height is an error; with [`Changes::Undone`], heights are delivered as soon as a higher one is known, those
+//! within `settle` of the head are read again in every round that finds something new, and a change is an
+//! [`Event::Undo`].
+//!
+//! | Phase | Request | Response | Next phase |
+//! |---|---|---|---|
+//! | `Resting` | `Wait`, unless the interval has passed | | `Head` if heights are held back and only the head of the chain can show that they are whole; else `Newest` |
+//! | `Head` | `Head` | the height of the newest block | `Newest` |
+//! | `Newest` | `Newest` | the same page as in the last round, and no height became deliverable | `Resting` |
+//! | | | something new; held back, and the head was not requested in this round | `Head` |
+//! | | | reaches down to what is known | as after `Walk` |
+//! | | | reading on is dearer than reading ranges, or holds too many records | `Range` |
+//! | | | otherwise | `Walk` |
+//! | `Walk` | `Older` | the next page | `Walk` |
+//! | | | reaches down to what is known, all of it unchanged | `Verify` |
+//! | | | reaches a height from which on known heights changed | `Verify`, or `Failed` if changes are not undone |
+//! | | | the list ends at the result window, or holds too many records | `Range`; `Failed` if the list cannot be read by height |
+//! | `Verify` | `Verify` | the pages are of one instant | `Resting`, with events |
+//! | `Range` | `Range` | unchanged where it was known | `Range`, with an event; `Resting` after the last one |
+//! | | | too many records | `Range`, half of it |
+//! | | | known heights changed | `Fork`, or `Failed` if changes are not undone |
+//! | `Fork` | `Range` of all that is remembered | changed from a height on | `Resting`, with `Undo` |
+//! | any | | a height that changed is below all that is remembered | `Failed` |
+//! | any | | a request failed, or the list changed while it was read | `Resting`: the round is repeated |
+//! | `Resting` | | caught up, with [`Poll::Once`] | `Finished` |
+
+mod fingerprint;
+mod follower;
+mod memory;
+mod pace;
+mod reading;
+mod rounds;
+mod spec;
+#[cfg(test)]
+mod tests;
+
+pub use fingerprint::{RowFacts, facts};
+pub use follower::Follower;
+pub use memory::{Horizon, Memory, Seam};
+pub use spec::{Changes, Event, EventKind, FollowSpec, Forgets, HeadSource, Poll, Ranges, Request, Start, Stop};

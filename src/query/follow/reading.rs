@@ -1,0 +1,106 @@
+//! `Reading`: the heights that a round has read so far.
+
+use std::collections::BTreeMap;
+
+use super::fingerprint::{Fingerprint, RowFacts};
+
+#[derive(Clone, Debug)]
+pub struct Reading {
+    heights: BTreeMap<i64, Fingerprint>,
+    /// Keys of the records of one height, which are compared one by one.
+    seam: Option<(i64, Vec<u64>)>,
+    rows: u64,
+    /// Heights from here on were read with all their records.
+    complete_from: i64,
+    complete_to: i64,
+}
+
+impl Reading {
+    /// A reading from the head down. `seam` is a height of which single records are known.
+    pub fn walk(seam: Option<i64>) -> Self {
+        let seam = seam.map(|height| (height, Vec::new()));
+        Self { heights: BTreeMap::new(), seam, rows: 0, complete_from: i64::MAX, complete_to: i64::MAX }
+    }
+
+    /// A reading of all records of a range of heights.
+    pub fn range(low: i64, high: i64, rows: &[RowFacts], seam: Option<i64>) -> Self {
+        let mut reading = Self { complete_from: low, complete_to: high, ..Self::walk(seam) };
+        rows.iter().for_each(|row| reading.add(row));
+        reading
+    }
+
+    fn add(&mut self, row: &RowFacts) {
+        let Some(height) = row.height else { return };
+        self.heights.entry(height).or_insert_with(|| Fingerprint::new(height)).add(row);
+        if let Some((_, keys)) = self.seam.as_mut().filter(|(seam, _)| *seam == height) {
+            keys.push(row.key);
+        }
+    }
+
+    /// Takes the next page of a walk.
+    pub fn push(&mut self, rows: &[RowFacts]) {
+        rows.iter().for_each(|row| self.add(row));
+        self.rows += rows.len() as u64;
+        // More records of the last row's height may follow. A record out of order below it is not complete either.
+        if let Some(last) = rows.iter().rev().find_map(|row| row.height) {
+            self.complete_from = last.saturating_add(1);
+        }
+    }
+
+    /// The walk has reached the end of the list.
+    pub fn end(&mut self) {
+        self.complete_from = i64::MIN;
+    }
+
+    /// The list begins with the lowest height that was read: what was below has left it.
+    pub fn end_forgetful(&mut self) {
+        self.complete_from = self.heights.keys().next().copied().unwrap_or(i64::MAX);
+    }
+
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    pub fn top(&self) -> Option<i64> {
+        self.heights.keys().next_back().copied()
+    }
+
+    pub fn num_heights(&self) -> usize {
+        self.heights.len()
+    }
+
+    pub fn complete_from(&self) -> i64 {
+        self.complete_from
+    }
+
+    pub fn complete_to(&self) -> i64 {
+        self.complete_to
+    }
+
+    pub fn is_complete(&self, height: i64) -> bool {
+        (self.complete_from..=self.complete_to).contains(&height)
+    }
+
+    pub fn get(&self, height: i64) -> Option<&Fingerprint> {
+        self.heights.get(&height)
+    }
+
+    /// Fingerprints of the heights in a range, both ends included, the lowest first.
+    pub fn heights(&self, low: i64, high: i64) -> impl Iterator<Item = &Fingerprint> {
+        let range = (low <= high).then(|| self.heights.range(low..=high));
+        range.into_iter().flatten().map(|(_, fingerprint)| fingerprint)
+    }
+
+    /// The lowest height above `above` of a record that is out of order, and so below all that is complete.
+    pub fn stray(&self, above: i64) -> Option<i64> {
+        let last = self.complete_from.checked_sub(1)?;
+        self.heights(above.checked_add(1)?, last.checked_sub(1)?).next().map(|stray| stray.height)
+    }
+
+    /// True if some of these keys are not among the records of a height.
+    pub fn lacks(&self, height: i64, keys: &[u64]) -> bool {
+        let count = |keys: &[u64], key: u64| keys.iter().filter(|other| **other == key).count();
+        let read = self.seam.as_ref().filter(|(seam, _)| *seam == height).map_or(&[][..], |(_, keys)| keys);
+        keys.iter().any(|key| count(read, *key) < count(keys, *key))
+    }
+}

@@ -1,0 +1,282 @@
+//! The steps of a round: how far to read, what changed, and what is delivered.
+
+use std::time::Duration;
+
+use super::fingerprint::{RowFacts, spread};
+use super::follower::{Follower, LastRound, Phase, Probe, Round};
+use super::memory::{Horizon, Memory};
+use super::reading::Reading;
+use super::spec::{Changes, Event, EventKind, Forgets, HeadSource, Ranges, Stop};
+use crate::client::Error;
+use crate::planted::Bug;
+
+type Step = Result<Vec<Event>, Error>;
+
+impl Round {
+    pub fn new(seam: Option<i64>) -> Self {
+        Self { reading: Reading::walk(seam), pages: 0, first_page: 0, target: i64::MIN, probe: Probe::NotYet }
+    }
+
+    pub fn end_of_list(&mut self, forgets: Forgets) {
+        match forgets {
+            Forgets::Never => self.reading.end(),
+            Forgets::LastYear => self.reading.end_forgetful(),
+        }
+    }
+}
+
+/// A hash of a page: equal for equal pages.
+fn page_hash(rows: &[RowFacts]) -> u64 {
+    rows.iter().fold(rows.len() as u64, |hash, row| {
+        let height = row.height.map_or(0, |height| spread(height as u64));
+        spread(hash ^ row.content.wrapping_add(height).wrapping_add(spread(row.block)))
+    })
+}
+
+impl Follower {
+    /// The newest page: decides whether there is anything to do.
+    pub(super) fn on_newest(&mut self, rows: &[RowFacts], stop: Stop) -> Step {
+        self.round.first_page = page_hash(rows);
+        let Some(top) = self.round.reading.top() else { return Ok(self.on_empty(stop)) };
+        self.round.target = self.target(top);
+        let this = LastRound { first_page: self.round.first_page, target: self.round.target, top };
+        self.pace.observe(self.head.unwrap_or(top).max(top), self.now);
+        let may_probe = self.spec.head == HeadSource::Chain && self.round.probe == Probe::NotYet;
+        let is_held = self.memory.as_ref().is_none_or(|memory| memory.position() < top);
+        if self.last == Some(this) {
+            self.rest();
+            return Ok(Vec::new());
+        }
+        if may_probe && is_held {
+            self.phase = Phase::Head;
+            return Ok(Vec::new());
+        }
+        let Some(memory) = &self.memory else {
+            let memory = Memory::start_after(self.round.target.max(self.spec.low - 1));
+            self.memory = Some(memory.clone());
+            self.last = Some(this);
+            self.rest();
+            return Ok(vec![Event { kind: EventKind::Moved, memory }]);
+        };
+        if self.spec.changes == Changes::Held && self.round.target <= memory.position() {
+            // Nothing is due: what the page shows is compared, and no more is read.
+            let step = self.compare_held();
+            self.last = Some(this);
+            self.rest();
+            return step;
+        }
+        self.phase = Phase::Walk;
+        self.on_older(stop)
+    }
+
+    /// The newest page has no records of a block.
+    fn on_empty(&mut self, stop: Stop) -> Vec<Event> {
+        let is_followed = self.memory.is_some();
+        if is_followed && stop == Stop::Page {
+            self.phase = Phase::Walk;
+            return Vec::new();
+        }
+        self.rest();
+        if is_followed || stop == Stop::Page {
+            return Vec::new();
+        }
+        let memory = Memory::start_after(self.spec.low - 1);
+        self.memory = Some(memory.clone());
+        vec![Event { kind: EventKind::Moved, memory }]
+    }
+
+    fn compare_held(&self) -> Step {
+        let memory = self.memory.as_ref();
+        match memory.and_then(|memory| memory.lowest_change(&self.round.reading, Changes::Held)) {
+            Some(height) => Err(self.spec.changed(height)),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// The height from which on a walk has to read all records.
+    fn depth(&self, memory: &Memory) -> i64 {
+        let known = memory.highest().unwrap_or(memory.position().saturating_add(1));
+        let zone = self.round.reading.top().unwrap_or(i64::MAX).saturating_sub(self.spec.settle);
+        let depth = match self.spec.changes {
+            Changes::Held => known,
+            Changes::Undone => memory.from(zone).map_or(known, |lowest| lowest.min(known)),
+        };
+        let seam = memory.seam().map_or(depth, |seam| seam.height.min(depth));
+        self.round.reading.stray(memory.horizon().height()).map_or(seam, |stray| stray.min(seam))
+    }
+
+    /// A page of a walk: reads on, or finds out what to deliver.
+    pub(super) fn on_older(&mut self, stop: Stop) -> Step {
+        let Some(memory) = &self.memory else { return Ok(Vec::new()) };
+        let (reading, depth) = (&self.round.reading, self.depth(memory));
+        if reading.complete_from() > depth {
+            return self.read_on(depth, stop);
+        }
+        let Some(changed) = memory.lowest_change(reading, self.spec.changes) else {
+            return Ok(self.verify(None));
+        };
+        if self.spec.changes == Changes::Held {
+            return Err(self.spec.changed(changed));
+        }
+        if self.spec.head == HeadSource::Chain && self.round.probe == Probe::NotYet {
+            // The head may have moved back.
+            self.phase = Phase::Head;
+            return Ok(Vec::new());
+        }
+        let anchor = match (memory.below(changed), memory.horizon()) {
+            (Some(below), _) => below,
+            (None, Horizon::Start(height)) => height.saturating_add(1).min(changed),
+            (None, Horizon::Forgotten(_)) => return Err(self.spec.changed(changed)),
+        };
+        if reading.complete_from() > anchor {
+            return self.read_on(anchor, stop);
+        }
+        Ok(self.verify(Some(changed - 1)))
+    }
+
+    /// Proves that the pages are of one instant, which one page always is.
+    fn verify(&mut self, fork: Option<i64>) -> Vec<Event> {
+        if self.round.pages > 1 {
+            self.phase = Phase::Verify { fork };
+            return Vec::new();
+        }
+        self.conclude(fork)
+    }
+
+    /// Reads further down, to `depth`, in the way that is cheaper and possible.
+    fn read_on(&mut self, depth: i64, stop: Stop) -> Step {
+        let can_range = self.spec.ranges != Ranges::None && self.range_end() > self.position();
+        let is_large = self.round.reading.rows() + self.spec.page_size > self.spec.max_rows;
+        match stop {
+            Stop::Page if can_range && (is_large || self.is_range_cheaper(depth)) => self.begin_ranges(),
+            Stop::Page => {
+                self.phase = Phase::Walk;
+                return Ok(Vec::new());
+            }
+            Stop::Window if can_range => self.begin_ranges(),
+            // What is known has left the list, or cannot be reached any more.
+            Stop::Window | Stop::List => {
+                let first = self.first_due();
+                return Err(self.spec.gap(first, self.round.reading.complete_from().saturating_sub(1).max(first)));
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    fn position(&self) -> i64 {
+        self.memory.as_ref().map_or(i64::MAX, Memory::position)
+    }
+
+    /// Height up to which ranges are read: those above may still change.
+    fn range_end(&self) -> i64 {
+        let top = self.round.reading.top().unwrap_or(i64::MIN);
+        self.round.target.min(top.saturating_sub(self.spec.settle))
+    }
+
+    /// Records per height, by what was read.
+    fn density(&self) -> f64 {
+        self.round.reading.rows() as f64 / self.round.reading.num_heights().max(1) as f64
+    }
+
+    /// Pages that the walk is expected to take, at least 1.
+    pub(super) fn pages_to_come(&self) -> u64 {
+        let Some(memory) = &self.memory else { return 1 };
+        self.pages_to(self.depth(memory)).max(1.0) as u64
+    }
+
+    fn pages_to(&self, depth: i64) -> f64 {
+        let reading = &self.round.reading;
+        let (top, from) = (reading.top().unwrap_or(depth), reading.complete_from());
+        let heights = (top as f64 - from as f64 + 1.0).max(1.0);
+        (from as f64 - depth as f64).max(0.0) * reading.rows() as f64 / heights / self.spec.page_size as f64
+    }
+
+    /// True if height by height takes fewer requests than the rest of the walk. Once a walk has begun, it goes on.
+    fn is_range_cheaper(&self, depth: i64) -> bool {
+        let pages_per_height = (self.density() / self.spec.page_size as f64).ceil().max(1.0);
+        let heights = (self.range_end() as f64 - self.position() as f64 + 1.0).max(1.0);
+        let range = match self.spec.ranges {
+            Ranges::ByHeight => heights * pages_per_height,
+            Ranges::List | Ranges::None => f64::INFINITY,
+        };
+        self.round.pages == 1 && self.spec.changes == Changes::Held && range < self.pages_to(depth)
+    }
+
+    fn begin_ranges(&mut self) {
+        // Half of what may be held, if the records are as dense everywhere.
+        self.span = ((self.spec.max_rows as f64 / 2.0 / self.density().max(1e-9)) as i64).clamp(1, i64::MAX / 2);
+        self.next_range();
+    }
+
+    /// The next range begins with the last height that is known, which it verifies.
+    fn next_range(&mut self) {
+        let Some(memory) = &self.memory else { return };
+        let (first, end) = (memory.position().saturating_add(1), self.range_end());
+        let low = memory.highest().unwrap_or(first).min(memory.seam().map_or(first, |seam| seam.height)).max(0);
+        let high = first.saturating_add(self.span - 1).min(end);
+        self.phase = Phase::Range { low, high };
+    }
+
+    pub(super) fn on_span(&mut self, low: i64, up_to: i64, rows: &[RowFacts]) -> Step {
+        let reading = Reading::range(low, up_to, rows, self.seam());
+        let Some(memory) = &mut self.memory else { return Ok(Vec::new()) };
+        if let Some(changed) = memory.lowest_change(&reading, self.spec.changes) {
+            if self.spec.changes == Changes::Held {
+                return Err(self.spec.changed(changed));
+            }
+            self.phase =
+                Phase::Fork { low: memory.horizon().height().saturating_add(1).max(0), high: memory.position() };
+            return Ok(Vec::new());
+        }
+        let event = Self::deliver(memory, &reading, up_to, self.spec.remembered);
+        if up_to < self.range_end() {
+            self.span = self.span.saturating_mul(2);
+            self.next_range();
+        } else if up_to < self.round.target {
+            self.phase = Phase::Resting { until: Duration::ZERO };
+        } else {
+            self.rest();
+        }
+        Ok(event.into_iter().collect())
+    }
+
+    pub(super) fn on_fork(&mut self, reading: Reading) -> Step {
+        let Some(memory) = &mut self.memory else { return Ok(Vec::new()) };
+        self.phase = Phase::Resting { until: Duration::ZERO };
+        let Some(changed) = memory.lowest_change(&reading, self.spec.changes) else { return Ok(Vec::new()) };
+        if memory.below(changed).is_none() && matches!(memory.horizon(), Horizon::Forgotten(_)) {
+            return Err(self.spec.changed(changed));
+        }
+        memory.undo(changed - 1);
+        Ok(vec![Event { kind: EventKind::Undo { after_height: changed - 1 }, memory: memory.clone() }])
+    }
+
+    /// Delivers what the walk has read.
+    pub(super) fn conclude(&mut self, fork: Option<i64>) -> Vec<Event> {
+        let Some(memory) = &mut self.memory else { return Vec::new() };
+        let mut events = Vec::new();
+        if let Some(after_height) = fork {
+            memory.undo(after_height);
+            if !Bug::UndoDropped.is_planted() {
+                events.push(Event { kind: EventKind::Undo { after_height }, memory: memory.clone() });
+            }
+        }
+        events.extend(Self::deliver(memory, &self.round.reading, self.round.target, self.spec.remembered));
+        let top = self.round.reading.top().unwrap_or(i64::MIN);
+        self.last = Some(LastRound { first_page: self.round.first_page, target: self.round.target, top });
+        self.rest();
+        events
+    }
+
+    fn deliver(memory: &mut Memory, reading: &Reading, up_to: i64, capacity: usize) -> Option<Event> {
+        let above = memory.position();
+        if up_to <= above {
+            return None;
+        }
+        let seam = memory.seam().cloned();
+        let has_records = reading.heights(above.saturating_add(1), up_to).next().is_some();
+        memory.deliver(reading, up_to, capacity);
+        let kind = if has_records { EventKind::Deliver { above, up_to, seam } } else { EventKind::Moved };
+        Some(Event { kind, memory: memory.clone() })
+    }
+}

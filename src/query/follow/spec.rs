@@ -1,0 +1,160 @@
+//! What is followed, and what goes in and out of a follower.
+
+use std::time::Duration;
+
+use super::memory::{Memory, Seam};
+use crate::client::Error;
+use crate::message::Message;
+
+/// Where following starts.
+#[derive(Clone, Debug)]
+pub enum Start {
+    /// After the heights that are settled at the first request.
+    Now,
+    /// At this height.
+    Height(i64),
+    /// After what an earlier follower, or an export, has.
+    Memory(Memory),
+}
+
+/// Treatment of heights that may still change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Changes {
+    /// Heights are held back until they are settled; a later change is an error.
+    Held,
+    /// Heights are delivered at once; a change is an event.
+    Undone,
+}
+
+/// Time between rounds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Poll {
+    /// By the observed rate of new heights.
+    Auto,
+    Every(Duration),
+    /// Ends once all that is settled was delivered.
+    Once,
+}
+
+/// Source of the height of the chain's newest block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadSource {
+    /// The list itself: it has records of every block.
+    List,
+    /// Another list: this one may have no records of a block.
+    Chain,
+}
+
+/// Ways to read a range of heights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ranges {
+    /// The list has no filter by height.
+    None,
+    /// As one list, newest record first.
+    List,
+    /// Height by height, the lowest first.
+    ByHeight,
+}
+
+#[derive(Clone, Debug)]
+pub struct FollowSpec {
+    pub endpoint: &'static str,
+    /// Lowest height that is wanted.
+    pub low: i64,
+    pub changes: Changes,
+    /// Distance from the head within which heights may change.
+    pub settle: i64,
+    pub poll: Poll,
+    pub head: HeadSource,
+    pub ranges: Ranges,
+    pub forgets: Forgets,
+    pub page_size: u64,
+    /// Most records that one round holds.
+    pub max_rows: u64,
+    /// Delivered heights that are remembered.
+    pub remembered: usize,
+}
+
+/// Fate of the oldest records of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forgets {
+    Never,
+    /// Records of more than a year ago leave the list.
+    LastYear,
+}
+
+/// What a follower needs next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Request {
+    /// Wait for this long.
+    Wait(Duration),
+    /// The height of the chain's newest block.
+    Head,
+    /// The newest page of the list, of a new read.
+    Newest,
+    /// The next page of that read, which is expected to take `pages` more.
+    Older { pages: u64 },
+    /// The end of that read: proof that its pages are of one instant.
+    Verify,
+    /// All records of these heights, both ends included; of fewer heights if there are more records than that.
+    Range { low: i64, high: i64, max_rows: u64 },
+    /// None: following has ended.
+    Finished,
+}
+
+/// The end of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// More pages follow.
+    Page,
+    /// The list ends.
+    List,
+    /// The list goes on, and no more of it can be paged through.
+    Window,
+}
+
+#[derive(Clone, Debug)]
+pub struct Event {
+    pub kind: EventKind,
+    /// The state after it.
+    pub memory: Memory,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    /// The records of the round of heights above `above`, up to `up_to`, without those of the seam.
+    Deliver { above: i64, up_to: i64, seam: Option<Seam> },
+    /// All records above this height are void.
+    Undo { after_height: i64 },
+    /// No records; the position moved.
+    Moved,
+}
+
+impl FollowSpec {
+    /// The error of a delivered height that changed.
+    pub(super) fn changed(&self, height: i64) -> Error {
+        let problem = match self.changes {
+            Changes::Held => Message::new(format!(
+                "height {height} changed after it was delivered, by a reorganization or a late record; pass a larger "
+            ))
+            .parameter("settle")
+            .text(format!(" than {} or ", self.settle))
+            .parameter("undo")
+            .text("=True, and drop the records from that height on"),
+            Changes::Undone => Message::new(format!(
+                "height {height} changed, and the heights below it are not remembered; pass a larger "
+            ))
+            .parameter("settle")
+            .text(format!(" than {}, and drop all records that were delivered", self.settle)),
+        };
+        Error::Reorganization { endpoint: self.endpoint, height, problem }
+    }
+
+    pub(super) fn gap(&self, first: i64, last: i64) -> Error {
+        let problem = format!(
+            "the API no longer returns the records of heights {first} to {last}; export what is there, and follow the \
+             export"
+        );
+        Error::Gap { endpoint: self.endpoint, first, last, problem: problem.into() }
+    }
+}

@@ -1,0 +1,186 @@
+//! Every schedule within small bounds: changes of the chain and restarts after any request, followed to the end.
+
+use super::world::{Chain, Change, Run, Stepped, spec};
+use crate::client::Error;
+use crate::query::follow::{Changes, FollowSpec, HeadSource, Ranges, Start};
+
+/// Changes of the chain, and a restart. A late record is the last one: it is noticed where heights are read again.
+const CHANGES: [Option<Change>; 7] = [
+    None,
+    Some(Change::Grow),
+    Some(Change::GrowEmpty),
+    Some(Change::Reorganize(1)),
+    Some(Change::Reorganize(2)),
+    Some(Change::Shrink(2)),
+    Some(Change::Late(1)),
+];
+/// Requests and waits from one change to the next.
+const APART: usize = 8;
+/// Requests in which a follower has to end a round.
+const QUIET: usize = 40;
+/// Blocks that come in the end, and so rounds: more than were ever replaced.
+const ROUNDS: usize = 8;
+
+/// Changes and restarts of a schedule. `FOLLOW_CHANGES=3` is the long form of the tests.
+fn budget() -> usize {
+    std::env::var("FOLLOW_CHANGES").ok().map_or(2, |text| text.parse().expect("a number of changes"))
+}
+
+#[derive(Default, Debug)]
+struct Counts {
+    schedules: u64,
+    errors: u64,
+    undos: u64,
+    longest: usize,
+}
+
+struct Case<'c> {
+    alphabet: &'c [Option<Change>],
+    start: i64,
+    changes: usize,
+    /// The deepest change, in heights.
+    depth: i64,
+    counts: Counts,
+}
+
+impl Case<'_> {
+    /// Follows a schedule of up to `left` more changes, one after any of the next requests. Returns the first violation.
+    fn explore(&mut self, run: &Run, chain: &Chain, left: usize, quiet: usize, steps: usize) -> Result<(), String> {
+        self.check(run)?;
+        if left > 0 {
+            for change in self.alphabet.iter().copied() {
+                let (mut run, mut chain) = (run.clone(), chain.clone());
+                match change {
+                    Some(change) => chain.apply(change),
+                    None => run.restart(),
+                }
+                self.advance(&run, &chain, left - 1, APART, steps).map_err(|error| format!("{change:?}, {error}"))?;
+            }
+        }
+        if left > 0 && quiet > 0 {
+            return self.advance(run, chain, left, quiet, steps).map_err(|error| format!("-, {error}"));
+        }
+        self.end(run.clone(), chain.clone(), steps)
+    }
+
+    fn advance(&mut self, run: &Run, chain: &Chain, left: usize, quiet: usize, steps: usize) -> Result<(), String> {
+        let mut run = run.clone();
+        match run.step(chain) {
+            Ok(_) => self.explore(&run, chain, left, quiet.saturating_sub(1), steps + 1),
+            Err(error) => self.fail(&run, chain, &error),
+        }
+    }
+
+    /// An error needs a cause: records that the consumer has and the list has not.
+    fn fail(&mut self, run: &Run, chain: &Chain, error: &Error) -> Result<(), String> {
+        self.counts.schedules += 1;
+        self.counts.errors += 1;
+        let Error::Reorganization { height, .. } = error else { return Err(format!("failed: {error}")) };
+        let list: Vec<_> = chain.list().iter().rev().filter_map(|row| Some((row.height?, row.key))).collect();
+        let at = |records: &[(i64, u64)]| records.iter().filter(|(of, _)| of == height).copied().collect::<Vec<_>>();
+        let settle = run.follower.spec().settle;
+        if run.follower.spec().changes == Changes::Undone || settle > self.depth {
+            return Err(format!("failed within the settle distance: {error}"));
+        }
+        // The chain may have changed once more since the request.
+        if at(&list) == at(&run.consumer) && self.changes == 1 {
+            return Err(format!("failed without a change: {error}"));
+        }
+        Ok(())
+    }
+
+    /// What the consumer has is the list of the last round that delivered.
+    fn check(&self, run: &Run) -> Result<(), String> {
+        let expected = run.expected(self.start);
+        if run.consumer == expected { Ok(()) } else { Err(format!("has {:?}, not {expected:?}", run.consumer)) }
+    }
+
+    /// The chain grows by single blocks and then stays as it is: the follower catches up with it.
+    fn end(&mut self, mut run: Run, mut chain: Chain, steps: usize) -> Result<(), String> {
+        for _ in 0..ROUNDS {
+            chain.apply(Change::Grow);
+            for _ in 0..QUIET {
+                match run.step(&chain) {
+                    Ok(Stepped::Waited) => break,
+                    Ok(_) => self.check(&run)?,
+                    Err(error) => return self.fail(&run, &chain, &error),
+                }
+            }
+        }
+        self.counts.schedules += 1;
+        self.counts.undos += run.undos;
+        self.counts.longest = self.counts.longest.max(steps);
+        let spec = run.follower.spec();
+        let target = chain.head() - if spec.changes == Changes::Held { spec.settle.max(1) } else { 1 };
+        let position = run.follower.memory().map(|memory| memory.position());
+        let list = chain.list().into_iter().rev().filter_map(|row| Some((row.height?, row.key)));
+        let wanted: Vec<_> = list.filter(|(height, _)| *height > self.start && *height <= target).collect();
+        match position != Some(target) || run.consumer != wanted {
+            true => Err(format!("ends at {position:?} of {target} with {:?}, not {wanted:?}", run.consumer)),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Enumerates the schedules of one list; panics with the first one that goes wrong.
+fn enumerate(spec: FollowSpec, chain: &Chain, changes: usize, alphabet: &[Option<Change>]) -> Counts {
+    let mut case = Case { alphabet, start: -1, changes, depth: 2, counts: Counts::default() };
+    let run = Run::new(spec.clone(), Start::Height(0));
+    if let Err(schedule) = case.explore(&run, chain, changes, APART, 0) {
+        panic!("{spec:?}: {schedule}");
+    }
+    case.counts
+}
+
+/// All cases, by kind of list.
+fn all(changes: Changes, settle: i64, alphabet: &[Option<Change>]) -> Counts {
+    let mut sum = Counts::default();
+    let ways = [(HeadSource::List, Ranges::None), (HeadSource::Chain, Ranges::None), (HeadSource::List, Ranges::List)];
+    for (head, ranges) in ways {
+        for page_size in 1..=3 {
+            // Ranges are read where a walk would hold more than these.
+            let max_rows = if ranges == Ranges::None { 10_000 } else { 3 };
+            let spec = FollowSpec { head, ranges, max_rows, ..spec(changes, settle, page_size) };
+            for blocks in [0, 4] {
+                let counts = enumerate(spec.clone(), &Chain::new(blocks, 1), budget(), alphabet);
+                sum.schedules += counts.schedules;
+                sum.errors += counts.errors;
+                sum.undos += counts.undos;
+                sum.longest = sum.longest.max(counts.longest);
+            }
+        }
+    }
+    println!("{changes:?}, settle {settle}: {sum:?}");
+    sum
+}
+
+#[test]
+fn every_schedule_within_the_settle_distance_is_exact() {
+    let held = all(Changes::Held, 3, &CHANGES);
+    assert_eq!((held.errors, held.undos), (0, 0));
+}
+
+#[test]
+fn every_schedule_with_undo_is_exact() {
+    for settle in [3, 4] {
+        let undone = all(Changes::Undone, settle, &CHANGES);
+        assert_eq!(undone.errors, 0);
+        assert!(undone.undos > 100, "{undone:?}");
+    }
+}
+
+#[test]
+fn changes_below_the_settle_distance_are_errors() {
+    let held = all(Changes::Held, 1, &CHANGES[..6]);
+    assert!(held.errors > 100 && held.undos == 0, "{held:?}");
+}
+
+#[test]
+#[cfg(feature = "planted-bugs")]
+fn a_dropped_undo_is_found() {
+    use crate::planted::{Bug, plant};
+    plant(Some(Bug::UndoDropped));
+    let found = std::panic::catch_unwind(|| all(Changes::Undone, 3, &CHANGES));
+    plant(None);
+    assert!(found.is_err());
+}

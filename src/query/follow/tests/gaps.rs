@@ -1,0 +1,139 @@
+//! Lists that end before what is known: at the result window, or where the API has forgotten records.
+
+use super::world::{Chain, Change, Run, Stepped, spec};
+use crate::client::Error;
+use crate::query::follow::memory::{Horizon, Memory};
+use crate::query::follow::spec::Forgets;
+use crate::query::follow::{Changes, FollowSpec, HeadSource, Poll, Ranges, Start};
+
+fn finish(run: &mut Run, chain: &Chain) -> Result<(), Error> {
+    while run.step(chain)? != Stepped::Finished {}
+    Ok(())
+}
+
+fn once(spec: FollowSpec) -> FollowSpec {
+    FollowSpec { poll: Poll::Once, ..spec }
+}
+
+/// A follower that has caught up, and a chain that grew by more than the result window since then.
+fn behind(ranges: Ranges, changes: Changes) -> (Run, Chain) {
+    let mut chain = Chain::new(20, 1);
+    chain.window = 10;
+    let spec = FollowSpec { ranges, max_rows: 50, ..once(spec(changes, 2, 5)) };
+    let mut run = Run::new(spec, Start::Now);
+    finish(&mut run, &chain).unwrap();
+    (0..40).for_each(|_| chain.apply(Change::Grow));
+    run.restart();
+    (run, chain)
+}
+
+#[test]
+fn heights_beyond_the_window_are_read_by_height() {
+    for ranges in [Ranges::List, Ranges::ByHeight] {
+        for changes in [Changes::Held, Changes::Undone] {
+            let (mut run, chain) = behind(ranges, changes);
+            finish(&mut run, &chain).unwrap();
+            let above = if changes == Changes::Held { 17 } else { 18 };
+            assert_eq!(run.consumer, run.expected(above));
+            assert_eq!(run.follower.memory().unwrap().position(), if changes == Changes::Held { 57 } else { 58 });
+        }
+    }
+}
+
+#[test]
+fn a_gap_that_cannot_be_filled_names_its_heights() {
+    let (mut run, chain) = behind(Ranges::None, Changes::Held);
+    let Err(Error::Gap { first, last, .. }) = finish(&mut run, &chain) else { panic!("no gap") };
+    // Ten records can be paged through. The last of them is of height 53, which may have more.
+    assert_eq!((first, last), (18, 53));
+    assert!(run.consumer.is_empty());
+}
+
+#[test]
+fn records_that_the_api_has_forgotten_are_a_gap() {
+    let mut chain = Chain::new(10, 1);
+    let spec = FollowSpec { forgets: Forgets::LastYear, ..once(spec(Changes::Held, 2, 5)) };
+    let mut run = Run::new(spec, Start::Height(0));
+    finish(&mut run, &chain).unwrap();
+    assert_eq!(run.consumer.len(), 8);
+    (0..10).for_each(|_| chain.apply(Change::Grow));
+    chain.forget(14);
+    run.restart();
+    let Err(Error::Gap { first, last, .. }) = finish(&mut run, &chain) else { panic!("no gap") };
+    assert_eq!((first, last), (8, 13));
+}
+
+#[test]
+fn a_change_below_all_that_is_remembered_is_an_error() {
+    let mut chain = Chain::new(30, 1);
+    let spec = FollowSpec { remembered: 4, ..once(spec(Changes::Undone, 2, 5)) };
+    let mut run = Run::new(spec, Start::Height(0));
+    finish(&mut run, &chain).unwrap();
+    chain.apply(Change::Reorganize(12));
+    run.restart();
+    let Err(Error::Reorganization { height, .. }) = finish(&mut run, &chain) else { panic!("no error") };
+    assert_eq!(height, 25);
+}
+
+#[test]
+fn a_reorganization_is_undone_where_heights_are_read_one_by_one() {
+    let mut chain = Chain::new(30, 1);
+    chain.window = 10;
+    let spec = FollowSpec { ranges: Ranges::ByHeight, ..once(spec(Changes::Undone, 2, 5)) };
+    let mut run = Run::new(spec, Start::Height(0));
+    finish(&mut run, &chain).unwrap();
+    chain.apply(Change::Reorganize(5));
+    (0..20).for_each(|_| chain.apply(Change::Grow));
+    run.restart();
+    finish(&mut run, &chain).unwrap();
+    assert_eq!(run.consumer, run.expected(-1));
+    assert_eq!((run.undos, run.follower.memory().unwrap().position()), (1, 49));
+}
+
+#[test]
+fn an_export_is_followed_within_its_last_height() {
+    for late in [false, true] {
+        let mut chain = Chain::new(10, 3);
+        let list = chain.list();
+        // An export that met the newest block while it was being listed.
+        let newest: Vec<_> = list.iter().skip(1).map(|row| (row.key, row.height.unwrap())).collect();
+        let memory = Memory::of_export(&newest, Horizon::Forgotten(2)).unwrap();
+        (0..4).for_each(|_| chain.apply(Change::Grow));
+        if late {
+            chain.apply(Change::Late(5));
+        }
+        let mut run = Run::new(once(spec(Changes::Held, 2, 50)), Start::Memory(memory));
+        let followed = finish(&mut run, &chain);
+        if late {
+            assert!(matches!(followed, Err(Error::Reorganization { height: 8, .. })), "{followed:?}");
+            continue;
+        }
+        followed.unwrap();
+        let has = |key: u64| newest.iter().any(|(other, _)| *other == key);
+        let expected: Vec<_> = run.expected(-1).into_iter().filter(|(_, key)| !has(*key)).collect();
+        assert_eq!(run.consumer, expected);
+        assert_eq!(run.consumer[0].0, 9);
+    }
+}
+
+#[test]
+fn a_sparse_list_settles_by_the_head_of_the_chain() {
+    let mut chain = Chain::new(10, 1);
+    let spec = FollowSpec { head: HeadSource::Chain, ..spec(Changes::Held, 3, 5) };
+    let mut run = Run::new(spec, Start::Now);
+    chain.apply(Change::Grow);
+    (0..3).for_each(|_| chain.apply(Change::GrowEmpty));
+    let wait = |run: &mut Run, chain: &Chain| while run.step(chain).unwrap() != Stepped::Waited {};
+    wait(&mut run, &chain);
+    assert_eq!(run.follower.memory().unwrap().position(), 10);
+    chain.apply(Change::Grow);
+    wait(&mut run, &chain);
+    assert!(run.consumer.is_empty());
+    // No further record comes, and yet the last one settles.
+    (0..3).for_each(|_| chain.apply(Change::GrowEmpty));
+    wait(&mut run, &chain);
+    assert_eq!(run.consumer.iter().map(|(height, _)| *height).collect::<Vec<_>>(), [14]);
+    let before = run.requests;
+    wait(&mut run, &chain);
+    assert_eq!(run.requests - before, 1);
+}

@@ -1,0 +1,4 @@
+mod bounded;
+mod enumeration;
+mod gaps;
+mod world;

@@ -1,0 +1,235 @@
+//! A chain that grows and changes, a list of it, and a consumer that applies the events of a follower.
+
+use std::time::Duration;
+
+use crate::client::Error;
+use crate::query::follow::fingerprint::RowFacts;
+use crate::query::follow::spec::Forgets;
+use crate::query::follow::{
+    Changes, Event, EventKind, FollowSpec, Follower, HeadSource, Memory, Poll, Ranges, Request, Start, Stop,
+};
+
+/// One change of the chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    Grow,
+    /// A block without records of the list.
+    GrowEmpty,
+    /// The newest blocks are replaced, by one more.
+    Reorganize(usize),
+    /// The newest blocks are replaced by fewer.
+    Shrink(usize),
+    /// A record is added to the block that many below the head.
+    Late(usize),
+}
+
+#[derive(Clone, Debug)]
+pub struct Chain {
+    /// Records of each height, from 0 on, with the hash of the block.
+    blocks: Vec<(u64, Vec<u64>)>,
+    made: u64,
+    pub window: usize,
+}
+
+impl Chain {
+    /// A chain of `blocks` heights, of which each has `records` records.
+    pub fn new(blocks: usize, records: usize) -> Self {
+        let mut chain = Self { blocks: Vec::new(), made: 0, window: usize::MAX };
+        (0..blocks).for_each(|_| chain.grow(records));
+        chain
+    }
+
+    fn next(&mut self) -> u64 {
+        self.made += 1;
+        self.made
+    }
+
+    pub fn grow(&mut self, records: usize) {
+        let block = self.next();
+        let records = (0..records).map(|_| self.next()).collect();
+        self.blocks.push((block, records));
+    }
+
+    pub fn apply(&mut self, change: Change) {
+        match change {
+            Change::Grow => self.grow(1 + self.blocks.len() % 2),
+            Change::GrowEmpty => self.grow(0),
+            Change::Reorganize(depth) | Change::Shrink(depth) => {
+                let kept = self.blocks.len().saturating_sub(depth);
+                self.blocks.truncate(kept);
+                let more = if matches!(change, Change::Shrink(_)) { depth - 1 } else { depth + 1 };
+                (0..more).for_each(|_| self.grow(1));
+            }
+            Change::Late(below) => {
+                let record = self.next();
+                let height = self.blocks.len().saturating_sub(1 + below);
+                if let Some((_, records)) = self.blocks.get_mut(height) {
+                    records.push(record);
+                }
+            }
+        }
+    }
+
+    /// The API returns no records below this height any more.
+    pub fn forget(&mut self, height: usize) {
+        self.blocks[..height].iter_mut().for_each(|(_, records)| records.clear());
+    }
+
+    pub fn head(&self) -> i64 {
+        self.blocks.len() as i64 - 1
+    }
+
+    /// All records, the newest first.
+    pub fn list(&self) -> Vec<RowFacts> {
+        let rows = self.blocks.iter().enumerate().rev().flat_map(|(height, (block, records))| {
+            let height = Some(height as i64);
+            records.iter().rev().map(move |key| RowFacts { height, key: *key, block: *block, content: *key })
+        });
+        rows.collect()
+    }
+}
+
+/// A read of the list as of one instant.
+#[derive(Clone, Debug, Default)]
+struct Walk {
+    list: Vec<RowFacts>,
+    read: usize,
+}
+
+/// A follower, and the records that its consumer has, oldest first.
+#[derive(Clone)]
+pub struct Run {
+    pub follower: Follower,
+    pub consumer: Vec<(i64, u64)>,
+    pub cursor: Option<Memory>,
+    /// The list of the last round that delivered, and its position.
+    pub settled: Option<(Vec<RowFacts>, i64)>,
+    walk: Walk,
+    rows: Vec<RowFacts>,
+    pub requests: u64,
+    pub undos: u64,
+    now: Duration,
+}
+
+pub fn spec(changes: Changes, settle: i64, page_size: u64) -> FollowSpec {
+    FollowSpec {
+        endpoint: "blocks",
+        low: 0,
+        changes,
+        settle,
+        poll: Poll::Every(Duration::from_secs(1)),
+        head: HeadSource::List,
+        ranges: Ranges::None,
+        forgets: Forgets::Never,
+        page_size,
+        max_rows: 10_000,
+        remembered: 2 * settle as usize + 16,
+    }
+}
+
+/// What one step of a follower was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stepped {
+    /// A request was answered.
+    Request,
+    /// A round ended: time has passed.
+    Waited,
+    Finished,
+}
+
+impl Run {
+    pub fn new(spec: FollowSpec, start: Start) -> Self {
+        Self {
+            follower: Follower::new(spec, start),
+            consumer: Vec::new(),
+            cursor: None,
+            settled: None,
+            walk: Walk::default(),
+            rows: Vec::new(),
+            requests: 0,
+            undos: 0,
+            now: Duration::ZERO,
+        }
+    }
+
+    /// Another process continues from the cursor of the last event; the consumer keeps what it has.
+    pub fn restart(&mut self) {
+        let Some(memory) = self.cursor.clone() else { return };
+        self.follower = Follower::new(self.follower.spec().clone(), Start::Memory(memory));
+        self.now = Duration::ZERO;
+    }
+
+    pub fn step(&mut self, chain: &Chain) -> Result<Stepped, Error> {
+        let request = self.follower.next_request(self.now)?;
+        self.requests += u64::from(!matches!(request, Request::Wait(_) | Request::Finished));
+        let page_size = self.follower.spec().page_size as usize;
+        let events = match request {
+            Request::Finished => return Ok(Stepped::Finished),
+            Request::Wait(time) => {
+                self.now += time;
+                return Ok(Stepped::Waited);
+            }
+            Request::Head => {
+                self.follower.on_head(Some(chain.head()));
+                Vec::new()
+            }
+            Request::Newest | Request::Older { .. } => {
+                if request == Request::Newest {
+                    self.walk = Walk { list: chain.list(), read: 0 };
+                    self.rows.clear();
+                }
+                let end = (self.walk.read + page_size).min(self.walk.list.len()).min(chain.window);
+                let page = self.walk.list[self.walk.read..end].to_vec();
+                self.walk.read = end;
+                self.rows.extend(&page);
+                let stop = match end {
+                    end if end == self.walk.list.len() => Stop::List,
+                    end if end == chain.window => Stop::Window,
+                    _ => Stop::Page,
+                };
+                self.follower.on_page(&page, stop)?
+            }
+            Request::Verify => self.follower.on_verified(),
+            Request::Range { low, high, max_rows } => {
+                let all = chain.list();
+                let in_range = all.iter().filter(|row| row.height.is_some_and(|height| (low..=high).contains(&height)));
+                self.rows = in_range.copied().collect();
+                self.walk.list = all;
+                if self.rows.len() as u64 > max_rows {
+                    self.follower.on_large_range();
+                    return Ok(Stepped::Request);
+                }
+                let rows = self.rows.clone();
+                self.follower.on_range(high, &rows)?
+            }
+        };
+        events.into_iter().for_each(|event| self.apply(&event));
+        Ok(Stepped::Request)
+    }
+
+    fn apply(&mut self, event: &Event) {
+        match &event.kind {
+            EventKind::Deliver { above, up_to, seam } => {
+                let mut seam = seam.clone();
+                let is_wanted = |row: &&RowFacts| row.height.is_some_and(|height| height > *above && height <= *up_to);
+                let rows = self.rows.iter().rev().filter(is_wanted);
+                let new = rows.filter(|row| !seam.as_mut().is_some_and(|seam| seam.take(row)));
+                self.consumer.extend(new.map(|row| (row.height.unwrap(), row.key)));
+            }
+            EventKind::Undo { after_height } => {
+                self.consumer.retain(|(height, _)| height <= after_height);
+                self.undos += 1;
+            }
+            EventKind::Moved => {}
+        }
+        self.settled = Some((self.walk.list.clone(), event.memory.position()));
+        self.cursor = Some(event.memory.clone());
+    }
+
+    /// Records that the consumer has to have, by the list of the last round that delivered.
+    pub fn expected(&self, above: i64) -> Vec<(i64, u64)> {
+        let Some((list, position)) = &self.settled else { return Vec::new() };
+        let rows = list.iter().rev().filter_map(|row| Some((row.height?, row.key)));
+        rows.filter(|(height, _)| height > &above && height <= position).collect()
+    }
+}
