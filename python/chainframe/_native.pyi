@@ -1515,7 +1515,7 @@ class Undo:
     ...             rows.extend(batch)
     """
 
-    __match_args__: ClassVar[tuple[str, str]]
+    __match_args__ = ("after_height", "cursor")
 
     def __new__(cls, after_height: int, cursor: str) -> Self: ...
     @property
@@ -3277,9 +3277,7 @@ def _restore_page(
 ) -> Page[Any]: ...
 def _restore_query(client: Client, call: str, given: str) -> Query[Any]: ...
 def _restore_record(name: str, fields: dict[str, Any]) -> Record: ...
-def _restore_records(
-    name: str, columns: dict[str, Any], report: Report, cursor: str | None = None
-) -> Records[Any]: ...
+def _restore_records(name: str, columns: dict[str, Any], report: Report, cursor: str | None = None) -> Records[Any]: ...
 
 @final
 class _PartBuffer:

@@ -38,6 +38,8 @@ TREE: dict[str, tuple[tuple[type, ...], tuple[str, ...], bool]] = {
     "PaginationError": ((cf.ChainframeError,), (), False),
     "PaginationDriftError": ((cf.PaginationError,), (), False),
     "ResultWindowError": ((cf.PaginationError,), (), False),
+    "ReorganizationError": ((cf.PaginationError,), ("height",), False),
+    "FollowGapError": ((cf.PaginationError,), ("first_height", "last_height"), False),
     "IncompleteResultError": ((cf.PaginationError,), ("report", "partial"), False),
     "NumericOverflowError": ((cf.ChainframeError, OverflowError), ("column", "row", "text"), False),
     "ExportError": ((cf.ChainframeError,), ("path",), False),
@@ -62,6 +64,8 @@ SAMPLES: dict[str, Any] = {
     "column": "amount",
     "row": 7,
     "height": 4_300_000,
+    "first_height": 9,
+    "last_height": 10,
     "text": "0.1234567890123456789",
 }
 

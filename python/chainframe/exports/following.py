@@ -25,7 +25,7 @@ def known(export: object, query: Query[Any]) -> tuple[list[tuple[int, int]], int
         raise InvalidParameterError(FORM, parameter="start")
     manifest = read_manifest(export.path) if export.manifest is not None else None
     if manifest is None or not manifest.finished:
-        message = f"({str(export.path)!r}) must be a finished export to a directory: a single file does not list its keys"
+        message = f"({str(export.path)!r}) must be a finished export to a directory; a single file has no keys"
         raise InvalidParameterError(message, parameter="start")
     ours = json.loads(query._stated())  # noqa: SLF001 - of this package
     theirs = manifest.query
@@ -35,7 +35,7 @@ def known(export: object, query: Query[Any]) -> tuple[list[tuple[int, int]], int
             raise InvalidParameterError(f"{message} there and {ours[name]!r} here", parameter="start")
     newest = [(int(key, 16), height) for key, height in manifest.watermark if height is not None]
     if manifest.watermark and not newest:
-        message = f"({str(export.path)!r}) must have heights; start at \"beginning\" or \"now\" instead"
+        message = f'({str(export.path)!r}) must have heights; start at "beginning" or "now" instead'
         raise InvalidParameterError(message, parameter="start")
     if not newest:
         return [], None, None

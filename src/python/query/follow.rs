@@ -42,7 +42,7 @@ pub struct Follow {
 }
 
 struct Ready {
-    /// What was read and not taken.
+    /// Events that were read and not taken.
     items: VecDeque<Item>,
     /// Position after the last event that was taken.
     cursor: FollowCursor,

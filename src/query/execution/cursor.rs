@@ -151,6 +151,9 @@ impl Cursor {
         match value.get("version").and_then(serde_json::Value::as_u64) {
             Some(version) if version == u64::from(VERSION) => {}
             Some(version) => return Err(reject(format!("has unsupported version {version} (expected {VERSION})"))),
+            None if value.get("follow").is_some() => {
+                return Err(reject("is that of a follower; pass it to query.follow(start=...)"));
+            }
             None => return Err(reject(FORM)),
         }
         let cursor: Self = serde_json::from_value(value).map_err(|_| reject(FORM))?;

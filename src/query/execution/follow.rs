@@ -7,11 +7,13 @@ use tokio::time::{Instant, sleep};
 
 use super::follow_cursor::FollowCursor;
 use super::follow_plan::{FollowOptions, FollowPlan, FollowStart};
-use super::heights::fetch_block;
+use super::height_search::Found;
+use super::heights::Heights;
 use super::pages::Pages;
 use super::run::Run;
 use crate::client::Error;
 use crate::columns::{Columns, StringLayout};
+use crate::message::Message;
 use crate::query::follow::{Event, EventKind, Follower, Memory, Request, RowFacts, Seam, Start, Stop, facts};
 use crate::query::request::Query;
 use crate::query::results::{Records, RecordsBuilder, Report, SharedReport};
@@ -63,7 +65,7 @@ enum State {
 struct Walk {
     pages: Pages,
     returned: u64,
-    /// What of its cost is in the report.
+    /// The part of its cost that is in the report.
     counted: Report,
 }
 
@@ -180,9 +182,25 @@ impl Follow {
             Request::Head => {
                 let (query, name) = (&self.plan.list, self.plan.list.options().chain.clone());
                 let chain = query.endpoint().chain;
-                let head = fetch_block(query.client(), chain, name.as_deref(), None, &self.report).await?;
+                let head = Heights::new(query.client(), chain, name.as_deref(), &self.report).newest().await?;
                 self.walk = None;
                 self.follower().on_head(head.map(|block| block.height));
+                Ok(Vec::new())
+            }
+            Request::Oldest => {
+                let (query, name) = (&self.plan.list, self.plan.list.options().chain.clone());
+                let mut heights = Heights::new(query.client(), query.endpoint().chain, name.as_deref(), &self.report);
+                let first = match heights.find(0).await? {
+                    Found::Before(height) => Some(height),
+                    Found::At(_) | Found::NoBlock => None,
+                    Found::BeforeSampled(_) => {
+                        let problem =
+                            "(\"beginning\") needs the first height of the list, which could not be found; pass ";
+                        let problem = Message::new(problem).parameter("start_height").text(" to the call");
+                        return Err(Error::parameter("start", problem));
+                    }
+                };
+                self.follower().on_oldest(first);
                 Ok(Vec::new())
             }
             Request::Newest => {
@@ -226,7 +244,7 @@ impl Follow {
             Some(End::ResultWindow) => Stop::Window,
             Some(End::List) => Stop::List,
             None if is_ended => Stop::List,
-            None => Stop::Page,
+            None => Stop::Page(page.as_ref().and_then(|page| page.total_pages?.checked_sub(page.number))),
         };
         self.absorb();
         let rows = page.as_ref().map(|page| facts(&page.columns)).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What following a query takes, by the declaration of its call, and the queries that read it.
+//! Plan of following a query, by the declaration of its call, and the queries that read it.
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
@@ -22,7 +22,7 @@ const REMEMBERED: usize = 16;
 /// Largest settle distance: the remembered heights are part of a cursor.
 const MAX_SETTLE: u64 = 10_000;
 
-/// Where following starts, as the caller says it.
+/// The start of following, as the caller passes it.
 #[derive(Clone, Debug)]
 pub enum FollowStart {
     Now,

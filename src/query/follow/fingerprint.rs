@@ -6,7 +6,7 @@ use crate::columns::Columns;
 use crate::query::results::{block_keys, content_keys, record_keys};
 use crate::query::snapshot::Rows;
 
-/// What following needs to know of a record.
+/// Facts of a record that following needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowFacts {
     /// None of a record that belongs to no block yet.

@@ -27,6 +27,7 @@ pub(super) enum Phase {
         low: i64,
         high: i64,
     },
+    Oldest,
     Fork {
         low: i64,
         high: i64,
@@ -35,7 +36,7 @@ pub(super) enum Phase {
     Failed(Box<Error>),
 }
 
-/// What is known of the list in this round.
+/// The list as far as this round has read it.
 #[derive(Clone, Debug)]
 pub(super) struct Round {
     pub reading: Reading,
@@ -45,9 +46,11 @@ pub(super) struct Round {
     /// The height up to which heights are to be delivered.
     pub target: i64,
     pub probe: Probe,
+    /// Pages that follow those that were read, where the API reports it.
+    pub more: Option<u64>,
 }
 
-/// Whether the head of the chain was requested in this round.
+/// The request for the head of the chain, in this round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Probe {
     NotYet,
@@ -129,6 +132,7 @@ impl Follower {
         Ok(match &self.phase {
             Phase::Resting { .. } | Phase::Newest => Request::Newest,
             Phase::Head => Request::Head,
+            Phase::Oldest => Request::Oldest,
             Phase::Walk => Request::Older { pages: self.pages_to_come() },
             Phase::Verify { .. } => Request::Verify,
             Phase::Range { low, high } => {
@@ -148,10 +152,19 @@ impl Follower {
         self.phase = Phase::Newest;
     }
 
+    /// Takes the height of the chain's first block, where ranges begin.
+    pub fn on_oldest(&mut self, height: Option<i64>) {
+        if let (Some(memory), Some(height)) = (&mut self.memory, height) {
+            memory.begin_after(height - 1);
+        }
+        self.next_range();
+    }
+
     /// Takes a page of the walk.
     pub fn on_page(&mut self, rows: &[RowFacts], stop: Stop) -> Result<Vec<Event>, Error> {
         self.round.reading.push(rows);
         self.round.pages += 1;
+        self.round.more = if let Stop::Page(more) = stop { more } else { Some(0) };
         if stop == Stop::List {
             let is_known = self.memory.as_ref().is_some_and(|memory| memory.highest().is_some());
             self.round.end_of_list(if is_known { self.spec.forgets } else { Forgets::Never });

@@ -59,7 +59,7 @@ impl Memory {
         Self { position: height, horizon: Horizon::Start(height), known: VecDeque::new(), seam: None }
     }
 
-    /// What an export has, by the keys and heights of its newest records. They are all of those above the horizon.
+    /// The memory of an export, by the keys and heights of its newest records. They are all of those above the horizon.
     pub fn of_export(newest: &[(u64, i64)], horizon: Horizon) -> Option<Self> {
         let highest = newest.iter().map(|(_, height)| *height).max()?;
         if highest <= horizon.height() {
@@ -126,6 +126,13 @@ impl Memory {
 
     fn is_known(&self, height: i64) -> bool {
         self.known.binary_search_by_key(&height, |known| known.height).is_ok()
+    }
+
+    /// Moves a beginning to a higher height: there is nothing below it.
+    pub fn begin_after(&mut self, height: i64) {
+        if self.known.is_empty() && self.horizon == Horizon::Start(self.position) && height > self.position {
+            *self = Self::start_after(height);
+        }
     }
 
     /// Takes back all heights above this one.

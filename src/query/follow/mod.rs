@@ -21,6 +21,7 @@
 //! | | | reaches down to what is known, all of it unchanged | `Verify` |
 //! | | | reaches a height from which on known heights changed | `Verify`, or `Failed` if changes are not undone |
 //! | | | the list ends at the result window, or holds too many records | `Range`; `Failed` if the list cannot be read by height |
+//! | `Oldest` | `Oldest` | the height of the first block, where ranges begin at the beginning | `Range` |
 //! | `Verify` | `Verify` | the pages are of one instant | `Resting`, with events |
 //! | `Range` | `Range` | unchanged where it was known | `Range`, with an event; `Resting` after the last one |
 //! | | | too many records | `Range`, half of it |

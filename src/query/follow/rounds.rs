@@ -14,7 +14,14 @@ type Step = Result<Vec<Event>, Error>;
 
 impl Round {
     pub fn new(seam: Option<i64>) -> Self {
-        Self { reading: Reading::walk(seam), pages: 0, first_page: 0, target: i64::MIN, probe: Probe::NotYet }
+        Self {
+            reading: Reading::walk(seam),
+            pages: 0,
+            first_page: 0,
+            target: i64::MIN,
+            probe: Probe::NotYet,
+            more: None,
+        }
     }
 
     pub fn end_of_list(&mut self, forgets: Forgets) {
@@ -72,12 +79,12 @@ impl Follower {
     /// The newest page has no records of a block.
     fn on_empty(&mut self, stop: Stop) -> Vec<Event> {
         let is_followed = self.memory.is_some();
-        if is_followed && stop == Stop::Page {
+        if is_followed && matches!(stop, Stop::Page(_)) {
             self.phase = Phase::Walk;
             return Vec::new();
         }
         self.rest();
-        if is_followed || stop == Stop::Page {
+        if is_followed || matches!(stop, Stop::Page(_)) {
             return Vec::new();
         }
         let memory = Memory::start_after(self.spec.low - 1);
@@ -148,8 +155,8 @@ impl Follower {
         let can_range = self.spec.ranges != Ranges::None && self.range_end() > self.position();
         let is_large = self.round.reading.rows() + self.spec.page_size > self.spec.max_rows;
         match stop {
-            Stop::Page if can_range && (is_large || self.is_range_cheaper(depth)) => self.begin_ranges(),
-            Stop::Page => {
+            Stop::Page(_) if can_range && (is_large || self.is_range_cheaper(depth)) => self.begin_ranges(),
+            Stop::Page(_) => {
                 self.phase = Phase::Walk;
                 return Ok(Vec::new());
             }
@@ -188,10 +195,12 @@ impl Follower {
         let reading = &self.round.reading;
         let (top, from) = (reading.top().unwrap_or(depth), reading.complete_from());
         let heights = (top as f64 - from as f64 + 1.0).max(1.0);
-        (from as f64 - depth as f64).max(0.0) * reading.rows() as f64 / heights / self.spec.page_size as f64
+        let pages =
+            (from as f64 - depth as f64).max(0.0) * reading.rows() as f64 / heights / self.spec.page_size as f64;
+        self.round.more.map_or(pages, |more| pages.min(more as f64))
     }
 
-    /// True if height by height takes fewer requests than the rest of the walk. Once a walk has begun, it goes on.
+    /// True if height by height takes fewer requests than the rest of the walk. A walk that has begun continues.
     fn is_range_cheaper(&self, depth: i64) -> bool {
         let pages_per_height = (self.density() / self.spec.page_size as f64).ceil().max(1.0);
         let heights = (self.range_end() as f64 - self.position() as f64 + 1.0).max(1.0);
@@ -205,11 +214,15 @@ impl Follower {
     fn begin_ranges(&mut self) {
         // Half of what may be held, if the records are as dense everywhere.
         self.span = ((self.spec.max_rows as f64 / 2.0 / self.density().max(1e-9)) as i64).clamp(1, i64::MAX / 2);
-        self.next_range();
+        let is_beginning = self.memory.as_ref().is_some_and(|memory| memory.position() < 0);
+        match self.spec.ranges {
+            Ranges::ByHeight if is_beginning => self.phase = Phase::Oldest,
+            Ranges::ByHeight | Ranges::List | Ranges::None => self.next_range(),
+        }
     }
 
     /// The next range begins with the last height that is known, which it verifies.
-    fn next_range(&mut self) {
+    pub(super) fn next_range(&mut self) {
         let Some(memory) = &self.memory else { return };
         let (first, end) = (memory.position().saturating_add(1), self.range_end());
         let low = memory.highest().unwrap_or(first).min(memory.seam().map_or(first, |seam| seam.height)).max(0);

@@ -1,4 +1,4 @@
-//! What is followed, and what goes in and out of a follower.
+//! Description of a followed list, and the requests and events of a follower.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::memory::{Memory, Seam};
 use crate::client::Error;
 use crate::message::Message;
 
-/// Where following starts.
+/// The start of following.
 #[derive(Clone, Debug)]
 pub enum Start {
     /// After the heights that are settled at the first request.
@@ -83,13 +83,15 @@ pub enum Forgets {
     LastYear,
 }
 
-/// What a follower needs next.
+/// Next need of a follower.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Request {
     /// Wait for this long.
     Wait(Duration),
     /// The height of the chain's newest block.
     Head,
+    /// The height of the chain's first block.
+    Oldest,
     /// The newest page of the list, of a new read.
     Newest,
     /// The next page of that read, which is expected to take `pages` more.
@@ -105,11 +107,11 @@ pub enum Request {
 /// The end of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// More pages follow.
-    Page,
+    /// More pages follow; that many, if the API reports it.
+    Page(Option<u64>),
     /// The list ends.
     List,
-    /// The list goes on, and no more of it can be paged through.
+    /// The list is longer, and no more of it can be paged through.
     Window,
 }
 

@@ -41,7 +41,7 @@ fn what_a_follower_holds_does_not_grow() {
                 // Heights from the last reorganization on are those of its fork.
                 let of = |height| row(height, if height >= forked_at { fork } else { fork.saturating_sub(1) });
                 let rows: Vec<_> = (top - 99..=top).rev().map(of).collect();
-                follower.on_page(&rows, Stop::Page).unwrap()
+                follower.on_page(&rows, Stop::Page(None)).unwrap()
             }
             Request::Verify => follower.on_verified(),
             request => panic!("{request:?}"),

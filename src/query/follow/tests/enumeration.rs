@@ -89,7 +89,7 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// What the consumer has is the list of the last round that delivered.
+    /// The consumer has the list of the last round that delivered.
     fn check(&self, run: &Run) -> Result<(), String> {
         let expected = run.expected(self.start);
         if run.consumer == expected { Ok(()) } else { Err(format!("has {:?}, not {expected:?}", run.consumer)) }

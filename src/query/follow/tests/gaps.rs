@@ -41,6 +41,18 @@ fn heights_beyond_the_window_are_read_by_height() {
 }
 
 #[test]
+fn the_beginning_beyond_the_window_is_the_first_block() {
+    let mut chain = Chain::new(1_060, 1);
+    chain.forget(1_000);
+    chain.window = 10;
+    let spec = FollowSpec { ranges: Ranges::ByHeight, ..once(spec(Changes::Held, 2, 5)) };
+    let mut run = Run::new(spec, Start::Height(0));
+    finish(&mut run, &chain).unwrap();
+    assert_eq!(run.consumer.len(), 58);
+    assert!(run.requests < 10, "{} requests", run.requests);
+}
+
+#[test]
 fn a_gap_that_cannot_be_filled_names_its_heights() {
     let (mut run, chain) = behind(Ranges::None, Changes::Held);
     let Err(Error::Gap { first, last, .. }) = finish(&mut run, &chain) else { panic!("no gap") };

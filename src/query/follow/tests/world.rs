@@ -75,6 +75,11 @@ impl Chain {
         self.blocks[..height].iter_mut().for_each(|(_, records)| records.clear());
     }
 
+    /// The lowest height with records.
+    pub fn first(&self) -> Option<i64> {
+        self.blocks.iter().position(|(_, records)| !records.is_empty()).map(|height| height as i64)
+    }
+
     pub fn head(&self) -> i64 {
         self.blocks.len() as i64 - 1
     }
@@ -127,7 +132,7 @@ pub fn spec(changes: Changes, settle: i64, page_size: u64) -> FollowSpec {
     }
 }
 
-/// What one step of a follower was.
+/// Outcome of one step of a follower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stepped {
     /// A request was answered.
@@ -173,6 +178,10 @@ impl Run {
                 self.follower.on_head(Some(chain.head()));
                 Vec::new()
             }
+            Request::Oldest => {
+                self.follower.on_oldest(chain.first());
+                Vec::new()
+            }
             Request::Newest | Request::Older { .. } => {
                 if request == Request::Newest {
                     self.walk = Walk { list: chain.list(), read: 0 };
@@ -185,7 +194,7 @@ impl Run {
                 let stop = match end {
                     end if end == self.walk.list.len() => Stop::List,
                     end if end == chain.window => Stop::Window,
-                    _ => Stop::Page,
+                    _ => Stop::Page(None),
                 };
                 self.follower.on_page(&page, stop)?
             }

@@ -1,0 +1,406 @@
+"""`Query.follow`: every list, changes of the chain, faults, interrupts and other processes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import chainframe as cf
+from chainframe.testing import LocalService
+from conftest import needs_extra
+from strict_server import StrictServer, page_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from conftest import Sample
+    from strict_server import Response
+
+LISTS = [
+    "blocks",
+    "transactions",
+    "large_transactions",
+    "token_transfers",
+    "cross_chain_transactions",
+    "address_transactions",
+]
+
+
+def height(record: Any) -> int:
+    return record.zone_block_height if isinstance(record, cf.CrossChainTransaction) else record.height
+
+
+def listed(query: cf.Query[Any]) -> list[Any]:
+    """All records of a list, oldest first."""
+    is_cut = "address_transactions" in repr(query)
+    with pytest.warns(cf.IncompleteResultWarning) if is_cut else contextlib.nullcontext():
+        return list(query.collect())[::-1]
+
+
+class Consumer:
+    """The records of a follower, as a consumer keeps them."""
+
+    def __init__(self) -> None:
+        self.records: list[Any] = []
+        self.undone: list[int] = []
+        self.cursor = "now"
+
+    def take(self, event: cf.Records[Any] | cf.Undo) -> None:
+        if isinstance(event, cf.Undo):
+            self.records = [record for record in self.records if height(record) <= event.after_height]
+            self.undone.append(event.after_height)
+        else:
+            assert len(event) > 0
+            self.records += event
+        assert event.cursor is not None
+        self.cursor = event.cursor
+
+    def follow(self, query: cf.Query[Any], *, undo: bool) -> None:
+        """Follow to the head."""
+        start = "beginning" if self.cursor == "now" else self.cursor
+        if undo:
+            for event in query.follow(start=start, poll=None, settle=6, undo=True):
+                self.take(event)
+        else:
+            for batch in query.follow(start=start, poll=None, settle=6):
+                self.take(batch)
+
+    def check(self, query: cf.Query[Any], *, above: int = -1) -> None:
+        """Compare with the list up to the last record that was delivered."""
+        last = height(self.records[-1])
+        assert self.records == [record for record in listed(query) if above < height(record) <= last]
+
+
+@pytest.fixture
+def chain() -> Iterator[LocalService]:
+    with LocalService(transactions=1_000, seed=7) as service:
+        yield service
+
+
+@pytest.fixture
+def client(chain: LocalService) -> Iterator[cf.Client]:
+    with chain.client(rate_limit=None) as client:
+        yield client
+
+
+@pytest.mark.parametrize("call", LISTS)
+def test_a_list_is_followed_from_its_beginning(sample: Sample, client: cf.Client, call: str) -> None:
+    query, consumer = sample.query(client, call), Consumer()
+    follow = query.follow(start="beginning", poll=None)
+    for batch in follow:
+        consumer.take(batch)
+    newest = (client.blocks() if call in {"blocks", "cross_chain_transactions"} else client.transactions()).first()
+    assert newest is not None
+    assert consumer.records == [record for record in listed(query) if height(record) <= height(newest) - 12]
+    report = follow.report
+    assert report.complete
+    assert report.records == len(consumer.records)
+
+
+@pytest.mark.parametrize("undo", [False, True])
+def test_growth_is_delivered_once(chain: LocalService, client: cf.Client, *, undo: bool) -> None:
+    consumer, query = Consumer(), client.blocks()
+    newest = query.first()
+    assert newest is not None
+    above = height(newest) - (1 if undo else 12)
+    chain.growth = 3
+    follow = query.follow(poll=0.01, settle=12, undo=True) if undo else query.follow(poll=0.01, settle=12)
+    for event in follow:
+        consumer.take(event)
+        if len(consumer.records) > 60:
+            break
+    chain.growth = 0
+    assert not consumer.undone
+    assert height(consumer.records[0]) > above
+    consumer.check(query, above=height(consumer.records[0]) - 1)
+
+
+def test_a_round_without_news_is_one_request(chain: LocalService, client: cf.Client) -> None:
+    for call in ("blocks", "transactions"):
+        query = getattr(client, call)()
+        follow = query.follow(start="beginning", poll=None)
+        assert sum(len(batch) for batch in follow) > 0
+        chain.reset_request_log()
+        assert list(query.follow(start=follow.cursor, poll=None)) == []
+        assert chain.request_count == 1
+
+
+def test_asyncio_delivers_the_same(chain: LocalService, client: cf.Client) -> None:
+    chain.growth = 2
+
+    async def run() -> list[Any]:
+        records: list[Any] = []
+        async with contextlib.aclosing(client.transactions().follow(poll=0.01, settle=3)) as follow:
+            async for batch in follow:
+                records += batch
+                if len(records) > 20:
+                    break
+        return records
+
+    records = asyncio.run(run())
+    chain.growth = 0
+    heights = {record.height for record in records}
+    assert records == [record for record in listed(client.transactions()) if record.height in heights]
+    assert heights == set(range(min(heights), max(heights) + 1))
+
+
+def test_cancelled_wait_loses_nothing(chain: LocalService, client: cf.Client) -> None:
+    async def run() -> list[int | None]:
+        follow = client.blocks().follow(poll=0.05, settle=1)
+        heights: list[int | None] = []
+        for _ in range(40):
+            chain.growth = 1
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(0.03):
+                    heights += [block.height for block in await anext(follow)]
+        return heights
+
+    heights = asyncio.run(run())
+    first = heights[0]
+    assert first is not None
+    assert heights == list(range(first, first + len(heights)))
+
+
+@pytest.mark.parametrize("call", ["blocks", "transactions", "token_transfers"])
+def test_reorganizations_are_undone(sample: Sample, chain: LocalService, client: cf.Client, call: str) -> None:
+    query, consumer = sample.query(client, call), Consumer()
+    chain.growth, chain.reorg = 1, (7, 4)
+    for _ in range(30):
+        consumer.follow(query, undo=True)
+    chain.growth, chain.reorg = 0, None
+    consumer.follow(query, undo=True)
+    assert consumer.undone
+    consumer.check(query)
+
+
+def test_late_and_pending_records_are_undone(chain: LocalService, client: cf.Client) -> None:
+    query, consumer = client.transactions(), Consumer()
+    chain.late, chain.pending, chain.growth = (0.3, 2), (0.3, 3), 2
+    follow = query.follow(start="beginning", poll=0.001, settle=6, undo=True)
+    for event in follow:
+        consumer.take(event)
+        if len(consumer.undone) > 10:
+            break
+    chain.late, chain.pending = None, None
+    for event in follow:
+        consumer.take(event)
+        if height(consumer.records[-1]) > consumer.undone[-1] + 12:
+            break
+    chain.growth = 0
+    consumer.check(query)
+
+
+def test_settled_heights_have_their_late_records(chain: LocalService, client: cf.Client) -> None:
+    query, consumer = client.transactions(), Consumer()
+    chain.late, chain.reorg, chain.growth = (0.5, 2), (9, 3), 2
+    for batch in query.follow(start="beginning", poll=0.001, settle=12):
+        consumer.take(batch)
+        if len(consumer.records) > 1_150:
+            break
+    chain.growth, chain.reorg = 0, None
+    consumer.check(query)
+
+
+def test_a_change_below_the_settle_distance_names_its_height(chain: LocalService, client: cf.Client) -> None:
+    query = client.blocks()
+    follow = query.follow(start="beginning", poll=None, settle=2)
+    delivered = [block for batch in follow for block in batch]
+    chain.reorg = (1, 6)
+    query.first()
+    chain.reorg = None
+    with pytest.raises(cf.ReorganizationError, match=r"pass a larger settle than 2 or undo=True") as raised:
+        list(query.follow(start=follow.cursor, poll=None, settle=2))
+    changed = next(block for block, now in zip(delivered, listed(query), strict=False) if block != now)
+    assert raised.value.height == changed.height
+    assert not raised.value.retryable
+    assert pickle.loads(pickle.dumps(raised.value)).height == changed.height
+    (undo, batch) = query.follow(start=follow.cursor, poll=None, settle=2, undo=True)
+    assert undo == cf.Undo(height(changed) - 1, undo.cursor or "")
+    assert pickle.loads(pickle.dumps(undo)) == undo
+    assert pickle.loads(pickle.dumps(batch)).cursor == batch.cursor
+
+
+def test_faults_are_survived_or_continued(chain: LocalService) -> None:
+    with chain.client(rate_limit=None, max_retries=1) as client:
+        query, consumer = client.blocks(), Consumer()
+        chain.growth = 20
+        follow, failures = query.follow(start="beginning", poll=0.001), 0
+        chain.faults = [
+            {"kind": "status", "status": 503, "every": 5},
+            {"kind": "reset", "every": 4},
+            {"kind": "empty", "every": 7},
+        ]
+        while len(consumer.records) < 1_400:
+            try:
+                consumer.take(next(follow))
+            except (cf.ServiceError, cf.TransportError, cf.PaginationError) as error:
+                failures += error.cursor == follow.cursor
+        chain.faults, chain.growth = [], 0
+        assert failures
+        consumer.check(query)
+
+
+def test_another_process_continues(chain: LocalService, client: cf.Client) -> None:
+    query = client.blocks()
+    first = next(iter(query.follow(start="beginning", poll=None)))
+    chain.growth = 1
+    for _ in range(20):
+        query.first()
+    chain.growth = 0
+    code = (
+        "import sys, chainframe as cf\n"
+        "with cf.Client() as client:\n"
+        "    for batch in client.blocks().follow(start=sys.stdin.read(), poll=None):\n"
+        "        print(*(block.hash for block in batch))\n"
+    )
+    settings = {
+        "CHAINFRAME_BASE_URL": chain.url,
+        "CHAINFRAME_API_KEY": chain.api_key,
+        "CHAINFRAME_SECRET_KEY": chain.secret_key,
+        "CHAINFRAME_PASSPHRASE": chain.passphrase,
+    }
+    run = subprocess.run(
+        [sys.executable, "-c", code], input=first.cursor, capture_output=True, text=True, check=True, env=settings
+    )
+    hashes = [block.hash for block in first] + run.stdout.split()
+    assert len(hashes) > len(first)
+    assert hashes == [block.hash for block in listed(query)][: len(hashes)]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it sends itself signals")
+def test_a_signal_that_comes_with_a_response_leaves_the_batch(server: StrictServer) -> None:
+    requests = itertools.count(20)
+
+    def respond(request: Any) -> Response:
+        """A list of as many blocks as requests, and a signal just before every second response."""
+        total = next(requests)
+        if total % 2 == 0:
+            os.kill(os.getpid(), signal.SIGUSR1)
+        page, limit = int(request.query["page"]), int(request.query["limit"])
+        blocks = [{"hash": f"0x{height}", "height": str(height)} for height in range(total, 0, -1)]
+        members = {"page": str(page), "limit": str(limit), "totalPage": str(-(-total // limit)), "total": str(total)}
+        return page_of("blocks", blocks[(page - 1) * limit : page * limit], **members)
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    server.on("blocks", respond)
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    heights: list[int | None] = []
+    interrupts = 0
+    try:
+        with server.client() as client:
+            follow = client.blocks().follow(poll=0.001, settle=1)
+            while len(heights) < 30:
+                try:
+                    batch = next(follow)
+                except KeyboardInterrupt:
+                    interrupts += 1
+                else:
+                    heights += [block.height for block in batch]
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert interrupts > 5
+    assert heights == list(range(20, 20 + len(heights)))
+
+
+def test_a_closed_follower_ends(client: cf.Client) -> None:
+    follow = client.blocks().follow()
+    follow.close()
+    assert list(follow) == []
+    assert repr(follow) == "<Follow blocks of ZONE_CHAIN>"
+
+
+def test_calls_that_cannot_be_followed_say_so(client: cf.Client) -> None:
+    for query, message in [
+        (client.tokens(), r"tokens\(\), whose list is not ordered by age"),
+        (client.logs("0x1"), r"logs\(\), a lookup by hash; follow a list"),
+        (client.transactions_by_hash("0x1"), "a lookup by hash"),
+        (client.blocks(height=1), "omit the filter by block"),
+        (client.transactions(block_hash="0x1"), "omit the filter by block"),
+        (client.blocks(max_items=1), "max_items must not be given"),
+        (client.transactions(start_height=1, end_height=2), "end_height must not be given"),
+    ]:
+        with pytest.raises(cf.InvalidParameterError, match=message):
+            query.follow()
+
+
+def test_invalid_arguments_are_rejected(client: cf.Client) -> None:
+    query = client.blocks()
+    cursor = client.transactions().follow().cursor
+    arguments: list[tuple[dict[str, Any], str]] = [
+        ({"start": "later"}, 'start must be "now", "beginning", an Export, or the cursor of a follower'),
+        ({"start": 7}, 'start must be "now"'),
+        ({"start": query.cursor}, "pass it to client.resume"),
+        ({"start": cursor}, "start belongs to the call transactions; this one is blocks"),
+        ({"start": cursor.replace("MAIN", "MAIM")}, "checksum"),
+        ({"settle": -1}, "settle must be a number of heights"),
+        ({"settle": True}, "settle must be a number of heights"),
+        ({"settle": 10_001}, r"settle \(10001\) must be <= 10000"),
+        ({"poll": 0}, "poll must be"),
+        ({"poll": "often"}, "poll must be"),
+    ]
+    for given, message in arguments:
+        with pytest.raises(cf.InvalidParameterError, match=message):
+            query.follow(**given)
+    with pytest.raises(cf.InvalidParameterError, match="cursor is that of a follower; pass it to query.follow"):
+        client.resume(query.follow().cursor)
+
+
+def test_a_start_height_bounds_the_beginning(client: cf.Client) -> None:
+    for query in (client.transactions(), client.cross_chain_transactions()):
+        records = listed(query)
+        low = height(records[len(records) // 2])
+        bounded = getattr(client, repr(query).split()[1])(start_height=low)
+        followed = [record for batch in bounded.follow(start="beginning", poll=None) for record in batch]
+        assert followed == [record for record in records if low <= height(record) <= height(followed[-1])]
+
+
+@pytest.mark.parametrize("undo", [False, True])
+def test_lists_beyond_the_result_window_are_read_by_height(*, undo: bool) -> None:
+    with LocalService(transactions=600, seed=7, max_result_window=100) as service:
+        with service.client(rate_limit=None) as client:
+            newest = client.transactions().first()
+            assert newest is not None
+            query, consumer = client.transactions(start_height=height(newest) - 40), Consumer()
+            consumer.follow(query, undo=undo)
+            with pytest.raises(cf.InvalidParameterError, match="pass start_height to the call"):
+                list(client.transactions().follow(start="beginning", poll=None))
+        with service.client(rate_limit=None) as client:
+            blocks = range(min(map(height, consumer.records)), max(map(height, consumer.records)) + 1)
+            expected = list(client.transactions(start_height=blocks[0], end_height=blocks[-1]).collect())
+            assert sorted(map(repr, consumer.records)) == sorted(map(repr, expected))
+            assert [height(record) for record in consumer.records] == [height(record) for record in expected]
+            assert len(blocks) > 20
+            transfers = client.token_transfers(client.tokens().collect()[0].token_contract_address or "")
+            with pytest.raises(cf.FollowGapError, match="no longer returns the records of heights 0 to") as raised:
+                list(transfers.follow(start="beginning", poll=None))
+            assert raised.value.first_height == 0
+
+
+@needs_extra
+@pytest.mark.parametrize("call", ["blocks", "transactions", "cross_chain_transactions"])
+def test_an_export_is_continued(chain: LocalService, client: cf.Client, tmp_path: Path, call: str) -> None:
+    query = getattr(client, call)()
+    export = query.to_parquet(tmp_path / "export")
+    exported = listed(query)
+    chain.growth = 3
+    for _ in range(30):
+        client.blocks().first()
+    chain.growth = 0
+    followed = [record for batch in query.follow(start=export, poll=None) for record in batch]
+    together = exported + followed
+    assert len(followed) > 10
+    assert together == [record for record in listed(query) if height(record) <= height(followed[-1])]
+    with pytest.raises(cf.InvalidParameterError, match="is an export of another query: call is"):
+        client.large_transactions().follow(start=export)
