@@ -137,6 +137,13 @@ impl FollowPlan {
         }
     }
 
+    /// The error of a height whose records cannot all be paged through.
+    fn too_large(&self, height: i64, error: Error) -> Error {
+        let (Error::Window { endpoint, .. }, Some(window)) = (&error, self.list.result_window()) else { return error };
+        let problem = format!("the records of height {height} exceed the API's result window ({window})");
+        Error::Gap { endpoint, first: height, last: height, problem: problem.into() }
+    }
+
     async fn read_heights(
         &self,
         (low, high): (i64, i64),
@@ -146,7 +153,8 @@ impl FollowPlan {
         let concurrency = self.list.client().settings().concurrency;
         let each = stream::iter(low..=high).map(|height| async move {
             let query = self.list.with_args(vec![("height".into(), Arg::Integer(height.to_string()))], false)?;
-            let rows = collect(&query, u64::MAX, report).await?.unwrap_or_default();
+            let rows = collect(&query, u64::MAX, report).await.map_err(|error| self.too_large(height, error))?;
+            let rows = rows.unwrap_or_default();
             Ok::<_, Error>((height, rows))
         });
         let mut each = std::pin::pin!(each.buffered(concurrency));
