@@ -385,7 +385,9 @@ def test_lists_beyond_the_result_window_are_read_by_height(*, undo: bool) -> Non
             assert sorted(map(repr, consumer.records)) == sorted(map(repr, expected))
             assert [height(record) for record in consumer.records] == [height(record) for record in expected]
             assert len(blocks) > 10
-            transfers = client.token_transfers(client.tokens().collect()[0].token_contract_address or "")
+            token = client.tokens().first()
+            assert token is not None
+            transfers = client.token_transfers(token.token_contract_address or "")
             with pytest.raises(cf.FollowGapError, match="no longer returns the records of heights 0 to") as raised:
                 list(transfers.follow(start="beginning", poll=None))
             assert raised.value.first_height == 0
