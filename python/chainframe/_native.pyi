@@ -1498,7 +1498,7 @@ class Undo:
 
     A consumer drops its records above `after_height`; the records that replace them follow.
 
-    Attributes
+    Parameters
     ----------
     after_height : int
         Height up to which the delivered records remain.

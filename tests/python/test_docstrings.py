@@ -87,14 +87,16 @@ def private_members(cls: Any) -> Iterator[ast.stmt]:
 
 
 def is_exempt(cls: Any, node: Function) -> bool:
-    """True for private members, setters, and members that another library documents."""
+    """True for private members, setters, further overloads, and members that another library documents."""
     inherited = any(
         hasattr(base, node.name)
         for base in cls.__mro__[1:]
         if base.__module__.partition(".")[0] in {"pyarrow", "pyspark"}
     )
     is_setter = any(ast.unparse(decorator).endswith(".setter") for decorator in node.decorator_list)
-    return node.name.startswith("_") or is_setter or inherited
+    is_overload = any(ast.unparse(decorator) == "overload" for decorator in node.decorator_list)
+    is_further = is_overload and ast.get_docstring(node) is None
+    return node.name.startswith("_") or is_setter or is_further or inherited
 
 
 def is_property(node: ast.ClassDef | Function) -> bool:
