@@ -144,13 +144,16 @@ impl Follow {
     }
 
     /// Repeats the round of an error that says that the list changed while it was read. Other errors are returned, and
-    /// the round is repeated by the next call.
+    /// the next call sends the request again.
     async fn repeat(&mut self, error: Error) -> Result<(), Error> {
         self.absorb();
+        if !matches!(error, Error::Drift { .. } | Error::Empty { .. }) {
+            return Err(error);
+        }
         self.walk = None;
         self.follower().repeat();
         self.repeats += 1;
-        if !matches!(error, Error::Drift { .. } | Error::Empty { .. }) || self.repeats > MAX_REPEATS {
+        if self.repeats > MAX_REPEATS {
             self.repeats = 0;
             return Err(error);
         }

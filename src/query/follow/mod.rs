@@ -28,7 +28,8 @@
 //! | | | known heights changed | `Fork`, or `Failed` if changes are not undone |
 //! | `Fork` | `Range` of all that is remembered | changed from a height on | `Resting`, with `Undo` |
 //! | any | | a height that changed is below all that is remembered | `Failed` |
-//! | any | | a request failed, or the list changed while it was read | `Resting`: the round is repeated |
+//! | any | | the list changed while it was read | `Resting`: the round is repeated |
+//! | any | | a request failed | the same: it is sent again |
 //! | `Resting` | | caught up, with [`Poll::Once`] | `Finished` |
 
 mod fingerprint;
