@@ -12,7 +12,7 @@ SOURCE = Path(__file__).parents[2] / "src"
 # From the bottom up.
 CRATE = ["interface", "columns", "decode", "cassette", "client", "query", "events", "python"]
 PYTHON = ["base", "results", "query", "client"]
-QUERY = ["request", "snapshot", "follow", "results", "execution"]
+QUERY = ["request", "snapshot", "results", "follow", "execution"]
 
 
 def imports(folder: Path, prefix: str) -> set[tuple[str, str]]:
