@@ -11,8 +11,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyModule, PyString, PyType};
 
 use super::query::Query;
-use crate::client::Error;
 use crate::client::process::{self, ForkSafeMutex};
+use crate::client::{Client, Error};
 use crate::python::base::arguments::{self, Readable as _};
 use crate::python::base::asyncio::{ANEXT, Coroutine, Step, coroutine};
 use crate::python::base::block_on::block_on;
@@ -34,6 +34,7 @@ const RESUME_NOTE: &str = "pass start=error.cursor to query.follow, or iterate o
 #[pyclass(frozen, module = "chainframe")]
 pub struct Follow {
     about: String,
+    client: Client,
     source: Arc<tokio::sync::Mutex<Option<query::Follow>>>,
     ready: Arc<ForkSafeMutex<Ready>>,
     /// Process of the task that reads, or 0.
@@ -82,6 +83,7 @@ impl Follow {
         let ready = Ready { items: VecDeque::new(), cursor: follow.cursor().clone(), ended: false };
         Ok(Self {
             about,
+            client: query.client().clone(),
             report: follow.report().clone(),
             source: Arc::new(tokio::sync::Mutex::new(Some(follow))),
             ready: Arc::new(ForkSafeMutex::new(ready)),
@@ -211,7 +213,7 @@ impl Follow {
             match self.take(py)? {
                 Taken::Event(event) => return Ok(Some(event)),
                 Taken::Ended => return Ok(None),
-                Taken::Pending => block_on(py, self.fill(py)?)?,
+                Taken::Pending => block_on(py, &self.client, self.fill(py)?)?,
             }
         }
     }
@@ -224,7 +226,7 @@ impl Follow {
         Coroutine::new(ANEXT, move |py| match slf.get().take(py)? {
             Taken::Event(event) => Ok(Step::Done(event.unbind())),
             Taken::Ended => Err(PyStopAsyncIteration::new_err(())),
-            Taken::Pending => Ok(Step::Wait(Box::pin(slf.get().fill(py)?))),
+            Taken::Pending => Ok(Step::Wait(slf.get().client.clone(), Box::pin(slf.get().fill(py)?))),
         })
     }
 
@@ -257,7 +259,8 @@ impl Follow {
 
     #[doc = doc!(Follow.aclose)]
     fn aclose(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        coroutine(py, "Follow.aclose", move |_| {
+        let client = slf.get().client.clone();
+        coroutine(py, "Follow.aclose", &client, move |_| {
             slf.get().close();
             Ok((std::future::ready(()), |py: Python<'_>, ()| Ok(py.None())))
         })
