@@ -1,0 +1,261 @@
+"""`sync`: what a follower delivers is in the table once, with exact amounts, wherever the process is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import closing
+from decimal import Decimal
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import adbc_driver_postgresql.dbapi as postgresql
+import deltalake
+import duckdb
+import pytest
+
+import chainframe as cf
+import postgres
+from chainframe.sinks import Synced, base
+from chainframe.sinks.base import Sink, run, sink_of
+from chainframe.sinks.delta import DeltaSink
+from chainframe.sinks.duckdb import DuckDbSink
+from chainframe.sinks.postgresql import PostgresqlSink
+from chainframe.testing import make_records
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MOST, LEAST = Decimal("99999999999999999999.999999999999999999"), Decimal("0.000000000000000001")
+TARGETS = ["duckdb", "delta", "postgresql"]
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+
+
+def batch(height: int, branch: str, amount: Decimal) -> Any:
+    rows = [{"tx_id": f"0x{branch}{height}{index}", "height": height, "amount": amount} for index in range(2)]
+    return SimpleNamespace(to_arrow=make_records("transactions", rows).to_arrow, cursor=f"{branch}{height}")
+
+
+EVENTS = [
+    *(batch(height, "a", MOST) for height in range(1, 6)),
+    SimpleNamespace(after_height=3, cursor="undo"),
+    *(batch(height, "b", LEAST) for height in range(4, 7)),
+]
+FINAL = sorted(
+    (height, f"0x{branch}{height}{index}", amount)
+    for branch, heights, amount in (("a", range(1, 4), MOST), ("b", range(4, 7), LEAST))
+    for height in heights
+    for index in range(2)
+)
+
+
+class Query:
+    """A query whose follower delivers prepared events."""
+
+    def __init__(self, events: list[Any]) -> None:
+        self.events = events
+
+    def follow(self, *, start: str, settle: int, poll: None, undo: bool) -> Any:
+        assert (settle, poll, undo) == (12, None, True)
+        first = 0 if start == "beginning" else 1 + [event.cursor for event in self.events].index(start)
+
+        class Follow:
+            report = SimpleNamespace(requests=1)
+
+            def __iter__(_self) -> Iterator[Any]:  # noqa: N805
+                return iter(self.events[first:])
+
+        return Follow()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    if postgres.INITDB is None:
+        pytest.skip("PostgreSQL is not installed")
+    with postgres.running() as url:
+        yield url
+
+
+@pytest.fixture(params=TARGETS)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, str]:
+    """A kind of target, and where it is."""
+    if request.param != "postgresql":
+        return request.param, str(tmp_path / "table")
+    url = request.getfixturevalue("server")
+    with postgresql.connect(url) as connection, connection.cursor() as cursor:
+        cursor.execute('DROP TABLE IF EXISTS "t t", _chainframe')
+        connection.commit()
+    return request.param, url
+
+
+def opened(place: tuple[str, str]) -> Any:
+    kind, where = place
+    return {"duckdb": duckdb.connect, "delta": Path, "postgresql": postgresql.connect}[kind](where)
+
+
+def synced(place: tuple[str, str], events: list[Any]) -> Synced:
+    target = opened(place)
+    try:
+        return run(Query(events), sink_of(target, None if place[0] == "delta" else "t t"), 12)
+    finally:
+        if place[0] != "delta":
+            target.close()
+
+
+def stored(place: tuple[str, str]) -> list[tuple[Any, ...]]:
+    select = 'select height, tx_id, amount::text from "t t"'
+    if place[0] == "delta":
+        table = deltalake.DeltaTable(place[1]).to_pyarrow_dataset().to_table(columns=["height", "tx_id", "amount"])
+        rows: list[Any] = [tuple(row.values()) for row in table.to_pylist()]
+    elif place[0] == "duckdb":
+        with closing(opened(place)) as connection:
+            rows = connection.execute(select).fetchall()
+    else:
+        with opened(place) as connection, connection.cursor() as cursor:
+            cursor.execute(select)
+            rows = cursor.fetchall()
+    return sorted((height, tx_id, Decimal(amount)) for height, tx_id, amount in rows)
+
+
+@pytest.mark.parametrize("cut", range(1, len(EVENTS)))
+def test_runs_add_what_is_new_and_replace_what_was_undone(place: tuple[str, str], cut: int) -> None:
+    first = synced(place, EVENTS[:cut])
+    second = synced(place, EVENTS)
+    assert stored(place) == FINAL
+    assert first.rows_added + second.rows_added == 16
+    assert first.rows_removed + second.rows_removed == 4
+    assert (second.height, second.requests) == (6, 1)
+    assert synced(place, EVENTS) == Synced(rows_added=0, rows_removed=0, height=6, requests=1, commits=0)
+
+
+class Dying:
+    """A library's object that kills the process before one of its calls."""
+
+    left = 0
+
+    def __init__(self, inner: Any, names: tuple[str, ...]) -> None:
+        self._inner, self._names = inner, names
+
+    def __enter__(self) -> Any:
+        return Dying(self._inner.__enter__(), self._names)
+
+    def __exit__(self, *error: object) -> object:
+        return self._inner.__exit__(*error)
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._inner, name)
+        if name == "cursor":
+            return lambda: Dying(found(), self._names)
+        return counted(found) if name in self._names else found
+
+
+def counted(call: Any) -> Any:
+    def then(*arguments: Any, **options: Any) -> Any:
+        Dying.left -= 1
+        if Dying.left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return call(*arguments, **options)
+
+    return then
+
+
+def dying_sink(place: tuple[str, str]) -> Sink:
+    names = ("execute", "register", "unregister", "commit", "rollback", "adbc_ingest")
+    if place[0] == "duckdb":
+        return DuckDbSink(Dying(opened(place), names), "t t")  # type: ignore[arg-type]
+    if place[0] == "postgresql":
+        return PostgresqlSink(Dying(opened(place), names), "t t")  # type: ignore[arg-type]
+    deltalake.write_deltalake = counted(deltalake.write_deltalake)
+    for name in ("delete", "update_incremental", "history", "transaction_version", "to_pyarrow_dataset"):
+        setattr(deltalake.DeltaTable, name, counted(getattr(deltalake.DeltaTable, name)))
+    return DeltaSink(place[1])
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="SIGKILL is Unix's")
+def test_run_killed_between_any_two_statements_is_completed_by_the_next(place: tuple[str, str]) -> None:
+    killed = 0
+    # Each process continues where the one before was killed, one step later.
+    for step in range(1, 60):
+        code = subprocess.run([sys.executable, __file__, *place, str(step)], check=False).returncode
+        assert code in {0, -signal.SIGKILL}
+        if code == 0:
+            break
+        killed += 1
+    assert killed > 3
+    assert stored(place) == FINAL
+
+
+def test_table_of_another_program_is_rejected(place: tuple[str, str]) -> None:
+    rows = make_records("transactions", [{"tx_id": "0x1"}]).to_arrow()
+    if place[0] == "delta":
+        deltalake.write_deltalake(place[1], rows)
+    elif place[0] == "duckdb":
+        with closing(opened(place)) as connection:
+            connection.sql('create table "t t" as from rows')
+    else:
+        with opened(place) as connection, connection.cursor() as cursor:
+            cursor.adbc_ingest("t t", rows)
+            connection.commit()
+    with pytest.raises(cf.ExportError, match="was not made by sync"):
+        synced(place, EVENTS)
+
+
+def test_run_that_another_one_overtook_commits_nothing(place: tuple[str, str]) -> None:
+    synced(place, EVENTS[:2])
+    events = EVENTS[:2]
+
+    class Overtaken(Query):
+        def follow(self, **options: Any) -> Any:
+            follow = super().follow(**options)
+            if place[0] != "duckdb":
+                synced(place, EVENTS)
+            else:
+                run(Query(EVENTS), DuckDbSink(target.cursor(), "t t"), 12)
+            return follow
+
+    target = opened(place)
+    sink = sink_of(target, None if place[0] == "delta" else "t t")
+    with pytest.raises(cf.ExportError, match="another run of sync has committed meanwhile"):
+        run(Overtaken([*events, batch(3, "c", MOST)]), sink, 12)
+    if place[0] != "delta":
+        target.close()
+    assert stored(place) == FINAL
+
+
+def test_what_arrived_before_an_error_is_committed(place: tuple[str, str]) -> None:
+    class Failing(Query):
+        def follow(self, **options: Any) -> Any:
+            events = list(super().follow(**options))
+
+            def fail() -> Iterator[Any]:
+                yield from events
+                raise cf.TransportError("gone")
+
+            return fail()
+
+    target = opened(place)
+    with pytest.raises(cf.TransportError, match="gone"):
+        run(Failing(EVENTS[:3]), sink_of(target, None if place[0] == "delta" else "t t"), 12)
+    if place[0] != "delta":
+        target.close()
+    assert synced(place, EVENTS).rows_added == 10
+    assert stored(place) == FINAL
+
+
+def test_target_and_table_are_checked() -> None:
+    with pytest.raises(cf.InvalidParameterError, match=r"target must be a DuckDB connection, .*; got int"):
+        sink_of(3, "t")
+    with duckdb.connect() as connection, pytest.raises(cf.InvalidParameterError, match="table must name a table"):
+        sink_of(connection, None)
+    with pytest.raises(cf.InvalidParameterError, match="table must not be given for Delta Lake"):
+        sink_of("somewhere", "t")
+
+
+if __name__ == "__main__":
+    # One row to a commit, so that there are several.
+    base.ROWS = 1
+    Dying.left = int(sys.argv[3])
+    run(Query(EVENTS), dying_sink((sys.argv[1], sys.argv[2])), 12)
