@@ -24,6 +24,7 @@ from chainframe.attempts import Attempt
 from chainframe.datasets import Dataset
 from chainframe.exports import Export
 from chainframe.partitions import Partition
+from chainframe.sinks import Synced
 
 _R_co = TypeVar("_R_co", bound=Record, default=Any, covariant=True)
 _T_co = TypeVar("_T_co", covariant=True)
@@ -1313,6 +1314,43 @@ class Query(Generic[_R_co]):
         poll: float | Literal["auto"] | None = "auto",
         undo: Literal[True],
     ) -> Follow[Records[_R_co] | Undo]: ...
+
+    def sync(self, target: object, *, table: str | None = None, settle: int = 12) -> Synced:
+        """Bring a table up to date with the query, each record once, even if the process is killed and run again.
+
+        The first run inserts all records, later runs what is new, read as `follow` reads it. Rows and position are
+        committed in one transaction. Rows of heights that a reorganization changed are replaced. Amounts stay exact.
+        Of several runs at the same time one can commit. There is no asynchronous form: a run ends when it has caught
+        up, which suits a scheduled job.
+
+        Parameters
+        ----------
+        target : connection, DeltaTable, str or path
+            A DuckDB connection, a connection of `adbc_driver_postgresql.dbapi`, or a Delta Lake table or its location.
+        table : str, optional
+            Name of the table in the database; the first run creates it. Not for Delta Lake.
+        settle : int
+            Heights at the head that are read again, since a reorganization may have changed them.
+
+        Returns
+        -------
+        Synced
+
+        Raises
+        ------
+        ExportError
+            The table exists and was not made by `sync`, or another run has committed meanwhile.
+        InvalidParameterError
+            The target is of no known kind, it holds another query, or the call cannot be followed.
+        FollowGapError
+            The API no longer returns the records that come next.
+
+        Examples
+        --------
+        >>> with duckdb.connect("chain.duckdb") as connection:
+        ...     client.blocks().sync(connection, table="blocks")
+        """
+
     def partitions(self, num_partitions: int) -> list[Partition[_R_co]]:
         """Split the result into parts for independent reads: by hash, height, time or offset.
 

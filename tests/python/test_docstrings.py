@@ -23,6 +23,7 @@ MODULES = (
     "chainframe.errors",
     "chainframe.exports",
     "chainframe.partitions",
+    "chainframe.sinks",
     "chainframe.testing",
     "chainframe.integrations.otel",
     "chainframe.integrations.spark",

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from contextlib import closing
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,7 +25,7 @@ from chainframe.sinks.base import Sink, run, sink_of
 from chainframe.sinks.delta import DeltaSink
 from chainframe.sinks.duckdb import DuckDbSink
 from chainframe.sinks.postgresql import PostgresqlSink
-from chainframe.testing import make_records
+from chainframe.testing import LocalService, make_records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -259,3 +260,35 @@ if __name__ == "__main__":
     base.ROWS = 1
     Dying.left = int(sys.argv[3])
     run(Query(EVENTS), dying_sink((sys.argv[1], sys.argv[2])), 12)
+
+
+def test_query_and_table_agree_after_growth_and_reorganizations(place: tuple[str, str]) -> None:
+    with LocalService(transactions=300, seed=7) as service, service.client(rate_limit=None) as client:
+        query = client.transactions()
+        table = None if place[0] == "delta" else "t t"
+
+        def sync() -> Synced:
+            target = opened(place)
+            try:
+                return query.sync(target, table=table)
+            finally:
+                if table:
+                    target.close()
+
+        first = sync()
+        assert first.rows_added == len(stored(place)) > 0
+        service.reset_request_log()
+        assert sync() == replace(first, rows_added=0, requests=1, commits=0)
+        assert service.request_count == 1
+        removed = 0
+        for _ in range(3):
+            # Each request of the service grows its lists, and some replace the newest heights.
+            service.growth, service.reorg = 2, (5, 3)
+            removed += sync().rows_removed
+            service.growth, service.reorg = 0, None
+            height = sync().height
+            assert height is not None
+            listed = [record for record in query.collect() if record.height is not None and record.height <= height]
+            expected = sorted((record.height, record.tx_id, record.amount) for record in listed)
+            assert stored(place) == expected
+        assert removed > 0

@@ -1,8 +1,8 @@
-"""Databases and tables that follow a query: rows and position are committed together, so that each row is there once.
+"""Database tables that follow a query: rows and position are committed together, so that each row is there once.
 
-`sync` is synchronous only: a run ends when it has caught up, and belongs into a scheduled job.
+`Query.sync` brings one up to date.
 """
 
-from chainframe.sinks.base import Synced, sync
+from chainframe.sinks.base import Synced
 
-__all__ = ["Synced", "sync"]
+__all__ = ["Synced"]

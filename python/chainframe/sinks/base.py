@@ -34,7 +34,7 @@ class Synced:
 
     Examples
     --------
-    >>> synced = sync(client.blocks(), connection, table="blocks")
+    >>> synced = client.blocks().sync(connection, table="blocks")
     >>> print(synced.rows_added, synced.height)
     """
 
@@ -85,38 +85,7 @@ class Sink(Protocol):
 
 
 def sync(query: Any, target: Any, *, table: str | None = None, settle: int = 12) -> Synced:  # noqa: ANN401
-    """Bring a table up to date with a query, each record once, even if the process is killed and run again.
-
-    The first run inserts all records, later runs what is new. Rows and position are committed in one transaction, and
-    rows of heights that a reorganization changed are replaced. Amounts stay exact. Only one run at a time can commit.
-
-    Parameters
-    ----------
-    query : Query
-        A query that can be followed; see `Query.follow`.
-    target : connection, DeltaTable, str or path
-        A DuckDB connection, a connection of `adbc_driver_postgresql.dbapi`, or a Delta Lake table or its location.
-    table : str, optional
-        Name of the table in the database; it must not exist before the first run. Not for Delta Lake.
-    settle : int
-        Heights at the head that are read again since a reorganization may have changed them.
-
-    Returns
-    -------
-    Synced
-
-    Raises
-    ------
-    ExportError
-        The table exists and was not made by `sync`, or another run has committed meanwhile.
-    InvalidParameterError
-        The target is of no known kind, or holds another query.
-
-    Examples
-    --------
-    >>> with duckdb.connect("chain.duckdb") as connection:
-    ...     sync(client.blocks(), connection, table="blocks")
-    """
+    """Implementation of `Query.sync`."""
     return run(query, sink_of(target, table), settle)
 
 

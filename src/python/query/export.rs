@@ -111,6 +111,26 @@ impl Query {
     ) -> PyResult<Bound<'py, PyAny>> {
         exported(slf, "to_json_async", path, (mode, since, columns, numbers), &[])
     }
+
+    #[doc = doc!(Query.sync)]
+    #[pyo3(
+        signature = (target, *, table=None, settle=None),
+        text_signature = "($self, target, *, table=None, settle=12)"
+    )]
+    fn sync<'py>(
+        slf: &Bound<'py, Self>,
+        target: &Bound<'py, PyAny>,
+        table: Option<&Bound<'py, PyAny>>,
+        settle: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let options = PyDict::new(py);
+        options.set_item("table", table)?;
+        if let Some(settle) = settle {
+            options.set_item("settle", settle)?;
+        }
+        PyModule::import(py, "chainframe.sinks.base")?.getattr("sync")?.call((slf, target), Some(&options))
+    }
 }
 
 type ExportOptions<'a, 'py> = (&'a str, Option<&'a Bound<'py, PyAny>>, Option<Vec<String>>, &'a str);
