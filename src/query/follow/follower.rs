@@ -57,15 +57,6 @@ pub(super) enum Probe {
     Done,
 }
 
-/// The end of the last round.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct LastRound {
-    pub first_page: u64,
-    pub target: i64,
-    /// The greatest height of the list.
-    pub top: i64,
-}
-
 #[derive(Clone, Debug)]
 pub struct Follower {
     pub(super) spec: FollowSpec,
@@ -73,8 +64,6 @@ pub struct Follower {
     pub(super) memory: Option<Memory>,
     pub(super) phase: Phase,
     pub(super) round: Round,
-    /// The end of the last round that delivered all that was due.
-    pub(super) last: Option<LastRound>,
     /// Height of the chain's newest block, where another list shows it.
     pub(super) head: Option<i64>,
     /// Heights of the next range.
@@ -95,7 +84,6 @@ impl Follower {
             memory,
             phase: Phase::Resting { until: Duration::ZERO },
             round: Round::new(None),
-            last: None,
             head: None,
             span: 1,
             pace: Pace::default(),
@@ -224,9 +212,8 @@ impl Follower {
 
     /// True if only the head of the chain can show that the newest records are deliverable.
     fn holds_back(&self) -> bool {
-        let top = self.last.map(|last| last.top);
-        let position = self.memory.as_ref().map(Memory::position);
-        self.spec.head == HeadSource::Chain && top > position && position.is_some()
+        let held = |memory: &Memory| memory.last_round().is_some_and(|last| last.top > memory.position());
+        self.spec.head == HeadSource::Chain && self.memory.as_ref().is_some_and(held)
     }
 
     /// The lowest height that is not delivered.

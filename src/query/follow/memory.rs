@@ -51,12 +51,26 @@ pub struct Memory {
     known: VecDeque<Fingerprint>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     seam: Option<Seam>,
+    /// The last round, if it delivered all that was due: a list that still shows the same has nothing new.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rest: Option<LastRound>,
+}
+
+/// The end of a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastRound {
+    /// Hash of the first page.
+    pub first_page: u64,
+    /// The height up to which heights were due.
+    pub target: i64,
+    /// The greatest height of the list.
+    pub top: i64,
 }
 
 impl Memory {
     /// Nothing was delivered, and what is up to this height is not wanted.
     pub fn start_after(height: i64) -> Self {
-        Self { position: height, horizon: Horizon::Start(height), known: VecDeque::new(), seam: None }
+        Self { position: height, horizon: Horizon::Start(height), known: VecDeque::new(), seam: None, rest: None }
     }
 
     /// The memory of an export, by the keys and heights of its newest records. They are all of those above the horizon.
@@ -72,7 +86,7 @@ impl Memory {
         let known = heights.into_iter().filter(|height| *height > horizon.height() && *height < highest);
         let known = known.map(|height| Fingerprint::of_keys(height, keys(height))).collect();
         let seam = Some(Seam { height: highest, keys: keys(highest).collect() });
-        Some(Self { position: highest - 1, horizon, known, seam })
+        Some(Self { position: highest - 1, horizon, known, seam, rest: None })
     }
 
     pub fn position(&self) -> i64 {
@@ -85,6 +99,14 @@ impl Memory {
 
     pub fn seam(&self) -> Option<&Seam> {
         self.seam.as_ref()
+    }
+
+    pub fn last_round(&self) -> Option<LastRound> {
+        self.rest
+    }
+
+    pub fn set_last_round(&mut self, last: LastRound) {
+        self.rest = Some(last);
     }
 
     /// Number of heights that are remembered.
@@ -139,13 +161,14 @@ impl Memory {
     pub fn undo(&mut self, after: i64) {
         self.known.retain(|known| known.height <= after);
         self.position = after;
-        self.seam = None;
+        (self.seam, self.rest) = (None, None);
     }
 
     /// Adds the heights of a reading up to `up_to`, and forgets the lowest ones beyond `capacity`.
     pub fn deliver(&mut self, reading: &Reading, up_to: i64, capacity: usize) {
         self.known.extend(reading.heights(self.position.saturating_add(1), up_to).copied());
         self.position = self.position.max(up_to);
+        self.rest = None;
         self.seam = self.seam.take().filter(|seam| seam.height > up_to);
         while self.known.len() > capacity {
             if let Some(oldest) = self.known.pop_front() {

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::fingerprint::{RowFacts, spread};
-use super::follower::{Follower, LastRound, Phase, Probe, Round};
-use super::memory::{Horizon, Memory};
+use super::follower::{Follower, Phase, Probe, Round};
+use super::memory::{Horizon, LastRound, Memory};
 use super::reading::Reading;
 use super::spec::{Changes, Event, EventKind, Forgets, HeadSource, Ranges, Stop};
 use crate::client::Error;
@@ -50,7 +50,7 @@ impl Follower {
         self.pace.observe(self.head.unwrap_or(top).max(top), self.now);
         let may_probe = self.spec.head == HeadSource::Chain && self.round.probe == Probe::NotYet;
         let is_held = self.memory.as_ref().is_none_or(|memory| memory.position() < top);
-        if self.last == Some(this) {
+        if self.memory.as_ref().and_then(Memory::last_round) == Some(this) {
             self.rest();
             return Ok(Vec::new());
         }
@@ -59,16 +59,18 @@ impl Follower {
             return Ok(Vec::new());
         }
         let Some(memory) = &self.memory else {
-            let memory = Memory::start_after(self.round.target.max(self.spec.low - 1));
+            let mut memory = Memory::start_after(self.round.target.max(self.spec.low - 1));
+            memory.set_last_round(this);
             self.memory = Some(memory.clone());
-            self.last = Some(this);
             self.rest();
             return Ok(vec![Event { kind: EventKind::Moved, memory }]);
         };
         if self.spec.changes == Changes::Held && self.round.target <= memory.position() {
             // Nothing is due: what the page shows is compared, and no more is read.
             let step = self.compare_held();
-            self.last = Some(this);
+            if let Some(memory) = &mut self.memory {
+                memory.set_last_round(this);
+            }
             self.rest();
             return step;
         }
@@ -274,9 +276,10 @@ impl Follower {
                 events.push(Event { kind: EventKind::Undo { after_height }, memory: memory.clone() });
             }
         }
-        events.extend(Self::deliver(memory, &self.round.reading, self.round.target, self.spec.remembered));
         let top = self.round.reading.top().unwrap_or(i64::MIN);
-        self.last = Some(LastRound { first_page: self.round.first_page, target: self.round.target, top });
+        let delivered = Self::deliver(memory, &self.round.reading, self.round.target, self.spec.remembered);
+        memory.set_last_round(LastRound { first_page: self.round.first_page, target: self.round.target, top });
+        events.extend(delivered.map(|event| Event { memory: memory.clone(), ..event }));
         self.rest();
         events
     }
