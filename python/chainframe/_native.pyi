@@ -1314,7 +1314,6 @@ class Query(Generic[_R_co]):
         poll: float | Literal["auto"] | None = "auto",
         undo: Literal[True],
     ) -> Follow[Records[_R_co] | Undo]: ...
-
     def sync(self, target: object, *, table: str | None = None, settle: int = 12) -> Synced:
         """Bring a table up to date with the query, each record once, even if the process is killed and run again.
 

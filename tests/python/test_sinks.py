@@ -282,10 +282,11 @@ def test_query_and_table_agree_after_growth_and_reorganizations(place: tuple[str
         assert service.request_count == 1
         removed = 0
         for _ in range(3):
-            # Each request of the service grows its lists, and some replace the newest heights.
-            service.growth, service.reorg = 2, (5, 3)
-            removed += sync().rows_removed
+            # Each request adds records and replaces the newest six heights.
+            service.growth, service.reorg = 2, (1, 6)
+            query.first()
             service.growth, service.reorg = 0, None
+            removed += sync().rows_removed
             height = sync().height
             assert height is not None
             listed = [record for record in query.collect() if record.height is not None and record.height <= height]

@@ -58,7 +58,11 @@ PER_REQUEST = 20
 PENDING = "pending"
 # Of a token, values that change every minute.
 VOLATILE = {"address_count", "website", "logo_url"}
-TRANSFERS = {"ERC20.Transfer": "value", "ERC721.Transfer": None, "ERC1155.TransferSingle": "value"}
+TRANSFERS: dict[str, str | None] = {
+    "ERC20.Transfer": "value",
+    "ERC721.Transfer": None,
+    "ERC1155.TransferSingle": "value",
+}
 
 
 class Found(NamedTuple):
@@ -72,54 +76,54 @@ class Verifier:
     """Compares the export in a directory with the API."""
 
     def __init__(self, path: Path, manifest: Manifest, client: Client, sample: int, seed: int | None) -> None:
-        self.pyarrow = load("pyarrow", extra="arrow")
-        self.client, self.sample = client, sample
-        self.random = random.Random(seed)  # noqa: S311 - a sample, not a secret
-        self.path, self.manifest = path, manifest
-        self.call: str = manifest.query["call"]
-        self.arguments: Row = manifest.query["arguments"]
-        self.columns = list(manifest.schema)
-        record = next(one for one in DECLARED["records"] if one["name"] == CALLS[self.call]["record"])
-        self.kinds = {field["name"]: field["kind"] for field in record["fields"]}
-        self.numbers = {name for name, kind in self.kinds.items() if kind in {"amount", "estimate"}}
-        self.key = [name for name in record["identity"] if name in manifest.schema]
-        self.chain: dict[str, str] = {CALLS[self.call]["chain"]: manifest.query["chain"]}
-        self.requests = 0
+        self._pyarrow = load("pyarrow", extra="arrow")
+        self._client, self._sample = client, sample
+        self._random = random.Random(seed)  # noqa: S311 - a sample, not a secret
+        self._path, self._manifest = path, manifest
+        self._call: str = manifest.query["call"]
+        self._arguments: Row = manifest.query["arguments"]
+        self._columns = list(manifest.schema)
+        record = next(one for one in DECLARED["records"] if one["name"] == CALLS[self._call]["record"])
+        self._kinds = {field["name"]: field["kind"] for field in record["fields"]}
+        self._numbers = {name for name, kind in self._kinds.items() if kind in {"amount", "estimate"}}
+        self._key = [name for name in record["identity"] if name in manifest.schema]
+        self._chain: dict[str, str] = {CALLS[self._call]["chain"]: manifest.query["chain"]}
+        self._requests = 0
 
     def run(self) -> Verification:
-        damaged = [Difference("files", "damaged", name) for name in damaged_files(self.path, self.manifest)]
+        damaged = [Difference("files", "damaged", name) for name in damaged_files(self._path, self._manifest)]
         found = {} if damaged else {way: compare() for way, compare in self.ways()}
         sampled = {way: one.records for way, one in found.items() if one.records}
         differences = [*damaged, *(difference for one in found.values() for difference in one.differences)]
-        return Verification(self.manifest.rows, len(self.manifest.parts), sampled, self.requests, tuple(differences))
+        return Verification(self._manifest.rows, len(self._manifest.parts), sampled, self._requests, tuple(differences))
 
     def ways(self) -> Iterator[tuple[str, Callable[[], Found]]]:
-        params = {param["name"] for param in CALLS[self.call]["params"]}
-        has_heights = "height" in params or self.call in RANGES
-        if not self.manifest.rows:
+        params = {param["name"] for param in CALLS[self._call]["params"]}
+        has_heights = "height" in params or self._call in RANGES
+        if not self._manifest.rows:
             return
         if (
             has_heights
-            and self.height in self.columns
-            and not {"height", "block_hash", "tx_id"} & self.arguments.keys()
+            and self.height in self._columns
+            and not {"height", "block_hash", "tx_id"} & self._arguments.keys()
         ):
             yield "heights", self.by_heights
-        elif CALLS[self.call]["page_size_max"] and self.key:
+        elif CALLS[self._call]["page_size_max"] and self._key:
             yield "pages", self.by_pages
-        if self.call == "transactions_by_hash" and {"tx_id", "height"} <= set(self.columns):
+        if self._call == "transactions_by_hash" and {"tx_id", "height"} <= set(self._columns):
             yield "heights", self.by_blocks
-        if self.call in SHARED and self.tx_id in self.columns:
+        if self._call in SHARED and self.tx_id in self._columns:
             yield "hashes", self.by_hashes
-        if self.call == "token_transfers" and {"tx_id", "amount", "state"} <= set(self.columns):
+        if self._call == "token_transfers" and {"tx_id", "amount", "state"} <= set(self._columns):
             yield "logs", self.by_logs
 
     @property
     def height(self) -> str:
-        return "zone_block_height" if self.call == "cross_chain_transactions" else "height"
+        return "zone_block_height" if self._call == "cross_chain_transactions" else "height"
 
     @property
     def tx_id(self) -> str:
-        return "main_tx_hash" if self.call == "cross_chain_transactions" else "tx_id"
+        return "main_tx_hash" if self._call == "cross_chain_transactions" else "tx_id"
 
     # Records of the export.
 
@@ -127,7 +131,7 @@ class Verifier:
         """Records of the export in order, all or those of a range of heights."""
         import pyarrow.dataset as ds  # noqa: PLC0415 - an extra
 
-        files = ds.dataset([str(self.path / part.name) for part in self.manifest.parts], format="parquet")
+        files = ds.dataset([str(self._path / part.name) for part in self._manifest.parts], format="parquet")
         height: Any = ds.field(self.height) if low is not None else None
         wanted = None if low is None else (height >= low) & (height <= high)
         return self.exact(files.to_table(columns=list(columns), filter=wanted).to_pylist())
@@ -135,31 +139,31 @@ class Verifier:
     # Records of the API.
 
     def fetch(self, call: str, arguments: Row, **options: Any) -> list[Row]:  # noqa: ANN401 - of the call
-        query: Query[Any] = getattr(self.client, call)(
-            **arguments, **options, chain=self.chain.get(CALLS[call]["chain"])
+        query: Query[Any] = getattr(self._client, call)(
+            **arguments, **options, chain=self._chain.get(CALLS[call]["chain"])
         )
         records = query.collect()
-        self.requests += records.report.requests
-        columns = self.columns if call == self.call else None
-        numbers: Any = self.manifest.numbers
+        self._requests += records.report.requests
+        columns = self._columns if call == self._call else None
+        numbers: Any = self._manifest.numbers
         return self.exact(records.to_arrow(numbers, columns=columns).to_pylist())
 
     def exact(self, rows: list[Row]) -> list[Row]:
         """Numbers that were written as strings, in one spelling."""
-        if self.manifest.numbers == "string":
+        if self._manifest.numbers == "string":
             for row in rows:
-                for name in row.keys() & self.numbers:
+                for name in row.keys() & self._numbers:
                     row[name] = row[name] and Decimal(row[name]).normalize()
         return rows
 
     def fetch_list(self, **bounds: int) -> list[Row]:
         """The list of the export within bounds, with another page size."""
-        most = CALLS[self.call]["page_size_max"]
+        most = CALLS[self._call]["page_size_max"]
         times = {"start_time", "end_time"} if bounds else set()
-        arguments = {name: value for name, value in self.arguments.items() if name not in times}
+        arguments = {name: value for name, value in self._arguments.items() if name not in times}
         if bounds:
             arguments = {name: value for name, value in arguments.items() if not name.endswith("_height")}
-        return self.fetch(self.call, {**arguments, **bounds}, page_size=self.random.randint(most // 2, most - 1))
+        return self.fetch(self._call, {**arguments, **bounds}, page_size=self._random.randint(most // 2, most - 1))
 
     # The ways.
 
@@ -168,23 +172,23 @@ class Verifier:
         # The first and the last height may have records that the export was not to have.
         ends = {min(heights), max(heights)} if heights else set()
         inner = [sorted(pair) for pair in pairwise(heights) if not ends & set(pair)]
-        places = [(low, high) for low, high in self.random.sample(inner, min(self.sample, len(inner)))]
+        places = [(low, high) for low, high in self._random.sample(inner, min(self._sample, len(inner)))]
         compared, differences = 0, list[Difference]()
         for low, high in merged(places):
-            if self.call in RANGES:
+            if self._call in RANGES:
                 theirs = self.fetch_list(start_height=low, end_height=high)
             elif high - low < MAX_GAP:
                 theirs = [row for height in range(low, high + 1) for row in self.fetch_list(height=height)]
             else:
                 continue
-            ours = self.rows(self.columns, low, high)
+            ours = self.rows(self._columns, low, high)
             # A record that the export lacks is between two that it has.
             compared += len(ours) - 1
             differences += self.differences("heights", ours, theirs)
         return Found(compared, differences)
 
     def by_pages(self) -> Found:
-        ours, theirs = self.rows(self.columns), self.fetch_list()
+        ours, theirs = self.rows(self._columns), self.fetch_list()
         keys = {self.key_of(row) for row in ours}
         # Newer records are before the first known one, and those that the export was not to have after the last.
         known = [index for index, row in enumerate(theirs) if self.key_of(row) in keys]
@@ -192,7 +196,7 @@ class Verifier:
         return Found(len(ours), self.differences("pages", ours, theirs))
 
     def by_hashes(self) -> Found:
-        shared, rows = self.sample_of_shared(SHARED[self.call])
+        shared, rows = self.sample_of_shared(SHARED[self._call])
         found: dict[str, Row] = {}
         for start in range(0, len(rows), PER_REQUEST):
             hashes = {row[self.tx_id]: None for row in rows[start : start + PER_REQUEST]}
@@ -209,9 +213,9 @@ class Verifier:
 
     def sample_of_shared(self, shared: dict[str, str]) -> tuple[dict[str, str], list[Row]]:
         """Columns that records share with their transactions, and these columns of random records."""
-        shared = {ours: theirs for ours, theirs in shared.items() if ours in self.columns}
+        shared = {ours: theirs for ours, theirs in shared.items() if ours in self._columns}
         rows = [row for row in self.rows(list(shared)) if row[self.tx_id]]
-        return shared, self.random.sample(rows, min(self.sample, len(rows)))
+        return shared, self._random.sample(rows, min(self._sample, len(rows)))
 
     def compared_by_hash(
         self, way: str, rows: list[Row], found: dict[str, Row], shared: dict[str, str]
@@ -224,18 +228,18 @@ class Verifier:
                 yield Difference(way, "changed", key, changed)
 
     def by_logs(self) -> Found:
-        contract = self.arguments["token_contract_address"]
+        contract = self._arguments["token_contract_address"]
         transfers = defaultdict[str, list[Decimal]](list)
         for row in self.rows(["tx_id", "amount", "state"]):
             if row["state"] == "success" and row["tx_id"] and row["amount"] is not None:
                 transfers[row["tx_id"]].append(Decimal(str(row["amount"])))
-        if "min_amount" in self.arguments or "max_amount" in self.arguments or not transfers:
+        if "min_amount" in self._arguments or "max_amount" in self._arguments or not transfers:
             return Found(0, [])
         scale = self.precision(contract)
         compared, differences = 0, list[Difference]()
-        for tx_id in self.random.sample(sorted(transfers), min(self.sample, len(transfers))):
-            logs = self.client.logs(tx_id, chain=self.chain.get("main")).collect()
-            self.requests += logs.report.requests
+        for tx_id in self._random.sample(sorted(transfers), min(self._sample, len(transfers))):
+            logs = self._client.logs(tx_id, chain=self._chain.get("main")).collect()
+            self._requests += logs.report.requests
             if not logs.report.complete:
                 continue
             moved = [
@@ -262,18 +266,18 @@ class Verifier:
     # Comparison.
 
     def key_of(self, row: Row) -> tuple[Any, ...]:
-        return tuple(row[name] for name in self.key)
+        return tuple(row[name] for name in self._key)
 
     def is_stable(self, name: str) -> bool:
-        return not (self.call == "tokens" and (self.kinds[name] == "estimate" or name in VOLATILE))
+        return not (self._call == "tokens" and (self._kinds[name] == "estimate" or name in VOLATILE))
 
     def differences(self, way: str, ours: list[Row], theirs: list[Row]) -> list[Difference]:
         """Differences between the same records of the export and of the API, as multisets."""
-        columns = [name for name in self.columns if self.is_stable(name)]
+        columns = [name for name in self._columns if self.is_stable(name)]
         left, right = by_key(ours, self.key_of), by_key(theirs, self.key_of)
         found = []
         for key in dict.fromkeys([*left, *right]):
-            shown = ", ".join(f"{name}={value}" for name, value in zip(self.key, key, strict=True))
+            shown = ", ".join(f"{name}={value}" for name, value in zip(self._key, key, strict=True))
             mine, other = left.get(key, []), right.get(key, [])
             if not mine:
                 found.append(Difference(way, "missing", shown))

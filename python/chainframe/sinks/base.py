@@ -47,7 +47,7 @@ class Synced:
 
 @dataclass(frozen=True)
 class Position:
-    """What a target says about its rows."""
+    """Position of a target in the list that it follows."""
 
     cursor: str
     height: int | None
