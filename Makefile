@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # One interpreter for every build, so that cargo does not rebuild.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
-.PHONY: mutants enumerate reproducible simulate enumerate demo test bare spark bench fuzz docs lint rust python stub fmt clean build install dev tools postgres browser
+.PHONY: mutants enumerate reproducible simulate demo test bare spark bench fuzz docs lint rust python stub fmt clean build install dev tools postgres browser
 
 demo: build install
 	$(PIP) install --group demo
