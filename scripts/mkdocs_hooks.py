@@ -16,7 +16,7 @@ import re
 import textwrap
 from contextlib import redirect_stdout, suppress
 from dataclasses import is_dataclass
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, get_args, get_origin
 
@@ -27,7 +27,7 @@ from nbclient import NotebookClient
 from nbconvert import MarkdownExporter
 from nbconvert.preprocessors import CoalesceStreamsPreprocessor
 
-from chainframe import _native, attempts, datasets, errors, exports, partitions, testing
+from chainframe import _native, attempts, datasets, errors, exports, partitions, sinks, testing
 from chainframe.cli import core as core_commands
 from chainframe.cli.app import app
 from chainframe.integrations import otel, spark
@@ -70,7 +70,13 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "reference/errors.md": classes("Errors", errors),
         "reference/testing.md": classes("Testing kit", testing),
         "reference/exports.md": classes(
-            "Exports, datasets, partitions, Spark, OpenTelemetry", exports, datasets, partitions, spark, otel
+            "Exports, datasets, partitions, sinks, Spark, OpenTelemetry",
+            exports,
+            datasets,
+            partitions,
+            sinks,
+            spark,
+            otel,
         ),
         "reference/cli.md": cli(),
         "reference/fields.md": fields(),
@@ -275,7 +281,7 @@ def prose(text: str) -> str:
     lines = text.splitlines()
     out: list[str] = []
     in_code = in_list = False
-    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+    for line, following in pairwise([*lines, ""]):
         prompt = re.match(r"(>>>|\.\.\.) ?(.*)", line)
         if line in SECTIONS and following and not following.strip("-"):
             out += ["", f"**{line}**"]

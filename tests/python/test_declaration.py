@@ -96,10 +96,13 @@ def test_the_client_has_no_call_that_is_not_declared() -> None:
     assert calls - {"resume"} == set(reference_client.ENDPOINTS)
 
 
+# Of the overloads of a method, the first one has the docstring.
 DOCUMENTED = {
     (cls.name, node.name if node is not cls else None): ast.get_docstring(node)
     for cls in CLASSES.values()
-    for node in [cls, *(node for node in cls.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))]
+    for node in reversed(
+        [cls, *(node for node in cls.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))]
+    )
     if not cls.name.startswith("_")
 }
 
