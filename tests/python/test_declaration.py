@@ -96,7 +96,7 @@ def test_the_client_has_no_call_that_is_not_declared() -> None:
     assert calls - {"resume"} == set(reference_client.ENDPOINTS)
 
 
-# Of the overloads of a method, the first one has the docstring.
+# Only the first overload of a method has a docstring.
 DOCUMENTED = {
     (cls.name, node.name if node is not cls else None): ast.get_docstring(node)
     for cls in CLASSES.values()

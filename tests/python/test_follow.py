@@ -395,10 +395,13 @@ def test_lists_beyond_the_result_window_are_read_by_height(*, undo: bool) -> Non
 
 @needs_extra
 @pytest.mark.parametrize("call", ["blocks", "transactions", "cross_chain_transactions"])
-def test_an_export_is_continued(chain: LocalService, client: cf.Client, tmp_path: Path, call: str) -> None:
+@pytest.mark.parametrize("settle", [None, 4])
+def test_an_export_is_continued(
+    chain: LocalService, client: cf.Client, tmp_path: Path, call: str, settle: int | None
+) -> None:
     query = getattr(client, call)()
-    export = query.to_parquet(tmp_path / "export")
-    exported = listed(query)
+    export = query.to_parquet(tmp_path / "export", settle=settle)
+    exported = listed(query)[: export.rows]
     chain.growth = 3
     for _ in range(30):
         client.blocks().first()

@@ -19,7 +19,8 @@ FORM = 'must be "now", "beginning", an Export, or the cursor of a follower'
 def known(export: object, query: Query[Any]) -> tuple[list[tuple[int, int]], int | None, int | None]:
     """Return the keys and heights of the newest records of an export, and the height above which they are all of them.
 
-    That height is the second item if nothing is below it in the export, and the third if something may be.
+    That height is the second item if nothing is below it in the export, and the third if something may be. A settled
+    export has all records up to its highest height, and none of their keys.
     """
     if not isinstance(export, Export):
         raise InvalidParameterError(FORM, parameter="start")
@@ -33,6 +34,8 @@ def known(export: object, query: Query[Any]) -> tuple[list[tuple[int, int]], int
         if theirs.get(name) != ours[name]:
             message = f"({str(export.path)!r}) is an export of another query: {name} is {theirs.get(name)!r}"
             raise InvalidParameterError(f"{message} there and {ours[name]!r} here", parameter="start")
+    if manifest.settled is not None:
+        return [], None, manifest.settled.end_height
     newest = [(int(key, 16), height) for key, height in manifest.watermark if height is not None]
     if manifest.watermark and not newest:
         message = f'({str(export.path)!r}) must have heights; start at "beginning" or "now" instead'

@@ -56,7 +56,7 @@ SHARED = {
 }
 PER_REQUEST = 20
 PENDING = "pending"
-# Of a token, values that change every minute.
+# Fields of a token that change every minute.
 VOLATILE = {"address_count", "website", "logo_url"}
 TRANSFERS: dict[str, str | None] = {
     "ERC20.Transfer": "value",

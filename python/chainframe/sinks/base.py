@@ -120,7 +120,7 @@ def run(query: Any, sink: Sink, settle: int) -> Synced:  # noqa: ANN401
         for event in follow:
             state.take(event)
     except ChainframeError:
-        # What arrived before the error need not be fetched again.
+        # The records that arrived before the error are not fetched again.
         state.commit()
         raise
     state.commit()

@@ -75,7 +75,10 @@ impl Memory {
 
     /// The memory of an export, by the keys and heights of its newest records. They are all of those above the horizon.
     pub fn of_export(newest: &[(u64, i64)], horizon: Horizon) -> Option<Self> {
-        let highest = newest.iter().map(|(_, height)| *height).max()?;
+        let Some(highest) = newest.iter().map(|(_, height)| *height).max() else {
+            let Horizon::Forgotten(height) = horizon else { return None };
+            return Some(Self { horizon, ..Self::start_after(height) });
+        };
         if highest <= horizon.height() {
             return Some(Self { horizon: Horizon::Forgotten(highest), ..Self::start_after(highest) });
         }

@@ -163,7 +163,7 @@ impl Follower {
                 return Ok(Vec::new());
             }
             Stop::Window if can_range => self.begin_ranges(),
-            // What is known has left the list, or cannot be reached any more.
+            // The known heights have left the list, or can no longer be reached.
             Stop::Window | Stop::List => {
                 let first = self.first_due();
                 return Err(self.spec.gap(first, self.round.reading.complete_from().saturating_sub(1).max(first)));

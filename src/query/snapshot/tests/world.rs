@@ -358,7 +358,7 @@ impl<'a> World<'a> {
             let may_die = deaths < self.bounds.deaths && reader.end().is_none() && reader.error().is_none();
             // The caller takes all the rows, or only the first, before it dies.
             let ways = 2 + usize::from(fresh.len() > 1);
-            // Of a long list, one response in ten is the last of its reader.
+            // In a long list, the reader is interrupted after one response in ten.
             let may_die = may_die && (self.bounds.rates.is_none() || self.choices.choose(10) == 0);
             let way = if may_die { self.choices.choose(ways) } else { 0 };
             got.extend(if way == 2 { &fresh[..1] } else { fresh });
