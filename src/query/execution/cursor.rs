@@ -44,6 +44,11 @@ fn reject(problem: impl Into<Message>) -> Error {
     Error::parameter("cursor", problem)
 }
 
+/// Checksum that detects a cursor which was cut or edited.
+pub(super) fn checksum(json: &str) -> String {
+    Sha256::digest(json)[..4].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// Names that identify a service of this deployment.
 pub(super) fn deployment(client: &Client) -> String {
     let names = &client.settings().deployment;
@@ -135,8 +140,7 @@ impl Cursor {
 
     fn sealed(mut self) -> Self {
         self.checksum.clear();
-        let digest = Sha256::digest(self.to_json());
-        self.checksum = digest[..4].iter().map(|byte| format!("{byte:02x}")).collect();
+        self.checksum = checksum(&self.to_json());
         self
     }
 

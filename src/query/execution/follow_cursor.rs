@@ -1,9 +1,8 @@
 //! `FollowCursor`: what a follower has delivered as a small JSON string, with which another process can continue.
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
-use super::cursor::deployment;
+use super::cursor::{checksum, deployment};
 use crate::client::Error;
 use crate::message::Message;
 use crate::query::follow::Memory;
@@ -54,8 +53,7 @@ impl FollowCursor {
 
     fn sealed(mut self) -> Self {
         self.checksum.clear();
-        let digest = Sha256::digest(self.to_json());
-        self.checksum = digest[..4].iter().map(|byte| format!("{byte:02x}")).collect();
+        self.checksum = checksum(&self.to_json());
         self
     }
 
