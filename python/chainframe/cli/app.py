@@ -11,7 +11,7 @@ import click
 from click.shell_completion import CompletionItem, get_completion_class
 
 from chainframe import ChainframeError, TransportError, __version__, _native
-from chainframe.cli import codes, core
+from chainframe.cli import codes, core, follow
 from chainframe.cli.export import Terminated, destination, exit_code, sigterm_as_exception
 from chainframe.cli.settings import SETTINGS, client
 from chainframe.errors.base import in_shell
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from chainframe.cli.export import Destination
 
 DECLARED = json.loads(_native._declaration())  # noqa: SLF001 - made for what is derived
+HEIGHTS = {"height", "zone_block_height"}
 FIELDS = {record["name"]: [field["name"] for field in record["fields"]] for record in DECLARED["records"]}
 COMPLETE = "_CHAINFRAME_COMPLETE"
 # Missing hashes that are listed.
@@ -153,6 +154,7 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
         own.append(click.Option(["--page-size"], type=int, metavar="N", help=f"Records per page. Default: {most}."))
         own.append(click.Option(["--max-items"], type=int, metavar="N", help="Maximum number of records."))
     names = [option.name for option in own if option.name]
+    can_follow = endpoint["page_size_max"] and not HEIGHTS.isdisjoint(FIELDS[endpoint["record"]])
     result = [
         click.Option(
             ["-o", "--output"],
@@ -193,7 +195,8 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
             ["--settle"],
             type=click.IntRange(min=1),
             metavar="N",
-            help="End a directory's export N heights below the newest record; with --since, correct the last N.",
+            help="End a directory's export N heights below the newest record; with --since, correct the last N. "
+            "With --follow, hold back N heights (12).",
         ),
         click.Option(
             ["--max-rows-per-file"],
@@ -203,19 +206,20 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
         ),
         click.Option(["--dry-run"], is_flag=True, help="Estimate records, requests and time (sends a few requests)."),
     ]
+    # `--resume` and `--overwrite` are options of the same name as `--mode`.
+    stated = {str(option.name) for option in result}
 
     def run(**given: Any) -> int:  # noqa: ANN401 - click's
         arguments = {name: given.pop(name) for name in names}
-        positional = [given.pop(name) for name in ("output", "format", "numbers", "columns")]
-        options = {name: given.pop(name) for name in ("mode", "since", "settle", "max_rows_per_file")}
-        dry_run = given.pop("dry_run")
-        target = None
+        output = {name: given.pop(name) for name in stated}
+        follows = {name: given.pop(name) for name in follow.NAMES if can_follow}
+        target: Destination | None = None
         try:
             with sigterm_as_exception():
-                target = destination(*positional, **options)
+                target = _destination(follow.following(follows, output) if can_follow else None, output)
                 with client(given, streams_to_terminal=target.streams_to_terminal()) as made:
                     query = getattr(made, endpoint["name"])(**arguments)
-                    if dry_run:
+                    if output["dry_run"]:
                         limited = _estimate(query)
                         return codes.INCOMPLETE if limited and given["strict"] else 0
                     report, written = target.run(query, made)
@@ -244,7 +248,7 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
         help=help_text,
         # The first clause fits one line of the list of commands.
         short_help=re.split("[.,;]", help_text)[0] + ".",
-        params=[*own, *result, *SETTINGS],
+        params=[*own, *result, *(follow.OPTIONS if can_follow else []), *SETTINGS],
     )
 
 
@@ -270,6 +274,13 @@ def _verify(directory: str, sample: int, seed: int | None, **given: Any) -> int:
         return exit_code(error)
     click.echo(str(verification))
     return 0 if verification.ok else codes.DIFFERENT
+
+
+def _destination(following: Destination | None, output: dict[str, Any]) -> Destination:
+    return following or destination(
+        *(output[name] for name in ("output", "format", "numbers", "columns")),
+        **{name: output[name] for name in ("mode", "since", "settle", "max_rows_per_file")},
+    )
 
 
 def _estimate(query: Query[Any]) -> bool:

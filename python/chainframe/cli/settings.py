@@ -12,7 +12,7 @@ from chainframe import Client, Deployment
 from chainframe.testing import Cassette
 
 
-class _Number(click.ParamType[Any]):
+class Number(click.ParamType[Any]):
     """A number, or a keyword with its own value."""
 
     name = "number"
@@ -37,9 +37,9 @@ _CLIENT: dict[str, tuple[click.ParamType[Any], str]] = {
     "main_chain": (STRING, "Short name of the main chain, instead of CHAINFRAME_MAIN_CHAIN."),
     "zone_chain": (STRING, "Short name of the zone chain, instead of CHAINFRAME_ZONE_CHAIN."),
     "timeout": (FLOAT, "Timeout of one attempt in seconds."),
-    "deadline": (_Number(none=None), "Timeout of one request with all retries in seconds, or none."),
+    "deadline": (Number(none=None), "Timeout of one request with all retries in seconds, or none."),
     "max_retries": (INTEGER, "Maximum retries for transient failures."),
-    "rate_limit": (_Number(auto="auto", none=None), "Requests per second, auto or none."),
+    "rate_limit": (Number(auto="auto", none=None), "Requests per second, auto or none."),
     "concurrency": (INTEGER, "Maximum requests in flight."),
     "max_response_bytes": (INTEGER, "Maximum size of a response body in bytes."),
     "proxy": (STRING, "Proxy URL."),

@@ -1,0 +1,172 @@
+"""`--follow`: new records as JSON lines on standard output, and the file that holds the position after them."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from chainframe import ExportError, InvalidParameterError
+from chainframe.cli.settings import Number
+from chainframe.exports.directory import sync_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from chainframe import Client, Query, Report
+    from chainframe.cli.export import Numbers
+
+OPTIONS = [
+    click.Option(
+        ["--follow"], is_flag=True, help="Print new records as JSON lines as they appear, each once, until interrupted."
+    ),
+    click.Option(
+        ["--start"],
+        metavar="POSITION",
+        help="Where --follow begins: now (default), beginning, or the content of a cursor file.",
+    ),
+    click.Option(
+        ["--cursor-file"],
+        metavar="FILE",
+        type=click.Path(),
+        help="File with the position of --follow, written after each batch. If it exists, --follow continues there.",
+    ),
+    click.Option(
+        ["--poll"],
+        type=Number(auto="auto", none="none"),
+        metavar="SECONDS",
+        help="Seconds between requests of --follow; auto (default); or none to end once all settled is printed.",
+    ),
+    click.Option(
+        ["--undo"],
+        is_flag=True,
+        help='Print heights at once, and {"undo_after_height": N} if a reorganization voids the records above N.',
+    ),
+]
+NAMES = [str(option.name) for option in OPTIONS]
+
+
+def following(given: Mapping[str, Any], output: Mapping[str, Any]) -> Following | None:
+    """Checks the options of `--follow` against the others; None without it."""
+    if not given["follow"]:
+        for name in NAMES:
+            if given[name]:
+                raise InvalidParameterError(f"{_flag(name)} needs --follow")
+        return None
+    for name in ("mode", "since", "max_rows_per_file", "dry_run"):
+        if output[name]:
+            raise InvalidParameterError(f"{_flag(name)} cannot be combined with --follow")
+    if output["output"] not in {None, "-"} or output["format"] not in {None, "jsonl"}:
+        name = "output" if output["output"] not in {None, "-"} else "format"
+        message = f"{_flag(name)}: --follow prints JSON lines to standard output; omit {_flag(name)}"
+        raise InvalidParameterError(f"{message}, and redirect the output")
+    if sys.stdout is None:
+        raise InvalidParameterError("--follow prints to standard output, which is closed")
+    return Following(
+        start=given["start"] or "now",
+        settle=output["settle"] or 12,
+        poll=None if given["poll"] == "none" else given["poll"] or "auto",
+        undo=given["undo"],
+        columns=output["columns"],
+        numbers=output["numbers"] or "string",
+        cursor=CursorFile(Path(given["cursor_file"])) if given["cursor_file"] else None,
+    )
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+@dataclass(frozen=True)
+class CursorFile:
+    """A file that holds the cursor of a follower, atomically replaced."""
+
+    path: Path
+
+    def read(self) -> str | None:
+        try:
+            return self.path.read_text(encoding="utf-8").strip()
+        except FileNotFoundError:
+            return None
+        except (OSError, UnicodeDecodeError) as error:
+            raise self._error("read", error) from error
+
+    def write(self, cursor: str) -> None:
+        temporary = self.path.with_name(f".{self.path.name}.tmp")
+        try:
+            temporary.unlink(missing_ok=True)
+            with temporary.open("xb") as file:
+                file.write(f"{cursor}\n".encode())
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(self.path)
+            sync_directory(self.path.parent)
+        except OSError as error:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+            raise self._error("written", error) from error
+
+    def _error(self, verb: str, error: Exception) -> ExportError:
+        problem = getattr(error, "strerror", None) or error
+        return ExportError(f"--cursor-file {self.path} cannot be {verb}: {problem}", path=str(self.path))
+
+
+@dataclass(frozen=True)
+class Following:
+    """Standard output of `--follow`."""
+
+    start: str
+    settle: int
+    poll: Any
+    undo: bool
+    columns: list[str] | None
+    numbers: Numbers
+    cursor: CursorFile | None
+
+    def run(self, query: Query[Any], client: Client) -> tuple[Report, str]:
+        del client
+        start: str = (self.cursor and self.cursor.read()) or self.start
+        options: dict[str, Any] = {"settle": self.settle, "undo": self.undo}
+        if self.cursor and start == "now":
+            # A run that is killed before its first batch continues here, and not at a later "now".
+            first = query.follow(start=start, poll=None, **options)
+            for event in first:
+                self._print(event)
+            start = first.cursor
+            self.cursor.write(start)
+        follow = query.follow(start=start, poll=self.poll, **options)
+        for event in follow:
+            self._print(event)
+            if self.cursor:
+                self.cursor.write(follow.cursor)
+        if self.cursor:
+            self.cursor.write(follow.cursor)
+        return follow.report, ""
+
+    def _print(self, event: Any) -> None:  # noqa: ANN401 - Records or Undo
+        """Prints an event as one write, so that an interrupt falls before or after it."""
+        lines: Any = BytesIO()
+        if hasattr(event, "after_height"):
+            lines.write(json.dumps({"undo_after_height": event.after_height}).encode() + b"\n")
+        else:
+            from chainframe.exports.formats import WRITERS  # noqa: PLC0415 - needs pyarrow
+
+            table = event.to_arrow(self.numbers, columns=self.columns)
+            out = WRITERS["jsonl"](lines, table.schema)
+            for batch in table.to_batches():
+                out.write(batch)
+        sys.stdout.buffer.write(lines.getvalue())
+        sys.stdout.buffer.flush()
+
+    def saved(self) -> int | None:
+        return None
+
+    def streams_to_terminal(self) -> bool:
+        return sys.stdout.isatty()
