@@ -1385,6 +1385,7 @@ class Query(Generic[_R_co]):
     def _progress(self) -> tuple[str, int, int | None]: ...
     def _growth_order(self) -> Literal["newest_first", "by_height"] | None: ...
     def _from_height(self, height: int) -> Self: ...
+    def _follow_between(self, start: str, end: str, settle: int) -> Follow[Records[_R_co]]: ...
     def _part_buffer(self, max_rows: int, max_age: float, keyed: bool) -> _PartBuffer: ...
     def _settle(self, report: Report) -> None: ...
     def estimate(self) -> Estimate:
@@ -1507,7 +1508,11 @@ class Follow(Generic[_T_co]):
 
     @property
     def report(self) -> Report:
-        """Cost so far and records delivered; complete once an iteration with `poll=None` has ended."""
+        """Cost so far and records delivered; complete once an iteration with `poll=None` has ended.
+
+        `reasons` names changes that cannot be noticed: of a list without block hashes that is followed without
+        `undo=True`, and such a report is not complete.
+        """
 
     def close(self) -> None:
         """End the iteration: requests in flight are dropped, and `next` raises `StopIteration`.

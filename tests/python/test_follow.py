@@ -104,8 +104,80 @@ def test_a_list_is_followed_from_its_beginning(sample: Sample, client: cf.Client
     assert newest is not None
     assert consumer.records == [record for record in listed(query) if height(record) <= height(newest) - 12]
     report = follow.report
-    assert report.complete
+    # Of this list nothing shows a block that is replaced by one with the same records.
+    is_blind = call == "cross_chain_transactions"
+    assert report.complete == (not is_blind)
+    assert [reason.partition(":")[0] for reason in report.reasons] == ["The list has no block hashes"] * is_blind
+    assert query.follow(undo=True).report.reasons == []
     assert report.records == len(consumer.records)
+
+
+def test_the_cursor_before_the_first_batch_begins_there(chain: LocalService, client: cf.Client) -> None:
+    query = client.blocks()
+    follow = query.follow(start="beginning", poll=None)
+    assert follow.cursor != query.follow(start="now").cursor
+    chain.faults = [{"kind": "status", "status": 400, "code": "50014"}]
+    with pytest.raises(cf.BadRequestError) as raised:
+        next(follow)
+    chain.faults = []
+    everything = [list(batch) for batch in query.follow(start="beginning", poll=None)]
+    for cursor in (raised.value.cursor, follow.cursor):
+        assert cursor is not None
+        assert [list(batch) for batch in query.follow(start=cursor, poll=None)] == everything
+
+
+@pytest.mark.parametrize("call", LISTS)
+def test_the_records_between_two_cursors_can_be_read_again(
+    sample: Sample, chain: LocalService, client: cf.Client, call: str
+) -> None:
+    query, batches, ends = sample.query(client, call), [], ["", ""]
+    chain.growth, chain.reorg = 1, (5, 3)
+    start = query.follow(start="beginning").cursor
+    for number in range(6):
+        follow = query.follow(start=start if number == 0 else ends[-1], poll=None, settle=4)
+        batches.append([record for batch in follow for record in batch])
+        ends.append(follow.cursor)
+        for _ in range(12):
+            client.blocks().first()
+    ends[:2] = [start]
+    assert sum(map(bool, batches)) > 1
+    for first, last, batch in zip(ends, ends[1:], batches, strict=False):
+        again = query._follow_between(first, last, 4)
+        assert [record for records in again for record in records] == batch
+    again = query._follow_between(ends[0], ends[-1], 4)
+    assert [record for records in again for record in records] == [record for batch in batches for record in batch]
+
+
+def test_records_that_changed_are_not_read_again(chain: LocalService, client: cf.Client) -> None:
+    query = client.blocks()
+    start = query.follow(start="beginning").cursor
+    follow = query.follow(start=start, poll=None, settle=2)
+    delivered = [block for batch in follow for block in batch]
+    chain.reorg = (1, 6)
+    query.first()
+    chain.reorg = None
+    changed = next(block for block, now in zip(delivered, listed(query), strict=False) if block != now)
+    with pytest.raises(cf.ReorganizationError) as raised:
+        list(query._follow_between(start, follow.cursor, 2))
+    assert raised.value.height == changed.height
+    with pytest.raises(cf.InvalidParameterError, match="end must be the cursor of an event"):
+        query._follow_between(start, start, 2)
+
+
+def test_a_round_of_several_pages_looks_at_the_first_one_again(chain: LocalService, client: cf.Client) -> None:
+    """Lists without a count: nothing else shows that the newest records were replaced meanwhile."""
+    query = client.transactions(page_size=20)
+    before = query.follow(start="beginning", poll=None)
+    assert sum(len(batch) for batch in before) > 500
+    chain.growth = 1
+    for _ in range(60):
+        client.blocks().first()
+    chain.growth = 0
+    chain.reset_request_log()
+    assert sum(len(batch) for batch in query.follow(start=before.cursor, poll=None)) > 40
+    first, *_, last = [request["query"] for request in chain.request_log]
+    assert first == last
+    assert "page=1&" in f"{first}&"
 
 
 @pytest.mark.parametrize("undo", [False, True])

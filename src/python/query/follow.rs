@@ -288,8 +288,18 @@ impl Query {
         let py = slf.py();
         let start = start.map_or(Ok(FollowStart::Now), |start| start_of(slf, start))?;
         let changes = if undo { Changes::Undone } else { Changes::Held };
-        let options = FollowOptions { start, settle: distance(settle)?, poll: poll.0, changes };
+        let options = FollowOptions { start, end: None, settle: distance(settle)?, poll: poll.0, changes };
         Follow::new(&slf.get().run, options).map_err(|error| errors::raise(py, &error))
+    }
+}
+
+#[pymethods]
+impl Query {
+    /// Delivers the records between two cursors, again or for the first time, and ends.
+    fn _follow_between(&self, py: Python<'_>, start: String, end: String, settle: u64) -> PyResult<Follow> {
+        let (start, changes) = (FollowStart::Cursor(start), Changes::Held);
+        let options = FollowOptions { start, end: Some(end), settle, poll: Poll::Once, changes };
+        Follow::new(&self.run, options).map_err(|error| errors::raise(py, &error))
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::follow_cursor::FollowCursor;
+use super::follow_cursor::{FollowCursor, Position};
 use super::follow_plan::{FollowOptions, FollowPlan, FollowStart};
 use super::height_search::Found;
 use super::heights::Heights;
@@ -46,9 +46,13 @@ pub struct Follow {
     /// Position without memory, for the cursors of events.
     cursor: FollowCursor,
     state: State,
+    /// The end, where following ends at a known one.
+    end: Option<Memory>,
     report: SharedReport,
     started: Option<Instant>,
     walk: Option<Walk>,
+    /// A second read, which proves the first one.
+    look: Option<Walk>,
     /// Rows of the round, in the order of the list.
     rows: Vec<(Columns, Vec<RowFacts>)>,
     events: VecDeque<FollowEvent>,
@@ -57,7 +61,7 @@ pub struct Follow {
 
 enum State {
     /// The lowest height may follow from a time, which takes requests.
-    Unresolved(FollowStart),
+    Unresolved(Start),
     Started(Box<Follower>),
 }
 
@@ -71,26 +75,42 @@ struct Walk {
 
 impl Follow {
     pub fn new(run: &Run, options: FollowOptions) -> Result<Self, Error> {
-        let plan = FollowPlan::new(run, &options)?;
-        let mut cursor = FollowCursor::new(&plan.query, None)?;
-        let state = match options.start {
-            FollowStart::Cursor(json) => match FollowCursor::parse(&plan.query, &json)? {
-                Some(memory) => {
-                    cursor = cursor.at(&memory);
-                    State::Started(Box::new(Follower::new(plan.spec.clone(), Start::Memory(memory))))
-                }
-                None => State::Unresolved(FollowStart::Now),
+        let mut plan = FollowPlan::new(run, &options)?;
+        let position = match options.start {
+            FollowStart::Cursor(json) => FollowCursor::parse(&plan.query, &json)?,
+            FollowStart::Now => Position::Now,
+            FollowStart::Beginning => Position::Beginning,
+            FollowStart::Export { newest, horizon } => {
+                Memory::of_export(&newest, horizon).map_or(Position::Beginning, Position::After)
+            }
+        };
+        let end = match options.end {
+            None => None,
+            Some(json) => match FollowCursor::parse(&plan.query, &json)? {
+                Position::After(end) => Some(end),
+                Position::Now | Position::Beginning => return Err(FollowCursor::no_end()),
             },
-            start => State::Unresolved(start),
+        };
+        plan.spec.until = end.as_ref().map(Memory::position);
+        let cursor = FollowCursor::new(&plan.query, position.clone())?;
+        let state = match position {
+            Position::After(memory) => {
+                State::Started(Box::new(Follower::new(plan.spec.clone(), Start::Memory(memory))))
+            }
+            Position::Now => State::Unresolved(Start::Now),
+            Position::Beginning => State::Unresolved(Start::Height(0)),
         };
         let report = SharedReport::default();
+        plan.blind_spot().into_iter().for_each(|reason| report.add_reason(reason));
         Ok(Self {
             plan,
             cursor,
             state,
+            end,
             report,
             started: None,
             walk: None,
+            look: None,
             rows: Vec::new(),
             events: VecDeque::new(),
             repeats: 0,
@@ -121,6 +141,11 @@ impl Follow {
             let started = *self.started.get_or_insert_with(Instant::now);
             let request = self.follower().next_request(started.elapsed())?;
             if request == Request::Finished {
+                if let Some(end) = self.end.take() {
+                    let checked = self.follower().check_end(&end);
+                    self.end = Some(end);
+                    checked?;
+                }
                 self.report.finish();
                 return Ok(None);
             }
@@ -150,7 +175,7 @@ impl Follow {
         if !matches!(error, Error::Drift { .. } | Error::Empty { .. }) {
             return Err(error);
         }
-        self.walk = None;
+        (self.walk, self.look) = (None, None);
         self.follower().repeat();
         self.repeats += 1;
         if self.repeats > MAX_REPEATS {
@@ -163,14 +188,9 @@ impl Follow {
 
     async fn start(&mut self) -> Result<(), Error> {
         let State::Unresolved(start) = &self.state else { return Ok(()) };
+        let start = start.clone();
         self.plan.spec.low = self.plan.lowest(&self.report).await?;
-        let start = match start {
-            FollowStart::Now | FollowStart::Cursor(_) => Start::Now,
-            FollowStart::Beginning => Start::Height(self.plan.spec.low),
-            FollowStart::Export { newest, horizon } => {
-                Memory::of_export(newest, *horizon).map_or(Start::Height(self.plan.spec.low), Start::Memory)
-            }
-        };
+        let start = if let Start::Height(_) = start { Start::Height(self.plan.spec.low) } else { start };
         self.state = State::Started(Box::new(Follower::new(self.plan.spec.clone(), start)));
         Ok(())
     }
@@ -220,8 +240,9 @@ impl Follow {
                 walk.pages.end_here();
                 while walk.pages.next().await?.is_some() {}
                 self.absorb();
-                Ok(self.follower().on_verified())
+                self.follower().on_verified()
             }
+            Request::Look { page } => self.look(page).await,
             Request::Range { low, high, max_rows } => {
                 let read = self.plan.read_range((low, high), max_rows, &self.report).await?;
                 let Some((up_to, pages)) = read else {
@@ -256,12 +277,30 @@ impl Follow {
         events
     }
 
-    /// Adds the cost of the walk so far to the report.
+    /// Reads a page of the list once more.
+    async fn look(&mut self, page: u32) -> Result<Vec<Event>, Error> {
+        if page == 1 || self.look.is_none() {
+            self.look = Some(Walk::new(&self.plan.list));
+        }
+        let Some(look) = &mut self.look else { return Ok(Vec::new()) };
+        look.pages.set_max_in_flight(1);
+        let page = look.pages.next().await?;
+        let stop = match &page {
+            Some(_) if look.pages.end().is_none() => Stop::Page(None),
+            _ => Stop::List,
+        };
+        self.absorb();
+        let rows = page.map(|page| facts(&page.columns)).unwrap_or_default();
+        self.follower().on_look(&rows, stop)
+    }
+
+    /// Adds the cost of the reads so far to the report.
     fn absorb(&mut self) {
-        let Some(walk) = &mut self.walk else { return };
-        let now = walk.pages.report().read();
-        self.report.add_cost(&now.since(&walk.counted));
-        walk.counted = now;
+        for walk in self.walk.iter_mut().chain(&mut self.look) {
+            let now = walk.pages.report().read();
+            self.report.add_cost(&now.since(&walk.counted));
+            walk.counted = now;
+        }
     }
 
     fn take(&mut self, events: Vec<Event>) {

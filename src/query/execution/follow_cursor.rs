@@ -11,6 +11,17 @@ use crate::query::request::Query;
 /// Version of the format. Other versions are rejected.
 const VERSION: u32 = 1;
 
+/// Position of a follower.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Position {
+    /// Before the first round of a follower that starts now.
+    Now,
+    /// Before the first round of one that starts at the beginning.
+    Beginning,
+    After(Memory),
+}
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FollowCursor {
@@ -20,9 +31,7 @@ pub struct FollowCursor {
     deployment: String,
     chain: String,
     arguments: serde_json::Value,
-    /// None before the first round of a follower that starts now.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    memory: Option<Memory>,
+    position: Position,
     /// Detects strings that were cut or edited.
     checksum: String,
 }
@@ -32,14 +41,14 @@ fn reject(problem: impl Into<Message>) -> Error {
 }
 
 impl FollowCursor {
-    pub(super) fn new(query: &Query, memory: Option<&Memory>) -> Result<Self, Error> {
+    pub(super) fn new(query: &Query, position: Position) -> Result<Self, Error> {
         let cursor = Self {
             follow: VERSION,
             call: query.endpoint().name.to_owned(),
             deployment: deployment(query.client()),
             chain: query.chain().to_owned(),
             arguments: query.canonical_args()?.into(),
-            memory: memory.cloned(),
+            position,
             checksum: String::new(),
         };
         Ok(cursor.sealed())
@@ -48,7 +57,12 @@ impl FollowCursor {
     /// The same cursor at another position.
     #[must_use]
     pub(super) fn at(&self, memory: &Memory) -> Self {
-        Self { memory: Some(memory.clone()), ..self.clone() }.sealed()
+        Self { position: Position::After(memory.clone()), ..self.clone() }.sealed()
+    }
+
+    /// The error of an end that is no position after an event.
+    pub(super) fn no_end() -> Error {
+        Error::parameter("end", "must be the cursor of an event")
     }
 
     fn sealed(mut self) -> Self {
@@ -62,7 +76,7 @@ impl FollowCursor {
     }
 
     /// Parses a cursor of a follower of this query.
-    pub(super) fn parse(query: &Query, json: &str) -> Result<Option<Memory>, Error> {
+    pub(super) fn parse(query: &Query, json: &str) -> Result<Position, Error> {
         const FORM: &str = "must be \"now\", \"beginning\", an Export, or the cursor of a follower";
         let value: serde_json::Value = serde_json::from_str(json).map_err(|_| reject(FORM))?;
         match value.get("follow").and_then(serde_json::Value::as_u64) {
@@ -77,7 +91,7 @@ impl FollowCursor {
         if cursor.clone().sealed().checksum != cursor.checksum {
             return Err(reject("is corrupted (checksum mismatch); pass it unchanged"));
         }
-        let ours = Self::new(query, None)?;
+        let ours = Self::new(query, Position::Now)?;
         for (name, theirs, ours) in [
             ("call", &cursor.call, &ours.call),
             ("deployment", &cursor.deployment, &ours.deployment),
@@ -88,6 +102,6 @@ impl FollowCursor {
                 return Err(reject(format!("belongs to the {name} {theirs}; this one is {ours}")));
             }
         }
-        Ok(cursor.memory)
+        Ok(cursor.position)
     }
 }

@@ -11,7 +11,7 @@ use crate::client::Error;
 use crate::columns::Columns;
 use crate::interface::{Bound, ParamRole, ResultLimit, Shape};
 use crate::message::{Hint, Message};
-use crate::query::follow::{Changes, FollowSpec, Forgets, HeadSource, Horizon, Poll, Ranges};
+use crate::query::follow::{Changes, FollowSpec, Forgets, HeadSource, Horizon, Poll, Proof, Ranges};
 use crate::query::request::{Arg, GrowthOrder, Query};
 use crate::query::results::SharedReport;
 
@@ -38,6 +38,8 @@ pub enum FollowStart {
 #[derive(Clone, Debug)]
 pub struct FollowOptions {
     pub start: FollowStart,
+    /// Cursor of the last event to deliver, by a follower whose changes are held.
+    pub end: Option<String>,
     pub settle: u64,
     pub poll: Poll,
     pub changes: Changes,
@@ -101,6 +103,11 @@ impl FollowPlan {
             poll: options.poll,
             head: head_source(&list),
             ranges: ranges(&list),
+            proof: match endpoint.shape {
+                Shape::Paged { total: Some(_), .. } => Proof::Count,
+                Shape::Paged { total: None, .. } | Shape::Direct => Proof::Look,
+            },
+            until: None,
             forgets: match endpoint.limit {
                 ResultLimit::LastYear => Forgets::LastYear,
                 ResultLimit::Unlimited | ResultLimit::Window | ResultLimit::Logs => Forgets::Never,
@@ -110,6 +117,16 @@ impl FollowPlan {
             remembered: 2 * options.settle as usize + REMEMBERED,
         };
         Ok(Self { query, list, spec })
+    }
+
+    /// The changes of a delivered height that its records do not show, as a sentence of the report.
+    pub fn blind_spot(&self) -> Option<Message> {
+        let record = self.list.endpoint().record();
+        let has_hash = ["block_hash", "hash"].iter().any(|name| record.position(name).is_some());
+        let is_blind = self.spec.changes == Changes::Held && !has_hash;
+        let sentence = "The list has no block hashes: a reorganization that keeps the record keys of a height is not \
+                        noticed without ";
+        is_blind.then(|| Message::new(sentence).parameter("undo").text("."))
     }
 
     /// Lowest height that is wanted. To find that of a time takes requests.

@@ -3,12 +3,14 @@
 
 use std::time::Duration;
 
+use super::anchor::{Anchor, Look};
 use super::fingerprint::RowFacts;
 use super::memory::Memory;
 use super::pace::Pace;
 use super::reading::Reading;
-use super::spec::{Changes, Event, FollowSpec, Forgets, HeadSource, Poll, Request, Start, Stop};
+use super::spec::{Changes, Event, FollowSpec, Forgets, HeadSource, Poll, Proof, Request, Start, Stop};
 use crate::client::Error;
+use crate::planted::Bug;
 
 #[derive(Clone, Debug)]
 pub(super) enum Phase {
@@ -19,10 +21,9 @@ pub(super) enum Phase {
     Head,
     Newest,
     Walk,
-    /// The heights above `fork` are delivered once the pages are known to be of one instant.
-    Verify {
-        fork: Option<i64>,
-    },
+    Verify(Conclusion),
+    /// The look is at this page of another read.
+    Look(Conclusion, u32),
     Range {
         low: i64,
         high: i64,
@@ -36,11 +37,22 @@ pub(super) enum Phase {
     Failed(Box<Error>),
 }
 
+/// Conclusion from a walk, once its pages are known to be of one instant.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Conclusion {
+    Deliver,
+    /// The heights above this one changed.
+    Undo(i64),
+    /// This height changed, which cannot be undone.
+    Changed(i64),
+}
+
 /// The list as far as this round has read it.
 #[derive(Clone, Debug)]
 pub(super) struct Round {
     pub reading: Reading,
     pub pages: u64,
+    pub anchor: Anchor,
     /// Hash of the first page.
     pub first_page: u64,
     /// The height up to which heights are to be delivered.
@@ -122,7 +134,8 @@ impl Follower {
             Phase::Head => Request::Head,
             Phase::Oldest => Request::Oldest,
             Phase::Walk => Request::Older { pages: self.pages_to_come() },
-            Phase::Verify { .. } => Request::Verify,
+            Phase::Verify(_) => Request::Verify,
+            Phase::Look(_, page) => Request::Look { page: *page },
             Phase::Range { low, high } => {
                 let max_rows = if *high > self.first_due() { self.spec.max_rows } else { u64::MAX };
                 Request::Range { low: *low, high: *high, max_rows }
@@ -152,6 +165,7 @@ impl Follower {
     pub fn on_page(&mut self, rows: &[RowFacts], stop: Stop) -> Result<Vec<Event>, Error> {
         self.round.reading.push(rows);
         self.round.pages += 1;
+        self.round.anchor.take(rows);
         self.round.more = if let Stop::Page(more) = stop { more } else { Some(0) };
         if stop == Stop::List {
             let is_known = self.memory.as_ref().is_some_and(|memory| memory.highest().is_some());
@@ -162,10 +176,45 @@ impl Follower {
         self.settle(stepped)
     }
 
-    /// The pages of the walk are of one instant.
-    pub fn on_verified(&mut self) -> Vec<Event> {
-        let Phase::Verify { fork } = self.phase else { return Vec::new() };
-        self.conclude(fork)
+    /// The pages of the walk are of one instant, if the list has a count.
+    pub fn on_verified(&mut self) -> Result<Vec<Event>, Error> {
+        let Phase::Verify(conclusion) = self.phase else { return Ok(Vec::new()) };
+        if self.spec.proof == Proof::Look && !Bug::FinalLookSkipped.is_planted() {
+            self.phase = Phase::Look(conclusion, 1);
+            return Ok(Vec::new());
+        }
+        let concluded = self.conclude(conclusion);
+        self.settle(concluded)
+    }
+
+    /// Takes a page of a look.
+    pub fn on_look(&mut self, rows: &[RowFacts], stop: Stop) -> Result<Vec<Event>, Error> {
+        let Phase::Look(conclusion, page) = self.phase else { return Ok(Vec::new()) };
+        if page == 1 {
+            self.round.anchor.begin_look();
+        }
+        match self.round.anchor.look(rows, !matches!(stop, Stop::Page(_))) {
+            Look::Same => {
+                let concluded = self.conclude(conclusion);
+                self.settle(concluded)
+            }
+            // Not a failure: the round is repeated.
+            Look::Different => Err(self.spec.drift()),
+            Look::NotVisible => {
+                self.phase = Phase::Look(conclusion, page + 1);
+                Ok(Vec::new())
+            }
+        }
+    }
+
+    /// Checks, where following ends at a height, that what was delivered is what another follower delivered up to there.
+    pub fn check_end(&self, end: &Memory) -> Result<(), Error> {
+        let Some(memory) = &self.memory else { return Ok(()) };
+        let missing = (memory.position() < end.position()).then_some(memory.position() + 1);
+        match memory.difference(end).or(missing) {
+            Some(height) => Err(self.spec.changed(height)),
+            None => Ok(()),
+        }
     }
 
     /// Takes all records of the range up to `up_to`, which is its end unless it held too many.
@@ -228,9 +277,10 @@ impl Follower {
     /// The greatest height that is whole, or settled, as far as this round shows.
     pub(super) fn target(&self, top: i64) -> i64 {
         let head = if self.spec.head == HeadSource::Chain { self.head.map_or(top, |head| head.max(top)) } else { top };
-        match self.spec.changes {
-            Changes::Held => head - self.spec.settle.max(1),
-            Changes::Undone => head - 1,
+        match (self.spec.until, self.spec.changes) {
+            (Some(until), _) => until.min(head - 1),
+            (None, Changes::Held) => head - self.spec.settle.max(1),
+            (None, Changes::Undone) => head - 1,
         }
     }
 }

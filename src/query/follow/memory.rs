@@ -149,6 +149,18 @@ impl Memory {
         gone.map(|known| known.height).chain(come.map(|now| now.height)).chain(lost).min()
     }
 
+    /// The lowest height that both remember, and not with the same records.
+    pub fn difference(&self, other: &Self) -> Option<i64> {
+        let low = self.horizon.height().max(other.horizon.height()).saturating_add(1);
+        let both = low..=self.position.min(other.position);
+        let differs = |ours: &Self, theirs: &Self| {
+            let heights = ours.known.iter().filter(|known| both.contains(&known.height));
+            let is_same = |known: &&Fingerprint| theirs.known.iter().any(|then| then.is_same_records(known));
+            heights.filter(|known| !is_same(known)).map(|known| known.height).min()
+        };
+        differs(self, other).into_iter().chain(differs(other, self)).min()
+    }
+
     fn is_known(&self, height: i64) -> bool {
         self.known.binary_search_by_key(&height, |known| known.height).is_ok()
     }

@@ -18,11 +18,14 @@
 //! | | | reading on is dearer than reading ranges, or holds too many records | `Range` |
 //! | | | otherwise | `Walk` |
 //! | `Walk` | `Older` | the next page | `Walk` |
-//! | | | reaches down to what is known, all of it unchanged | `Verify` |
-//! | | | reaches a height from which on known heights changed | `Verify`, or `Failed` if changes are not undone |
+//! | | | reaches down to what is known, or to a height from which on known heights changed | `Verify` |
 //! | | | the list ends at the result window, or holds too many records | `Range`; `Failed` if the list cannot be read by height |
 //! | `Oldest` | `Oldest` | the height of the first block, where ranges begin at the beginning | `Range` |
-//! | `Verify` | `Verify` | the pages are of one instant | `Resting`, with events |
+//! | `Verify` | `Verify` | the pages are of one instant, by the count of the list | `Resting`, with events; `Failed` if known heights changed and changes are not undone |
+//! | | | the list has no count | `Look` |
+//! | `Look` | `Look` | the first records of the walk are still there | as after `Verify` |
+//! | | | they are not on the pages so far | `Look` |
+//! | | | they were replaced | the list changed while it was read |
 //! | `Range` | `Range` | unchanged where it was known | `Range`, with an event; `Resting` after the last one |
 //! | | | too many records | `Range`, half of it |
 //! | | | known heights changed | `Fork`, or `Failed` if changes are not undone |
@@ -32,6 +35,7 @@
 //! | any | | a request failed | the same: it is sent again |
 //! | `Resting` | | caught up, with [`Poll::Once`] | `Finished` |
 
+mod anchor;
 mod fingerprint;
 mod follower;
 mod memory;
@@ -45,4 +49,4 @@ mod tests;
 pub use fingerprint::{RowFacts, facts};
 pub use follower::Follower;
 pub use memory::{Horizon, Memory, Seam};
-pub use spec::{Changes, Event, EventKind, FollowSpec, Forgets, HeadSource, Poll, Ranges, Request, Start, Stop};
+pub use spec::{Changes, Event, EventKind, FollowSpec, Forgets, HeadSource, Poll, Proof, Ranges, Request, Start, Stop};

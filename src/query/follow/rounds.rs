@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use super::anchor::Anchor;
 use super::fingerprint::{RowFacts, spread};
-use super::follower::{Follower, Phase, Probe, Round};
+use super::follower::{Conclusion, Follower, Phase, Probe, Round};
 use super::memory::{Horizon, LastRound, Memory};
 use super::reading::Reading;
 use super::spec::{Changes, Event, EventKind, Forgets, HeadSource, Ranges, Stop};
@@ -17,6 +18,7 @@ impl Round {
         Self {
             reading: Reading::walk(seam),
             pages: 0,
+            anchor: Anchor::default(),
             first_page: 0,
             target: i64::MIN,
             probe: Probe::NotYet,
@@ -122,10 +124,10 @@ impl Follower {
             return self.read_on(depth, stop);
         }
         let Some(changed) = memory.lowest_change(reading, self.spec.changes) else {
-            return Ok(self.verify(None));
+            return self.verify(Conclusion::Deliver);
         };
         if self.spec.changes == Changes::Held {
-            return Err(self.spec.changed(changed));
+            return self.verify(Conclusion::Changed(changed));
         }
         if self.spec.head == HeadSource::Chain && self.round.probe == Probe::NotYet {
             // The head may have moved back.
@@ -135,21 +137,21 @@ impl Follower {
         let anchor = match (memory.below(changed), memory.horizon()) {
             (Some(below), _) => below,
             (None, Horizon::Start(height)) => height.saturating_add(1).min(changed),
-            (None, Horizon::Forgotten(_)) => return Err(self.spec.changed(changed)),
+            (None, Horizon::Forgotten(_)) => return self.verify(Conclusion::Changed(changed)),
         };
         if reading.complete_from() > anchor {
             return self.read_on(anchor, stop);
         }
-        Ok(self.verify(Some(changed - 1)))
+        self.verify(Conclusion::Undo(changed - 1))
     }
 
     /// Proves that the pages are of one instant, which one page always is.
-    fn verify(&mut self, fork: Option<i64>) -> Vec<Event> {
+    fn verify(&mut self, conclusion: Conclusion) -> Step {
         if self.round.pages > 1 {
-            self.phase = Phase::Verify { fork };
-            return Vec::new();
+            self.phase = Phase::Verify(conclusion);
+            return Ok(Vec::new());
         }
-        self.conclude(fork)
+        self.conclude(conclusion)
     }
 
     /// Reads further down, to `depth`, in the way that is cheaper and possible.
@@ -266,11 +268,14 @@ impl Follower {
         Ok(vec![Event { kind: EventKind::Undo { after_height: changed - 1 }, memory: memory.clone() }])
     }
 
-    /// Delivers what the walk has read.
-    pub(super) fn conclude(&mut self, fork: Option<i64>) -> Vec<Event> {
-        let Some(memory) = &mut self.memory else { return Vec::new() };
+    /// Delivers what the walk has read, or fails.
+    pub(super) fn conclude(&mut self, conclusion: Conclusion) -> Step {
+        let Some(memory) = &mut self.memory else { return Ok(Vec::new()) };
         let mut events = Vec::new();
-        if let Some(after_height) = fork {
+        if let Conclusion::Changed(height) = conclusion {
+            return Err(self.spec.changed(height));
+        }
+        if let Conclusion::Undo(after_height) = conclusion {
             memory.undo(after_height);
             if !Bug::UndoDropped.is_planted() {
                 events.push(Event { kind: EventKind::Undo { after_height }, memory: memory.clone() });
@@ -281,7 +286,7 @@ impl Follower {
         memory.set_last_round(LastRound { first_page: self.round.first_page, target: self.round.target, top });
         events.extend(delivered.map(|event| Event { memory: memory.clone(), ..event }));
         self.rest();
-        events
+        Ok(events)
     }
 
     fn deliver(memory: &mut Memory, reading: &Reading, up_to: i64, capacity: usize) -> Option<Event> {

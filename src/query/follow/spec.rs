@@ -56,6 +56,15 @@ pub enum Ranges {
     ByHeight,
 }
 
+/// Proof that the pages of a walk are of one instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// The API counts the list, so that its reader proves it.
+    Count,
+    /// The first records of the walk are still there after it: the list has only grown.
+    Look,
+}
+
 #[derive(Clone, Debug)]
 pub struct FollowSpec {
     pub endpoint: &'static str,
@@ -67,6 +76,9 @@ pub struct FollowSpec {
     pub poll: Poll,
     pub head: HeadSource,
     pub ranges: Ranges,
+    pub proof: Proof,
+    /// Height up to which heights are delivered, all of which were settled before.
+    pub until: Option<i64>,
     pub forgets: Forgets,
     pub page_size: u64,
     /// Most records that one round holds.
@@ -98,6 +110,8 @@ pub enum Request {
     Older { pages: u64 },
     /// The end of that read: proof that its pages are of one instant.
     Verify,
+    /// The newest page of the list, of a new read, or the next page of that read.
+    Look { page: u32 },
     /// All records of these heights, both ends included; of fewer heights if there are more records than that.
     Range { low: i64, high: i64, max_rows: u64 },
     /// None: following has ended.
@@ -150,6 +164,11 @@ impl FollowSpec {
             .text(format!(" than {}, and drop all records that were delivered", self.settle)),
         };
         Error::Reorganization { endpoint: self.endpoint, height, problem }
+    }
+
+    pub(super) fn drift(&self) -> Error {
+        let problem = "the newest records were replaced while the list was read".into();
+        Error::Drift { endpoint: self.endpoint, problem }
     }
 
     pub(super) fn gap(&self, first: i64, last: i64) -> Error {

@@ -43,7 +43,7 @@ fn what_a_follower_holds_does_not_grow() {
                 let rows: Vec<_> = (top - 99..=top).rev().map(of).collect();
                 follower.on_page(&rows, Stop::Page(None)).unwrap()
             }
-            Request::Verify => follower.on_verified(),
+            Request::Verify => follower.on_verified().unwrap(),
             request => panic!("{request:?}"),
         };
         requests += 1;

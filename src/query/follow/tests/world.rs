@@ -6,7 +6,7 @@ use crate::client::Error;
 use crate::query::follow::fingerprint::RowFacts;
 use crate::query::follow::spec::Forgets;
 use crate::query::follow::{
-    Changes, Event, EventKind, FollowSpec, Follower, HeadSource, Memory, Poll, Ranges, Request, Start, Stop,
+    Changes, Event, EventKind, FollowSpec, Follower, HeadSource, Memory, Poll, Proof, Ranges, Request, Start, Stop,
 };
 
 /// One change of the chain.
@@ -94,11 +94,32 @@ impl Chain {
     }
 }
 
-/// A read of the list as of one instant.
+/// A read of the list: as of one instant, or page by page as the list is then.
 #[derive(Clone, Debug, Default)]
 struct Walk {
-    list: Vec<RowFacts>,
+    /// Versions of the list during the read.
+    lists: Vec<Vec<RowFacts>>,
     read: usize,
+}
+
+impl Walk {
+    fn new(chain: &Chain) -> Self {
+        Self { lists: vec![chain.list()], read: 0 }
+    }
+
+    /// The next page, as the list is now.
+    fn page(&mut self, page_size: usize, window: usize) -> (Vec<RowFacts>, Stop) {
+        let list = &self.lists[self.lists.len() - 1];
+        let end = (self.read + page_size).min(list.len()).min(window);
+        let page = list.get(self.read..end).unwrap_or_default().to_vec();
+        self.read = end.max(self.read);
+        let stop = match end {
+            end if end == list.len() => Stop::List,
+            end if end == window => Stop::Window,
+            _ => Stop::Page(None),
+        };
+        (page, stop)
+    }
 }
 
 /// A follower, and the records that its consumer has, oldest first.
@@ -107,9 +128,10 @@ pub struct Run {
     pub follower: Follower,
     pub consumer: Vec<(i64, u64)>,
     pub cursor: Option<Memory>,
-    /// The list of the last round that delivered, and its position.
-    pub settled: Option<(Vec<RowFacts>, i64)>,
+    /// The versions of the list in the last round that delivered, and its position.
+    pub settled: Option<(Vec<Vec<RowFacts>>, i64)>,
     walk: Walk,
+    look: Walk,
     rows: Vec<RowFacts>,
     pub requests: u64,
     pub undos: u64,
@@ -125,6 +147,8 @@ pub fn spec(changes: Changes, settle: i64, page_size: u64) -> FollowSpec {
         poll: Poll::Every(Duration::from_secs(1)),
         head: HeadSource::List,
         ranges: Ranges::None,
+        proof: Proof::Count,
+        until: None,
         forgets: Forgets::Never,
         page_size,
         max_rows: 10_000,
@@ -150,6 +174,7 @@ impl Run {
             cursor: None,
             settled: None,
             walk: Walk::default(),
+            look: Walk::default(),
             rows: Vec::new(),
             requests: 0,
             undos: 0,
@@ -184,26 +209,38 @@ impl Run {
             }
             Request::Newest | Request::Older { .. } => {
                 if request == Request::Newest {
-                    self.walk = Walk { list: chain.list(), read: 0 };
+                    self.walk = Walk::new(chain);
                     self.rows.clear();
+                } else if self.follower.spec().proof == Proof::Look {
+                    self.walk.lists.push(chain.list());
                 }
-                let end = (self.walk.read + page_size).min(self.walk.list.len()).min(chain.window);
-                let page = self.walk.list[self.walk.read..end].to_vec();
-                self.walk.read = end;
+                let (mut page, stop) = self.walk.page(page_size, chain.window);
+                // Growth moves records to later pages: the reader drops those that it has.
+                page.retain(|row| !self.rows.contains(row));
                 self.rows.extend(&page);
-                let stop = match end {
-                    end if end == self.walk.list.len() => Stop::List,
-                    end if end == chain.window => Stop::Window,
-                    _ => Stop::Page(None),
-                };
                 self.follower.on_page(&page, stop)?
             }
-            Request::Verify => self.follower.on_verified(),
+            Request::Verify => self.follower.on_verified()?,
+            Request::Look { page } => {
+                if page == 1 {
+                    self.look = Walk::new(chain);
+                } else {
+                    self.look.lists.push(chain.list());
+                }
+                let (page, stop) = self.look.page(page_size, chain.window);
+                match self.follower.on_look(&page, stop) {
+                    Err(Error::Drift { .. }) => {
+                        self.follower.repeat();
+                        Vec::new()
+                    }
+                    looked => looked?,
+                }
+            }
             Request::Range { low, high, max_rows } => {
                 let all = chain.list();
                 let in_range = all.iter().filter(|row| row.height.is_some_and(|height| (low..=high).contains(&height)));
                 self.rows = in_range.copied().collect();
-                self.walk.list = all;
+                self.walk.lists = vec![all];
                 if self.rows.len() as u64 > max_rows {
                     self.follower.on_large_range();
                     return Ok(Stepped::Request);
@@ -231,14 +268,26 @@ impl Run {
             }
             EventKind::Moved => {}
         }
-        self.settled = Some((self.walk.list.clone(), event.memory.position()));
+        self.settled = Some((self.walk.lists.clone(), event.memory.position()));
         self.cursor = Some(event.memory.clone());
     }
 
     /// Records that the consumer has to have, by the list of the last round that delivered.
     pub fn expected(&self, above: i64) -> Vec<(i64, u64)> {
-        let Some((list, position)) = &self.settled else { return Vec::new() };
-        let rows = list.iter().rev().filter_map(|row| Some((row.height?, row.key)));
-        rows.filter(|(height, _)| height > &above && height <= position).collect()
+        self.versions(above).pop().unwrap_or_default()
+    }
+
+    /// True if the consumer has the list as it was at one instant of that round.
+    pub fn is_exact(&self, above: i64) -> bool {
+        self.settled.is_none() || self.versions(above).contains(&self.consumer)
+    }
+
+    fn versions(&self, above: i64) -> Vec<Vec<(i64, u64)>> {
+        let Some((lists, position)) = &self.settled else { return Vec::new() };
+        let version = |list: &Vec<RowFacts>| {
+            let rows = list.iter().rev().filter_map(|row| Some((row.height?, row.key)));
+            rows.filter(|(height, _)| height > &above && height <= position).collect()
+        };
+        lists.iter().map(version).collect()
     }
 }

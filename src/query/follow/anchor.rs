@@ -1,0 +1,52 @@
+//! `Anchor`: the first records of a walk, which a look at the end of the walk has to find again.
+
+use super::fingerprint::RowFacts;
+
+/// Records are compared by height, key and block: other fields may change while they are read.
+type Id = (i64, u64, u64);
+
+#[derive(Clone, Debug, Default)]
+pub struct Anchor {
+    rows: Vec<Id>,
+    seen: Vec<Id>,
+}
+
+/// Outcome of a look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// The list has only grown since the walk began.
+    Same,
+    Different,
+    /// The records are not on the pages so far.
+    NotVisible,
+}
+
+fn ids(rows: &[RowFacts]) -> impl Iterator<Item = Id> {
+    rows.iter().filter_map(|row| Some((row.height?, row.key, row.block)))
+}
+
+impl Anchor {
+    /// Takes a page of the walk. The first one with records of a block is the anchor.
+    pub fn take(&mut self, rows: &[RowFacts]) {
+        if self.rows.is_empty() {
+            self.rows = ids(rows).collect();
+        }
+    }
+
+    /// Begins a look at the newest page.
+    pub fn begin_look(&mut self) {
+        self.seen.clear();
+    }
+
+    /// Compares with the next page of a look. Whatever replaces or removes records of the head replaces the first one.
+    pub fn look(&mut self, rows: &[RowFacts], is_last: bool) -> Look {
+        self.seen.extend(ids(rows));
+        let Some(first) = self.rows.first() else { return Look::Same };
+        match self.seen.iter().position(|row| row == first) {
+            Some(at) if self.seen[at..].iter().zip(&self.rows).all(|(now, then)| now == then) => Look::Same,
+            Some(_) => Look::Different,
+            None if is_last || self.seen.last().is_some_and(|(height, ..)| *height < first.0) => Look::Different,
+            None => Look::NotVisible,
+        }
+    }
+}
