@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # One interpreter for every build, so that cargo does not rebuild.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
-.PHONY: mutants enumerate reproducible simulate demo test bare spark bench fuzz docs lint rust python stub fmt clean build install dev tools postgres browser
+.PHONY: lowest mutants enumerate reproducible simulate demo test bare spark bench fuzz docs lint rust python stub fmt clean build install dev tools postgres browser
 
 demo: build install
 	$(PIP) install --group demo
@@ -60,6 +60,10 @@ spark: build
 bare: build
 	$(BIN)/python scripts/test_wheel.py dist
 
+# Tests the wheel with the lowest versions of the optional libraries, in an environment of its own.
+lowest: build
+	$(BIN)/python scripts/test_lowest.py dist
+
 # Builds the wheel in two directories and compares the bytes.
 reproducible: .venv/pip
 	$(PIP) install --group build
@@ -94,10 +98,19 @@ mutants: .venv/pip
 	ENUMERATE=tiny target/tools/bin/cargo-mutants mutants --dir target/mutants --output target || true
 	target/tools/bin/cargo-mutants mutants --iterate --dir target/mutants --output target
 
-# Mutates the responses of fuzz/corpus for the given time, with another seed each time: make fuzz SECONDS=600
+# Looks, by coverage, for inputs that fail a check, each target for the given time: make fuzz SECONDS=600 TARGETS=number
+# An input that fails is kept as target/fuzz/failed-*: fix the code, and add it to fuzz/corpus.
 SECONDS ?= 60
+TARGETS ?= response number cursor event
+COVERAGE := -Cpasses=sancov-module $(addprefix -Cllvm-args=-sanitizer-coverage-,level=4 inline-8bit-counters pc-table trace-compares)
+fuzz: HOST = $(shell rustc --print host-tuple)
 fuzz:
-	FUZZ_SECONDS=$(SECONDS) cargo test --profile fuzz --test mutations -- --nocapture
+	RUSTFLAGS="$(COVERAGE)" cargo build --release --locked --manifest-path fuzz/Cargo.toml --target $(HOST) --target-dir target/fuzz
+	set -e; for target in $(TARGETS); do \
+		mkdir -p target/fuzz/found/$$target; \
+		target/fuzz/$(HOST)/release/$$target -max_total_time=$(SECONDS) -max_len=16384 -timeout=20 -verbosity=0 \
+			-print_final_stats=1 -artifact_prefix=target/fuzz/failed-$$target- target/fuzz/found/$$target fuzz/corpus/$$target; \
+	done
 
 # Builds the site into target/site.
 docs: tools build install

@@ -7,6 +7,7 @@ import logging
 import re
 import subprocess
 import sys
+from importlib import metadata
 from typing import Any
 
 import pytest
@@ -95,7 +96,9 @@ print(json.dumps({"caught": f"{type(caught).__name__} {caught}", "took": took, "
 def interrupted(place: str, delay: float) -> dict[str, Any]:
     command = [sys.executable, "-c", PROGRAM, place, str(delay)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0
+    # Before version 2, polars prints every error of a stream.
+    assert not done.stderr or ("polars" in place and int(metadata.version("polars").partition(".")[0]) < 2)
     result: dict[str, Any] = json.loads(done.stdout)
     return result
 

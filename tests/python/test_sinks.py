@@ -293,3 +293,12 @@ def test_query_and_table_agree_after_growth_and_reorganizations(place: tuple[str
             expected = sorted((record.height, record.tx_id, record.amount) for record in listed)
             assert stored(place) == expected
         assert removed > 0
+
+
+def test_driver_that_stores_other_amounts_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("adbc_driver_postgresql.__version__", "1.10.0")
+    connection: Any = SimpleNamespace(adbc_get_info=lambda: {"vendor_name": "PostgreSQL"})
+    with pytest.raises(
+        cf.InvalidParameterError, match=r"^target must be a .*adbc-driver-postgresql >= 1\.11, .*; got 1\.10\.0"
+    ):
+        PostgresqlSink(connection, "t")

@@ -38,8 +38,9 @@ class DeltaSink:
             raise foreign(self._uri)
         self._version = version
         for commit in self._table.history():
-            if commit.get(VERSION) == version:
-                return Position(commit[CURSOR], commit[HEIGHT])
+            if commit.get(VERSION) == str(version):
+                height = commit.get(HEIGHT)
+                return Position(commit[CURSOR], None if height is None else int(height))
         message = f"{self._uri}: the log no longer holds the last commit of sync; write a new table"
         raise ExportError(message, path=self._uri)
 
@@ -49,8 +50,10 @@ class DeltaSink:
         rows, position, removed = change.table(), change.position, 0
         assert position is not None  # noqa: S101 - a change ends at a position
         version = self._version + 1
+        height = {} if position.height is None else {HEIGHT: str(position.height)}
         properties = deltalake.CommitProperties(
-            custom_metadata={CURSOR: position.cursor, HEIGHT: position.height, VERSION: version},
+            # Strings: deltalake 1.5 takes no others.
+            custom_metadata={CURSOR: position.cursor, VERSION: str(version)} | height,
             app_transactions=[deltalake.Transaction(APP, version)],
             # Not after a commit of another run.
             max_commit_retries=0,

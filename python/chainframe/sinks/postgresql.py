@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from chainframe.errors import InvalidParameterError
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from adbc_driver_manager.dbapi import Connection
 
 STATE = "_chainframe"
+EXACT = (1, 11)
+"""First version of the ADBC driver that stores every decimal as it is."""
 
 
 class PostgresqlSink:
@@ -23,6 +26,12 @@ class PostgresqlSink:
         vendor = self._connection.adbc_get_info().get("vendor_name")
         if vendor != "PostgreSQL":
             raise InvalidParameterError(f"must be a connection to PostgreSQL; got {vendor}", parameter="target")
+        version = getattr(sys.modules.get("adbc_driver_postgresql"), "__version__", None)
+        if version is not None and tuple(map(int, version.split(".")[:2])) < EXACT:
+            message = (
+                f"must be a connection of adbc-driver-postgresql >= 1.11, which stores amounts exactly; got {version}"
+            )
+            raise InvalidParameterError(message, parameter="target")
 
     def position(self) -> Position | None:
         with self._connection.cursor() as cursor:
