@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 import chainframe as cf
+from chainframe.datasets.narrowing import Narrowing
 from chainframe.testing import LocalService
 
 POLARS = int(pl.__version__.partition(".")[0])
@@ -79,34 +80,84 @@ def test_times_that_match_much_of_a_short_list_read_the_list(client: cf.Client) 
     assert transactions.report.requests == client.transactions().collect().report.requests
 
 
-def timed_records(*, heights: bool) -> list[dict[str, Any]]:
+SENDER = "0x" + "5" * 40
+LISTS: dict[str, Any] = {
+    "transactions": ("height", "transaction_time", lambda client: client.transactions()),
+    "address_transactions": ("height", "transaction_time", lambda client: client.address_transactions(SENDER)),
+    "cross_chain_transactions": (
+        "zone_block_height",
+        "zone_block_time",
+        lambda client: client.cross_chain_transactions(page_size=50),
+    ),
+}
+
+
+def timed_records(resource: str, without_height: int | None) -> list[dict[str, Any]]:
+    height, time, _ = LISTS[resource]
     start = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+    identity = "main_tx_hash" if resource == "cross_chain_transactions" else "tx_id"
+    sender = {"from_address": SENDER} if resource == "address_transactions" else {}
     records: list[dict[str, Any]] = [
         {
-            "tx_id": f"0x{index:064x}",
-            "height": 5_000 - index // 4,
-            "transaction_time": start - dt.timedelta(hours=index // 4),
+            identity: f"0x{index:064x}",
+            **sender,
+            height: 5_000 - index // 4,
+            time: start - dt.timedelta(hours=index // 4),
         }
         for index in range(1_500)
     ]
-    if not heights:
-        del records[3]["height"]
+    if without_height is not None:
+        del records[without_height][height]
     return records
 
 
-@pytest.mark.parametrize("heights", [True, False])
-def test_record_without_a_height_is_found_by_its_time(*, heights: bool) -> None:
-    records = timed_records(heights=heights)
+@pytest.mark.parametrize("without_height", [None, 3, 60, 700, 1_499])
+@pytest.mark.parametrize("resource", LISTS)
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+def test_record_without_a_height_is_found_by_its_time(resource: Any, without_height: int | None) -> None:
+    height, time, made = LISTS[resource]
+    records = timed_records(resource, without_height)
     with LocalService(transactions=0) as service, service.client(rate_limit=None) as client:
-        service.load("transactions", records)
-        low, high = around(records[3]["transaction_time"])
+        service.load(resource, records)
+        # The heights of times are searched in these lists.
+        if resource == "address_transactions":
+            service.load("transactions", timed_records("transactions", None))
+        elif resource == "cross_chain_transactions":
+            service.load("blocks", [{"height": each[height], "block_time": each[time]} for each in records[1::4]])
+        low, high = around(records[without_height or 0][time])
+        query = made(client)
+        whole = query.to_arrow()
+        assert len(whole) == len(records)
         service.reset_request_log()
-        found = (
-            client.transactions().dataset().to_table(filter=between("transaction_time", low, high), columns=["tx_id"])
-        )
-        assert set(found.column("tx_id").to_pylist()) == {record["tx_id"] for record in records[:4]}
-        # The list has 30 pages.
-        assert (service.request_count < 30) == heights
+        found = made(client).dataset().to_table(filter=between(time, low, high))
+        assert rows(found) == rows(whole.filter(between(time, low, high)))
+        assert len(found) == 4
+        # The whole list takes more than 30 requests. That of transactions has no range that shows what is missing.
+        assert (service.request_count < 30) == (without_height is None and resource != "transactions")
+
+
+def test_list_that_grows_while_it_is_counted_is_read() -> None:
+    with LocalService(transactions=0) as service, service.client(rate_limit=None) as client:
+        service.load("cross_chain_transactions", timed_records("cross_chain_transactions", 700))
+        query = client.cross_chain_transactions(page_size=50)
+        narrowing = Narrowing(query, query.dataset().schema, None)
+        for growth in (0, 1, 5):
+            service.growth = growth
+            assert not narrowing.all_have_heights(query, [])
+
+
+def test_first_page_with_a_record_without_a_height_reads_a_list_beyond_the_result_window() -> None:
+    records = timed_records("transactions", 3)
+    with (
+        LocalService(transactions=0, max_result_window=1_000) as service,
+        service.client(rate_limit=None) as client,
+    ):
+        service.load("transactions", records)
+        wanted = between("transaction_time", *around(records[3]["transaction_time"]))
+        dataset = client.transactions().dataset()
+        with pytest.warns(cf.IncompleteResultWarning):
+            assert len(dataset.to_table(filter=wanted)) == 4
+        assert not dataset.report.complete
 
 
 def test_cross_chain_transactions_are_narrowed_by_time() -> None:

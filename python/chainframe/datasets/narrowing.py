@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from chainframe import Client, Query, Records, Report, Transaction
     from chainframe.datasets.values import Solver
 
+# Maximum number of times that a list is counted, which may grow meanwhile.
+MAX_COUNTS = 3
 # Number of requests up to which queries are run without a look at the list that they are parts of.
 DIRECT = 2
 
@@ -101,6 +103,35 @@ class Narrowing:
         """True if a query has times already, so that its own run searches for heights."""
         bounds, given = self.time_bounds(), arguments(query)
         return bounds is not None and (bounds.low in given or bounds.high in given)
+
+    def all_have_heights(self, query: Query[Any], spent: list[Report]) -> bool:
+        """True if a list has no more records than its range of all heights; the reports are added to `spent`.
+
+        A record with a time and no height is in the list only. New records must not hide one, so that the range is
+        counted first: it never has more records than the list has later.
+        """
+        given, client = arguments(query), self._client
+        if client is None:
+            return False
+        if not {"height", "start_height", "end_height"}.isdisjoint(given):
+            return True
+        for _ in range(MAX_COUNTS):
+            within = self._count(client, given | {"start_height": 0}, spent)
+            if within is None or within == self._count(client, given, spent):
+                return within is not None
+        return False
+
+    def _count(self, client: Client, wanted: Arguments, spent: list[Report]) -> int | None:
+        """Number of records of a list, from a page of one record."""
+        options = self._options | {"page_size": 1, "max_items": 1}
+        query = _restore_query(client, self.resource, json.dumps([encoded(wanted), options]))
+        total: int | None = None
+        with warnings.catch_warnings(), suppress(IncompleteResultError):
+            warnings.simplefilter("ignore", IncompleteResultWarning)
+            for page in query.pages():
+                total = page.total_pages if page.total is None else page.total
+        spent.append(query.report)
+        return total
 
     @property
     def page_size(self) -> int:

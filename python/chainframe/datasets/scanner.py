@@ -201,12 +201,14 @@ class Scanner:
         bounds, left = self._narrowing.time_bounds(), self._narrowing.remainder(query)
         if bounds is None or not is_searched(page, bounds, left, timed):
             return None
+        if not bounds.is_expanded and not left.is_capped and not self._narrowing.all_have_heights(query, self._spent):
+            return None
         resolved = []
         for one in timed:
             found, report = one._resolved()  # noqa: SLF001 - of this package
             resolved.append(found)
             self._spent.append(report)
-        return resolved if is_cheaper(resolved, bounds, left) else None
+        return resolved if is_cheaper(resolved, bounds) else None
 
     def _floors(self) -> dict[str, int]:
         """Lowest values that the filter accepts of the columns by which a list is ordered."""

@@ -30,6 +30,8 @@ class Remainder:
     pages: int
     # True if the list ends at the result window.
     is_capped: bool
+    # False if the API reports no length.
+    is_known: bool = True
 
     @classmethod
     def of(cls, query: Query[Any], page_size: int, result_window: float) -> Remainder:
@@ -39,7 +41,7 @@ class Remainder:
             case "records", done, int(total):
                 return cls(math.ceil((total - done) / page_size), total >= result_window)
             case _:
-                return cls(sys.maxsize, is_capped=False)
+                return cls(sys.maxsize, is_capped=False, is_known=False)
 
 
 def blocks(page: pa.RecordBatch, bounds: TimeBounds) -> list[tuple[int, datetime]] | None:
@@ -54,11 +56,16 @@ def blocks(page: pa.RecordBatch, bounds: TimeBounds) -> list[tuple[int, datetime
 
 
 def is_searched(page: pa.RecordBatch, bounds: TimeBounds, left: Remainder, timed: list[Query[Any]]) -> bool:
-    """True if heights of times are worth the search for them."""
+    """True if heights of times are worth the search for them, and are certain to have all records of those times."""
     found = blocks(page, bounds)
     if found is None or (left.pages <= FEW_PAGES and not left.is_capped):
         return False
-    if not bounds.is_expanded or len(found) == 0 or found[0][0] == found[-1][0] or found[0][1] == found[-1][1]:
+    if not bounds.is_expanded:
+        return True
+    if not left.is_capped and left.is_known:
+        # Nothing but the list shows whether one of its records has a time and no height.
+        return False
+    if len(found) == 0 or found[0][0] == found[-1][0] or found[0][1] == found[-1][1]:
         return True
     (lowest, oldest), (highest, newest) = found[0], found[-1]
     rate = (highest - lowest) / (newest - oldest).total_seconds()
@@ -67,15 +74,15 @@ def is_searched(page: pa.RecordBatch, bounds: TimeBounds, left: Remainder, timed
         given = arguments(query)
         low, high = given.get(bounds.low, EPOCH), min(given.get(bounds.high, newest), newest)
         expected += min(max((high - low).total_seconds(), 0) * rate, highest)
-    return expected <= TOLERANCE * (MAX_HEIGHTS if left.is_capped else left.pages)
+    return expected <= TOLERANCE * MAX_HEIGHTS
 
 
-def is_cheaper(resolved: list[Query[Any]], bounds: TimeBounds, left: Remainder) -> bool:
-    """True if queries with heights are to be read in place of what is left of the list."""
+def is_cheaper(resolved: list[Query[Any]], bounds: TimeBounds) -> bool:
+    """True if queries with heights are to be read in place of the list."""
     if not bounds.is_expanded:
         return True
     heights = 0
     for query in resolved:
         given = arguments(query)
         heights += given["end_height"] - given["start_height"] + 1 if "start_height" in given else 0
-    return heights <= (MAX_HEIGHTS if left.is_capped else left.pages)
+    return heights <= MAX_HEIGHTS
