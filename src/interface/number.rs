@@ -140,7 +140,8 @@ impl<'a> Number<'a> {
         let sign = if negative { "-" } else { "" };
         let digits: String = digits.iter().map(|digit| char::from(b'0' + digit)).collect();
         let point = digits.len() as i64 + i64::from(power);
-        if point.unsigned_abs() as usize > MAX_EXPANDED {
+        // What is returned must itself be read as a number.
+        if point.unsigned_abs() as usize + digits.len() > MAX_EXPANDED {
             return self.text.into();
         }
         match (digits.is_empty(), usize::try_from(point)) {

@@ -57,6 +57,18 @@ def test_links_of_the_readme_are_absolute_in_what_is_built() -> None:
         assert links < build
 
 
+def test_targets_of_the_matrix_and_the_fuzzer_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = {entry["target"] for entry in workflow("check")["jobs"]["versions"]["strategy"]["matrix"]["include"]}
+    assert targets == {"bare", "lowest"}
+    assert any("make fuzz" in step.get("run", "") for step in workflow("audit")["jobs"]["fuzz"]["steps"])
+    assert all(f"\n{target}:" in makefile for target in [*targets, "fuzz"])
+    (fuzzed,) = (line.partition("?= ")[2].split() for line in makefile.splitlines() if line.startswith("TARGETS ?="))
+    folder = ROOT / "fuzz"
+    assert {path.stem for path in (folder / "targets").iterdir()} == set(fuzzed)
+    assert {path.name for path in (folder / "corpus").iterdir()} == set(fuzzed)
+
+
 def test_a_release_is_a_tested_version() -> None:
     jobs = workflow("release")["jobs"]
     assert (jobs["publish"]["needs"], jobs["wheels"]["needs"]) == ("wheels", "version")

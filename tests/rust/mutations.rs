@@ -1,24 +1,26 @@
-//! Damaged responses: 100,000 in every run of the tests, and as many as fit in `FUZZ_SECONDS` in `make fuzz`.
-//! Whatever the bytes are, the decoder says what they hold or what is wrong with them. It does not panic, and it ends.
-
-#![expect(clippy::disallowed_methods, reason = "it measures itself, and damages other responses each time")]
+//! The fuzz targets on damaged inputs: the same ones in every run of the tests. The decoder and the parsers neither panic
+//! nor hang. `make fuzz` looks for inputs by coverage.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use bytes::Bytes;
-use chainframe::columns::{DecimalPolicy, batch, schema};
-use chainframe::decode::{Decoder, Envelope, code_and_msg};
+use chainframe::decode::Decoder;
 use chainframe::interface::{Deployment, ENDPOINTS};
+use checks::Outcome;
 use fastrand::Rng;
 
-const RESPONSES: u64 = 100_000;
-/// Decoding one response takes microseconds.
+#[path = "../../fuzz/checks.rs"]
+mod checks;
+#[cfg(feature = "events")]
+#[path = "../../fuzz/event_check.rs"]
+mod event_check;
+
+/// One input takes microseconds.
 const STUCK: Duration = Duration::from_secs(60);
 
-/// Fragments that mutations insert into a response.
+/// Fragments that mutations insert into an input.
 const TOKENS: &[&str] = &[
     "\"",
     "\\",
@@ -61,24 +63,33 @@ const TOKENS: &[&str] = &[
     "\0",
 ];
 
+type Check = Box<dyn Fn(&[u8]) -> Outcome + Send>;
+
 struct Seed {
     name: String,
     body: Vec<u8>,
-    decoder: Decoder,
+    check: Check,
 }
 
-/// Responses of every endpoint, in files named after them.
-fn corpus() -> Vec<Seed> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus");
+/// Inputs of a target, in files.
+fn corpus(target: &str, check: fn(&str) -> Check) -> Vec<Seed> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     let seed = |path: PathBuf| {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        let endpoint = ENDPOINTS.iter().find(|endpoint| name.split('-').next() == Some(endpoint.name));
-        let decoder = Decoder::new(endpoint.expect("a file is named after its endpoint"), &Deployment::default());
-        Seed { name, body: std::fs::read(path).unwrap(), decoder }
+        Seed { body: std::fs::read(path).unwrap(), check: check(&name), name }
     };
     files.into_iter().map(seed).collect()
+}
+
+/// Responses are in files named after their endpoints.
+fn responses() -> Vec<Seed> {
+    corpus("response", |name| {
+        let endpoint = ENDPOINTS.iter().find(|endpoint| name.split('-').next() == Some(endpoint.name));
+        let decoder = Decoder::new(endpoint.expect("a file is named after its endpoint"), &Deployment::default());
+        Box::new(move |body| checks::response(&decoder, body))
+    })
 }
 
 fn damage(body: &mut Vec<u8>, others: &[Seed], dice: &mut Rng) {
@@ -112,47 +123,20 @@ fn damage(body: &mut Vec<u8>, others: &[Seed], dice: &mut Rng) {
     }
 }
 
-/// Decodes a response and reads the result. Returns its kind: a page, an error response, or neither.
-fn digest(decoder: &Decoder, body: &[u8]) -> usize {
-    let _ = code_and_msg(body);
-    match decoder.decode(&Bytes::copy_from_slice(body), 4) {
-        Ok(Envelope::Page(page)) => {
-            for numbers in [DecimalPolicy::Decimal, DecimalPolicy::Float, DecimalPolicy::String] {
-                let record = page.columns.record();
-                if let Ok(batch) = batch(&page.columns, &schema(record, numbers), numbers, 0) {
-                    assert_eq!(batch.num_rows(), page.columns.rows());
-                }
-            }
-            0
-        }
-        Ok(Envelope::Error { code, .. }) => {
-            assert!(!code.is_empty());
-            1
-        }
-        Err(error) => {
-            assert!(!error.path().is_empty() && !error.problem.is_empty());
-            assert!(error.excerpt(body, <[u8]>::to_vec).chars().count() <= 81);
-            2
-        }
-    }
-}
-
-fn run(responses: u64, until: Option<Instant>, mut dice: Rng, alive: &Sender<()>) -> [u64; 3] {
-    let corpus = corpus();
+/// Outcomes of damaged inputs: accepted, error responses, rejected.
+fn run(target: &str, corpus: &[Seed], inputs: u64, alive: &Sender<()>) -> [u64; 3] {
+    let mut dice = Rng::with_seed(20_260_131);
     let mut outcomes = [0; 3];
-    let mut number = 0;
-    while until.map_or(number < responses, |until| Instant::now() < until) {
+    for number in 0..inputs {
         let seed = &corpus[dice.usize(..corpus.len())];
         let mut body = seed.body.clone();
-        damage(&mut body, &corpus, &mut dice);
-        let outcome = catch_unwind(AssertUnwindSafe(|| digest(&seed.decoder, &body)));
-        let Ok(outcome) = outcome else {
-            let kept = std::env::temp_dir().join(format!("{}-{number}.json", seed.name));
+        damage(&mut body, corpus, &mut dice);
+        let Ok(outcome) = catch_unwind(AssertUnwindSafe(|| (seed.check)(&body))) else {
+            let kept = std::env::temp_dir().join(format!("{}-{number}", seed.name));
             std::fs::write(&kept, &body).unwrap();
-            panic!("a response crashed the decoder: fix it, and keep {} in fuzz/corpus", kept.display());
+            panic!("an input failed the check: fix the code, and keep {} in fuzz/corpus/{target}", kept.display());
         };
-        outcomes[outcome] += 1;
-        number += 1;
+        outcomes[outcome as usize] += 1;
         if number.is_multiple_of(1_000) {
             alive.send(()).unwrap();
         }
@@ -160,35 +144,63 @@ fn run(responses: u64, until: Option<Instant>, mut dice: Rng, alive: &Sender<()>
     outcomes
 }
 
-#[test]
-fn every_endpoint_has_valid_seeds() {
-    let corpus = corpus();
-    for endpoint in &ENDPOINTS {
-        assert!(corpus.iter().any(|seed| seed.name == endpoint.name), "{} has no seed", endpoint.name);
-    }
-    for seed in &corpus {
-        let sound = seed.decoder.decode(&Bytes::copy_from_slice(&seed.body), 4).is_ok();
-        assert_eq!(sound, !seed.name.ends_with("-html"), "{}", seed.name);
-    }
-}
-
-#[test]
-fn damaged_responses_are_errors_or_pages() {
-    let seconds = std::env::var("FUZZ_SECONDS").ok().map(|seconds| seconds.parse().expect("FUZZ_SECONDS is a number"));
-    let until = seconds.map(|seconds: u64| Instant::now() + Duration::from_secs(seconds));
-    // The same responses in every run of the tests, and others in every run of the fuzzer.
-    let dice = if until.is_some() { Rng::new() } else { Rng::with_seed(20_260_131) };
+/// Runs a target on damaged inputs, and fails if it hangs.
+fn outcomes(target: &'static str, corpus: Vec<Seed>, inputs: u64) -> [u64; 3] {
     let (alive, heard) = channel();
-    let worker = std::thread::spawn(move || run(RESPONSES, until, dice, &alive));
+    let worker = std::thread::spawn(move || run(target, &corpus, inputs, &alive));
     // It hangs up when it is done.
     while match heard.recv_timeout(STUCK) {
         Ok(()) => true,
         Err(RecvTimeoutError::Disconnected) => false,
-        Err(RecvTimeoutError::Timeout) => panic!("a thousand responses took longer than {STUCK:?}"),
+        Err(RecvTimeoutError::Timeout) => panic!("a thousand inputs took longer than {STUCK:?}"),
     } {}
-    let outcomes = worker.join().expect("no response breaks the decoder");
-    println!("{} pages, {} error responses, {} errors", outcomes[0], outcomes[1], outcomes[2]);
-    // Damage that always or never leaves a valid response would test nothing.
+    let outcomes = worker.join().expect("no input fails the check");
+    println!("{target}: {} accepted, {} error responses, {} rejected", outcomes[0], outcomes[1], outcomes[2]);
+    outcomes
+}
+
+#[test]
+fn every_endpoint_has_valid_seeds() {
+    let corpus = responses();
+    for endpoint in &ENDPOINTS {
+        assert!(corpus.iter().any(|seed| seed.name == endpoint.name), "{} has no seed", endpoint.name);
+    }
+    for seed in &corpus {
+        let is_valid = (seed.check)(&seed.body) != Outcome::Rejected;
+        assert_eq!(is_valid, !seed.name.ends_with("-html"), "{}", seed.name);
+    }
+}
+
+// Damage that always or never leaves a valid input would test nothing.
+
+#[test]
+fn damaged_responses_are_errors_or_pages() {
+    let outcomes = outcomes("response", responses(), 100_000);
     assert!(outcomes.iter().all(|count| *count > 100), "{outcomes:?}");
-    assert!(until.is_some() || outcomes.iter().sum::<u64>() == RESPONSES);
+}
+
+#[test]
+fn damaged_numbers_are_rejected_or_exact() {
+    let corpus = corpus("number", |_| Box::new(checks::number));
+    for seed in &corpus {
+        assert_eq!((seed.check)(&seed.body), Outcome::Accepted, "{}", seed.name);
+    }
+    let [accepted, _, rejected] = outcomes("number", corpus, 20_000);
+    assert!(accepted > 1_000 && rejected > 1_000, "{accepted} and {rejected}");
+}
+
+#[test]
+fn damaged_cursors_are_rejected_or_resume_a_query() {
+    let [accepted, _, rejected] = outcomes("cursor", corpus("cursor", |_| Box::new(checks::cursor)), 5_000);
+    assert!(accepted > 100 && rejected > 1_000, "{accepted} and {rejected}");
+}
+
+#[cfg(feature = "events")]
+#[test]
+fn damaged_events_and_logs_are_rejected_or_decoded() {
+    fn check(input: &[u8]) -> Outcome {
+        if event_check::event(input) > 0 { Outcome::Accepted } else { Outcome::Rejected }
+    }
+    let [accepted, _, rejected] = outcomes("event", corpus("event", |_| Box::new(check)), 5_000);
+    assert!(accepted > 1_000 && rejected > 100, "{accepted} and {rejected}");
 }

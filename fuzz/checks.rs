@@ -1,0 +1,144 @@
+//! Checks that hold for any input of the decoder and of the parsers. The fuzz targets and `tests/rust/mutations.rs` share them.
+
+use std::sync::LazyLock;
+
+use bytes::Bytes;
+use chainframe::client::{Client, Credentials, Error, RateLimit, Secret, Settings, SettingsInput};
+use chainframe::columns::{DecimalPolicy, batch, schema};
+use chainframe::decode::{Decoder, Envelope, code_and_msg};
+use chainframe::interface::{AMOUNT_SCALE, Deployment, Number, endpoint};
+use chainframe::query::{Changes, Cursor, Follow, FollowCursor, FollowOptions, FollowStart, Options, Poll, Query, Run};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use sha2::{Digest as _, Sha256};
+
+const POLICIES: [DecimalPolicy; 3] = [DecimalPolicy::Decimal, DecimalPolicy::Float, DecimalPolicy::String];
+
+/// Result for an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Accepted,
+    /// An error response.
+    Refused,
+    Rejected,
+}
+
+/// Any bytes as a response: the decoder returns what they hold or what is wrong with them.
+pub fn response(decoder: &Decoder, body: &[u8]) -> Outcome {
+    let _ = code_and_msg(body);
+    match decoder.decode(&Bytes::copy_from_slice(body), 4) {
+        Ok(Envelope::Page(page)) => {
+            for numbers in POLICIES {
+                let record = page.columns.record();
+                if let Ok(batch) = batch(&page.columns, &schema(record, numbers), numbers, 0) {
+                    assert_eq!(batch.num_rows(), page.columns.rows());
+                }
+            }
+            Outcome::Accepted
+        }
+        Ok(Envelope::Error { code, .. }) => {
+            assert!(!code.is_empty());
+            Outcome::Refused
+        }
+        Err(error) => {
+            assert!(!error.path().is_empty() && !error.problem.is_empty());
+            assert!(error.excerpt(body, <[u8]>::to_vec).chars().count() <= 81);
+            Outcome::Rejected
+        }
+    }
+}
+
+/// Any string as a number: each conversion returns the number itself or nothing, and the standard library agrees.
+pub fn number(input: &[u8]) -> Outcome {
+    let Some(number) = std::str::from_utf8(input).ok().and_then(Number::parse) else {
+        return Outcome::Rejected;
+    };
+    let same = |text: &str| Number::parse(text).expect("a number").canonical() == number.canonical();
+    assert!(same(&number.plain()));
+    assert_eq!(number.to_f64(), number.text().parse().ok().filter(|double: &f64| double.is_finite()));
+    if let Some(units) = number.scaled(AMOUNT_SCALE) {
+        assert!(same(&format!("{units}e-{AMOUNT_SCALE}")));
+    }
+    if let Some(integer) = number.to_i64() {
+        assert!(same(&integer.to_string()));
+        assert_eq!(number.to_integer_text(), Some(integer.to_string()));
+    }
+    assert!(number.to_integer_text().is_none_or(|text| same(&text)));
+    assert!(!number.is_less_than(&number));
+    Outcome::Accepted
+}
+
+/// Any string as a cursor of a query or of a follower, also with a checksum that is right.
+pub fn cursor(input: &[u8]) -> Outcome {
+    let Ok(text) = std::str::from_utf8(input) else {
+        return Outcome::Rejected;
+    };
+    let mut outcome = Outcome::Rejected;
+    for cursor in [Some(text.to_owned()), resealed::<Cursor>(text)].into_iter().flatten() {
+        match Run::resume(&CLIENT, &cursor) {
+            Ok(run) => {
+                let again = run.cursor();
+                assert_eq!(Run::resume(&CLIENT, &again).expect("its own cursor").cursor(), again);
+                outcome = Outcome::Accepted;
+            }
+            Err(error) => rejected("cursor", &error),
+        }
+    }
+    for cursor in [Some(text.to_owned()), resealed::<FollowCursor>(text)].into_iter().flatten() {
+        let options = FollowOptions {
+            start: FollowStart::Cursor(cursor),
+            end: None,
+            settle: 0,
+            poll: Poll::Auto,
+            changes: Changes::Held,
+        };
+        match Follow::new(&Run::from(BLOCKS.clone()), options) {
+            Ok(_) => outcome = Outcome::Accepted,
+            Err(error) => rejected("start", &error),
+        }
+    }
+    outcome
+}
+
+fn rejected(name: &str, error: &Error) {
+    assert!(matches!(error, Error::InvalidParameter { parameter, .. } if *parameter == name), "{error}");
+    assert!(!error.to_string().contains('\n'), "{error}");
+}
+
+/// The cursor with the checksum of its content.
+fn resealed<T: Serialize + DeserializeOwned>(text: &str) -> Option<String> {
+    const MEMBER: &str = "\"checksum\":\"";
+    let json = serde_json::to_string(&serde_json::from_str::<T>(text).ok()?).ok()?;
+    let body = &json[..json.rfind(MEMBER)? + MEMBER.len()];
+    let digest = Sha256::digest(format!("{body}\"}}"));
+    let checksum: String = digest[..4].iter().map(|byte| format!("{byte:02x}")).collect();
+    Some(format!("{body}{checksum}\"}}"))
+}
+
+static BLOCKS: LazyLock<Query> = LazyLock::new(|| {
+    let blocks = endpoint("blocks").expect("declared");
+    Query::new(&CLIENT, blocks, [], Options::default()).expect("a valid query")
+});
+
+static CLIENT: LazyLock<Client> = LazyLock::new(|| {
+    let secret = || Secret::new("local".into());
+    let settings = SettingsInput {
+        base_url: "https://service.invalid".into(),
+        credentials: Credentials { api_key: secret(), secret_key: secret(), passphrase: secret() },
+        main_chain: "MAIN".into(),
+        zone_chain: "ZONE_CHAIN".into(),
+        deployment: Deployment::default(),
+        timeout: 30.0,
+        deadline: None,
+        max_retries: 0,
+        rate_limit: RateLimit::Unlimited,
+        concurrency: 1,
+        strict: false,
+        max_response_bytes: 1 << 20,
+        proxy: None,
+        ca_bundle: None,
+        cassette: None,
+        missing: None,
+    };
+    Settings::new(settings).and_then(Client::new).expect("valid settings")
+});
