@@ -1053,13 +1053,15 @@ class Query(Generic[_R_co]):
         >>> client.transactions().scan().filter(pl.col("height") == 18_000_000).select("tx_id", "amount").collect()
         """
 
-    def to_dicts(self, *, json: bool = False) -> list[dict[str, Any]]:
+    def to_dicts(self, *, json: bool = False, columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
         """Collect the result and convert it to dictionaries, as `Records.to_dicts` does.
 
         Parameters
         ----------
         json : bool
             If True, values that JSON lacks are strings, as for `Records.to_dicts`.
+        columns : sequence of str, optional
+            Columns to convert, in this order; all by default.
 
         Returns
         -------
@@ -1618,6 +1620,8 @@ class Page(Generic[_R_co]):
 class Records(Sequence[_R_co]):
     """A sequence of records in Arrow columns; a record object is created when it is accessed.
 
+    Queries return it. For tests, `chainframe.testing.make_records` makes one.
+
     Columns are int64, timestamp[ms, UTC], bool, utf8 and list<utf8>, each nullable. The option `numbers` of the
     conversions selects the type of amounts and estimates:
 
@@ -1815,13 +1819,15 @@ class Records(Sequence[_R_co]):
         >>> pyarrow.parquet.write_table(records.to_arrow(), "transfers.parquet")
         """
 
-    def to_dicts(self, *, json: bool = False) -> list[dict[str, Any]]:
+    def to_dicts(self, *, json: bool = False, columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
         """Convert to dictionaries, one per record, with the exact values of the attributes.
 
         Parameters
         ----------
         json : bool
             If True, values that JSON lacks are strings: amounts with all digits, times in ISO 8601.
+        columns : sequence of str, optional
+            Columns to convert, in this order; all by default.
 
         Returns
         -------
@@ -2065,7 +2071,13 @@ class DecodedLogs:
     def columns(self) -> list[str]:
         """Names of the columns."""
 
-    def to_pandas(self, numbers: _Numbers = "string", *, dtype_backend: _DtypeBackend | None = None) -> pd.DataFrame:
+    def to_pandas(
+        self,
+        numbers: _Numbers = "string",
+        *,
+        dtype_backend: _DtypeBackend | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> pd.DataFrame:
         """Convert to a pandas data frame. Needs the extra `pandas`.
 
         Parameters
@@ -2074,6 +2086,8 @@ class DecodedLogs:
             Type of integers of more than 64 bits.
         dtype_backend : {"numpy_nullable", "pyarrow"}, optional
             Dtypes, as in the readers of pandas.
+        columns : sequence of str, optional
+            Columns to convert, in this order; all by default.
 
         Returns
         -------
@@ -2089,13 +2103,15 @@ class DecodedLogs:
         >>> decoded.to_pandas().groupby("to").size()
         """
 
-    def to_polars(self, numbers: _Numbers = "string") -> pl.DataFrame:
+    def to_polars(self, numbers: _Numbers = "string", *, columns: Sequence[str] | None = None) -> pl.DataFrame:
         """Convert to a polars data frame. Needs the extra `polars`.
 
         Parameters
         ----------
         numbers : {"string", "decimal", "float"}
             Type of integers of more than 64 bits.
+        columns : sequence of str, optional
+            Columns to convert, in this order; all by default.
 
         Returns
         -------
@@ -2111,13 +2127,15 @@ class DecodedLogs:
         >>> decoded.to_polars("decimal")["value"].sum()
         """
 
-    def to_arrow(self, numbers: _Numbers = "string") -> pa.Table:
+    def to_arrow(self, numbers: _Numbers = "string", *, columns: Sequence[str] | None = None) -> pa.Table:
         """Convert to an Arrow table. Needs the extra `arrow`.
 
         Parameters
         ----------
         numbers : {"string", "decimal", "float"}
             Type of integers of more than 64 bits.
+        columns : sequence of str, optional
+            Columns to convert, in this order; all by default.
 
         Returns
         -------
@@ -2133,8 +2151,13 @@ class DecodedLogs:
         >>> decoded.to_arrow().schema
         """
 
-    def to_dicts(self) -> list[dict[str, Any]]:
+    def to_dicts(self, *, columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
         """Return one dict for each log. Integers of any size are exact `int`.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Columns to convert, in this order; all by default.
 
         Returns
         -------

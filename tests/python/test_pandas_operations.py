@@ -152,9 +152,10 @@ def records() -> Iterator[cf.Records[cf.ChainTransaction]]:
 
 
 def prices() -> pd.DataFrame:
-    """A price every quarter of an hour, as another source would give it."""
-    times = pd.date_range("2026-01-01", periods=3_000, freq="15min", tz="UTC").as_unit("ms")
-    return pd.DataFrame({"transaction_time": times, "price": np.arange(3_000.0)})
+    """A price every quarter of an hour, in the unit of the frames."""
+    times = pd.date_range("2026-01-01", periods=3_000, freq="15min", tz="UTC")
+    frame = pd.DataFrame({"transaction_time": times, "price": np.arange(3_000.0)})
+    return frame.astype({"transaction_time": "datetime64[ms, UTC]"})
 
 
 def fails(code: str, frame: pd.DataFrame, records: cf.Records[Any]) -> bool:
@@ -289,16 +290,44 @@ def test_columns_are_converted_in_the_order_given(convert: str) -> None:
             assert names == ["tx_fee", "height"]
 
 
+def test_repeated_column_is_rejected_before_a_request() -> None:
+    with LocalService(transactions=10) as service, service.client() as client:
+        with pytest.raises(cf.InvalidParameterError, match='columns must be distinct; got "height" twice'):
+            client.transactions().to_pandas(columns=["height", "height"])
+        assert service.request_count == 0
+
+
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
-    ("options", "message"),
+    "operation",
     [
-        ({"columns": ["hight"]}, 'columns must be among .*; got "hight"'),
-        ({"columns": ["height", "height"]}, 'columns must be distinct; got "height" twice'),
-        ({"dtype_backend": "numpy"}, 'dtype_backend must be "numpy_nullable", "pyarrow" or None; got "numpy"'),
+        "frame.amount % 2",
+        "frame.amount.cummax()",
+        "frame.amount.interpolate()",
+        "np.percentile(frame.amount, 50)",
+        'frame.eval("amount * 2")',
+        "frame.amount.sum() * 2.5",
+        "frame.tx_fee / (frame.amount * 0)",
     ],
 )
-def test_unknown_option_of_a_conversion_is_rejected_before_a_request(options: dict[str, Any], message: str) -> None:
-    with LocalService(transactions=10) as service, service.client() as client:
-        with pytest.raises(cf.InvalidParameterError, match=message):
-            client.transactions().to_pandas(**options)
-        assert service.request_count == 0
+def test_other_operations_in_doubles_raise_on_amounts_and_take_floats(
+    records: cf.Records[cf.ChainTransaction], operation: str
+) -> None:
+    frame = records.to_pandas()
+    assert fails(operation, frame, records)
+    assert not fails(operation, frame.astype({"amount": float}), records)
+
+
+def test_other_libraries_read_the_frame_of_the_pyarrow_backend(records: cf.Records[cf.ChainTransaction]) -> None:
+    duckdb, polars = pytest.importorskip("duckdb"), pytest.importorskip("polars")
+    frame = records.to_pandas(dtype_backend="pyarrow", columns=["amount"])
+    total = sum(records["amount"])
+    assert duckdb.sql("select sum(amount) from frame").fetchall() == [(total,)]
+    assert polars.from_pandas(frame)["amount"].sum() == total
+
+
+def test_topics_join_to_strings_for_sql() -> None:
+    with LocalService(transactions=1_000, seed=7) as service, service.client() as client:
+        frame = queries(client)[-1].to_pandas()
+    frame = frame.assign(topics=frame.topics.str.join(","))
+    assert frame.to_sql("logs", sqlite3.connect(":memory:")) == len(frame.drop_duplicates()) > 0

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from chainframe._arguments import suggesting
 from chainframe._native import Client, _restore_report
 from chainframe.errors import ChainframeError, ContextError, ExportError, InvalidParameterError
 from chainframe.exports import series
@@ -110,6 +111,7 @@ class Export:
             raise ExportError(f"{path} is not finished; run that export again first", path=str(path))
         return finished_export(path, manifest)
 
+    @suggesting
     def verify(self, client: Client | None = None, *, sample: int = 200, seed: int | None = None) -> Verification:
         """Compare the files with their checksums, and random records with what the API returns when asked another way.
 

@@ -10,6 +10,7 @@ import contextvars
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from chainframe._arguments import suggesting
 from chainframe._native import __version__, _set_telemetry
 
 try:
@@ -35,6 +36,7 @@ THROTTLED = 429
 FIRST_ERROR = 400
 
 
+@suggesting
 def instrument(*, tracer_provider: TracerProvider | None = None, meter_provider: MeterProvider | None = None) -> None:
     """Report every run of a query and every attempt of a request of this process, of all clients.
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast
 
 from chainframe import Client, ConfigError, Deployment, Query
+from chainframe._arguments import suggesting
 from chainframe._native import _LocalService, _with_cassette
 from chainframe.testing import _normalize, _requests
 from chainframe.testing._adjustable import _Adjustable, faults_as_json  # pyright: ignore[reportPrivateUsage]
@@ -85,6 +86,7 @@ class LocalService(_Adjustable):
 
     __slots__ = ("__weakref__", "_native", "_simulated")
 
+    @suggesting
     def __init__(
         self,
         *,

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::PyTypeInfo;
+use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyString, PyTuple};
@@ -42,6 +43,7 @@ readable! {
     u64: "must be an integer from 0 to 18446744073709551615",
     (u64, u32): "must be two non-negative integers",
     (f64, u32): "must be a number and a non-negative integer",
+    bool: "must be True or False",
     String: "must be a valid Unicode string",
     PathBuf: "must be a path",
 }
@@ -121,18 +123,27 @@ fn qualified_name(function: &Bound<'_, PyAny>) -> PyResult<String> {
 
 /// The error about a keyword that the function does not take. It names the parameter that was probably meant.
 pub fn unexpected(function: &Bound<'_, PyAny>, keyword: &str) -> PyErr {
-    let message = || -> PyResult<String> {
-        let py = function.py();
-        let parameters = py.import("inspect")?.call_method1("signature", (function,))?.getattr("parameters")?;
-        let parameters: Vec<String> = parameters.try_iter()?.map(|name| name?.extract()).collect::<PyResult<_>>()?;
-        let similar = py.import("difflib")?.call_method1("get_close_matches", (keyword, &parameters, 1))?;
-        let advice = match similar.extract::<Vec<String>>()?.pop() {
-            Some(similar) => format!("did you mean '{similar}'?"),
-            None => format!("it takes {}", parameters.join(", ")),
-        };
-        Ok(format!("{}() got an unexpected keyword argument '{keyword}'; {advice}", qualified_name(function)?))
+    let made = function.py().import("chainframe._arguments");
+    made.and_then(|module| module.call_method1("unexpected", (function, keyword)))
+        .map_or_else(|error| error, PyErr::from_value)
+}
+
+/// The end of a message about an unknown name: the known name that was probably meant, or nothing.
+pub fn similar(py: Python<'_>, name: &str, known: &[&str]) -> PyResult<String> {
+    py.import("chainframe._arguments")?.call_method1("similar", (name, known))?.extract()
+}
+
+/// The error about an attribute that an object does not have. Python suggests a similar one where it prints the error.
+pub fn no_attribute(object: &Bound<'_, PyAny>, name: &str, advice: &str) -> PyErr {
+    let raised = || {
+        let separator = if advice.is_empty() { "" } else { "; " };
+        let class = object.get_type().name()?;
+        let error = PyAttributeError::new_err(format!("'{class}' object has no attribute '{name}'{separator}{advice}"));
+        error.value(object.py()).setattr("name", name)?;
+        error.value(object.py()).setattr("obj", object)?;
+        Ok(error)
     };
-    message().map_or_else(|error| error, PyTypeError::new_err)
+    raised().unwrap_or_else(|error: PyErr| error)
 }
 
 /// Rejects keywords that a function does not take.
@@ -140,6 +151,38 @@ pub fn reject(function: &Bound<'_, PyAny>, unknown: Option<&Bound<'_, PyDict>>) 
     match unknown.into_iter().flatten().next() {
         Some((name, _)) => Err(unexpected(function, &name.extract::<String>()?)),
         None => Ok(()),
+    }
+}
+
+/// Rejects keywords that a method of a class does not take.
+pub fn reject_in<T: PyTypeInfo>(py: Python<'_>, method: &str, unknown: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+    if unknown.is_some() { reject(&py.get_type::<T>().getattr(method)?, unknown) } else { Ok(()) }
+}
+
+/// The value that a string names; the error lists all names.
+pub fn one_of<T: Copy>(parameter: &str, given: &Bound<'_, PyAny>, values: &[(&str, T)]) -> PyResult<T> {
+    let text = given.extract::<String>().ok();
+    if let Some((_, value)) = values.iter().find(|(name, _)| text.as_deref() == Some(*name)) {
+        return Ok(*value);
+    }
+    let names: Vec<_> = values.iter().map(|(name, _)| *name).collect();
+    let shown = text.map_or_else(|| given.repr().map(|text| text.to_string()), |text| Ok(format!("{text:?}")))?;
+    Err(errors::parameter(given.py(), parameter, &format!("must be one of {}; got {shown}", names.join(", "))))
+}
+
+/// Names of columns.
+pub struct ColumnNames(pub Vec<String>);
+
+impl<'py> FromPyObject<'_, 'py> for ColumnNames {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let names = given.try_iter().ok().filter(|_| !given.is_instance_of::<PyString>());
+        let names: Option<Vec<String>> = names.and_then(|names| names.map(|name| name.ok()?.extract().ok()).collect());
+        let problem = || Ok(format!("must be a list of names; got {}", given.repr()?));
+        names.map(Self).ok_or_else(|| {
+            problem().map_or_else(|error| error, |problem: String| errors::parameter(given.py(), "columns", &problem))
+        })
     }
 }
 
@@ -152,6 +195,11 @@ pub fn optional<T: Readable>(value: &Bound<'_, PyAny>, name: &str) -> PyResult<O
         Ok(given) => errors::parameter(value.py(), name, &format!("{}; got {given}", T::EXPECTED)),
         Err(error) => error,
     })
+}
+
+/// An option that is off unless it is given.
+pub fn flag(name: &str, given: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
+    Ok(given.map(|given| optional(given, name)).transpose()?.flatten().unwrap_or(false))
 }
 
 /// A single argument.

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyDict, PyList, PyTuple};
 
 use crate::cassette::{self, Mode, Options, Outcome};
+use crate::python::base::arguments;
 use crate::python::base::errors;
 
 #[doc = doc!(Cassette)]
@@ -22,8 +23,19 @@ pub struct Cassette {
 #[pymethods]
 impl Cassette {
     #[new]
-    #[pyo3(signature = (path, mode="once", *, allow_playback_repeats=false))]
-    fn new(py: Python<'_>, path: PathBuf, mode: &str, allow_playback_repeats: bool) -> PyResult<Self> {
+    #[pyo3(
+        signature = (path, mode="once", *, allow_playback_repeats=None, **unknown),
+        text_signature = "(path, mode='once', *, allow_playback_repeats=False)"
+    )]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        mode: &str,
+        allow_playback_repeats: Option<&Bound<'_, PyAny>>,
+        unknown: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        arguments::reject(&py.get_type::<Self>(), unknown)?;
+        let allow_playback_repeats = arguments::flag("allow_playback_repeats", allow_playback_repeats)?;
         let mode = Mode::named(mode, "mode").map_err(|error| errors::raise(py, &error.into()))?;
         open(py, Options { allow_playback_repeats, ..Options::new(path, mode) })
     }

@@ -85,6 +85,17 @@ impl Readable for RateLimit {
     }
 }
 
+/// A chain by its role in the deployment.
+struct ChainName(Chain);
+
+impl<'py> FromPyObject<'_, 'py> for ChainName {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        arguments::one_of("chain", &given, &[("main", Chain::Main), ("zone", Chain::Zone)]).map(Self)
+    }
+}
+
 const fn or<T>(default: T) -> Argument<T> {
     Argument(Ok(default))
 }
@@ -95,7 +106,7 @@ impl Client {
     #[pyo3(signature = (
         *, base_url=None, api_key=None, secret_key=None, passphrase=None, main_chain=None, zone_chain=None,
         deployment=None, timeout=or(30.0), deadline=Some(or(120.0)), max_retries=or(5), rate_limit=or(RateLimit::Auto),
-        concurrency=or(4), strict=false, max_response_bytes=or(67_108_864), proxy=None, ca_bundle=None, cassette=None,
+        concurrency=or(4), strict=or(false), max_response_bytes=or(67_108_864), proxy=None, ca_bundle=None, cassette=None,
         progress=ProgressMode::Auto, on_attempt=None, **unknown,
     ), text_signature = "(*, base_url=None, api_key=None, secret_key=None, passphrase=None, main_chain=None, \
         zone_chain=None, deployment=None, timeout=30.0, deadline=120.0, max_retries=5, rate_limit='auto', \
@@ -116,7 +127,7 @@ impl Client {
         max_retries: Argument<i64>,
         rate_limit: Argument<RateLimit>,
         concurrency: Argument<i64>,
-        strict: bool,
+        strict: Argument<bool>,
         max_response_bytes: Argument<i64>,
         proxy: Option<Argument<String>>,
         ca_bundle: Option<Argument<PathBuf>>,
@@ -160,7 +171,7 @@ impl Client {
                 max_retries: max_retries.named("max_retries")?,
                 rate_limit: rate_limit.named("rate_limit")?,
                 concurrency: concurrency.named("concurrency")?,
-                strict,
+                strict: strict.named("strict")?,
                 max_response_bytes: max_response_bytes.named("max_response_bytes")?,
                 proxy: proxy.map(|proxy| proxy.named("proxy")).transpose()?,
                 ca_bundle: ca_bundle.map(|path| path.named("ca_bundle")).transpose()?,
@@ -175,15 +186,29 @@ impl Client {
     }
 
     #[doc = doc!(Client.height_at)]
-    #[pyo3(signature = (time, *, chain="main"))]
-    fn height_at(&self, py: Python<'_>, time: &Bound<'_, PyAny>, chain: &str) -> PyResult<i64> {
+    #[pyo3(signature = (time, *, chain=ChainName(Chain::Main), **unknown), text_signature = "($self, time, *, chain='main')")]
+    fn height_at(
+        &self,
+        py: Python<'_>,
+        time: &Bound<'_, PyAny>,
+        chain: ChainName,
+        unknown: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<i64> {
+        arguments::reject_in::<Self>(py, "height_at", unknown)?;
         let height = block_on(py, &self.inner, self.find_height(py, time, chain)?)?;
         height.map_err(|error| errors::raise(py, &error))
     }
 
     #[doc = doc!(Client.height_at_async)]
-    #[pyo3(signature = (time, *, chain="main"))]
-    fn height_at_async(&self, py: Python<'_>, time: &Bound<'_, PyAny>, chain: &str) -> PyResult<Py<PyAny>> {
+    #[pyo3(signature = (time, *, chain=ChainName(Chain::Main), **unknown), text_signature = "($self, time, *, chain='main')")]
+    fn height_at_async(
+        &self,
+        py: Python<'_>,
+        time: &Bound<'_, PyAny>,
+        chain: ChainName,
+        unknown: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Py<PyAny>> {
+        arguments::reject_in::<Self>(py, "height_at_async", unknown)?;
         let finding = self.find_height(py, time, chain)?;
         coroutine(py, "Client.height_at_async", &self.inner, move |_| {
             let convert = |py: Python<'_>, height: Result<i64, Error>| {
@@ -240,7 +265,7 @@ impl Client {
                 }
                 "max_retries" => changes.max_retries = Some(given(&value, "max_retries").map_err(named)?),
                 "rate_limit" => changes.rate_limit = Some(given(&value, "rate_limit").map_err(named)?),
-                "strict" => changes.strict = Some(value.extract()?),
+                "strict" => changes.strict = Some(given(&value, "strict").map_err(named)?),
                 "progress" => progress = value.extract()?,
                 _ => return Err(arguments::unexpected(slf.bind(py).getattr("with_options")?.as_any(), &name)),
             }
@@ -386,15 +411,10 @@ impl Client {
         &self,
         py: Python<'_>,
         time: &Bound<'_, PyAny>,
-        chain: &str,
+        ChainName(chain): ChainName,
     ) -> PyResult<impl Future<Output = Result<i64, Error>> + Send + use<>> {
         let time = parse_time("time", &arguments::argument(py, "time", time, ParamKind::Time)?);
         let time = time.map_err(|error| errors::raise(py, &error))?;
-        let chain = match chain {
-            "main" => Chain::Main,
-            "zone" => Chain::Zone,
-            _ => return Err(errors::parameter(py, "chain", &format!("must be one of main, zone; got {chain:?}"))),
-        };
         let client = self.inner.clone();
         Ok(async move { height_at(&client, chain, None, time).await })
     }

@@ -1,11 +1,11 @@
 //! `Deployment`, as Python has it.
 
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyTuple};
 
 use crate::client::Error;
 use crate::interface;
-use crate::python::base::arguments::Given;
+use crate::python::base::arguments::{self, Given};
 use crate::python::base::errors;
 
 #[doc = doc!(Deployment)]
@@ -25,7 +25,7 @@ impl Deployment {
     #[pyo3(signature = (
         *, header_prefix=default("SVC"), main=default("main"), zone=default("zone"),
         prehash=default("{timestamp}{method}{target}{body}"), signature_encoding=default("base64"),
-        result_window=Given(Ok(10_000)), log_window=Given(Ok(1_000)),
+        result_window=Given(Ok(10_000)), log_window=Given(Ok(1_000)), **unknown,
     ), text_signature = "(*, header_prefix='SVC', main='main', zone='zone', \
         prehash='{timestamp}{method}{target}{body}', signature_encoding='base64', result_window=10000, log_window=1000)")]
     #[expect(clippy::too_many_arguments, reason = "the settings, all by keyword")]
@@ -38,7 +38,9 @@ impl Deployment {
         signature_encoding: Given<String>,
         result_window: Given<u64>,
         log_window: Given<u64>,
+        unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
+        arguments::reject(&py.get_type::<Self>(), unknown)?;
         let made = || {
             let inner = interface::Deployment::new(
                 &header_prefix.named("header_prefix")?,
@@ -132,5 +134,5 @@ pub fn _restore_deployment(
     result_window: Given<u64>,
     log_window: Given<u64>,
 ) -> PyResult<Deployment> {
-    Deployment::new(py, header_prefix, main, zone, prehash, signature_encoding, result_window, log_window)
+    Deployment::new(py, header_prefix, main, zone, prehash, signature_encoding, result_window, log_window, None)
 }

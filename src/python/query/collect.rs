@@ -4,15 +4,16 @@ use std::future::Future;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyDict, PyList};
 
 use super::progress::Bar;
 use super::query::Query;
 use crate::client::Error;
-use crate::columns::{Projection, StringLayout};
+use crate::columns::{DecimalPolicy, Projection, StringLayout, schema};
+use crate::python::base::arguments::{self, ColumnNames};
 use crate::python::base::asyncio::coroutine;
 use crate::python::base::block_on::block_on;
-use crate::python::results::arrow::{Conversion, Frame};
+use crate::python::results::arrow::{self, Conversion, DtypeBackend, Frame};
 use crate::python::results::incomplete::report_incomplete;
 use crate::python::results::record_classes;
 use crate::python::results::records::Records;
@@ -66,6 +67,16 @@ impl Query {
         // From here on the result is the frame's, and is not kept beside it.
         self.last.release_partial();
         conversion.finish(py, table)
+    }
+
+    fn conversion(
+        &self,
+        py: Python<'_>,
+        frame: Frame,
+        numbers: DecimalPolicy,
+        columns: Option<&ColumnNames>,
+    ) -> PyResult<Conversion> {
+        Conversion::new(py, self.record(), Projection::ALL, frame, numbers, columns)
     }
 
     fn first_page(
@@ -129,50 +140,71 @@ impl Query {
     }
 
     #[doc = doc!(Query.to_pandas)]
-    #[pyo3(signature = (numbers="decimal", *, dtype_backend=None, columns=None))]
+    #[pyo3(
+        signature = (numbers=DecimalPolicy::Decimal, *, dtype_backend=None, columns=None, **unknown),
+        text_signature = "($self, numbers='decimal', *, dtype_backend=None, columns=None)"
+    )]
     fn to_pandas<'py>(
         &self,
         py: Python<'py>,
-        numbers: &str,
-        dtype_backend: Option<String>,
-        columns: Option<Vec<String>>,
+        numbers: DecimalPolicy,
+        dtype_backend: Option<DtypeBackend>,
+        columns: Option<ColumnNames>,
+        unknown: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let conversion =
-            Conversion::new(py, self.record(), Projection::ALL, Frame::Pandas, numbers, columns.as_deref())?;
-        self.convert(py, conversion.with_dtype_backend(py, dtype_backend)?)
+        arguments::reject_in::<Self>(py, "to_pandas", unknown)?;
+        let conversion = self.conversion(py, Frame::Pandas, numbers, columns.as_ref())?;
+        self.convert(py, conversion.with_dtype_backend(dtype_backend))
     }
 
     #[doc = doc!(Query.to_polars)]
-    #[pyo3(signature = (numbers="decimal", *, columns=None))]
+    #[pyo3(
+        signature = (numbers=DecimalPolicy::Decimal, *, columns=None, **unknown),
+        text_signature = "($self, numbers='decimal', *, columns=None)"
+    )]
     fn to_polars<'py>(
         &self,
         py: Python<'py>,
-        numbers: &str,
-        columns: Option<Vec<String>>,
+        numbers: DecimalPolicy,
+        columns: Option<ColumnNames>,
+        unknown: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.convert(
-            py,
-            Conversion::new(py, self.record(), Projection::ALL, Frame::Polars, numbers, columns.as_deref())?,
-        )
+        arguments::reject_in::<Self>(py, "to_polars", unknown)?;
+        self.convert(py, self.conversion(py, Frame::Polars, numbers, columns.as_ref())?)
     }
 
     #[doc = doc!(Query.to_arrow)]
-    #[pyo3(signature = (numbers="decimal", *, columns=None))]
+    #[pyo3(
+        signature = (numbers=DecimalPolicy::Decimal, *, columns=None, **unknown),
+        text_signature = "($self, numbers='decimal', *, columns=None)"
+    )]
     fn to_arrow<'py>(
         &self,
         py: Python<'py>,
-        numbers: &str,
-        columns: Option<Vec<String>>,
+        numbers: DecimalPolicy,
+        columns: Option<ColumnNames>,
+        unknown: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.convert(
-            py,
-            Conversion::new(py, self.record(), Projection::ALL, Frame::Arrow, numbers, columns.as_deref())?,
-        )
+        arguments::reject_in::<Self>(py, "to_arrow", unknown)?;
+        self.convert(py, self.conversion(py, Frame::Arrow, numbers, columns.as_ref())?)
     }
 
     #[doc = doc!(Query.to_dicts)]
-    #[pyo3(signature = (*, json=false))]
-    fn to_dicts<'py>(&self, py: Python<'py>, json: bool) -> PyResult<Bound<'py, PyList>> {
-        self.collect(py)?.to_dicts(py, json)
+    #[pyo3(
+        signature = (*, json=None, columns=None, **unknown),
+        text_signature = "($self, *, json=False, columns=None)"
+    )]
+    fn to_dicts<'py>(
+        &self,
+        py: Python<'py>,
+        json: Option<&Bound<'py, PyAny>>,
+        columns: Option<ColumnNames>,
+        unknown: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        arguments::reject_in::<Self>(py, "to_dicts", unknown)?;
+        // Arguments are checked before anything is fetched.
+        let json = arguments::flag("json", json)?;
+        arrow::project(py, schema(self.record(), DecimalPolicy::Decimal), columns.as_ref())?;
+        self.collect(py)?.dicts(py, json, columns.as_ref())
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use pyo3::exceptions::PyStopAsyncIteration;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyInt, PyModule, PyString, PyType};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyModule, PyString, PyType};
 
 use super::query::Query;
 use crate::client::process::{self, ForkSafeMutex};
@@ -275,7 +275,7 @@ impl Follow {
 impl Query {
     #[doc = doc!(Query.follow)]
     #[pyo3(
-        signature = (*, start=None, settle=None, poll=PollArg(Poll::Auto), undo=false),
+        signature = (*, start=None, settle=None, poll=PollArg(Poll::Auto), undo=None, **unknown),
         text_signature = "($self, *, start='now', settle=12, poll='auto', undo=False)"
     )]
     fn follow(
@@ -283,11 +283,13 @@ impl Query {
         start: Option<&Bound<'_, PyAny>>,
         settle: Option<&Bound<'_, PyAny>>,
         poll: PollArg,
-        undo: bool,
+        undo: Option<&Bound<'_, PyAny>>,
+        unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Follow> {
         let py = slf.py();
+        arguments::reject_in::<Self>(py, "follow", unknown)?;
         let start = start.map_or(Ok(FollowStart::Now), |start| start_of(slf, start))?;
-        let changes = if undo { Changes::Undone } else { Changes::Held };
+        let changes = if arguments::flag("undo", undo)? { Changes::Undone } else { Changes::Held };
         let options = FollowOptions { start, end: None, settle: distance(settle)?, poll: poll.0, changes };
         Follow::new(&slf.get().run, options).map_err(|error| errors::raise(py, &error))
     }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrow_schema::SchemaRef;
-use pyo3::exceptions::{PyAttributeError, PyTypeError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyCapsule, PyList, PyModule, PyTuple, PyType};
+use pyo3::types::{PyBool, PyCapsule, PyDict, PyList, PyModule, PyTuple, PyType};
 
 use super::feed::StreamItem;
 use super::last_run::LastRun;
@@ -19,6 +19,7 @@ use super::stream::Stream;
 use crate::client::Error;
 use crate::columns::{DecimalPolicy, Projection, schema};
 use crate::interface::RecordType;
+use crate::python::base::arguments::{self, ColumnNames};
 use crate::python::base::asyncio::coroutine;
 use crate::python::base::block_on::{SignalWatcher, block_on};
 use crate::python::base::errors;
@@ -125,16 +126,16 @@ impl Query {
         Err(PyTypeError::new_err(format!("a query has no records before it is run; {advice}")))
     }
 
-    fn __getattr__(&self, name: &str) -> PyResult<Py<PyAny>> {
+    fn __getattr__(slf: &Bound<'_, Self>, name: &str) -> PyResult<Py<PyAny>> {
         let advice = match name {
-            "head" | "limit" => "; pass max_items= to the call, or use query.first()",
+            "head" | "limit" => "pass max_items= to the call, or use query.first()",
             "tail" | "count" | "sample" | "describe" | "columns" | "shape" | "dtypes" => {
-                "; use query.collect(), query.to_pandas() or query.to_polars() first"
+                "use query.collect(), query.to_pandas() or query.to_polars() first"
             }
-            "filter" | "select" => "; use query.scan() or query.dataset()",
+            "filter" | "select" => "use query.scan() or query.dataset()",
             _ => "",
         };
-        Err(PyAttributeError::new_err(format!("'Query' object has no attribute '{name}'{advice}")))
+        Err(arguments::no_attribute(slf, name, advice))
     }
 
     fn __iter__(slf: &Bound<'_, Self>) -> PyResult<Stream> {
@@ -159,38 +160,42 @@ impl Query {
 
     #[doc = doc!(Query.batches)]
     #[pyo3(
-        signature = (batch_size=None, *, columns=None),
+        signature = (batch_size=None, *, columns=None, **unknown),
         text_signature = "($self, batch_size=65_536, *, columns=None)"
     )]
     fn batches(
         slf: &Bound<'_, Self>,
         batch_size: Option<&Bound<'_, PyAny>>,
-        columns: Option<Vec<String>>,
+        columns: Option<ColumnNames>,
+        unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Stream> {
+        arguments::reject_in::<Self>(slf.py(), "batches", unknown)?;
         let (query, batch_size) = (slf.get(), count("batch_size", batch_size)?);
         let Some(columns) = columns else {
             return Self::stream_of(slf, &query.run, StreamItem::Batches, (batch_size, Projection::ALL));
         };
         arrow::project(slf.py(), schema(query.record(), DecimalPolicy::Decimal), Some(&columns))?;
-        let selection = Projection::of(query.record(), &columns);
-        Self::stream_of(slf, &query.run.with_columns(&columns), StreamItem::Batches, (batch_size, selection))
+        let selection = Projection::of(query.record(), &columns.0);
+        Self::stream_of(slf, &query.run.with_columns(&columns.0), StreamItem::Batches, (batch_size, selection))
     }
 
     #[doc = doc!(Query.to_arrow_batch_reader)]
     #[pyo3(
-        signature = (batch_size=None, numbers="decimal", *, columns=None),
+        signature = (batch_size=None, numbers=DecimalPolicy::Decimal, *, columns=None, **unknown),
         text_signature = "($self, batch_size=65_536, numbers='decimal', *, columns=None)"
     )]
     fn to_arrow_batch_reader<'py>(
         slf: &Bound<'py, Self>,
         batch_size: Option<&Bound<'py, PyAny>>,
-        numbers: &str,
-        columns: Option<Vec<String>>,
+        numbers: DecimalPolicy,
+        columns: Option<ColumnNames>,
+        unknown: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        let (batch_size, numbers) = (count("batch_size", batch_size)?, arrow::numbers(py, numbers)?);
-        let form = (arrow::project(py, schema(slf.get().record(), numbers), columns.as_deref())?, numbers);
-        let run = columns.map_or_else(|| slf.get().run.clone(), |columns| slf.get().run.with_columns(&columns));
+        arguments::reject_in::<Self>(py, "to_arrow_batch_reader", unknown)?;
+        let batch_size = count("batch_size", batch_size)?;
+        let form = (arrow::project(py, schema(slf.get().record(), numbers), columns.as_ref())?, numbers);
+        let run = columns.map_or_else(|| slf.get().run.clone(), |columns| slf.get().run.with_columns(&columns.0));
         let (pages, bar) = slf.get().stream_run(py, &run)?;
         let batches =
             BatchIterator::new(QueryReader::of_batches(py, slf.get().last.clone(), pages, bar, batch_size, form)?);
@@ -321,8 +326,9 @@ impl Query {
         columns: Vec<String>,
         first: usize,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let schema = arrow::project(py, schema(self.record(), DecimalPolicy::Decimal), Some(&columns))?;
-        self.growing_stream(py, &self.run.with_columns(&columns), first, schema)
+        let run = self.run.with_columns(&columns);
+        let schema = schema(self.record(), DecimalPolicy::Decimal);
+        self.growing_stream(py, &run, first, arrow::project(py, schema, Some(&ColumnNames(columns)))?)
     }
 
     /// The query with heights in place of times, and the report of the requests that found them.

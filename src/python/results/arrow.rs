@@ -14,28 +14,44 @@ use pyo3::types::{PyBool, PyCapsule, PyTuple};
 use crate::client::Error;
 use crate::columns::{DecimalPolicy, Projection, StringLayout, batch, schema, schema_in};
 use crate::interface::{RecordType, record};
+use crate::python::base::arguments::{self, ColumnNames};
 use crate::python::base::errors;
 use crate::query::Records;
 
-pub fn numbers(py: Python<'_>, text: &str) -> PyResult<DecimalPolicy> {
-    match text {
-        "decimal" => Ok(DecimalPolicy::Decimal),
-        "float" => Ok(DecimalPolicy::Float),
-        "string" => Ok(DecimalPolicy::String),
-        other => {
-            Err(errors::parameter(py, "numbers", &format!("must be one of decimal, float, string; got {other:?}")))
-        }
+impl<'py> FromPyObject<'_, 'py> for DecimalPolicy {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        arguments::one_of(
+            "numbers",
+            &given,
+            &[("decimal", Self::Decimal), ("float", Self::Float), ("string", Self::String)],
+        )
+    }
+}
+
+/// Dtypes of a pandas frame other than the default ones.
+#[derive(Clone, Copy)]
+pub struct DtypeBackend(&'static str);
+
+impl<'py> FromPyObject<'_, 'py> for DtypeBackend {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let backends = ["numpy_nullable", "pyarrow"].map(|name| (name, Self(name)));
+        arguments::one_of("dtype_backend", &given, &backends)
     }
 }
 
 /// Projects a schema on some of its columns, in the order given; all of them where `columns` is `None`.
-pub fn project(py: Python<'_>, schema: SchemaRef, columns: Option<&[String]>) -> PyResult<SchemaRef> {
-    let Some(names) = columns else { return Ok(schema) };
+pub fn project(py: Python<'_>, schema: SchemaRef, columns: Option<&ColumnNames>) -> PyResult<SchemaRef> {
+    let Some(ColumnNames(names)) = columns else { return Ok(schema) };
     let mut indices = Vec::with_capacity(names.len());
     for name in names {
         let Ok(index) = schema.index_of(name) else {
-            let known = schema.fields().iter().map(|field| field.name().as_str()).collect::<Vec<_>>().join(", ");
-            return Err(errors::parameter(py, "columns", &format!("must be among {known}; got {name:?}")));
+            let known: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+            let (names, advice) = (known.join(", "), arguments::similar(py, name, &known)?);
+            return Err(errors::parameter(py, "columns", &format!("must be among {names}; got {name:?}{advice}")));
         };
         if indices.contains(&index) {
             return Err(errors::parameter(py, "columns", &format!("must be distinct; got {name:?} twice")));
@@ -56,7 +72,7 @@ pub struct Conversion {
     frame: Frame,
     schema: SchemaRef,
     numbers: DecimalPolicy,
-    dtype_backend: Option<String>,
+    dtype_backend: Option<DtypeBackend>,
 }
 
 impl Conversion {
@@ -66,18 +82,15 @@ impl Conversion {
         record: &RecordType,
         selection: Projection,
         frame: Frame,
-        numbers: &str,
-        columns: Option<&[String]>,
+        numbers: DecimalPolicy,
+        columns: Option<&ColumnNames>,
     ) -> PyResult<Self> {
-        let numbers = self::numbers(py, numbers)?;
         let schema = project(py, select(&schema_in(record, numbers, frame.layout()), selection), columns)?;
         Ok(Self { frame, schema, numbers, dtype_backend: None })
     }
 
-    pub fn with_dtype_backend(mut self, py: Python<'_>, dtype_backend: Option<String>) -> PyResult<Self> {
-        check_dtype_backend(py, dtype_backend.as_deref())?;
-        self.dtype_backend = dtype_backend;
-        Ok(self)
+    pub fn with_dtype_backend(self, dtype_backend: Option<DtypeBackend>) -> Self {
+        Self { dtype_backend, ..self }
     }
 
     pub fn frame(&self) -> Frame {
@@ -89,16 +102,8 @@ impl Conversion {
     }
 
     pub fn finish<'py>(&self, py: Python<'py>, table: Table) -> PyResult<Bound<'py, PyAny>> {
-        self.frame.convert(py, table, self.dtype_backend.as_deref())
+        self.frame.convert(py, table, self.dtype_backend)
     }
-}
-
-pub fn check_dtype_backend(py: Python<'_>, dtype_backend: Option<&str>) -> PyResult<()> {
-    if let Some(other) = dtype_backend.filter(|name| !["numpy_nullable", "pyarrow"].contains(name)) {
-        let problem = format!("must be \"numpy_nullable\", \"pyarrow\" or None; got {other:?}");
-        return Err(errors::parameter(py, "dtype_backend", &problem));
-    }
-    Ok(())
 }
 
 /// A result under a policy of numbers, on its way to one Arrow library, which takes it once: nothing is held here that
@@ -139,11 +144,11 @@ impl Frame {
         self,
         py: Python<'py>,
         table: Table,
-        dtype_backend: Option<&str>,
+        dtype_backend: Option<DtypeBackend>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let frames = PyModule::import(py, "chainframe.frames")?;
         match self {
-            Self::Pandas => frames.call_method1(self.name(), (table, dtype_backend)),
+            Self::Pandas => frames.call_method1(self.name(), (table, dtype_backend.map(|backend| backend.0))),
             Self::Polars | Self::Arrow => frames.call_method1(self.name(), (table,)),
         }
     }
@@ -164,6 +169,16 @@ impl Table {
             batches.push(converted.map_err(|overflow| Error::Overflow(Box::new(overflow)))?);
             row += chunk.rows();
         }
+        Ok(Self::of(schema, batches))
+    }
+
+    /// The same rows with these columns.
+    pub fn project(self, schema: SchemaRef) -> PyResult<Self> {
+        let batches = self.batches.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let indices: Result<Vec<_>, _> =
+            schema.fields().iter().map(|field| self.schema.index_of(field.name())).collect();
+        let project = |indices: Vec<usize>| batches.iter().map(|batch| batch.project(&indices)).collect();
+        let batches = indices.and_then(project).map_err(|error| PyTypeError::new_err(error.to_string()))?;
         Ok(Self::of(schema, batches))
     }
 

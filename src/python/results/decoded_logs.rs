@@ -3,13 +3,14 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyCapsule, PyDict, PyInt, PyList, PyString, PyTuple};
 
-use super::arrow::{self, Frame, Table};
+use super::arrow::{self, DtypeBackend, Frame, Table};
 use super::event::Event;
 use super::records::Records;
 use super::report::Report;
 use crate::client::Error;
 use crate::columns::DecimalPolicy;
 use crate::events::{Decoded, Type, Value, decode};
+use crate::python::base::arguments::{self, ColumnNames};
 use crate::python::base::{convert, errors, finalize};
 
 #[doc = doc!(DecodedLogs)]
@@ -53,11 +54,12 @@ impl DecodedLogs {
         &self,
         py: Python<'py>,
         frame: Frame,
-        numbers: &str,
-        dtype_backend: Option<&str>,
+        (numbers, columns): (DecimalPolicy, Option<&ColumnNames>),
+        dtype_backend: Option<DtypeBackend>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let schema = arrow::project(py, self.inner.schema(numbers), columns)?;
         frame.load(py)?;
-        frame.convert(py, self.table(py, arrow::numbers(py, numbers)?)?, dtype_backend)
+        frame.convert(py, self.table(py, numbers)?.project(schema)?, dtype_backend)
     }
 }
 
@@ -100,46 +102,79 @@ impl DecodedLogs {
     }
 
     #[doc = doc!(DecodedLogs.to_pandas)]
-    #[pyo3(signature = (numbers="string", *, dtype_backend=None))]
+    #[pyo3(
+        signature = (numbers=DecimalPolicy::String, *, dtype_backend=None, columns=None, **unknown),
+        text_signature = "($self, numbers='string', *, dtype_backend=None, columns=None)"
+    )]
     fn to_pandas<'py>(
         &self,
         py: Python<'py>,
-        numbers: &str,
-        dtype_backend: Option<String>,
+        numbers: DecimalPolicy,
+        dtype_backend: Option<DtypeBackend>,
+        columns: Option<ColumnNames>,
+        unknown: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        arrow::check_dtype_backend(py, dtype_backend.as_deref())?;
-        self.convert(py, Frame::Pandas, numbers, dtype_backend.as_deref())
+        arguments::reject_in::<Self>(py, "to_pandas", unknown)?;
+        self.convert(py, Frame::Pandas, (numbers, columns.as_ref()), dtype_backend)
     }
 
     #[doc = doc!(DecodedLogs.to_polars)]
-    #[pyo3(signature = (numbers="string"))]
-    fn to_polars<'py>(&self, py: Python<'py>, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
-        self.convert(py, Frame::Polars, numbers, None)
+    #[pyo3(
+        signature = (numbers=DecimalPolicy::String, *, columns=None, **unknown),
+        text_signature = "($self, numbers='string', *, columns=None)"
+    )]
+    fn to_polars<'py>(
+        &self,
+        py: Python<'py>,
+        numbers: DecimalPolicy,
+        columns: Option<ColumnNames>,
+        unknown: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        arguments::reject_in::<Self>(py, "to_polars", unknown)?;
+        self.convert(py, Frame::Polars, (numbers, columns.as_ref()), None)
     }
 
     #[doc = doc!(DecodedLogs.to_arrow)]
-    #[pyo3(signature = (numbers="string"))]
-    fn to_arrow<'py>(&self, py: Python<'py>, numbers: &str) -> PyResult<Bound<'py, PyAny>> {
-        self.convert(py, Frame::Arrow, numbers, None)
+    #[pyo3(
+        signature = (numbers=DecimalPolicy::String, *, columns=None, **unknown),
+        text_signature = "($self, numbers='string', *, columns=None)"
+    )]
+    fn to_arrow<'py>(
+        &self,
+        py: Python<'py>,
+        numbers: DecimalPolicy,
+        columns: Option<ColumnNames>,
+        unknown: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        arguments::reject_in::<Self>(py, "to_arrow", unknown)?;
+        self.convert(py, Frame::Arrow, (numbers, columns.as_ref()), None)
     }
 
     #[doc = doc!(DecodedLogs.to_dicts)]
-    fn to_dicts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+    #[pyo3(signature = (*, columns=None, **unknown), text_signature = "($self, *, columns=None)")]
+    fn to_dicts<'py>(
+        &self,
+        py: Python<'py>,
+        columns: Option<ColumnNames>,
+        unknown: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        arguments::reject_in::<Self>(py, "to_dicts", unknown)?;
+        let schema = arrow::project(py, self.inner.schema(DecimalPolicy::String), columns.as_ref())?;
         let record = self.inner.matched.record();
-        let columns = self.columns();
         let params = self.inner.event().params();
-        let log = &columns[..columns.len() - params.len()];
-        let log: Vec<_> = log.iter().filter_map(|name| Some((name, record.position(name)?))).collect();
         let dicts = PyList::empty(py);
         for row in 0..self.inner.matched.len() {
             let dict = PyDict::new(py);
-            if let Some((chunk, at)) = self.inner.matched.locate(row) {
-                for (name, column) in &log {
-                    dict.set_item(name, convert::cell(py, chunk, *column, at)?)?;
-                }
-            }
-            for (param, value) in params.iter().zip(self.inner.values(row)) {
-                dict.set_item(&param.column, to_python(py, &param.ty, value)?)?;
+            let values: Vec<_> = self.inner.values(row).collect();
+            for field in schema.fields() {
+                let value = match params.iter().position(|param| param.column == *field.name()) {
+                    Some(param) => to_python(py, &params[param].ty, values.get(param).copied().flatten())?,
+                    None => match (self.inner.matched.locate(row), record.position(field.name())) {
+                        (Some((chunk, at)), Some(column)) => convert::cell(py, chunk, column, at)?,
+                        _ => continue,
+                    },
+                };
+                dict.set_item(field.name(), value)?;
             }
             dicts.append(dict)?;
         }

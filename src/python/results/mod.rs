@@ -1,6 +1,7 @@
 //! Records, pages and reports, and their Arrow and HTML forms.
 
 pub mod arrow;
+pub mod conversions;
 pub mod decoded_logs;
 pub mod estimate;
 pub mod event;

@@ -10,7 +10,7 @@ use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 use super::html;
 use crate::columns::{Columns, ColumnsBuilder};
 use crate::interface::{self, RecordType};
-use crate::python::base::convert;
+use crate::python::base::{arguments, convert};
 
 // The base of the nine record classes.
 #[doc = doc!(Record)]
@@ -66,7 +66,9 @@ impl Record {
         for (name, value) in fields.into_iter().flatten() {
             let name = name.cast::<PyString>()?.to_str()?.to_owned();
             let Some(column) = record.position(&name) else {
-                return Err(PyTypeError::new_err(format!("{} has no field {name:?}", record.name)));
+                let names: Vec<_> = record.fields.iter().map(|field| field.name).collect();
+                let advice = arguments::similar(value.py(), &name, &names)?;
+                return Err(PyTypeError::new_err(format!("{} has no field {name:?}{advice}", record.name)));
             };
             if let Err(problem) = convert::put(&mut rows, column, record.fields[column].kind, &value)? {
                 return Err(PyTypeError::new_err(format!("{name} {problem}")));

@@ -7,16 +7,16 @@ use pyo3::exceptions::{PyIndexError, PyKeyError, PyOverflowError, PyTypeError, P
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList, PySlice, PyString, PyTuple, PyType};
 
-use super::arrow::{self, Conversion, Frame, Schema, Table};
+use super::arrow::{self, Schema, Table};
 use super::html;
 use super::record::Record;
 use super::record_classes;
 use super::report::Report;
 use crate::columns::{Columns, ColumnsBuilder, Projection};
 use crate::interface::{self, Kind};
+use crate::python::base::arguments;
 use crate::python::base::convert;
 use crate::python::base::errors;
-use crate::python::base::finalize;
 use crate::query;
 
 #[doc = doc!(Records)]
@@ -25,7 +25,7 @@ use crate::query;
 pub struct Records {
     pub inner: query::Records,
     /// Shared with the views of rows.
-    chunks: Vec<Arc<Columns>>,
+    pub(super) chunks: Vec<Arc<Columns>>,
     /// Columns that the records have.
     selection: Projection,
     pub report: Report,
@@ -75,12 +75,6 @@ impl Records {
             Some(chunk) => record_classes::view(py, chunk.clone(), row),
             None => Err(PyIndexError::new_err("record index out of range")),
         }
-    }
-
-    fn convert<'py>(&self, py: Python<'py>, conversion: &Conversion) -> PyResult<Bound<'py, PyAny>> {
-        let table =
-            finalize::detach(py, || conversion.table(&self.inner)).map_err(|error| errors::raise(py, &error))?;
-        conversion.finish(py, table)
     }
 
     /// Description in one line.
@@ -149,6 +143,22 @@ impl Records {
     #[classmethod]
     fn __class_getitem__(class: &Bound<'_, PyType>, record: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         crate::python::base::generic(class, record)
+    }
+
+    /// Called for a name that is no attribute, such as a method of a frame.
+    fn __getattr__(slf: &Bound<'_, Self>, name: &str) -> PyResult<Py<PyAny>> {
+        let advice = match name {
+            "head" | "limit" => "use records[:n]",
+            "tail" => "use records[-n:]",
+            "filter" | "select" | "describe" | "columns" | "shape" | "dtypes" | "sample" | "groupby" => {
+                "use records.to_pandas() or records.to_polars() first"
+            }
+            _ if slf.get().fields().any(|(_, field)| field.name == name) => {
+                "it is a column: use records[\"name\"], or records[0].name for one record"
+            }
+            _ => "",
+        };
+        Err(arguments::no_attribute(slf, name, &advice.replace("name", name)))
     }
 
     fn __len__(&self) -> usize {
@@ -251,71 +261,6 @@ impl Records {
     #[getter]
     fn schema(&self) -> Schema {
         Schema::new(self.inner.record(), self.selection)
-    }
-
-    #[doc = doc!(Records.to_pandas)]
-    #[pyo3(signature = (numbers="decimal", *, dtype_backend=None, columns=None))]
-    pub fn to_pandas<'py>(
-        &self,
-        py: Python<'py>,
-        numbers: &str,
-        dtype_backend: Option<String>,
-        columns: Option<Vec<String>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let conversion =
-            Conversion::new(py, self.inner.record(), self.selection, Frame::Pandas, numbers, columns.as_deref())?;
-        self.convert(py, &conversion.with_dtype_backend(py, dtype_backend)?)
-    }
-
-    #[doc = doc!(Records.to_polars)]
-    #[pyo3(signature = (numbers="decimal", *, columns=None))]
-    pub fn to_polars<'py>(
-        &self,
-        py: Python<'py>,
-        numbers: &str,
-        columns: Option<Vec<String>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        self.convert(
-            py,
-            &Conversion::new(py, self.inner.record(), self.selection, Frame::Polars, numbers, columns.as_deref())?,
-        )
-    }
-
-    #[doc = doc!(Records.to_arrow)]
-    #[pyo3(signature = (numbers="decimal", *, columns=None))]
-    pub fn to_arrow<'py>(
-        &self,
-        py: Python<'py>,
-        numbers: &str,
-        columns: Option<Vec<String>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        self.convert(
-            py,
-            &Conversion::new(py, self.inner.record(), self.selection, Frame::Arrow, numbers, columns.as_deref())?,
-        )
-    }
-
-    #[doc = doc!(Records.to_dicts)]
-    #[pyo3(signature = (*, json=false))]
-    pub fn to_dicts<'py>(&self, py: Python<'py>, json: bool) -> PyResult<Bound<'py, PyList>> {
-        let dicts = PyList::empty(py);
-        let texts = self
-            .fields()
-            .map(|(_, field)| field)
-            .filter(|field| json && (field.kind.is_number() || field.kind == Kind::Time));
-        let texts: Vec<_> = texts.filter(|field| field.kind != Kind::Integer).collect();
-        for row in 0..self.inner.len() {
-            let dict = self.view(py, row)?.call_method0("to_dict")?;
-            for field in &texts {
-                let value = dict.get_item(field.name)?;
-                if !value.is_none() {
-                    let method = if field.kind == Kind::Time { "isoformat" } else { "__str__" };
-                    dict.set_item(field.name, value.call_method0(method)?)?;
-                }
-            }
-            dicts.append(dict)?;
-        }
-        Ok(dicts)
     }
 
     fn _identities(&self) -> Vec<String> {

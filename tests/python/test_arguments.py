@@ -1,0 +1,172 @@
+"""Misspelt arguments: the error names the parameter or value that was probably meant, and nothing is sent."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import chainframe as cf
+from chainframe.testing import Cassette, LocalService
+from conftest import Sample
+
+TIME = "2026-01-28T00:00Z"
+# Arguments that the methods with optional ones require.
+REQUIRED: dict[type, dict[str, tuple[object, ...]]] = {
+    cf.Client: {
+        **dict.fromkeys(("height_at", "height_at_async"), (TIME,)),
+        **dict.fromkeys(("token_transfers", "address_transactions", "transactions_by_hash", "logs"), ("0x1",)),
+        **dict.fromkeys(("tokens", "cross_chain_transactions", "blocks", "large_transactions", "transactions"), ()),
+        "with_options": (),
+    },
+    cf.Query: {
+        **dict.fromkeys(("to_parquet", "to_csv", "to_json", "sync"), ("x",)),
+        **dict.fromkeys(("to_parquet_async", "to_csv_async", "to_json_async"), ("x",)),
+        **dict.fromkeys(("to_pandas", "to_polars", "to_arrow", "to_dicts"), ()),
+        **dict.fromkeys(("batches", "to_arrow_batch_reader", "follow"), ()),
+    },
+    cf.Records: dict.fromkeys(("to_pandas", "to_polars", "to_arrow", "to_dicts"), ()),
+    cf.DecodedLogs: dict.fromkeys(("to_pandas", "to_polars", "to_arrow", "to_dicts"), ()),
+}
+
+
+def keywords(function: Callable[..., object]) -> list[str]:
+    kinds = {inspect.Parameter.KEYWORD_ONLY}
+    return [name for name, parameter in inspect.signature(function).parameters.items() if parameter.kind in kinds]
+
+
+def misspelt(name: str) -> str:
+    return name[0] + name[2:]
+
+
+def rejects(function: Callable[..., Any], *required: object) -> None:
+    """Calls a function with each of its keywords, misspelt."""
+    for name in keywords(function):
+        with pytest.raises(
+            TypeError, match=rf"unexpected keyword argument '{misspelt(name)}'; did you mean '"
+        ) as raised:
+            function(*required, **{misspelt(name): None})
+        assert f"'{name}'?" in str(raised.value)
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'qqq'; it takes \w"):
+        function(*required, qqq=None)
+
+
+@pytest.mark.parametrize("kind", REQUIRED)
+def test_methods_with_keywords_name_the_one_that_was_meant(client: cf.Client, sample: Sample, kind: type) -> None:
+    logs = sample.query(client, "logs").collect()
+    objects: dict[type, Any] = {
+        cf.Client: client,
+        cf.Query: client.blocks(),
+        cf.Records: logs,
+        cf.DecodedLogs: logs.decode(cf.Event.named("ERC20.Transfer")),
+    }
+    methods = {name for name in vars(kind) if not name.startswith("_") and callable(getattr(kind, name))}
+    assert {name for name in methods if keywords(getattr(kind, name))} == set(REQUIRED[kind])
+    for name, required in REQUIRED[kind].items():
+        rejects(getattr(objects[kind], name), *required)
+
+
+def test_classes_and_functions_name_the_keyword_that_was_meant(client: cf.Client, tmp_path: Path) -> None:
+    export = client.blocks(max_items=3).to_parquet(tmp_path / "blocks")
+    from chainframe.integrations import otel  # noqa: PLC0415 - an extra
+
+    calls: list[tuple[Callable[..., Any], tuple[object, ...], str, str]] = [
+        (cf.Client, (), "rate_limt", "rate_limit"),
+        (cf.Deployment, (), "header_prefx", "header_prefix"),
+        (Cassette, (tmp_path / "x",), "allow_playback_repeat", "allow_playback_repeats"),
+        (LocalService, (), "transaction", "transactions"),
+        (export.verify, (), "smaple", "sample"),
+        (otel.instrument, (), "tracer_provder", "tracer_provider"),
+    ]
+    for function, required, wrong, right in calls:
+        with pytest.raises(TypeError, match=f"'{wrong}'; did you mean '{right}'"):
+            function(*required, **{wrong: 1})
+    with pytest.raises(TypeError, match="Block has no field \"heigth\"; did you mean 'height'"):
+        cf.Block(heigth=1)  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
+
+
+COLUMNS: list[tuple[dict[str, Any], str]] = [
+    ({"columns": ["hight"]}, "columns must be among hash, height, .*; got \"hight\"; did you mean 'height'"),
+    ({"columns": ["qqq"]}, 'got "qqq"$'),
+    ({"columns": "height"}, "columns must be a list of names; got 'height'"),
+    ({"columns": 3}, "columns must be a list of names; got 3"),
+    ({"columns": [3]}, r"columns must be a list of names; got \[3\]"),
+]
+NUMBERS: list[tuple[dict[str, Any], str]] = [
+    ({"numbers": "exact"}, 'numbers must be one of decimal, float, string; got "exact"'),
+    ({"numbers": None}, "numbers must be one of decimal, float, string; got None"),
+]
+VALUES: dict[str, list[tuple[dict[str, Any], str]]] = {
+    "to_pandas": [
+        *COLUMNS,
+        *NUMBERS,
+        ({"dtype_backend": "numpy"}, 'dtype_backend must be one of numpy_nullable, pyarrow; got "numpy"'),
+        ({"dtype_backend": 3}, "dtype_backend must be one of numpy_nullable, pyarrow; got 3"),
+    ],
+    "to_polars": [*COLUMNS, *NUMBERS],
+    "to_arrow": [*COLUMNS, *NUMBERS],
+    "to_dicts": [*COLUMNS, ({"json": "yes"}, "json must be True or False; got 'yes'")],
+    "batches": [*COLUMNS, ({"batch_size": 0}, "batch_size must be an integer from 1")],
+    "to_arrow_batch_reader": [*COLUMNS, *NUMBERS],
+    "to_csv": [*COLUMNS, *NUMBERS, ({"mode": 3}, "mode must be one of resume, overwrite, error; got 3")],
+    "to_json": [*COLUMNS, *NUMBERS, ({"mode": "new"}, "mode must be one of resume, overwrite, error; got 'new'")],
+    "to_parquet": [
+        *COLUMNS,
+        *NUMBERS,
+        ({"max_rows_per_file": 0}, "max_rows_per_file must be an integer from 1"),
+        ({"settle": "x"}, "settle must be an integer from 1"),
+    ],
+    "follow": [({"undo": 1}, "undo must be True or False; got 1"), ({"poll": "aut"}, 'poll must be "auto"')],
+}
+
+
+@pytest.mark.parametrize("method", VALUES)
+def test_values_name_the_allowed_ones_and_nothing_is_sent(
+    service: LocalService, client: cf.Client, tmp_path: Path, method: str
+) -> None:
+    query = client.blocks(max_items=3)
+    service.reset_request_log()
+    for options, message in VALUES[method]:
+        required = (tmp_path / "x.parquet",) if method in {"to_csv", "to_json", "to_parquet"} else ()
+        required = (tmp_path / "x",) if {"max_rows_per_file", "settle"} & options.keys() else required
+        with pytest.raises(cf.InvalidParameterError, match=message):
+            getattr(query, method)(*required, **options)
+    assert service.request_count == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_attributes_of_results_name_the_call_that_was_meant(client: cf.Client) -> None:
+    records: Any = client.blocks(max_items=3).collect()
+    with pytest.raises(AttributeError, match=r"use records\[:n\]"):
+        records.head()
+    with pytest.raises(AttributeError, match=r'it is a column: use records\["height"\], or records\[0\].height'):
+        _ = records.height
+    with pytest.raises(AttributeError, match=r"'Records' object has no attribute 'qqq'$"):
+        _ = records.qqq
+    query: Any = client.blocks()
+    with pytest.raises(AttributeError, match="'Query' object has no attribute 'colect'") as raised:
+        query.colect()
+    # With these, Python suggests 'collect' where it prints the error.
+    assert (raised.value.name, raised.value.obj) == ("colect", query)
+
+
+def test_columns_of_dictionaries_are_in_the_order_given(client: cf.Client, sample: Sample) -> None:
+    query = client.blocks(max_items=2)
+    for source in (query, query.collect()):
+        (first, _) = source.to_dicts(columns=["miner", "height"])
+        assert list(first) == ["miner", "height"]
+    decoded = sample.query(client, "logs").collect().decode(cf.Event.named("ERC20.Transfer"))
+    whole = decoded.to_dicts()
+    assert whole
+    assert decoded.to_dicts(columns=["value", "tx_id"]) == [
+        {"value": row["value"], "tx_id": row["tx_id"]} for row in whole
+    ]
+    assert (
+        decoded.to_arrow(columns=["value", "tx_id"]).to_pydict()
+        == decoded.to_arrow().select(["value", "tx_id"]).to_pydict()
+    )
+    assert decoded.to_polars(columns=["to"]).columns == ["to"]
+    assert list(decoded.to_pandas(columns=["to"]).columns) == ["to"]
