@@ -36,9 +36,9 @@ pub struct RateLimiterState {
 
 /// Requests per second at first.
 const INITIAL_RATE: f64 = 20.0;
-/// Requests per second that every good response adds until the service throttles for the first time: some twenty
-/// responses make the concurrency, not the limiter, the bottleneck.
-const SLOW_START_STEP: f64 = 8.0;
+/// Factor by which every good response raises the rate until the service throttles for the first time: some fifteen
+/// responses make the concurrency, not the limiter, the bottleneck, and few requests are in flight before them.
+const SLOW_START_FACTOR: f64 = 1.15;
 /// Factor by which every good response raises the rate after a throttle that did not show the limit.
 const CAUTIOUS_FACTOR: f64 = 1.06;
 /// Above this rate the service, not the limiter, is the bottleneck.
@@ -47,11 +47,14 @@ const MIN_RATE: f64 = 0.2;
 /// Rate that is taken to be delivered at least when the service throttles.
 const MIN_DELIVERED: f64 = 5.0;
 /// Requests that may be sent at once before the first throttle, so that small queries are not slowed down.
-const BURST_SIZE: f64 = 5.0;
+const BURST_SIZE: f64 = 6.0;
 /// A throttle this soon after the first request is due to the burst and says nothing about the rate.
 const STARTUP_GRACE: Duration = Duration::from_millis(500);
 /// Period over which services count requests, as a rule.
 const WINDOW: Duration = Duration::from_secs(1);
+/// Period over which the delivered rate is measured: a service that allows bursts delivers more than its limit in one
+/// window.
+const MEASURED: Duration = Duration::from_millis(1_500);
 /// Time from the first request to the one that follows a throttled burst: the service has forgotten the burst by then.
 const BURST_PAUSE: Duration = Duration::from_millis(1_200);
 /// Throttles within this time of a decrease have the same cause and trigger no other.
@@ -101,7 +104,7 @@ struct Limit {
     probing_since: Instant,
 }
 
-/// Times of the good responses of the last second, as many as matter.
+/// Times of the latest good responses, as many as matter.
 #[derive(Debug, Default)]
 struct Throughput(VecDeque<Instant>);
 
@@ -113,10 +116,10 @@ impl Throughput {
         }
     }
 
-    /// Good responses per second.
-    fn rate(&mut self, now: Instant) -> f64 {
-        self.0.retain(|at| now.saturating_duration_since(*at) < WINDOW);
-        self.0.len() as f64 / WINDOW.as_secs_f64()
+    /// Good responses per second, of a limiter that is this old.
+    fn rate(&mut self, now: Instant, age: Duration) -> f64 {
+        self.0.retain(|at| now.saturating_duration_since(*at) < MEASURED);
+        self.0.len() as f64 / age.clamp(WINDOW, MEASURED).as_secs_f64()
     }
 }
 
@@ -170,14 +173,11 @@ impl RateController {
         let Some(auto) = &self.auto else { return pause + (requests - 1.0) / self.rate };
         match (&auto.limit, auto.decreased) {
             (Some(limit), _) => pause + requests / self.rate.max(limit.rate * RECOVERY_TARGET),
-            // Every response raises the rate: by a factor, so that the sum converges, or by a step.
-            (None, Some(_)) => {
-                let factor = 1.0 / CAUTIOUS_FACTOR;
-                pause + (1.0 - factor.powf(requests)) / (1.0 - factor) / self.rate
-            }
+            // Every response raises the rate by a factor, so that the sum converges.
+            (None, Some(_)) => pause + sum_of_gaps(self.rate, CAUTIOUS_FACTOR, requests),
             (None, None) => {
-                let raised = |requests: f64| self.rate + SLOW_START_STEP * requests;
-                (raised(requests.max(BURST_SIZE)) / raised(BURST_SIZE)).ln() / SLOW_START_STEP
+                let rate = self.rate * SLOW_START_FACTOR.powf(BURST_SIZE);
+                sum_of_gaps(rate, SLOW_START_FACTOR, (requests - BURST_SIZE).max(0.0))
             }
         }
     }
@@ -190,9 +190,8 @@ impl RateController {
             return;
         }
         let Some(limit) = &mut auto.limit else {
-            let raised =
-                if auto.decreased.is_none() { self.rate + SLOW_START_STEP } else { self.rate * CAUTIOUS_FACTOR };
-            self.rate = raised.min(MAX_PACED_RATE * 2.0);
+            let factor = if auto.decreased.is_none() { SLOW_START_FACTOR } else { CAUTIOUS_FACTOR };
+            self.rate = (self.rate * factor).min(MAX_PACED_RATE * 2.0);
             return;
         };
         let since = now.saturating_duration_since(limit.raised).as_secs_f64().min(1.0);
@@ -218,7 +217,8 @@ impl RateController {
         }
         if auto.decreased.is_none_or(|decreased| sent > decreased + CONGESTION_EPOCH) {
             // The delivered rate is measured; the current rate is a limit that may never have been reached.
-            self.rate = self.rate.min(auto.delivered.rate(now).max(MIN_DELIVERED));
+            let age = auto.started.map_or(Duration::ZERO, |started| now.saturating_duration_since(started));
+            self.rate = self.rate.min(auto.delivered.rate(now, age).max(MIN_DELIVERED));
             match auto.started.filter(|started| now <= *started + STARTUP_GRACE) {
                 Some(started) if auto.limit.is_none() => self.next = self.next.max(Some(started + BURST_PAUSE)),
                 _ => {
@@ -233,6 +233,12 @@ impl RateController {
         let pause = THROTTLE_PAUSE.max(retry_after.unwrap_or_default().min(MAX_RETRY_AFTER));
         self.next = self.next.max(Some(now + pause));
     }
+}
+
+/// Seconds between the first request and the last of `requests`, each of which raises the rate by a factor.
+fn sum_of_gaps(rate: f64, factor: f64, requests: f64) -> f64 {
+    let gap = 1.0 / factor;
+    (1.0 - gap.powf(requests)) / (1.0 - gap) / rate
 }
 
 #[derive(Debug)]

@@ -280,6 +280,23 @@ fn auto_uses_most_of_the_limit_with_few_throttles() {
 }
 
 #[test]
+fn auto_throttles_few_requests_of_a_short_run() {
+    for (counts, workers, most) in [
+        (Counts::Bucket { holds: ALLOWED }, 8, 0.05),
+        (Counts::Bucket { holds: ALLOWED }, 4, 0.06),
+        (Counts::Sliding { counts_rejected: true }, 8, 0.05),
+        (Counts::Sliding { counts_rejected: true }, 4, 0.05),
+        (Counts::Fixed, 8, 0.06),
+        (Counts::Fixed, 4, 0.06),
+    ] {
+        let run = Run { requests: 100, ..Run::new(counts, 3_600, workers, 50) };
+        let Outcome { good, throttled, elapsed, .. } = run.outcome();
+        assert!(throttled < most * (good + throttled), "{run:?}: {throttled}");
+        assert!(good > 0.75 * ALLOWED * elapsed as f64 / 1e6, "{run:?}: {elapsed}");
+    }
+}
+
+#[test]
 fn auto_hardly_delays_a_service_that_does_not_throttle() {
     let elapsed = |limit, requests, workers, latency| {
         let run = Run { limit, requests, ..Run::new(Counts::Unlimited, 3_600, workers, latency) };
