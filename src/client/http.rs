@@ -64,7 +64,8 @@ impl HttpTransport {
         } else if settings.is_loopback || proxy::is_exempt(&settings.origin) {
             builder = builder.no_proxy();
         }
-        if let Some(certificates) = tls::certificates(settings)? {
+        let is_plain = settings.origin.scheme() == "http" && proxy.as_ref().is_none_or(Proxy::is_plain);
+        if let Some(certificates) = tls::certificates(settings, is_plain)? {
             builder = builder.tls_certs_only(certificates);
         }
         let client = builder

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use arc_swap::ArcSwapOption;
 use tokio::runtime::{Builder, Handle, Runtime};
 
-pub use std::process::id;
+pub use fork::id;
 
 /// A value that every process makes for itself. It takes no lock: a lock that another thread holds during a fork stays
 /// locked in the child.
@@ -120,7 +120,12 @@ pub fn wait_for_locks_on_fork() {
 #[cfg(unix)]
 mod fork {
     use std::cell::RefCell;
+    use std::process;
+    use std::sync::atomic::{AtomicU32, Ordering};
     use std::sync::{Once, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+    /// The id of this process, or 0 until it is asked for: a request needs it a dozen times, each a system call.
+    static ID: AtomicU32 = AtomicU32::new(0);
 
     /// Read by every holder of a fork-safe mutex, written by a fork.
     static GATE: RwLock<()> = RwLock::new(());
@@ -135,8 +140,19 @@ mod fork {
         static REGISTERED: Once = Once::new();
         // SAFETY: the handlers run in the forking thread, and only lock and unlock.
         REGISTERED.call_once(|| unsafe {
-            libc::pthread_atfork(Some(prepare), Some(release), Some(release));
+            libc::pthread_atfork(Some(prepare), Some(release), Some(start));
         });
+    }
+
+    pub fn id() -> u32 {
+        match ID.load(Ordering::Relaxed) {
+            0 => {
+                register();
+                ID.store(process::id(), Ordering::Relaxed);
+                process::id()
+            }
+            id => id,
+        }
     }
 
     pub fn enter() -> Gate {
@@ -152,10 +168,17 @@ mod fork {
     extern "C" fn release() {
         let _ = FORKING.try_with(|forking| forking.borrow_mut().take());
     }
+
+    extern "C" fn start() {
+        ID.store(0, Ordering::Relaxed);
+        release();
+    }
 }
 
 #[cfg(not(unix))]
 mod fork {
+    pub use std::process::id;
+
     pub struct Gate;
 
     pub fn register() {}
@@ -182,7 +205,7 @@ mod tests {
     #[test]
     fn a_forked_child_can_lock_what_another_thread_held() {
         static SHARED: ForkSafeMutex<u64> = ForkSafeMutex::new(0);
-        wait_for_locks_on_fork();
+        assert_eq!(id(), std::process::id());
         let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
         let busy = stop.clone();
         let holder = std::thread::spawn(move || {
@@ -199,11 +222,11 @@ mod tests {
                     // The signal's default action ends a child that cannot lock.
                     libc::alarm(20);
                     drop(SHARED.lock());
-                    libc::_exit(0);
+                    libc::_exit(i32::from(id() != std::process::id()));
                 }
                 let mut status = 0;
                 assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
-                assert_eq!(status, 0, "the child could not lock");
+                assert_eq!(status, 0, "the child could not lock, or took itself for its parent");
             }
         }
         stop.store(true, std::sync::atomic::Ordering::Relaxed);

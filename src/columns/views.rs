@@ -13,6 +13,7 @@ const MAX_INLINE: usize = 12;
 /// One column of strings that is being built.
 pub struct StringViewBuilder {
     views: Vec<u128>,
+    /// Of the rows up to the last null.
     nulls: NullBufferBuilder,
     /// Strings that are not in the body as they should be: those that had escapes, or were replaced; all strings where
     /// there is no body.
@@ -32,7 +33,6 @@ impl StringViewBuilder {
     pub fn append(&mut self, text: &str, body: &Buffer) {
         let view = if text.len() <= MAX_INLINE { make_view(text.as_bytes(), 0, 0) } else { self.long(text, body) };
         self.views.push(view);
-        self.nulls.append_non_null();
     }
 
     fn long(&mut self, text: &str, body: &Buffer) -> u128 {
@@ -48,12 +48,19 @@ impl StringViewBuilder {
     }
 
     pub fn append_null(&mut self) {
+        self.fill_nulls();
         self.views.push(0);
         self.nulls.append_null();
     }
 
+    /// Marks the rows since the last null as valid.
+    fn fill_nulls(&mut self) {
+        self.nulls.append_n_non_nulls(self.views.len() - self.nulls.len());
+    }
+
     /// Appends copies of the strings of another column; there is no body then.
     pub fn append_all(&mut self, texts: &StringViewArray) {
+        self.fill_nulls();
         self.views.reserve(texts.len());
         for (row, view) in texts.views().iter().enumerate() {
             // A view begins with the length of its string; its upper half is the position.
@@ -65,9 +72,8 @@ impl StringViewBuilder {
             };
             self.views.push(view);
         }
-        match texts.nulls() {
-            None => self.nulls.append_n_non_nulls(texts.len()),
-            Some(nulls) => self.nulls.append_buffer(nulls),
+        if let Some(nulls) = texts.nulls() {
+            self.nulls.append_buffer(nulls);
         }
     }
 
@@ -79,6 +85,7 @@ impl StringViewBuilder {
 
     /// Returns the column. `body` is shared by all columns of a page, and has no buffer where there is no body.
     pub fn finish(&mut self, body: &Arc<[Buffer]>) -> StringViewArray {
+        self.fill_nulls();
         let views = std::mem::take(&mut self.views).into();
         let overflow = std::mem::take(&mut self.overflow);
         let buffers = if overflow.is_empty() {

@@ -28,6 +28,8 @@ pub(super) struct Json<'j> {
     at: usize,
     /// True if the rest of the input has bytes that are not UTF-8.
     cut: bool,
+    /// True if there are control characters, such as line breaks between values. Strings must not contain any.
+    has_controls: bool,
     /// The last string that had escapes, unescaped.
     unescaped: String,
 }
@@ -41,7 +43,9 @@ impl<'j> Json<'j> {
             Ok(text) => (text, false),
             Err(error) => (std::str::from_utf8(&body[..error.valid_up_to()]).unwrap_or_default(), true),
         };
-        Self { text, at: 0, cut, unescaped: String::new() }
+        // Not `any`, which looks at one byte at a time.
+        let has_controls = text.bytes().fold(false, |found, byte| found | (byte < 0x20));
+        Self { text, at: 0, cut, has_controls, unescaped: String::new() }
     }
 
     pub fn current_index(&self) -> usize {
@@ -146,10 +150,19 @@ impl<'j> Json<'j> {
         span.map_or(&self.unescaped, |span| &self.text[span])
     }
 
+    /// Index of the next quote, backslash or control character, or the length.
+    #[inline]
+    fn special(&self, at: usize) -> usize {
+        let rest = &self.text.as_bytes()[at..];
+        let length = memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
+        let control = if self.has_controls { rest[..length].iter().position(|byte| *byte < 0x20) } else { None };
+        at + control.unwrap_or(length)
+    }
+
     #[inline]
     fn scan_string(&mut self) -> Result<Span, SyntaxError> {
         let start = self.at + 1;
-        let end = special(self.text.as_bytes(), start);
+        let end = self.special(start);
         if self.text.as_bytes().get(end) == Some(&b'"') {
             self.at = end + 1;
             return Ok(Some(start..end));
@@ -162,7 +175,7 @@ impl<'j> Json<'j> {
     fn escaped(&mut self, start: usize, mut at: usize) -> Result<Span, SyntaxError> {
         let bytes = self.text.as_bytes();
         while bytes.get(at) == Some(&b'\\') {
-            at = special(bytes, (at + 2).min(bytes.len()));
+            at = self.special((at + 2).min(bytes.len()));
         }
         self.at = at;
         if self.peek_byte() != Some(b'"') {
@@ -296,45 +309,6 @@ const fn is_surrogate(unit: u16) -> bool {
     matches!(unit, 0xD800..=0xDFFF)
 }
 
-fn is_special(byte: u8) -> bool {
-    (byte == b'"') | (byte == b'\\') | (byte < 0x20)
-}
-
-/// Index of the next quote, backslash or control character, or the length.
-#[inline]
-fn special(bytes: &[u8], mut at: usize) -> usize {
-    while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk::<16>) {
-        let found = first_special(chunk);
-        at += found;
-        if found < 16 {
-            return at;
-        }
-    }
-    while bytes.get(at).is_some_and(|byte| !is_special(*byte)) {
-        at += 1;
-    }
-    at
-}
-
-/// Index of the first special byte of sixteen, or 16. Eight bytes at a time: the lowest bit that the borrows leave is always
-/// that of a special byte.
-#[inline]
-fn first_special(chunk: &[u8; 16]) -> usize {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    for half in [0, 8] {
-        let word = u64::from_le_bytes(std::array::from_fn(|at| chunk[half + at]));
-        let (quote, backslash) = (word ^ (ONES * 0x22), word ^ (ONES * 0x5C));
-        let quotes = quote.wrapping_sub(ONES) & !quote;
-        let backslashes = backslash.wrapping_sub(ONES) & !backslash;
-        let controls = word.wrapping_sub(ONES * 0x20) & !word;
-        let found = (quotes | backslashes | controls) & (ONES << 7);
-        if found != 0 {
-            return half + found.trailing_zeros() as usize / 8;
-        }
-    }
-    16
-}
-
 /// True if `text` starts with `word`. Member names are short, so comparing eight bytes at a time beats a call.
 #[inline]
 fn starts_with(text: &[u8], word: &[u8]) -> bool {
@@ -411,12 +385,10 @@ mod tests {
         }
 
         #[test]
-        fn special_bytes_are_found(bytes in proptest::collection::vec(0x1F_u8.., 0..90)) {
-            let plain = bytes.iter().position(|byte| is_special(*byte)).unwrap_or(bytes.len());
-            prop_assert_eq!(special(&bytes, 0), plain);
-            if let Some(chunk) = bytes.first_chunk() {
-                prop_assert_eq!(first_special(chunk), plain.min(16));
-            }
+        fn special_bytes_are_found(text in "[\u{1F}\\\\\" !é\n]{0,90}") {
+            let special = |byte: u8| matches!(byte, b'"' | b'\\') || byte < 0x20;
+            let plain = text.bytes().position(special).unwrap_or(text.len());
+            prop_assert_eq!(Json::new(text.as_bytes()).special(0), plain);
         }
 
         #[test]

@@ -66,9 +66,9 @@ const MIN_MILLISECONDS: u64 = 100_000_000_000;
 
 impl Kind {
     pub fn integer(text: &str) -> Result<i64, ParseError> {
-        // Eighteen digits cannot overflow; nearly every integer is that short and bare.
-        if text.len() <= 18 && !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Ok(text.bytes().fold(0, |value, byte| value * 10 + i64::from(byte - b'0')));
+        // Nearly every integer is written plainly. The standard library reads digits after a sign, and nothing else.
+        if let Ok(value) = text.parse() {
+            return Ok(value);
         }
         Number::parse(text).and_then(|number| number.to_i64()).ok_or(ParseError("a 64-bit integer"))
     }

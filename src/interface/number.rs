@@ -15,6 +15,17 @@ const MAX_EXPONENT: i32 = 999_999;
 /// Most digits to which an exponent is expanded: more than twice those of 2^256.
 const MAX_EXPANDED: usize = 1_000;
 
+/// Up to the largest scale that is converted with 64-bit integers.
+const POWERS_OF_TEN: [i64; 19] = {
+    let mut powers = [1; 19];
+    let mut exponent = 1;
+    while exponent < powers.len() {
+        powers[exponent] = powers[exponent - 1] * 10;
+        exponent += 1;
+    }
+    powers
+};
+
 /// A well-formed decimal number: sign, digits, fraction, exponent; borrowed from its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Number<'a> {
@@ -91,9 +102,10 @@ impl<'a> Number<'a> {
         if self.exponent != 0 || scale > 18 || self.whole.len() > 18 {
             return None;
         }
-        let number = |digits: &str| digits.bytes().fold(0, |value, digit| value * 10 + i64::from(digit - b'0'));
-        let fraction = number(self.fraction) * 10_i64.pow(missing as u32);
-        let value = i128::from(number(self.whole)) * 10_i128.pow(scale as u32) + i128::from(fraction);
+        let number = |digits: &str| if digits.is_empty() { Ok(0) } else { digits.parse::<i64>() };
+        let fraction = number(self.fraction).ok()? * POWERS_OF_TEN[missing];
+        let whole = number(self.whole).ok()?;
+        let value = i128::from(whole) * i128::from(POWERS_OF_TEN[scale as usize]) + i128::from(fraction);
         Some(if self.negative { -value } else { value })
     }
 
