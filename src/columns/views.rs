@@ -13,7 +13,7 @@ const MAX_INLINE: usize = 12;
 /// One column of strings that is being built.
 pub struct StringViewBuilder {
     views: Vec<u128>,
-    /// Of the rows up to the last null.
+    /// Validity of the rows up to the last null.
     nulls: NullBufferBuilder,
     /// Strings that are not in the body as they should be: those that had escapes, or were replaced; all strings where
     /// there is no body.
