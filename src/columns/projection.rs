@@ -11,8 +11,9 @@ impl Projection {
 
     /// These columns, and those by which a run recognizes, orders and dates records.
     pub fn with_keys(record: &RecordType, names: &[String]) -> Self {
-        let is_key =
-            |name: &str| record.identity.contains(&name) || ["tx_id", "height", "zone_block_height"].contains(&name);
+        let is_key = |name: &str| {
+            record.identity.contains(&name) || ["tx_id", "block_hash", "height", "zone_block_height"].contains(&name)
+        };
         let columns = record.fields.iter().enumerate();
         let needed = columns.filter(|(_, field)| {
             field.kind == Kind::Time || is_key(field.name) || names.iter().any(|name| name == field.name)

@@ -1,5 +1,8 @@
 //! Record keys: 64-bit hashes of the fields that identify a record. Cursors and export manifests contain them, so they
 //! are the same on every platform and in every version.
+//!
+//! While a list is read, a record is identified together with its block: a reorganization that includes it again in
+//! another block makes it another record.
 
 use crate::columns::{Column, Columns, Value};
 use crate::query::snapshot::Rows;
@@ -48,6 +51,9 @@ impl KeyHasher {
         }
     }
 }
+
+/// Fields that identify the block of a record. They change if the record is included again in another block.
+const BLOCK: [&str; 3] = ["block_hash", "height", "zone_block_height"];
 
 /// Key of one record: of its identifying fields, or of all its fields if it has none of them.
 fn record_key(columns: &Columns, row: usize) -> u64 {
@@ -102,7 +108,14 @@ impl Rows for Columns {
     }
 
     fn key(&self, row: usize) -> u64 {
-        record_key(self, row)
+        let mut hasher = KeyHasher(record_key(self, row));
+        for name in BLOCK {
+            if let Some(column) = self.record().position(name) {
+                hasher.write_value(&self.value(column, row));
+                hasher.end_string();
+            }
+        }
+        hasher.0
     }
 
     fn height(&self, row: usize) -> Option<i64> {
@@ -118,7 +131,7 @@ impl Rows for Columns {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::columns::ColumnsBuilder;
+    use crate::columns::{ColumnsBuilder, Projection};
     use crate::interface::record;
 
     #[test]
@@ -132,5 +145,40 @@ mod tests {
         }
         let keys = [17_370_259_592_902_517_419, 16_770_820_450_220_743_290, 3_286_330_942_594_712_901];
         assert_eq!(record_keys(&columns.finish()), keys);
+    }
+
+    #[test]
+    fn records_of_other_blocks_are_others_while_a_list_is_read() {
+        for (name, fields) in [
+            ("ChainTransaction", [("block_hash", ["0xa", "0xb"]), ("height", ["7", "8"])]),
+            ("CrossChainTransaction", [("zone_block_height", ["7", "8"]), ("zone_block_height", ["7", "9"])]),
+        ] {
+            let kind = record(name).unwrap();
+            for (field, values) in fields {
+                let mut columns = ColumnsBuilder::new(kind, 2);
+                for value in values {
+                    columns.append_str(kind.position(kind.identity[0]).unwrap(), "0x01").unwrap();
+                    columns.append_str(kind.position(field).unwrap(), value).unwrap();
+                    columns.finish_row();
+                }
+                let columns = columns.finish();
+                let keys = record_keys(&columns);
+                assert_eq!(keys[0], keys[1], "{name}.{field}");
+                assert_ne!(columns.key(0), columns.key(1), "{name}.{field}");
+            }
+        }
+    }
+
+    #[test]
+    fn keys_of_a_list_stay_the_same_and_do_not_depend_on_the_projection() {
+        let kind = record("ChainTransaction").unwrap();
+        let mut columns = ColumnsBuilder::new(kind, 1);
+        for (field, value) in [("tx_id", "0x01"), ("block_hash", "0xa"), ("height", "7"), ("state", "pending")] {
+            columns.append_str(kind.position(field).unwrap(), value).unwrap();
+        }
+        columns.finish_row();
+        assert_eq!(columns.finish().key(0), 10_128_869_636_956_991_747);
+        let needed = Projection::with_keys(kind, &[]);
+        assert!(BLOCK.iter().filter_map(|name| kind.position(name)).all(|column| needed.contains(column)));
     }
 }

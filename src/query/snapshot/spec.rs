@@ -107,7 +107,7 @@ impl PageRequest {
 pub trait Rows {
     fn len(&self) -> usize;
 
-    /// Key of a row's record: equal for equal records.
+    /// Key of a row's record: equal for equal records of the same block.
     fn key(&self, row: usize) -> u64;
 
     fn height(&self, row: usize) -> Option<i64>;

@@ -107,8 +107,7 @@ impl Plan {
             faults: if healthy { Faults::default() } else { Faults::of(rng) },
             skew: if rng.u8(..4) == 0 { rng.i64(-4_000..4_000) * 1_000 } else { 0 },
             growth: if moves { (rng.f64() * 0.5, rng.u32(1..4)) } else { (0.0, 0) },
-            // Of blocks: other records are included again, in another order, which no key shows.
-            reorg: if moves && kind == Kind::List("blocks") { rng.f64() * 0.2 } else { 0.0 },
+            reorg: if moves { rng.f64() * 0.2 } else { 0.0 },
             death: if matches!(kind, Kind::Gather | Kind::Cassette) { 0.0 } else { rng.f64() * 0.5 },
             cancel: if rng.bool() { rng.f64() * 0.5 } else { 0.0 },
         }

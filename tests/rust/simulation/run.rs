@@ -223,6 +223,7 @@ async fn read(world: &Arc<World>, call: &Call, counts: &mut Counts) {
             if world.chance(plan.death) {
                 let kept = world.draw(rows.len() as u64 + 1) as usize;
                 given.extend_from_slice(&rows[..kept]);
+                world.lock().last_given = given.last().cloned();
                 cursor = Some(Cursor::of(&page.checkpoint.at_row(kept)).to_json());
                 world.note(&format!("the process dies after {kept} of them"));
                 counts.deaths += 1;
@@ -230,6 +231,7 @@ async fn read(world: &Arc<World>, call: &Call, counts: &mut Counts) {
             }
             cursor = Some(Cursor::of(&page.checkpoint).to_json());
             given.extend(rows);
+            world.lock().last_given = given.last().cloned();
         };
         if matches!(&error, Error::Internal(text) if text.is_empty()) {
             continue;
@@ -395,15 +397,24 @@ fn decode(call: &str, body: &str) -> Columns {
     }
 }
 
-/// Each record as its key and its values.
+/// Each record as its key, its block and its values.
 fn rows(columns: &Columns) -> Vec<String> {
-    let fields = columns.record().fields.len();
-    let values = |row| (0..fields).map(|column| format!("|{:?}", columns.value(column, row))).collect::<String>();
-    record_keys(columns).iter().enumerate().map(|(row, key)| format!("{key:016x}{}", values(row))).collect()
+    let record = columns.record();
+    let value = |column, row| format!("{:?}", columns.value(column, row));
+    let values = |row| (0..record.fields.len()).map(|column| format!("|{}", value(column, row))).collect::<String>();
+    let block: Vec<usize> =
+        ["block_hash", "height", "zone_block_height"].iter().filter_map(|name| record.position(name)).collect();
+    let block = |row| block.iter().map(|column| format!(" {}", value(*column, row))).collect::<String>();
+    record_keys(columns)
+        .iter()
+        .enumerate()
+        .map(|(row, key)| format!("{key:016x}{}{}", block(row), values(row)))
+        .collect()
 }
 
+/// Identity of each record: the same record in another block is another one.
 fn keys(rows: &[String]) -> impl Iterator<Item = &str> {
-    rows.iter().map(|row| &row[..16])
+    rows.iter().filter_map(|row| row.split('|').next())
 }
 
 /// The records of a body that the service sends for a target.

@@ -46,6 +46,8 @@ pub struct State {
     pub longest: Duration,
     /// Number of requests so far.
     pub requests: u64,
+    /// The last record that was given to the caller.
+    pub last_given: Option<String>,
     /// The lists that are read, and every version of each.
     pub versions: HashMap<String, Vec<Vec<String>>>,
     /// Reads the records of a body.
@@ -64,6 +66,7 @@ impl World {
             reorgs: 0,
             longest: Duration::ZERO,
             requests: 0,
+            last_given: None,
             versions: HashMap::new(),
             decode,
         };
@@ -113,6 +116,19 @@ impl World {
         }
     }
 
+    /// True if the lists keep a record that was given to the caller when that many heights are replaced. Without a count,
+    /// it cannot be seen that all of them are replaced.
+    fn keeps_given(&self, depth: u32) -> bool {
+        let state = self.lock();
+        if !matches!(self.plan.kind, Kind::List("transactions" | "large_transactions")) {
+            return true;
+        }
+        let Some(versions) = state.versions.values().next() else { return true };
+        let heights = |rows: &[String]| rows.iter().filter_map(|row| height(row)).max();
+        let kept = versions.last().and_then(|rows| heights(rows)).unwrap_or(0) - i64::from(depth);
+        state.last_given.as_deref().and_then(height).is_some_and(|last| last <= kept)
+    }
+
     fn now(&self) -> SystemTime {
         SystemTime::UNIX_EPOCH + Duration::from_millis(START_MS) + self.start.elapsed()
     }
@@ -135,6 +151,12 @@ impl World {
             virtual_time: None,
         }
     }
+}
+
+/// Height of a record, which its identity ends with.
+fn height(row: &str) -> Option<i64> {
+    let identity = row.split('|').next()?;
+    identity.rsplit("Integer(").next()?.trim_end_matches(')').parse().ok()
 }
 
 /// The network of one process, and what its service has seen of it.
@@ -286,8 +308,8 @@ impl Network {
             world.service.grow(records).expect("the database grows");
             world.keep_versions();
         }
-        if world.chance(plan.reorg) {
-            let depth = 1 + world.draw(3) as u32;
+        let depth = 1 + world.draw(3) as u32;
+        if world.chance(plan.reorg) && world.keeps_given(depth) {
             world.note(&format!("the newest {depth} heights are replaced"));
             world.lock().reorgs += 1;
             world.service.reorganize(depth).expect("the database reorganizes");
