@@ -149,3 +149,27 @@ def test_what_fits_into_a_page_takes_one_request(server: StrictServer, call: str
         else:
             query.collect()
         assert changing.responses == 1
+
+
+@pytest.mark.parametrize("length", [110, 150, 10_000])
+@pytest.mark.parametrize("after", range(1, 8))
+def test_deletion_hides_no_other_record_of_a_list_that_is_read_in_part(
+    server: StrictServer, length: int, after: int
+) -> None:
+    records = numbered(length)
+    whole, deleted = records.split(), records.split()
+    del deleted[5]
+    try:
+        result = read(server, List("transactions", records, {after: delete(5)}), page_size=10, max_items=100)
+    except cf.PaginationDriftError:
+        return
+    assert result in (whole[:100], deleted[:100])
+
+
+@pytest.mark.parametrize(("wanted", "requests"), [(50, 1), (100, 3), (250, 6), (500, 14)])
+def test_part_of_a_list_takes_few_more_requests_than_its_pages(
+    server: StrictServer, wanted: int, requests: int
+) -> None:
+    changing = List("transactions", numbered(1_000))
+    assert read(server, changing, page_size=50, max_items=wanted) == numbered(wanted).split()
+    assert changing.responses == requests

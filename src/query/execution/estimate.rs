@@ -44,6 +44,14 @@ impl Size {
     /// One list, whose length may take requests of its own.
     fn of(query: &Query, records: Bounds, pages: Bounds) -> Self {
         let requests = pages.map(|pages| pages.saturating_add(requests_beside_pages(query, pages)));
+        let is_beginning = query.max_items().is_some() && counts_pages_only(query) && query.may_grow();
+        let requests = match requests.high {
+            // Its pages overlap, or it is compared with its first page in the end.
+            Some(high) if is_beginning && high > 1 => {
+                Bounds::between(pages.low, requests.expected, high.saturating_add((high / 2).max(2)))
+            }
+            _ => requests,
+        };
         Self { records, pages, requests }
     }
 

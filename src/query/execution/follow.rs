@@ -344,6 +344,8 @@ impl Follow {
 
 impl Walk {
     fn new(list: &Query) -> Self {
-        Self { pages: Pages::new(&Run::from(list.clone())), returned: 0, counted: Report::default() }
+        // It stops anywhere: no record of the beginning may be skipped.
+        let list = list.limited_to(u64::MAX);
+        Self { pages: Pages::new(&Run::from(list)), returned: 0, counted: Report::default() }
     }
 }

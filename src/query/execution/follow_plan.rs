@@ -112,7 +112,7 @@ impl FollowPlan {
                 ResultLimit::LastYear => Forgets::LastYear,
                 ResultLimit::Unlimited | ResultLimit::Window | ResultLimit::Logs => Forgets::Never,
             },
-            page_size: list_spec(&list).page_size,
+            page_size: list_spec(&list, None).page_size,
             max_rows: MAX_ROWS.min(list.result_window().unwrap_or(MAX_ROWS)),
             remembered: 2 * options.settle as usize + REMEMBERED,
         };

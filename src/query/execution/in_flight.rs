@@ -48,15 +48,17 @@ impl<T> Drop for Task<T> {
 }
 
 impl SliceFetcher {
-    pub fn new(query: &Query, slice: u64) -> Self {
-        Self { slice, list: SnapshotReader::new(list_spec(query)), in_flight: VecDeque::new(), skip: 0 }
+    /// A slice of which `wanted` records are wanted, or all.
+    pub fn new(query: &Query, slice: u64, wanted: Option<u64>) -> Self {
+        Self { slice, list: SnapshotReader::new(list_spec(query, wanted)), in_flight: VecDeque::new(), skip: 0 }
     }
 
     /// A slice of which an earlier run delivered the records before `offset`.
     pub fn resumed(query: &Query, slice: u64, offset: u64, list: &ListCheckpoint) -> Self {
-        let mut fetcher = Self::new(query, slice);
+        let wanted = query.max_items().map(|limit| offset.saturating_add(limit));
+        let mut fetcher = Self::new(query, slice, wanted);
         if query.is_paged() {
-            fetcher.list = SnapshotReader::resumed(list_spec(query), offset, list);
+            fetcher.list = SnapshotReader::resumed(list_spec(query, wanted), offset, list);
         } else {
             fetcher.skip = offset;
         }
@@ -180,8 +182,8 @@ async fn fetch_once(
     Ok(fetched?.page)
 }
 
-/// Description of a query's lists for their reader.
-pub(super) fn list_spec(query: &Query) -> ListSpec {
+/// Description of a query's lists for their reader. Of each, `wanted` records are wanted, or all.
+pub(super) fn list_spec(query: &Query, wanted: Option<u64>) -> ListSpec {
     ListSpec {
         endpoint: query.endpoint().name,
         kind: match (query.is_paged(), query.may_grow()) {
@@ -193,6 +195,7 @@ pub(super) fn list_spec(query: &Query) -> ListSpec {
         max_page_size: query.endpoint().page_size_max().map_or(1, u64::from),
         height_bound: query.height_bound(),
         result_window: query.result_window(),
+        wanted,
         hints: query.retry_hints(),
         tuning: Tuning::default(),
     }

@@ -199,7 +199,7 @@ impl Pages {
             && self.next_slice < self.query.slices().count()
             && (wanted.is_none() || self.fetchers.is_empty())
         {
-            let mut fetcher = SliceFetcher::new(&self.query, self.next_slice);
+            let mut fetcher = SliceFetcher::new(&self.query, self.next_slice, self.remaining());
             fetcher.send_next(&self.query, &self.report);
             self.fetchers.push_back(fetcher);
             self.next_slice += 1;

@@ -83,7 +83,7 @@ async fn split_list(query: &Query, num_partitions: u64) -> Result<Vec<Run>, Erro
     if !query.endpoint().counts() || !query.may_grow() {
         return unsplit();
     }
-    let mut list = SnapshotReader::new(list_spec(query));
+    let mut list = SnapshotReader::new(list_spec(query, None));
     let mut request = PageRequest::first(query.page_size());
     let page = fetch(query, 0, request, false, &SharedReport::default()).await?;
     let accepted = list.on_response(&request, &response(&page))?;

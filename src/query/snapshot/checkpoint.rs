@@ -168,7 +168,7 @@ impl SnapshotReader {
         let is_read = self.snapshot.length.exact().is_some_and(|length| self.delivered.end() >= length);
         match self.proof {
             Proof::FinalLook if is_read => Phase::FinalLook(Look::Anchor, End::List),
-            Proof::Length if is_read => Phase::Done(End::List),
+            Proof::Overlap | Proof::Length if is_read => Phase::Done(End::List),
             _ if self.snapshot.is_counted() || self.spec.kind == ListKind::Fixed => self.ahead(),
             _ => Phase::Overlap(Margin::Narrow),
         }

@@ -104,11 +104,20 @@ impl SnapshotReader {
             }
             return Ok(());
         }
-        if self.snapshot.length == Length::Unknown && self.spec.kind == ListKind::Growing {
+        if self.snapshot.length == Length::Unknown && self.spec.kind == ListKind::Growing && !self.is_overlapping() {
             self.note_unknown_length();
         }
         self.end_with(End::List);
         Ok(())
+    }
+
+    /// Proves that no record of the beginning of a list was skipped.
+    pub(super) fn prove_beginning(&mut self) {
+        match self.snapshot.length {
+            _ if self.spec.kind != ListKind::Growing || self.proof != Proof::Length => {}
+            Length::Exact(_) => self.proof = Proof::FinalLook,
+            Length::Pending | Length::Unknown => self.note_unknown_length(),
+        }
     }
 
     /// Without a length, a page may follow the returned records only in appearance.
@@ -146,7 +155,7 @@ impl SnapshotReader {
         self.skip = Skip::Until { keys, records };
         self.bound = Some(height);
         self.drift = Drift::default();
-        self.proof = Proof::Length;
+        self.proof = Proof::Overlap;
         self.phase = Phase::First;
         true
     }

@@ -99,6 +99,11 @@ impl Snapshot {
         }
     }
 
+    /// Most records that the list had at its first response, as far as that shows.
+    pub(super) fn max_length(&self) -> u64 {
+        self.min_length.saturating_sub(1).saturating_add(self.page_rows)
+    }
+
     pub(super) fn has_fixed_pages(&self) -> bool {
         self.page_sizes == PageSizes::Fixed
     }

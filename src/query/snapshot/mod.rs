@@ -11,6 +11,7 @@
 //! | `First` | page 1 | the only page | `Done` |
 //! | | | has a count | `Ahead` |
 //! | | | has none: returned; the snapshot is that of the next phase | `Length` |
+//! | | | has none, and a few pages are wanted: returned | `Overlap`, and never `Ahead` |
 //! | `Length` | page 1 with one record: its number of pages is the length | one record | `Ahead`, from page 1 again |
 //! | | | no length | `Ahead`, after the returned page; the result is incomplete |
 //! | `Ahead` | next pages, several in flight | located, no drift | `Ahead` |
@@ -19,7 +20,7 @@
 //! | `Overlap` | page that begins before the next record | located, new rows | `Overlap`; `Ahead` once the list is stable |
 //! | | | located, no new rows, drift | `Overlap` |
 //! | | | located, no new rows, no drift | `Single` |
-//! | | | ambiguous | `Overlap(Wide)`, then `Locate`, then `Single` |
+//! | | | ambiguous | `Overlap(Wide)`, then `Locate`, then `Single`; without a length, `Length` |
 //! | | | lost | `Locate`, then `Single` |
 //! | `Locate` | one record: the length, and so the shift | any | `Overlap(Located)` |
 //! | `Single` | one record where the next one should be | at its offset by the length | `Overlap`; `Single` in a run of duplicates |
@@ -29,7 +30,8 @@
 //! | | | not visible | `FinalLook` |
 //! | any | | too many responses without new records, or the end before the length is reached | `Failed` |
 //!
-//! A list with a count ends with `FinalLook`, and so does one of which records were delivered in `Single`.
+//! A list with a count ends with `FinalLook`, and so does one of which records were delivered in `Single`, or of which
+//! only the beginning was read, if some of its pages were located by adjacency.
 
 mod checkpoint;
 mod delivered;

@@ -17,7 +17,7 @@ impl SnapshotReader {
         self.snapshot.length = match view.total {
             _ if is_only_page => Length::Exact(view.len()),
             Some(total) => Length::Exact(total),
-            None if self.spec.kind == ListKind::Fixed => Length::Unknown,
+            None if self.spec.kind == ListKind::Fixed || self.is_overlapping() => Length::Unknown,
             None => Length::Pending,
         };
         if self.snapshot.length == Length::Pending {
@@ -27,8 +27,8 @@ impl SnapshotReader {
         if self.spec.kind == ListKind::Growing {
             self.snapshot.set_anchors(&view.keys(all.clone()));
         }
-        self.phase = Phase::Ahead { next_page: 2 };
         let accepted = self.deliver(&view, all);
+        self.phase = self.ahead();
         self.finish(&view, accepted)
     }
 
@@ -74,7 +74,8 @@ impl SnapshotReader {
             let runs = latest_runs(keys.iter().rev().map(|key| (*key, 1)), u64::MAX);
             self.delivered = Delivered::resumed(records, &runs, self.max_keys(self.snapshot.count));
         }
-        self.phase = self.ahead();
+        // The list may have grown since they were returned.
+        self.phase = if self.snapshot.has_fixed_pages() { self.ahead() } else { Phase::Overlap(Margin::Narrow) };
     }
 
     pub(super) fn on_records(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
@@ -88,6 +89,9 @@ impl SnapshotReader {
             Location::At(offset) => self.on_page(view, offset),
             Location::Ambiguous => {
                 self.phase = self.after_ambiguity();
+                if matches!(self.phase, Phase::Length) {
+                    self.read_again();
+                }
                 self.miss(view)
             }
             Location::Lost => {
@@ -106,9 +110,16 @@ impl SnapshotReader {
         match self.phase {
             Phase::Overlap(Margin::Located) if self.can_probe() => Phase::Single,
             Phase::Overlap(Margin::Wide) if self.can_probe() => Phase::Locate,
+            Phase::Overlap(Margin::Wide) if self.is_overlapping() && self.drift.restarts == 0 => Phase::Length,
             Phase::Overlap(Margin::Wide | Margin::Located) => Phase::Overlap(Margin::Located),
             _ => Phase::Overlap(Margin::Wide),
         }
+    }
+
+    /// Begins another snapshot, which must contain the returned records.
+    fn read_again(&mut self) {
+        self.skip = Skip::Until { keys: self.delivered.keys().collect(), records: self.delivered.end() };
+        self.drift.restarts += 1;
     }
 
     /// True if a request for one record shows the length, and so the drift.
@@ -130,8 +141,13 @@ impl SnapshotReader {
         }
         if is_by_count {
             self.check_run(view, from)?;
-            self.proof = Proof::FinalLook;
         }
+        let needed = match from {
+            _ if is_by_count => Proof::FinalLook,
+            0 => Proof::Length,
+            _ => Proof::Overlap,
+        };
+        self.proof = self.proof.max(needed);
         let to = rows.min(from + self.snapshot.page_rows.max(self.spec.page_size) as usize);
         let accepted = self.deliver(view, from..to);
         let is_stable = self.drift.growth.is_stable(self.spec.tuning.stable_responses);

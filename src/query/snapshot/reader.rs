@@ -47,12 +47,14 @@ pub enum End {
     ResultWindow,
 }
 
-/// Evidence that the delivered records are the snapshot.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Evidence that the delivered records are the snapshot, from the least request to the greatest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Proof {
-    /// Their number.
+    /// Each page was read with records of the one before it.
     #[default]
+    Overlap,
+    /// Their number. It is no evidence for the beginning of the snapshot.
     Length,
     /// A record of the first page at its offset, in the end.
     FinalLook,
@@ -105,7 +107,7 @@ impl SnapshotReader {
             delivered: Delivered::default(),
             drift: Drift::default(),
             skip: Skip::Nothing,
-            proof: Proof::Length,
+            proof: Proof::Overlap,
             tail: Tail::Empty,
             bound: None,
             returned: 0,
@@ -153,6 +155,7 @@ impl SnapshotReader {
     pub fn stop(&mut self) -> bool {
         let is_reading = !matches!(self.phase, Phase::Done(_) | Phase::Failed(_) | Phase::FinalLook(..));
         if is_reading {
+            self.prove_beginning();
             self.end_with(End::List);
         }
         is_reading

@@ -10,8 +10,22 @@ impl SnapshotReader {
         (offset as i64 + self.drift.shift).max(0) as u64
     }
 
+    /// True if each page has to begin with returned records: nothing else shows that no record of the beginning of a list
+    /// was skipped, or the length would cost more requests.
+    pub(super) fn is_overlapping(&self) -> bool {
+        let (snapshot, wanted) = (&self.snapshot, self.spec.wanted.unwrap_or(u64::MAX));
+        let is_short = wanted <= self.spec.tuning.overlap_pages * snapshot.page_rows;
+        let is_beginning =
+            wanted < snapshot.max_length() && (is_short || self.spec.reaches_window(snapshot.min_length));
+        let has_evidence = snapshot.is_counted() || snapshot.has_fixed_pages() || snapshot.length.exact().is_some();
+        self.spec.kind == ListKind::Growing && is_beginning && !has_evidence
+    }
+
     /// Pages from that of the next record on.
     pub(super) fn ahead(&self) -> Phase {
+        if self.is_overlapping() {
+            return Phase::Overlap(Margin::Narrow);
+        }
         Phase::Ahead { next_page: self.position(self.delivered.end()) / self.snapshot.page_rows + 1 }
     }
 

@@ -28,6 +28,8 @@ pub struct ListSpec {
     pub height_bound: Option<i64>,
     /// Number of records up to which the list can be paged through, where the API sets a limit.
     pub result_window: Option<u64>,
+    /// Number of records after which the caller stops; `None` if all are wanted.
+    pub wanted: Option<u64>,
     /// Advice for a list that cannot be read.
     pub hints: Vec<Hint>,
     pub tuning: Tuning,
@@ -40,6 +42,9 @@ pub struct Tuning {
     pub max_misses: u32,
     /// Returned records with which a page of a list without a count begins while the list drifts.
     pub overlap: u64,
+    /// Pages up to which the beginning of a list without a count is read by pages that all begin so. It takes fewer requests
+    /// than the length and a final look.
+    pub overlap_pages: u64,
     /// Smallest limit of such a page, unless the API accepts no greater one.
     pub min_overlap_limit: u64,
     /// Responses without drift after which pages are requested ahead again; doubled each time the list drifts again.
@@ -57,6 +62,7 @@ impl Default for Tuning {
         Self {
             max_misses: 12,
             overlap: 2,
+            overlap_pages: 5,
             min_overlap_limit: 20,
             stable_responses: 2,
             // More than any list with a result window has.

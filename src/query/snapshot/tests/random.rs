@@ -43,6 +43,7 @@ fn any(random: &mut fastrand::Rng) -> Bounds {
         deaths: 0,
         concurrency: [1, 4, 8][random.choose(3)],
         window: None,
+        wanted: 0,
         rates: Some(Rates { growth: random.choose(size + 1), is_steady: random.bool(), reorganisation: 0 }),
     }
 }
@@ -62,4 +63,10 @@ fn growth_duplicates_reorganizations_and_deaths_raise_in_one_run_of_two_hundred_
         Bounds { rates, rows, symbols: usize::from(rows), deaths, ..bounds }
     });
     assert!(outcome.drift <= SEEDS / 200, "{outcome:?}");
+}
+
+#[test]
+fn beginning_of_a_growing_list_takes_three_times_its_pages_at_most() {
+    let outcome = read_all(|random| Bounds { wanted: 400, ..any(random) });
+    assert!(outcome.drift == 0 && outcome.worst <= 3.0, "{outcome:?}");
 }

@@ -71,6 +71,8 @@ pub struct Bounds {
     pub concurrency: usize,
     /// Records up to which the list can be paged through. Below, it is continued by height; a height has two records.
     pub window: Option<usize>,
+    /// Most records after which the caller stops; 0 if it reads all.
+    pub wanted: usize,
     /// Changes of a long list, in place of the bounds above.
     pub rates: Option<Rates>,
 }
@@ -207,19 +209,25 @@ impl<'a> World<'a> {
         Record { id, key: key + 100 }
     }
 
-    fn spec(&self, page_size: u64) -> ListSpec {
+    fn spec(&self, page_size: u64, wanted: Option<usize>, overlap_pages: usize) -> ListSpec {
         ListSpec {
             endpoint: "list",
             kind: ListKind::Growing,
             page_size,
-            max_page_size: if self.bounds.rates.is_some() { page_size.max(50) } else { page_size },
+            max_page_size: match self.bounds {
+                Bounds { rates: Some(_), .. } => page_size.max(50),
+                // An overlap takes more than one record.
+                Bounds { window: Some(_), .. } | Bounds { wanted: 1.., .. } => page_size.max(5),
+                _ => page_size,
+            },
             height_bound: self.bounds.window.map(|_| i64::MAX),
             result_window: self.bounds.window.map(|window| window as u64),
+            wanted: wanted.map(|wanted| wanted as u64),
             hints: vec![Hint::RetryLater],
             tuning: if self.bounds.rates.is_some() {
                 Tuning { max_keys: 200, ..Tuning::default() }
             } else {
-                Tuning { max_misses: 5, ..Tuning::default() }
+                Tuning { max_misses: 5, overlap_pages: overlap_pages as u64, ..Tuning::default() }
             },
         }
     }
@@ -319,7 +327,10 @@ impl<'a> World<'a> {
     pub fn read(&mut self) -> Verdict {
         let (least, most) = self.bounds.page_sizes;
         let page_size = (least + self.choices.choose(most - least + 1)) as u64;
-        let mut reader = SnapshotReader::new(self.spec(page_size));
+        let wanted = (self.bounds.wanted > 0).then(|| 1 + self.choices.choose(self.bounds.wanted));
+        let may_overlap = wanted.is_some() && !self.bounds.counted && self.bounds.rates.is_none();
+        let overlap_pages = if may_overlap { 5 * self.choices.choose(2) } else { 0 };
+        let mut reader = SnapshotReader::new(self.spec(page_size, wanted, overlap_pages));
         let mut open: Vec<(PageRequest, Option<Served>)> = Vec::new();
         let (mut got, mut deaths): (Vec<Record>, usize) = (Vec::new(), 0);
         let mut is_incomplete = false;
@@ -347,7 +358,6 @@ impl<'a> World<'a> {
                 reader.delivered.keys().count(),
                 got.len()
             );
-            is_incomplete |= !reader.take_notes().is_empty() || reader.end() == Some(End::ResultWindow);
             self.note(|| format!("  {:?} {:?} shift {}", accepted.rows, reader.phase, reader.drift.shift));
             if accepted.in_flight == InFlight::Cancel {
                 for (request, _) in open.drain(..).rev() {
@@ -362,6 +372,13 @@ impl<'a> World<'a> {
             let may_die = may_die && (self.bounds.rates.is_none() || self.choices.choose(10) == 0);
             let way = if may_die { self.choices.choose(ways) } else { 0 };
             got.extend(if way == 2 { &fresh[..1] } else { fresh });
+            if wanted.is_some_and(|wanted| got.len() >= wanted) {
+                got.truncate(wanted.unwrap_or(usize::MAX));
+                if reader.stop() {
+                    open.clear();
+                }
+            }
+            is_incomplete |= !reader.take_notes().is_empty() || reader.end() == Some(End::ResultWindow);
             if self.bounds.shallow {
                 self.returned = got.iter().map(|record| record.id).collect();
             }
@@ -375,7 +392,8 @@ impl<'a> World<'a> {
                 let json = serde_json::to_string(&checkpoint).expect("plain values");
                 let checkpoint: ListCheckpoint = serde_json::from_str(&json).expect("the same");
                 self.note(|| format!("died: {json}"));
-                reader = SnapshotReader::resumed(self.spec(page_size), got.len() as u64, &checkpoint);
+                reader =
+                    SnapshotReader::resumed(self.spec(page_size, wanted, overlap_pages), got.len() as u64, &checkpoint);
             }
         }
         if let Some(error) = reader.error() {
@@ -385,7 +403,7 @@ impl<'a> World<'a> {
             return Verdict::Incomplete;
         }
         let got: Vec<u64> = got.iter().map(|record| record.key).collect();
-        if self.is_right(&got) { Verdict::Right } else { Verdict::Wrong(got) }
+        if self.is_right(&got, wanted.unwrap_or(usize::MAX)) { Verdict::Right } else { Verdict::Wrong(got) }
     }
 
     /// True if the reader keeps no more of what it has read than it may.
@@ -403,14 +421,15 @@ impl<'a> World<'a> {
         self.states.iter().map(|state| state.iter().map(|record| record.key).collect()).collect()
     }
 
-    /// True if these are the keys of the list at some instant since the first response, apart from newer records.
-    fn is_right(&self, got: &[u64]) -> bool {
+    /// True if these are the keys of the list, or of as many of its records as were wanted, at some instant since the
+    /// first response, apart from newer records.
+    fn is_right(&self, got: &[u64], wanted: usize) -> bool {
         let Some(first) = self.states.first() else { return got.is_empty() };
         let oldest_new = first.iter().map(|record| record.id + 1).max().unwrap_or(0);
         self.states.iter().any(|state| {
             (0..=state.len())
                 .take_while(|newer| state[..*newer].iter().all(|record| record.id >= oldest_new))
-                .any(|newer| state[newer..].iter().map(|record| record.key).eq(got.iter().copied()))
+                .any(|newer| state[newer..].iter().take(wanted).map(|record| record.key).eq(got.iter().copied()))
         })
     }
 }
