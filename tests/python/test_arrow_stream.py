@@ -79,7 +79,8 @@ def test_last_error_keeps_the_error_of_a_consumer(server: StrictServer, consumer
     server.on("blocks", Response(b"", 503))
     with server.client() as client:
         query = client.blocks()
-        with pytest.raises(Exception, match="503"):
+        # Before version 2, polars panics, which is no Exception.
+        with pytest.raises(BaseException, match="503"):
             CONSUMERS[consumer](query)
         assert isinstance(query.last_error, cf.ServiceUnavailableError)
         assert query.last_error.endpoint == "blocks"
@@ -281,6 +282,8 @@ def test_two_million_records_pass_through_a_relation() -> None:
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals are Unix's")
 @pytest.mark.parametrize("consumer", [*CONSUMERS, "reader"])
 def test_interrupt_reaches_a_consumer(server: StrictServer, consumer: str) -> None:
+    if consumer == "polars" and int(pl.__version__.partition(".")[0]) < 2:
+        pytest.skip("polars 1 panics and is interrupted again")
     requested, opened = threading.Event(), threading.Event()
 
     def held_back(request: Request) -> Response:

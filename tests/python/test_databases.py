@@ -18,6 +18,7 @@ import pytest
 import chainframe as cf
 import postgres
 from chainframe.testing import LocalService
+from conftest import ENVIRONMENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -170,6 +171,7 @@ def test_delta_lake(run: Any, busy: LocalService) -> None:
     assert deltalake.DeltaTable("cross-chain-delta").version() == 1
 
 
+@pytest.mark.skipif(ENVIRONMENT == "lowest", reason="dlt would bring a hundred other libraries")
 def test_dlt(run: Any, busy: LocalService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("RUNTIME__DLTHUB_TELEMETRY", "false")
     monkeypatch.setenv("DLT_DATA_DIR", str(tmp_path / "dlt"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import os
 import pickle
 import shutil
@@ -109,6 +110,10 @@ def test_spark_reads_every_call(call: str, busy: LocalService) -> None:
     assert read({"resource": call, "numPartitions": 3, **own}).equals(expected)
 
 
+# Spark 4.1 uses UTC without being asked to.
+IN_UTC: Any = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
+
+
 def filtered(options: dict[str, Any], filters: list[datasource.Filter], columns: list[str] | None = None) -> pa.Table:
     """Read as Spark does with filters and a schema."""
     source = ChainframeSource({"push_filters": "true", "numPartitions": "3", **options})
@@ -121,7 +126,7 @@ def filtered(options: dict[str, Any], filters: list[datasource.Filter], columns:
     parts = [pickle.loads(pickle.dumps(part)) for part in reader.partitions()]
     assert 1 <= len(parts) <= 3
     batches = [batch for part in parts for batch in reader.read(part)]
-    return pa.Table.from_batches(batches, to_arrow_schema(schema, timezone="UTC"))
+    return pa.Table.from_batches(batches, to_arrow_schema(schema, **IN_UTC))
 
 
 def test_filters_narrow_the_requests(busy: LocalService) -> None:
