@@ -8,10 +8,9 @@ import socket
 import subprocess
 import sys
 import threading
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from operator import methodcaller
-from typing import Any
 
 import pytest
 
@@ -179,25 +178,6 @@ def test_pickled_client_carries_no_secrets_to_a_pool(
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         collected = list(pool.map(methodcaller("collect"), [client.blocks()] * 4))
     assert [list(records) for records in collected] == [list(client.blocks())] * 4
-
-
-@pytest.mark.parametrize("of", ["records", "pages", "batches"])
-def test_threads_share_an_iterator(client: cf.Client, of: str) -> None:
-    query = client.transactions(page_size=10)
-    expected = sorted(record.tx_id or "" for record in query)
-    ways: dict[str, Any] = {"records": query, "pages": query.pages(), "batches": query.batches(7)}
-    shared = iter(ways[of])
-
-    def take(_: int) -> list[str]:
-        found: list[str] = []
-        for item in shared:
-            found += [record.tx_id for record in ([item] if of == "records" else getattr(item, "records", item))]
-        return found
-
-    with ThreadPoolExecutor(8) as pool:
-        taken = [tx_id for found in pool.map(take, range(8)) for tx_id in found]
-    assert sorted(taken) == expected
-    assert len(expected) == 600
 
 
 def test_cancelled_request_is_aborted() -> None:
