@@ -40,6 +40,8 @@ class Attempt(NamedTuple):
         Size of the response body, decompressed.
     replayed : bool
         True if it was replayed from a cassette.
+    rate : float or None
+        Requests per second that the rate limiter allows after it; None without a limit.
 
     Examples
     --------
@@ -59,3 +61,4 @@ class Attempt(NamedTuple):
     error: str | None
     bytes: int
     replayed: bool
+    rate: float | None

@@ -27,6 +27,8 @@ pub struct AttemptReport {
     /// Size of the body without its content encoding.
     pub bytes: usize,
     pub replayed: bool,
+    /// Requests per second that the rate limiter allows after the attempt; `None` without a limit.
+    pub rate: Option<f64>,
 }
 
 pub trait Observer: Send + Sync {
@@ -68,6 +70,7 @@ impl Client {
             error: Some("cancelled"),
             bytes: 0,
             replayed: false,
+            rate: None,
         };
         Some(Observation { client: self.clone(), sent: Instant::now(), context: log::context(), report })
     }
@@ -76,6 +79,7 @@ impl Client {
 impl Drop for Observation {
     fn drop(&mut self) {
         self.report.elapsed = self.sent.elapsed();
+        self.report.rate = self.client.rate_limiter_state().rate;
         if let Some(observer) = &self.client.inner.shared.environment.observer {
             observer.observe(self.report.clone(), self.context.take());
         }

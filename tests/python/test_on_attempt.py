@@ -50,6 +50,14 @@ def test_every_attempt_is_reported_before_the_result(faulty: LocalService) -> No
     assert all(each.code == "0" and each.bytes > 0 for each in seen if each.status == 200)
 
 
+@pytest.mark.parametrize(("rate_limit", "rates"), [(40, {40.0}), (None, {None})])
+def test_rate_is_that_of_the_rate_limiter(service: LocalService, rate_limit: float | None, rates: set[object]) -> None:
+    seen: list[cf.Attempt] = []
+    with service.client(rate_limit=rate_limit, on_attempt=seen.append) as client:
+        client.blocks(max_items=5).collect()
+    assert {each.rate for each in seen} == rates
+
+
 def test_reports_contain_no_secret_and_no_parameter(service: LocalService) -> None:
     seen: list[cf.Attempt] = []
     with service.client(on_attempt=seen.append) as client:

@@ -82,7 +82,7 @@ def values(reader: InMemoryMetricReader) -> dict[str, float]:
 def test_attempt_spans_are_the_requests_of_the_report_and_of_the_server(
     spans: Spans, reader: InMemoryMetricReader
 ) -> None:
-    with LocalService(transactions=300, faults=FAULTS) as service, service.client() as client:
+    with LocalService(transactions=300, faults=FAULTS) as service, service.client(rate_limit=500) as client:
         with TRACER.start_as_current_span("job") as job:
             records = client.transactions().collect()
         runs, attempts = spans()
@@ -115,6 +115,7 @@ def test_attempt_spans_are_the_requests_of_the_report_and_of_the_server(
             "http.client.request.duration": len(attempts),
             "chainframe.requests": len(attempts),
             "chainframe.throttles": throttles,
+            "chainframe.rate_limit": 500,
             "chainframe.request.wait": len(attempts),
         }
         assert throttles > 0

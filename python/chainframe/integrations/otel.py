@@ -44,8 +44,8 @@ def instrument(*, tracer_provider: TracerProvider | None = None, meter_provider:
     is complete; its parent is the span that is current where the run begins. Each attempt is a client span `GET <path>`
     below it, by the semantic conventions for HTTP. No attribute has a value of a parameter, or a secret.
 
-    The metrics are `http.client.request.duration`, `chainframe.requests`, `chainframe.throttles` and
-    `chainframe.request.wait`. A second call replaces the providers.
+    The metrics are `http.client.request.duration`, `chainframe.requests`, `chainframe.throttles`,
+    `chainframe.rate_limit` and `chainframe.request.wait`. A second call replaces the providers.
 
     Parameters
     ----------
@@ -91,6 +91,10 @@ class _Telemetry:
             "chainframe.request.wait", unit="s", description="Wait for the rate limiter and for concurrency."
         )
 
+        self._rate = meter.create_gauge(
+            "chainframe.rate_limit", unit="{request}/s", description="Rate that the rate limiter allows."
+        )
+
     def begin(self, call: str) -> tuple[contextvars.Context, Callable[[tuple[Report, Exception | None]], None]]:
         """Begins the span of a run. Returns the context of its attempts and a function that ends it."""
         span = self._tracer.start_span(f"chainframe.{call}", attributes={"chainframe.call": call})
@@ -131,6 +135,8 @@ class _Telemetry:
         self._wait.record(attempt.waited, call)
         if attempt.status == THROTTLED:
             self._throttles.add(1, call)
+        if attempt.rate is not None:
+            self._rate.set(attempt.rate, {"server.address": url.hostname or ""})
 
 
 def _details(attempt: Attempt) -> dict[str, AttributeValue]:

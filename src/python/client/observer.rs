@@ -78,5 +78,6 @@ fn attempt(py: Python<'_>, report: AttemptReport) -> PyResult<Py<PyAny>> {
     members.set_item("error", report.error)?;
     members.set_item("bytes", report.bytes)?;
     members.set_item("replayed", report.replayed)?;
+    members.set_item("rate", report.rate)?;
     Ok(py.import("chainframe.attempts")?.getattr("Attempt")?.call((), Some(&members))?.unbind())
 }
