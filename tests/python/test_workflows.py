@@ -42,9 +42,14 @@ def test_actions_are_pinned_by_commit() -> None:
 
 def test_every_platform_tests_its_wheel() -> None:
     job = workflow("wheels")["jobs"]["wheel"]
-    names = {entry["name"] for entry in job["strategy"]["matrix"]["include"]}
+    entries = job["strategy"]["matrix"]["include"]
+    names = {entry["name"] for entry in entries}
     systems = ("linux-glibc", "linux-musl", "macos", "windows")
-    assert names == {f"{system}-{kind}" for system in systems for kind in ("x86_64", "aarch64")}
+    threaded = ("linux-glibc-x86_64", "linux-glibc-aarch64", "macos-aarch64", "windows-x86_64")
+    assert names == {f"{system}-{kind}" for system in systems for kind in ("x86_64", "aarch64")} | {
+        f"free-threaded-{name}" for name in threaded
+    }
+    assert all((entry.get("python") == "3.14t") == entry["name"].startswith("free") for entry in entries)
     tests = [step["if"] for step in job["steps"] if "test_wheel.py" in step.get("run", "")]
     assert tests == ["${{ !matrix.image }}", "${{ matrix.image }}"]
 
