@@ -10,6 +10,8 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use crate::client::process;
+
 /// Virtual time after which a caller is given the opportunity to check for signals.
 const SLICE: Duration = Duration::from_secs(1);
 
@@ -23,6 +25,7 @@ pub struct VirtualTime {
     epoch: SystemTime,
     /// A task of a caller has ended.
     ended: Arc<Notify>,
+    process: u32,
 }
 
 impl VirtualTime {
@@ -33,7 +36,19 @@ impl VirtualTime {
             let _entered = handle.enter();
             Instant::now()
         };
-        Ok(Self { runtime: Mutex::new(Some(runtime)), handle, started, epoch, ended: Arc::default() })
+        Ok(Self {
+            runtime: Mutex::new(Some(runtime)),
+            handle,
+            started,
+            epoch,
+            ended: Arc::default(),
+            process: process::id(),
+        })
+    }
+
+    /// True in the process that made it. In a forked child, its locks may be held by a thread of the parent.
+    pub fn is_ours(&self) -> bool {
+        self.process == process::id()
     }
 
     /// Time of day.
@@ -68,6 +83,10 @@ impl VirtualTime {
 
 impl Drop for VirtualTime {
     fn drop(&mut self) {
+        if !self.is_ours() {
+            std::mem::forget(self.runtime.get_mut().unwrap_or_else(PoisonError::into_inner).take());
+            return;
+        }
         // The last reference may be that of a task, in which a runtime must not wait for its end.
         if let Some(runtime) = self.runtime.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
             runtime.shutdown_background();

@@ -231,6 +231,9 @@ impl Service {
 
     /// Closes every connection, used or idle. A second call does nothing.
     pub fn stop(&self) {
+        if self.state.virtual_time.as_ref().is_some_and(|time| !time.is_ours()) {
+            return;
+        }
         let running = lock(&self.running).take();
         let Some(running) = running else {
             if self.state.virtual_time.is_some() && !self.state.is_stopped.swap(true, Ordering::Relaxed) {

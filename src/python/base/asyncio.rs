@@ -16,7 +16,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyType, PyWeakrefReference};
 use tokio::task::JoinHandle;
 
-use super::block_on::{AbortOnDrop, handle};
+use super::block_on::{AbortOnDrop, check_process, handle};
 use super::dispatch::FUTURES;
 use super::errors;
 use super::finalize;
@@ -242,6 +242,7 @@ impl FutureAwaiter {
         })?;
         let context = log::refresh(py)?;
         if let Some(time) = client.virtual_time() {
+            check_process(py, time)?;
             return Self::start_in_virtual_time(&running, time, log::scope(context, future));
         }
         FUTURES.start().map_err(|error| errors::context(py, &format!("failed to start a thread: {error}")))?;

@@ -116,6 +116,7 @@ pub fn block_on_interruptible<T: Send + 'static>(
     log::check_not_in_handler(py)?;
     let context = log::refresh(py)?;
     if let Some(time) = client.virtual_time() {
+        check_process(py, time)?;
         return run_in_virtual_time(py, time, interrupt, log::scope(context, future));
     }
     let (sender, receiver) = sync_channel(1);
@@ -140,6 +141,15 @@ pub fn block_on_interruptible<T: Send + 'static>(
             }
         }
     }
+}
+
+/// Raises in a forked child, which cannot use a simulation of its parent.
+pub fn check_process(py: Python<'_>, time: &VirtualTime) -> PyResult<()> {
+    if time.is_ours() {
+        return Ok(());
+    }
+    let problem = "service belongs to the process that made it; in a forked child, make another LocalService";
+    Err(errors::raise(py, &Error::config("simulated", problem)))
 }
 
 /// Runs the tasks of all callers in this thread until this one has ended.
