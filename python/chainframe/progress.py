@@ -42,11 +42,17 @@ class Run(Protocol):
     def read(self) -> State: ...
 
 
-def start(run: Run, call: str, always: bool) -> Bar | None:  # noqa: FBT001 - called by the core
-    """Starts the bar of a run; None if there is no terminal or notebook to draw it on."""
-    if not always and not (_is_interactive() and importlib.util.find_spec("tqdm")):
+def start(run: Run, call: str, always: bool, in_loop: bool) -> Bar | None:  # noqa: FBT001 - called by the core
+    """Starts the bar of a run; None if there is no terminal or notebook to draw it on.
+
+    A loop over the records may print them: its bar would be among them on a terminal. A loop may also stop reading, and
+    then has no bar until it continues.
+    """
+    if always:
+        return Bar(run, call, delay=0)
+    if not (_is_interactive(in_loop=in_loop) and importlib.util.find_spec("tqdm")):
         return None
-    return Bar(run, call, delay=0 if always else SHOW_AFTER_SECONDS)
+    return Bar(run, call, delay=SHOW_AFTER_SECONDS, awaits_reading=in_loop)
 
 
 def require_tqdm() -> None:
@@ -56,19 +62,22 @@ def require_tqdm() -> None:
         raise ModuleNotFoundError(message, name="tqdm")
 
 
-def _is_interactive() -> bool:
+def _is_interactive(*, in_loop: bool) -> bool:
     if "ipykernel" in sys.modules:
         return True
+    if in_loop and sys.stdout is not None and sys.stdout.isatty():
+        return False
     return sys.stderr is not None and sys.stderr.isatty()
 
 
 class Bar:
     """Bar of one run, until it is closed."""
 
-    def __init__(self, run: Run, call: str, *, delay: float) -> None:
+    def __init__(self, run: Run, call: str, *, delay: float, awaits_reading: bool = False) -> None:
         self._run = run
         self._call = call
         self._delay = delay
+        self._awaits_reading = awaits_reading
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, name=f"chainframe progress of {call}", daemon=True)
         _open.add(self)
@@ -86,6 +95,11 @@ class Bar:
         if self._ended.wait(self._delay):
             return
         state = self._run.read()
+        before = state["records"]
+        while self._awaits_reading and state["records"] == before:
+            if self._ended.wait(INTERVAL):
+                return
+            state = self._run.read()
         bar = _tqdm()(desc=self._call, total=state["total"], unit=f" {state['unit']}", smoothing=0, dynamic_ncols=True)
         # The run began before the bar.
         bar.start_t = time.time() - state["elapsed"]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 import chainframe as cf
 import reference_client
-from chainframe.testing import LocalService
+from chainframe.testing import Fault, LocalService
 from conftest import Sample
 from strict_server import Request, Response, StrictServer, page_of, rows_of
 
@@ -274,3 +274,30 @@ def test_estimate_of_the_widest_range_does_not_overflow(server: StrictServer) ->
     estimate = server.client().transactions(start_height=0, end_height=2**63 - 1).estimate()
     assert estimate.num_slices == 2**63
     assert estimate.requests >= 2**63
+
+
+@pytest.mark.parametrize("rate_limit", ["auto", None, 30.0])
+def test_time_is_within_a_factor_of_two_in_virtual_time(rate_limit: Any) -> None:
+    faults: list[Fault] = [{"kind": "delay", "seconds": 0.05}]
+    with (
+        LocalService(transactions=3_000, seed=7, simulated=True, faults=faults) as service,
+        service.client(rate_limit=None) as client,
+    ):
+        token = client.tokens(max_items=1).collect()[0].token_contract_address
+        newest = client.transactions(max_items=1).collect()[0].height
+        assert token is not None
+        assert newest is not None
+        calls: list[Callable[[cf.Client], cf.Query[Any]]] = [
+            lambda client: client.blocks(),
+            lambda client: client.token_transfers(token),
+            lambda client: client.cross_chain_transactions(),
+            lambda client: client.tokens(start_time="2022-01-01T00:00Z"),
+            lambda client: client.transactions(),
+            lambda client: client.transactions(start_height=newest - 50),
+            lambda client: client.blocks(max_items=5),
+        ]
+        for call in calls:
+            query = call(client.with_options(rate_limit=rate_limit))
+            estimate = query.estimate().estimated_seconds
+            elapsed = query.collect().report.elapsed
+            assert elapsed / 2 <= estimate <= elapsed * 2, (query, estimate, elapsed)

@@ -102,9 +102,8 @@ with LocalService(transactions=600) as service, service.client({setting}) as cli
 """
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Unix has terminals of this kind")
-@pytest.mark.parametrize(("setting", "shown"), [("", 1), ("progress=False", 0)])
-def test_terminal_shows_a_bar_for_long_runs(setting: str, shown: int) -> None:
+def on_terminal(script: str, *, stdout: bool) -> bytes:
+    """Returns what a script draws on a terminal: what it writes to stderr, and to stdout."""
     import fcntl  # noqa: PLC0415 - Unix has it
     import pty  # noqa: PLC0415
     import struct  # noqa: PLC0415
@@ -112,17 +111,79 @@ def test_terminal_shows_a_bar_for_long_runs(setting: str, shown: int) -> None:
 
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 160, 0, 0))
-    with subprocess.Popen([sys.executable, "-c", SCRIPT.format(setting=setting)], stderr=theirs) as process:
+    with subprocess.Popen([sys.executable, "-c", script], stderr=theirs, stdout=theirs if stdout else None) as process:
         os.close(theirs)
         text = b""
         while chunk := read(ours):
             text += chunk
         assert process.wait(60) == 0
     os.close(ours)
+    assert b"Traceback" not in text
+    return text
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Unix has terminals of this kind")
+@pytest.mark.parametrize(("setting", "shown"), [("", 1), ("progress=False", 0)])
+def test_terminal_shows_a_bar_for_long_runs(setting: str, shown: int) -> None:
+    text = on_terminal(SCRIPT.format(setting=setting), stdout=False)
     assert text.count(b"transactions: 100%") >= shown
     assert shown or text == b""
     assert b"blocks:" not in text
-    assert b"Traceback" not in text
+
+
+LOOP = """
+import sys
+import chainframe as cf
+from chainframe import progress
+from chainframe.testing import LocalService
+progress.SHOW_AFTER_SECONDS = progress.INTERVAL = 0
+with LocalService(transactions=600) as service, service.client(concurrency=1) as client:
+    for block in client.blocks(page_size=5):
+        print(block.height)
+    sys.stdout = open("/dev/null", "w")
+    for page in client.transactions(page_size=5).pages():
+        pass
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Unix has terminals of this kind")
+def test_loop_has_no_bar_among_its_rows() -> None:
+    text = on_terminal(LOOP, stdout=True)
+    assert b"blocks:" not in text
+    assert b"transactions:" in text
+    assert text.count(b"43") >= 600
+
+
+class Counts:
+    """A run that has delivered `records`, read a few times without any progress."""
+
+    def __init__(self) -> None:
+        self.records, self.reads, self.is_idle = 5, 0, threading.Event()
+
+    def read(self) -> progress.State:
+        self.reads += 1
+        if self.reads > 5:
+            self.is_idle.set()
+        counts: Any = dict.fromkeys(("pages", "requests", "retries", "elapsed"), 1)
+        state: progress.State = counts | {"unit": "records", "total": 10, "pace": None}
+        state["done"] = state["records"] = self.records
+        return state
+
+
+@pytest.mark.parametrize("continues", [False, True])
+def test_loop_has_no_bar_until_it_continues(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *, continues: bool
+) -> None:
+    monkeypatch.setattr(progress, "INTERVAL", 0.001)
+    run = Counts()
+    bar = progress.Bar(run, "blocks", delay=0, awaits_reading=True)
+    assert run.is_idle.wait(60)
+    if continues:
+        run.records, reads = 10, run.reads
+        while run.reads < reads + 5:
+            pass
+    bar.close()
+    assert ("blocks: " in capsys.readouterr().err) == continues
 
 
 def read(terminal: int) -> bytes:

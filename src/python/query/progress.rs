@@ -37,18 +37,28 @@ impl<'py> FromPyObject<'_, 'py> for ProgressMode {
     }
 }
 
+/// The way in which a run's records reach the caller.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Delivery {
+    /// Together, at the end, or through a library.
+    AtOnce,
+    /// In a loop of the caller's, which may print them.
+    Loop,
+}
+
 /// Progress bar of a run, if one is shown. Dropping it closes it.
 pub struct Bar(Option<Py<PyAny>>);
 
 impl Bar {
-    pub fn of(py: Python<'_>, show: ProgressMode, pages: &Pages) -> PyResult<Self> {
+    pub fn of(py: Python<'_>, show: ProgressMode, delivery: Delivery, pages: &Pages) -> PyResult<Self> {
         if show == ProgressMode::Never {
             return Ok(Self(None));
         }
         let query = pages.query();
         let run = Run { report: pages.report().clone(), client: query.client().clone() };
         let start = py.import("chainframe.progress")?.getattr("start")?;
-        let bar = start.call1((run, query.endpoint().name, show == ProgressMode::Always))?;
+        let bar =
+            start.call1((run, query.endpoint().name, show == ProgressMode::Always, delivery == Delivery::Loop))?;
         Ok(Self((!bar.is_none()).then(|| bar.unbind())))
     }
 

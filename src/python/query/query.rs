@@ -13,7 +13,7 @@ use pyo3::types::{PyBool, PyCapsule, PyDict, PyList, PyModule, PyTuple, PyType};
 use super::feed::StreamItem;
 use super::last_run::LastRun;
 use super::part_buffer::PartBuffer;
-use super::progress::{Bar, ProgressMode};
+use super::progress::{Bar, Delivery, ProgressMode};
 use super::reader::{BatchIterator, Guarded, QueryReader};
 use super::stream::Stream;
 use crate::client::Error;
@@ -64,12 +64,12 @@ impl Query {
 
     /// A run that hands its records on, and its bar.
     pub(super) fn stream_pages(&self, py: Python<'_>) -> PyResult<(Pages, Bar)> {
-        self.stream_run(py, &self.run)
+        self.stream_run(py, &self.run, Delivery::AtOnce)
     }
 
-    fn stream_run(&self, py: Python<'_>, run: &Run) -> PyResult<(Pages, Bar)> {
+    fn stream_run(&self, py: Python<'_>, run: &Run, delivery: Delivery) -> PyResult<(Pages, Bar)> {
         let pages = self.last.begin(py, run, Pages::new(run))?;
-        let bar = self.bar(py, &pages)?;
+        let bar = Bar::of(py, self.progress, delivery, &pages)?;
         Ok((pages, bar))
     }
 
@@ -81,13 +81,13 @@ impl Query {
         first: usize,
         schema: SchemaRef,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let (pages, bar) = self.stream_run(py, run)?;
+        let (pages, bar) = self.stream_run(py, run, Delivery::AtOnce)?;
         let reader = QueryReader::growing(py, self.last.clone(), pages, bar, first, schema)?;
         arrow::stream_capsule(py, Box::new(Guarded::new(reader)))
     }
 
     pub(super) fn bar(&self, py: Python<'_>, pages: &Pages) -> PyResult<Bar> {
-        Bar::of(py, self.progress, pages)
+        Bar::of(py, self.progress, Delivery::AtOnce, pages)
     }
 
     pub(super) fn record(&self) -> &'static RecordType {
@@ -99,7 +99,7 @@ impl Query {
     }
 
     fn stream_of(slf: &Bound<'_, Self>, run: &Run, kind: StreamItem, form: (usize, Projection)) -> PyResult<Stream> {
-        let (pages, bar) = slf.get().stream_run(slf.py(), run)?;
+        let (pages, bar) = slf.get().stream_run(slf.py(), run, Delivery::Loop)?;
         let stream = Stream::new(slf.clone().into_any().unbind(), slf.get().last.clone(), pages, bar, kind, form);
         slf.get().last.follow(stream.ready());
         Ok(stream)
@@ -196,7 +196,7 @@ impl Query {
         let batch_size = count("batch_size", batch_size)?;
         let form = (arrow::project(py, schema(slf.get().record(), numbers), columns.as_ref())?, numbers);
         let run = columns.map_or_else(|| slf.get().run.clone(), |columns| slf.get().run.with_columns(&columns.0));
-        let (pages, bar) = slf.get().stream_run(py, &run)?;
+        let (pages, bar) = slf.get().stream_run(py, &run, Delivery::AtOnce)?;
         let batches =
             BatchIterator::new(QueryReader::of_batches(py, slf.get().last.clone(), pages, bar, batch_size, form)?);
         PyModule::import(py, "chainframe.frames")?.call_method1("reader", (batches,))

@@ -84,7 +84,8 @@ impl Run {
         let mut estimate = limited(query, size, num_slices);
         estimate.limitations = limitations;
         estimate.requests = estimate.requests.plus(Bounds::exact(report.read().requests));
-        estimate.estimated_seconds = seconds(query, estimate.requests.expected, &sampler);
+        let alone = if num_slices == 1 { requests_alone(query, estimate.pages.expected) } else { 0 };
+        estimate.estimated_seconds = seconds(query, estimate.requests.expected, alone, &sampler);
         Ok(estimate)
     }
 }
@@ -96,6 +97,14 @@ fn requests_beside_pages(query: &Query, pages: u64) -> u64 {
         (false, _) => 0,
         (true, true) => 2,
         (true, false) => 1,
+    }
+}
+
+/// Requests of a list that no other is in flight with: the first one, and those beside the pages.
+fn requests_alone(query: &Query, pages: u64) -> u64 {
+    match requests_beside_pages(query, pages) {
+        0 => 0,
+        beside => 1 + beside,
     }
 }
 
@@ -362,8 +371,10 @@ fn limitations(query: &Query, slice: u64, page: &Page, records: u64) -> Vec<Mess
     limitations
 }
 
-/// Duration of that many requests: as the rate limiter is expected to admit them, and as the server has answered.
-fn seconds(query: &Query, requests: u64, sampler: &Sampler) -> f64 {
-    let client = query.client();
-    client.time_to_admit(requests).max(sampler.time_for(requests, client.settings().concurrency)).as_secs_f64()
+/// Duration of that many requests, some of them alone: as the rate limiter is expected to admit them, and as the server
+/// has answered.
+fn seconds(query: &Query, requests: u64, alone: u64, sampler: &Sampler) -> f64 {
+    let (client, together) = (query.client(), requests.saturating_sub(alone));
+    let answered = sampler.time_for(together, client.settings().concurrency).saturating_add(sampler.time_for(alone, 1));
+    client.time_to_admit(requests).max(answered).as_secs_f64()
 }

@@ -54,7 +54,10 @@ impl Sampler {
         let rounds = requests.div_ceil(concurrency as u64);
         let latency = elapsed / sampled.max(1);
         let in_rounds = latency.as_secs_f64() * rounds as f64;
-        let seconds = each.map_or(in_rounds, |each| each.as_secs_f64() * requests as f64).max(latency.as_secs_f64());
+        let seconds = match each.filter(|_| concurrency > 1) {
+            Some(each) if requests > 0 => (each.as_secs_f64() * requests as f64).max(latency.as_secs_f64()),
+            _ => in_rounds,
+        };
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
     }
 
