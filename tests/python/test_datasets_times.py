@@ -182,3 +182,15 @@ def test_recent_blocks_are_read_down_to_the_earliest_time_wanted(service: LocalS
     wanted = pc.field("block_time") >= pa.scalar(time, pa.timestamp("us", "UTC"))
     assert client.blocks().dataset().count_rows(filter=wanted) == 151
     assert service.request_count < blocks.report.requests
+
+
+def test_newest_blocks_cost_a_page(service: LocalService, client: cf.Client) -> None:
+    newest = client.blocks().first()
+    assert newest is not None
+    assert newest.height is not None
+    for count in (2, 12, 60):
+        wanted = (pc.field("height") > newest.height - count) & (pc.field("height") <= newest.height)
+        service.reset_request_log()
+        assert client.blocks().dataset().count_rows(filter=wanted) == count
+        assert service.request_count == 1
+        assert len(client.blocks().dataset().filter(wanted).head(2)) == 2

@@ -225,7 +225,7 @@ class Scanner:
         height, time = DESCENDING[self._narrowing.resource]
         floor = floors.get(height, 0)
         below: list[Query[Any]] = []
-        for batch in self._stream(self._query):
+        for batch in self._stream(self._query, self._narrowing.page_size):
             yield batch
             lowest = _lowest(batch, height)
             if lowest <= floor or (time in floors and _lowest(batch, time) < floors[time]):
