@@ -105,7 +105,9 @@ TARGETS ?= response number cursor event
 COVERAGE := -Cpasses=sancov-module $(addprefix -Cllvm-args=-sanitizer-coverage-,level=4 inline-8bit-counters pc-table trace-compares)
 fuzz: HOST = $(shell rustc --print host-tuple)
 fuzz:
-	RUSTFLAGS="$(COVERAGE)" cargo build --release --locked --manifest-path fuzz/Cargo.toml --target $(HOST) --target-dir target/fuzz
+	@# The versions of the dependencies are those of the package.
+	cp Cargo.lock fuzz/Cargo.lock
+	RUSTFLAGS="$(COVERAGE)" cargo build --release --manifest-path fuzz/Cargo.toml --target $(HOST) --target-dir target/fuzz
 	set -e; for target in $(TARGETS); do \
 		mkdir -p target/fuzz/found/$$target; \
 		target/fuzz/$(HOST)/release/$$target -max_total_time=$(SECONDS) -max_len=16384 -timeout=20 -verbosity=0 \
