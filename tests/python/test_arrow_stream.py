@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -296,6 +297,14 @@ def test_interrupt_reaches_a_consumer(server: StrictServer, consumer: str) -> No
         requested.wait(60)
         os.kill(os.getpid(), signal.SIGINT)
 
+    def consume() -> None:
+        try:
+            query.to_arrow_batch_reader(batch_size=5).read_all() if consumer == "reader" else CONSUMERS[consumer](query)
+        except Exception:
+            # A library may report the failure before Python raises the interrupt.
+            time.sleep(0.2)
+            raise
+
     server.on("blocks", held_back)
     thread = threading.Thread(target=interrupt)
     with server.client(timeout=30) as client:
@@ -303,7 +312,7 @@ def test_interrupt_reaches_a_consumer(server: StrictServer, consumer: str) -> No
         thread.start()
         # Each library has an error of its own for it.
         with pytest.raises((KeyboardInterrupt, Exception)):
-            query.to_arrow_batch_reader(batch_size=5).read_all() if consumer == "reader" else CONSUMERS[consumer](query)
+            consume()
         assert not opened.is_set()
         opened.set()
         thread.join()
