@@ -195,6 +195,12 @@ def ours_loop() -> tuple[Run, Outcome]:
     return run, amounts_of_rows
 
 
+def ours_kept() -> tuple[Run, Outcome]:
+    import chainframe  # noqa: F401
+
+    return lambda origin, _: list(query_of(origin)), lambda kept: (len(kept), sum(record.amount for record in kept))
+
+
 CLIENTS: dict[str, Callable[[], tuple[Run, Outcome]]] = {
     "requests + pandas": requests_pandas,
     "aiohttp + orjson + polars": orjson_polars,
@@ -204,6 +210,7 @@ CLIENTS: dict[str, Callable[[], tuple[Run, Outcome]]] = {
     "chainframe to_pandas": ours_pandas,
     "chainframe to_arrow": ours_arrow,
     "chainframe record loop": ours_loop,
+    "chainframe kept records": ours_kept,
 }
 
 

@@ -17,6 +17,7 @@ use tokio::time::{Instant, timeout_at};
 use url::{Position, Url};
 
 use super::error::{Error, Phase};
+use super::process;
 use super::proxy::{self, Proxy};
 use super::settings::Settings;
 use super::tls;
@@ -25,6 +26,8 @@ use crate::message::{Hint, Message};
 
 /// Most that is allocated for a body because of its `Content-Length`.
 const MAX_PREALLOC: u64 = 8 << 20;
+/// Bytes of a compressed body that take milliseconds to unpack.
+const LONG_PACKED: usize = 64 << 10;
 /// More headers than any gateway adds.
 const MAX_HEADERS: usize = 1_000;
 const PROXY_AUTHENTICATION_REQUIRED: u16 = 407;
@@ -112,7 +115,10 @@ impl HttpTransport {
             Ok(Ok(Some(body))) => body,
         };
         let encoding = headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes).unwrap_or_default();
-        Ok(Response { status, body: decompress(body, encoding, self.max_response_bytes)?, headers })
+        let is_long = body.len() > LONG_PACKED && !encoding.is_empty();
+        let unpack = || decompress(body, encoding, self.max_response_bytes);
+        let body = if is_long { process::long(unpack) } else { unpack() }?;
+        Ok(Response { status, body, headers })
     }
 
     /// The failure that an error of reqwest stands for. `connects` is the count of connections before the request.

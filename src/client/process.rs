@@ -4,7 +4,8 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwapOption;
-use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
+use tokio::task::block_in_place;
 
 pub use fork::id;
 
@@ -63,16 +64,25 @@ impl<T: Clone> Default for PerProcess<T> {
 
 static RUNTIME: PerProcess<Handle> = PerProcess::new();
 
-/// The runtime of this process. Two workers: a large page that one decodes does not delay small ones.
+/// The runtime of this process. One worker: two would pass every response to and fro, which costs half as much again as
+/// everything else. What takes long runs in [`long`].
 pub fn runtime() -> std::io::Result<Handle> {
     RUNTIME.get(|| {
         let runtime: Runtime =
-            Builder::new_multi_thread().worker_threads(2).thread_name("chainframe").enable_all().build()?;
+            Builder::new_multi_thread().worker_threads(1).thread_name("chainframe").enable_all().build()?;
         let handle = runtime.handle().clone();
         // It lives as long as the process: joining its threads at exit could wait for a stalled request.
         std::mem::forget(runtime);
         Ok(handle)
     })
+}
+
+/// Runs what takes milliseconds or more, while another thread continues the other tasks of the runtime.
+pub fn long<T>(work: impl FnOnce() -> T) -> T {
+    match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => block_in_place(work),
+        _ => work(),
+    }
 }
 
 /// A mutex that a forked child can lock: forks of other threads wait until it is free. For critical sections that are
@@ -231,6 +241,22 @@ mod tests {
         }
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
         holder.join().unwrap();
+    }
+
+    #[test]
+    fn long_work_does_not_delay_other_tasks() {
+        let (begin, has_begun) = std::sync::mpsc::channel();
+        let (send, receive) = std::sync::mpsc::channel();
+        let runtime = runtime().unwrap();
+        let long = runtime.spawn(async move {
+            long(|| {
+                begin.send(()).unwrap();
+                receive.recv_timeout(std::time::Duration::from_secs(60))
+            })
+        });
+        has_begun.recv().unwrap();
+        runtime.spawn(async move { send.send("another task") });
+        assert_eq!(runtime.block_on(long).unwrap(), Ok("another task"));
     }
 
     #[test]

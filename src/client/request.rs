@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use super::attempts::Observation;
 use super::error::{Error, Phase};
 use super::log::{self, Level};
+use super::process;
 use super::retry::{Failed, Policy, RetryDecision};
 use super::send::{Admission, Interaction};
 use super::transport::TransportError;
@@ -16,6 +17,9 @@ use crate::decode::Page;
 use crate::interface::{ApiErrorKind, Endpoint};
 use crate::message::{Hint, Message};
 use crate::planted::Bug;
+
+/// Bytes of a response that take milliseconds to decode.
+const LONG_BODY: usize = 512 << 10;
 
 /// The expected content of a response.
 #[derive(Clone, Copy, Debug)]
@@ -207,7 +211,8 @@ impl Client {
             Attempt::from_transport_error(endpoint, error, attempts, replayed)
         })?;
         let mask = |text: &[u8]| self.settings().credentials.redact(text, &signature);
-        let classified = self.classify(endpoint, &response, expectation, attempts, &mask);
+        let classify = || self.classify(endpoint, &response, expectation, attempts, &mask);
+        let classified = if response.body.len() > LONG_BODY { process::long(classify) } else { classify() };
         let code = match &classified {
             Err(Error::Service(error)) => error.code.as_deref(),
             Err(Error::Format { .. }) => None,

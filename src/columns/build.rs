@@ -68,10 +68,7 @@ impl Builder {
                     .append_array(values)
                     .expect("columns are finished long before their strings exceed 32-bit offsets");
             }
-            (Self::Utf8(builder), Column::Utf8View(values)) if values.null_count() == 0 => {
-                (0..values.len()).for_each(|row| builder.append_value(values.value(row)));
-            }
-            (Self::Utf8(builder), Column::Utf8View(values)) => builder.extend(values),
+            (Self::Utf8(builder), Column::Utf8View(values)) => super::views::append(builder, values),
             (Self::Utf8View(views), Column::Utf8(values)) => views.append_all(&super::views::of(values)),
             (Self::Utf8View(views), Column::Utf8View(values)) => views.append_all(values),
             (Self::Utf8List(builder), Column::Utf8List(lists)) => {

@@ -170,9 +170,11 @@ impl Columns {
 
     /// The same rows without the response that they were decoded from: a row that is kept would keep all of it.
     pub fn detached(&self) -> Self {
-        let mut copy = ColumnsBuilder::with_capacity_from(self, self.rows, StringLayout::Utf8);
-        copy.append(self);
-        copy.finish()
+        let columns = self.columns.iter().map(|column| match column {
+            Column::Utf8View(texts) => Column::Utf8(views::copied(texts)),
+            other => other.clone(),
+        });
+        Self { record: self.record, columns: columns.collect(), rows: self.rows }
     }
 
     /// These rows, in this order.

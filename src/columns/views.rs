@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::builder::make_view;
+use arrow_array::builder::{StringBuilder, make_view};
 use arrow_array::{Array, StringArray, StringViewArray};
 use arrow_buffer::{Buffer, NullBufferBuilder};
 
@@ -104,6 +104,23 @@ pub fn of(texts: &StringArray) -> StringViewArray {
         texts.into()
     } else {
         texts.iter().collect()
+    }
+}
+
+/// The strings of an array without its buffers.
+pub fn copied(texts: &StringViewArray) -> StringArray {
+    let size = texts.lengths().map(|length| length as usize).sum();
+    let mut copy = StringBuilder::with_capacity(texts.len(), size);
+    append(&mut copy, texts);
+    copy.finish()
+}
+
+/// Appends the strings of an array to a builder.
+pub fn append(builder: &mut StringBuilder, texts: &StringViewArray) {
+    if texts.null_count() == 0 {
+        (0..texts.len()).for_each(|row| builder.append_value(texts.value(row)));
+    } else {
+        builder.extend(texts);
     }
 }
 

@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyList};
 
 use super::progress::Bar;
 use super::query::Query;
-use crate::client::Error;
+use crate::client::{Error, process};
 use crate::columns::{DecimalPolicy, Projection, StringLayout, schema};
 use crate::python::base::arguments::{self, ColumnNames};
 use crate::python::base::asyncio::coroutine;
@@ -60,7 +60,7 @@ impl Query {
         let records = self.collect_in(py, conversion.frame().layout())?.inner;
         // Runs on the runtime's threads, which made the columns: an allocator keeps freed memory for its thread.
         let (conversion, table) = block_on(py, self.run.query().client(), async move {
-            let table = conversion.table(&records);
+            let table = process::long(|| conversion.table(&records));
             (conversion, table)
         })?;
         let table = table.map_err(|error| self.last.failed(py, &error))?;
