@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import chainframe as cf
+from chainframe.testing import make_records
 from conftest import Sample
 
 
@@ -37,6 +38,14 @@ def test_dictionaries_for_json(client: cf.Client, sample: Sample, call: str) -> 
                 assert str(values[name]) == str(value)
     with pytest.raises(TypeError):
         json.dumps(client.large_transactions(max_items=1).to_dicts())
+
+
+def test_zero_with_decimal_places_is_written_in_digits() -> None:
+    zero = "0.000000000000000000"
+    records = make_records("transactions", [{"amount": zero}])
+    assert records.to_dicts(json=True)[0]["amount"] == zero
+    assert f">{zero}<" in records._repr_html_()
+    assert f">{zero}<" in records[0]._repr_html_()
 
 
 def test_query_names_the_call_in_place_of_a_frame_method(client: cf.Client) -> None:

@@ -101,6 +101,14 @@ pub fn put(
     Ok(rows.append_str(column, &text).map_err(|malformed| format!("must be {}", malformed.0)))
 }
 
+/// The text of a value. A decimal has all its digits: `str` writes a zero with 18 places as 0E-18.
+pub fn digits<'py>(value: &Bound<'py, PyAny>, kind: Kind) -> PyResult<Bound<'py, PyAny>> {
+    match kind {
+        Kind::Amount | Kind::ApproxDecimal => value.call_method1("__format__", ("f",)),
+        _ => value.str().map(Bound::into_any),
+    }
+}
+
 /// One value of one row.
 pub fn cell<'py>(py: Python<'py>, columns: &Columns, column: usize, row: usize) -> PyResult<Bound<'py, PyAny>> {
     to_python(py, &columns.value(column, row))

@@ -47,7 +47,7 @@ impl Records {
                     value = match field.kind {
                         Kind::Time => value.call_method0("isoformat")?,
                         Kind::Integer => value,
-                        kind if kind.is_number() => value.str()?.into_any(),
+                        kind if kind.is_number() => convert::digits(&value, kind)?,
                         _ => value,
                     };
                 }

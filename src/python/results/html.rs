@@ -66,7 +66,7 @@ pub fn cell(py: Python<'_>, columns: &Columns, column: usize, row: usize) -> PyR
     if value.is_none() {
         return Ok(None);
     }
-    let text: String = value.str()?.extract()?;
+    let text: String = convert::digits(&value, columns.kind(column))?.extract()?;
     let is_time = columns.kind(column) == Kind::Time;
     Ok(Some(if is_time { text.replace("000+00:00", "").replace("+00:00", "") } else { text }))
 }
