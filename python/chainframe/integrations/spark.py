@@ -1,4 +1,4 @@
-"""Spark data source: the records of a call as a DataFrame, read by the executors in parallel.
+"""Spark data source: the records of a call as a DataFrame, read by the executors in parallel, or as a stream.
 
 >>> from chainframe.integrations.spark import ChainframeSource
 >>> spark.dataSource.register(ChainframeSource)
@@ -8,6 +8,14 @@
 ...     .option("start_height", 4_000_000)
 ...     .option("end_height", 4_009_999)
 ...     .load()
+... )
+>>> stream = (
+...     spark.readStream.format("chainframe")
+...     .option("resource", "blocks")
+...     .option("start", "beginning")
+...     .load()
+...     .writeStream.option("checkpointLocation", "checkpoint")
+...     .start("blocks", format="parquet")
 ... )
 
 The executors read the base URL and the credentials from their environment, `CHAINFRAME_BASE_URL` etc.
@@ -23,11 +31,12 @@ from chainframe import Client, InvalidParameterError, Query, _native
 
 try:
     import pyarrow as pa
-    from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+    from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
     from pyspark.sql.pandas.types import from_arrow_schema
 
     from chainframe.datasets.scanner import BATCH_SIZE, Scanner
     from chainframe.integrations import spark_filters
+    from chainframe.integrations.spark_stream import StreamReader
 except ModuleNotFoundError as _error:
     _missing = (_error.name or "pyspark").partition(".")[0]
     raise ModuleNotFoundError(
@@ -49,10 +58,17 @@ _CALLS: dict[str, dict[str, Any]] = {
 }
 
 
-class ChainframeSource(DataSource):
-    """`spark.read.format("chainframe")`, after `spark.dataSource.register(ChainframeSource)`.
+# Options of one door only.
+_OF_READS = ("numPartitions", "concurrent_tasks", "push_filters", "max_items")
+_OF_STREAMS = ("start", "settle", "max_rows_per_batch")
 
-    A task that Spark retries fetches its records again; no row appears twice. The options are strings:
+
+class ChainframeSource(DataSource):
+    """`spark.read` and `spark.readStream` with `format("chainframe")`, after `spark.dataSource.register`.
+
+    A task that Spark retries fetches its records again; no row appears twice. A stream has new records as
+    `Query.follow` delivers them, settled and each once; its offsets are cursors, so that a query that is restarted from
+    its checkpoint repeats a micro-batch with the same records. The options are strings:
 
     - `resource`: name of a method of `Client`, such as `transactions`; required.
     - The arguments of the method, with `chain`, `page_size` and `max_items`. Hashes are separated by commas.
@@ -64,6 +80,11 @@ class ChainframeSource(DataSource):
       `spark.sql.python.filterPushdown.enabled`. Default: `false`.
     - `rate_limit`: requests per second of the whole job, divided by the number of partitions, or by
       `concurrent_tasks` if that is less. Default: each task adapts to the API's limit.
+    - `start`: of a stream, `now`, `beginning` or a cursor, as for `Query.follow`. A query that has a checkpoint
+      continues there. Default: `now`.
+    - `settle`: of a stream, heights that are held back from the head. Default: 12.
+    - `max_rows_per_batch`: of a stream, rows after which a micro-batch ends. Heights, and what one round of requests
+      reads, are not split. Default: 10,000.
     - `strict`: `true` fails a task whose result may be incomplete; otherwise the task logs a warning. Default: `false`.
 
     Parameters
@@ -89,18 +110,29 @@ class ChainframeSource(DataSource):
         return "chainframe"
 
     def schema(self) -> StructType:
-        return from_arrow_schema(_Job.of(self.options).schema(), prefer_timestamp_ntz=False)
+        return from_arrow_schema(Job.of(self.options).schema(), prefer_timestamp_ntz=False)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        job = _Job.of(self.options)
+        job = self._job(schema, "spark.readStream", _OF_STREAMS)
+        return (_FilteringReader if job.push_filters else _Reader)(job)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        return StreamReader(self._job(schema, "spark.read", _OF_READS))
+
+    def _job(self, schema: StructType, door: str, options: Sequence[str]) -> Job:
+        given = {str(name).lower() for name in dict(self.options)}
+        for name in options:
+            if name.lower() in given:
+                raise InvalidParameterError(f"{name} is an option of {door}")
+        job = Job.of(self.options)
         if schema.names:
             job = replace(job, columns=tuple(schema.names))
             job.schema()
-        return (_FilteringReader if job.push_filters else _Reader)(job)
+        return job
 
 
 @dataclass(frozen=True)
-class _Job:
+class Job:
     """Validated options."""
 
     call: str
@@ -112,9 +144,12 @@ class _Job:
     strict: bool
     columns: tuple[str, ...] | None
     push_filters: bool
+    start: str
+    settle: int
+    max_rows_per_batch: int
 
     @classmethod
-    def of(cls, options: Any) -> _Job:  # noqa: ANN401 - Spark's case-insensitive dictionary
+    def of(cls, options: Any) -> Job:  # noqa: ANN401 - Spark's case-insensitive dictionary
         given = {str(name).lower(): str(value) for name, value in dict(options).items()}
         # Spark's own: the argument of `load`.
         given.pop("path", None)
@@ -123,13 +158,16 @@ class _Job:
             raise InvalidParameterError(f"resource must be one of {', '.join(_CALLS)}; got {call!r}")
         job = cls(
             call=call,
-            num_partitions=_number(given, "numPartitions", minimum=1) or 8,
+            num_partitions=_number(given, "numPartitions", minimum=1, default=8),
             numbers=cast("Any", given.pop("numbers", "decimal")),
             rate_limit=_number(given, "rate_limit", float),
             concurrent_tasks=_number(given, "concurrent_tasks", minimum=1),
             strict=_flag(given, "strict"),
             columns=tuple(given.pop("columns").split(",")) if "columns" in given else None,
             push_filters=_flag(given, "push_filters"),
+            start=given.pop("start", "now"),
+            settle=_number(given, "settle", minimum=0, default=12),
+            max_rows_per_batch=_number(given, "max_rows_per_batch", minimum=1, default=10_000),
             arguments={},
         )
         params = {param["name"]: param for param in _CALLS[call]["params"]}
@@ -172,11 +210,13 @@ def _is_hashes(param: dict[str, Any] | None) -> bool:
     return param is not None and "hashes per request" in param["kind"]
 
 
-def _number(given: dict[str, str], name: str, kind: type[Any] = int, minimum: int | None = None) -> Any:  # noqa: ANN401
-    """Removes the option and returns its value; None if it is not given. Spark's names have no case."""
+def _number(
+    given: dict[str, str], name: str, kind: type[Any] = int, minimum: int | None = None, default: int | None = None
+) -> Any:  # noqa: ANN401
+    """Removes the option and returns its value. Spark's names have no case."""
     text = given.pop(name.lower(), None)
     try:
-        number = None if text is None else kind(text)
+        number = default if text is None else kind(text)
     except ValueError:
         raise InvalidParameterError(
             f"{name} must be {'an integer' if kind is int else 'a number'}; got {text!r}"
@@ -202,7 +242,7 @@ class _Part(InputPartition):
 
 
 class _Reader(DataSourceReader):
-    def __init__(self, job: _Job) -> None:
+    def __init__(self, job: Job) -> None:
         self._job = job
 
     def _queries(self) -> list[Query[Any]]:
@@ -226,7 +266,7 @@ class _Reader(DataSourceReader):
 class _FilteringReader(_Reader):
     """A reader whose filters narrow the requests. Spark rejects it unless filters are enabled."""
 
-    def __init__(self, job: _Job) -> None:
+    def __init__(self, job: Job) -> None:
         super().__init__(job)
         self._expression: pc.Expression | None = None
 

@@ -123,6 +123,12 @@ impl Memory {
         self.known.back().map(|known| known.height)
     }
 
+    /// The height from which on the list is read again: the highest remembered one, or, if the delivered heights had no
+    /// records, the first of them.
+    pub fn verified_from(&self) -> i64 {
+        self.highest().unwrap_or(self.horizon.height().saturating_add(1))
+    }
+
     /// The highest remembered height below another one.
     pub fn below(&self, height: i64) -> Option<i64> {
         self.known.iter().rev().find(|known| known.height < height).map(|known| known.height)

@@ -106,7 +106,7 @@ impl Follower {
 
     /// The height from which on a walk has to read all records.
     fn depth(&self, memory: &Memory) -> i64 {
-        let known = memory.highest().unwrap_or(memory.position().saturating_add(1));
+        let known = memory.verified_from();
         let zone = self.round.reading.top().unwrap_or(i64::MAX).saturating_sub(self.spec.settle);
         let depth = match self.spec.changes {
             Changes::Held => known,
@@ -229,7 +229,12 @@ impl Follower {
     pub(super) fn next_range(&mut self) {
         let Some(memory) = &self.memory else { return };
         let (first, end) = (memory.position().saturating_add(1), self.range_end());
-        let low = memory.highest().unwrap_or(first).min(memory.seam().map_or(first, |seam| seam.height)).max(0);
+        let low = match (self.spec.ranges, memory.highest()) {
+            // A request for each height without records is too many.
+            (Ranges::ByHeight, None) => memory.verified_from().max(memory.position()),
+            _ => memory.verified_from(),
+        };
+        let low = low.min(first).min(memory.seam().map_or(first, |seam| seam.height)).max(0);
         let high = first.saturating_add(self.span - 1).min(end);
         self.phase = Phase::Range { low, high };
     }

@@ -100,11 +100,37 @@ struct Walk {
     /// Versions of the list during the read.
     lists: Vec<Vec<RowFacts>>,
     read: usize,
+    /// True once a page showed that the list has moved: from then on, a page is placed by the last record that was read.
+    drifted: bool,
+    /// True if that record was the last one of a page.
+    is_placed: bool,
 }
 
 impl Walk {
     fn new(chain: &Chain) -> Self {
-        Self { lists: vec![chain.list()], read: 0 }
+        Self { lists: vec![chain.list()], ..Self::default() }
+    }
+
+    /// The next rows of a list without a count, as its reader reads it; None if their place is not known.
+    fn live_page(&mut self, chain: &Chain, read: &[RowFacts], page_size: usize) -> Option<(Vec<RowFacts>, Stop)> {
+        let list = chain.list();
+        self.lists.push(list.clone());
+        let start = (self.read - usize::from(self.is_placed)).min(list.len());
+        let end = (start + page_size + usize::from(self.is_placed)).min(list.len());
+        let (page, last) = (&list[start..end], read.last().copied());
+        let is_new = |row: &RowFacts| last.is_none_or(|last| row.height <= last.height) && !read.contains(row);
+        let stop = if end == list.len() { Stop::List } else { Stop::Page(None) };
+        let place = page.iter().position(|row| Some(*row) == last);
+        self.read = end;
+        if !self.drifted && page.iter().all(is_new) {
+            return Some((page.to_vec(), stop));
+        }
+        (self.drifted, self.is_placed) = (true, place.is_some());
+        match place {
+            Some(at) => Some((page[at + 1..].to_vec(), stop)),
+            None if page.iter().any(is_new) || stop == Stop::List => None,
+            None => Some((Vec::new(), stop)),
+        }
     }
 
     /// The next page, as the list is now.
@@ -211,12 +237,17 @@ impl Run {
                 if request == Request::Newest {
                     self.walk = Walk::new(chain);
                     self.rows.clear();
-                } else if self.follower.spec().proof == Proof::Look {
-                    self.walk.lists.push(chain.list());
                 }
-                let (mut page, stop) = self.walk.page(page_size, chain.window);
-                // Growth moves records to later pages: the reader drops those that it has.
-                page.retain(|row| !self.rows.contains(row));
+                let is_live = request != Request::Newest && self.follower.spec().proof == Proof::Look;
+                let page = if is_live {
+                    self.walk.live_page(chain, &self.rows, page_size)
+                } else {
+                    Some(self.walk.page(page_size, chain.window))
+                };
+                let Some((page, stop)) = page else {
+                    self.follower.repeat();
+                    return Ok(Stepped::Request);
+                };
                 self.rows.extend(&page);
                 self.follower.on_page(&page, stop)?
             }
