@@ -273,6 +273,21 @@ def test_late_and_pending_records_are_undone(chain: LocalService, client: cf.Cli
     consumer.check(query)
 
 
+def test_late_records_are_undone_after_a_pause(chain: LocalService, client: cf.Client) -> None:
+    """As of a table that is brought up to date every night: the chain grows by more than `settle` in between."""
+    query, consumer = client.transactions(), Consumer()
+    chain.late = (0.3, 4)
+    for _ in range(8):
+        consumer.follow(query, undo=True)
+        chain.growth = 3
+        for _ in range(25):
+            client.blocks().first()
+        chain.growth = 0
+    consumer.follow(query, undo=True)
+    assert consumer.undone
+    consumer.check(query)
+
+
 def test_settled_heights_have_their_late_records(chain: LocalService, client: cf.Client) -> None:
     query, consumer = client.transactions(), Consumer()
     chain.late, chain.reorg, chain.growth = (0.5, 2), (9, 3), 2

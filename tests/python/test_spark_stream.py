@@ -261,7 +261,8 @@ def test_a_killed_query_continues_from_its_checkpoint(chain: LocalService, tmp_p
             killed |= numbers("offsets") - numbers("commits")
             os.killpg(process.pid, signal.SIGKILL)
     assert len(killed) >= 2
-    ended = subprocess.run([*command, "now"], env=variables, capture_output=True, text=True, timeout=300, check=True)
+    ended = subprocess.run([*command, "now"], env=variables, capture_output=True, text=True, timeout=300, check=False)
+    assert ended.returncode == 0, ended.stderr
     chain.growth, chain.reorg = 0, None
     found = json.loads(ended.stdout.splitlines()[-1])
     assert len(found) > 100

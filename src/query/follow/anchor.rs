@@ -38,12 +38,22 @@ impl Anchor {
         self.seen.clear();
     }
 
+    /// True if all records are there that are not below the visible ones. Late records may be among them.
+    fn is_whole(&self, visible: &[Id], is_last: bool) -> bool {
+        let mut missing = self.rows.iter().peekable();
+        for row in visible {
+            missing.next_if_eq(&row);
+        }
+        let lowest = visible.last().map_or(i64::MAX, |(height, ..)| *height);
+        missing.all(|(height, ..)| !is_last && *height <= lowest)
+    }
+
     /// Compares with the next page of a look. Whatever replaces or removes records of the head replaces the first one.
     pub fn look(&mut self, rows: &[RowFacts], is_last: bool) -> Look {
         self.seen.extend(ids(rows));
         let Some(first) = self.rows.first() else { return Look::Same };
         match self.seen.iter().position(|row| row == first) {
-            Some(at) if self.seen[at..].iter().zip(&self.rows).all(|(now, then)| now == then) => Look::Same,
+            Some(at) if self.is_whole(&self.seen[at..], is_last) => Look::Same,
             Some(_) => Look::Different,
             None if is_last || self.seen.last().is_some_and(|(height, ..)| *height < first.0) => Look::Different,
             None => Look::NotVisible,

@@ -158,7 +158,7 @@ impl Follower {
         if let (Some(memory), Some(height)) = (&mut self.memory, height) {
             memory.begin_after(height - 1);
         }
-        self.next_range();
+        self.first_range();
     }
 
     /// Takes a page of the walk.

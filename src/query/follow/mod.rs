@@ -5,8 +5,8 @@
 //! that is not possible. [`Memory`] holds a fingerprint of each of the last delivered heights; a round compares all
 //! heights that it reads. With [`Changes::Held`], heights within `settle` of the head are held back and a change of a
 //! delivered height is an error; with [`Changes::Undone`], heights are delivered as soon as a higher one is known, those
-//! within `settle` of the head are read again in every round that finds something new, and a change is an
-//! [`Event::Undo`].
+//! that were within `settle` of the head when they were read last are read again in every round that finds something new,
+//! and a change is an [`Event::Undo`].
 //!
 //! | Phase | Request | Response | Next phase |
 //! |---|---|---|---|

@@ -107,13 +107,18 @@ impl Follower {
     /// The height from which on a walk has to read all records.
     fn depth(&self, memory: &Memory) -> i64 {
         let known = memory.verified_from();
-        let zone = self.round.reading.top().unwrap_or(i64::MAX).saturating_sub(self.spec.settle);
-        let depth = match self.spec.changes {
-            Changes::Held => known,
-            Changes::Undone => memory.from(zone).map_or(known, |lowest| lowest.min(known)),
-        };
+        let depth = self.unsettled(memory).map_or(known, |lowest| lowest.min(known));
         let seam = memory.seam().map_or(depth, |seam| seam.height.min(depth));
         self.round.reading.stray(memory.horizon().height()).map_or(seam, |stray| stray.min(seam))
+    }
+
+    /// The lowest delivered height that may have changed since: the chain had one more when it was delivered last.
+    fn unsettled(&self, memory: &Memory) -> Option<i64> {
+        let head = memory.position().saturating_add(1).min(self.round.reading.top().unwrap_or(i64::MAX));
+        match self.spec.changes {
+            Changes::Held => None,
+            Changes::Undone => memory.from(head.saturating_sub(self.spec.settle)),
+        }
     }
 
     /// A page of a walk: reads on, or finds out what to deliver.
@@ -221,7 +226,16 @@ impl Follower {
         let is_beginning = self.memory.as_ref().is_some_and(|memory| memory.position() < 0);
         match self.spec.ranges {
             Ranges::ByHeight if is_beginning => self.phase = Phase::Oldest,
-            Ranges::ByHeight | Ranges::List | Ranges::None => self.next_range(),
+            Ranges::ByHeight | Ranges::List | Ranges::None => self.first_range(),
+        }
+    }
+
+    /// The first range of a round begins with the heights that may have changed.
+    pub(super) fn first_range(&mut self) {
+        self.next_range();
+        let unsettled = self.memory.as_ref().and_then(|memory| self.unsettled(memory));
+        if let (Phase::Range { low, .. }, Some(height)) = (&mut self.phase, unsettled) {
+            *low = height.min(*low);
         }
     }
 
