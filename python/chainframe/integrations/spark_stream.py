@@ -25,7 +25,7 @@ CURSOR = "cursor"
 INITIAL = "initial"
 """Member of an offset that Spark does not store: the one before the first micro-batch."""
 SINCE = "since"
-"""Member of the end of the first micro-batch: the cursor at which it began, since a restarted query begins anew."""
+"""Member of the end of the first micro-batch: the cursor at which it began, since a restarted query asks for a start again."""
 
 
 class _Rows(InputPartition):
