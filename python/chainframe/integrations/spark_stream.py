@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 CURSOR = "cursor"
 INITIAL = "initial"
-"""Member of an offset that Spark does not store: the one before the first micro-batch."""
+"""Member of the offset before the first micro-batch, which a restarted query asks for again."""
 SINCE = "since"
-"""Member of the end of the first micro-batch: the cursor at which it began, since a restarted query asks for a start again."""
+"""Member of the end of the first micro-batch: the cursor at which it began. Spark does not store that one."""
 
 
 class _Rows(InputPartition):
