@@ -4,6 +4,8 @@
 //!
 //! A failing seed is the bug report: `make simulate START=<seed> SEEDS=1` replays it.
 
+#[path = "simulation/follow.rs"]
+mod follow;
 #[path = "simulation/plan.rs"]
 mod plan;
 #[path = "simulation/run.rs"]
@@ -75,6 +77,37 @@ fn no_seed_violates_an_invariant() {
     assert!(seeds < 1_000 || complete * 2 > runs, "{complete} of {runs} complete");
     assert!(seeds < 1_000 || deaths * 5 > runs && faults > runs, "{deaths} deaths, {faults} faults in {runs} runs");
     assert!(seeds < 1_000 || reorgs > 0 && drift > 0, "{reorgs} reorganizations, {drift} drift errors in {runs} runs");
+}
+
+/// Runs of followers in an ordinary test.
+const FOLLOWED_SEEDS: u64 = 300;
+
+#[test]
+fn no_seed_of_a_follower_violates_an_invariant() {
+    let seeds = variable("SIMULATION_SEEDS").unwrap_or(FOLLOWED_SEEDS);
+    let start = variable("SIMULATION_START").unwrap_or(0);
+    let (mut deaths, mut reorgs, mut faults, mut drift) = (0, 0, 0, 0);
+    for seed in start..start + seeds {
+        let outcome = follow::simulate(seed);
+        assert!(outcome.violations.is_empty(), "seed {seed}: {:#?}\n{}", outcome.violations, outcome.journal);
+        deaths += outcome.deaths;
+        reorgs += outcome.reorgs;
+        faults += outcome.faults;
+        drift += outcome.drift;
+    }
+    println!(
+        "{seeds} followers: {deaths} dead processes, {reorgs} reorganizations, {faults} faults, {drift} drift errors"
+    );
+    assert!(seeds < 100 || deaths * 2 > seeds && reorgs > seeds && faults > seeds);
+}
+
+#[test]
+fn a_dropped_undo_is_found() {
+    plant(Some(Bug::UndoDropped));
+    let found = (0..SEEDS_FOR_A_BUG).find(|seed| !follow::simulate(*seed).violations.is_empty());
+    plant(None);
+    println!("UndoDropped: seed {found:?}");
+    assert!(found.is_some());
 }
 
 #[test]

@@ -45,6 +45,8 @@ pub enum Kind {
     Logs,
     /// Recorded into a cassette, then replayed.
     Cassette,
+    /// A follower of one list, by name of the call.
+    Follow(&'static str),
 }
 
 /// Probabilities of the faults of a request.
@@ -110,6 +112,20 @@ impl Plan {
             reorg: if moves { rng.f64() * 0.2 } else { 0.0 },
             death: if matches!(kind, Kind::Gather | Kind::Cassette) { 0.0 } else { rng.f64() * 0.5 },
             cancel: if rng.bool() { rng.f64() * 0.5 } else { 0.0 },
+        }
+    }
+
+    /// The plan of a follower: the list changes between its processes as well as while they read.
+    pub fn of_follower(rng: &mut Rng) -> Self {
+        let call = *rng.choice(&["blocks", "transactions", "large_transactions"]).unwrap_or(&"blocks");
+        Self {
+            kind: Kind::Follow(call),
+            max_items: None,
+            growth: (rng.f64() * 0.4, rng.u32(1..4)),
+            reorg: rng.f64() * 0.1,
+            death: rng.f64() * 0.4,
+            cancel: 0.0,
+            ..Self::of(rng)
         }
     }
 

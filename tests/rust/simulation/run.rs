@@ -74,15 +74,15 @@ struct Counts {
 }
 
 /// A call with its arguments, and the lists whose records it has to give.
-struct Call {
+pub struct Call {
     name: &'static str,
     args: Vec<(String, Arg)>,
     /// Key of the list in `State::versions`.
-    truth: String,
+    pub truth: String,
 }
 
 impl Call {
-    fn of(plan: &Plan, world: &World) -> Self {
+    pub fn of(plan: &Plan, world: &World) -> Self {
         let base = |name: &str| {
             let endpoint = endpoint(name).unwrap();
             let chain = if endpoint.path.contains("{zone}") { "ZONE_CHAIN" } else { "MAIN" };
@@ -96,7 +96,7 @@ impl Call {
         };
         let integer = |value: i64| Arg::Integer(value.to_string());
         let call = match plan.kind {
-            Kind::List(name) => Self { name, args: Vec::new(), truth: base(name) },
+            Kind::List(name) | Kind::Follow(name) => Self { name, args: Vec::new(), truth: base(name) },
             Kind::Gather | Kind::Cassette => Self { name: "blocks", args: Vec::new(), truth: base("blocks") },
             Kind::Range => {
                 let name = "cross_chain_transactions";
@@ -148,7 +148,7 @@ impl Between for String {
     }
 }
 
-fn client(world: &Arc<World>, cassette: Option<Cassette>) -> Client {
+pub fn client(world: &Arc<World>, cassette: Option<Cassette>) -> Client {
     let plan = &world.plan;
     let secret = |text: &str| Secret::new(text.into());
     let settings = Settings::new(SettingsInput {
@@ -176,7 +176,7 @@ fn client(world: &Arc<World>, cassette: Option<Cassette>) -> Client {
     Client::with_environment(settings.unwrap(), world.environment()).unwrap()
 }
 
-fn query(client: &Client, call: &Call, plan: &Plan) -> Query {
+pub fn query(client: &Client, call: &Call, plan: &Plan) -> Query {
     let endpoint = endpoint(call.name).unwrap();
     let page_size = plan.page_size.filter(|_| endpoint.page_size_max().is_some());
     let options = Options { page_size, max_items: plan.max_items, ..Options::default() };
@@ -369,7 +369,7 @@ fn check_repeats(world: &World, call: &Call, given: &[String]) {
 }
 
 /// No error without a cause in this world.
-fn judge_error(world: &World, error: &Error) {
+pub fn judge_error(world: &World, error: &Error) {
     let plan = &world.plan;
     let had_faults = world.lock().faults > 0;
     let slow = plan.latency.as_secs_f64() * 4.0 > plan.timeout;
@@ -398,7 +398,7 @@ fn decode(call: &str, body: &str) -> Columns {
 }
 
 /// Each record as its key, its block and its values.
-fn rows(columns: &Columns) -> Vec<String> {
+pub fn rows(columns: &Columns) -> Vec<String> {
     let record = columns.record();
     let value = |column, row| format!("{:?}", columns.value(column, row));
     let values = |row| (0..record.fields.len()).map(|column| format!("|{}", value(column, row))).collect::<String>();
@@ -418,7 +418,7 @@ fn keys(rows: &[String]) -> impl Iterator<Item = &str> {
 }
 
 /// The records of a body that the service sends for a target.
-fn rows_of_body(target: &str, body: &str) -> Vec<String> {
+pub fn rows_of_body(target: &str, body: &str) -> Vec<String> {
     let path = target.split('?').next().unwrap_or_default();
     let deployment = Deployment::default();
     let endpoint = ENDPOINTS.iter().find(|endpoint| deployment.expand(endpoint.path) == path).expect("a declared path");
