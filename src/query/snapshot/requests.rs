@@ -62,11 +62,16 @@ impl SnapshotReader {
             Margin::Wide | Margin::Located => self.delivered.boundary().unwrap_or(0).max(tuning.overlap),
         };
         let from = self.position(next - margin.min(most - 1).min(next)) + growth;
-        let new_rows = |limit: u64| {
+        // While the list is stable, no page reaches further than the caller wants if another one shows as many of those
+        // records.
+        let wanted = self.spec.wanted.filter(|_| self.drift.shift == 0 && self.drift.misses == 0);
+        let last = wanted.unwrap_or(u64::MAX >> 1);
+        let value = |limit: u64| {
             let end = (from / limit + 1) * limit;
-            end as i64 - (self.position(next) + mean.max(growth)) as i64
+            let new_rows = end.min(last) as i64 - (self.position(next) + mean.max(growth)) as i64;
+            (new_rows, end <= last, limit)
         };
-        let best = (smallest..=most).rev().max_by_key(|limit| (new_rows(*limit), *limit)).unwrap_or(size);
+        let best = (smallest..=most).rev().max_by_key(|limit| value(*limit)).unwrap_or(size);
         let limit = if best == size { self.spec.page_size } else { best };
         self.request(from / best + 1, limit, Purpose::Records)
     }
