@@ -117,6 +117,8 @@ WRONG: list[tuple[str, str, dict[str, Any], str]] = [
     ("to_csv", "nowhere/a.csv", {}, "nowhere is not a directory"),
     ("to_csv", ".", {}, "is a directory; name a file"),
     ("to_parquet", "a.parquet", {"max_rows_per_file": 9}, "max_rows_per_file needs a directory"),
+    ("to_parquet", "a.csv", {}, r"ends in \.csv; call to_csv, or pass another path"),
+    ("to_csv", "a.parquet", {}, r"ends in \.parquet; call to_parquet"),
     ("to_parquet", "a", {"mode": "append"}, "mode must be one of"),
     ("to_parquet", "a", {"columns": []}, "columns must name at least one column"),
 ]

@@ -84,6 +84,10 @@ class Sink(Protocol):
         ...
 
 
+# Names of files that are meant for a connection.
+DATABASE_SUFFIXES = (".duckdb", ".ddb", ".db")
+
+
 def sync(query: Any, target: Any, *, table: str | None = None, settle: int = 12) -> Synced:  # noqa: ANN401
     """Implementation of `Query.sync`."""
     return run(query, sink_of(target, table), settle)
@@ -95,6 +99,11 @@ def sink_of(target: Any, table: str | None) -> Sink:  # noqa: ANN401
     if isinstance(target, str | Path) or "deltalake" in libraries:
         if table is not None:
             raise InvalidParameterError("must not be given for Delta Lake, whose target is a table", parameter="table")
+        if isinstance(target, str | Path) and Path(target).suffix in DATABASE_SUFFIXES:
+            problem = (
+                f"({target}) is a database, not the directory of a Delta table; pass duckdb.connect({str(target)!r})"
+            )
+            raise InvalidParameterError(problem, parameter="target")
         from chainframe.sinks.delta import DeltaSink  # noqa: PLC0415 - needs deltalake
 
         return DeltaSink(target)
