@@ -276,13 +276,17 @@ def test_late_and_pending_records_are_undone(chain: LocalService, client: cf.Cli
 def test_late_records_are_undone_after_a_pause(chain: LocalService, client: cf.Client) -> None:
     """As of a table that is brought up to date every night: the chain grows by more than `settle` in between."""
     query, consumer = client.transactions(), Consumer()
-    chain.late = (0.3, 4)
+    chain.late = (0.01, 4)
     for _ in range(8):
         consumer.follow(query, undo=True)
-        chain.growth = 3
-        for _ in range(25):
+        before = consumer.records[-1].height
+        chain.growth = 60
+        for _ in range(12):
             client.blocks().first()
         chain.growth = 0
+        newest = query.first()
+        assert newest is not None
+        assert height(newest) > before + 12
     consumer.follow(query, undo=True)
     assert consumer.undone
     consumer.check(query)
