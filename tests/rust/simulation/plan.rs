@@ -129,6 +129,12 @@ impl Plan {
         }
     }
 
+    /// True if a request has no other cause than the one before it: several queries at once may make the same one, and so
+    /// may the next round of a follower, which repeats a round that it gave up.
+    pub fn is_alone(&self) -> bool {
+        !matches!(self.kind, Kind::Gather | Kind::Follow(_))
+    }
+
     /// True if the lists stay as they are.
     pub fn is_quiet(&self) -> bool {
         self.growth.0 == 0.0 && self.reorg == 0.0

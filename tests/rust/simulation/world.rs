@@ -216,7 +216,7 @@ enum End {
 impl Network {
     /// Forgets the attempts of a request, unless other queries make the same one.
     fn forget(&self, client: &mut Seen, target: &str) {
-        if self.world.plan.kind != Kind::Gather {
+        if self.world.plan.is_alone() {
             client.targets.remove(target);
         }
     }
@@ -249,8 +249,7 @@ impl Network {
         }
         let seen = client.targets.entry(target.to_owned()).or_default();
         seen.first.get_or_insert(now);
-        // Several queries at once may ask for the same page.
-        let is_alone = plan.kind != Kind::Gather;
+        let is_alone = plan.is_alone();
         if seen.is_hopeless && is_alone {
             violations.push("a request is repeated that cannot succeed".into());
         }
