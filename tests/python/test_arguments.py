@@ -123,6 +123,9 @@ VALUES: dict[str, list[tuple[dict[str, Any], str]]] = {
 }
 
 
+FILES = {"to_csv": "x.csv", "to_json": "x.jsonl", "to_parquet": "x.parquet"}
+
+
 @pytest.mark.parametrize("method", VALUES)
 def test_values_name_the_allowed_ones_and_nothing_is_sent(
     service: LocalService, client: cf.Client, tmp_path: Path, method: str
@@ -130,7 +133,7 @@ def test_values_name_the_allowed_ones_and_nothing_is_sent(
     query = client.blocks(max_items=3)
     service.reset_request_log()
     for options, message in VALUES[method]:
-        required = (tmp_path / "x.parquet",) if method in {"to_csv", "to_json", "to_parquet"} else ()
+        required = (tmp_path / FILES[method],) if method in FILES else ()
         required = (tmp_path / "x",) if {"max_rows_per_file", "settle"} & options.keys() else required
         with pytest.raises(cf.InvalidParameterError, match=message):
             getattr(query, method)(*required, **options)
