@@ -64,8 +64,8 @@ impl<T: Clone> Default for PerProcess<T> {
 
 static RUNTIME: PerProcess<Handle> = PerProcess::new();
 
-/// The runtime of this process. One worker: two would pass every response to and fro, which costs half as much again as
-/// everything else. What takes long runs in [`long`].
+/// The runtime of this process. It has one worker: two would hand each response from one thread to the other, which
+/// takes half as much CPU again. Work of milliseconds runs in [`long`].
 pub fn runtime() -> std::io::Result<Handle> {
     RUNTIME.get(|| {
         let runtime: Runtime =
@@ -77,7 +77,7 @@ pub fn runtime() -> std::io::Result<Handle> {
     })
 }
 
-/// Runs what takes milliseconds or more, while another thread continues the other tasks of the runtime.
+/// Runs work of milliseconds or more, while another thread continues the other tasks of the runtime.
 pub fn long<T>(work: impl FnOnce() -> T) -> T {
     match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
         Ok(RuntimeFlavor::MultiThread) => block_in_place(work),

@@ -152,7 +152,7 @@ impl<'a> Number<'a> {
         let sign = if negative { "-" } else { "" };
         let digits: String = digits.iter().map(|digit| char::from(b'0' + digit)).collect();
         let point = digits.len() as i64 + i64::from(power);
-        // What is returned must itself be read as a number.
+        // The result must be a number that `parse` accepts.
         if point.unsigned_abs() as usize + digits.len() > MAX_EXPANDED {
             return self.text.into();
         }

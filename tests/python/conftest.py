@@ -35,8 +35,8 @@ def lacking(path: Path) -> bool:
     return any(importlib.util.find_spec(name) is None for name in needed(path))
 
 
-# Where only the wheel is installed (bare), or the extras are without the tools (lowest), tests that need more are left
-# out; anywhere else a missing library is an error.
+# Tests that need a missing library are skipped in two environments: "bare" has only the wheel, "lowest" has the extras
+# but not the tools. In any other environment a missing library is an error.
 ENVIRONMENT = os.environ.get("CHAINFRAME_TESTS", "")
 BARE = ENVIRONMENT == "bare"
 collect_ignore = [path.name for path in Path(__file__).parent.glob("test_*.py") if ENVIRONMENT and lacking(path)]

@@ -88,7 +88,7 @@ def test_a_micro_batch_is_repeated_with_the_same_rows(chain: LocalService) -> No
     chain.growth, chain.reorg = 2, (3, 4)
     for _ in range(30):
         listed(chain)
-    # What came since then is not in it.
+    # Blocks added since then are not in the stream.
     assert rows(reader(OPTIONS), start, end) == first == listed(chain)[: len(first)]
 
 

@@ -203,17 +203,13 @@ impl Follow {
                 Ok(Vec::new())
             }
             Request::Head => {
-                let (query, name) = (&self.plan.list, self.plan.list.options().chain.clone());
-                let chain = query.endpoint().chain;
-                let head = Heights::new(query.client(), chain, name.as_deref(), &self.report).newest().await?;
+                let head = Heights::of(&self.plan.list, &self.report).newest().await?;
                 self.walk = None;
                 self.follower().on_head(head.map(|block| block.height));
                 Ok(Vec::new())
             }
             Request::Oldest => {
-                let (query, name) = (&self.plan.list, self.plan.list.options().chain.clone());
-                let mut heights = Heights::new(query.client(), query.endpoint().chain, name.as_deref(), &self.report);
-                let first = match heights.find(0).await? {
+                let first = match Heights::of(&self.plan.list, &self.report).find(0).await? {
                     Found::Before(height) => Some(height),
                     Found::At(_) | Found::NoBlock => None,
                     Found::BeforeSampled(_) => {

@@ -49,6 +49,11 @@ impl<'c> Heights<'c> {
         Self { client, chain, name, report, head: None, search: None }
     }
 
+    /// Heights of the chain that a query reads.
+    pub fn of(query: &'c Query, report: &'c SharedReport) -> Self {
+        Self::new(query.client(), query.endpoint().chain, query.options().chain.as_deref(), report)
+    }
+
     /// The newest block as of the first call.
     pub async fn newest(&mut self) -> Result<Option<Block>, Error> {
         let head = match &mut self.head {

@@ -14,10 +14,9 @@ const RECENT: i64 = 364 * 86_400_000;
 
 /// Returns the query with its range of heights, and notes whether all of its blocks are younger than a year.
 pub(super) async fn resolve(query: &Query, report: &SharedReport) -> Result<Query, Error> {
-    let (client, chain, name) = (query.client(), query.endpoint().chain, query.options().chain.as_deref());
     let Some(unresolved) = query.unresolved() else { return mark_recent(query.clone(), report).await };
     let Unresolved { start_time, end_time, start_height, end_height, is_expanded } = unresolved;
-    let mut heights = Heights::new(client, chain, name, report);
+    let mut heights = Heights::of(query, report);
     let end = match end_time {
         Some(time) => match heights.find(time).await? {
             Found::At(height) => Some(height),
