@@ -26,6 +26,8 @@ lint: tools
 rust: tools
 	cargo clippy --all-targets --all-features -- -D warnings
 	cargo test --features service,planted-bugs
+	@# Licenses, bans and sources need no network; a workflow installs cargo-deny and checks advisories as well.
+	! command -v cargo-deny >/dev/null || cargo-deny --offline --locked --all-features check licenses bans sources
 
 # Type checks and tests use the installed wheel, not the source tree.
 python: tools build install postgres browser

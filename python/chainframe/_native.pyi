@@ -26,6 +26,7 @@ from chainframe.exports import Export
 from chainframe.partitions import Partition
 from chainframe.sinks import Synced
 
+_R = TypeVar("_R", bound=Record)
 _R_co = TypeVar("_R_co", bound=Record, default=Any, covariant=True)
 _T_co = TypeVar("_T_co", covariant=True)
 _Instant: TypeAlias = datetime | str | int
@@ -614,7 +615,7 @@ class Client:
     def height_at(self, time: _Instant, *, chain: Literal["main", "zone"] = "main") -> int:
         """Return the height of the last block that is not later than a time.
 
-        Finds it by interpolation, in about seven requests on a chain of a million blocks.
+        Finds it by interpolation, in about six requests on a chain of a million blocks.
 
         Parameters
         ----------
@@ -1620,7 +1621,7 @@ class Page(Generic[_R_co]):
 class Records(Sequence[_R_co]):
     """A sequence of records in Arrow columns; a record object is created when it is accessed.
 
-    Queries return it. For tests, `chainframe.testing.make_records` makes one.
+    Queries return it. `from_records` makes one of records, and `chainframe.testing.make_records` of dictionaries.
 
     Columns are int64, timestamp[ms, UTC], bool, utf8 and list<utf8>, each nullable. The option `numbers` of the
     conversions selects the type of amounts and estimates:
@@ -1635,6 +1636,25 @@ class Records(Sequence[_R_co]):
     >>> records = client.tokens().collect()
     >>> len(records), records[0].token, records[-10:].to_pandas()
     """
+
+    @classmethod
+    def from_records(cls, records: Iterable[_R]) -> Records[_R]:
+        """Make `Records` of single records, such as those that a condition selects.
+
+        Parameters
+        ----------
+        records : iterable of Record
+            Records of one class, at least one. `chainframe.testing.make_records(call, [])` makes an empty result.
+
+        Returns
+        -------
+        Records
+            Copies of the records, with the report of a complete result.
+
+        Examples
+        --------
+        >>> cf.Records.from_records(block for block in blocks if block.transaction_count > 10).to_pandas()
+        """
 
     def __class_getitem__(cls, record: Any) -> GenericAlias: ...
     def __len__(self) -> int: ...
@@ -2245,8 +2265,13 @@ class Record:
     """
 
     def _repr_html_(self) -> str: ...
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self, *, json: bool = False) -> dict[str, Any]:
         """Return the attributes as a dictionary.
+
+        Parameters
+        ----------
+        json : bool
+            If True, values that JSON lacks are strings, as for `Records.to_dicts`.
 
         Returns
         -------

@@ -34,6 +34,13 @@ def test_batches_have_the_selected_columns(batch: cf.Records[cf.Block], blocks: 
     assert "block_time" not in batch._repr_html_() + batch[0]._repr_html_() + repr(batch[0])
 
 
+def test_batch_of_a_running_query_is_not_called_incomplete(service: LocalService) -> None:
+    with service.client(rate_limit=None) as client:
+        batch = next(client.blocks().batches(batch_size=10))
+    assert repr(batch) == "<Records of Block: 10 rows, run not finished>"
+    assert "run not finished: 10 records" in batch._repr_html_()
+
+
 def test_frames_of_batches_have_the_selected_columns(batch: cf.Records[cf.Block], blocks: cf.Records[cf.Block]) -> None:
     expected = blocks.to_arrow(columns=["height", "miner"])
     assert batch.to_arrow().equals(expected)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 import chainframe as cf
+from chainframe.cli import main
 from chainframe.testing import LocalService
 from strict_server import Request, Response, StrictServer, page_of
 
@@ -40,15 +41,32 @@ def test_heights_of_the_main_chain(client: cf.Client) -> None:
         assert asyncio.run(client.height_at_async(time, chain="main")) == height
 
 
-def test_few_requests_find_a_height() -> None:
-    with LocalService(seed=3) as service:
-        client = service.client()
-        blocks = client.blocks().collect()
-        block = blocks[len(blocks) * 2 // 3]
-        assert block.block_time is not None
+@pytest.mark.parametrize("chain", ["main", "zone"])
+def test_about_six_requests_find_a_height(chain: Literal["main", "zone"]) -> None:
+    with LocalService(seed=3, transactions=3_000) as service, service.client() as client:
+        if chain == "zone":
+            times = {block.height: block.block_time for block in client.blocks()}
+        else:
+            times = {each.height: each.transaction_time for each in client.transactions()}
+        heights = sorted(height for height in times if height is not None)[1:-1]
+        heights = heights[:: len(heights) // 20]
         before = service.request_count
-        assert client.height_at(block.block_time, chain="zone") == block.height
-        assert service.request_count - before <= 20
+        for height in heights:
+            time = times[height]
+            assert time is not None
+            assert client.height_at(time, chain=chain) == height
+        assert (service.request_count - before) / len(heights) <= 6.5
+
+
+def test_command_prints_a_height(capsys: pytest.CaptureFixture[str], at_service: LocalService) -> None:
+    with at_service.client() as client:
+        height = client.height_at("2026-01-20T00:00Z", chain="zone")
+    assert main(["height-at", "--time", "2026-01-20T00:00Z", "--chain", "zone"]) == 0
+    assert capsys.readouterr().out == f"{height}\n"
+    assert main(["height-at", "--time", "2026-01-20"]) == 2
+    assert 'chainframe: --time must have a UTC offset: Z, or one such as +02:00; got "2026-01-20"' in (
+        capsys.readouterr().err
+    )
 
 
 def test_empty_blocks_are_passed_over(server: StrictServer) -> None:
@@ -68,6 +86,12 @@ def test_invalid_arguments_are_rejected(server: StrictServer) -> None:
     client = server.client()
     with pytest.raises(cf.InvalidParameterError, match=r"chain.*must be one of main, zone"):
         client.height_at("2024-01-01T00:00Z", chain="MAIN")  # type: ignore[arg-type]
-    with pytest.raises(cf.InvalidParameterError, match="time"):
-        client.height_at("soon")
+    for time, problem in (
+        ("soon", 'with a UTC offset, or Unix seconds or milliseconds; got "soon"$'),
+        ("2026-01-01", r'must have a UTC offset: Z, or one such as \+02:00; got "2026-01-01"$'),
+        (2020, "too small for epoch seconds.*; got 2020$"),
+        (-1, "must be within the years 1970 to 9999; got -1$"),
+    ):
+        with pytest.raises(cf.InvalidParameterError, match=f"^time .*{problem}"):
+            client.height_at(time)
     assert server.requests == []

@@ -169,10 +169,10 @@ def fails(code: str, frame: pd.DataFrame, records: cf.Records[Any]) -> bool:
     return False
 
 
-def documented() -> dict[str, str]:
-    """Operations of the guide's table, with the replacement of each."""
-    rows = re.findall(r"^\| `(.+?)` \|.*\| `(.+?)` \|$", GUIDE.read_text(encoding="utf-8"), re.MULTILINE)
-    return dict(rows)
+def documented(table: int = 0) -> dict[str, str]:
+    """Operations of one of the guide's tables, with the replacement of each."""
+    text = GUIDE.read_text(encoding="utf-8").split("\n| Operation |")[table + 1]
+    return dict(re.findall(r"^\| `(.+?)` \|.*\| `(.+?)` \|$", text, re.MULTILINE))
 
 
 @pytest.mark.skipif(int(pd.__version__[0]) < 3, reason="the guide's table is that of pandas 3")
@@ -326,8 +326,19 @@ def test_other_libraries_read_the_frame_of_the_pyarrow_backend(records: cf.Recor
     assert polars.from_pandas(frame)["amount"].sum() == total
 
 
-def test_topics_join_to_strings_for_sql() -> None:
+@pytest.mark.parametrize("numbers", ["decimal", "float"])
+@pytest.mark.parametrize("operation", documented(1))
+def test_operations_on_times_and_lists_raise_and_their_replacements_work(
+    operation: str, numbers: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if "excel" in operation:
+        pytest.importorskip("openpyxl")
+    monkeypatch.chdir(tmp_path)
     with LocalService(transactions=1_000, seed=7) as service, service.client() as client:
-        frame = queries(client)[-1].to_pandas()
-    frame = frame.assign(topics=frame.topics.str.join(","))
-    assert frame.to_sql("logs", sqlite3.connect(":memory:")) == len(frame.drop_duplicates()) > 0
+        frame = client.transactions(max_items=20).to_pandas(numbers)
+        logs = queries(client)[-1].to_pandas(numbers)
+    assert len(logs) > 0
+    names = {"frame": frame, "logs": logs, "sqlite3": sqlite3}
+    with pytest.raises((TypeError, ValueError, pd.errors.DatabaseError)):
+        eval(operation, names)
+    eval(documented(1)[operation], names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -95,11 +96,51 @@ def test_records_copy(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_repr_names_the_class_and_the_fields(name: str) -> None:
+def test_repr_names_the_class_and_the_first_fields(name: str) -> None:
     text = repr(make(name))
-    assert text.startswith(f"{name}(")
-    assert all(f"{field}=" in text for field in fields(name))
+    shown = [field for field in fields(name) if f" {field}=" in text]
+    assert text.startswith(f"<{name}: ")
+    assert 4 <= len(shown) <= 5
+    assert text.endswith(f", … {len(fields(name)) - len(shown)} more>") == (len(fields(name)) > len(shown))
     assert "\n" not in text
+    assert len(text) < 250
+
+
+def test_repr_shows_time_parties_and_amount_and_no_missing_values() -> None:
+    at, sender = datetime(2026, 1, 2, 3, 4, 5, 600_000, tzinfo=UTC), "0x" + "0123456789" * 4
+    made = cf.TokenTransfer(tx_id="0x1", transaction_time=at, from_address=sender, amount=Decimal("1.50"), height=7)
+    assert repr(made) == (
+        "<TokenTransfer: transaction_time=2026-01-02 03:04:05.600, from_address=0x0123456789…123456789, amount=1.50, "
+        "height=7, tx_id=0x1>"
+    )
+    assert repr(cf.Block()) == "<Block: no values>"
+    assert repr(cf.Token(token="a\n\u202eb")) == "<Token: token=a\ufffd\ufffdb>"
+
+
+def test_records_are_made_of_records() -> None:
+    blocks = [make("Block"), cf.Block(height=2)]
+    records = cf.Records.from_records(iter(blocks))
+    assert list(records) == blocks
+    assert repr(records) == "<Records of Block: 2 rows, complete>"
+    assert records.report.records == 2
+    assert list(cf.Records.from_records(records[1:])) == blocks[1:]
+    log = cf.EventLog(topics=["0x1", "0x2"], log_index=3)
+    assert cf.Records.from_records([log])[0] == log
+    with pytest.raises(ValueError, match=r"must not be empty; chainframe.testing.make_records"):
+        cf.Records.from_records([])
+    with pytest.raises(TypeError, match="must be of one class; got Block and Token"):
+        cf.Records.from_records([cf.Block(), cf.Token()])
+    with pytest.raises(TypeError, match="'int' object"):
+        cf.Records.from_records([1])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_dictionary_of_a_record_for_json(name: str) -> None:
+    record = make(name)
+    assert record.to_dict(json=True) == cf.Records.from_records([record]).to_dicts(json=True)[0]
+    json.dumps(record.to_dict(json=True))
+    with pytest.raises(TypeError, match="did you mean 'json'"):
+        record.to_dict(jsn=True)  # type: ignore[call-arg]
 
 
 def test_a_record_takes_declared_fields_by_keyword_only() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 from click.shell_completion import CompletionItem, get_completion_class
@@ -19,11 +19,11 @@ from chainframe.exports import Export
 from chainframe.exports.files import FORMATS, NON_RESUMABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from click import Context, Parameter
 
-    from chainframe import Query, Report
+    from chainframe import Client, Query, Report
     from chainframe.cli.export import Destination
 
 DECLARED = json.loads(_native._declaration())  # noqa: SLF001 - made for what is derived
@@ -263,17 +263,40 @@ def _verify(directory: str, sample: int, seed: int | None, **given: Any) -> int:
     Records are requested another way than the export did: by height, by hash, with another page size, and token
     transfers as event logs.
     """
+
+    def verify(made: Client) -> int:
+        verification = Export.open(directory).verify(made, sample=sample, seed=seed)
+        click.echo(str(verification))
+        return 0 if verification.ok else codes.DIFFERENT
+
+    return _with_client(given, verify)
+
+
+@click.option(
+    "--time", required=True, metavar="TIME", help="ISO 8601 with a UTC offset, or epoch seconds or milliseconds."
+)
+@click.option("--chain", type=click.Choice(["main", "zone"]), default="main", help="The chain (main).")
+def _height_at(time: str, chain: Literal["main", "zone"], **given: Any) -> int:  # noqa: ANN401 - click's
+    """Print the height of the last block that is not later than a time. Sends about six requests."""
+
+    def find(made: Client) -> int:
+        click.echo(made.height_at(time, chain=chain))
+        return 0
+
+    return _with_client(given, find)
+
+
+def _with_client(given: dict[str, Any], function: Callable[[Client], int]) -> int:
+    """Calls a function that returns an exit code, and reports its errors."""
     try:
         with client(given, streams_to_terminal=True) as made:
-            verification = Export.open(directory).verify(made, sample=sample, seed=seed)
+            return function(made)
     except KeyboardInterrupt:
         _echo_error("interrupted")
         return codes.INTERRUPTED
     except (ChainframeError, ModuleNotFoundError, OSError) as error:
         _echo_error(_text(error))
         return exit_code(error)
-    click.echo(str(verification))
-    return 0 if verification.ok else codes.DIFFERENT
 
 
 def _destination(following: Destination | None, output: dict[str, Any]) -> Destination:
@@ -324,7 +347,11 @@ def _echo_error(message: str) -> None:
 
 for _endpoint in DECLARED["endpoints"]:
     app.add_command(_command(_endpoint))
-app.add_command(click.command("verify", short_help="Compare an export with the API.")(_verify))
-app.commands["verify"].params += SETTINGS
+for _name, _function, _help in (
+    ("verify", _verify, "Compare an export with the API."),
+    ("height-at", _height_at, "Print the height of a time."),
+):
+    app.add_command(click.command(_name, short_help=_help)(_function))
+    app.commands[_name].params += SETTINGS
 for _name, _help in core.COMMANDS.items():
     app.add_command(_Core(_name, short_help=_help, add_help_option=False))

@@ -132,6 +132,8 @@ impl Query {
             "tail" | "count" | "sample" | "describe" | "columns" | "shape" | "dtypes" => {
                 "use query.collect(), query.to_pandas() or query.to_polars() first"
             }
+            "to_excel" | "to_sql" | "to_frame" | "to_df" => "use query.to_pandas() first",
+            "to_dict" => "use query.to_dicts()",
             "filter" | "select" => "use query.scan() or query.dataset()",
             _ => "",
         };

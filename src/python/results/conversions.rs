@@ -6,7 +6,6 @@ use pyo3::types::{PyDict, PyList, PyString};
 use super::arrow::{self, Conversion, DtypeBackend, Frame};
 use super::records::Records;
 use crate::columns::{DecimalPolicy, schema};
-use crate::interface::Kind;
 use crate::python::base::arguments::{self, ColumnNames};
 use crate::python::base::{convert, errors, finalize};
 
@@ -42,15 +41,8 @@ impl Records {
         for (chunk, row) in self.chunks.iter().flat_map(|chunk| (0..chunk.rows()).map(move |row| (chunk, row))) {
             let dict = PyDict::new(py);
             for (column, field) in &fields {
-                let mut value = convert::cell(py, chunk, *column, row)?;
-                if json && !value.is_none() {
-                    value = match field.kind {
-                        Kind::Time => value.call_method0("isoformat")?,
-                        Kind::Integer => value,
-                        kind if kind.is_number() => convert::digits(&value, kind)?,
-                        _ => value,
-                    };
-                }
+                let value = convert::cell(py, chunk, *column, row)?;
+                let value = if json { convert::for_json(value, field.kind)? } else { value };
                 dict.set_item(PyString::intern(py, field.name), value)?;
             }
             dicts.append(dict)?;

@@ -6,10 +6,10 @@ use std::fmt::Write as _;
 use pyo3::prelude::*;
 
 use crate::columns::Columns;
-use crate::interface::{Kind, RecordType};
+use crate::interface::{Field, Kind, RecordType};
 use crate::message::{Message, Syntax};
 use crate::python::base::convert;
-use crate::query::{Bounds, Estimate, Report};
+use crate::query::{Bounds, Estimate, Report, State};
 
 /// Rows of a table that are shown, from its head and from its end.
 pub const HEAD: usize = 6;
@@ -39,14 +39,13 @@ background:none;color:inherit}\
 </style>";
 
 pub fn escape(text: &str) -> String {
-    // Marks that turn the direction of writing would turn the text around them as well.
-    let harmless = |char: char| match char {
-        '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
-        char if char.is_control() => '\u{fffd}',
-        char => char,
-    };
-    let text: String = text.chars().map(harmless).collect();
+    let text: String = text.chars().map(|char| if is_harmless(char) { char } else { '\u{fffd}' }).collect();
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\'', "&#39;")
+}
+
+/// False for control characters, and for marks that turn the direction of writing: they would turn the text around them.
+fn is_harmless(char: char) -> bool {
+    !char.is_control() && !matches!(char, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Text that is shortened in the middle, as hashes are.
@@ -58,6 +57,12 @@ fn shorten(text: &str, most: usize) -> String {
     let head: String = text.chars().take(most / 2).collect();
     let tail: String = text.chars().skip(count - most / 2 + 3).collect();
     format!("{head}…{tail}")
+}
+
+/// Text of a cell in one line of plain text.
+pub fn excerpt(text: &str) -> String {
+    let plain: String = text.chars().map(|char| if is_harmless(char) { char } else { '\u{fffd}' }).collect();
+    shorten(&plain, CELL)
 }
 
 /// Text of a value for display, where there is a value.
@@ -105,23 +110,24 @@ pub struct Head {
     pub is_number: bool,
 }
 
-/// Columns in the order of their interest: time, parties and amounts, then the rest, and hashes last.
+/// Columns in the order of their interest.
 pub fn display_order(record: &RecordType) -> Vec<usize> {
-    let rank = |column: &usize| {
-        let field = &record.fields[*column];
-        let ends_with = |ends: &[&str]| ends.iter().any(|end| field.name.ends_with(end));
-        match field.kind {
-            Kind::Time => 0,
-            Kind::Utf8 if ends_with(&["hash", "tx_id", "_data", "method_id"]) || field.name == "data" => 4,
-            Kind::Utf8List => 4,
-            Kind::Utf8 if ends_with(&["address", "input", "output", "miner"]) => 1,
-            Kind::Amount => 2,
-            _ => 3,
-        }
-    };
     let mut order: Vec<_> = (0..record.fields.len()).collect();
-    order.sort_by_key(rank);
+    order.sort_by_key(|column| rank(&record.fields[*column]));
     order
+}
+
+/// Rank of a column by its interest: time, parties and amounts, then the rest, and hashes last.
+pub fn rank(field: &Field) -> u8 {
+    let ends_with = |ends: &[&str]| ends.iter().any(|end| field.name.ends_with(end));
+    match field.kind {
+        Kind::Time => 0,
+        Kind::Utf8 if ends_with(&["hash", "tx_id", "_data", "method_id"]) || field.name == "data" => 4,
+        Kind::Utf8List => 4,
+        Kind::Utf8 if ends_with(&["address", "input", "output", "miner"]) => 1,
+        Kind::Amount => 2,
+        _ => 3,
+    }
 }
 
 /// A table; a row that is not there stands for those that are left out, a cell that is not there for no value.
@@ -160,7 +166,11 @@ pub fn pairs<N: AsRef<str>>(pairs: &[(N, String)]) -> String {
 
 /// Completeness of a result as text.
 pub fn verdict(report: &Report) -> &'static str {
-    if report.complete { "✓ complete" } else { "⚠ possibly incomplete" }
+    match report.state() {
+        State::Complete => "✓ complete",
+        State::Incomplete => "⚠ possibly incomplete",
+        State::Unfinished => "run not finished",
+    }
 }
 
 /// Counts of a run in one line, and the reasons why it is incomplete.

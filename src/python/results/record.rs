@@ -12,6 +12,9 @@ use crate::columns::{Columns, ColumnsBuilder};
 use crate::interface::{self, RecordType};
 use crate::python::base::{arguments, convert};
 
+/// Fields of a repr.
+const SHOWN_FIELDS: usize = 5;
+
 // The base of the nine record classes.
 #[doc = doc!(Record)]
 #[pyclass(subclass, frozen, module = "chainframe")]
@@ -60,6 +63,29 @@ impl Record {
         convert::cell(py, &self.columns, column, self.row)
     }
 
+    /// Appends a copy of the record to others of its class.
+    pub fn append_to(&self, py: Python<'_>, rows: &mut ColumnsBuilder) -> PyResult<()> {
+        for (column, field) in self.read_fields() {
+            convert::put(rows, column, field.kind, &self.cell(py, column)?)?.map_err(PyTypeError::new_err)?;
+        }
+        rows.finish_row();
+        Ok(())
+    }
+
+    pub fn class(&self) -> &'static RecordType {
+        self.columns.record()
+    }
+
+    fn dict<'py>(&self, py: Python<'py>, json: bool) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        for (column, field) in self.read_fields() {
+            let value = self.cell(py, column)?;
+            let value = if json { convert::for_json(value, field.kind)? } else { value };
+            dict.set_item(PyString::intern(py, field.name), value)?;
+        }
+        Ok(dict)
+    }
+
     /// A record of its own, from the values that a caller names.
     pub fn from_fields(record: &'static RecordType, fields: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let mut rows = ColumnsBuilder::new(record, 1);
@@ -82,12 +108,15 @@ impl Record {
 #[pymethods]
 impl Record {
     #[doc = doc!(Record.to_dict)]
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dict = PyDict::new(py);
-        for (column, field) in self.read_fields() {
-            dict.set_item(PyString::intern(py, field.name), self.cell(py, column)?)?;
-        }
-        Ok(dict)
+    #[pyo3(signature = (*, json=None, **unknown), text_signature = "($self, *, json=False)")]
+    fn to_dict<'py>(
+        &self,
+        py: Python<'py>,
+        json: Option<&Bound<'py, PyAny>>,
+        unknown: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        arguments::reject_in::<Self>(py, "to_dict", unknown)?;
+        self.dict(py, arguments::flag("json", json)?)
     }
 
     fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> Py<PyAny> {
@@ -106,12 +135,23 @@ impl Record {
         hasher.finish()
     }
 
+    /// The first fields that have a value, in the order of their interest, two of a rank; `to_dict` has all.
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let mut shown = Vec::new();
-        for (column, field) in self.read_fields() {
-            shown.push(format!("{}={}", field.name, self.cell(py, column)?.repr()?.to_str()?));
+        let record = self.columns.record();
+        let (mut shown, mut of_rank, mut more) = (Vec::new(), [0; 5], 0);
+        for column in html::display_order(record).into_iter().filter(|column| !self.columns.is_skipped(*column)) {
+            let Some(text) = html::cell(py, &self.columns, column, self.row)? else { continue };
+            let field = &record.fields[column];
+            let of_rank = &mut of_rank[usize::from(html::rank(field))];
+            *of_rank += 1;
+            if shown.len() < SHOWN_FIELDS && *of_rank <= 2 {
+                shown.push(format!("{}={}", field.name, html::excerpt(&text)));
+            } else {
+                more += 1;
+            }
         }
-        Ok(format!("{}({})", self.columns.record().name, shown.join(", ")))
+        let rest = if more > 0 { format!(", … {more} more") } else { String::new() };
+        Ok(format!("<{}: {}{rest}>", record.name, if shown.is_empty() { "no values".into() } else { shown.join(", ") }))
     }
 
     fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
@@ -127,7 +167,7 @@ impl Record {
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let restore = py.import("chainframe._native")?.getattr("_restore_record")?;
-        Ok((restore, (self.columns.record().name, self.to_dict(py)?).into_pyobject(py)?))
+        Ok((restore, (self.columns.record().name, self.dict(py, false)?).into_pyobject(py)?))
     }
 }
 

@@ -17,7 +17,7 @@ use crate::interface::{self, Kind};
 use crate::python::base::arguments;
 use crate::python::base::convert;
 use crate::python::base::errors;
-use crate::query;
+use crate::query::{self, State};
 
 #[doc = doc!(Records)]
 #[pyclass(frozen, sequence, module = "chainframe")]
@@ -145,11 +145,37 @@ impl Records {
         crate::python::base::generic(class, record)
     }
 
+    #[doc = doc!(Records.from_records)]
+    #[classmethod]
+    fn from_records(class: &Bound<'_, PyType>, records: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let py = class.py();
+        let records = records.try_iter()?.map(|record| Ok(record?.cast_into::<Record>()?));
+        let records = records.collect::<PyResult<Vec<_>>>()?;
+        let Some(first) = records.first().map(|record| record.get().class()) else {
+            let problem = "records must not be empty; chainframe.testing.make_records(call, []) makes an empty result";
+            return Err(PyValueError::new_err(problem));
+        };
+        let mut rows = ColumnsBuilder::new(first, records.len());
+        for record in &records {
+            let other = record.get().class();
+            if other.name != first.name {
+                let problem = format!("records must be of one class; got {} and {}", first.name, other.name);
+                return Err(PyTypeError::new_err(problem));
+            }
+            record.get().append_to(py, &mut rows)?;
+        }
+        let report = query::Report { complete: true, records: records.len() as u64, ..query::Report::default() };
+        Ok(Self::new(query::Records::new(first, vec![rows.finish()]), report))
+    }
+
     /// Called for a name that is no attribute, such as a method of a frame.
     fn __getattr__(slf: &Bound<'_, Self>, name: &str) -> PyResult<Py<PyAny>> {
         let advice = match name {
             "head" | "limit" => "use records[:n]",
             "tail" => "use records[-n:]",
+            "to_csv" | "to_json" | "to_parquet" => "call it on the query, or on records.to_pandas()",
+            "to_excel" | "to_sql" | "to_frame" | "to_df" => "use records.to_pandas() first",
+            "to_dict" => "use records.to_dicts()",
             "filter" | "select" | "describe" | "columns" | "shape" | "dtypes" | "sample" | "groupby" => {
                 "use records.to_pandas() or records.to_polars() first"
             }
@@ -175,7 +201,10 @@ impl Records {
             let index: isize =
                 index.extract().map_err(|error: PyErr| match error.is_instance_of::<PyOverflowError>(py) {
                     true => PyIndexError::new_err("record index out of range"),
-                    false => PyTypeError::new_err("records are indexed by int, slice or the name of a column"),
+                    false => PyTypeError::new_err(
+                        "records are indexed by int, slice or the name of a column; \
+                         use records.to_pandas(columns=[...]) for several",
+                    ),
                 })?;
             let row = if index < 0 { index + length as isize } else { index };
             let row = usize::try_from(row).map_err(|_| PyIndexError::new_err("record index out of range"))?;
@@ -287,10 +316,11 @@ impl Records {
     }
 
     fn __repr__(&self) -> String {
-        let complete = match &self.cursor {
-            Some(_) => "followed",
-            None if self.report.inner.complete => "complete",
-            None => "possibly incomplete",
+        let complete = match (&self.cursor, self.report.inner.state()) {
+            (Some(_), _) => "followed",
+            (None, State::Complete) => "complete",
+            (None, State::Incomplete) => "possibly incomplete",
+            (None, State::Unfinished) => "run not finished",
         };
         format!("<Records of {}: {} rows, {complete}>", self.inner.record().name, self.inner.len())
     }

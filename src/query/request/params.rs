@@ -153,11 +153,17 @@ fn hashes(param: &Param, given: &[String]) -> Result<ParamValue, Error> {
 
 /// Unix milliseconds of an argument.
 pub fn parse_time(name: &str, arg: &Arg) -> Result<i64, Error> {
-    match instant(arg) {
-        Ok(time) if (0..YEAR_10000).contains(&time) => Ok(time),
-        Ok(_) => Err(Error::parameter(name, "must be within the years 1970 to 9999")),
-        Err(problem) => Err(Error::parameter(name, problem)),
-    }
+    let problem = match instant(arg) {
+        Ok(time) if (0..YEAR_10000).contains(&time) => return Ok(time),
+        Ok(_) => "must be within the years 1970 to 9999",
+        Err(problem) => problem,
+    };
+    let got = match arg {
+        Arg::String(text) => format!("; got {text:?}"),
+        Arg::Integer(digits) => format!("; got {digits}"),
+        _ => String::new(),
+    };
+    Err(Error::parameter(name, format!("{problem}{got}")))
 }
 
 /// Unix milliseconds, of an instant or of text that says its offset from UTC.

@@ -17,4 +17,4 @@ pub(super) use page::{LatestCheckpoint, PageCheckpoint, Source};
 pub use partial::Partial;
 pub use records::Records;
 pub(super) use records::RecordsBuilder;
-pub use report::{Progress, Report, SharedReport};
+pub use report::{Progress, Report, SharedReport, State};

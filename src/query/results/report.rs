@@ -32,6 +32,15 @@ pub struct Report {
     pub progress: Progress,
 }
 
+/// Completeness of the result as far as a report shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    Complete,
+    Incomplete,
+    /// The run had not ended, and nothing has made its result incomplete so far.
+    Unfinished,
+}
+
 /// Progress of a run: in records where the API counts them, else in pages, and in slices where there are several.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
@@ -50,11 +59,11 @@ impl Default for Progress {
 /// A report that a run updates while others read it.
 #[derive(Clone, Debug)]
 pub struct SharedReport {
-    state: Arc<ForkSafeMutex<State>>,
+    state: Arc<ForkSafeMutex<Shared>>,
 }
 
 #[derive(Debug)]
-struct State {
+struct Shared {
     report: Report,
     /// Entries of `report.reasons`.
     seen_reasons: HashSet<Message>,
@@ -71,15 +80,19 @@ impl Default for SharedReport {
 impl SharedReport {
     /// Report of a run that starts, with reasons and missing hashes of the run it resumes.
     pub(in crate::query) fn start(reasons: Vec<Message>, missing: Vec<String>) -> Self {
-        let state =
-            State { report: Report::default(), seen_reasons: HashSet::new(), started: Instant::now(), finished: false };
+        let state = Shared {
+            report: Report::default(),
+            seen_reasons: HashSet::new(),
+            started: Instant::now(),
+            finished: false,
+        };
         let report = Self { state: Arc::new(ForkSafeMutex::new(state)) };
         report.add_missing(missing);
         reasons.into_iter().for_each(|reason| report.add_reason(reason));
         report
     }
 
-    fn lock(&self) -> ForkSafeGuard<'_, State> {
+    fn lock(&self) -> ForkSafeGuard<'_, Shared> {
         self.state.lock()
     }
 
@@ -136,6 +149,15 @@ impl SharedReport {
 }
 
 impl Report {
+    pub fn state(&self) -> State {
+        match (self.complete, self.reasons.is_empty()) {
+            (true, _) => State::Complete,
+            (false, false) => State::Incomplete,
+            // A run that ends without a reason is complete.
+            (false, true) => State::Unfinished,
+        }
+    }
+
     /// The cost since an earlier report of the same run.
     pub(in crate::query) fn since(&self, earlier: &Self) -> Self {
         Self {
