@@ -1,4 +1,4 @@
-"""What tests of followers compare: the records that a consumer keeps, and those of the list."""
+"""Sets that the tests of followers compare: the records that a consumer keeps, and those of the list."""
 
 from __future__ import annotations
 

@@ -158,6 +158,8 @@ FOREIGN = {
     "dns error",
     "invalid peer certificate",
     "Decimal precision out of range",
+    "Excel does not support datetimes with timezones",
+    "incompatible merge keys",
     "no running event loop",
 }
 

@@ -37,7 +37,10 @@ const ASSUMED_INTERVAL: i64 = 12_000;
 /// Distance of the second block fetched from the newest one, where there is none at the assumed distance.
 const FIRST_STEP: i64 = 1_000;
 
-/// Consecutive heights without a block after which the oldest block is requested: the search may be below it.
+/// Heights without a block after which the oldest block is requested: the search may be below it.
+const ABSENT: usize = 2;
+
+/// Consecutive heights without a block below which none is assumed, where the list does not reach back.
 const ABSENT_RUN: i64 = 8;
 
 /// Consecutive heights without a block that move an assumed floor.
@@ -119,7 +122,7 @@ impl Search {
     pub fn next_step(&mut self) -> Option<Step> {
         let lowest = self.low.map_or(self.floor.height(), |low| low.height + 1);
         let highest = self.high.height - 1;
-        if self.low.is_none() && self.floor == Floor::Unknown && self.absent_run(ABSENT_RUN).is_some() {
+        if self.low.is_none() && self.floor == Floor::Unknown && self.empty.len() >= ABSENT {
             return Some(Step::Oldest);
         }
         let width = highest - lowest + 1;
