@@ -124,6 +124,25 @@ def test_another_run_continues_where_the_last_one_ended(
     assert printed(capsys, *FOLLOW, "--poll", "none", "--settle", "4", "--start", cursor) == everything[-12:-4]
 
 
+def test_a_cursor_file_has_one_run_at_a_time(
+    chain: LocalService, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = [*FOLLOW, "--start", "beginning", "--cursor-file", str(tmp_path / "position")]
+    chain.growth = 1
+    with subprocess.Popen([COMMAND, *command, "--poll", "0.05"], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline()
+        assert main([*command, "--poll", "none"]) == 7
+        out, err = capsys.readouterr()
+        assert (out, len(err.splitlines())) == ("", 1)
+        assert f"--cursor-file {tmp_path / 'position'} is locked by another run; wait until it ends" in err
+        process.kill()
+    # The lock of a process that was killed is free.
+    chain.growth = 0
+    assert printed(capsys, *command, "--poll", "none")
+    assert [path.name for path in tmp_path.iterdir()] == ["position"]
+
+
 def test_a_reorganization_is_a_line(chain: LocalService, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = [*FOLLOW, "--poll", "none", "--start", "beginning", "--undo", "--cursor-file", str(tmp_path / "position")]
     rows = printed(capsys, *command)

@@ -17,7 +17,7 @@ import pytest
 import chainframe as cf
 from chainframe.cli import main
 from chainframe.exports import directory as export_directory
-from chainframe.exports import writer
+from chainframe.exports import locks, writer
 from chainframe.exports.directory import Store, locked_dir, saved_rows
 from chainframe.exports.manifest import Manifest, Part, Progress, read_manifest
 from chainframe.testing import LocalService
@@ -153,7 +153,7 @@ def test_file_system_without_locks_is_an_export_error(
     def unsupported(_: int) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(export_directory, "_try_lock", unsupported)
+    monkeypatch.setattr(locks, "_try_lock", unsupported)
     with pytest.raises(cf.ExportError, match="the file system has no file locks") as caught:
         failing[1].to_parquet(tmp_path)
     assert not caught.value.retryable

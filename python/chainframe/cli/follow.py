@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -16,9 +16,10 @@ import click
 from chainframe import ExportError, InvalidParameterError
 from chainframe.cli.settings import Number
 from chainframe.exports.directory import sync_directory
+from chainframe.exports.locks import acquire_lock, release_lock
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Generator, Mapping
 
     from chainframe import Client, Query, Report
     from chainframe.cli.export import Numbers
@@ -90,6 +91,20 @@ class CursorFile:
 
     path: Path
 
+    @contextmanager
+    def locked(self) -> Generator[None]:
+        """One run has the file at a time: two would print the same records, and each overwrite the other's position."""
+        lock = self.path.with_name(f".{self.path.name}.lock")
+        message = f"--cursor-file {self.path} is locked by another run; wait until it ends, or name another file"
+        try:
+            descriptor = acquire_lock(lock, self.path, message)
+        except OSError as error:
+            raise self._error("written", error) from error
+        try:
+            yield
+        finally:
+            release_lock(descriptor, lock)
+
     def read(self) -> str | None:
         try:
             return self.path.read_text(encoding="utf-8").strip()
@@ -132,6 +147,10 @@ class Following:
 
     def run(self, query: Query[Any], client: Client) -> tuple[Report, str]:
         del client
+        with self.cursor.locked() if self.cursor else nullcontext():
+            return self._run(query), ""
+
+    def _run(self, query: Query[Any]) -> Report:
         start: str = (self.cursor and self.cursor.read()) or self.start
         options: dict[str, Any] = {"settle": self.settle, "undo": self.undo}
         if self.cursor and start == "now":
@@ -148,7 +167,7 @@ class Following:
                 self.cursor.write(follow.cursor)
         if self.cursor:
             self.cursor.write(follow.cursor)
-        return follow.report, ""
+        return follow.report
 
     def _print(self, event: Any) -> None:  # noqa: ANN401 - Records or Undo
         """Prints an event as one write, so that an interrupt falls before or after it."""

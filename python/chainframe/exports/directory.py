@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, ParamSpec, TypeVar
 
 from chainframe.errors import ExportError
+from chainframe.exports.locks import acquire_lock, release_lock
 from chainframe.exports.manifest import HINTS, PART, Manifest, Part, read_manifest
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ T = TypeVar("T")
 LOCK = ".lock"
 STAGING = ".overwrite"
 """Directory for an export that is to replace another when it is complete."""
-_NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 
 def _reported(method: Callable[P, T]) -> Callable[P, T]:
@@ -55,7 +55,8 @@ def locked_dir(path: Path) -> Generator[None]:
     """Creates the directory and holds its lock, which one export has at a time."""
     try:
         _make_durably(path)
-        lock = _acquire_lock(path / LOCK, path)
+        message = f"{path} is locked by another export; try again when it has ended"
+        lock = acquire_lock(path / LOCK, path, message)
     except FileExistsError:
         raise ExportError(f"{path} is a file; name a directory", path=str(path)) from None
     except OSError as error:
@@ -63,7 +64,7 @@ def locked_dir(path: Path) -> Generator[None]:
     try:
         yield
     finally:
-        _release_lock(lock, path / LOCK)
+        release_lock(lock, path / LOCK)
 
 
 class Store:
@@ -255,52 +256,6 @@ def sync_directory(directory: Path) -> None:
         if error.errno != errno.EINVAL:
             raise
     finally:
-        os.close(descriptor)
-
-
-def _acquire_lock(path: Path, directory: Path) -> int:
-    """Takes the lock. The system releases it when the process ends; its file then stays for the next to take."""
-    while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644)
-        try:
-            _try_lock(descriptor)
-            # The holder may have removed the file just before the lock was free.
-            if os.path.samestat(os.fstat(descriptor), path.stat()):
-                return descriptor
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            os.close(descriptor)
-            if error.errno in {errno.EAGAIN, errno.EACCES, errno.EDEADLK}:
-                message = f"{directory} is locked by another export; try again when it has ended"
-                raise ExportError(message, path=str(directory), retryable=True) from None
-            if error.errno in _NO_LOCKS:
-                message = f"{directory}: the file system has no file locks ({error.strerror}); use a local directory"
-                raise ExportError(message, path=str(directory)) from None
-            raise
-        os.close(descriptor)
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _try_lock(descriptor: int) -> None:
-        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-
-    def _release_lock(descriptor: int, path: Path) -> None:
-        os.close(descriptor)
-        # Another process may have opened it by now, and an open file cannot be removed.
-        with suppress(OSError):
-            path.unlink(missing_ok=True)
-else:
-    import fcntl
-
-    def _try_lock(descriptor: int) -> None:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-    def _release_lock(descriptor: int, path: Path) -> None:
-        with suppress(OSError):
-            path.unlink(missing_ok=True)
         os.close(descriptor)
 
 

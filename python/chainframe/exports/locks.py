@@ -1,0 +1,64 @@
+"""Locks that one process holds at a time."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from chainframe.errors import ExportError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
+
+
+def acquire_lock(path: Path, locked: Path, message: str) -> int:
+    """Takes the lock of `locked`, which is the file `path`, or raises `ExportError` with the message if it is held.
+
+    The system releases it when the process ends; its file then stays for the next to take.
+    """
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644)
+        try:
+            _try_lock(descriptor)
+            # The holder may have removed the file just before the lock was free.
+            if os.path.samestat(os.fstat(descriptor), path.stat()):
+                return descriptor
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            os.close(descriptor)
+            if error.errno in {errno.EAGAIN, errno.EACCES, errno.EDEADLK}:
+                raise ExportError(message, path=str(locked), retryable=True) from None
+            if error.errno in _NO_LOCKS:
+                message = f"{locked}: the file system has no file locks ({error.strerror}); use a local directory"
+                raise ExportError(message, path=str(locked)) from None
+            raise
+        os.close(descriptor)
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _try_lock(descriptor: int) -> None:
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+
+    def release_lock(descriptor: int, path: Path) -> None:
+        os.close(descriptor)
+        # Another process may have opened it by now, and an open file cannot be removed.
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+else:
+    import fcntl
+
+    def _try_lock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def release_lock(descriptor: int, path: Path) -> None:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+        os.close(descriptor)
