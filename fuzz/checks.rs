@@ -91,6 +91,7 @@ pub fn cursor(input: &[u8]) -> Outcome {
             settle: 0,
             poll: Poll::Auto,
             changes: Changes::Held,
+            max_rows: FollowOptions::MAX_ROWS,
         };
         match Follow::new(&Run::from(BLOCKS.clone()), options) {
             Ok(_) => outcome = Outcome::Accepted,

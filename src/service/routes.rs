@@ -112,8 +112,12 @@ impl State {
         let renderer = &self.renderers[self.position(path)?];
         let parameters = Parameters::read(query, renderer.endpoint, &self.settings).ok()?;
         let parameters = Parameters { page: 1, limit: 1 << 40, ..parameters };
-        let mut store = lock(&self.store);
-        store.read(|store| renderer.body(store, &parameters, &self.settings)).ok().map(|body| body.text)
+        let deployment = self.settings.deployment.clone();
+        let log_window = deployment.log_window();
+        // No list is that long.
+        let deployment = deployment.with_windows(1 << 40, log_window).ok()?;
+        let settings = Settings { deployment, ..self.settings.clone() };
+        lock(&self.store).read(|store| renderer.body(store, &parameters, &settings)).ok().map(|body| body.text)
     }
 }
 

@@ -42,6 +42,45 @@ def test_calls_that_cannot_be_followed_say_so(client: cf.Client) -> None:
             query.follow()
 
 
+@pytest.mark.parametrize("undo", [False, True])
+def test_a_long_list_with_a_count_is_followed_from_its_beginning_by_pages(*, undo: bool) -> None:
+    with LocalService(transactions=11_000, seed=7) as chain, chain.client(rate_limit=None) as client:
+        consumer, query = Consumer(), client.blocks()
+        consumer.follow(query, undo=undo)
+        # The list has 110 pages, and more records than may be held at once.
+        assert chain.request_count < 110 + 20
+        assert len(consumer.records) == 11_000 - (1 if undo else 6)
+        consumer.check(query)
+        if not undo:
+            return
+        # So is what was added while it was not followed; the newest heights were replaced.
+        chain.growth, chain.reorg = 4_000, (3, 3)
+        for _ in range(3):
+            query.first()
+        chain.growth, chain.reorg = 0, None
+        chain.reset_request_log()
+        consumer.follow(query, undo=True)
+        assert chain.request_count < 120 + 40
+        assert len(consumer.records) == 23_000 - 1
+        consumer.check(query)
+
+
+def test_what_is_within_the_result_window_is_read_by_pages() -> None:
+    with (
+        LocalService(transactions=3_000, seed=7, max_result_window=500) as chain,
+        chain.client(rate_limit=None) as client,
+    ):
+        heights = sorted({row["height"] for row in client.transactions(max_items=400).to_dicts()})
+        query = client.transactions(start_height=heights[0] - 60)
+        consumer = Consumer()
+        chain.reset_request_log()
+        consumer.follow(query, undo=False)
+        spent = chain.request_count
+        expected = list(client.transactions(start_height=heights[0] - 60, end_height=heights[-1] - 6).collect())
+        assert sorted(map(str, consumer.records)) == sorted(map(str, expected))
+        assert spent < len(expected)
+
+
 def test_invalid_arguments_are_rejected(client: cf.Client) -> None:
     query = client.blocks()
     cursor = client.transactions().follow().cursor

@@ -290,7 +290,14 @@ impl Query {
         arguments::reject_in::<Self>(py, "follow", unknown)?;
         let start = start.map_or(Ok(FollowStart::Now), |start| start_of(slf, start))?;
         let changes = if arguments::flag("undo", undo)? { Changes::Undone } else { Changes::Held };
-        let options = FollowOptions { start, end: None, settle: distance(settle)?, poll: poll.0, changes };
+        let options = FollowOptions {
+            start,
+            end: None,
+            settle: distance(settle)?,
+            poll: poll.0,
+            changes,
+            max_rows: FollowOptions::MAX_ROWS,
+        };
         Follow::new(&slf.get().run, options).map_err(|error| errors::raise(py, &error))
     }
 }
@@ -300,7 +307,14 @@ impl Query {
     /// Delivers the records between two cursors, again or for the first time, and ends.
     fn _follow_between(&self, py: Python<'_>, start: String, end: String, settle: u64) -> PyResult<Follow> {
         let (start, changes) = (FollowStart::Cursor(start), Changes::Held);
-        let options = FollowOptions { start, end: Some(end), settle, poll: Poll::Once, changes };
+        let options = FollowOptions {
+            start,
+            end: Some(end),
+            settle,
+            poll: Poll::Once,
+            changes,
+            max_rows: FollowOptions::MAX_ROWS,
+        };
         Follow::new(&self.run, options).map_err(|error| errors::raise(py, &error))
     }
 }

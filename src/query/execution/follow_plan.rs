@@ -2,7 +2,9 @@
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
-use super::heights;
+use super::counted_range::CountedRange;
+use super::height_search::Found;
+use super::heights::{self, Heights};
 use super::in_flight::list_spec;
 use super::pages::Pages;
 use super::resolve::resolve;
@@ -15,8 +17,6 @@ use crate::query::follow::{Changes, FollowSpec, Forgets, HeadSource, Horizon, Po
 use crate::query::request::{Arg, GrowthOrder, Query};
 use crate::query::results::SharedReport;
 
-/// Most records that a round holds: as many as the API lets one page through, as a rule.
-const MAX_ROWS: u64 = 10_000;
 /// Delivered heights that are remembered beyond twice the settle distance.
 const REMEMBERED: usize = 16;
 /// Largest settle distance: the remembered heights are part of a cursor.
@@ -43,6 +43,13 @@ pub struct FollowOptions {
     pub settle: u64,
     pub poll: Poll,
     pub changes: Changes,
+    /// Most records that a round holds.
+    pub max_rows: u64,
+}
+
+impl FollowOptions {
+    /// As many as the API lets one page through, as a rule.
+    pub const MAX_ROWS: u64 = 10_000;
 }
 
 /// A query that can be followed.
@@ -113,7 +120,7 @@ impl FollowPlan {
                 ResultLimit::Unlimited | ResultLimit::Window | ResultLimit::Logs => Forgets::Never,
             },
             page_size: list_spec(&list, None).page_size,
-            max_rows: MAX_ROWS.min(list.result_window().unwrap_or(MAX_ROWS)),
+            max_rows: options.max_rows.min(list.result_window().unwrap_or(u64::MAX)),
             remembered: 2 * options.settle as usize + REMEMBERED,
         };
         Ok(Self { query, list, spec })
@@ -151,6 +158,19 @@ impl FollowPlan {
                 Ok(collect(&query, max_rows, report).await?.map(|rows| (high, rows)))
             }
             Ranges::ByHeight => self.read_heights((low, high), max_rows, report).await.map(Some),
+            Ranges::ByCount => {
+                // A few heights are read one by one, and so are those whose pages are not found.
+                let counted = match max_rows {
+                    u64::MAX => None,
+                    _ => CountedRange::new(&self.list, report).read((low, high), max_rows).await?,
+                };
+                if counted.is_some() {
+                    return Ok(counted);
+                }
+                let first = if low > 0 { Found::NoBlock } else { Heights::of(&self.list, report).find(0).await? };
+                let low = if let Found::Before(first) = first { first } else { low };
+                self.read_heights((low, high), max_rows, report).await.map(Some)
+            }
         }
     }
 
@@ -226,6 +246,7 @@ fn ranges(list: &Query) -> Ranges {
     let by_height = param("height").is_some_and(|param| param.bounds.contains(&("height", Bound::Equal)));
     match (is_range, by_height) {
         (true, _) => Ranges::List,
+        (false, true) if endpoint.counts() => Ranges::ByCount,
         (false, true) => Ranges::ByHeight,
         (false, false) => Ranges::None,
     }

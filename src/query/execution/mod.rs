@@ -1,6 +1,7 @@
 //! Runs of a query: requests in flight, pages in order, cursors, estimates and partitions.
 
 mod bounds;
+mod counted_range;
 mod cursor;
 mod estimate;
 mod follow;

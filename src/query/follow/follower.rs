@@ -60,6 +60,8 @@ pub(super) struct Round {
     pub probe: Probe,
     /// Pages that follow those that were read, where the API reports it.
     pub more: Option<u64>,
+    /// The height from which on another walk is expected to reach the position, where this one could not.
+    pub walkable: Option<i64>,
 }
 
 /// The request for the head of the chain, in this round.

@@ -19,14 +19,14 @@
 //! | | | otherwise | `Walk` |
 //! | `Walk` | `Older` | the next page | `Walk` |
 //! | | | reaches down to what is known, or to a height from which on known heights changed | `Verify` |
-//! | | | the list ends at the result window, or holds too many records | `Range`; `Failed` if the list cannot be read by height |
+//! | | | the list ends at the result window, or holds too many records | `Range`, height by height only up to where another walk reaches; `Failed` if the list cannot be read by height |
 //! | `Oldest` | `Oldest` | the height of the first block, where ranges begin at the beginning | `Range` |
 //! | `Verify` | `Verify` | the pages are of one instant, by the count of the list | `Resting`, with events; `Failed` if known heights changed and changes are not undone |
 //! | | | the list has no count | `Look` |
 //! | `Look` | `Look` | the first records of the walk are still there | as after `Verify` |
 //! | | | they are not on the pages so far | `Look` |
 //! | | | they were replaced | the list changed while it was read |
-//! | `Range` | `Range` | unchanged where it was known | `Range`, with an event; `Resting` after the last one |
+//! | `Range` | `Range` | unchanged where it was known; of fewer heights, where it was cut | `Range`, with an event; `Resting` after the last one |
 //! | | | too many records | `Range`, half of it |
 //! | | | known heights changed | `Fork`, or `Failed` if changes are not undone |
 //! | `Fork` | `Range` of all that is remembered | changed from a height on | `Resting`, with `Undo` |

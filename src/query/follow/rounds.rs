@@ -7,7 +7,7 @@ use super::fingerprint::{RowFacts, spread};
 use super::follower::{Conclusion, Follower, Phase, Probe, Round};
 use super::memory::{Horizon, LastRound, Memory};
 use super::reading::Reading;
-use super::spec::{Changes, Event, EventKind, Forgets, HeadSource, Ranges, Stop};
+use super::spec::{Changes, Event, EventKind, Forgets, HeadSource, Proof, Ranges, Stop};
 use crate::client::Error;
 use crate::planted::Bug;
 
@@ -23,6 +23,7 @@ impl Round {
             target: i64::MIN,
             probe: Probe::NotYet,
             more: None,
+            walkable: None,
         }
     }
 
@@ -162,14 +163,15 @@ impl Follower {
     /// Reads further down, to `depth`, in the way that is cheaper and possible.
     fn read_on(&mut self, depth: i64, stop: Stop) -> Step {
         let can_range = self.spec.ranges != Ranges::None && self.range_end() > self.position();
-        let is_large = self.round.reading.rows() + self.spec.page_size > self.spec.max_rows;
         match stop {
-            Stop::Page(_) if can_range && (is_large || self.is_range_cheaper(depth)) => self.begin_ranges(),
+            Stop::Page(_) if can_range && self.is_range_cheaper(depth) => self.begin_ranges(),
+            Stop::Page(_) if can_range && self.is_too_large(depth) => self.begin_ranges_below(),
             Stop::Page(_) => {
                 self.phase = Phase::Walk;
                 return Ok(Vec::new());
             }
-            Stop::Window if can_range => self.begin_ranges(),
+            Stop::Window if can_range => self.begin_ranges_below(),
+            Stop::Window if self.spec.ranges != Ranges::None => return Err(self.spec.unsettled_gap(self.first_due())),
             // The known heights have left the list, or can no longer be reached.
             Stop::Window | Stop::List => {
                 let first = self.first_due();
@@ -183,10 +185,20 @@ impl Follower {
         self.memory.as_ref().map_or(i64::MAX, Memory::position)
     }
 
-    /// Height up to which ranges are read: those above may still change.
+    /// Height up to which ranges are read: those above may still change, or are read by a walk.
     fn range_end(&self) -> i64 {
         let top = self.round.reading.top().unwrap_or(i64::MIN);
-        self.round.target.min(top.saturating_sub(self.spec.settle))
+        let end = self.round.target.min(top.saturating_sub(self.spec.settle));
+        self.round.walkable.map_or(end, |height| end.min(height - 1))
+    }
+
+    /// True if the walk holds more records than it may, or is going to: a list with a count shows it on its first page.
+    fn is_too_large(&self, depth: i64) -> bool {
+        let (rows, page_size) = (self.round.reading.rows(), self.spec.page_size);
+        let is_foreseen = self.round.pages == 1 && self.spec.proof == Proof::Count;
+        let to_come = if is_foreseen { self.pages_to(depth).max(1.0) } else { 1.0 };
+        let to_come = self.round.more.map_or(to_come, |more| to_come.min(more as f64));
+        rows as f64 + to_come * page_size as f64 > self.spec.max_rows as f64
     }
 
     /// Records per height, by what was read.
@@ -215,18 +227,32 @@ impl Follower {
         let heights = (self.range_end() as f64 - self.position() as f64 + 1.0).max(1.0);
         let range = match self.spec.ranges {
             Ranges::ByHeight => heights * pages_per_height,
-            Ranges::List | Ranges::None => f64::INFINITY,
+            Ranges::List | Ranges::ByCount | Ranges::None => f64::INFINITY,
         };
         self.round.pages == 1 && self.spec.changes == Changes::Held && range < self.pages_to(depth)
     }
 
+    /// Begins ranges since the walk cannot reach the position. Height by height, they end where another walk can, with
+    /// some room for the records that the list gains meanwhile.
+    fn begin_ranges_below(&mut self) {
+        let (top, reached) = (self.round.reading.top().unwrap_or(i64::MAX), self.round.reading.complete_from());
+        let walkable = reached.saturating_add(top.saturating_sub(reached) / 8);
+        let is_worth = self.spec.ranges == Ranges::ByHeight && walkable - 1 > self.position();
+        self.round.walkable = is_worth.then_some(walkable);
+        self.begin_ranges();
+    }
+
     fn begin_ranges(&mut self) {
-        // Half of what may be held, if the records are as dense everywhere.
-        self.span = ((self.spec.max_rows as f64 / 2.0 / self.density().max(1e-9)) as i64).clamp(1, i64::MAX / 2);
+        self.span = match self.spec.ranges {
+            // It is cut where no more records may be held.
+            Ranges::ByCount => i64::MAX / 2,
+            // Half of what may be held, if the records are as dense everywhere.
+            _ => ((self.spec.max_rows as f64 / 2.0 / self.density().max(1e-9)) as i64).clamp(1, i64::MAX / 2),
+        };
         let is_beginning = self.memory.as_ref().is_some_and(|memory| memory.position() < 0);
         match self.spec.ranges {
             Ranges::ByHeight if is_beginning => self.phase = Phase::Oldest,
-            Ranges::ByHeight | Ranges::List | Ranges::None => self.first_range(),
+            Ranges::ByHeight | Ranges::ByCount | Ranges::List | Ranges::None => self.first_range(),
         }
     }
 
@@ -264,8 +290,12 @@ impl Follower {
                 Phase::Fork { low: memory.horizon().height().saturating_add(1).max(0), high: memory.position() };
             return Ok(Vec::new());
         }
+        let first = memory.position().saturating_add(1);
         let event = Self::deliver(memory, &reading, up_to, self.spec.remembered);
-        if up_to < self.range_end() {
+        if up_to < first && up_to < self.range_end() {
+            // Known heights fill the range: it ends with the first new one, however many records that has.
+            self.phase = Phase::Range { low, high: first };
+        } else if up_to < self.range_end() {
             self.span = self.span.saturating_mul(2);
             self.next_range();
         } else if up_to < self.round.target {

@@ -54,6 +54,8 @@ pub enum Ranges {
     List,
     /// Height by height, the lowest first.
     ByHeight,
+    /// As one list with a count, from whose end pages are located: as many pages as may be held, the lowest heights first.
+    ByCount,
 }
 
 /// Proof that the pages of a walk are of one instant.
@@ -169,6 +171,16 @@ impl FollowSpec {
     pub(super) fn drift(&self) -> Error {
         let problem = "the newest records were replaced while the list was read".into();
         Error::Drift { endpoint: self.endpoint, problem }
+    }
+
+    /// The error of heights that may still change, and so cannot be read by height, where the list ends within them.
+    pub(super) fn unsettled_gap(&self, first: i64) -> Error {
+        let problem = Message::new(format!(
+            "the records of the newest {} heights exceed the API's result window; pass a smaller ",
+            self.settle
+        ))
+        .parameter("settle");
+        Error::Gap { endpoint: self.endpoint, first, last: first, problem }
     }
 
     pub(super) fn gap(&self, first: i64, last: i64) -> Error {

@@ -1,24 +1,34 @@
-//! A follower in the simulated world: the fold of its events is the list at one instant, whatever dies.
+//! A follower in the simulated world: the fold of its events is the list at one instant, whatever dies, and in the end it
+//! has all of the list that is due.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use chainframe::client::Error;
 use chainframe::query::{Changes, Follow, FollowItem, FollowOptions, FollowStart, Poll, Run};
 use fastrand::Rng;
+use tokio::time::timeout;
 
-use super::plan::Plan;
+use super::plan::{Kind, Plan};
 use super::run::{Call, Outcome, client, judge_error, query, rows, rows_of_body};
-use super::world::World;
+use super::world::{World, height};
 
 /// Processes of one run, each of which follows to the head.
 const LIVES: u64 = 12;
-/// More heights than reorganisations replace while one process reads.
+/// More heights than change while one process reads.
 const SETTLE: u64 = 12;
 
 /// Runs one seed in a runtime of its own, whose clock moves only when everything waits.
 pub fn simulate(seed: u64) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(run(seed))
+}
+
+/// The end of one process.
+enum End {
+    CaughtUp,
+    Died,
+    Failed(Error),
 }
 
 async fn run(seed: u64) -> Outcome {
@@ -30,12 +40,17 @@ async fn run(seed: u64) -> Outcome {
     let (mut deaths, mut drift) = (0, 0);
     for life in 0..LIVES {
         world.note(&format!("process {life} starts with {} records", consumer.records.len()));
-        let (died, failed) = follow(&world, &plan, &call, &mut consumer).await;
-        deaths += u64::from(died);
-        drift += u64::from(matches!(failed, Some(Error::Drift { .. })));
-        if failed.is_some_and(|error| !error.retryable()) {
-            break;
+        match follow(&world, &plan, &call, &mut consumer).await {
+            End::CaughtUp => {}
+            End::Died => deaths += 1,
+            End::Failed(error) => drift += u64::from(matches!(error, Error::Drift { .. })),
         }
+    }
+    world.lock().is_calm = true;
+    world.note("the world is calm");
+    match follow(&world, &plan, &call, &mut consumer).await {
+        End::CaughtUp => consumer.check_end(&world, &plan, &call),
+        End::Died | End::Failed(_) => world.violation("a follower of a calm list does not catch up".into()),
     }
     let mut state = world.lock();
     Outcome {
@@ -49,19 +64,40 @@ async fn run(seed: u64) -> Outcome {
     }
 }
 
-/// Follows to the head in one process. True if it died, and the error that ended it.
-async fn follow(world: &Arc<World>, plan: &Plan, call: &Call, consumer: &mut Consumer) -> (bool, Option<Error>) {
+/// Follows to the head in one process.
+async fn follow(world: &Arc<World>, plan: &Plan, call: &Call, consumer: &mut Consumer) -> End {
     let client = client(world, None);
-    let start = consumer.start.clone();
-    let options = FollowOptions { start, end: None, settle: SETTLE, poll: Poll::Once, changes: Changes::Undone };
+    let options = FollowOptions {
+        start: consumer.start.clone(),
+        end: None,
+        settle: SETTLE,
+        poll: Poll::Once,
+        changes: if plan.follow.undo { Changes::Undone } else { Changes::Held },
+        max_rows: plan.follow.max_rows,
+    };
     let mut follow = Follow::new(&Run::from(query(&client, call, plan)), options).expect("the list can be followed");
     loop {
-        match follow.next().await {
-            Ok(None) => return (false, None),
+        let next = if world.chance(plan.cancel) {
+            match timeout(Duration::from_millis(1 + world.draw(800)), follow.next()).await {
+                Ok(next) => next,
+                Err(_) if world.draw(2) == 0 => {
+                    world.note("the wait is cancelled");
+                    continue;
+                }
+                Err(_) => {
+                    world.note("the process dies while it waits");
+                    return End::Died;
+                }
+            }
+        } else {
+            follow.next().await
+        };
+        match next {
+            Ok(None) => return End::CaughtUp,
             // The consumer did not store the event: the next process gets it again.
             Ok(Some(_)) if world.chance(plan.death) => {
                 world.note("the process dies with an event");
-                return (true, None);
+                return End::Died;
             }
             Ok(Some(event)) => {
                 consumer.take(event.item, event.cursor.to_json());
@@ -70,7 +106,10 @@ async fn follow(world: &Arc<World>, plan: &Plan, call: &Call, consumer: &mut Con
             Err(error) => {
                 world.note(&format!("error: {error}"));
                 judge_error(world, &error);
-                return (false, Some(error));
+                if matches!(error, Error::Reorganization { .. } | Error::Gap { .. }) {
+                    world.violation(format!("nothing changes below the settle distance: {error}"));
+                }
+                return End::Failed(error);
             }
         }
     }
@@ -88,7 +127,7 @@ impl Consumer {
         match item {
             FollowItem::Batch(batch) => {
                 let rows = batch.chunks().iter().flat_map(rows);
-                self.records.extend(rows.map(|row| (height(&row), row)));
+                self.records.extend(rows.map(|row| (height(&row).expect("a delivered record has a height"), row)));
             }
             FollowItem::Undo { after_height } => self.records.retain(|(height, _)| *height <= after_height),
             FollowItem::Moved => {}
@@ -98,26 +137,51 @@ impl Consumer {
         self.start = FollowStart::Cursor(cursor);
     }
 
-    /// The records are those of some version of the list, up to the position.
-    fn check(&self, world: &World, call: &Call) {
+    /// True if the records are those of one of these versions of the list, up to a height.
+    fn is_any(&self, versions: &[Vec<String>], up_to: i64) -> bool {
         let mut ours: Vec<&str> = self.records.iter().map(|(_, row)| row.as_str()).collect();
         ours.sort_unstable();
-        let state = world.lock();
-        let is_known = state.versions[&call.truth].iter().any(|version| {
-            let mut theirs: Vec<&str> = version.iter().map(String::as_str).collect();
-            theirs.retain(|row| height(row) <= self.position);
+        versions.iter().rev().any(|version| {
+            let is_due = |row: &&str| height(row).is_some_and(|height| height <= up_to);
+            let mut theirs: Vec<&str> = version.iter().map(String::as_str).filter(is_due).collect();
             theirs.sort_unstable();
-            theirs == ours
-        });
-        drop(state);
+            ours == theirs
+        })
+    }
+
+    /// The records are those of some version of the list, oldest first.
+    fn check(&self, world: &World, call: &Call) {
+        let is_known = self.is_any(&world.lock().versions[&call.truth], self.position);
         if !is_known {
             world.violation(format!("{} records up to {} are no version", self.records.len(), self.position));
+        }
+        if !self.records.is_sorted_by_key(|(height, _)| *height) {
+            world.violation("the records are not in order".into());
+        }
+    }
+
+    /// The records are all that is due of the list as it is now.
+    fn check_end(&self, world: &World, plan: &Plan, call: &Call) {
+        let due = head(world, plan) - if plan.follow.undo { 1 } else { SETTLE as i64 };
+        let versions = world.lock().versions[&call.truth].clone();
+        if !self.is_any(&versions[versions.len() - 1..], due) {
+            world.violation(format!(
+                "{} records up to {} are not those up to {due}",
+                self.records.len(),
+                self.position
+            ));
         }
     }
 }
 
-/// The height of a row: its first integer column but those before it that are no heights.
-fn height(row: &str) -> i64 {
-    let number = row.split('|').find_map(|value| value.strip_prefix("Integer(")?.strip_suffix(')'));
-    number.and_then(|digits| digits.parse().ok()).unwrap_or(i64::MAX)
+/// Height of the newest block that a list shows.
+fn head(world: &World, plan: &Plan) -> i64 {
+    let is_zone = matches!(plan.kind, Kind::Follow("blocks" | "cross_chain_transactions"));
+    let list = if is_zone {
+        "/api/v5/main/zone/block/block-list?chainShortName=ZONE_CHAIN"
+    } else {
+        "/api/v5/main/transaction/transaction-list?chainShortName=MAIN"
+    };
+    let body = world.service.whole_list(list).expect("the list exists");
+    rows_of_body(list, &body).iter().filter_map(|row| height(row)).max().unwrap_or(0)
 }

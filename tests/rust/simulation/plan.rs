@@ -3,7 +3,14 @@
 use std::time::Duration;
 
 use chainframe::client::RateLimit;
+use chainframe::interface::Deployment;
+use chainframe::query::FollowOptions;
+use chainframe::service::Delay;
 use fastrand::Rng;
+
+/// Most heights after which a record is listed, or a transaction settles. With those of a reorganization, and of one step
+/// of growth, they are fewer than the settle distance of followers.
+const MAX_DELAY: u32 = 6;
 
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -29,6 +36,40 @@ pub struct Plan {
     pub death: f64,
     /// Probability that a wait for a page is cancelled.
     pub cancel: f64,
+    pub follow: FollowerPlan,
+}
+
+/// The part of a plan that only a follower has.
+#[derive(Clone, Debug, Default)]
+pub struct FollowerPlan {
+    /// True if changes come as events; else heights are held back until they are settled.
+    pub undo: bool,
+    /// Records that are listed late, and transactions that are pending for a while.
+    pub late: Option<Delay>,
+    pub pending: Option<Delay>,
+    /// Result window of main-chain lists, where it is smaller than the default.
+    pub window: Option<u64>,
+    /// Most records that a round holds.
+    pub max_rows: u64,
+}
+
+impl FollowerPlan {
+    fn of(rng: &mut Rng, call: &str) -> Self {
+        let delay = |rng: &mut Rng| {
+            rng.bool().then(|| Delay { share: rng.f64() * 0.5 + 0.01, heights: rng.u32(1..=MAX_DELAY) })
+        };
+        let undo = rng.bool();
+        // A list that begins below its window has to be told where; one without such a parameter cannot. With undo, the
+        // window has to hold the heights that may change.
+        let has_window = !undo && matches!(call, "transactions" | "address_transactions") && rng.bool();
+        Self {
+            undo,
+            late: delay(rng),
+            pending: delay(rng),
+            window: has_window.then(|| rng.u64(10..60)),
+            max_rows: if rng.bool() { rng.u64(3..60) } else { FollowOptions::MAX_ROWS },
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,19 +153,29 @@ impl Plan {
             reorg: if moves { rng.f64() * 0.2 } else { 0.0 },
             death: if matches!(kind, Kind::Gather | Kind::Cassette) { 0.0 } else { rng.f64() * 0.5 },
             cancel: if rng.bool() { rng.f64() * 0.5 } else { 0.0 },
+            follow: FollowerPlan::default(),
         }
     }
 
     /// The plan of a follower: the list changes between its processes as well as while they read.
     pub fn of_follower(rng: &mut Rng) -> Self {
-        let call = *rng.choice(&["blocks", "transactions", "large_transactions"]).unwrap_or(&"blocks");
+        let call = *rng
+            .choice(&[
+                "blocks",
+                "transactions",
+                "large_transactions",
+                "cross_chain_transactions",
+                "address_transactions",
+            ])
+            .unwrap_or(&"blocks");
         Self {
             kind: Kind::Follow(call),
             max_items: None,
             growth: (rng.f64() * 0.4, rng.u32(1..4)),
             reorg: rng.f64() * 0.1,
             death: rng.f64() * 0.4,
-            cancel: 0.0,
+            cancel: if rng.bool() { rng.f64() * 0.2 } else { 0.0 },
+            follow: FollowerPlan::of(rng, call),
             ..Self::of(rng)
         }
     }
@@ -133,6 +184,11 @@ impl Plan {
     /// may the next round of a follower, which repeats a round that it gave up.
     pub fn is_alone(&self) -> bool {
         !matches!(self.kind, Kind::Gather | Kind::Follow(_))
+    }
+
+    pub fn deployment(&self) -> Deployment {
+        let window = self.follow.window.unwrap_or(Deployment::default().result_window());
+        Deployment::default().with_windows(window, 1_000).expect("a positive window")
     }
 
     /// True if the lists stay as they are.

@@ -96,6 +96,18 @@ impl Call {
         };
         let integer = |value: i64| Arg::Integer(value.to_string());
         let call = match plan.kind {
+            Kind::Follow(name @ "address_transactions") => {
+                // The sender of the transactions by which the lists grow.
+                world.service.grow(1).unwrap();
+                let columns = decode("transactions", &world.service.whole_list(&base("transactions")).unwrap());
+                let sender = columns.text(columns.record().position("input").unwrap(), 0).unwrap().to_owned();
+                let truth = format!("{}&address={sender}", base(name));
+                Self { name, args: vec![("address".into(), Arg::String(sender))], truth }
+            }
+            Kind::Follow(name) if plan.follow.window.is_some() => {
+                let lowest = heights(name, "height").into_iter().min().unwrap_or(0);
+                Self { name, args: vec![("start_height".into(), integer(lowest))], truth: base(name) }
+            }
             Kind::List(name) | Kind::Follow(name) => Self { name, args: Vec::new(), truth: base(name) },
             Kind::Gather | Kind::Cassette => Self { name: "blocks", args: Vec::new(), truth: base("blocks") },
             Kind::Range => {
@@ -160,7 +172,7 @@ pub fn client(world: &Arc<World>, cassette: Option<Cassette>) -> Client {
         },
         main_chain: "MAIN".into(),
         zone_chain: "ZONE_CHAIN".into(),
-        deployment: Deployment::default(),
+        deployment: plan.deployment(),
         timeout: plan.timeout,
         deadline: plan.deadline,
         max_retries: plan.max_retries,

@@ -50,13 +50,22 @@ pub struct State {
     pub last_given: Option<String>,
     /// The lists that are read, and every version of each.
     pub versions: HashMap<String, Vec<Vec<String>>>,
+    /// True once nothing changes any more, and nothing fails.
+    pub is_calm: bool,
     /// Reads the records of a body.
     decode: fn(&str, &str) -> Vec<String>,
 }
 
 impl World {
     pub fn new(seed: u64, plan: Plan, mut rng: Rng, decode: fn(&str, &str) -> Vec<String>) -> Arc<Self> {
-        let settings = Settings { transactions: plan.transactions, seed, ..Settings::default() };
+        let settings = Settings {
+            transactions: plan.transactions,
+            seed,
+            late: plan.follow.late,
+            pending: plan.follow.pending,
+            deployment: plan.deployment(),
+            ..Settings::default()
+        };
         let service = InProcess::new(settings).expect("the settings are valid");
         let state = State {
             rng: rng.fork(),
@@ -68,6 +77,7 @@ impl World {
             requests: 0,
             last_given: None,
             versions: HashMap::new(),
+            is_calm: false,
             decode,
         };
         Arc::new(Self { plan, service, start: Instant::now(), state: Mutex::new(state) })
@@ -88,7 +98,8 @@ impl World {
     }
 
     pub fn chance(&self, probability: f64) -> bool {
-        self.lock().rng.f64() < probability
+        let mut state = self.lock();
+        state.rng.f64() < probability && !state.is_calm
     }
 
     pub fn draw(&self, below: u64) -> u64 {
@@ -154,7 +165,7 @@ impl World {
 }
 
 /// Height of a record, which its identity ends with.
-fn height(row: &str) -> Option<i64> {
+pub fn height(row: &str) -> Option<i64> {
     let identity = row.split('|').next()?;
     identity.rsplit("Integer(").next()?.trim_end_matches(')').parse().ok()
 }
@@ -272,7 +283,8 @@ impl Network {
             world.lock().faults += u64::from(happens);
             happens
         };
-        let latency = || plan.latency.mul_f64(world.draw(1_000) as f64 / 500.0);
+        let pace = if world.lock().is_calm { 0.0 } else { 1.0 };
+        let latency = || plan.latency.mul_f64(pace * world.draw(1_000) as f64 / 500.0);
         let lost = || End::Failure(TransportError::timed_out(Phase::Read, "no response", timeout));
         let (there, back) = (latency(), latency());
         if fault(plan.faults.loss) || there + back > timeout {

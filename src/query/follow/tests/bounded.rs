@@ -6,10 +6,8 @@ use super::world::{Chain, Change, Run, Stepped, spec};
 use crate::query::follow::fingerprint::RowFacts;
 use crate::query::follow::{Changes, Follower, Request, Start, Stop};
 
-/// Heights that are followed. `FOLLOW_HEIGHTS=10000000` is the long form of the test.
-fn heights() -> i64 {
-    std::env::var("FOLLOW_HEIGHTS").ok().map_or(300_000, |text| text.parse().expect("a number of heights"))
-}
+/// Heights that are followed.
+const HEIGHTS: i64 = 10_000_000;
 
 /// A list of one record per height, of which nothing is stored. Every 500th round replaces the newest three heights.
 fn row(height: i64, fork: u64) -> RowFacts {
@@ -23,7 +21,7 @@ fn what_a_follower_holds_does_not_grow() {
     let (most, mut follower) = (spec.remembered, Follower::new(spec, Start::Now));
     let (mut head, mut now, mut round, mut page) = (1_000_i64, Duration::ZERO, 0_u64, 0_i64);
     let (mut forked_at, mut fork, mut requests, mut events, mut undos) = (i64::MAX, 0, 0_u64, 0_u64, 0_u64);
-    let end = head + heights();
+    let end = head + HEIGHTS;
     while head < end {
         let found = match follower.next_request(now).unwrap() {
             Request::Wait(time) => {
@@ -51,8 +49,11 @@ fn what_a_follower_holds_does_not_grow() {
         undos += found.iter().filter(|event| matches!(event.kind, super::super::EventKind::Undo { .. })).count() as u64;
         assert!(follower.memory().is_none_or(|memory| memory.len() <= most));
         assert!(follower.rows_held() <= 400, "{} rows", follower.rows_held());
+        // All that a cursor has.
+        let bytes = |memory| serde_json::to_string(memory).unwrap().len();
+        assert!(requests % 1_000 > 0 || follower.memory().is_none_or(|memory| bytes(memory) < 8_000));
     }
-    println!("{} heights: {requests} requests, {events} events, {undos} undone", heights());
+    println!("{HEIGHTS} heights: {requests} requests, {events} events, {undos} undone");
     assert!(undos > 0 && events > requests / 2);
 }
 

@@ -143,7 +143,13 @@ fn enumerate(spec: FollowSpec, chain: &Chain, changes: usize, alphabet: &[Option
 /// All cases, by kind of list.
 fn all(changes: Changes, settle: i64, alphabet: &[Option<Change>]) -> Counts {
     let mut sum = Counts::default();
-    let ways = [(HeadSource::List, Ranges::None), (HeadSource::Chain, Ranges::None), (HeadSource::List, Ranges::List)];
+    let ways = [
+        (HeadSource::List, Ranges::None),
+        (HeadSource::Chain, Ranges::None),
+        (HeadSource::List, Ranges::List),
+        (HeadSource::List, Ranges::ByCount),
+        (HeadSource::Chain, Ranges::ByHeight),
+    ];
     for (head, ranges) in ways {
         for page_size in 1..=3 {
             // Ranges are read where a walk would hold more than these.

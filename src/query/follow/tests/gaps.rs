@@ -53,6 +53,16 @@ fn the_beginning_beyond_the_window_is_the_first_block() {
 }
 
 #[test]
+fn a_window_that_ends_within_the_settle_distance_is_an_error() {
+    let mut chain = Chain::new(10, 1);
+    chain.window = 6;
+    let spec = FollowSpec { ranges: Ranges::ByHeight, ..once(spec(Changes::Undone, 12, 3)) };
+    let followed = finish(&mut Run::new(spec, Start::Height(0)), &chain);
+    let Err(Error::Gap { problem, .. }) = followed else { panic!("{followed:?}") };
+    assert!(problem.to_string().contains("of the newest 12 heights exceed the API's result window"), "{problem}");
+}
+
+#[test]
 fn a_gap_that_cannot_be_filled_names_its_heights() {
     let (mut run, chain) = behind(Ranges::None, Changes::Held);
     let Err(Error::Gap { first, last, .. }) = finish(&mut run, &chain) else { panic!("no gap") };

@@ -269,15 +269,21 @@ impl Run {
             }
             Request::Range { low, high, max_rows } => {
                 let all = chain.list();
-                let in_range = all.iter().filter(|row| row.height.is_some_and(|height| (low..=high).contains(&height)));
+                let count =
+                    |high| all.iter().filter(|row| row.height.is_some_and(|at| (low..=high).contains(&at))).count();
+                let is_cut = !matches!(self.follower.spec().ranges, Ranges::List | Ranges::None);
+                // Height by height, and by count, a range ends with the height that exceeds the limit.
+                let cut = || (low..high).find(|height| count(*height) as u64 > max_rows).unwrap_or(high);
+                let up_to = if is_cut { cut() } else { high };
+                let in_range = all.iter().filter(|row| row.height.is_some_and(|at| (low..=up_to).contains(&at)));
                 self.rows = in_range.copied().collect();
                 self.walk.lists = vec![all];
-                if self.rows.len() as u64 > max_rows {
+                if !is_cut && self.rows.len() as u64 > max_rows {
                     self.follower.on_large_range();
                     return Ok(Stepped::Request);
                 }
                 let rows = self.rows.clone();
-                self.follower.on_range(high, &rows)?
+                self.follower.on_range(up_to, &rows)?
             }
         };
         events.into_iter().for_each(|event| self.apply(&event));

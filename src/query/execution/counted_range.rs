@@ -1,0 +1,137 @@
+//! `CountedRange`: the lowest heights of a range, as pages of a list with a count. Counted from the end of the list, the
+//! offsets of records do not change, so that its pages are requested where the heights are expected.
+
+use super::in_flight::{fetch, list_spec, response};
+use super::pages::Pages;
+use super::run::Run;
+use crate::client::Error;
+use crate::columns::Columns;
+use crate::decode::Page;
+use crate::query::request::Query;
+use crate::query::results::SharedReport;
+use crate::query::snapshot::{PageRequest, Rows, SnapshotReader};
+
+/// Pages that are requested to find the one of a height. In a list with one record for each height, it is one.
+const MAX_LOOKS: u32 = 8;
+
+/// Records of a range of heights, with the height up to which they are all.
+type Read = Option<(i64, Vec<Columns>)>;
+
+pub(super) struct CountedRange<'q> {
+    list: &'q Query,
+    report: &'q SharedReport,
+}
+
+/// A page of the list, by its greatest and its lowest height.
+#[derive(Clone, Copy)]
+struct Place {
+    page: u64,
+    first: i64,
+    last: i64,
+}
+
+impl Place {
+    fn new(page: u64, columns: &Columns) -> Option<Self> {
+        let heights = || (0..columns.rows()).filter_map(|row| Rows::height(columns, row));
+        Some(Self { page, first: heights().max()?, last: heights().min()? })
+    }
+}
+
+impl<'q> CountedRange<'q> {
+    pub fn new(list: &'q Query, report: &'q SharedReport) -> Self {
+        Self { list, report }
+    }
+
+    /// Reads the range from `low` on, up to about `max_rows` records. None if they are not found.
+    pub async fn read(&self, (low, high): (i64, i64), max_rows: u64) -> Result<Read, Error> {
+        let mut reader = SnapshotReader::new(list_spec(self.list, None));
+        let request = PageRequest::first(self.list.page_size());
+        let page = self.fetch(request, false).await?;
+        reader.on_response(&request, &response(&page))?;
+        let (Some(pages), Some(newest)) = (page.total_pages, Place::new(1, &page.columns)) else { return Ok(None) };
+        let rows = reader.snapshot().page_rows.max(1);
+        let Some(bottom) = self.locate(low, newest, pages, rows).await? else { return Ok(None) };
+        let top = bottom.saturating_sub((max_rows / rows).max(1) - 1);
+        let (run, complete_to) = if top <= 1 {
+            (self.list.clone().into(), high)
+        } else {
+            let request = PageRequest { page: top - 1, ..request };
+            let page = self.fetch(request, true).await?;
+            let start = reader.checkpoint_after(&request, &response(&page));
+            let (Some((offset, list)), Some(above)) = (start, Place::new(top - 1, &page.columns)) else {
+                return Ok(None);
+            };
+            // More records of the height above may be on that page.
+            (Run::from_position(self.list, offset, list, None)?, high.min(above.last - 1))
+        };
+        if complete_to < low {
+            return Ok(None);
+        }
+        let all = self.read_down(&run, low, bottom + 2 - top.max(1)).await?;
+        let wanted = |columns: &Columns| {
+            let is_wanted = |row: &u32| {
+                Rows::height(columns, *row as usize).is_some_and(|height| (low..=complete_to).contains(&height))
+            };
+            columns.take(&(0..columns.rows() as u32).filter(is_wanted).collect::<Vec<_>>())
+        };
+        Ok(Some((complete_to, all.iter().map(wanted).collect())))
+    }
+
+    /// The page with the newest records that are not above `height`, or one just above it.
+    async fn locate(&self, height: i64, newest: Place, pages: u64, rows: u64) -> Result<Option<u64>, Error> {
+        let mut at = newest;
+        let mut pages_per_height = 1.0 / (at.first - at.last + 1) as f64;
+        for _ in 0..MAX_LOOKS {
+            let pages_to =
+                |from: i64| ((from - height).unsigned_abs() as f64 * pages_per_height).ceil().max(1.0) as u64;
+            let is_below = at.first < height;
+            if !is_below && (at.last <= height || at.page >= pages) {
+                return Ok(Some(at.page));
+            }
+            let next = if is_below {
+                at.page.saturating_sub(pages_to(at.first)).max(1)
+            } else {
+                at.page.saturating_add(pages_to(at.last)).min(pages)
+            };
+            if next == at.page || next == at.page + 1 {
+                return Ok(Some(next));
+            }
+            let request = PageRequest { page: next, ..PageRequest::first(rows) };
+            let Some(found) = Place::new(next, &self.fetch(request, true).await?.columns) else { return Ok(None) };
+            let (heights, pages) = ((at.first - found.first).unsigned_abs(), at.page.abs_diff(next));
+            pages_per_height = pages as f64 / heights.max(1) as f64;
+            at = found;
+        }
+        Ok(None)
+    }
+
+    /// Reads from the beginning of a run down to the records below `low`; about `pages` pages.
+    async fn read_down(&self, run: &Run, low: i64, pages: u64) -> Result<Vec<Columns>, Error> {
+        let (mut reading, mut all, mut to_come) = (Pages::new(run), Vec::new(), pages);
+        let read = loop {
+            reading.set_max_in_flight(usize::try_from(to_come.max(1)).unwrap_or(usize::MAX));
+            match reading.next().await {
+                Ok(Some(page)) => {
+                    to_come = to_come.saturating_sub(1);
+                    if Place::new(page.number, &page.columns).is_some_and(|place| place.last < low) {
+                        reading.end_here();
+                        to_come = 0;
+                    }
+                    all.push(page.columns);
+                }
+                Ok(None) => break Ok(all),
+                Err(error) => break Err(error),
+            }
+        };
+        let own = reading.report().read();
+        self.report.add_cost(&own);
+        match own.reasons.to_vec().into_iter().next() {
+            Some(problem) => Err(Error::Window { endpoint: self.list.endpoint().name, problem }),
+            None => read,
+        }
+    }
+
+    async fn fetch(&self, request: PageRequest, must_have_rows: bool) -> Result<Page, Error> {
+        fetch(self.list, 0, request, must_have_rows, self.report).await
+    }
+}
