@@ -32,7 +32,6 @@ from chainframe._native import (
     Undo,
     __version__,
 )
-from chainframe.attempts import Attempt
 from chainframe.errors import (
     AuthenticationError,
     BadRequestError,
@@ -62,6 +61,10 @@ from chainframe.errors import (
     SettledHeightError,
     TransportError,
 )
+
+TYPE_CHECKING = False  # `typing` would take longer to import than the rest of the package
+if TYPE_CHECKING:
+    from chainframe.attempts import Attempt
 
 __all__ = [
     "AddressTransaction",
@@ -118,4 +121,17 @@ __all__ = [
     "__version__",
 ]
 
-del _sequence
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        if name != "Attempt":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from chainframe.attempts import Attempt  # noqa: PLC0415 - see TYPE_CHECKING
+
+        return Attempt
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})
+
+
+del _sequence, TYPE_CHECKING

@@ -84,7 +84,7 @@ def test_the_core_needs_no_other_distribution() -> None:
 
 
 def test_public_names_are_listed_once_and_exist() -> None:
-    public = {name for name, value in vars(cf).items() if not name.startswith("_") and not inspect.ismodule(value)}
+    public = {name for name in dir(cf) if not name.startswith("_") and not inspect.ismodule(getattr(cf, name))}
     assert len(public) > 30
     assert sorted(cf.__all__) == sorted({*public, "__version__"})
 
@@ -94,6 +94,14 @@ def test_importing_loads_no_data_frame_library() -> None:
     script = f"import sys, chainframe, chainframe.testing; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_importing_loads_few_modules_of_the_standard_library() -> None:
+    script = "import sys; before = set(sys.modules); import chainframe; print(*sorted(set(sys.modules) - before))"
+    done = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True)
+    loaded = [name for name in done.stdout.split() if name.partition(".")[0] != "chainframe"]
+    assert "chainframe.errors" in done.stdout
+    assert set(loaded) <= {"__future__", "atexit"}
 
 
 def test_the_command_is_installed() -> None:

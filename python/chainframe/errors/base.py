@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # `typing` would take longer to import than the rest of the package
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from chainframe.errors.base import ChainframeError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from chainframe import Records, Report
 
