@@ -14,6 +14,7 @@ use crate::python::base::arguments::{self, ColumnNames};
 use crate::python::base::asyncio::coroutine;
 use crate::python::base::block_on::block_on;
 use crate::python::results::arrow::{self, Conversion, DtypeBackend, Frame};
+use crate::python::results::frames::{ToFrame, to_frame_methods};
 use crate::python::results::incomplete::report_incomplete;
 use crate::python::results::record_classes;
 use crate::python::results::records::Records;
@@ -55,30 +56,6 @@ impl Query {
         self.gathered(py, result)
     }
 
-    fn convert<'py>(&self, py: Python<'py>, conversion: Conversion) -> PyResult<Bound<'py, PyAny>> {
-        conversion.frame().load(py)?;
-        let records = self.collect_in(py, conversion.frame().layout())?.inner;
-        // Runs on the runtime's threads, which made the columns: an allocator keeps freed memory for its thread.
-        let (conversion, table) = block_on(py, self.run.query().client(), async move {
-            let table = process::long(|| conversion.table(&records));
-            (conversion, table)
-        })?;
-        let table = table.map_err(|error| self.last.failed(py, &error))?;
-        // From here on the result is the frame's, and is not kept beside it.
-        self.last.release_partial();
-        conversion.finish(py, table)
-    }
-
-    fn conversion(
-        &self,
-        py: Python<'_>,
-        frame: Frame,
-        numbers: DecimalPolicy,
-        columns: Option<&ColumnNames>,
-    ) -> PyResult<Conversion> {
-        Conversion::new(py, self.record(), Projection::ALL, frame, numbers, columns)
-    }
-
     fn first_page(
         &self,
         py: Python<'_>,
@@ -102,6 +79,38 @@ impl Query {
             None => Ok(py.None()),
         }
     }
+}
+
+impl ToFrame for Query {
+    fn to_frame<'py>(
+        &self,
+        py: Python<'py>,
+        frame: Frame,
+        numbers: DecimalPolicy,
+        columns: Option<&ColumnNames>,
+        dtype_backend: Option<DtypeBackend>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let conversion = Conversion::new(py, self.record(), Projection::ALL, frame, numbers, columns)?;
+        let conversion = conversion.with_dtype_backend(dtype_backend);
+        frame.load(py)?;
+        let records = self.collect_in(py, frame.layout())?.inner;
+        // Runs on the runtime's threads, which made the columns: an allocator keeps freed memory for its thread.
+        let (conversion, table) = block_on(py, self.run.query().client(), async move {
+            let table = process::long(|| conversion.table(&records));
+            (conversion, table)
+        })?;
+        let table = table.map_err(|error| self.last.failed(py, &error))?;
+        // From here on the result is the frame's, and is not kept beside it.
+        self.last.release_partial();
+        conversion.finish(py, table)
+    }
+}
+
+to_frame_methods! {
+    Query,
+    Decimal,
+    "($self, numbers='decimal', *, dtype_backend=None, columns=None)",
+    "($self, numbers='decimal', *, columns=None)"
 }
 
 #[pymethods]
@@ -137,56 +146,6 @@ impl Query {
             let first = slf.get().first_page(py)?;
             Ok((first, move |py: Python<'_>, result| slf.get().first_of(py, result)))
         })
-    }
-
-    #[doc = doc!(Query.to_pandas)]
-    #[pyo3(
-        signature = (numbers=DecimalPolicy::Decimal, *, dtype_backend=None, columns=None, **unknown),
-        text_signature = "($self, numbers='decimal', *, dtype_backend=None, columns=None)"
-    )]
-    fn to_pandas<'py>(
-        &self,
-        py: Python<'py>,
-        numbers: DecimalPolicy,
-        dtype_backend: Option<DtypeBackend>,
-        columns: Option<ColumnNames>,
-        unknown: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        arguments::reject_in::<Self>(py, "to_pandas", unknown)?;
-        let conversion = self.conversion(py, Frame::Pandas, numbers, columns.as_ref())?;
-        self.convert(py, conversion.with_dtype_backend(dtype_backend))
-    }
-
-    #[doc = doc!(Query.to_polars)]
-    #[pyo3(
-        signature = (numbers=DecimalPolicy::Decimal, *, columns=None, **unknown),
-        text_signature = "($self, numbers='decimal', *, columns=None)"
-    )]
-    fn to_polars<'py>(
-        &self,
-        py: Python<'py>,
-        numbers: DecimalPolicy,
-        columns: Option<ColumnNames>,
-        unknown: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        arguments::reject_in::<Self>(py, "to_polars", unknown)?;
-        self.convert(py, self.conversion(py, Frame::Polars, numbers, columns.as_ref())?)
-    }
-
-    #[doc = doc!(Query.to_arrow)]
-    #[pyo3(
-        signature = (numbers=DecimalPolicy::Decimal, *, columns=None, **unknown),
-        text_signature = "($self, numbers='decimal', *, columns=None)"
-    )]
-    fn to_arrow<'py>(
-        &self,
-        py: Python<'py>,
-        numbers: DecimalPolicy,
-        columns: Option<ColumnNames>,
-        unknown: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        arguments::reject_in::<Self>(py, "to_arrow", unknown)?;
-        self.convert(py, self.conversion(py, Frame::Arrow, numbers, columns.as_ref())?)
     }
 
     #[doc = doc!(Query.to_dicts)]

@@ -93,10 +93,6 @@ impl Conversion {
         Self { dtype_backend, ..self }
     }
 
-    pub fn frame(&self) -> Frame {
-        self.frame
-    }
-
     pub fn table(&self, records: &Records) -> Result<Table, Error> {
         Table::new(self.schema.clone(), records, self.numbers)
     }

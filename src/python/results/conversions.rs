@@ -4,28 +4,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
 use super::arrow::{self, Conversion, DtypeBackend, Frame};
+use super::frames::{ToFrame, to_frame_methods};
 use super::records::Records;
 use crate::columns::{DecimalPolicy, schema};
 use crate::python::base::arguments::{self, ColumnNames};
 use crate::python::base::{convert, errors, finalize};
 
 impl Records {
-    fn convert<'py>(&self, py: Python<'py>, conversion: &Conversion) -> PyResult<Bound<'py, PyAny>> {
-        let table =
-            finalize::detach(py, || conversion.table(&self.inner)).map_err(|error| errors::raise(py, &error))?;
-        conversion.finish(py, table)
-    }
-
-    fn conversion(
-        &self,
-        py: Python<'_>,
-        frame: Frame,
-        numbers: DecimalPolicy,
-        columns: Option<&ColumnNames>,
-    ) -> PyResult<Conversion> {
-        Conversion::new(py, self.inner.record(), self.selection(), frame, numbers, columns)
-    }
-
     /// One dictionary a record. With `json`, values that JSON lacks are strings.
     pub fn dicts<'py>(
         &self,
@@ -51,58 +36,31 @@ impl Records {
     }
 }
 
+impl ToFrame for Records {
+    fn to_frame<'py>(
+        &self,
+        py: Python<'py>,
+        frame: Frame,
+        numbers: DecimalPolicy,
+        columns: Option<&ColumnNames>,
+        dtype_backend: Option<DtypeBackend>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let conversion = Conversion::new(py, self.inner.record(), self.selection(), frame, numbers, columns)?;
+        let table =
+            finalize::detach(py, || conversion.table(&self.inner)).map_err(|error| errors::raise(py, &error))?;
+        conversion.with_dtype_backend(dtype_backend).finish(py, table)
+    }
+}
+
+to_frame_methods! {
+    Records,
+    Decimal,
+    "($self, numbers='decimal', *, dtype_backend=None, columns=None)",
+    "($self, numbers='decimal', *, columns=None)"
+}
+
 #[pymethods]
 impl Records {
-    #[doc = doc!(Records.to_pandas)]
-    #[pyo3(
-        signature = (numbers=DecimalPolicy::Decimal, *, dtype_backend=None, columns=None, **unknown),
-        text_signature = "($self, numbers='decimal', *, dtype_backend=None, columns=None)"
-    )]
-    fn to_pandas<'py>(
-        &self,
-        py: Python<'py>,
-        numbers: DecimalPolicy,
-        dtype_backend: Option<DtypeBackend>,
-        columns: Option<ColumnNames>,
-        unknown: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        arguments::reject_in::<Self>(py, "to_pandas", unknown)?;
-        let conversion = self.conversion(py, Frame::Pandas, numbers, columns.as_ref())?;
-        self.convert(py, &conversion.with_dtype_backend(dtype_backend))
-    }
-
-    #[doc = doc!(Records.to_polars)]
-    #[pyo3(
-        signature = (numbers=DecimalPolicy::Decimal, *, columns=None, **unknown),
-        text_signature = "($self, numbers='decimal', *, columns=None)"
-    )]
-    fn to_polars<'py>(
-        &self,
-        py: Python<'py>,
-        numbers: DecimalPolicy,
-        columns: Option<ColumnNames>,
-        unknown: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        arguments::reject_in::<Self>(py, "to_polars", unknown)?;
-        self.convert(py, &self.conversion(py, Frame::Polars, numbers, columns.as_ref())?)
-    }
-
-    #[doc = doc!(Records.to_arrow)]
-    #[pyo3(
-        signature = (numbers=DecimalPolicy::Decimal, *, columns=None, **unknown),
-        text_signature = "($self, numbers='decimal', *, columns=None)"
-    )]
-    fn to_arrow<'py>(
-        &self,
-        py: Python<'py>,
-        numbers: DecimalPolicy,
-        columns: Option<ColumnNames>,
-        unknown: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        arguments::reject_in::<Self>(py, "to_arrow", unknown)?;
-        self.convert(py, &self.conversion(py, Frame::Arrow, numbers, columns.as_ref())?)
-    }
-
     #[doc = doc!(Records.to_dicts)]
     #[pyo3(
         signature = (*, json=None, columns=None, **unknown),

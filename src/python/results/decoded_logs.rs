@@ -5,6 +5,7 @@ use pyo3::types::{PyBool, PyCapsule, PyDict, PyInt, PyList, PyString, PyTuple};
 
 use super::arrow::{self, DtypeBackend, Frame, Table};
 use super::event::Event;
+use super::frames::{ToFrame, to_frame_methods};
 use super::records::Records;
 use super::report::Report;
 use crate::client::Error;
@@ -49,18 +50,28 @@ impl DecodedLogs {
             Err(overflow) => Err(errors::raise(py, &Error::Overflow(Box::new(overflow)))),
         }
     }
+}
 
-    fn convert<'py>(
+impl ToFrame for DecodedLogs {
+    fn to_frame<'py>(
         &self,
         py: Python<'py>,
         frame: Frame,
-        (numbers, columns): (DecimalPolicy, Option<&ColumnNames>),
+        numbers: DecimalPolicy,
+        columns: Option<&ColumnNames>,
         dtype_backend: Option<DtypeBackend>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let schema = arrow::project(py, self.inner.schema(numbers), columns)?;
         frame.load(py)?;
         frame.convert(py, self.table(py, numbers)?.project(schema)?, dtype_backend)
     }
+}
+
+to_frame_methods! {
+    DecodedLogs,
+    String,
+    "($self, numbers='string', *, dtype_backend=None, columns=None)",
+    "($self, numbers='string', *, columns=None)"
 }
 
 #[pymethods]
@@ -99,55 +110,6 @@ impl DecodedLogs {
     #[getter]
     fn columns(&self) -> Vec<String> {
         self.inner.schema(DecimalPolicy::String).fields().iter().map(|field| field.name().clone()).collect()
-    }
-
-    #[doc = doc!(DecodedLogs.to_pandas)]
-    #[pyo3(
-        signature = (numbers=DecimalPolicy::String, *, dtype_backend=None, columns=None, **unknown),
-        text_signature = "($self, numbers='string', *, dtype_backend=None, columns=None)"
-    )]
-    fn to_pandas<'py>(
-        &self,
-        py: Python<'py>,
-        numbers: DecimalPolicy,
-        dtype_backend: Option<DtypeBackend>,
-        columns: Option<ColumnNames>,
-        unknown: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        arguments::reject_in::<Self>(py, "to_pandas", unknown)?;
-        self.convert(py, Frame::Pandas, (numbers, columns.as_ref()), dtype_backend)
-    }
-
-    #[doc = doc!(DecodedLogs.to_polars)]
-    #[pyo3(
-        signature = (numbers=DecimalPolicy::String, *, columns=None, **unknown),
-        text_signature = "($self, numbers='string', *, columns=None)"
-    )]
-    fn to_polars<'py>(
-        &self,
-        py: Python<'py>,
-        numbers: DecimalPolicy,
-        columns: Option<ColumnNames>,
-        unknown: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        arguments::reject_in::<Self>(py, "to_polars", unknown)?;
-        self.convert(py, Frame::Polars, (numbers, columns.as_ref()), None)
-    }
-
-    #[doc = doc!(DecodedLogs.to_arrow)]
-    #[pyo3(
-        signature = (numbers=DecimalPolicy::String, *, columns=None, **unknown),
-        text_signature = "($self, numbers='string', *, columns=None)"
-    )]
-    fn to_arrow<'py>(
-        &self,
-        py: Python<'py>,
-        numbers: DecimalPolicy,
-        columns: Option<ColumnNames>,
-        unknown: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        arguments::reject_in::<Self>(py, "to_arrow", unknown)?;
-        self.convert(py, Frame::Arrow, (numbers, columns.as_ref()), None)
     }
 
     #[doc = doc!(DecodedLogs.to_dicts)]

@@ -5,6 +5,7 @@ pub mod conversions;
 pub mod decoded_logs;
 pub mod estimate;
 pub mod event;
+pub mod frames;
 pub mod html;
 pub mod incomplete;
 pub mod page;
