@@ -28,8 +28,8 @@ use crate::message::{Hint, Message};
 const MAX_PREALLOC: u64 = 8 << 20;
 /// Bytes of a compressed body that take milliseconds to unpack.
 const LONG_PACKED: usize = 64 << 10;
-/// More headers than any gateway adds.
-const MAX_HEADERS: usize = 1_000;
+/// More headers than any gateway adds. Each response initializes as many.
+const MAX_HEADERS: usize = 512;
 const PROXY_AUTHENTICATION_REQUIRED: u16 = 407;
 
 /// The connections of one client in one process.

@@ -215,6 +215,7 @@ impl ColumnsBuilder {
         }
     }
 
+    #[inline]
     fn append_text(&mut self, column: usize, text: &str) {
         if self.is_open(column) {
             match &mut self.builders[column] {

@@ -35,6 +35,7 @@ impl StringViewBuilder {
         self.views.push(view);
     }
 
+    #[inline]
     fn long(&mut self, text: &str, body: &Buffer) -> u128 {
         let offset = text.as_ptr().addr().wrapping_sub(body.as_ptr().addr());
         let is_within = offset.checked_add(text.len()).is_some_and(|end| end <= body.len());

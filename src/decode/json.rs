@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use super::specials::Specials;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ValueKind {
     Null,
@@ -28,8 +30,7 @@ pub(super) struct Json<'j> {
     at: usize,
     /// True if the rest of the input has bytes that are not UTF-8.
     cut: bool,
-    /// True if there are control characters, such as line breaks between values. Strings must not contain any.
-    has_controls: bool,
+    specials: Specials,
     /// The last string that had escapes, unescaped.
     unescaped: String,
 }
@@ -43,9 +44,7 @@ impl<'j> Json<'j> {
             Ok(text) => (text, false),
             Err(error) => (std::str::from_utf8(&body[..error.valid_up_to()]).unwrap_or_default(), true),
         };
-        // Not `any`, which looks at one byte at a time.
-        let has_controls = text.bytes().fold(false, |found, byte| found | (byte < 0x20));
-        Self { text, at: 0, cut, has_controls, unescaped: String::new() }
+        Self { text, at: 0, cut, specials: Specials::of(text.as_bytes()), unescaped: String::new() }
     }
 
     pub fn current_index(&self) -> usize {
@@ -153,10 +152,7 @@ impl<'j> Json<'j> {
     /// Index of the next quote, backslash or control character, or the length.
     #[inline]
     fn special(&self, at: usize) -> usize {
-        let rest = &self.text.as_bytes()[at..];
-        let length = memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
-        let control = if self.has_controls { rest[..length].iter().position(|byte| *byte < 0x20) } else { None };
-        at + control.unwrap_or(length)
+        self.specials.next(at).unwrap_or(self.text.len())
     }
 
     #[inline]
@@ -382,13 +378,6 @@ mod tests {
             prop_assert_eq!(json.peek().unwrap(), ValueKind::String);
             prop_assert_eq!(json.string().unwrap(), text.as_str());
             prop_assert!(json.finish().is_ok());
-        }
-
-        #[test]
-        fn special_bytes_are_found(text in "[\u{1F}\\\\\" !é\n]{0,90}") {
-            let special = |byte: u8| matches!(byte, b'"' | b'\\') || byte < 0x20;
-            let plain = text.bytes().position(special).unwrap_or(text.len());
-            prop_assert_eq!(Json::new(text.as_bytes()).special(0), plain);
         }
 
         #[test]

@@ -5,6 +5,7 @@ mod envelope;
 mod error;
 mod json;
 mod record;
+mod specials;
 #[cfg(test)]
 mod tests;
 
