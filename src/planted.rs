@@ -27,6 +27,8 @@ pub enum Bug {
     FinalLookSkipped,
     /// A follower does not report a reorganization. Found by the enumeration of schedules.
     UndoDropped,
+    /// A follower does not read again what was near the head. Found by the enumeration of schedules.
+    UnsettledForgotten,
 }
 
 impl Bug {

@@ -101,12 +101,14 @@ fn no_seed_of_a_follower_violates_an_invariant() {
 }
 
 #[test]
-fn a_dropped_undo_is_found() {
-    plant(Some(Bug::UndoDropped));
-    let found = (0..SEEDS_FOR_A_BUG).find(|seed| !follow::simulate(*seed).violations.is_empty());
-    plant(None);
-    println!("UndoDropped: seed {found:?}");
-    assert!(found.is_some());
+fn known_bugs_of_followers_are_found() {
+    for bug in [Bug::UndoDropped, Bug::UnsettledForgotten] {
+        plant(Some(bug));
+        let found = (0..SEEDS_FOR_A_BUG).find(|seed| !follow::simulate(*seed).violations.is_empty());
+        plant(None);
+        println!("{bug:?}: seed {found:?}");
+        assert!(found.is_some(), "{bug:?}");
+    }
 }
 
 #[test]

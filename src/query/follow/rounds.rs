@@ -118,6 +118,7 @@ impl Follower {
         let head = memory.position().saturating_add(1).min(self.round.reading.top().unwrap_or(i64::MAX));
         match self.spec.changes {
             Changes::Held => None,
+            Changes::Undone if Bug::UnsettledForgotten.is_planted() => None,
             Changes::Undone => memory.from(head.saturating_sub(self.spec.settle)),
         }
     }

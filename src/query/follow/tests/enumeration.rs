@@ -226,10 +226,12 @@ fn changes_below_the_settle_distance_are_errors() {
 
 #[test]
 #[cfg(feature = "planted-bugs")]
-fn a_dropped_undo_is_found() {
+fn known_bugs_are_found() {
     use crate::planted::{Bug, plant};
-    plant(Some(Bug::UndoDropped));
-    let found = std::panic::catch_unwind(|| all(Changes::Undone, 3, &CHANGES));
-    plant(None);
-    assert!(found.is_err());
+    for bug in [Bug::UndoDropped, Bug::UnsettledForgotten] {
+        plant(Some(bug));
+        let found = std::panic::catch_unwind(|| all(Changes::Undone, 3, &CHANGES));
+        plant(None);
+        assert!(found.is_err(), "{bug:?}");
+    }
 }
