@@ -25,7 +25,7 @@ lint: tools
 
 rust: tools
 	cargo clippy --all-targets --all-features -- -D warnings
-	cargo test --features service,planted-bugs
+	cargo test --features service,planted-bugs,events
 	@# Licenses, bans and sources need no network; a workflow installs cargo-deny and checks advisories as well.
 	! command -v cargo-deny >/dev/null || cargo-deny --offline --locked --all-features check licenses bans sources
 

@@ -142,6 +142,7 @@ fn invalid_json_is_retryable() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri takes an hour for the records")]
 fn responses_are_bounded_in_records() {
     let list = |records: usize| {
         let records = vec!["{}"; records].join(",");

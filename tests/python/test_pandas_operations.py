@@ -339,6 +339,6 @@ def test_operations_on_times_and_lists_raise_and_their_replacements_work(
         logs = queries(client)[-1].to_pandas(numbers)
     assert len(logs) > 0
     names = {"frame": frame, "logs": logs, "sqlite3": sqlite3}
-    with pytest.raises((TypeError, ValueError, pd.errors.DatabaseError)):
+    with pytest.raises((TypeError, ValueError, sqlite3.Error, pd.errors.DatabaseError)):
         eval(operation, names)
     eval(documented(1)[operation], names)
