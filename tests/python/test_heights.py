@@ -12,6 +12,7 @@ import pytest
 import chainframe as cf
 from chainframe.cli import main
 from chainframe.testing import LocalService
+from conftest import needs_extra
 from strict_server import Request, Response, StrictServer, page_of
 
 MILLISECOND = timedelta(milliseconds=1)
@@ -58,6 +59,7 @@ def test_about_six_requests_find_a_height(chain: Literal["main", "zone"]) -> Non
         assert (service.request_count - before) / len(heights) <= 6.5
 
 
+@needs_extra
 def test_command_prints_a_height(capsys: pytest.CaptureFixture[str], at_service: LocalService) -> None:
     with at_service.client() as client:
         height = client.height_at("2026-01-20T00:00Z", chain="zone")

@@ -130,6 +130,15 @@ def test_one_wrong_record_in_a_thousand_is_found_at_the_stated_confidence(
     assert found >= expected - 2 * variance**0.5
 
 
+def test_places_that_meet_are_compared_however_far_they_extend(
+    honest: LocalService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("chainframe.exports.verify.MAX_GAP", 9)
+    with honest.client() as client:
+        verification = client.transactions().to_parquet(tmp_path).verify(sample=1_000, seed=1)
+    assert verification.sampled["heights"] > 900
+
+
 def test_altered_list_differs_from_lookups_by_hash(wrong: LocalService, rows: Rows, tmp_path: Path) -> None:
     altered = [{**row, "amount": Decimal(1)} if index == 5 else row for index, row in enumerate(rows)]
     wrong.load("transactions", [*altered, {**rows[0], "tx_id": "0x" + "1" * 64}])
@@ -201,6 +210,8 @@ def test_confidence_is_that_of_a_sample_without_replacement() -> None:
     assert stated(1_000, 250, 0.002) == pytest.approx(1 - 0.75 * 749 / 999)
     assert stated(10, 10, 0.1) == 1
     assert stated(10, 0, 0.1) == 0
+    # Lookups of a record's hash do not show that it is a duplicate.
+    assert Verification(1_000, 1, {"heights": 250, "hashes": 900}, 0, ()).confidence(0.001) == pytest.approx(0.25)
     assert stated(0, 0, 0.1) == 0
     assert stated(1_000_000, 3_000, 0.001) == pytest.approx(1 - 0.999**3_000, abs=0.01)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+LISTS = {"heights", "pages"}
+"""Ways that compare records of a list, and so find every kind of difference."""
 SHOWN = 10
 """Differences that `str` lists."""
 
@@ -86,13 +88,16 @@ class Verification:
         Returns
         -------
         float
-            Probability that the largest sample of one way has at least one of them, from 0 to 1.
+            Probability that the largest sample of one way has at least one of them, from 0 to 1. Where lists were
+            compared (`heights`, `pages`), those samples count, since they show every kind of error.
 
         Examples
         --------
         >>> verification.confidence(rate=0.001)
         """
-        sampled = min(max(self.sampled.values(), default=0), self.rows)
+        # Other ways do not find a record that is missing or a duplicate.
+        lists = {way: count for way, count in self.sampled.items() if way in LISTS} or self.sampled
+        sampled = min(max(lists.values(), default=0), self.rows)
         wrong = math.ceil(rate * self.rows)
         # Drawn without replacement: each wrong record in turn is outside of the sample.
         missed = (max(self.rows - sampled - index, 0) / (self.rows - index) for index in range(min(wrong, self.rows)))

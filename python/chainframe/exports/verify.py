@@ -38,7 +38,7 @@ CALLS = {endpoint["name"]: endpoint for endpoint in DECLARED["endpoints"]}
 RANGES = {"cross_chain_transactions", "address_transactions"}
 """Calls whose range of heights is a filter of the API."""
 MAX_GAP = 50
-"""Most heights of one place that are requested one by one."""
+"""Most heights between two records of an export that are requested one by one."""
 OF_BLOCK = {"tx_id": "tx_id", "block_hash": "block_hash", "height": "height", "transaction_time": "transaction_time"}
 OF_TRANSACTION = {**OF_BLOCK, "amount": "amount", "transaction_type": "transaction_type"}
 # Columns that a record shares with its transaction, and their names there.
@@ -172,15 +172,15 @@ class Verifier:
         # The first and the last height may have records that the export was not to have.
         ends = {min(heights), max(heights)} if heights else set()
         inner = [sorted(pair) for pair in pairwise(heights) if not ends & set(pair)]
-        places = [(low, high) for low, high in self._random.sample(inner, min(self._sample, len(inner)))]
+        sampled = self._random.sample(inner, min(self._sample, len(inner)))
+        is_range = self._call in RANGES
+        places = [(low, high) for low, high in sampled if is_range or high - low < MAX_GAP]
         compared, differences = 0, list[Difference]()
         for low, high in merged(places):
-            if self._call in RANGES:
+            if is_range:
                 theirs = self.fetch_list(start_height=low, end_height=high)
-            elif high - low < MAX_GAP:
-                theirs = [row for height in range(low, high + 1) for row in self.fetch_list(height=height)]
             else:
-                continue
+                theirs = [row for height in range(low, high + 1) for row in self.fetch_list(height=height)]
             ours = self.rows(self._columns, low, high)
             # A record that the export lacks is between two that it has.
             compared += len(ours) - 1
