@@ -131,7 +131,7 @@ def test_records_are_made_of_records() -> None:
     with pytest.raises(TypeError, match="must be of one class; got Block and Token"):
         cf.Records.from_records([cf.Block(), cf.Token()])
     with pytest.raises(TypeError, match="'int' object"):
-        cf.Records.from_records([1])
+        cf.Records.from_records([1])  # type: ignore[type-var]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -140,7 +140,7 @@ def test_dictionary_of_a_record_for_json(name: str) -> None:
     assert record.to_dict(json=True) == cf.Records.from_records([record]).to_dicts(json=True)[0]
     json.dumps(record.to_dict(json=True))
     with pytest.raises(TypeError, match="did you mean 'json'"):
-        record.to_dict(jsn=True)  # type: ignore[call-arg]
+        record.to_dict(jsn=True)
 
 
 def test_a_record_takes_declared_fields_by_keyword_only() -> None:
