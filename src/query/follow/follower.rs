@@ -171,7 +171,8 @@ impl Follower {
         self.round.more = if let Stop::Page(more) = stop { more } else { Some(0) };
         if stop == Stop::List {
             let is_known = self.memory.as_ref().is_some_and(|memory| memory.highest().is_some());
-            self.round.end_of_list(if is_known { self.spec.forgets } else { Forgets::Never });
+            let recent = self.head.map_or(i64::MAX, |head| head.saturating_sub(self.spec.settle));
+            self.round.end_of_list(if is_known { self.spec.forgets } else { Forgets::Never }, recent);
         }
         let stepped =
             if matches!(self.phase, Phase::Newest) { self.on_newest(rows, stop) } else { self.on_older(stop) };

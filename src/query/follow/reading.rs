@@ -52,9 +52,9 @@ impl Reading {
         self.complete_from = i64::MIN;
     }
 
-    /// The list begins with the lowest height that was read: what was below has left it.
-    pub fn end_forgetful(&mut self) {
-        self.complete_from = self.heights.keys().next().copied().unwrap_or(i64::MAX);
+    /// The list begins with the lowest height that was read: what was below `recent` may have left it.
+    pub fn end_forgetful(&mut self, recent: i64) {
+        self.complete_from = self.heights.keys().next().map_or(recent, |lowest| recent.min(*lowest));
     }
 
     pub fn rows(&self) -> u64 {

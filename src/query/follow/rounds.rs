@@ -27,10 +27,11 @@ impl Round {
         }
     }
 
-    pub fn end_of_list(&mut self, forgets: Forgets) {
+    /// The list has ended. None of its records from `recent` on are a year old.
+    pub fn end_of_list(&mut self, forgets: Forgets, recent: i64) {
         match forgets {
             Forgets::Never => self.reading.end(),
-            Forgets::LastYear => self.reading.end_forgetful(),
+            Forgets::LastYear => self.reading.end_forgetful(recent),
         }
     }
 }
@@ -142,9 +143,11 @@ impl Follower {
             return Ok(Vec::new());
         }
         let anchor = match (memory.below(changed), memory.horizon()) {
+            (None, Horizon::Forgotten(_)) => return self.verify(Conclusion::Changed(changed)),
+            // The list has no other records below.
+            _ if stop == Stop::List => changed,
             (Some(below), _) => below,
             (None, Horizon::Start(height)) => height.saturating_add(1).min(changed),
-            (None, Horizon::Forgotten(_)) => return self.verify(Conclusion::Changed(changed)),
         };
         if reading.complete_from() > anchor {
             return self.read_on(anchor, stop);

@@ -53,6 +53,25 @@ fn the_beginning_beyond_the_window_is_the_first_block() {
 }
 
 #[test]
+fn the_first_records_of_a_list_that_forgets_may_change_near_the_head() {
+    for change in [Change::Late(2), Change::Reorganize(3), Change::Shrink(3)] {
+        let mut chain = Chain::new(8, 1);
+        // The list begins with the third block from the head.
+        chain.forget(5);
+        let spec =
+            FollowSpec { forgets: Forgets::LastYear, head: HeadSource::Chain, ..once(spec(Changes::Undone, 4, 10)) };
+        let mut run = Run::new(spec, Start::Height(0));
+        finish(&mut run, &chain).unwrap();
+        assert_eq!(run.consumer.len(), 2);
+        chain.apply(change);
+        (0..2).for_each(|_| chain.apply(Change::Grow));
+        run.restart();
+        finish(&mut run, &chain).unwrap();
+        assert_eq!((run.consumer.clone(), run.undos), (run.expected(-1), 1), "{change:?}");
+    }
+}
+
+#[test]
 fn a_window_that_ends_within_the_settle_distance_is_an_error() {
     let mut chain = Chain::new(10, 1);
     chain.window = 6;
