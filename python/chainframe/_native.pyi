@@ -2236,6 +2236,14 @@ class Report:
         """Number of records received twice because the list grew while it was read."""
 
     @property
+    def rereads(self) -> int:
+        """Number of times that a list was read again because it changed too much.
+
+        Up to twice for each list, by calls that return the complete result. An iteration raises `PaginationDriftError`
+        instead.
+        """
+
+    @property
     def missing(self) -> list[str]:
         """Requested hashes that the API did not return."""
 

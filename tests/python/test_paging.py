@@ -95,7 +95,7 @@ def test_list_growing_faster_than_it_is_read_raises(server: StrictServer) -> Non
     server.on("blocks", growing(heights(1_000, 95), by=count(30, 60), counted=True))
     query = server.client().blocks(page_size=10)
     with pytest.raises(cf.PaginationDriftError, match="faster than it can be read") as caught:
-        query.collect()
+        list(query)
     assert caught.value.retryable
     assert len(server.requests) < 40
 

@@ -102,8 +102,10 @@ def test_result_of_a_changing_list_is_one_of_its_states_or_an_error(server: Stri
 @pytest.mark.parametrize("schedule", ["rolling window", "deep reorganization", "deleted at the seam and below"])
 def test_deleted_records_of_a_counted_list_raise(server: StrictServer, schedule: str) -> None:
     changing, page_size = SCHEDULES[schedule]
+    server.on(changing.call, List(changing.call, " ".join(changing.records), changing.changes))
+    query = getattr(server.client(concurrency=1), changing.call)(page_size=page_size)
     with pytest.raises(cf.PaginationDriftError):
-        read(server, List(changing.call, " ".join(changing.records), changing.changes), page_size=page_size)
+        list(query)
 
 
 def test_deletion_between_a_cursor_and_its_resumption_raises(server: StrictServer) -> None:

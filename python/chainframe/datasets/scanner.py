@@ -19,7 +19,7 @@ from chainframe.datasets.values import Solver, references
 if TYPE_CHECKING:
     from chainframe import Query, Report
 
-_RESULT = ("pages", "records", "duplicates_dropped")
+_RESULT = ("pages", "records", "duplicates_dropped", "rereads")
 _SPENT = ("requests", "retries", "bytes", "elapsed")
 BATCH_SIZE = 131_072
 

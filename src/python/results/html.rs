@@ -209,6 +209,7 @@ pub fn report(report: &Report) -> String {
         ("pages", count(report.pages)),
         ("requests", format!("{}, {} of them retries", count(report.requests), count(report.retries))),
         ("duplicates dropped", count(report.duplicates_dropped)),
+        ("lists read again", count(report.rereads)),
         ("missing", count(report.missing.len() as u64)),
         ("bytes", count(report.bytes)),
         ("seconds", format!("{:.2}", report.elapsed.as_secs_f64())),

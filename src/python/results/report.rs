@@ -70,6 +70,12 @@ impl Report {
         self.inner.duplicates_dropped
     }
 
+    #[doc = doc!(Report.rereads)]
+    #[getter]
+    fn rereads(&self) -> u64 {
+        self.inner.rereads
+    }
+
     #[doc = doc!(Report.missing)]
     #[getter]
     fn missing(&self) -> Vec<String> {
@@ -133,6 +139,7 @@ impl Report {
         members.set_item("pages", report.pages)?;
         members.set_item("records", report.records)?;
         members.set_item("duplicates_dropped", report.duplicates_dropped)?;
+        members.set_item("rereads", report.rereads)?;
         members.set_item("missing", report.missing.to_vec())?;
         members.set_item("bytes", report.bytes)?;
         members.set_item("elapsed", report.elapsed.as_secs_f64())?;
@@ -151,6 +158,7 @@ pub fn _restore_report(members: &Bound<'_, PyDict>) -> PyResult<Report> {
         pages: member("pages")?.extract()?,
         records: member("records")?.extract()?,
         duplicates_dropped: member("duplicates_dropped")?.extract()?,
+        rereads: member("rereads")?.extract()?,
         missing: member("missing")?.extract::<Vec<String>>()?.into(),
         bytes: member("bytes")?.extract()?,
         elapsed: Duration::try_from_secs_f64(member("elapsed")?.extract()?).unwrap_or_default(),

@@ -13,9 +13,11 @@ mod in_flight;
 mod observed;
 mod pages;
 mod partitions;
+mod reread;
 mod resolve;
 mod run;
 mod sample;
+mod selection;
 
 pub use bounds::Bounds;
 pub use cursor::Cursor;

@@ -1,16 +1,17 @@
 //! `Pages`: the pages of a run, fetched several at a time and delivered in order.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use super::cursor::Cursor;
 use super::in_flight::{SliceFetcher, response};
 use super::observed::{Observed, RunObserver};
+use super::reread::SliceStart;
 use super::resolve::resolve;
 use super::run::Run;
+use super::selection::{Selection, select_rows};
 use crate::client::{Error, log};
-use crate::columns::{Column, Columns};
 use crate::decode;
-use crate::interface::{Kind, ResultLimit};
+use crate::interface::ResultLimit;
 use crate::message::Message;
 use crate::query::request::Query;
 use crate::query::results::{
@@ -26,6 +27,10 @@ pub struct Pages {
     state: State,
     /// Slices with requests in flight; the first is being delivered.
     fetchers: VecDeque<SliceFetcher>,
+    /// Beginning of the slice that is being delivered, to which a run that collects can return.
+    slice_start: Option<SliceStart>,
+    /// Slice whose list continues a snapshot: that of a cursor, or of a partition.
+    resumed_slice: Option<u64>,
     next_slice: u64,
     delivered: u64,
     /// Position after the last page of the slice that is being delivered.
@@ -63,6 +68,8 @@ impl Pages {
             partial,
             state,
             fetchers: VecDeque::new(),
+            slice_start: None,
+            resumed_slice: None,
             next_slice: 0,
             delivered: 0,
             latest: None,
@@ -100,6 +107,7 @@ impl Pages {
             if start.slice < self.query.slices().count() {
                 let fetcher = SliceFetcher::resumed(&self.query, start.slice, start.offset, &start.list);
                 self.fetchers.push_back(fetcher);
+                self.resumed_slice = (!start.list.is_start()).then_some(start.slice);
             }
             self.next_slice = start.slice + 1;
         }
@@ -129,8 +137,18 @@ impl Pages {
     }
 
     async fn next_page(&mut self) -> Result<Option<Page>, Error> {
+        loop {
+            match self.next_page_or_drift().await {
+                Err(Error::Drift { .. }) if self.read_again() => {}
+                result => return result,
+            }
+        }
+    }
+
+    async fn next_page_or_drift(&mut self) -> Result<Option<Page>, Error> {
         self.start().await?;
         loop {
+            self.mark_slice();
             let is_stopped = self.remaining() == Some(0);
             if is_stopped {
                 self.stop();
@@ -160,6 +178,25 @@ impl Pages {
                 return Ok(Some(page));
             }
         }
+    }
+
+    /// Remembers where a slice begins that this run reads from its beginning.
+    fn mark_slice(&mut self) {
+        let slice = self.fetchers.front().map(|fetcher| fetcher.slice);
+        if self.slice_start.is_none() && (slice.is_none() || slice != self.resumed_slice) {
+            self.slice_start = SliceStart::of(&self.partial, &self.report, self.delivered);
+        }
+    }
+
+    /// Reads a list again that changed too much, if none of its records were handed out.
+    fn read_again(&mut self) -> bool {
+        let (Some(start), Some(fetcher)) = (&mut self.slice_start, self.fetchers.front_mut()) else { return false };
+        let Some(delivered) = start.restore(&self.partial, &self.report) else { return false };
+        (self.delivered, self.latest) = (delivered, None);
+        let wanted = self.query.max_items().map(|most| most.saturating_sub(delivered));
+        *fetcher = SliceFetcher::new(&self.query, fetcher.slice, wanted);
+        self.next_slice = self.fetchers.back().map_or(self.next_slice, |last| last.slice + 1);
+        true
     }
 
     /// True if the response of the next page has arrived.
@@ -290,7 +327,7 @@ impl Pages {
     /// Ends the slice that is being delivered.
     fn end_slice(&mut self) {
         let Some(fetcher) = self.fetchers.pop_front() else { return };
-        self.latest = None;
+        (self.latest, self.slice_start) = (None, None);
         self.end = fetcher.list.end();
         for reason in incomplete_reasons(&self.query, &fetcher) {
             self.report.add_reason(reason);
@@ -355,75 +392,4 @@ fn incomplete_reasons(query: &Query, fetcher: &SliceFetcher) -> Vec<Message> {
         _ => {}
     }
     reasons
-}
-
-/// Rows of a response that belong to the result, in its order.
-enum Selection {
-    All,
-    /// Some rows of a list.
-    Rows(Vec<u32>),
-    /// Rows of a lookup in the order of its hashes; each row's hash and the hashes without one, by index.
-    Hashes {
-        rows: Vec<u32>,
-        found: Vec<u32>,
-        missing: Vec<u32>,
-    },
-}
-
-fn select_rows(query: &Query, report: &SharedReport, slice: u64, columns: &Columns) -> Selection {
-    if let Some((low, high)) = query.slices().time_range(slice) {
-        return rows_between(low, high, query.includes_undated(slice), columns);
-    }
-    if let Some(height) = query.slices().height(slice) {
-        let heights = columns.record().position("height").map(|index| columns.column(index));
-        if let Some(Column::Integer(heights)) = heights
-            && heights.iter().flatten().any(|other| other != height)
-        {
-            report.add_reason("The API returned records of other blocks than the requested one");
-        }
-    }
-    let requested = query.slices().hashes(slice);
-    if requested.is_empty() || matches!(query.endpoint().limit, ResultLimit::Logs) {
-        return Selection::All;
-    }
-    rows_in_requested_order(requested, report, columns)
-}
-
-fn rows_between(low: i64, high: i64, includes_undated: bool, columns: &Columns) -> Selection {
-    let time = (0..columns.record().fields.len()).find(|index| columns.kind(*index) == Kind::Time);
-    let Some(Column::Time(times)) = time.map(|index| columns.column(index)) else { return Selection::All };
-    let kept: Vec<u32> = (0..columns.rows() as u32)
-        .zip(times.iter())
-        .filter(|(_, time)| time.map_or(includes_undated, |time| (low..=high).contains(&time)))
-        .map(|(row, _)| row)
-        .collect();
-    if kept.len() == columns.rows() { Selection::All } else { Selection::Rows(kept) }
-}
-
-fn rows_in_requested_order(requested: &[String], report: &SharedReport, columns: &Columns) -> Selection {
-    let Some(hash) = columns.record().position("tx_id") else { return Selection::All };
-    let mut returned = HashMap::new();
-    let mut repeated = 0;
-    for row in 0..columns.rows() {
-        let key = columns.text(hash, row).unwrap_or_default().to_ascii_lowercase();
-        if returned.insert(key, row as u32).is_some() {
-            repeated += 1;
-        }
-    }
-    let (mut rows, mut found, mut missing) = (Vec::new(), Vec::new(), Vec::new());
-    for (index, hash) in (0..).zip(requested) {
-        match returned.remove(&hash.to_ascii_lowercase()) {
-            Some(row) => {
-                rows.push(row);
-                found.push(index);
-            }
-            None => missing.push(index),
-        }
-    }
-    report.update(|report| report.duplicates_dropped += repeated);
-    if !returned.is_empty() {
-        report.add_reason(format!("The API returned {} transactions that were not requested", returned.len()));
-    }
-    report.add_missing(missing.iter().map(|index| requested[*index as usize].clone()).collect());
-    Selection::Hashes { rows, found, missing }
 }

@@ -15,6 +15,7 @@ pub(super) use keys::{block_keys, content_keys};
 pub use page::{Checkpoint, Page};
 pub(super) use page::{LatestCheckpoint, PageCheckpoint, Source};
 pub use partial::Partial;
+pub(super) use partial::PartialMark;
 pub use records::Records;
 pub(super) use records::RecordsBuilder;
 pub use report::{Progress, Report, SharedReport, State};

@@ -27,6 +27,12 @@ enum Retained {
     Latest(Latest),
 }
 
+/// A number of collected records, and the position after them.
+pub struct PartialMark {
+    rows: usize,
+    after: Option<Checkpoint>,
+}
+
 /// The last pages, within bounds.
 struct Latest {
     record: &'static RecordType,
@@ -61,6 +67,22 @@ impl Partial {
             // Pages of some columns only are not kept: their records would be incomplete.
             Retained::Latest(_) if page.is_projected() => {}
             Retained::Latest(latest) => latest.push(page.clone()),
+        }
+    }
+
+    /// The records that a run has collected so far, for `rewind`; `None` for a run that streams.
+    pub(in crate::query) fn mark(&self) -> Option<PartialMark> {
+        match &*self.lock() {
+            Retained::All(builder, after) => Some(PartialMark { rows: builder.rows(), after: after.clone() }),
+            Retained::Latest(_) => None,
+        }
+    }
+
+    /// Discards the records collected since the mark.
+    pub(in crate::query) fn rewind(&self, mark: &PartialMark) {
+        if let Retained::All(builder, after) = &mut *self.lock() {
+            builder.truncate(mark.rows);
+            after.clone_from(&mark.after);
         }
     }
 

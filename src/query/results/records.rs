@@ -159,6 +159,13 @@ impl RecordsBuilder {
         Records::new(self.record, self.chunks.clone())
     }
 
+    /// Discards all rows but the first `rows`.
+    pub fn truncate(&mut self, rows: usize) {
+        self.chunks = self.snapshot().slice(0, rows).chunks;
+        self.is_cut = !self.chunks.is_empty();
+        self.rows = rows;
+    }
+
     /// Returns the rows pushed so far and starts over.
     pub fn finish(&mut self) -> Records {
         self.close_chunk();
@@ -226,6 +233,13 @@ mod tests {
         let records = builder.snapshot();
         assert_eq!((records.chunks().len(), records.len()), (1, 6));
         builder.push(&page(6..7, 1), 0);
+        assert_eq!(heights(&builder.snapshot()), [0, 1, 2, 3, 4, 5, 6]);
+        builder.truncate(4);
+        assert_eq!((builder.rows(), heights(&builder.snapshot())), (4, vec![0, 1, 2, 3]));
+        builder.push(&page(8..9, 1), 0);
+        assert_eq!(heights(&builder.snapshot()), [0, 1, 2, 3, 8]);
+        builder.truncate(0);
+        builder.push(&page(0..7, 0), 0);
         assert_eq!(builder.finish().len(), 7);
         assert!(builder.snapshot().is_empty());
     }

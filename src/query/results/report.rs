@@ -24,6 +24,8 @@ pub struct Report {
     pub pages: u64,
     pub records: u64,
     pub duplicates_dropped: u64,
+    /// Times that a list was read again because it had changed too much.
+    pub rereads: u64,
     /// Requested hashes that were not returned.
     pub missing: Entries<String>,
     /// Bytes of the response bodies, uncompressed.
@@ -126,6 +128,16 @@ impl SharedReport {
         }
         self.add_reason(NOT_RETURNED);
         self.update(|report| missing.into_iter().for_each(|hash| report.missing.push(hash)));
+    }
+
+    /// Takes back the records and reasons since an earlier report of the same run, whose cost remains.
+    pub(in crate::query) fn rewind(&self, earlier: &Report) {
+        let mut state = self.lock();
+        state.seen_reasons = earlier.reasons.to_vec().into_iter().collect();
+        let report = &mut state.report;
+        report.reasons = earlier.reasons.to_vec().into();
+        (report.records, report.progress) = (earlier.records, earlier.progress);
+        report.rereads += 1;
     }
 
     /// Adds the cost of another run.
