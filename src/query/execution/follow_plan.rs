@@ -225,9 +225,7 @@ async fn collect(query: &Query, max_rows: u64, report: &SharedReport) -> Result<
     };
     let own = pages.report().read();
     report.add_cost(&own);
-    // The last year of an address is all that there is to follow.
-    let is_cut = query.endpoint().limit != ResultLimit::LastYear && !own.reasons.is_empty();
-    match own.reasons.to_vec().into_iter().next().filter(|_| is_cut) {
+    match own.reasons.to_vec().into_iter().next() {
         Some(problem) => Err(Error::Window { endpoint: query.endpoint().name, problem }),
         None => read,
     }

@@ -66,7 +66,8 @@ impl FollowerPlan {
             undo,
             late: delay(rng),
             pending: delay(rng),
-            window: has_window.then(|| rng.u64(10..60)),
+            // More records than a block has.
+            window: has_window.then(|| rng.u64(40..60)),
             max_rows: if rng.bool() { rng.u64(3..60) } else { FollowOptions::MAX_ROWS },
         }
     }
