@@ -27,7 +27,7 @@ def needed(path: Path) -> set[str]:
     names = [alias.name for node in body if isinstance(node, ast.Import) for alias in node.names]
     names += [node.module for node in body if isinstance(node, ast.ImportFrom) and node.module]
     # Modules whose own imports need an extra or a tool.
-    needs = {"chainframe.cli.app": "click", "mkdocs_hooks": "mkdocs"}
+    needs = {"chainframe.cli": "click", "chainframe.cli.app": "click", "mkdocs_hooks": "mkdocs"}
     return {needs.get(name, name.partition(".")[0]) for name in names}
 
 
