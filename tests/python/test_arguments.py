@@ -11,7 +11,7 @@ import pytest
 
 import chainframe as cf
 from chainframe.testing import Cassette, LocalService
-from conftest import Sample
+from conftest import Sample, needs_extra
 
 TIME = "2026-01-28T00:00Z"
 # Arguments that the methods with optional ones require.
@@ -69,6 +69,7 @@ def test_methods_with_keywords_name_the_one_that_was_meant(client: cf.Client, sa
         rejects(getattr(objects[kind], name), *required)
 
 
+@needs_extra
 def test_classes_and_functions_name_the_keyword_that_was_meant(client: cf.Client, tmp_path: Path) -> None:
     export = client.blocks(max_items=3).to_parquet(tmp_path / "blocks")
     from chainframe.integrations import otel  # noqa: PLC0415 - an extra
@@ -126,6 +127,7 @@ VALUES: dict[str, list[tuple[dict[str, Any], str]]] = {
 FILES = {"to_csv": "x.csv", "to_json": "x.jsonl", "to_parquet": "x.parquet"}
 
 
+@needs_extra
 @pytest.mark.parametrize("method", VALUES)
 def test_values_name_the_allowed_ones_and_nothing_is_sent(
     service: LocalService, client: cf.Client, tmp_path: Path, method: str
@@ -156,6 +158,7 @@ def test_attributes_of_results_name_the_call_that_was_meant(client: cf.Client) -
     assert (raised.value.name, raised.value.obj) == ("colect", query)
 
 
+@needs_extra
 def test_columns_of_dictionaries_are_in_the_order_given(client: cf.Client, sample: Sample) -> None:
     query = client.blocks(max_items=2)
     for source in (query, query.collect()):

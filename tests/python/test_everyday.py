@@ -12,7 +12,7 @@ import pytest
 
 import chainframe as cf
 from chainframe.testing import make_records
-from conftest import Sample
+from conftest import Sample, needs_extra
 
 
 def test_column_of_records_by_name(client: cf.Client) -> None:
@@ -75,6 +75,7 @@ def test_time_parties_and_amounts_are_shown_first_and_hashes_last(client: cf.Cli
         assert all(f">{name}<" in html for name in records.schema.names)
 
 
+@needs_extra
 def test_export_is_shown_in_one_line(client: cf.Client, tmp_path: Path) -> None:
     export = client.blocks(max_items=5).to_parquet(tmp_path / "<b>")
     assert repr(export) == f"<Export {str(tmp_path / '<b>')!r}: 5 records in 1 file, complete>"

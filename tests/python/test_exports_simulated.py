@@ -14,6 +14,7 @@ import pytest
 
 import chainframe as cf
 from chainframe.testing import LocalService
+from conftest import needs_extra
 
 # An interrupt leaves files open, as a signal does.
 pytestmark = pytest.mark.filterwarnings(
@@ -110,6 +111,7 @@ def run_seed(seed: int, directory: Path) -> str:
     return "exported"
 
 
+@needs_extra
 @pytest.mark.parametrize("part", range(4))
 def test_every_seed_exports_the_list_or_raises(tmp_path: Path, part: int) -> None:
     results = []

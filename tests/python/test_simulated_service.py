@@ -16,6 +16,7 @@ import pytest
 
 import chainframe as cf
 from chainframe.testing import Cassette, LocalService
+from conftest import needs_extra
 
 MINUTE = 60.0
 
@@ -212,6 +213,7 @@ def attempt(service: LocalService, directory: Any) -> Any:
         return None
 
 
+@needs_extra
 def test_export_is_continued_after_failures(tmp_path: Any) -> None:
     """A run gives up when a request fails twice in a row; the next one continues it."""
     with LocalService(transactions=600, simulated=True, growth=1) as service:
