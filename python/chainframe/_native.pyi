@@ -1653,7 +1653,7 @@ class Records(Sequence[_R_co]):
 
         Examples
         --------
-        >>> cf.Records.from_records(block for block in blocks if block.transaction_count > 10).to_pandas()
+        >>> cf.Records.from_records(block for block in blocks if (block.transaction_count or 0) > 10).to_pandas()
         """
 
     def __class_getitem__(cls, record: Any) -> GenericAlias: ...
