@@ -16,6 +16,7 @@ use crate::message::{Hint, Message};
 use crate::query::follow::{Changes, FollowSpec, Forgets, HeadSource, Horizon, Poll, Proof, Ranges};
 use crate::query::request::{Arg, GrowthOrder, Query};
 use crate::query::results::SharedReport;
+use crate::query::snapshot::End;
 
 /// Delivered heights that are remembered beyond twice the settle distance.
 const REMEMBERED: usize = 16;
@@ -225,7 +226,9 @@ async fn collect(query: &Query, max_rows: u64, report: &SharedReport) -> Result<
     };
     let own = pages.report().read();
     report.add_cost(&own);
-    match own.reasons.to_vec().into_iter().next() {
+    // The last year of an address is all that there is to follow, unless the list ends before it.
+    let is_cut = query.endpoint().limit != ResultLimit::LastYear || pages.end() == Some(End::ResultWindow);
+    match own.reasons.to_vec().into_iter().next().filter(|_| is_cut) {
         Some(problem) => Err(Error::Window { endpoint: query.endpoint().name, problem }),
         None => read,
     }
