@@ -290,8 +290,12 @@ impl Follower {
             if self.spec.changes == Changes::Held {
                 return Err(self.spec.changed(changed));
             }
-            self.phase =
-                Phase::Fork { low: memory.horizon().height().saturating_add(1).max(0), high: memory.position() };
+            let low = match self.spec.ranges {
+                Ranges::List => memory.horizon().height().saturating_add(1).max(0),
+                // A request for each height below the known ones is too many.
+                _ => memory.from(i64::MIN).map_or(changed, |lowest| lowest.min(changed)),
+            };
+            self.phase = Phase::Fork { low, high: memory.position() };
             return Ok(Vec::new());
         }
         let first = memory.position().saturating_add(1);

@@ -66,8 +66,7 @@ impl FollowerPlan {
             undo,
             late: delay(rng),
             pending: delay(rng),
-            // More records than a block has.
-            window: has_window.then(|| rng.u64(40..60)),
+            window: has_window.then(|| rng.u64(30..60)),
             max_rows: if rng.bool() { rng.u64(3..60) } else { FollowOptions::MAX_ROWS },
         }
     }

@@ -132,6 +132,32 @@ fn a_reorganization_is_undone_where_heights_are_read_one_by_one() {
 }
 
 #[test]
+fn heights_below_the_first_known_one_are_not_read_one_by_one() {
+    let mut chain = Chain::new(1_005, 1);
+    chain.forget(1_000);
+    let spec = FollowSpec { ranges: Ranges::ByHeight, ..once(spec(Changes::Undone, 2, 5)) };
+    let mut run = Run::new(spec, Start::Height(0));
+    finish(&mut run, &chain).unwrap();
+    chain.window = 10;
+    chain.apply(Change::Reorganize(2));
+    (0..20).for_each(|_| chain.apply(Change::Grow));
+    run.restart();
+    let mut lowest = i64::MAX;
+    loop {
+        if let Ok(crate::query::follow::Request::Range { low, .. }) =
+            run.follower.clone().next_request(std::time::Duration::ZERO)
+        {
+            lowest = lowest.min(low);
+        }
+        if run.step(&chain).unwrap() == Stepped::Finished {
+            break;
+        }
+    }
+    assert_eq!((run.undos, lowest), (1, 1_000));
+    assert_eq!(run.consumer, run.expected(-1));
+}
+
+#[test]
 fn an_export_is_followed_within_its_last_height() {
     for late in [false, true] {
         let mut chain = Chain::new(10, 3);
