@@ -285,13 +285,13 @@ def test_faults_are_survived_or_continued(chain: LocalService) -> None:
             {"kind": "reset", "every": 4},
             {"kind": "empty", "every": 7},
         ]
-        while len(consumer.records) < 1_400:
+        # A request that is repeated may fail again or not, by what runs beside it.
+        while len(consumer.records) < 1_400 or not failures:
             try:
                 consumer.take(next(follow))
             except (cf.ServiceError, cf.TransportError, cf.PaginationError) as error:
                 failures += error.cursor == follow.cursor
         chain.faults, chain.growth = [], 0
-        assert failures
         consumer.check(query)
 
 

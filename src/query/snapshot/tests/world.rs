@@ -227,7 +227,9 @@ impl<'a> World<'a> {
             tuning: if self.bounds.rates.is_some() {
                 Tuning { max_keys: 200, ..Tuning::default() }
             } else {
-                Tuning { max_misses: 5, overlap_pages: overlap_pages as u64, ..Tuning::default() }
+                // A list that grows more often misses the last record in more of the responses.
+                let max_misses = 5.max(2 * self.bounds.growth.0 as u32);
+                Tuning { max_misses, overlap_pages: overlap_pages as u64, ..Tuning::default() }
             },
         }
     }
