@@ -12,7 +12,7 @@ import pytest
 
 from chainframe.testing import Cassette, Fault, LocalService
 from chainframe.testing._drift import compare
-from conftest import environment
+from conftest import environment, needs_extra
 
 PATH = "/api/v5/main/zone/block/block-list"
 
@@ -106,7 +106,7 @@ def test_command_prints_differences_and_fails_for_errors(recorded: Path, service
     assert "cannot connect" in done.stderr
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["one", "xdist"])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n", "2"), marks=needs_extra)], ids=["one", "xdist"])
 def test_suite_replays_and_reports(
     pytester: pytest.Pytester, service: LocalService, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from chainframe.testing import LocalService
 from chainframe.testing.plugin import cassette_path
+from conftest import needs_extra
 
 SUITE = """
     import pytest
@@ -256,6 +257,7 @@ def test_recording_of_a_failed_test_is_not_kept(stranger: pytest.Pytester, monke
         assert service.request_count == sent
 
 
+@needs_extra
 def test_fixtures_of_wider_scope_serve_hypothesis(stranger: pytest.Pytester) -> None:
     stranger.makepyfile(
         test_wide="""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import chainframe as cf
+from conftest import needs_extra
 from strict_server import Request, Response, StrictServer, page_of
 
 
@@ -52,7 +53,13 @@ CALLS: dict[str, Callable[[cf.Query[Any]], list[Any]]] = {
 }
 
 
-@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param(call, marks=needs_extra) if call in {"to_arrow", "to_pandas", "to_polars"} else call
+        for call in CALLS
+    ],
+)
 @pytest.mark.parametrize("replaced_after", [ONCE, TWICE], ids=["once", "twice"])
 def test_complete_result_is_read_again(server: StrictServer, call: str, replaced_after: set[int]) -> None:
     blocks = Blocks(6, replaced_after)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from chainframe.testing import LocalService
+from conftest import needs_extra
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "guide" / "testing.md").read_text(encoding="utf-8")
 RECIPES = dict(re.findall(r'^```python title="([\w.]+)"\n(.*?)^```', GUIDE, re.MULTILINE | re.DOTALL))
@@ -42,7 +43,9 @@ def test_record_and_replay_recipe_runs(
     assert (pytester.path / "cassettes" / "test_report" / "test_heights_descend.jsonl").is_file()
 
 
-@pytest.mark.parametrize(("name", "count"), [("test_faults.py", 3), ("test_load_data.py", 1)])
+@pytest.mark.parametrize(
+    ("name", "count"), [("test_faults.py", 3), pytest.param("test_load_data.py", 1, marks=needs_extra)]
+)
 def test_local_service_recipe_runs(pytester: pytest.Pytester, name: str, count: int) -> None:
     run(pytester, name).assert_outcomes(passed=count)
 
