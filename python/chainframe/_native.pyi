@@ -1649,7 +1649,12 @@ class Records(Sequence[_R_co]):
         Returns
         -------
         Records
-            Copies of the records, with the report of a complete result.
+            Copies of the records. Their report is not complete: a selection does not show what is missing.
+
+        Raises
+        ------
+        InvalidParameterError
+            If there are none, or if they are not records of one class.
 
         Examples
         --------

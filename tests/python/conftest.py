@@ -98,6 +98,13 @@ def service() -> Iterator[LocalService]:
 
 
 @pytest.fixture
+def chain() -> Iterator[LocalService]:
+    """A local service of its own for a test that changes it."""
+    with LocalService(transactions=1_000, seed=7) as running:
+        yield running
+
+
+@pytest.fixture
 def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without settings in the environment."""
     for name in ("BASE_URL", "API_KEY", "SECRET_KEY", "PASSPHRASE", "CASSETTE", "CASSETTE_MODE"):

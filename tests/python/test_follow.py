@@ -36,12 +36,6 @@ LISTS = [
 
 
 @pytest.fixture
-def chain() -> Iterator[LocalService]:
-    with LocalService(transactions=1_000, seed=7) as service:
-        yield service
-
-
-@pytest.fixture
 def client(chain: LocalService) -> Iterator[cf.Client]:
     with chain.client(rate_limit=None) as client:
         yield client

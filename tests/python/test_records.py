@@ -121,17 +121,21 @@ def test_records_are_made_of_records() -> None:
     blocks = [make("Block"), cf.Block(height=2)]
     records = cf.Records.from_records(iter(blocks))
     assert list(records) == blocks
-    assert repr(records) == "<Records of Block: 2 rows, complete>"
-    assert records.report.records == 2
+    assert repr(records) == "<Records of Block: 2 rows, possibly incomplete>"
+    assert (records.report.records, records.report.complete) == (2, False)
+    assert records.report.reasons == ["The records were selected by the caller; they may be a part of a result."]
     assert list(cf.Records.from_records(records[1:])) == blocks[1:]
     log = cf.EventLog(topics=["0x1", "0x2"], log_index=3)
     assert cf.Records.from_records([log])[0] == log
-    with pytest.raises(ValueError, match=r"must not be empty; chainframe.testing.make_records"):
-        cf.Records.from_records([])
-    with pytest.raises(TypeError, match="must be of one class; got Block and Token"):
-        cf.Records.from_records([cf.Block(), cf.Token()])
-    with pytest.raises(TypeError, match="'int' object"):
-        cf.Records.from_records([1])  # type: ignore[type-var]
+    rejected: list[tuple[Any, str]] = [
+        ([], "must not be empty; chainframe.testing.make_records"),
+        ([cf.Block(), cf.Token()], "must be of one class; got Block and Token"),
+        ([1], "must be records; got <class 'int'>"),
+        (7, "must be an iterable of records"),
+    ]
+    for given, problem in rejected:
+        with pytest.raises(cf.InvalidParameterError, match=f"records {problem}"):
+            cf.Records.from_records(given)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -13,7 +13,7 @@ use crate::columns::{DecimalPolicy, Projection, StringLayout, schema};
 use crate::python::base::arguments::{self, ColumnNames};
 use crate::python::base::asyncio::coroutine;
 use crate::python::base::block_on::block_on;
-use crate::python::results::arrow::{self, Conversion, DtypeBackend, Frame};
+use crate::python::results::arrow::{self, Conversion, DtypeBackend, Frame, FrameOptions};
 use crate::python::results::frames::{ToFrame, to_frame_methods};
 use crate::python::results::incomplete::report_incomplete;
 use crate::python::results::record_classes;
@@ -82,18 +82,10 @@ impl Query {
 }
 
 impl ToFrame for Query {
-    fn to_frame<'py>(
-        &self,
-        py: Python<'py>,
-        frame: Frame,
-        numbers: DecimalPolicy,
-        columns: Option<&ColumnNames>,
-        dtype_backend: Option<DtypeBackend>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let conversion = Conversion::new(py, self.record(), Projection::ALL, frame, numbers, columns)?;
-        let conversion = conversion.with_dtype_backend(dtype_backend);
-        frame.load(py)?;
-        let records = self.collect_in(py, frame.layout())?.inner;
+    fn to_frame<'py>(&self, py: Python<'py>, options: FrameOptions) -> PyResult<Bound<'py, PyAny>> {
+        let conversion = Conversion::new(py, self.record(), Projection::ALL, &options)?;
+        options.frame.load(py)?;
+        let records = self.collect_in(py, options.frame.layout())?.inner;
         // Runs on the runtime's threads, which made the columns: an allocator keeps freed memory for its thread.
         let (conversion, table) = block_on(py, self.run.query().client(), async move {
             let table = process::long(|| conversion.table(&records));

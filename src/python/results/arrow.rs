@@ -67,6 +67,14 @@ pub fn select(schema: &SchemaRef, selection: Projection) -> SchemaRef {
     schema.project(&columns).map_or_else(|_| schema.clone(), Arc::new)
 }
 
+/// The library that a conversion is for, and its arguments.
+pub struct FrameOptions {
+    pub frame: Frame,
+    pub numbers: DecimalPolicy,
+    pub columns: Option<ColumnNames>,
+    pub dtype_backend: Option<DtypeBackend>,
+}
+
 /// Conversion of a result to the table or frame of one library.
 pub struct Conversion {
     frame: Frame,
@@ -77,20 +85,10 @@ pub struct Conversion {
 
 impl Conversion {
     /// Checks the arguments of a conversion, before anything is fetched for it.
-    pub fn new(
-        py: Python<'_>,
-        record: &RecordType,
-        selection: Projection,
-        frame: Frame,
-        numbers: DecimalPolicy,
-        columns: Option<&ColumnNames>,
-    ) -> PyResult<Self> {
-        let schema = project(py, select(&schema_in(record, numbers, frame.layout()), selection), columns)?;
-        Ok(Self { frame, schema, numbers, dtype_backend: None })
-    }
-
-    pub fn with_dtype_backend(self, dtype_backend: Option<DtypeBackend>) -> Self {
-        Self { dtype_backend, ..self }
+    pub fn new(py: Python<'_>, record: &RecordType, selection: Projection, options: &FrameOptions) -> PyResult<Self> {
+        let &FrameOptions { frame, numbers, ref columns, dtype_backend } = options;
+        let schema = project(py, select(&schema_in(record, numbers, frame.layout()), selection), columns.as_ref())?;
+        Ok(Self { frame, schema, numbers, dtype_backend })
     }
 
     pub fn table(&self, records: &Records) -> Result<Table, Error> {

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
-use super::arrow::{self, Conversion, DtypeBackend, Frame};
+use super::arrow::{self, Conversion, DtypeBackend, Frame, FrameOptions};
 use super::frames::{ToFrame, to_frame_methods};
 use super::records::Records;
 use crate::columns::{DecimalPolicy, schema};
@@ -37,18 +37,11 @@ impl Records {
 }
 
 impl ToFrame for Records {
-    fn to_frame<'py>(
-        &self,
-        py: Python<'py>,
-        frame: Frame,
-        numbers: DecimalPolicy,
-        columns: Option<&ColumnNames>,
-        dtype_backend: Option<DtypeBackend>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let conversion = Conversion::new(py, self.inner.record(), self.selection(), frame, numbers, columns)?;
+    fn to_frame<'py>(&self, py: Python<'py>, options: FrameOptions) -> PyResult<Bound<'py, PyAny>> {
+        let conversion = Conversion::new(py, self.inner.record(), self.selection(), &options)?;
         let table =
             finalize::detach(py, || conversion.table(&self.inner)).map_err(|error| errors::raise(py, &error))?;
-        conversion.with_dtype_backend(dtype_backend).finish(py, table)
+        conversion.finish(py, table)
     }
 }
 

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyCapsule, PyDict, PyInt, PyList, PyString, PyTuple};
 
-use super::arrow::{self, DtypeBackend, Frame, Table};
+use super::arrow::{self, DtypeBackend, Frame, FrameOptions, Table};
 use super::event::Event;
 use super::frames::{ToFrame, to_frame_methods};
 use super::records::Records;
@@ -53,15 +53,9 @@ impl DecodedLogs {
 }
 
 impl ToFrame for DecodedLogs {
-    fn to_frame<'py>(
-        &self,
-        py: Python<'py>,
-        frame: Frame,
-        numbers: DecimalPolicy,
-        columns: Option<&ColumnNames>,
-        dtype_backend: Option<DtypeBackend>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let schema = arrow::project(py, self.inner.schema(numbers), columns)?;
+    fn to_frame<'py>(&self, py: Python<'py>, options: FrameOptions) -> PyResult<Bound<'py, PyAny>> {
+        let FrameOptions { frame, numbers, columns, dtype_backend } = options;
+        let schema = arrow::project(py, self.inner.schema(numbers), columns.as_ref())?;
         frame.load(py)?;
         frame.convert(py, self.table(py, numbers)?.project(schema)?, dtype_backend)
     }

@@ -39,13 +39,19 @@ background:none;color:inherit}\
 </style>";
 
 pub fn escape(text: &str) -> String {
-    let text: String = text.chars().map(|char| if is_harmless(char) { char } else { '\u{fffd}' }).collect();
+    let text = harmless(text);
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\'', "&#39;")
 }
 
-/// False for control characters, and for marks that turn the direction of writing: they would turn the text around them.
-fn is_harmless(char: char) -> bool {
-    !char.is_control() && !matches!(char, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+/// The text without control characters, and without marks that turn the direction of writing: they would turn the text
+/// around them as well.
+fn harmless(text: &str) -> String {
+    let harmless = |char: char| match char {
+        '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
+        char if char.is_control() => '\u{fffd}',
+        char => char,
+    };
+    text.chars().map(harmless).collect()
 }
 
 /// Text that is shortened in the middle, as hashes are.
@@ -61,8 +67,7 @@ fn shorten(text: &str, most: usize) -> String {
 
 /// Text of a cell in one line of plain text.
 pub fn excerpt(text: &str) -> String {
-    let plain: String = text.chars().map(|char| if is_harmless(char) { char } else { '\u{fffd}' }).collect();
-    shorten(&plain, CELL)
+    shorten(&harmless(text), CELL)
 }
 
 /// Text of a value for display, where there is a value.

@@ -149,22 +149,32 @@ impl Records {
     #[classmethod]
     fn from_records(class: &Bound<'_, PyType>, records: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = class.py();
-        let records = records.try_iter()?.map(|record| Ok(record?.cast_into::<Record>()?));
-        let records = records.collect::<PyResult<Vec<_>>>()?;
-        let Some(first) = records.first().map(|record| record.get().class()) else {
-            let problem = "records must not be empty; chainframe.testing.make_records(call, []) makes an empty result";
-            return Err(PyValueError::new_err(problem));
+        let rejected = |problem: &str| errors::parameter(py, "records", problem);
+        let mut selected = Vec::new();
+        for record in records.try_iter().map_err(|_| rejected("must be an iterable of records"))? {
+            let record = record?.cast_into::<Record>().map_err(|other| {
+                let class = other.into_inner().get_type();
+                rejected(&format!("must be records; got {class}; chainframe.testing.make_records takes dictionaries"))
+            })?;
+            selected.push(record);
+        }
+        let Some(first) = selected.first().map(|record| record.get().class()) else {
+            return Err(rejected("must not be empty; chainframe.testing.make_records(call, []) makes an empty result"));
         };
-        let mut rows = ColumnsBuilder::new(first, records.len());
-        for record in &records {
+        let mut rows = ColumnsBuilder::new(first, selected.len());
+        for record in &selected {
             let other = record.get().class();
             if other.name != first.name {
-                let problem = format!("records must be of one class; got {} and {}", first.name, other.name);
-                return Err(PyTypeError::new_err(problem));
+                return Err(rejected(&format!("must be of one class; got {} and {}", first.name, other.name)));
             }
             record.get().append_to(py, &mut rows)?;
         }
-        let report = query::Report { complete: true, records: records.len() as u64, ..query::Report::default() };
+        let reason = "The records were selected by the caller; they may be a part of a result";
+        let report = query::Report {
+            records: selected.len() as u64,
+            reasons: vec![reason.into()].into(),
+            ..query::Report::default()
+        };
         Ok(Self::new(query::Records::new(first, vec![rows.finish()]), report))
     }
 
