@@ -8,14 +8,16 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # One interpreter for every build, so that cargo does not rebuild.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
-.PHONY: lowest mutants enumerate reproducible simulate demo test bare spark bench fuzz docs lint rust python stub fmt clean build install dev tools postgres browser
+.PHONY: lowest mutants enumerate reproducible simulate demo test bare spark bench fuzz docs lint rust python check stub fmt clean build install dev tools postgres browser
 
 demo: build install
 	$(PIP) install --group demo
 	$(BIN)/python examples/first_look.py
 
-# From the fastest to the slowest.
-test: tools lint rust python
+# The Rust checks and the build of the wheel use the two cores in turn.
+test: tools lint
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target rust install postgres browser
+	$(MAKE) --no-print-directory check
 
 lint: tools
 	cargo fmt --check
@@ -29,8 +31,11 @@ rust: tools
 	@# Licenses, bans and sources need no network; a workflow installs cargo-deny and checks advisories as well.
 	! command -v cargo-deny >/dev/null || cargo-deny --offline --locked --all-features check licenses bans sources
 
+python: tools install postgres browser
+	$(MAKE) --no-print-directory check
+
 # Type checks and tests use the installed wheel, not the source tree.
-python: tools build install postgres browser
+check:
 	$(BIN)/python scripts/generate_stub.py --check
 	$(BIN)/mypy
 	$(BIN)/pyright
@@ -43,12 +48,12 @@ python: tools build install postgres browser
 # Installs PostgreSQL for the test of its recipe, if allowed; otherwise that test is skipped.
 postgres:
 	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { \
-		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get install -y -qq postgresql; } || true
+		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get -o DPkg::Lock::Timeout=300 install -y -qq postgresql; } || true
 
 # Installs a browser for the tests of the site, if allowed; otherwise they are skipped.
 browser:
 	@command -v chromium chromium-browser google-chrome chrome >/dev/null || { \
-		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get install -y -qq chromium; } || true
+		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get -o DPkg::Lock::Timeout=300 install -y -qq chromium; } || true
 
 # Tests the data source in a local Spark cluster of two workers. Not part of `test`: Spark needs Java, its own environment
 # of hundreds of megabytes and minutes to install. `test` covers the data source without Spark.
