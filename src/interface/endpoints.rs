@@ -70,6 +70,8 @@ pub struct Param {
 pub enum Bound {
     /// The value of the parameter. The API ignores the case of addresses and hashes, which records have in lower case.
     Equal,
+    /// The value of the parameter, in one or several of the columns with this bound: the API does not say in which.
+    EqualInSome,
     AtLeast,
     AtMost,
     /// Values above the parameter's, which itself is excluded.
@@ -285,7 +287,11 @@ pub static ENDPOINTS: [Endpoint; 9] = [
         chain: Chain::Zone,
         record: "CrossChainTransaction",
         params: &[
-            optional("tx_id", "txid", ParamKind::Text, "Only this transaction hash."),
+            optional("tx_id", "txid", ParamKind::Text, "Only this transaction hash.").bounding(&[
+                ("id", Bound::EqualInSome),
+                ("main_tx_hash", Bound::EqualInSome),
+                ("zone_tx_hash", Bound::EqualInSome),
+            ]),
             HEIGHT,
             START_HEIGHT,
             END_HEIGHT,

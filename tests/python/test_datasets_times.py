@@ -174,6 +174,34 @@ def test_cross_chain_transactions_are_narrowed_by_time() -> None:
         assert len(found) > 0
 
 
+@pytest.mark.parametrize("share", [0.0, 0.05, 0.3, 0.6, 0.97])
+@pytest.mark.parametrize("minutes", [1, 60, 6_000, None])
+def test_times_of_a_list_with_a_count_cost_one_request_more_than_arguments(
+    crossed: tuple[LocalService, cf.Records[Any]], share: float, minutes: int | None
+) -> None:
+    service, every = crossed
+    time = every[int(len(every) * share)].zone_block_time
+    low, high = around(time, minutes or 0)
+    wanted = between("zone_block_time", low, high if minutes else dt.datetime(2100, 1, 1, tzinfo=dt.UTC))
+    with service.client(rate_limit=None) as client:
+        service.reset_request_log()
+        client.cross_chain_transactions(start_time=low, end_time=high if minutes else None).collect()
+        explicit = service.request_count
+        dataset = client.cross_chain_transactions().dataset()
+        service.reset_request_log()
+        found = dataset.to_table(filter=wanted)
+        assert service.request_count == dataset.report.requests <= min(explicit, every.report.requests) + 1
+        assert dataset.report.complete
+    assert rows(found) == rows(every.to_arrow().filter(wanted))
+    assert len(found) > 0
+
+
+@pytest.fixture(scope="module")
+def crossed() -> Iterator[tuple[LocalService, cf.Records[Any]]]:
+    with LocalService(transactions=20_000, seed=7) as service, service.client(rate_limit=None) as client:
+        yield service, client.cross_chain_transactions().collect()
+
+
 def test_recent_blocks_are_read_down_to_the_earliest_time_wanted(service: LocalService, client: cf.Client) -> None:
     blocks = client.blocks().collect()
     time = blocks[150].block_time

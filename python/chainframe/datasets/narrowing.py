@@ -6,15 +6,18 @@ import json
 import math
 import warnings
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from chainframe._native import _restore_query
+from chainframe.datasets.hashes import shown
 from chainframe.datasets.plan import (
     Arguments,
     TimeBounds,
     arguments,
     encoded,
     endpoint,
+    looked_up,
     narrowed,
     page_size,
     time_bounds,
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from chainframe import Client, Query, Records, Report, Transaction
+    from chainframe.datasets.hashes import Lookup
     from chainframe.datasets.values import Solver
 
 # Maximum number of times that a list is counted, which may grow meanwhile.
@@ -140,7 +144,7 @@ class Narrowing:
     def remainder(self, query: Query[Any]) -> Remainder:
         """Pages of a list after those that its last run has delivered."""
         if self._client is None:
-            return Remainder(0, is_capped=False)
+            return Remainder(0, 0, is_capped=False)
         window = self._client.deployment.result_window if endpoint(self.resource)["chain"] == "main" else math.inf
         return Remainder.of(query, self.page_size, window)
 
@@ -149,6 +153,30 @@ class Narrowing:
         if self._solver is None or queries != [self._query] or self.resource != "transactions":
             return []
         return self._solver.points("tx_id") or [] if not self._given and self._client is not None else []
+
+    def lookup(self, queries: list[Query[Any]]) -> Lookup | None:
+        """Hashes to which a list can be narrowed if the API compares the right one."""
+        if self._solver is None or self._client is None or len(queries) != 1:
+            return None
+        lookup = looked_up(self.resource, arguments(queries[0]), self._solver)
+        return lookup and replace(lookup, found=shown(self._client, lookup.column))
+
+    def with_arguments(self, query: Query[Any], wanted: Arguments) -> Query[Any]:
+        """A part of a list."""
+        return self._query_for(arguments(query) | wanted)
+
+    def with_heights(self, query: Query[Any]) -> Query[Any]:
+        """A list without its records that have no height."""
+        has_heights = not {"height", "start_height", "end_height"}.isdisjoint(arguments(query))
+        return query if has_heights else self.with_arguments(query, {"start_height": 0})
+
+    def between(self, query: Query[Any], ends: tuple[int | None, int | None]) -> list[Query[Any]]:
+        """A range of heights of a list; none if it is empty."""
+        low, high = ends
+        if low is not None and high is not None and low > high:
+            return []
+        given = {"start_height": low, "end_height": high}
+        return [self.with_arguments(query, {name: end for name, end in given.items() if end is not None})]
 
     def located(self, queries: list[Query[Any]], spent: list[Report]) -> list[Query[Any]]:
         """Queries for the heights of hashes, which are looked up; the report of the lookup is added to `spent`."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from chainframe._native import _declaration
+from chainframe.datasets.hashes import DIRECTION, DIRECTIONS, Lookup
 from chainframe.datasets.values import Range, Solver, as_decimal
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ class Column:
     """Parameters of a call that bound one column."""
 
     equal: str | None = None
+    # A parameter that compares some of several columns.
+    equal_in_some: str | None = None
     low: str | None = None
     low_is_excluded: bool = False
     high: str | None = None
@@ -75,6 +78,8 @@ def bounded_columns(resource: str) -> dict[str, Column]:
             match bound:
                 case "equal":
                     column.equal = parameter["name"]
+                case "equal in some":
+                    column.equal_in_some = parameter["name"]
                 case "at least" | "above":
                     column.low, column.low_is_excluded = parameter["name"], bound == "above"
                 case "at most":
@@ -96,6 +101,8 @@ class TimeBounds:
     high: str
     # True if the API has no range of heights either, so that the client requests it height by height.
     is_expanded: bool
+    # True if a response counts the records of the list.
+    is_counted: bool
 
 
 @cache
@@ -116,7 +123,7 @@ def time_bounds(resource: str, schema: pa.Schema) -> TimeBounds | None:
     is_expanded = any(
         parameter["name"] == "start_height" and parameter["wire"] is None for parameter in parameters(resource)
     )
-    return TimeBounds(column, height, ends["at least"], ends["at most"], is_expanded)
+    return TimeBounds(column, height, ends["at least"], ends["at most"], is_expanded, endpoint(resource)["is counted"])
 
 
 def narrowed(
@@ -145,6 +152,20 @@ def narrowed(
         if not several:
             return []
     return [combined for choice in several if is_valid(combined := common | choice)] or [common]
+
+
+def looked_up(resource: str, given: Arguments, solver: Solver) -> Lookup | None:
+    """The fewest hashes that the filter accepts in a column which a parameter may compare."""
+    columns = {name: column.equal_in_some for name, column in bounded_columns(resource).items() if column.equal_in_some}
+    found: list[Lookup] = []
+    for name, parameter in columns.items():
+        points = solver.points(name) or []
+        hashes = list({point.lower(): point for point in points}.values())
+        if hashes and "" not in points and len(hashes) <= MAX_QUERIES and parameter not in given:
+            directions = solver.points(DIRECTION) or DIRECTIONS
+            compared = [each for each in columns if columns[each] == parameter]
+            found.append(Lookup(parameter, name, compared, hashes, directions))
+    return min(found, key=lambda lookup: len(lookup.hashes), default=None)
 
 
 def timed(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -11,17 +12,20 @@ from pyarrow import acero
 from pyarrow import compute as pc
 
 from chainframe._native import _restore_report
-from chainframe.datasets.narrowing import Narrowing
+from chainframe.datasets.narrowing import DIRECT, MAX_COUNTS, Narrowing
 from chainframe.datasets.plan import DESCENDING, arguments
-from chainframe.datasets.times import is_cheaper, is_searched
+from chainframe.datasets.times import Index, is_cheaper, is_searched
 from chainframe.datasets.values import Solver, references
 
 if TYPE_CHECKING:
     from chainframe import Query, Report
+    from chainframe.datasets.hashes import Lookup
 
 _RESULT = ("pages", "records", "duplicates_dropped", "rereads")
 _SPENT = ("requests", "retries", "bytes", "elapsed")
 BATCH_SIZE = 131_072
+# Most pages of a list that are read to find the heights of times.
+MAX_PROBES = 8
 
 Columns = Sequence[str] | Mapping[str, pc.Expression]
 
@@ -68,6 +72,11 @@ class Scanner:
         self.projected_schema: pa.Schema = self._applied(self.dataset_schema.empty_table()).schema
 
     @property
+    def _schema(self) -> pa.Schema:
+        """Schema of the columns that are decoded."""
+        return pa.schema([self.dataset_schema.field(name) for name in self._decoded or self.dataset_schema.names])
+
+    @property
     def report(self) -> Report:
         reports = [run.report for run in self._runs]
         counts: dict[str, Any] = {name: sum(getattr(report, name) for report in reports) for name in _RESULT}
@@ -81,13 +90,17 @@ class Scanner:
         narrowing = self._narrowing
         queries = narrowing.queries()
         hashes = narrowing.hashes(queries)
-        timed = None if hashes else narrowing.by_time(queries)
+        lookup = narrowing.lookup(queries)
+        timed = None if hashes or lookup else narrowing.by_time(queries)
         if not queries or timed == []:
             return "no request: no record can satisfy the filter"
         lines = [repr(query) for query in queries]
         if hashes:
             lines.append("after a lookup of the hashes for their heights, if all of them are found")
-        if timed:
+        if lookup:
+            lines = [repr(narrowing.with_arguments(queries[0], {lookup.parameter: each})) for each in lookup.hashes]
+            lines.append(f"if responses show that {lookup.parameter} compares {lookup.column}, else {queries[0]!r}")
+        elif timed:
             lines = [*map(repr, timed), f"if the first page of {lines[0]} shows that the whole list costs more"]
         elif not hashes and not self._floors() and (whole := narrowing.split(queries)) is not None:
             lines.append(f"if the first page of {whole!r} shows that the whole list costs more")
@@ -127,6 +140,17 @@ class Scanner:
     def queries(self) -> list[Query[Any]]:
         """Queries for a parallel read, which together return all that the filter can accept."""
         queries = self._narrowing.located(self._narrowing.queries(), self._spent)
+        lookup = self._narrowing.lookup(queries)
+        if lookup is not None:
+            # A record may have several hashes: the queries would return it several times.
+            (value, *others), fetch = lookup.hashes, partial(self._with_hash, queries[0], lookup)
+            if not others:
+                lookup.fetched(value, fetch)
+                page = None if lookup.is_certain else next(self._stream(queries[0], self._narrowing.page_size), None)
+                if page is not None:
+                    lookup.probe(page, fetch)
+            is_certain = lookup.is_certain and not others
+            return [self._narrowing.with_arguments(queries[0], {lookup.parameter: value})] if is_certain else queries
         timed = self._narrowing.by_time(queries)
         if timed is None:
             return queries
@@ -142,6 +166,8 @@ class Scanner:
             located = self._narrowing.located(queries, self._spent)
             if located is not queries:
                 yield from self._streams(located)
+            elif (lookup := self._narrowing.lookup(queries)) is not None:
+                yield from self._looked_up(queries[0], lookup)
             elif (timed := self._narrowing.by_time(queries)) is not None:
                 yield from self._timed(queries[0], timed)
             elif floors := self._floors():
@@ -161,6 +187,10 @@ class Scanner:
         """Reads a list, or the heights of some times where these cost fewer requests or pass the result window."""
         if not timed or self._narrowing.is_timed(query):
             yield from self._streams(timed)
+            return
+        bounds = self._narrowing.time_bounds()
+        if bounds is not None and bounds.is_counted:
+            yield from self._indexed(query, Index(bounds, self._narrowing.page_size, arguments(timed[0])))
             return
         stream = self._stream(query, self._narrowing.page_size)
         page = next(stream, None)
@@ -187,14 +217,92 @@ class Scanner:
         yield page
         yield from stream
 
+    def _indexed(self, query: Query[Any], index: Index) -> Iterator[pa.RecordBatch]:
+        """Reads a list with a count, or a range of heights that some of its pages show to include the times."""
+        heights = self._narrowing.with_heights(query)
+        stream = self._stream(heights, self._narrowing.page_size)
+        page = next(stream, None)
+        left = self._narrowing.remainder(heights)
+        if page is None or left.pages < DIRECT:
+            counts = 0 if heights is query else None
+        else:
+            index.add(1, page, left.length)
+            counts = self._explored(query, heights, index)
+            if counts is not None and (index.pages() < left.pages or counts > 1):
+                yield from self._abandon(stream, heights, self._narrowing.between(query, index.heights()))
+                return
+        if counts is None:
+            yield from self._abandon(stream, heights, [query])
+            return
+        if page is not None:
+            yield page
+        yield from stream
+
+    def _explored(self, query: Query[Any], heights: Query[Any], index: Index) -> int | None:
+        """Adds pages to an index; returns how often a list was counted, or `None` if heights do not narrow it.
+
+        A record with a time and no height is in the list only: the range of all heights must have as many records. It
+        is counted first, so that new records do not hide one: it never has more records than the list has later.
+        """
+        within, is_whole, counts = index.length, heights is query, 0
+        for _ in range(MAX_PROBES):
+            number = index.next_page()
+            if is_whole and number is None:
+                break
+            total = self._probe(query, number or 1, index)
+            if not is_whole:
+                is_whole, counts = total == within, counts + 1
+                if counts == MAX_COUNTS:
+                    break
+                within = within if is_whole else self._probe(heights, 1, index)
+        return counts if is_whole and index.is_ordered else None
+
+    def _probe(self, query: Query[Any], number: int, index: Index) -> int:
+        """Fetches a page for an index; returns the number of records of the list."""
+        records, total, report = query._page(number)  # noqa: SLF001 - of this package
+        self._spent.append(report)
+        index.add(number, records.to_arrow().combine_chunks().to_batches()[0], total or 0)
+        return total or 0
+
+    def _looked_up(self, query: Query[Any], lookup: Lookup) -> Iterator[pa.RecordBatch]:
+        """Reads the records that have some hashes, if responses show that these are all, or else the list."""
+        fetch, stream = partial(self._with_hash, query, lookup), self._stream(query, self._narrowing.page_size)
+        page = next(stream, None) if len(lookup.hashes) > DIRECT else None
+        if page is None or self._narrowing.remainder(query).pages > len(lookup.hashes):
+            found = [lookup.fetched(value, fetch) for value in lookup.hashes]
+            if not lookup.is_certain:
+                page = next(stream, None) if page is None else page
+                if page is not None and self._narrowing.remainder(query).pages > len(lookup.directions):
+                    lookup.probe(page, fetch)
+            if lookup.is_certain:
+                if page is not None:
+                    yield from self._abandon(stream, query, [])
+                yield from found
+                return
+            for run in [run for run in self._runs if run != query]:
+                self._retire(run)
+        if page is not None:
+            yield page
+        yield from stream
+
+    def _with_hash(self, query: Query[Any], lookup: Lookup, value: str) -> pa.RecordBatch:
+        """The records of a list that the API finds by a hash."""
+        one = self._narrowing.with_arguments(query, {lookup.parameter: value})
+        found = pa.Table.from_batches(self._stream(one), self._schema)
+        return found.combine_chunks().to_batches()[0] if len(found) else pa.RecordBatch.from_pylist([], self._schema)
+
     def _abandon(
         self, stream: Generator[pa.RecordBatch], query: Query[Any], others: list[Query[Any]]
     ) -> Iterator[pa.RecordBatch]:
         """Reads other queries in place of one whose first page was read."""
         stream.close()
+        self._retire(query)
+        yield from self._streams(others)
+
+    def _retire(self, query: Query[Any]) -> None:
+        """Counts the cost of a query whose records are no part of the result."""
         self._runs.remove(query)
         self._spent.append(query.report)
-        yield from self._streams(others)
 
     def _resolved(self, query: Query[Any], timed: list[Query[Any]], page: pa.RecordBatch) -> list[Query[Any]] | None:
         """The queries for times with their heights, or `None` if the list is to be read."""
@@ -246,6 +354,8 @@ class Scanner:
         names = references(self.dataset_schema, [*given.values(), *filters])
         if (bounds := self._narrowing.time_bounds()) is not None:
             names |= {bounds.column, bounds.height}
+        if (lookup := self._narrowing.lookup(self._narrowing.queries())) is not None:
+            names |= lookup.needed
         names.update(DESCENDING.get(self._narrowing.resource, ()))
         # A batch without columns has no rows either.
         return [name for name in self.dataset_schema.names if name in names] or self.dataset_schema.names[:1]

@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from chainframe.datasets.plan import EPOCH, MAX_HEIGHTS, TimeBounds, arguments
+from chainframe.datasets.plan import EPOCH, MAX_HEIGHTS, Arguments, TimeBounds, arguments
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -28,6 +28,8 @@ class Remainder:
     """Pages of a list after those that a run has delivered."""
 
     pages: int
+    # Records of the whole list, as far as it is known.
+    length: int
     # True if the list ends at the result window.
     is_capped: bool
     # False if the API reports no length.
@@ -37,11 +39,11 @@ class Remainder:
     def of(cls, query: Query[Any], page_size: int, result_window: float) -> Remainder:
         match query._progress():  # noqa: SLF001 - of this package
             case "pages", done, int(total):
-                return cls(total - done, total * page_size >= result_window)
+                return cls(total - done, total * page_size, is_capped=total * page_size >= result_window)
             case "records", done, int(total):
-                return cls(math.ceil((total - done) / page_size), total >= result_window)
+                return cls(math.ceil((total - done) / page_size), total, is_capped=total >= result_window)
             case _:
-                return cls(sys.maxsize, is_capped=False, is_known=False)
+                return cls(sys.maxsize, sys.maxsize, is_capped=False, is_known=False)
 
 
 def blocks(page: pa.RecordBatch, bounds: TimeBounds) -> list[tuple[int, datetime]] | None:
@@ -86,3 +88,65 @@ def is_cheaper(resolved: list[Query[Any]], bounds: TimeBounds) -> bool:
         given = arguments(query)
         heights += given["end_height"] - given["start_height"] + 1 if "start_height" in given else 0
     return heights <= MAX_HEIGHTS
+
+
+class Index:
+    """Blocks of a list that are known from some of its pages, by the offset of their records. The newest come first."""
+
+    def __init__(self, bounds: TimeBounds, page_size: int, given: Arguments) -> None:
+        self._bounds, self._page_size = bounds, page_size
+        self._low, self._high = given.get(bounds.low), given.get(bounds.high)
+        # Height and time of the records of the pages that are known, by offset.
+        self._known: dict[int, tuple[int, datetime]] = {}
+        self.length = 0
+        # False if times do not follow from heights, or a record has no height.
+        self.is_ordered = True
+
+    def add(self, number: int, page: pa.RecordBatch, length: int) -> None:
+        """Takes a page."""
+        self.length = max(length, self.length)
+        self.is_ordered &= blocks(page, self._bounds) is not None
+        columns = (page.column(name).to_pylist() for name in (self._bounds.height, self._bounds.column))
+        for row, (height, time) in enumerate(zip(*columns, strict=True)):
+            if height is not None and time is not None:
+                self._known[(number - 1) * self._page_size + row] = (height, time)
+        found = sorted(self._known.values())
+        self.is_ordered &= all(one[1] <= other[1] for one, other in itertools.pairwise(found))
+
+    def heights(self) -> tuple[int | None, int | None]:
+        """A range of heights that includes all that have the times."""
+        low, high, known = self._low, self._high, self._known.values()
+        older = [] if low is None else [height for height, time in known if time < low]
+        newer = [] if high is None else [height for height, time in known if time > high]
+        return max(older) + 1 if older else None, min(newer) - 1 if newer else None
+
+    def pages(self) -> int:
+        """Pages of that range."""
+        first = 0 if self._high is None else self._gap(self._high, is_low=False)[0]
+        last = self.length if self._low is None else self._gap(self._low, is_low=True)[1]
+        return math.ceil(max(last - first - 1, 1) / self._page_size)
+
+    def next_page(self) -> int | None:
+        """The page that narrows the range most, or `None` if the range has at most one page too many."""
+        times = [(time, is_low) for time, is_low in ((self._low, True), (self._high, False)) if time is not None]
+        gaps = [(self._gap(time, is_low=is_low), time) for time, is_low in times]
+        (first, last), time = max(gaps, key=lambda gap: gap[0][1] - gap[0][0])
+        if last - first <= self._page_size or not self._known:
+            return None
+        offset = min(max(self._interpolated(first, last, time), first + 1), last - 1)
+        return offset // self._page_size + 1
+
+    def _gap(self, time: datetime, *, is_low: bool) -> tuple[int, int]:
+        """The offsets of the last record before an end of the range and the first one after it."""
+        before = [offset for offset, (_, at) in self._known.items() if (at >= time if is_low else at > time)]
+        after = [offset for offset, (_, at) in self._known.items() if (at < time if is_low else at <= time)]
+        return max(before, default=-1), min(after, default=self.length)
+
+    def _interpolated(self, first: int, last: int, time: datetime) -> int:
+        """The offset at which records of a time are expected, by the times of the known ones around it."""
+        one = first if first in self._known else min(self._known)
+        other = last if last in self._known else min(self._known)
+        start, end = self._known[one][1], self._known[other][1]
+        if start == end:
+            return (first + last) // 2
+        return one + int((other - one) * ((start - time) / (start - end)))

@@ -52,6 +52,7 @@ pub fn _declaration() -> String {
                 "chain": if endpoint.chain == Chain::Main { "main" } else { "zone" },
                 "record": endpoint.record().name,
                 "page_size_max": endpoint.page_size_max(),
+                "is counted": endpoint.counts(),
                 "params": params,
             })
         })
@@ -62,6 +63,7 @@ pub fn _declaration() -> String {
 fn bounds(bounds: &[(&str, Bound)]) -> Value {
     let bound = |bound: &Bound| match bound {
         Bound::Equal => json!("equal"),
+        Bound::EqualInSome => json!("equal in some"),
         Bound::AtLeast => json!("at least"),
         Bound::AtMost => json!("at most"),
         Bound::Above => json!("above"),

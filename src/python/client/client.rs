@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
 
 use super::cassette::{_environment_cassette, Cassette};
@@ -39,6 +40,8 @@ pub struct Client {
     pub inner: client::Client,
     pub progress: ProgressMode,
     pub on_attempt: OnAttempt,
+    /// Facts that responses have shown of the API, for filters of datasets.
+    learned: PyOnceLock<Py<PyDict>>,
 }
 
 /// The argument, or the environment's variable.
@@ -182,7 +185,7 @@ impl Client {
         };
         check_progress(py, progress)?;
         let inner = checked().map_err(|error| errors::raise(py, &error))?;
-        Ok(Self { inner, progress, on_attempt })
+        Ok(Self::of(inner, progress, on_attempt))
     }
 
     #[doc = doc!(Client.height_at)]
@@ -273,7 +276,7 @@ impl Client {
         check_progress(py, progress)?;
         let inner = slf.get().inner.with_options(changes).map_err(named)?;
         let on_attempt = slf.get().on_attempt.derived(slf.clone_ref(py).into_any());
-        Ok(Self { inner, progress, on_attempt })
+        Ok(Self::of(inner, progress, on_attempt))
     }
 
     #[doc = doc!(Client.close)]
@@ -355,6 +358,11 @@ impl Client {
         html::form("Client", &format!("of {}", settings.base_url()), &[html::pairs(&facts)])
     }
 
+    #[getter]
+    fn _learned(&self, py: Python<'_>) -> Py<PyDict> {
+        self.learned.get_or_init(py, || PyDict::new(py).unbind()).clone_ref(py)
+    }
+
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.on_attempt.traverse(&visit)
     }
@@ -407,6 +415,10 @@ impl Client {
 }
 
 impl Client {
+    pub(super) fn of(inner: client::Client, progress: ProgressMode, on_attempt: OnAttempt) -> Self {
+        Self { inner, progress, on_attempt, learned: PyOnceLock::new() }
+    }
+
     fn find_height(
         &self,
         py: Python<'_>,

@@ -57,9 +57,6 @@ pub fn _with_cassette(
     let settings = Settings { cassette, concurrency, ..settings.clone() };
     let environment = client.get().inner.environment().clone();
     let inner = client::Client::with_environment(settings, environment).map_err(|error| errors::raise(py, &error))?;
-    Ok(Client {
-        inner,
-        progress: client.get().progress,
-        on_attempt: client.get().on_attempt.derived(client.clone().into_any().unbind()),
-    })
+    let on_attempt = client.get().on_attempt.derived(client.clone().into_any().unbind());
+    Ok(Client::of(inner, client.get().progress, on_attempt))
 }

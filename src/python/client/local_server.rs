@@ -118,7 +118,7 @@ impl LocalService {
         let inner = client::Client::with_environment(settings, environment);
         let inner = inner.map_err(|error| errors::raise(py, &error))?;
         let on_attempt = given.on_attempt.derived(client.clone().into_any().unbind());
-        Ok(Client { inner, progress: given.progress, on_attempt })
+        Ok(Client::of(inner, given.progress, on_attempt))
     }
 
     #[getter]

@@ -341,6 +341,15 @@ impl Query {
         Ok((Self::new(self.client.bind(py), self.progress, run), Report { inner: report.read() }))
     }
 
+    /// One page of the list, its count of records, and the report of the request.
+    fn _page(&self, py: Python<'_>, number: u64) -> PyResult<(Records, Option<u64>, Report)> {
+        let report = SharedReport::default();
+        let page = block_on(py, self.run.query().client(), self.run.clone().page(number, report.clone()))?;
+        let page = page.map_err(|error| errors::raise_at(py, &error, self.run.cursor()))?;
+        let records = query::Records::new(self.record(), vec![page.columns]);
+        Ok((Records::new(records, report.read()), page.total, Report { inner: report.read() }))
+    }
+
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         // DuckDB gets the schema in the main thread, and the stream perhaps in another.
         SignalWatcher::prepare(py)?;

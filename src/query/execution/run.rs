@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use super::cursor::Cursor;
+use super::in_flight::fetch;
 use super::resolve::resolve;
 use crate::client::{Client, Error};
+use crate::decode::Page;
 use crate::query::request::Query;
 use crate::query::results::SharedReport;
-use crate::query::snapshot::ListCheckpoint;
+use crate::query::snapshot::{ListCheckpoint, PageRequest};
 
 #[derive(Clone)]
 pub struct Run {
@@ -55,6 +57,12 @@ impl Run {
     pub async fn resolved(self, report: SharedReport) -> Result<Self, Error> {
         let query = resolve(&self.query, &report).await?;
         Ok(self.with_query(query))
+    }
+
+    /// One page of the query's only list as it is now, whose request is added to the report.
+    pub async fn page(self, number: u64, report: SharedReport) -> Result<Page, Error> {
+        let request = PageRequest { page: number, ..PageRequest::first(self.query.page_size()) };
+        fetch(&self.query, 0, request, false, &report).await
     }
 
     pub fn query(&self) -> &Query {
