@@ -145,14 +145,50 @@ def test_growth_is_delivered_once(chain: LocalService, client: cf.Client, *, und
     consumer.check(query, above=height(consumer.records[0]) - 1)
 
 
-def test_a_round_without_news_is_one_request(chain: LocalService, client: cf.Client) -> None:
-    for call in ("blocks", "transactions"):
-        query = getattr(client, call)()
-        follow = query.follow(start="beginning", poll=None)
-        assert sum(len(batch) for batch in follow) > 0
+@pytest.mark.parametrize("undo", [False, True])
+@pytest.mark.parametrize("call", LISTS)
+def test_a_round_without_news_is_one_request(
+    sample: Sample, chain: LocalService, client: cf.Client, call: str, *, undo: bool
+) -> None:
+    query, follow = sample.query(client, call), None
+    batches: Any
+    for growth in (0, 3, 1):
+        chain.growth = growth
+        for _ in range(5 if growth else 0):
+            client.blocks().first()
+        chain.growth = 0
+        # The newest records wait for a higher block.
+        start = "beginning" if follow is None else follow.cursor
+        follow = batches = query.follow(start=start, poll=None, undo=undo)  # type: ignore[call-overload]
+        assert sum(len(batch) for batch in batches) > 0 or growth
         chain.reset_request_log()
-        assert list(query.follow(start=follow.cursor, poll=None)) == []
+        assert list(query.follow(start=follow.cursor, poll=None, undo=undo)) == []  # type: ignore[call-overload]
         assert chain.request_count == 1
+
+
+@pytest.mark.parametrize("undo", [False, True])
+@pytest.mark.parametrize("call", ["large_transactions", "cross_chain_transactions"])
+def test_rounds_without_news_are_one_request_each(
+    sample: Sample, chain: LocalService, client: cf.Client, call: str, *, undo: bool
+) -> None:
+    query = sample.query(client, call)
+
+    async def run() -> None:
+        follow = query.follow(start="beginning", poll=0.01, undo=undo)  # type: ignore[call-overload]
+        async with contextlib.aclosing(follow):
+            async for _ in follow:
+                chain.reset_request_log()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(1):
+                        await anext(follow)
+                break
+
+    asyncio.run(run())
+    paths = [request["path"] for request in chain.request_log]
+    # The head of the chain and the list in turn, or the list only if no record waits.
+    lists = {path.rpartition("/")[2] for path in paths}
+    assert len(paths) > 6
+    assert all(one != other for one, other in itertools.pairwise(paths)) == (len(lists) == 2)
 
 
 def test_asyncio_delivers_the_same(chain: LocalService, client: cf.Client) -> None:

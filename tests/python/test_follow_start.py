@@ -116,8 +116,11 @@ def test_lists_beyond_the_result_window_are_read_by_height(*, undo: bool) -> Non
             consumer.follow(query, undo=undo)
             with pytest.raises(cf.FollowGapError, match=r"of height 18000030 exceed the API's result window \(100\)"):
                 list(client.transactions(start_height=18_000_030).follow(start="beginning", poll=None))
+            service.reset_request_log()
             with pytest.raises(cf.InvalidParameterError, match="pass start_height to the call"):
                 list(client.transactions().follow(start="beginning", poll=None))
+            # The first page, the last one that the API returns, and the lowest heights, which are empty.
+            assert service.request_count < 10
         with service.client(rate_limit=None) as client:
             blocks = range(min(map(height, consumer.records)), max(map(height, consumer.records)) + 1)
             expected = list(client.transactions(start_height=blocks[0], end_height=blocks[-1]).collect())

@@ -65,6 +65,7 @@ class Query:
 
         class Follow:
             report = SimpleNamespace(requests=1)
+            cursor = self.events[-1].cursor
 
             def __iter__(_self) -> Iterator[Any]:  # noqa: N805
                 return iter(self.events[first:])
@@ -295,6 +296,24 @@ def test_query_and_table_agree_after_growth_and_reorganizations(place: tuple[str
             expected = sorted((record.height, record.tx_id, record.amount) for record in listed)
             assert stored(place) == expected
         assert removed > 0
+
+
+def test_list_whose_newest_records_wait_is_one_request_without_news(place: tuple[str, str]) -> None:
+    with LocalService(transactions=1_500, seed=7) as service, service.client(rate_limit=None) as client:
+        query, counts = client.large_transactions(), []
+        for _ in range(4):
+            target = opened(place)
+            first = query.sync(target, table=None if place[0] == "delta" else "t t")
+            service.reset_request_log()
+            again = query.sync(target, table=None if place[0] == "delta" else "t t")
+            if place[0] != "delta":
+                target.close()
+            counts.append((first.rows_added > 0, again.commits, again.requests))
+            assert again.requests == service.request_count
+            service.growth = 40
+            query.first()
+            service.growth = 0
+        assert counts == [(True, 0, 1)] * 4
 
 
 def test_driver_that_stores_other_amounts_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -132,7 +132,7 @@ def run(query: Any, sink: Sink, settle: int) -> Synced:  # noqa: ANN401
         # The records that arrived before the error are not fetched again.
         state.commit()
         raise
-    state.commit()
+    state.commit(follow.cursor)
     return replace(state.result, requests=follow.report.requests)
 
 
@@ -148,8 +148,11 @@ class _State:
         return self._position.cursor if self._position else "beginning"
 
     def take(self, event: Any) -> None:  # noqa: ANN401
-        if hasattr(event, "after_height"):
+        # The last change stays for the end, whose position shows the next run what is not new.
+        is_undo = hasattr(event, "after_height")
+        if is_undo or self._change.rows >= ROWS:
             self.commit()
+        if is_undo:
             self._change.undo_after = event.after_height
             self._change.position = Position(event.cursor, event.after_height)
             return
@@ -158,13 +161,12 @@ class _State:
         highest = max((height for height in heights.to_pylist() if height is not None), default=self.result.height)
         self._change.tables.append(rows)
         self._change.position = Position(event.cursor, highest)
-        if self._change.rows >= ROWS:
-            self.commit()
 
-    def commit(self) -> None:
+    def commit(self, cursor: str | None = None) -> None:
         change, self._change = self._change, Change()
         if change.position is None:
             return
+        change.position = replace(change.position, cursor=cursor or change.position.cursor)
         removed = self._sink.commit(change, self._position)
         self._position = change.position
         self.result = replace(

@@ -7,7 +7,6 @@ use tokio::time::{Instant, sleep};
 
 use super::follow_cursor::{FollowCursor, Position};
 use super::follow_plan::{FollowOptions, FollowPlan, FollowStart};
-use super::height_search::Found;
 use super::heights::Heights;
 use super::pages::Pages;
 use super::run::Run;
@@ -203,24 +202,19 @@ impl Follow {
                 Ok(Vec::new())
             }
             Request::Head => {
-                let head = Heights::of(&self.plan.list, &self.report).newest().await?;
+                let head = Heights::of(&self.plan.list, &self.report).head().await?;
                 self.walk = None;
-                self.follower().on_head(head.map(|block| block.height));
+                self.follower().on_head(head);
                 Ok(Vec::new())
             }
             Request::Oldest => {
-                let first = match Heights::of(&self.plan.list, &self.report).find(0).await? {
-                    Found::Before(height) => Some(height),
-                    Found::At(_) | Found::NoBlock => None,
-                    Found::BeforeSampled(_) => {
-                        let problem =
-                            "(\"beginning\") needs the first height of the list, which could not be found; pass ";
-                        let problem = Message::new(problem).parameter("start_height").text(" to the call");
-                        return Err(Error::parameter("start", problem));
-                    }
+                let Some(first) = Heights::of(&self.plan.list, &self.report).first().await? else {
+                    let problem = "(\"beginning\") needs the first height of the chain, to which the list does not \
+                                   reach back; pass ";
+                    let problem = Message::new(problem).parameter("start_height").text(" to the call");
+                    return Err(Error::parameter("start", problem));
                 };
-                self.follower().on_oldest(first);
-                Ok(Vec::new())
+                self.follower().on_oldest(first)
             }
             Request::Newest => {
                 // A read of which no page has arrived continues after an interrupt.

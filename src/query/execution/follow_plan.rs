@@ -3,7 +3,6 @@
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
 use super::counted_range::CountedRange;
-use super::height_search::Found;
 use super::heights::{self, Heights};
 use super::in_flight::list_spec;
 use super::pages::Pages;
@@ -168,8 +167,8 @@ impl FollowPlan {
                 if counted.is_some() {
                     return Ok(counted);
                 }
-                let first = if low > 0 { Found::NoBlock } else { Heights::of(&self.list, report).find(0).await? };
-                let low = if let Found::Before(first) = first { first } else { low };
+                let first = if low > 0 { None } else { Heights::of(&self.list, report).first().await? };
+                let low = first.unwrap_or(low);
                 self.read_heights((low, high), max_rows, report).await.map(Some)
             }
         }

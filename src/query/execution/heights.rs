@@ -6,10 +6,15 @@ use super::height_search::{Block, Found, Search, Step};
 use super::in_flight::fetch;
 use crate::client::{Client, Error};
 use crate::columns::{Column, Columns};
+use crate::decode::Page;
 use crate::interface::{Chain, Endpoint, Kind, endpoint};
+use crate::query::follow::{self, facts, page_hash};
 use crate::query::request::{Arg, Options, Query};
 use crate::query::results::SharedReport;
 use crate::query::snapshot::PageRequest;
+
+/// The lowest heights, which a chain may begin with.
+const LOWEST: std::ops::RangeInclusive<i64> = 0..=1;
 
 /// Requests after which a search is given up: far more than interpolation and bisection take among blocks that are not
 /// empty.
@@ -32,6 +37,8 @@ struct Head {
     /// Times of the blocks, by height.
     blocks: BTreeMap<i64, i64>,
     pages: Option<u64>,
+    /// Hash of all its records.
+    hash: u64,
 }
 
 /// Searches heights of one chain. Each search starts from the blocks that earlier ones fetched.
@@ -56,23 +63,46 @@ impl<'c> Heights<'c> {
 
     /// The newest block as of the first call.
     pub async fn newest(&mut self) -> Result<Option<Block>, Error> {
-        let head = match &mut self.head {
-            Some(head) => head,
-            None => {
-                let (blocks, pages) = self.page(1).await?;
-                self.head.insert(Head { blocks, pages })
-            }
-        };
+        let head = self.first_page().await?;
         Ok(head.blocks.last_key_value().map(|(height, time)| Block { height: *height, time: *time }))
     }
 
-    /// Returns the blocks of a page of the list, and the number of pages.
-    async fn page(&self, number: u64) -> Result<(BTreeMap<i64, i64>, Option<u64>), Error> {
+    /// The newest block as a follower knows it.
+    pub async fn head(&mut self) -> Result<Option<follow::Head>, Error> {
+        let head = self.first_page().await?;
+        Ok(head.blocks.last_key_value().map(|(height, _)| follow::Head { height: *height, page: head.hash }))
+    }
+
+    /// The first block, if the list reaches back to it or it has one of the lowest heights.
+    pub async fn first(&mut self) -> Result<Option<i64>, Error> {
+        let Some(newest) = self.newest().await? else { return Ok(None) };
+        let pages = self.first_page().await?.pages;
+        if let (Some(oldest), true) = self.oldest(pages).await? {
+            return Ok(Some(oldest.height));
+        }
+        for height in LOWEST.filter(|height| *height <= newest.height) {
+            if fetch_block(self.client, self.chain, self.name, height, self.report).await?.is_some() {
+                return Ok(Some(height));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn first_page(&mut self) -> Result<&Head, Error> {
+        if self.head.is_none() {
+            let page = self.page(1).await?;
+            let hash = page_hash(&facts(&page.columns));
+            self.head = Some(Head { blocks: blocks(&page.columns), pages: page.total_pages, hash });
+        }
+        Ok(self.head.as_ref().expect("it was just read"))
+    }
+
+    /// Returns a page of the list.
+    async fn page(&self, number: u64) -> Result<Page, Error> {
         let options = Options { chain: self.name.map(str::to_owned), ..Options::default() };
         let query = Query::new(self.client, declared(self.chain), Vec::new(), options)?;
         let request = PageRequest { page: number, ..PageRequest::first(query.page_size()) };
-        let page = fetch(&query, 0, request, false, self.report).await?;
-        Ok((blocks(&page.columns), page.total_pages))
+        fetch(&query, 0, request, false, self.report).await
     }
 
     /// Returns the oldest block of the list, and whether the list reaches back to the first one of the chain.
@@ -84,13 +114,14 @@ impl<'c> Heights<'c> {
         let mut oldest = None;
         // A list that grows has a further page now and then.
         for _ in 0..3 {
-            let (blocks, total) = self.page(pages.max(1)).await?;
-            oldest = blocks.first_key_value().map(|(height, time)| Block { height: *height, time: *time });
-            match total {
+            let page = self.page(pages.max(1)).await?;
+            let listed = blocks(&page.columns);
+            oldest = listed.first_key_value().map(|(height, time)| Block { height: *height, time: *time });
+            match page.total_pages {
                 Some(total) if total > pages => pages = total,
                 _ => {
                     let is_listed = window.is_none_or(|window| pages * size < window - window / 100);
-                    return Ok((oldest, is_listed && total == Some(pages)));
+                    return Ok((oldest, is_listed && page.total_pages == Some(pages)));
                 }
             }
         }

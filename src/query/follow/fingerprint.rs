@@ -27,6 +27,14 @@ pub fn facts(columns: &Columns) -> Vec<RowFacts> {
         .collect()
 }
 
+/// A hash of a page: equal for equal pages.
+pub fn page_hash(rows: &[RowFacts]) -> u64 {
+    rows.iter().fold(rows.len() as u64, |hash, row| {
+        let height = row.height.map_or(0, |height| spread(height as u64));
+        spread(hash ^ row.content.wrapping_add(height).wrapping_add(spread(row.block)))
+    })
+}
+
 /// The records of one height, in any order. Numbers that are not known are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "(i64, u64, u64, u64)", into = "(i64, u64, u64, u64)")]

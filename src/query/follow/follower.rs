@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::anchor::{Anchor, Look};
 use super::fingerprint::RowFacts;
-use super::memory::Memory;
+use super::memory::{Head, LastRound, Memory};
 use super::pace::Pace;
 use super::reading::Reading;
 use super::spec::{Changes, Event, FollowSpec, Forgets, HeadSource, Poll, Proof, Request, Start, Stop};
@@ -18,6 +18,8 @@ pub(super) enum Phase {
     Resting {
         until: Duration,
     },
+    /// A round that begins with the head, and ends there unless something is due.
+    Glance,
     Head,
     Newest,
     Walk,
@@ -29,6 +31,8 @@ pub(super) enum Phase {
         high: i64,
     },
     Oldest,
+    /// The same before a walk that cannot reach the beginning, so that one which is not known is an error at once.
+    OldestFirst,
     Fork {
         low: i64,
         high: i64,
@@ -62,6 +66,8 @@ pub(super) struct Round {
     pub more: Option<u64>,
     /// The height from which on another walk is expected to reach the position, where this one could not.
     pub walkable: Option<i64>,
+    /// True once the height of the first block was requested.
+    pub is_begun: bool,
 }
 
 /// The request for the head of the chain, in this round.
@@ -78,8 +84,10 @@ pub struct Follower {
     pub(super) memory: Option<Memory>,
     pub(super) phase: Phase,
     pub(super) round: Round,
-    /// Height of the chain's newest block, where another list shows it.
-    pub(super) head: Option<i64>,
+    /// The chain's newest block, where another list shows it.
+    pub(super) head: Option<Head>,
+    /// True if the last round was a glance: records that were listed late show only in the list.
+    glanced: bool,
     /// Heights of the next range.
     pub(super) span: i64,
     pub(super) pace: Pace,
@@ -93,12 +101,14 @@ impl Follower {
             Start::Height(low) => Some(Memory::start_after(low - 1)),
             Start::Memory(memory) => Some(memory),
         };
+        let last = memory.as_ref().and_then(Memory::last_round);
         Self {
             spec,
             memory,
+            head: last.and_then(|last| last.head),
+            glanced: false,
             phase: Phase::Resting { until: Duration::ZERO },
             round: Round::new(None),
-            head: None,
             span: 1,
             pace: Pace::default(),
             now: Duration::ZERO,
@@ -129,12 +139,12 @@ impl Follower {
                 return Ok(Request::Wait(until - self.now));
             }
             self.round = Round::new(self.seam());
-            self.phase = if self.holds_back() { Phase::Head } else { Phase::Newest };
+            self.phase = if self.may_glance() { Phase::Glance } else { Phase::Newest };
         }
         Ok(match &self.phase {
             Phase::Resting { .. } | Phase::Newest => Request::Newest,
-            Phase::Head => Request::Head,
-            Phase::Oldest => Request::Oldest,
+            Phase::Glance | Phase::Head => Request::Head,
+            Phase::Oldest | Phase::OldestFirst => Request::Oldest,
             Phase::Walk => Request::Older { pages: self.pages_to_come() },
             Phase::Verify(_) => Request::Verify,
             Phase::Look(_, page) => Request::Look { page: *page },
@@ -148,19 +158,40 @@ impl Follower {
         })
     }
 
-    /// Takes the height of the chain's newest block.
-    pub fn on_head(&mut self, head: Option<i64>) {
-        self.head = head;
+    /// Takes the chain's newest block.
+    pub fn on_head(&mut self, head: Option<Head>) {
+        let before = std::mem::replace(&mut self.head, head);
         self.round = Round { probe: Probe::Done, ..Round::new(self.seam()) };
+        let last = self.memory.as_ref().and_then(Memory::last_round);
+        if let (Phase::Glance, Some(last), Some(head)) = (&self.phase, last, head) {
+            let is_idle = match self.spec.changes {
+                Changes::Held => !self.is_due(&last, self.target(last.top)),
+                // Blocks may have been replaced.
+                Changes::Undone => before == Some(head),
+            };
+            if is_idle {
+                self.glanced = true;
+                self.pace.observe(head.height.max(last.top), self.now);
+                self.rest();
+                return;
+            }
+        }
         self.phase = Phase::Newest;
     }
 
     /// Takes the height of the chain's first block, where ranges begin.
-    pub fn on_oldest(&mut self, height: Option<i64>) {
-        if let (Some(memory), Some(height)) = (&mut self.memory, height) {
+    pub fn on_oldest(&mut self, height: i64) -> Result<Vec<Event>, Error> {
+        let is_first = matches!(self.phase, Phase::OldestFirst);
+        if let Some(memory) = &mut self.memory {
             memory.begin_after(height - 1);
         }
-        self.first_range();
+        self.round.is_begun = true;
+        if !is_first {
+            self.first_range();
+            return Ok(Vec::new());
+        }
+        let stepped = self.on_older(Stop::Page(self.round.more));
+        self.settle(stepped)
     }
 
     /// Takes a page of the walk.
@@ -171,7 +202,7 @@ impl Follower {
         self.round.more = if let Stop::Page(more) = stop { more } else { Some(0) };
         if stop == Stop::List {
             let is_known = self.memory.as_ref().is_some_and(|memory| memory.highest().is_some());
-            let recent = self.head.map_or(i64::MAX, |head| head.saturating_sub(self.spec.settle));
+            let recent = self.head.map_or(i64::MAX, |head| head.height.saturating_sub(self.spec.settle));
             self.round.end_of_list(if is_known { self.spec.forgets } else { Forgets::Never }, recent);
         }
         let stepped =
@@ -262,10 +293,18 @@ impl Follower {
         };
     }
 
-    /// True if only the head of the chain can show that the newest records are deliverable.
-    fn holds_back(&self) -> bool {
-        let held = |memory: &Memory| memory.last_round().is_some_and(|last| last.top > memory.position());
-        self.spec.head == HeadSource::Chain && self.memory.as_ref().is_some_and(held)
+    /// True if the head of the chain alone can show that nothing is due: heights are held back until it moves. A round of
+    /// the list follows, for records that were listed late.
+    fn may_glance(&mut self) -> bool {
+        let last = self.memory.as_ref().and_then(Memory::last_round);
+        let is_held = last.is_some_and(|last| last.held.is_some());
+        self.spec.head == HeadSource::Chain && is_held && !std::mem::take(&mut self.glanced)
+    }
+
+    /// True if some of the heights up to `target` may have records that were not delivered.
+    pub(super) fn is_due(&self, last: &LastRound, target: i64) -> bool {
+        let first = self.spec.until.map_or(last.first_unknown(), |_| self.first_due());
+        target >= first
     }
 
     /// The lowest height that is not delivered.
@@ -279,7 +318,7 @@ impl Follower {
 
     /// The greatest height that is whole, or settled, as far as this round shows.
     pub(super) fn target(&self, top: i64) -> i64 {
-        let head = if self.spec.head == HeadSource::Chain { self.head.map_or(top, |head| head.max(top)) } else { top };
+        let head = self.head.map_or(top, |head| head.height.max(top));
         match (self.spec.until, self.spec.changes) {
             (Some(until), _) => until.min(head - 1),
             (None, Changes::Held) => head - self.spec.settle.max(1),

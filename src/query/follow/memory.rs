@@ -56,15 +56,35 @@ pub struct Memory {
     rest: Option<LastRound>,
 }
 
+/// The head of the chain, as another list shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    pub height: i64,
+    /// Hash of that list's first page.
+    pub page: u64,
+}
+
 /// The end of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastRound {
     /// Hash of the first page.
     pub first_page: u64,
-    /// The height up to which heights were due.
-    pub target: i64,
     /// The greatest height of the list.
     pub top: i64,
+    /// The lowest height that was held back, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<i64>,
+    /// The head of the chain when the list was read, where another list shows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<Head>,
+}
+
+impl LastRound {
+    /// The lowest height that is not known to have no records: up to it, nothing new is due.
+    pub fn first_unknown(&self) -> i64 {
+        let read_to = self.head.map_or(self.top, |head| head.height);
+        self.held.map_or(read_to, |held| held.min(read_to))
+    }
 }
 
 impl Memory {

@@ -10,8 +10,10 @@
 //!
 //! | Phase | Request | Response | Next phase |
 //! |---|---|---|---|
-//! | `Resting` | `Wait`, unless the interval has passed | | `Head` if heights are held back and only the head of the chain can show that they are whole; else `Newest` |
-//! | `Head` | `Head` | the height of the newest block | `Newest` |
+//! | `Resting` | `Wait`, unless the interval has passed | | `Glance` if heights are held back, only the head of the chain can show that they are whole, and the last round was none; else `Newest` |
+//! | `Glance` | `Head` | no height became deliverable | `Resting` |
+//! | | | otherwise | `Newest` |
+//! | `Head` | `Head` | the newest block | `Newest` |
 //! | `Newest` | `Newest` | the same page as in the last round, and no height became deliverable | `Resting` |
 //! | | | something new; held back, and the head was not requested in this round | `Head` |
 //! | | | reaches down to what is known | as after `Walk` |
@@ -21,6 +23,7 @@
 //! | | | reaches down to what is known, or to a height from which on known heights changed | `Verify` |
 //! | | | the list ends at the result window, or holds too many records | `Range`, height by height only up to where another walk reaches; `Failed` if the list cannot be read by height |
 //! | `Oldest` | `Oldest` | the height of the first block, where ranges begin at the beginning | `Range` |
+//! | `OldestFirst` | `Oldest` | the same, where the first page shows that the walk cannot reach it | as after `Walk` |
 //! | `Verify` | `Verify` | the pages are of one instant, by the count of the list | `Resting`, with events; `Failed` if known heights changed and changes are not undone |
 //! | | | the list has no count | `Look` |
 //! | `Look` | `Look` | the first records of the walk are still there | as after `Verify` |
@@ -46,7 +49,7 @@ mod spec;
 #[cfg(test)]
 mod tests;
 
-pub use fingerprint::{RowFacts, facts};
+pub use fingerprint::{RowFacts, facts, page_hash};
 pub use follower::Follower;
-pub use memory::{Horizon, Memory, Seam};
+pub use memory::{Head, Horizon, Memory, Seam};
 pub use spec::{Changes, Event, EventKind, FollowSpec, Forgets, HeadSource, Poll, Proof, Ranges, Request, Start, Stop};

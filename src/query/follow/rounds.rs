@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::anchor::Anchor;
-use super::fingerprint::{RowFacts, spread};
+use super::fingerprint::{RowFacts, page_hash};
 use super::follower::{Conclusion, Follower, Phase, Probe, Round};
 use super::memory::{Horizon, LastRound, Memory};
 use super::reading::Reading;
@@ -24,6 +24,7 @@ impl Round {
             probe: Probe::NotYet,
             more: None,
             walkable: None,
+            is_begun: false,
         }
     }
 
@@ -36,26 +37,20 @@ impl Round {
     }
 }
 
-/// A hash of a page: equal for equal pages.
-fn page_hash(rows: &[RowFacts]) -> u64 {
-    rows.iter().fold(rows.len() as u64, |hash, row| {
-        let height = row.height.map_or(0, |height| spread(height as u64));
-        spread(hash ^ row.content.wrapping_add(height).wrapping_add(spread(row.block)))
-    })
-}
-
 impl Follower {
     /// The newest page: decides whether there is anything to do.
     pub(super) fn on_newest(&mut self, rows: &[RowFacts], stop: Stop) -> Step {
         self.round.first_page = page_hash(rows);
         let Some(top) = self.round.reading.top() else { return Ok(self.on_empty(stop)) };
         self.round.target = self.target(top);
-        let this = LastRound { first_page: self.round.first_page, target: self.round.target, top };
-        self.pace.observe(self.head.unwrap_or(top).max(top), self.now);
+        self.pace.observe(self.head.map_or(top, |head| head.height.max(top)), self.now);
         let may_probe = self.spec.head == HeadSource::Chain && self.round.probe == Probe::NotYet;
         let is_held = self.memory.as_ref().is_none_or(|memory| memory.position() < top);
-        if self.memory.as_ref().and_then(Memory::last_round) == Some(this) {
-            self.rest();
+        let last = self.memory.as_ref().and_then(Memory::last_round);
+        if let Some(last) = last.filter(|last| (last.first_page, last.top) == (self.round.first_page, top))
+            && !self.is_due(&last, self.round.target)
+        {
+            self.rest_after(LastRound { head: self.head, ..last });
             return Ok(Vec::new());
         }
         if may_probe && is_held {
@@ -64,18 +59,15 @@ impl Follower {
         }
         let Some(memory) = &self.memory else {
             let mut memory = Memory::start_after(self.round.target.max(self.spec.low - 1));
-            memory.set_last_round(this);
+            memory.set_last_round(self.last_round(top, memory.position()));
             self.memory = Some(memory.clone());
             self.rest();
             return Ok(vec![Event { kind: EventKind::Moved, memory }]);
         };
         if self.spec.changes == Changes::Held && self.round.target <= memory.position() {
             // Nothing is due: what the page shows is compared, and no more is read.
-            let step = self.compare_held();
-            if let Some(memory) = &mut self.memory {
-                memory.set_last_round(this);
-            }
-            self.rest();
+            let (step, last) = (self.compare_held(), self.last_round(top, memory.position()));
+            self.rest_after(last);
             return step;
         }
         self.phase = Phase::Walk;
@@ -96,6 +88,25 @@ impl Follower {
         let memory = Memory::start_after(self.spec.low - 1);
         self.memory = Some(memory.clone());
         vec![Event { kind: EventKind::Moved, memory }]
+    }
+
+    /// Ends a round that delivers nothing.
+    fn rest_after(&mut self, last: LastRound) {
+        if let Some(memory) = &mut self.memory {
+            memory.set_last_round(last);
+        }
+        self.rest();
+    }
+
+    /// The end of this round, after which all heights up to `position` are delivered.
+    fn last_round(&self, top: i64, position: i64) -> LastRound {
+        let reading = &self.round.reading;
+        let first = position.saturating_add(1);
+        let held = match reading.complete_from() <= first {
+            true => reading.heights(first, top).next().map(|lowest| lowest.height),
+            false => Some(first),
+        };
+        LastRound { first_page: self.round.first_page, top, held, head: self.head }
     }
 
     fn compare_held(&self) -> Step {
@@ -167,6 +178,10 @@ impl Follower {
     /// Reads further down, to `depth`, in the way that is cheaper and possible.
     fn read_on(&mut self, depth: i64, stop: Stop) -> Step {
         let can_range = self.spec.ranges != Ranges::None && self.range_end() > self.position();
+        if self.round.pages == 1 && self.needs_oldest() && self.is_longer_than_a_walk(stop) {
+            self.phase = Phase::OldestFirst;
+            return Ok(Vec::new());
+        }
         match stop {
             Stop::Page(_) if can_range && self.is_range_cheaper(depth) => self.begin_ranges(),
             Stop::Page(_) if can_range && self.is_too_large(depth) => self.begin_ranges_below(),
@@ -175,7 +190,9 @@ impl Follower {
                 return Ok(Vec::new());
             }
             Stop::Window if can_range => self.begin_ranges_below(),
-            Stop::Window if self.spec.ranges != Ranges::None => return Err(self.spec.unsettled_gap(self.first_due())),
+            Stop::Window if self.spec.ranges != Ranges::None => {
+                return Err(self.spec.unsettled_gap(depth, self.round.reading.complete_from()));
+            }
             // The known heights have left the list, or can no longer be reached.
             Stop::Window | Stop::List => {
                 let first = self.first_due();
@@ -253,11 +270,23 @@ impl Follower {
             // Half of what may be held, if the records are as dense everywhere.
             _ => ((self.spec.max_rows as f64 / 2.0 / self.density().max(1e-9)) as i64).clamp(1, i64::MAX / 2),
         };
-        let is_beginning = self.memory.as_ref().is_some_and(|memory| memory.position() < 0);
-        match self.spec.ranges {
-            Ranges::ByHeight if is_beginning => self.phase = Phase::Oldest,
-            Ranges::ByHeight | Ranges::ByCount | Ranges::List | Ranges::None => self.first_range(),
+        if self.needs_oldest() {
+            self.phase = Phase::Oldest;
+        } else {
+            self.first_range();
         }
+    }
+
+    /// True if ranges begin at the beginning: a request for each height below the first block is too many.
+    fn needs_oldest(&self) -> bool {
+        let is_beginning = self.memory.as_ref().is_some_and(|memory| memory.position() < 0);
+        self.spec.ranges == Ranges::ByHeight && is_beginning && !self.round.is_begun
+    }
+
+    /// True if the first page shows that the list has more records than a walk may hold.
+    fn is_longer_than_a_walk(&self, stop: Stop) -> bool {
+        let Stop::Page(Some(more)) = stop else { return false };
+        more.saturating_add(1).saturating_mul(self.spec.page_size) >= self.spec.max_rows
     }
 
     /// The first range of a round begins with the heights that may have changed.
@@ -299,7 +328,7 @@ impl Follower {
             return Ok(Vec::new());
         }
         let first = memory.position().saturating_add(1);
-        let event = Self::deliver(memory, &reading, up_to, self.spec.remembered);
+        let mut event = Self::deliver(memory, &reading, up_to, self.spec.remembered);
         if up_to < first && up_to < self.range_end() {
             // Known heights fill the range: it ends with the first new one, however many records that has.
             self.phase = Phase::Range { low, high: first };
@@ -309,7 +338,11 @@ impl Follower {
         } else if up_to < self.round.target {
             self.phase = Phase::Resting { until: Duration::ZERO };
         } else {
-            self.rest();
+            let last = self.last_round(self.round.reading.top().unwrap_or(i64::MIN), self.position());
+            self.rest_after(last);
+            if let (Some(event), Some(memory)) = (&mut event, &self.memory) {
+                event.memory = memory.clone();
+            }
         }
         Ok(event.into_iter().collect())
     }
@@ -327,9 +360,10 @@ impl Follower {
 
     /// Delivers what the walk has read, or fails.
     pub(super) fn conclude(&mut self, conclusion: Conclusion) -> Step {
-        let Some(memory) = &mut self.memory else { return Ok(Vec::new()) };
+        let Some(mut memory) = self.memory.take() else { return Ok(Vec::new()) };
         let mut events = Vec::new();
         if let Conclusion::Changed(height) = conclusion {
+            self.memory = Some(memory);
             return Err(self.spec.changed(height));
         }
         if let Conclusion::Undo(after_height) = conclusion {
@@ -339,9 +373,12 @@ impl Follower {
             }
         }
         let top = self.round.reading.top().unwrap_or(i64::MIN);
-        let delivered = Self::deliver(memory, &self.round.reading, self.round.target, self.spec.remembered);
-        memory.set_last_round(LastRound { first_page: self.round.first_page, target: self.round.target, top });
-        events.extend(delivered.map(|event| Event { memory: memory.clone(), ..event }));
+        events.extend(Self::deliver(&mut memory, &self.round.reading, self.round.target, self.spec.remembered));
+        memory.set_last_round(self.last_round(top, memory.position()));
+        if let Some(last) = events.last_mut() {
+            last.memory = memory.clone();
+        }
+        self.memory = Some(memory);
         self.rest();
         Ok(events)
     }

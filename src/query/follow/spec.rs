@@ -173,14 +173,16 @@ impl FollowSpec {
         Error::Drift { endpoint: self.endpoint, problem }
     }
 
-    /// The error of heights that may still change, and so cannot be read by height, where the list ends within them.
-    pub(super) fn unsettled_gap(&self, first: i64) -> Error {
+    /// The error of heights that may still change, and so cannot be read by height, where the result window ends above
+    /// `first`: it has the records from `complete_from` on.
+    pub(super) fn unsettled_gap(&self, first: i64, complete_from: i64) -> Error {
         let problem = Message::new(format!(
-            "the records of the newest {} heights exceed the API's result window; pass a smaller ",
-            self.settle
+            "heights from {first} on may still change and have to be read together, and the API's result window begins \
+             with height {complete_from}; pass a smaller "
         ))
-        .parameter("settle");
-        Error::Gap { endpoint: self.endpoint, first, last: first, problem }
+        .parameter("settle")
+        .text(format!(" than {}", self.settle));
+        Error::Gap { endpoint: self.endpoint, first, last: complete_from - 1, problem }
     }
 
     pub(super) fn gap(&self, first: i64, last: i64) -> Error {

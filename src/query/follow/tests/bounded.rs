@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::world::{Chain, Change, Run, Stepped, spec};
 use crate::query::follow::fingerprint::RowFacts;
-use crate::query::follow::{Changes, Follower, Request, Start, Stop};
+use crate::query::follow::{Changes, FollowSpec, Follower, HeadSource, Poll, Ranges, Request, Start, Stop};
 
 /// Heights that are followed.
 const HEIGHTS: i64 = 10_000_000;
@@ -72,5 +72,91 @@ fn a_round_without_news_is_one_request() {
         }
         assert_eq!(run.requests - before, 5);
         assert!(run.consumer.len() > 20);
+    }
+}
+
+/// Requests of each of the next rounds, without news.
+fn rounds(run: &mut Run, chain: &Chain, rounds: usize) -> Vec<u64> {
+    let mut round = || {
+        let before = run.requests;
+        while run.step(chain).unwrap() == Stepped::Request {}
+        run.requests - before
+    };
+    (0..rounds).map(|_| round()).collect()
+}
+
+#[test]
+fn a_round_without_news_is_one_request_while_records_wait_for_a_higher_block() {
+    for changes in [Changes::Held, Changes::Undone] {
+        let mut chain = Chain::new(40, 1);
+        let spec = FollowSpec { head: HeadSource::Chain, ..spec(changes, 3, 10) };
+        let mut run = Run::new(spec, Start::Now);
+        rounds(&mut run, &chain, 1);
+        (0..5).for_each(|_| chain.apply(Change::Grow));
+        rounds(&mut run, &chain, 1);
+        let delivered = run.consumer.len();
+        assert_eq!(rounds(&mut run, &chain, 6), [1; 6], "{changes:?}");
+        if changes == Changes::Held {
+            // Height 42 is settled, and the next two are held back still.
+            chain.apply(Change::GrowEmpty);
+            assert_eq!(rounds(&mut run, &chain, 1), [2]);
+            assert_eq!(rounds(&mut run, &chain, 4), [1; 4]);
+        }
+        assert!(run.consumer.len() >= delivered);
+        (0..4).for_each(|_| chain.apply(Change::GrowEmpty));
+        rounds(&mut run, &chain, 1);
+        assert_eq!(run.consumer.last().map(|(height, _)| *height), Some(44), "{changes:?}");
+        assert_eq!(rounds(&mut run, &chain, 4), [1; 4], "{changes:?}");
+    }
+}
+
+#[test]
+fn heights_that_are_not_settled_yet_cost_one_request_a_round() {
+    let mut chain = Chain::new(40, 1);
+    let spec = FollowSpec { head: HeadSource::Chain, ..spec(Changes::Held, 8, 10) };
+    let mut run = Run::new(spec, Start::Now);
+    (0..9).for_each(|_| chain.apply(Change::GrowEmpty));
+    chain.apply(Change::Grow);
+    rounds(&mut run, &chain, 1);
+    for _ in 0..7 {
+        chain.apply(Change::GrowEmpty);
+        assert_eq!(rounds(&mut run, &chain, 1), [1]);
+        assert!(run.consumer.is_empty());
+    }
+    chain.apply(Change::GrowEmpty);
+    while run.consumer.is_empty() {
+        assert!(rounds(&mut run, &chain, 1)[0] < 4);
+    }
+    assert_eq!(run.consumer[0].0, 49);
+}
+
+#[test]
+fn a_late_record_is_noticed_within_two_rounds_of_a_chain_that_stands_still() {
+    let mut chain = Chain::new(40, 1);
+    let mut run = Run::new(FollowSpec { head: HeadSource::Chain, ..spec(Changes::Undone, 3, 10) }, Start::Height(0));
+    rounds(&mut run, &chain, 1);
+    assert_eq!(run.consumer.len(), 39);
+    chain.apply(Change::Late(1));
+    rounds(&mut run, &chain, 2);
+    assert_eq!((run.consumer.len(), run.undos), (40, 1));
+}
+
+#[test]
+fn another_process_without_news_sends_one_request() {
+    for (changes, ranges) in
+        [(Changes::Held, Ranges::None), (Changes::Undone, Ranges::None), (Changes::Held, Ranges::List)]
+    {
+        let chain = Chain::new(40, 1);
+        let max_rows = if ranges == Ranges::None { 10_000 } else { 12 };
+        for head in [HeadSource::List, HeadSource::Chain] {
+            let spec = FollowSpec { head, ranges, max_rows, poll: Poll::Once, ..spec(changes, 3, 10) };
+            let mut run = Run::new(spec, Start::Height(0));
+            while run.step(&chain).unwrap() != Stepped::Finished {}
+            assert!(run.consumer.len() > 30);
+            let before = run.requests;
+            run.restart();
+            while run.step(&chain).unwrap() != Stepped::Finished {}
+            assert_eq!(run.requests - before, 1, "{changes:?}, {head:?}, {ranges:?}");
+        }
     }
 }

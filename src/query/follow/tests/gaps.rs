@@ -77,8 +77,9 @@ fn a_window_that_ends_within_the_settle_distance_is_an_error() {
     chain.window = 6;
     let spec = FollowSpec { ranges: Ranges::ByHeight, ..once(spec(Changes::Undone, 12, 3)) };
     let followed = finish(&mut Run::new(spec, Start::Height(0)), &chain);
-    let Err(Error::Gap { problem, .. }) = followed else { panic!("{followed:?}") };
-    assert!(problem.to_string().contains("of the newest 12 heights exceed the API's result window"), "{problem}");
+    let Err(Error::Gap { first, last, problem, .. }) = followed else { panic!("{followed:?}") };
+    assert_eq!((first, last), (0, 4));
+    assert!(problem.to_string().contains("the API's result window begins with height 5; pass a smaller"), "{problem}");
 }
 
 #[test]

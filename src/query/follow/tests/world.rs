@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use crate::client::Error;
-use crate::query::follow::fingerprint::RowFacts;
+use crate::query::follow::fingerprint::{RowFacts, spread};
 use crate::query::follow::spec::Forgets;
 use crate::query::follow::{
-    Changes, Event, EventKind, FollowSpec, Follower, HeadSource, Memory, Poll, Proof, Ranges, Request, Start, Stop,
+    Changes, Event, EventKind, FollowSpec, Follower, Head, HeadSource, Memory, Poll, Proof, Ranges, Request, Start,
+    Stop,
 };
 
 /// One change of the chain.
@@ -84,6 +85,12 @@ impl Chain {
         self.blocks.len() as i64 - 1
     }
 
+    /// The head as a list of blocks shows it, which does not show late records.
+    pub fn newest(&self) -> Head {
+        let page = self.blocks.iter().fold(0, |hash, (block, _)| spread(hash ^ block));
+        Head { height: self.head(), page }
+    }
+
     /// All records, the newest first.
     pub fn list(&self) -> Vec<RowFacts> {
         let rows = self.blocks.iter().enumerate().rev().flat_map(|(height, (block, records))| {
@@ -142,7 +149,9 @@ impl Walk {
         let stop = match end {
             end if end == list.len() => Stop::List,
             end if end == window => Stop::Window,
-            _ => Stop::Page(None),
+            // A list that ends at a window reports its pages.
+            _ if window == usize::MAX => Stop::Page(None),
+            end => Stop::Page(Some((window.min(list.len()) - end).div_ceil(page_size) as u64)),
         };
         (page, stop)
     }
@@ -226,13 +235,10 @@ impl Run {
                 return Ok(Stepped::Waited);
             }
             Request::Head => {
-                self.follower.on_head(Some(chain.head()));
+                self.follower.on_head(Some(chain.newest()));
                 Vec::new()
             }
-            Request::Oldest => {
-                self.follower.on_oldest(chain.first());
-                Vec::new()
-            }
+            Request::Oldest => self.follower.on_oldest(chain.first().unwrap_or(0))?,
             Request::Newest | Request::Older { .. } => {
                 if request == Request::Newest {
                     self.walk = Walk::new(chain);
