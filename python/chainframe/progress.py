@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import atexit
 import importlib.util
+import os
+import stat
 import sys
 import threading
 import time
 import warnings
 import weakref
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypedDict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,9 +67,20 @@ def require_tqdm() -> None:
 def _is_interactive(*, in_loop: bool) -> bool:
     if "ipykernel" in sys.modules:
         return True
-    if in_loop and sys.stdout is not None and sys.stdout.isatty():
+    if in_loop and may_be_shown(sys.stdout):
         return False
     return sys.stderr is not None and sys.stderr.isatty()
+
+
+def may_be_shown(out: TextIO | None) -> bool:
+    """True for a terminal, and for a pipe: the program that reads it may print to the terminal."""
+    if out is None:
+        return False
+    try:
+        return out.isatty() or stat.S_ISFIFO(os.fstat(out.fileno()).st_mode)
+    except (AttributeError, OSError, ValueError):
+        # A stream in memory, or one that is closed.
+        return False
 
 
 class Bar:

@@ -35,7 +35,7 @@ pub struct RateLimiterState {
 }
 
 /// Requests per second at first.
-const INITIAL_RATE: f64 = 20.0;
+const INITIAL_RATE: f64 = 16.0;
 /// Factor by which every good response raises the rate until the service throttles for the first time: some fifteen
 /// responses make the concurrency, not the limiter, the bottleneck, and few requests are in flight before them.
 const SLOW_START_FACTOR: f64 = 1.15;
@@ -48,7 +48,8 @@ const MIN_RATE: f64 = 0.2;
 const MIN_DELIVERED: f64 = 5.0;
 /// Requests that may be sent at once before the first throttle, so that small queries are not slowed down.
 const BURST_SIZE: f64 = 6.0;
-/// A throttle this soon after the first request is due to the burst and says nothing about the rate.
+/// A throttle this soon after the first request is due to the burst. It says nothing about the rate if fewer requests than
+/// the burst were accepted.
 const STARTUP_GRACE: Duration = Duration::from_millis(500);
 /// Period over which services count requests, as a rule.
 const WINDOW: Duration = Duration::from_secs(1);
@@ -187,6 +188,11 @@ impl RateController {
         let Some(auto) = &mut self.auto else { return };
         auto.delivered.push(now);
         if auto.decreased.is_some_and(|decreased| sent <= decreased) {
+            let age = auto.started.map_or(WINDOW, |started| now.saturating_duration_since(started));
+            // Of a burst, some requests were still in flight when another was throttled.
+            if let Some(limit) = auto.limit.as_mut().filter(|_| age < WINDOW) {
+                limit.rate = limit.rate.max(auto.delivered.rate(now, age));
+            }
             return;
         }
         let Some(limit) = &mut auto.limit else {
@@ -219,13 +225,15 @@ impl RateController {
             // The delivered rate is measured; the current rate is a limit that may never have been reached.
             let age = auto.started.map_or(Duration::ZERO, |started| now.saturating_duration_since(started));
             self.rate = self.rate.min(auto.delivered.rate(now, age).max(MIN_DELIVERED));
-            match auto.started.filter(|started| now <= *started + STARTUP_GRACE) {
-                Some(started) if auto.limit.is_none() => self.next = self.next.max(Some(started + BURST_PAUSE)),
-                _ => {
-                    // A throttle during recovery may be transient: the assumed limit falls, but not that far.
-                    let rate = self.rate.max(auto.limit.map_or(0.0, |limit| limit.rate * MAX_LIMIT_DECREASE));
-                    auto.limit = Some(Limit { rate, raised: now, probing_since: now });
-                }
+            let burst = auto.started.filter(|started| auto.limit.is_none() && now <= *started + STARTUP_GRACE);
+            if let Some(started) = burst {
+                self.next = self.next.max(Some(started + BURST_PAUSE));
+            }
+            // A service that accepted the burst has shown how many requests it allows in a window.
+            if burst.is_none() || self.rate >= BURST_SIZE {
+                // A throttle during recovery may be transient: the assumed limit falls, but not that far.
+                let rate = self.rate.max(auto.limit.map_or(0.0, |limit| limit.rate * MAX_LIMIT_DECREASE));
+                auto.limit = Some(Limit { rate, raised: now, probing_since: now });
             }
             auto.decreased = Some(now);
             self.rate = (self.rate / 2.0).max(MIN_RATE);

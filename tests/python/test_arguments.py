@@ -145,6 +145,8 @@ def test_values_name_the_allowed_ones_and_nothing_is_sent(
 
 def test_attributes_of_results_name_the_call_that_was_meant(client: cf.Client) -> None:
     records: Any = client.blocks(max_items=3).collect()
+    with pytest.raises(KeyError, match=r"Block has no column 'heigth'; it has hash, .*; did you mean 'height'"):
+        records["heigth"]
     with pytest.raises(AttributeError, match=r"use records\[:n\]"):
         records.head()
     with pytest.raises(AttributeError, match=r'it is a column: use records\["height"\], or records\[0\].height'):
@@ -152,6 +154,10 @@ def test_attributes_of_results_name_the_call_that_was_meant(client: cf.Client) -
     with pytest.raises(AttributeError, match=r"'Records' object has no attribute 'qqq'$"):
         _ = records.qqq
     query: Any = client.blocks()
+    with pytest.raises(AttributeError, match=r'it is a column of the result: use query.collect\(\)\["height"\]'):
+        _ = query.height
+    with pytest.raises(AttributeError, match=r"use query.collect\(\), query.to_pandas\(\) or"):
+        query.sort_values("height")
     with pytest.raises(AttributeError, match="'Query' object has no attribute 'colect'") as raised:
         query.colect()
     # With these, Python suggests 'collect' where it prints the error.

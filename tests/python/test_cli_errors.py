@@ -26,7 +26,7 @@ WRONG = [
     (["tokens", "--protocol-type", "token_1"], "'--protocol-type'"),
     (["large-transactions", "--min-amount", "5"], "--min-amount (5) must be >= 100"),
     (["token-transfers"], "'--token-contract-address'"),
-    (["blocks", "--columns", "hash,size"], "; got 'size'"),
+    (["blocks", "--columns", "hash,hight"], "; got 'hight'; did you mean 'height'?"),
     (["blocks", "--columns", "hash,hash"], "must be distinct"),
     (["blocks", "-o", "blocks.xlsx"], ".parquet, .csv, .jsonl, .arrow"),
     (["blocks", "-o", "nowhere/blocks.csv"], "nowhere is not a directory; create it first"),

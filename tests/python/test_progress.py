@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import pickle
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -152,6 +154,17 @@ def test_loop_has_no_bar_among_its_rows() -> None:
     assert b"blocks:" not in text
     assert b"transactions:" in text
     assert text.count(b"43") >= 600
+
+
+def test_rows_may_be_shown_by_a_terminal_and_by_the_reader_of_a_pipe(tmp_path: Path) -> None:
+    ours, theirs = os.pipe()
+    with os.fdopen(ours), os.fdopen(theirs, "w") as out:
+        assert progress.may_be_shown(out)
+    assert not progress.may_be_shown(out)
+    with (tmp_path / "rows.txt").open("w") as file:
+        assert not progress.may_be_shown(file)
+    assert not progress.may_be_shown(io.StringIO())
+    assert not progress.may_be_shown(None)
 
 
 class Counts:

@@ -11,6 +11,7 @@ import click
 from click.shell_completion import CompletionItem, get_completion_class
 
 from chainframe import ChainframeError, TransportError, __version__, _native
+from chainframe._arguments import similar
 from chainframe.cli import codes, core, follow
 from chainframe.cli.export import Terminated, destination, exit_code, sigterm_as_exception
 from chainframe.cli.settings import SETTINGS, client
@@ -95,7 +96,8 @@ class _Columns(click.ParamType[list[str]]):
         names = value if isinstance(value, list) else [name.strip() for name in value.split(",")]
         for name in names:
             if name not in self.fields:
-                self.fail(f"must be among {', '.join(self.fields)}; got {name!r}", param, ctx)
+                advice = similar(name, self.fields)
+                self.fail(f"must be among {', '.join(self.fields)}; got {name!r}{advice}", param, ctx)
         if len(set(names)) < len(names):
             self.fail(f"must be distinct; got {value!r}", param, ctx)
         return names

@@ -32,6 +32,7 @@ from chainframe.cli.codes import FAILED, INCOMPLETE, LOCKED, TERMINATED, USAGE
 from chainframe.exports.directory import saved_rows
 from chainframe.exports.files import FORMATS, ROWS, TEXT_FORMATS, FileRequest, write_file
 from chainframe.exports.parquet import write_parquet
+from chainframe.progress import may_be_shown
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -104,7 +105,7 @@ class Destination(Protocol):
         ...
 
     def streams_to_terminal(self) -> bool:
-        """True if rows are printed to a terminal, where a progress bar would overwrite them."""
+        """True if rows may be printed to a terminal, where a progress bar would overwrite them."""
         ...
 
 
@@ -195,7 +196,7 @@ class Stream:
         return None
 
     def streams_to_terminal(self) -> bool:
-        return self.path is None and sys.stdout.isatty()
+        return self.path is None and may_be_shown(sys.stdout)
 
     def _sink(self) -> AbstractContextManager[BufferedWriter]:
         return nullcontext(cast("BufferedWriter", sys.stdout.buffer)) if self.path is None else self.path.open("wb")

@@ -297,6 +297,18 @@ fn auto_throttles_few_requests_of_a_short_run() {
 }
 
 #[test]
+fn auto_takes_the_limit_from_an_accepted_burst() {
+    for counts in [Counts::Sliding { counts_rejected: true }, Counts::Fixed, Counts::Bucket { holds: ALLOWED }] {
+        for requests in [20, 40, 80] {
+            let run = Run { requests, ..Run::new(counts, 3_600, 8, 50) };
+            let Outcome { good, throttled, elapsed, .. } = run.outcome();
+            assert!(good > 0.82 * ALLOWED * elapsed as f64 / 1e6, "{run:?}: {elapsed}");
+            assert!(throttled < 5.0, "{run:?}: {throttled}");
+        }
+    }
+}
+
+#[test]
 fn auto_hardly_delays_a_service_that_does_not_throttle() {
     let elapsed = |limit, requests, workers, latency| {
         let run = Run { limit, requests, ..Run::new(Counts::Unlimited, 3_600, workers, latency) };
@@ -307,9 +319,9 @@ fn auto_hardly_delays_a_service_that_does_not_throttle() {
         (5, 4, 50, 1.1),
         (5, 8, 50, 1.1),
         (5, 8, 2, 1.1),
-        (20, 8, 50, 1.5),
+        (20, 8, 50, 1.7),
         (80, 4, 50, 1.1),
-        (80, 8, 50, 1.2),
+        (80, 8, 50, 1.25),
         (80, 8, 200, 1.05),
         (1_000, 8, 50, 1.03),
     ] {

@@ -205,9 +205,19 @@ pub fn flag(name: &str, given: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
 /// A single argument.
 pub fn argument(py: Python<'_>, name: &str, value: &Bound<'_, PyAny>, kind: ParamKind) -> PyResult<Arg> {
     arg(value, kind).map_err(|problem| match problem {
-        Problem::Rejected(problem) => errors::parameter(py, name, problem),
+        Problem::Rejected(problem) if matches!(kind, ParamKind::Hashes { .. }) => errors::parameter(py, name, problem),
+        Problem::Rejected(problem) => match value.repr() {
+            Ok(given) => errors::parameter(py, name, &format!("{problem}; got {}", first_line(&given.to_string()))),
+            // An integer may have too many digits.
+            Err(_) => errors::parameter(py, name, problem),
+        },
         Problem::Raised(error) => error,
     })
+}
+
+/// The repr of an object may have any length.
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().chars().take(80).collect()
 }
 
 enum Problem {

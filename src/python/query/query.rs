@@ -129,15 +129,17 @@ impl Query {
     fn __getattr__(slf: &Bound<'_, Self>, name: &str) -> PyResult<Py<PyAny>> {
         let advice = match name {
             "head" | "limit" => "pass max_items= to the call, or use query.first()",
-            "tail" | "count" | "sample" | "describe" | "columns" | "shape" | "dtypes" => {
-                "use query.collect(), query.to_pandas() or query.to_polars() first"
-            }
+            "tail" | "count" | "sample" | "describe" | "columns" | "shape" | "dtypes" | "groupby" | "sort_values"
+            | "sort" | "plot" | "sum" | "mean" => "use query.collect(), query.to_pandas() or query.to_polars() first",
             "to_excel" | "to_sql" | "to_frame" | "to_df" => "use query.to_pandas() first",
             "to_dict" => "use query.to_dicts()",
             "filter" | "select" => "use query.scan() or query.dataset()",
+            _ if slf.get().record().fields.iter().any(|field| field.name == name) => {
+                "it is a column of the result: use query.collect()[\"name\"]"
+            }
             _ => "",
         };
-        Err(arguments::no_attribute(slf, name, advice))
+        Err(arguments::no_attribute(slf, name, &advice.replace("name", name)))
     }
 
     fn __iter__(slf: &Bound<'_, Self>) -> PyResult<Stream> {

@@ -229,8 +229,12 @@ pub fn estimate_facts(estimate: &Estimate) -> Vec<(&'static str, String)> {
         ("pages", bounds(estimate.pages)),
         ("requests", bounds(estimate.requests)),
         ("slices", count(estimate.num_slices)),
-        ("estimated_seconds", format!("about {:.1}", estimate.estimated_seconds)),
+        ("estimated_seconds", about(estimate.estimated_seconds)),
     ]
+}
+
+fn about(seconds: f64) -> String {
+    if seconds < 0.05 { "under 0.1".into() } else { format!("about {seconds:.1}") }
 }
 
 fn bounds(bounds: Bounds) -> String {

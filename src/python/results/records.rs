@@ -115,8 +115,13 @@ impl Records {
     fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyList>> {
         let record = self.inner.record();
         let Some((column, _)) = self.fields().find(|(_, field)| field.name == name) else {
-            let names = self.fields().map(|(_, field)| field.name).collect::<Vec<_>>().join(", ");
-            return Err(PyKeyError::new_err(format!("{} has no column {name:?}; it has {names}", record.name)));
+            let names: Vec<_> = self.fields().map(|(_, field)| field.name).collect();
+            // Python prints the repr of the message: quotes of one kind need no escapes in it.
+            let (similar, names) = (arguments::similar(py, name, &names)?, names.join(", "));
+            return Err(PyKeyError::new_err(format!(
+                "{} has no column '{name}'; it has {names}{similar}",
+                record.name
+            )));
         };
         let values = PyList::empty(py);
         for chunk in &self.chunks {
@@ -186,7 +191,8 @@ impl Records {
             "to_csv" | "to_json" | "to_parquet" => "call it on the query, or on records.to_pandas()",
             "to_excel" | "to_sql" | "to_frame" | "to_df" => "use records.to_pandas() first",
             "to_dict" => "use records.to_dicts()",
-            "filter" | "select" | "describe" | "columns" | "shape" | "dtypes" | "sample" | "groupby" => {
+            "filter" | "select" | "describe" | "columns" | "shape" | "dtypes" | "sample" | "groupby"
+            | "sort_values" | "sort" | "plot" | "sum" | "mean" => {
                 "use records.to_pandas() or records.to_polars() first"
             }
             _ if slf.get().fields().any(|(_, field)| field.name == name) => {

@@ -1,5 +1,9 @@
 //! `Estimate`: the expected size of a result, from a sample of its slices.
 
+use std::time::Duration;
+
+use tokio::time::Instant;
+
 use super::bounds::Bounds;
 use super::resolve::resolve;
 use super::run::Run;
@@ -14,7 +18,7 @@ use crate::query::snapshot::UNKNOWN_LENGTH;
 
 /// Slices that are fetched to estimate the others: all of them if there are no more.
 const SAMPLES: u64 = 32;
-/// Slices that are fetched for their duration alone.
+/// Pages or slices that are fetched for their duration alone, at most; of a short list, at most half of its pages.
 const TIMED: u64 = 8;
 /// Lists of an address that are measured one below the other, each as long as the result window.
 const CONTINUATIONS: u32 = 4;
@@ -64,11 +68,19 @@ impl Size {
     }
 }
 
+/// Cost of finding the heights of a query's times, which its run has as well.
+#[derive(Clone, Copy, Debug)]
+struct Resolved {
+    requests: u64,
+    elapsed: Duration,
+}
+
 impl Run {
     /// Returns the expected size of the run, after a few requests.
     pub async fn estimate(self) -> Result<Estimate, Error> {
-        let report = SharedReport::default();
+        let (report, started) = (SharedReport::default(), Instant::now());
         let query = &resolve(self.query(), &report).await?;
+        let resolved = Resolved { requests: report.read().requests, elapsed: started.elapsed() };
         let (first, offset) = self.start().map_or((0, 0), |cursor| (cursor.slice, cursor.offset));
         let num_slices = query.slices().count().saturating_sub(first);
         if num_slices == 0 || query.max_items() == Some(0) {
@@ -83,9 +95,9 @@ impl Run {
         };
         let mut estimate = limited(query, size, num_slices);
         estimate.limitations = limitations;
-        estimate.requests = estimate.requests.plus(Bounds::exact(report.read().requests));
         let alone = if num_slices == 1 { requests_alone(query, estimate.pages.expected) } else { 0 };
-        estimate.estimated_seconds = seconds(query, estimate.requests.expected, alone, &sampler);
+        estimate.estimated_seconds = seconds(query, resolved, estimate.requests.expected, alone, &sampler);
+        estimate.requests = estimate.requests.plus(Bounds::exact(resolved.requests));
         Ok(estimate)
     }
 }
@@ -126,9 +138,10 @@ async fn list(query: &Query, sampler: &Sampler, slice: u64, offset: u64) -> Resu
     let page_size = query.page_size().max(1);
     let size = Size::of(query, size.records.minus(offset), size.pages.minus(offset / page_size));
     let pages = limited(query, size, 1).pages.expected;
-    if pages > TIMED && is_held_back_by_server(query, sampler, pages) {
+    let timed = TIMED.min(pages / 2);
+    if timed > 0 && is_held_back_by_server(query, sampler, pages) {
         // Deep pages may take a server longer.
-        let timed = evenly(1, pages, TIMED).into_iter().map(|page| Sample { page, ..Sample::first(slice, page_size) });
+        let timed = evenly(1, pages, timed).into_iter().map(|page| Sample { page, ..Sample::first(slice, page_size) });
         sampler.fetch_all(query, timed.collect()).await?;
     }
     Ok((size, limitations))
@@ -371,10 +384,11 @@ fn limitations(query: &Query, slice: u64, page: &Page, records: u64) -> Vec<Mess
     limitations
 }
 
-/// Duration of that many requests, some of them alone: as the rate limiter is expected to admit them, and as the server
-/// has answered.
-fn seconds(query: &Query, requests: u64, alone: u64, sampler: &Sampler) -> f64 {
+/// Duration of a run: as the rate limiter is expected to admit its requests, and as the server has answered. Those that
+/// find heights follow one another; `alone` of the others are in flight with no other.
+fn seconds(query: &Query, resolved: Resolved, requests: u64, alone: u64, sampler: &Sampler) -> f64 {
     let (client, together) = (query.client(), requests.saturating_sub(alone));
     let answered = sampler.time_for(together, client.settings().concurrency).saturating_add(sampler.time_for(alone, 1));
-    client.time_to_admit(requests).max(answered).as_secs_f64()
+    let admitted = client.time_to_admit(requests.saturating_add(resolved.requests));
+    admitted.max(resolved.elapsed.saturating_add(answered)).as_secs_f64()
 }
