@@ -77,6 +77,17 @@ def test_time_parties_and_amounts_are_shown_first_and_hashes_last(client: cf.Cli
         assert all(f">{name}<" in html for name in records.schema.names)
 
 
+def test_amounts_are_shown_before_the_token(client: cf.Client, sample: Sample) -> None:
+    for query, amount in (
+        (client.token_transfers(sample.token), "amount"),
+        (client.cross_chain_transactions(), "value"),
+    ):
+        html = query.collect()._repr_html_()
+        shown = ["from_address", "to_address", amount, "token_contract_address"]
+        places = [html.index(f">{name}<") for name in shown]
+        assert places == sorted(places)
+
+
 @needs_extra
 def test_export_is_shown_in_one_line(client: cf.Client, tmp_path: Path) -> None:
     export = client.blocks(max_items=5).to_parquet(tmp_path / "<b>")

@@ -156,7 +156,8 @@ class Export:
 
     def _repr_html_(self) -> str:
         about = f"{html.escape(str(self.path))}: {self._about()}"
-        return f"<p><b>Export</b> {about}</p>{self.report._repr_html_()}"
+        head = f'<div class="chainframe"><p><b>Export</b> <span class="dim">{about}</span></p></div>'
+        return head + self.report._repr_html_()
 
     def _about(self) -> str:
         files = f"{len(self.parts):,} file{'' if len(self.parts) == 1 else 's'}"

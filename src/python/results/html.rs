@@ -129,6 +129,8 @@ pub fn rank(field: &Field) -> u8 {
         Kind::Time => 0,
         Kind::Utf8 if ends_with(&["hash", "tx_id", "_data", "method_id"]) || field.name == "data" => 4,
         Kind::Utf8List => 4,
+        // Many rows have the same token.
+        Kind::Utf8 if field.name == "token_contract_address" => 3,
         Kind::Utf8 if ends_with(&["address", "input", "output", "miner"]) => 1,
         Kind::Amount => 2,
         _ => 3,
