@@ -119,6 +119,7 @@ WRONG: list[tuple[str, str, dict[str, Any], str]] = [
     ("to_parquet", "a.parquet", {"max_rows_per_file": 9}, "max_rows_per_file needs a directory"),
     ("to_parquet", "a.csv", {}, r"ends in \.csv; call to_csv, or pass another path"),
     ("to_csv", "a.parquet", {}, r"ends in \.parquet; call to_parquet"),
+    ("to_csv", "a.xlsx", {}, r"ends in \.xlsx; call to_pandas\(\)\.to_excel"),
     ("to_parquet", "a", {"mode": "append"}, "mode must be one of"),
     ("to_parquet", "a", {"columns": []}, "columns must name at least one column"),
 ]

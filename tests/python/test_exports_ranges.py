@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,9 @@ def test_end_of_a_continued_range_may_move(server: StrictServer, tmp_path: Path)
     assert (first.rows, until.to_parquet(tmp_path / "5", since=first).rows) == (3, 2)
     with pytest.raises(cf.ExportError, match="start_height is 100 there and 101 here"):
         client.transactions(start_height=101).to_parquet(tmp_path / "6", since=tmp_path / "0")
+    begun = datetime.fromtimestamp(chain.time(100) / 1000, UTC).isoformat()
+    with pytest.raises(cf.ExportError, match=re.escape(f"start_time is '{begun}' there and None here")):
+        client.transactions(start_height=101).to_parquet(tmp_path / "7", since=tmp_path / "4")
 
 
 def test_removed_records_of_the_last_block_are_reported(server: StrictServer, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 from dataclasses import asdict, dataclass, field, fields
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from chainframe._native import Hint
@@ -151,7 +152,7 @@ class Manifest:
         free |= {"end_height", "end_time"} if has_moving_end else set()
         for name in dict.fromkeys([*theirs, *ours]):
             if name not in free and ours.get(name) != theirs.get(name):
-                there, here = (_shown(side.get(name)) for side in (theirs, ours))
+                there, here = (_shown(name, side.get(name)) for side in (theirs, ours))
                 message = f"{path} holds an export of another query: {name} is {there} there and {here} here"
                 if continued:
                     message += "; since needs an export of the same query"
@@ -235,6 +236,8 @@ def _changed(old: dict[str, Any], difference: dict[str, Any]) -> dict[str, Any]:
     return new
 
 
-def _shown(value: object) -> str:
+def _shown(name: str, value: object) -> str:
+    if name in {"start_time", "end_time"} and isinstance(value, int):
+        value = datetime.fromtimestamp(value / 1000, UTC).isoformat()
     text = repr(value)
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."

@@ -16,7 +16,13 @@ if TYPE_CHECKING:
 
 
 # The method for each suffix of a file.
-_METHODS = {".parquet": "to_parquet", ".csv": "to_csv", ".json": "to_json", ".jsonl": "to_json", ".ndjson": "to_json"}
+_METHODS = {
+    ".parquet": "to_parquet",
+    ".csv": "to_csv",
+    **dict.fromkeys((".json", ".jsonl", ".ndjson"), "to_json"),
+    ".xlsx": "to_pandas().to_excel",
+    ".feather": "to_pandas().to_feather",
+}
 
 
 def to_parquet(query: Query[Any], client: Client, path: str | PathLike[str], **options: Any) -> Export:  # noqa: ANN401
