@@ -77,7 +77,7 @@ impl<'c> Heights<'c> {
     pub async fn first(&mut self) -> Result<Option<i64>, Error> {
         let Some(newest) = self.newest().await? else { return Ok(None) };
         let pages = self.first_page().await?.pages;
-        if let (Some(oldest), true) = self.oldest(pages).await? {
+        if let (Some(oldest), true) = self.oldest(pages, true).await? {
             return Ok(Some(oldest.height));
         }
         for height in LOWEST.filter(|height| *height <= newest.height) {
@@ -90,7 +90,7 @@ impl<'c> Heights<'c> {
 
     async fn first_page(&mut self) -> Result<&Head, Error> {
         if self.head.is_none() {
-            let page = self.page(1).await?;
+            let page = self.page(1, false).await?;
             let hash = page_hash(&facts(&page.columns));
             self.head = Some(Head { blocks: blocks(&page.columns), pages: page.total_pages, hash });
         }
@@ -98,15 +98,15 @@ impl<'c> Heights<'c> {
     }
 
     /// Returns a page of the list.
-    async fn page(&self, number: u64) -> Result<Page, Error> {
+    async fn page(&self, number: u64, must_have_rows: bool) -> Result<Page, Error> {
         let options = Options { chain: self.name.map(str::to_owned), ..Options::default() };
         let query = Query::new(self.client, declared(self.chain), Vec::new(), options)?;
         let request = PageRequest { page: number, ..PageRequest::first(query.page_size()) };
-        fetch(&query, 0, request, false, self.report).await
+        fetch(&query, 0, request, must_have_rows, self.report).await
     }
 
     /// Returns the oldest block of the list, and whether the list reaches back to the first one of the chain.
-    async fn oldest(&self, pages: Option<u64>) -> Result<(Option<Block>, bool), Error> {
+    async fn oldest(&self, pages: Option<u64>, must_have_rows: bool) -> Result<(Option<Block>, bool), Error> {
         let Some(mut pages) = pages else { return Ok((None, false)) };
         let endpoint = declared(self.chain);
         let size = endpoint.page_size_max().map_or(1, u64::from);
@@ -114,7 +114,7 @@ impl<'c> Heights<'c> {
         let mut oldest = None;
         // A list that grows has a further page now and then.
         for _ in 0..3 {
-            let page = self.page(pages.max(1)).await?;
+            let page = self.page(pages.max(1), must_have_rows).await?;
             let listed = blocks(&page.columns);
             oldest = listed.first_key_value().map(|(height, time)| Block { height: *height, time: *time });
             match page.total_pages {
@@ -145,7 +145,7 @@ impl<'c> Heights<'c> {
                     }
                 }
                 Some(Step::Oldest) => {
-                    let (oldest, reaches_back) = self.oldest(pages).await?;
+                    let (oldest, reaches_back) = self.oldest(pages, false).await?;
                     search.on_oldest(oldest, reaches_back);
                 }
                 None => {
