@@ -115,6 +115,14 @@ def test_years_and_blocks_below_the_first_are_counted(client: cf.Client) -> None
     assert (estimate.num_slices, estimate.records_range, estimate.requests) == (4_000_100, (0, 0), 4_000_100)
 
 
+def test_range_that_begins_before_the_first_known_block_is_limited(long_chain: LocalService) -> None:
+    query = long_chain.client(rate_limit=None).transactions(start_time="2020-01-01T00:00Z", max_items=500)
+    limitations = query.estimate().limitations
+    assert [text.startswith("The first block is unknown") for text in limitations] == [True]
+    with pytest.warns(cf.IncompleteResultWarning):
+        assert query.collect().report.reasons == limitations
+
+
 def test_limit_of_a_range_ends_its_estimate(long_chain: LocalService) -> None:
     client = long_chain.client(rate_limit=None)
     newest = client.transactions().first()

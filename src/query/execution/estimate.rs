@@ -80,12 +80,14 @@ impl Run {
     pub async fn estimate(self) -> Result<Estimate, Error> {
         let (report, started) = (SharedReport::default(), Instant::now());
         let query = &resolve(self.query(), &report).await?;
-        let resolved = Resolved { requests: report.read().requests, elapsed: started.elapsed() };
+        let found = report.read();
+        let resolved = Resolved { requests: found.requests, elapsed: started.elapsed() };
         let (first, offset) = self.start().map_or((0, 0), |cursor| (cursor.slice, cursor.offset));
         let num_slices = query.slices().count().saturating_sub(first);
         if num_slices == 0 || query.max_items() == Some(0) {
             let none = Bounds::exact(0);
-            return Ok(Estimate { pages: none, requests: none, records: none, ..Estimate::default() });
+            let limitations = found.reasons.to_vec();
+            return Ok(Estimate { pages: none, requests: none, records: none, limitations, ..Estimate::default() });
         }
         let sampler = Sampler::default();
         let (size, limitations) = match (num_slices, query.slices().height(first)) {
@@ -94,7 +96,7 @@ impl Run {
             _ => slices(query, &sampler, first, num_slices).await?,
         };
         let mut estimate = limited(query, size, num_slices);
-        estimate.limitations = limitations;
+        estimate.limitations = [found.reasons.to_vec(), limitations].concat();
         let alone = if num_slices == 1 { requests_alone(query, estimate.pages.expected) } else { 0 };
         estimate.estimated_seconds = seconds(query, resolved, estimate.requests.expected, alone, &sampler);
         estimate.requests = estimate.requests.plus(Bounds::exact(resolved.requests));
