@@ -123,6 +123,16 @@ def test_range_that_begins_before_the_first_known_block_is_limited(long_chain: L
         assert query.collect().report.reasons == limitations
 
 
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_last_year_limits_a_list_unless_max_items_ends_it(client: cf.Client, sample: Sample, more: int) -> None:
+    length = client.address_transactions(sample.address).estimate().records
+    query = client.address_transactions(sample.address, max_items=length + more)
+    with warnings.catch_warnings(action="ignore"):
+        complete = query.collect().report.complete
+    assert complete == (more <= 0)
+    assert bool(query.estimate().limitations) == (not complete)
+
+
 def test_limit_of_a_range_ends_its_estimate(long_chain: LocalService) -> None:
     client = long_chain.client(rate_limit=None)
     newest = client.transactions().first()

@@ -364,7 +364,8 @@ fn limitations(query: &Query, slice: u64, page: &Page, records: u64) -> Vec<Mess
     let wanted = query.max_items().unwrap_or(u64::MAX);
     let name = query.slices().label(slice).map_or(String::new(), |name| format!(" of {name}"));
     let mut limitations = Vec::new();
-    if matches!(query.endpoint().limit, ResultLimit::LastYear) && page.columns.rows() > 0 && !query.is_recent() {
+    let is_last_year = matches!(query.endpoint().limit, ResultLimit::LastYear) && !query.is_recent();
+    if is_last_year && page.columns.rows() > 0 && wanted > records {
         limitations.push("The API returns only the last 12 months of an address".into());
     }
     if let Some(total) = page.total.filter(|total| *total > records && wanted > records) {
