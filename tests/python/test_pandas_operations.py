@@ -199,6 +199,17 @@ def test_frame_of_doubles_takes_every_operation(records: cf.Records[cf.ChainTran
     assert failed == NEEDS_DECIMALS
 
 
+@pytest.mark.parametrize(("numbers", "included"), [("decimal", False), ("float", True)])
+def test_numbers_of_a_frame_include_amounts_only_as_floats(
+    records: cf.Records[cf.ChainTransaction], numbers: Any, *, included: bool
+) -> None:
+    frame = records.to_pandas(numbers)
+    titles = [axes.get_title() for axes in frame.hist().ravel()]
+    plt.close("all")
+    for names in (frame.describe().columns, frame.select_dtypes("number").columns, titles):
+        assert ("amount" in names) == included
+
+
 def test_arithmetic_on_amounts_is_exact(records: cf.Records[cf.ChainTransaction]) -> None:
     frame = records.to_pandas()
     amounts = [(record.amount or decimal.Decimal(), record.tx_fee or decimal.Decimal()) for record in records]
