@@ -196,6 +196,15 @@ def test_times_of_a_list_with_a_count_cost_one_request_more_than_arguments(
     assert len(found) > 0
 
 
+def test_time_that_is_excluded_reads_the_list(crossed: tuple[LocalService, cf.Records[Any]]) -> None:
+    service, every = crossed
+    wanted = pc.field("zone_block_time") != pa.scalar(every[200].zone_block_time, pa.timestamp("ms", "UTC"))
+    with service.client(rate_limit=None) as client:
+        dataset = client.cross_chain_transactions().dataset()
+        assert rows(dataset.to_table(filter=wanted)) == rows(every.to_arrow().filter(wanted))
+        assert dataset.report.requests == every.report.requests
+
+
 @pytest.fixture(scope="module")
 def crossed() -> Iterator[tuple[LocalService, cf.Records[Any]]]:
     with LocalService(transactions=20_000, seed=7) as service, service.client(rate_limit=None) as client:

@@ -183,6 +183,8 @@ def timed(
     wanted = [each for each in map(Range(0 if bounds.is_expanded else None, None).intersected, ranges) if each]
     if len(wanted) > most:
         wanted = [Range(wanted[0].low, wanted[-1].high)]
+    if Range(None, None) in wanted:
+        return None
     kind = schema.field(bounds.column).type
     passed = Range(_integer(given.get(bounds.low), kind), _integer(given.get(bounds.high), kind))
     wanted = [each for each in map(passed.intersected, wanted) if each]
