@@ -44,7 +44,8 @@ def queries(client: cf.Client) -> dict[str, cf.Query[Any]]:
     return {
         "tokens": client.tokens(),
         "token_transfers": client.token_transfers(tokens[0].token_contract_address or ""),
-        "cross_chain_transactions": client.cross_chain_transactions(),
+        # Pages enough to search for times.
+        "cross_chain_transactions": client.cross_chain_transactions(page_size=5),
         "blocks": client.blocks(),
         "address_transactions": client.address_transactions(senders[0]),
         "large_transactions": client.large_transactions(),
@@ -155,7 +156,9 @@ def test_scan_with_any_filter_returns_what_a_full_read_filtered_returns(
     dataset = queries[resource].dataset()
     assert rows(dataset.to_table(filter=wanted)) == rows(table.filter(wanted))
     assert dataset.report.complete or resource == "address_transactions"
-    assert dataset.report.requests <= requests[resource] + 1
+    # Pages that locate times, or hashes and one more for each direction, may show that the list is to be read.
+    is_searched = resource == "cross_chain_transactions" and dataset.explain(wanted) != repr(queries[resource])
+    assert dataset.report.requests <= requests[resource] + (4 if is_searched else 1)
 
 
 def deep_height(client: cf.Client) -> int:
