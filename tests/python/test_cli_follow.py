@@ -96,13 +96,26 @@ def test_killed_runs_leave_no_gap(chain: LocalService, tmp_path: Path, capsys: p
             process.kill()
     chain.growth = 0
     rest = printed(capsys, *command, "--poll", "none")
-    found = [json.loads(line) for line in output.read_text().splitlines()] + rest
+    found = [json.loads(line) for line in output.read_text().splitlines() if line.endswith("}")] + rest
     heights = [block["height"] for block in found]
     # A batch that was printed, and whose position was not saved, is printed once more.
     assert all(later <= before + 1 for before, later in itertools.pairwise(heights))
     everything = {block["height"]: block for block in blocks(capsys)}
     assert [everything[height] for height in heights] == found
     assert set(heights) == {height for height in everything if height <= max(everything) - 2}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no /dev/fd")
+@pytest.mark.usefixtures("chain")
+def test_a_line_that_was_cut_is_ended(tmp_path: Path) -> None:
+    output = tmp_path / "blocks.jsonl"
+    for text in ("", '{"hash":"0x1"}\n', '{"hash":"0x'):
+        output.write_text(text)
+        with output.open("ab") as file:
+            subprocess.run([COMMAND, *FOLLOW, "--start", "beginning", "--poll", "none"], stdout=file, check=True)
+        added = output.read_text().removeprefix(text)
+        assert added.startswith("\n" if text.endswith("0x") else "{")
+        assert all("height" in json.loads(line) for line in added.splitlines() if line)
 
 
 def test_another_run_continues_where_the_last_one_ended(

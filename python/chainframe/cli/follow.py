@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import sys
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -52,6 +53,19 @@ OPTIONS = [
     ),
 ]
 NAMES = [str(option.name) for option in OPTIONS]
+
+
+def end_incomplete_line() -> None:
+    """Ends the line that a killed run left incomplete in the file to which the output is appended."""
+    with suppress(OSError, ValueError):
+        descriptor = sys.stdout.fileno()
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return
+        # The descriptor itself may be open for writing only.
+        with Path(f"/dev/fd/{descriptor}").open("rb") as file:
+            file.seek(-1, os.SEEK_END)
+            if file.read(1) != b"\n":
+                sys.stdout.buffer.write(b"\n")
 
 
 def following(given: Mapping[str, Any], output: Mapping[str, Any]) -> Following | None:
@@ -151,6 +165,7 @@ class Following:
             return self._run(query), ""
 
     def _run(self, query: Query[Any]) -> Report:
+        end_incomplete_line()
         start: str = (self.cursor and self.cursor.read()) or self.start
         options: dict[str, Any] = {"settle": self.settle, "undo": self.undo}
         if self.cursor and start == "now":
