@@ -175,3 +175,13 @@ def test_part_of_a_list_takes_few_more_requests_than_its_pages(
     changing = List("transactions", numbered(1_000))
     assert read(server, changing, page_size=50, max_items=wanted) == numbered(wanted).split()
     assert changing.responses == requests
+
+
+def test_resumed_query_that_wants_no_more_records_verifies_those_it_returned(server: StrictServer) -> None:
+    replaced = both(delete(*range(6)), add(*"uvwxyz"))
+    server.on("blocks", List("blocks", numbered(10), {2: replaced}))
+    client = server.client(concurrency=1)
+    pages = client.blocks(page_size=2, max_items=4).pages()
+    cursor = [next(pages) for _ in range(2)][1].cursor
+    with pytest.raises(cf.PaginationDriftError, match="deleted or replaced"):
+        client.resume(cursor).collect()

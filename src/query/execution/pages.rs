@@ -220,7 +220,8 @@ impl Pages {
     /// Requests no more than it takes to verify the records that were returned.
     fn stop(&mut self) {
         self.next_slice = self.query.slices().count();
-        self.fetchers.truncate(usize::from(self.delivered > 0));
+        let has_returned = self.fetchers.front().is_some_and(|fetcher| fetcher.list.returned() > 0);
+        self.fetchers.truncate(usize::from(has_returned));
         self.fetchers.iter_mut().for_each(SliceFetcher::stop);
     }
 
