@@ -98,9 +98,9 @@ class Index:
         self._low, self._high = given.get(bounds.low), given.get(bounds.high)
         # Height and time of the records of the pages that are known, by offset.
         self._known: dict[int, tuple[int, datetime]] = {}
-        self.length = 0
+        self.length: int = 0
         # False if times do not follow from heights, or a record has no height.
-        self.is_ordered = True
+        self.is_ordered: bool = True
 
     def add(self, number: int, page: pa.RecordBatch, length: int) -> None:
         """Takes a page."""
