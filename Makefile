@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # One interpreter for every build, so that cargo does not rebuild.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
-.PHONY: lowest mutants enumerate reproducible simulate demo test bare spark bench fuzz docs lint rust python check stub fmt clean build install dev tools postgres browser
+.PHONY: lowest mutants enumerate reproducible simulate demo test bare spark bench fuzz docs lint rust python check-python stub fmt clean build install dev tools postgres browser
 
 demo: build install
 	$(PIP) install --group demo
@@ -17,7 +17,7 @@ demo: build install
 # The Rust checks and the build of the wheel use the two cores in turn.
 test: tools lint
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=target rust install postgres browser
-	$(MAKE) --no-print-directory check
+	$(MAKE) --no-print-directory check-python
 
 lint: tools
 	cargo fmt --check
@@ -32,10 +32,10 @@ rust: tools
 	! command -v cargo-deny >/dev/null || cargo-deny --offline --locked --all-features check licenses bans sources
 
 python: tools install postgres browser
-	$(MAKE) --no-print-directory check
+	$(MAKE) --no-print-directory check-python
 
 # Type checks and tests use the installed wheel, not the source tree.
-check:
+check-python:
 	$(BIN)/python scripts/generate_stub.py --check
 	$(BIN)/mypy
 	$(BIN)/pyright

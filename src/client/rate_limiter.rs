@@ -189,7 +189,7 @@ impl RateController {
         auto.delivered.push(now);
         if auto.decreased.is_some_and(|decreased| sent <= decreased) {
             let age = auto.started.map_or(WINDOW, |started| now.saturating_duration_since(started));
-            // Of a burst, some requests were still in flight when another was throttled.
+            // Requests of a burst may be accepted after another one of them was throttled.
             if let Some(limit) = auto.limit.as_mut().filter(|_| age < WINDOW) {
                 limit.rate = limit.rate.max(auto.delivered.rate(now, age));
             }

@@ -22,12 +22,6 @@ def service() -> Iterator[LocalService]:
         yield service
 
 
-@pytest.fixture
-def client(service: LocalService) -> Iterator[cf.Client]:
-    with service.client(rate_limit=None) as client:
-        yield client
-
-
 @pytest.fixture(scope="module")
 def table(service: LocalService) -> pa.Table:
     with service.client(rate_limit=None) as client:
@@ -153,6 +147,6 @@ def test_result_is_that_of_a_full_read_whatever_the_api_compares(
             ):
                 dataset = client.cross_chain_transactions().dataset()
                 assert rows(dataset.to_table(filter=wanted)) == rows(table.filter(wanted))
-                # What responses do not show costs the list, the hashes, and one more for each direction.
+                # If responses do not show what the API compares: the list, the hashes, and a hash of each direction.
                 assert dataset.report.requests <= 6 + 4 + 2
                 assert dataset.report.complete

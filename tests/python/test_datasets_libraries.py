@@ -19,12 +19,6 @@ def service() -> Iterator[LocalService]:
 
 
 @pytest.fixture
-def client(service: LocalService) -> Iterator[cf.Client]:
-    with service.client(rate_limit=None) as client:
-        yield client
-
-
-@pytest.fixture
 def block(service: LocalService, client: cf.Client) -> pa.Table:
     """Transactions of a block far down the list."""
     table = client.transactions(height=client.transactions().collect()[-5].height).to_arrow()

@@ -25,12 +25,6 @@ def service() -> Iterator[LocalService]:
         yield service
 
 
-@pytest.fixture
-def client(service: LocalService) -> Iterator[cf.Client]:
-    with service.client(rate_limit=None) as client:
-        yield client
-
-
 @pytest.fixture(autouse=True)
 def frequent_switches() -> Iterator[None]:
     """With the GIL, threads take turns every few microseconds."""

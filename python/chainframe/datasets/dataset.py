@@ -8,10 +8,11 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 from pyarrow import compute as pc
 
-from chainframe.datasets.scanner import BATCH_SIZE, Columns, Scanner
+from chainframe.datasets.scanner import BATCH_SIZE, Scanner
 
 if TYPE_CHECKING:
     from chainframe import Query, Report
+    from chainframe.datasets.projection import Columns
 
 _READ_FIRST = "read the dataset first, for example dataset.to_table().join(...), or use SQL"
 

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyarrow import acero
 from pyarrow import compute as pc
 
 from chainframe._native import _restore_report
 from chainframe.datasets.narrowing import DIRECT, MAX_COUNTS, Narrowing
 from chainframe.datasets.plan import DESCENDING, arguments
+from chainframe.datasets.projection import Columns, Projection
 from chainframe.datasets.times import Index, is_cheaper, is_searched
-from chainframe.datasets.values import Solver, references
+from chainframe.datasets.values import Solver
 
 if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Sequence
+
     from chainframe import Query, Report
     from chainframe.datasets.hashes import Lookup
 
@@ -26,8 +27,6 @@ _SPENT = ("requests", "retries", "bytes", "elapsed")
 BATCH_SIZE = 131_072
 # Most pages of a list that are read to find the heights of times.
 MAX_PROBES = 8
-
-Columns = Sequence[str] | Mapping[str, pc.Expression]
 
 
 @dataclass(frozen=True)
@@ -59,17 +58,17 @@ class Scanner:
     ) -> None:
         exporter: Any = query
         self.dataset_schema: pa.Schema = pa.schema(exporter)
-        self._query, self._columns, self._batch_size = query, columns, batch_size
-        self._expression = expression
+        self._query, self._batch_size = query, batch_size
+        self._projection = Projection(self.dataset_schema, columns, expression)
         solver = None if expression is None else Solver(self.dataset_schema, expression)
         self._narrowing = Narrowing(query, self.dataset_schema, solver)
-        self._decoded = self._needed(columns)
+        self._decoded = self._needed(self._projection.references())
         self._runs: list[Query[Any]] = []
         # Reports of searches and lookups, whose records are no part of the result.
         self._spent: list[Report] = []
         self._finished = False
         self.last_error: BaseException | None = None
-        self.projected_schema: pa.Schema = self._applied(self.dataset_schema.empty_table()).schema
+        self.projected_schema: pa.Schema = self._projection.apply(self.dataset_schema.empty_table()).schema
 
     @property
     def _schema(self) -> pa.Schema:
@@ -111,7 +110,7 @@ class Scanner:
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         for batch in self._fetched():
-            yield from self._applied(pa.Table.from_batches([batch])).to_batches(max_chunksize=self._batch_size)
+            yield from self._projection.apply(pa.Table.from_batches([batch])).to_batches(max_chunksize=self._batch_size)
 
     def to_reader(self) -> pa.RecordBatchReader:
         return pa.RecordBatchReader.from_batches(self.projected_schema, self.to_batches())
@@ -134,8 +133,9 @@ class Scanner:
         return self.to_table().take(indices)
 
     def count_rows(self) -> int:
-        self._decoded = self._needed([])
-        return sum(self._filtered(pa.Table.from_batches([batch])).num_rows for batch in self._fetched())
+        projection = replace(self._projection, columns=[])
+        self._decoded = self._needed(projection.references())
+        return sum(projection.filter(pa.Table.from_batches([batch])).num_rows for batch in self._fetched())
 
     def queries(self) -> list[Query[Any]]:
         """Queries for a parallel read, which together return all that the filter can accept."""
@@ -345,13 +345,10 @@ class Scanner:
             return
         yield from self._streams(below)
 
-    def _needed(self, columns: Columns | None) -> list[str] | None:
+    def _needed(self, names: set[str] | None) -> list[str] | None:
         """Columns to decode; `None` if it is all."""
-        if columns is None:
+        if names is None:
             return None
-        given = columns if isinstance(columns, Mapping) else {name: pc.field(name) for name in columns}
-        filters = [] if self._expression is None else [self._expression]
-        names = references(self.dataset_schema, [*given.values(), *filters])
         if (bounds := self._narrowing.time_bounds()) is not None:
             names |= {bounds.column, bounds.height}
         if (lookup := self._narrowing.lookup(self._narrowing.queries())) is not None:
@@ -359,24 +356,6 @@ class Scanner:
         names.update(DESCENDING.get(self._narrowing.resource, ()))
         # A batch without columns has no rows either.
         return [name for name in self.dataset_schema.names if name in names] or self.dataset_schema.names[:1]
-
-    def _filtered(self, table: pa.Table) -> pa.Table:
-        """Filters. The whole filter is applied, whatever the requests made of it."""
-        if self._expression is None:
-            return table
-        source = acero.Declaration("table_source", acero.TableSourceNodeOptions(table))
-        kept = acero.Declaration("filter", acero.FilterNodeOptions(self._expression), [source])
-        return kept.to_table(use_threads=False)
-
-    def _applied(self, table: pa.Table) -> pa.Table:
-        kept = self._filtered(table)
-        if self._columns is None:
-            return kept
-        if not isinstance(self._columns, Mapping):
-            return kept.select(list(self._columns))
-        options = acero.ProjectNodeOptions(list(self._columns.values()), list(self._columns))
-        source = acero.Declaration("table_source", acero.TableSourceNodeOptions(kept))
-        return acero.Declaration("project", options, [source]).to_table(use_threads=False)
 
     def _streams(self, queries: list[Query[Any]]) -> Iterator[pa.RecordBatch]:
         for query in queries:

@@ -122,18 +122,21 @@ pub fn display_order(record: &RecordType) -> Vec<usize> {
     order
 }
 
-/// Rank of a column by its interest: time, parties and amounts, then the rest, and hashes last.
+/// Number of ranks of columns.
+pub const RANKS: usize = 6;
+
+/// Rank of a column by its interest: time, parties, amounts and the token, then the rest, and hashes last.
 pub fn rank(field: &Field) -> u8 {
     let ends_with = |ends: &[&str]| ends.iter().any(|end| field.name.ends_with(end));
     match field.kind {
         Kind::Time => 0,
-        Kind::Utf8 if ends_with(&["hash", "tx_id", "_data", "method_id"]) || field.name == "data" => 4,
-        Kind::Utf8List => 4,
+        Kind::Utf8 if ends_with(&["hash", "tx_id", "_data", "method_id"]) || field.name == "data" => 5,
+        Kind::Utf8List => 5,
         // Many rows have the same token.
         Kind::Utf8 if field.name == "token_contract_address" => 3,
         Kind::Utf8 if ends_with(&["address", "input", "output", "miner"]) => 1,
         Kind::Amount => 2,
-        _ => 3,
+        _ => 4,
     }
 }
 

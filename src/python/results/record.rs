@@ -138,7 +138,7 @@ impl Record {
     /// The first fields that have a value, in the order of their interest, two of a rank; `to_dict` has all.
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let record = self.columns.record();
-        let (mut shown, mut of_rank, mut more) = (Vec::new(), [0; 5], 0);
+        let (mut shown, mut of_rank, mut more) = (Vec::new(), [0; html::RANKS], 0);
         for column in html::display_order(record).into_iter().filter(|column| !self.columns.is_skipped(*column)) {
             let Some(text) = html::cell(py, &self.columns, column, self.row)? else { continue };
             let field = &record.fields[column];

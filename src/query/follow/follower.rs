@@ -18,8 +18,8 @@ pub(super) enum Phase {
     Resting {
         until: Duration,
     },
-    /// A round that begins with the head, and ends there unless something is due.
-    Glance,
+    /// A round that begins with the head of the chain, and ends there unless something is due.
+    HeadFirst,
     Head,
     Newest,
     Walk,
@@ -61,16 +61,25 @@ pub(super) struct Round {
     pub first_page: u64,
     /// The height up to which heights are to be delivered.
     pub target: i64,
+    /// The request for the head of the chain.
     pub probe: Probe,
     /// Pages that follow those that were read, where the API reports it.
     pub more: Option<u64>,
     /// The height from which on another walk is expected to reach the position, where this one could not.
     pub walkable: Option<i64>,
-    /// True once the height of the first block was requested.
-    pub is_begun: bool,
+    /// The request for the height of the first block.
+    pub beginning: Probe,
 }
 
-/// The request for the head of the chain, in this round.
+/// Last request of the round before. Records that were listed late show only in the list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum LastRequest {
+    #[default]
+    List,
+    Head,
+}
+
+/// A request that a round sends once at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Probe {
     NotYet,
@@ -86,8 +95,7 @@ pub struct Follower {
     pub(super) round: Round,
     /// The chain's newest block, where another list shows it.
     pub(super) head: Option<Head>,
-    /// True if the last round was a glance: records that were listed late show only in the list.
-    glanced: bool,
+    last_request: LastRequest,
     /// Heights of the next range.
     pub(super) span: i64,
     pub(super) pace: Pace,
@@ -106,7 +114,7 @@ impl Follower {
             spec,
             memory,
             head: last.and_then(|last| last.head),
-            glanced: false,
+            last_request: LastRequest::List,
             phase: Phase::Resting { until: Duration::ZERO },
             round: Round::new(None),
             span: 1,
@@ -139,11 +147,11 @@ impl Follower {
                 return Ok(Request::Wait(until - self.now));
             }
             self.round = Round::new(self.seam());
-            self.phase = if self.may_glance() { Phase::Glance } else { Phase::Newest };
+            self.phase = if self.is_head_enough() { Phase::HeadFirst } else { Phase::Newest };
         }
         Ok(match &self.phase {
             Phase::Resting { .. } | Phase::Newest => Request::Newest,
-            Phase::Glance | Phase::Head => Request::Head,
+            Phase::HeadFirst | Phase::Head => Request::Head,
             Phase::Oldest | Phase::OldestFirst => Request::Oldest,
             Phase::Walk => Request::Older { pages: self.pages_to_come() },
             Phase::Verify(_) => Request::Verify,
@@ -163,14 +171,14 @@ impl Follower {
         let before = std::mem::replace(&mut self.head, head);
         self.round = Round { probe: Probe::Done, ..Round::new(self.seam()) };
         let last = self.memory.as_ref().and_then(Memory::last_round);
-        if let (Phase::Glance, Some(last), Some(head)) = (&self.phase, last, head) {
+        if let (Phase::HeadFirst, Some(last), Some(head)) = (&self.phase, last, head) {
             let is_idle = match self.spec.changes {
                 Changes::Held => !self.is_due(&last, self.target(last.top)),
                 // Blocks may have been replaced.
                 Changes::Undone => before == Some(head),
             };
             if is_idle {
-                self.glanced = true;
+                self.last_request = LastRequest::Head;
                 self.pace.observe(head.height.max(last.top), self.now);
                 self.rest();
                 return;
@@ -185,7 +193,7 @@ impl Follower {
         if let Some(memory) = &mut self.memory {
             memory.begin_after(height - 1);
         }
-        self.round.is_begun = true;
+        self.round.beginning = Probe::Done;
         if !is_first {
             self.first_range();
             return Ok(Vec::new());
@@ -295,10 +303,10 @@ impl Follower {
 
     /// True if the head of the chain alone can show that nothing is due: heights are held back until it moves. A round of
     /// the list follows, for records that were listed late.
-    fn may_glance(&mut self) -> bool {
+    fn is_head_enough(&mut self) -> bool {
         let last = self.memory.as_ref().and_then(Memory::last_round);
         let is_held = last.is_some_and(|last| last.held.is_some());
-        self.spec.head == HeadSource::Chain && is_held && !std::mem::take(&mut self.glanced)
+        self.spec.head == HeadSource::Chain && is_held && std::mem::take(&mut self.last_request) == LastRequest::List
     }
 
     /// True if some of the heights up to `target` may have records that were not delivered.

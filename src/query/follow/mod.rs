@@ -10,8 +10,8 @@
 //!
 //! | Phase | Request | Response | Next phase |
 //! |---|---|---|---|
-//! | `Resting` | `Wait`, unless the interval has passed | | `Glance` if heights are held back, only the head of the chain can show that they are whole, and the last round was none; else `Newest` |
-//! | `Glance` | `Head` | no height became deliverable | `Resting` |
+//! | `Resting` | `Wait`, unless the interval has passed | | `HeadFirst` if heights are held back, only the head of the chain can show that they are whole, and the last round requested the list; else `Newest` |
+//! | `HeadFirst` | `Head` | no height became deliverable | `Resting` |
 //! | | | otherwise | `Newest` |
 //! | `Head` | `Head` | the newest block | `Newest` |
 //! | `Newest` | `Newest` | the same page as in the last round, and no height became deliverable | `Resting` |

@@ -24,7 +24,7 @@ impl Round {
             probe: Probe::NotYet,
             more: None,
             walkable: None,
-            is_begun: false,
+            beginning: Probe::NotYet,
         }
     }
 
@@ -280,7 +280,7 @@ impl Follower {
     /// True if ranges begin at the beginning: a request for each height below the first block is too many.
     fn needs_oldest(&self) -> bool {
         let is_beginning = self.memory.as_ref().is_some_and(|memory| memory.position() < 0);
-        self.spec.ranges == Ranges::ByHeight && is_beginning && !self.round.is_begun
+        self.spec.ranges == Ranges::ByHeight && is_beginning && self.round.beginning == Probe::NotYet
     }
 
     /// True if the first page shows that the list has more records than a walk may hold.

@@ -123,7 +123,7 @@ impl Case<'_> {
         let position = run.follower.memory().map(|memory| memory.position());
         let list = chain.list().into_iter().rev().filter_map(|row| Some((row.height?, row.key)));
         let wanted: Vec<_> = list.filter(|(height, _)| *height > self.start && *height <= target).collect();
-        // Where nothing is due, the position stays.
+        // A round that requests only the head of the chain keeps its position.
         let is_behind = spec.head == HeadSource::List && position != Some(target);
         match is_behind || position > Some(target) || run.consumer != wanted {
             true => Err(format!("ends at {position:?} of {target} with {:?}, not {wanted:?}", run.consumer)),

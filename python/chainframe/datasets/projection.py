@@ -1,0 +1,49 @@
+"""The filter and the columns of a scan, applied to the records that were fetched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyarrow import acero
+from pyarrow import compute as pc
+
+from chainframe.datasets.values import references
+
+Columns = Sequence[str] | Mapping[str, pc.Expression]
+
+
+@dataclass(frozen=True)
+class Projection:
+    """Columns by name, or by an expression for each name; `None` for all."""
+
+    schema: pa.Schema
+    columns: Columns | None
+    expression: pc.Expression | None
+
+    def references(self) -> set[str] | None:
+        """Columns that the projection and its filter refer to; `None` for all."""
+        if self.columns is None:
+            return None
+        given = self.columns if isinstance(self.columns, Mapping) else {name: pc.field(name) for name in self.columns}
+        filters = [] if self.expression is None else [self.expression]
+        return references(self.schema, [*given.values(), *filters])
+
+    def filter(self, table: pa.Table) -> pa.Table:
+        """Filters. The whole filter is applied, whatever the requests made of it."""
+        if self.expression is None:
+            return table
+        source = acero.Declaration("table_source", acero.TableSourceNodeOptions(table))
+        kept = acero.Declaration("filter", acero.FilterNodeOptions(self.expression), [source])
+        return kept.to_table(use_threads=False)
+
+    def apply(self, table: pa.Table) -> pa.Table:
+        kept = self.filter(table)
+        if self.columns is None:
+            return kept
+        if not isinstance(self.columns, Mapping):
+            return kept.select(list(self.columns))
+        options = acero.ProjectNodeOptions(list(self.columns.values()), list(self.columns))
+        source = acero.Declaration("table_source", acero.TableSourceNodeOptions(kept))
+        return acero.Declaration("project", options, [source]).to_table(use_threads=False)
