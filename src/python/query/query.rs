@@ -82,6 +82,7 @@ impl Query {
         schema: SchemaRef,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let (pages, bar) = self.stream_run(py, run, Delivery::AtOnce)?;
+        let pages = pages.returning_first_page_at_once();
         let reader = QueryReader::growing(py, self.last.clone(), pages, bar, first, schema)?;
         arrow::stream_capsule(py, Box::new(Guarded::new(reader)))
     }
@@ -100,6 +101,8 @@ impl Query {
 
     fn stream_of(slf: &Bound<'_, Self>, run: &Run, kind: StreamItem, form: (usize, Projection)) -> PyResult<Stream> {
         let (pages, bar) = slf.get().stream_run(slf.py(), run, Delivery::Loop)?;
+        // Who iterates over pages may stop after the first one.
+        let pages = if kind == StreamItem::Pages { pages.returning_first_page_at_once() } else { pages };
         let stream = Stream::new(slf.clone().into_any().unbind(), slf.get().last.clone(), pages, bar, kind, form);
         slf.get().last.follow(stream.ready());
         Ok(stream)
@@ -158,6 +161,8 @@ impl Query {
     /// A run for an export: its records stay in the core until they are written.
     fn _part_buffer(slf: &Bound<'_, Self>, max_rows: usize, max_age: f64, keyed: bool) -> PyResult<PartBuffer> {
         let (pages, bar) = slf.get().stream_pages(slf.py())?;
+        // A run that looks for the records of an earlier one may find them on the first page.
+        let pages = if keyed { pages.returning_first_page_at_once() } else { pages };
         let max_age = Duration::from_secs_f64(max_age);
         Ok(PartBuffer::new(slf.get().last.clone(), pages, bar, max_rows, max_age, keyed))
     }

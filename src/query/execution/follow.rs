@@ -336,6 +336,10 @@ impl Walk {
     fn new(list: &Query) -> Self {
         // It stops anywhere: no record of the beginning may be skipped.
         let list = list.limited_to(u64::MAX);
-        Self { pages: Pages::new(&Run::from(list)), returned: 0, counted: Report::default() }
+        Self {
+            pages: Pages::new(&Run::from(list)).returning_first_page_at_once(),
+            returned: 0,
+            counted: Report::default(),
+        }
     }
 }

@@ -10,7 +10,7 @@ use crate::planted::Bug;
 use crate::query::request::Query;
 use crate::query::results::SharedReport;
 use crate::query::snapshot::{
-    ListCheckpoint, ListKind, ListSpec, PageRequest, Purpose, Response, SnapshotReader, Tuning,
+    FirstPage, ListCheckpoint, ListKind, ListSpec, PageRequest, Purpose, Response, SnapshotReader, Tuning,
 };
 
 /// One slice of a run: its list and the requests that are in flight for it.
@@ -49,14 +49,15 @@ impl<T> Drop for Task<T> {
 
 impl SliceFetcher {
     /// A slice of which `wanted` records are wanted, or all.
-    pub fn new(query: &Query, slice: u64, wanted: Option<u64>) -> Self {
-        Self { slice, list: SnapshotReader::new(list_spec(query, wanted)), in_flight: VecDeque::new(), skip: 0 }
+    pub fn new(query: &Query, slice: u64, wanted: Option<u64>, first_page: FirstPage) -> Self {
+        let list = SnapshotReader::new(ListSpec { first_page, ..list_spec(query, wanted) });
+        Self { slice, list, in_flight: VecDeque::new(), skip: 0 }
     }
 
     /// A slice of which an earlier run delivered the records before `offset`.
     pub fn resumed(query: &Query, slice: u64, offset: u64, list: &ListCheckpoint) -> Self {
         let wanted = query.max_items().map(|limit| offset.saturating_add(limit));
-        let mut fetcher = Self::new(query, slice, wanted);
+        let mut fetcher = Self::new(query, slice, wanted, FirstPage::default());
         if query.is_paged() {
             fetcher.list = SnapshotReader::resumed(list_spec(query, wanted), offset, list);
         } else {
@@ -196,6 +197,7 @@ pub(super) fn list_spec(query: &Query, wanted: Option<u64>) -> ListSpec {
         height_bound: query.height_bound(),
         result_window: query.result_window(),
         wanted,
+        first_page: FirstPage::default(),
         hints: query.retry_hints(),
         tuning: Tuning::default(),
     }

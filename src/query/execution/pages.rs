@@ -17,7 +17,7 @@ use crate::query::request::Query;
 use crate::query::results::{
     Checkpoint, LatestCheckpoint, Page, PageCheckpoint, Partial, Progress, SharedReport, Source,
 };
-use crate::query::snapshot::{Accepted, End, InFlight, PageRequest};
+use crate::query::snapshot::{Accepted, End, FirstPage, InFlight, PageRequest};
 
 /// A run in progress. Dropping it, or a future of it, cancels its requests and loses no page.
 pub struct Pages {
@@ -40,6 +40,7 @@ pub struct Pages {
     end: Option<End>,
     /// Most requests in flight, apart from the client's limit.
     max_in_flight: usize,
+    first_page: FirstPage,
 }
 
 enum State {
@@ -75,6 +76,7 @@ impl Pages {
             latest: None,
             end: None,
             max_in_flight: usize::MAX,
+            first_page: FirstPage::default(),
             observed: Observed::default(),
         }
     }
@@ -82,6 +84,12 @@ impl Pages {
     /// Requests at most that many pages at once.
     pub(super) fn set_max_in_flight(&mut self, pages: usize) {
         self.max_in_flight = pages.max(1);
+    }
+
+    /// Returns the first page of a list as it arrives, for a caller that may need no other one.
+    #[must_use]
+    pub fn returning_first_page_at_once(self) -> Self {
+        Self { first_page: FirstPage::AtOnce, ..self }
     }
 
     /// Reads no further: the next call proves, where the list has a count, that what was returned is of one instant.
@@ -194,7 +202,7 @@ impl Pages {
         let Some(delivered) = start.restore(&self.partial, &self.report) else { return false };
         (self.delivered, self.latest) = (delivered, None);
         let wanted = self.query.max_items().map(|most| most.saturating_sub(delivered));
-        *fetcher = SliceFetcher::new(&self.query, fetcher.slice, wanted);
+        *fetcher = SliceFetcher::new(&self.query, fetcher.slice, wanted, self.first_page);
         self.next_slice = self.fetchers.back().map_or(self.next_slice, |last| last.slice + 1);
         true
     }
@@ -237,7 +245,7 @@ impl Pages {
             && self.next_slice < self.query.slices().count()
             && (wanted.is_none() || self.fetchers.is_empty())
         {
-            let mut fetcher = SliceFetcher::new(&self.query, self.next_slice, self.remaining());
+            let mut fetcher = SliceFetcher::new(&self.query, self.next_slice, self.remaining(), self.first_page);
             fetcher.send_next(&self.query, &self.report);
             self.fetchers.push_back(fetcher);
             self.next_slice += 1;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::delivered::{Delivered, latest_runs};
-use super::evidence::{Count, Length, Look, PageSizes, Snapshot};
+use super::evidence::{Count, Length, Look, PageSizes, Snapshot, anchors_of};
 use super::reader::{Drift, End, Margin, Phase, Proof, Skip, SnapshotReader};
 use super::spec::{ListKind, ListSpec, PageRequest, Response, Rows, Tuning};
 use super::tail::Tail;
@@ -44,16 +44,24 @@ pub struct ListCheckpoint {
 }
 
 impl ListCheckpoint {
+    /// True if nothing of the list has been returned. With a count, the offset 0 belongs to a snapshot.
     pub fn is_start(&self) -> bool {
-        self.length == Length::Pending && self.keys.is_empty()
+        self.offset == 0 && self.count == Count::Pages
     }
 
     /// The position after the first `rows` of these rows, which come next.
     #[must_use]
     pub fn advanced(mut self, rows: &dyn Rows, count: usize) -> Self {
-        let anchors = std::mem::take(&mut self.anchors);
-        self.offset += count as u64;
-        self.set_anchors(&anchors);
+        let end = self.offset + count as u64;
+        if self.anchors.iter().any(|(offset, _)| *offset >= end) {
+            // These rows and the anchors are of one response.
+            let keys: Vec<u64> = (0..count).map(|row| rows.key(row)).collect();
+            self.anchors.retain(|(offset, _)| *offset < end);
+            if self.anchors.is_empty() {
+                self.anchors = anchors_of(self.offset, &keys);
+            }
+        }
+        self.offset = end;
         self.tail = if self.tail == Tail::Unordered { self.tail } else { self.tail.after(rows, 0..count) };
         if self.count == Count::Pages {
             let fresh = (0..count).rev().map(|row| (rows.key(row), 1));
@@ -63,13 +71,10 @@ impl ListCheckpoint {
         self
     }
 
-    /// Keeps the anchors above the next record: one that is read again would not show what happened in the meantime.
-    fn set_anchors(&mut self, anchors: &[(u64, u64)]) {
-        self.anchors = anchors.iter().copied().filter(|(offset, _)| *offset < self.offset).collect();
-        if self.anchors.is_empty() {
-            self.anchors.extend(self.first.map(|key| (0, key)));
-        }
-        self.checks.retain(|(offset, _)| *offset < self.offset);
+    /// The position before the first record.
+    #[must_use]
+    pub(super) fn before_first(self) -> Self {
+        Self { offset: 0, keys: Vec::new(), ..self }
     }
 }
 
@@ -98,6 +103,7 @@ impl SnapshotReader {
             anchors: checkpoint.anchors.clone(),
             checks: checkpoint.checks.clone(),
         };
+        reader.snapshot.keep_evidence_before(checkpoint.offset);
         reader.snapshot = reader.snapshot.with_page_limit(reader.spec.page_size);
         reader.drift = Drift { shift: checkpoint.shift, ..Drift::default() };
         if checkpoint.length == Length::Pending {
@@ -116,7 +122,7 @@ impl SnapshotReader {
     pub fn checkpoint(&self) -> ListCheckpoint {
         let least = self.spec.tuning.checkpoint_keys;
         let snapshot = &self.snapshot;
-        let mut checkpoint = ListCheckpoint {
+        let checkpoint = ListCheckpoint {
             length: snapshot.length,
             total: snapshot.total,
             total_pages: snapshot.total_pages,
@@ -129,15 +135,15 @@ impl SnapshotReader {
             shift: self.drift.shift,
             proof: self.proof,
             first: snapshot.first,
-            anchors: Vec::new(),
+            anchors: snapshot.anchors.clone(),
             checks: snapshot.checks.clone(),
             keys: latest_runs(self.delivered.keys().rev().map(|key| (key, 1)), least),
             height_bound: self.bound,
             tail: self.tail,
         };
-        checkpoint.set_anchors(&snapshot.anchors);
         match &self.skip {
             Skip::Nothing => checkpoint,
+            Skip::Newer { .. } => ListCheckpoint::default(),
             // The list is read again from its first record, which needs nothing but the returned ones.
             Skip::Until { keys, records } => ListCheckpoint {
                 length: Length::Pending,
@@ -159,9 +165,7 @@ impl SnapshotReader {
         let offset = super::locate::by_count(&view, &snapshot)? + view.len() as i64;
         let offset = u64::try_from(offset).ok()?;
         let shift = view.position + view.len() as i64 - offset as i64;
-        let mut checkpoint = ListCheckpoint { offset, shift, tail: Tail::Unordered, ..self.checkpoint() };
-        checkpoint.set_anchors(&self.snapshot.anchors);
-        Some((offset, checkpoint))
+        Some((offset, ListCheckpoint { offset, shift, tail: Tail::Unordered, ..self.checkpoint() }))
     }
 
     fn phase_of_resume(&self) -> Phase {
@@ -176,148 +180,4 @@ impl SnapshotReader {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    struct Keys(Vec<u64>);
-
-    impl Rows for Keys {
-        fn len(&self) -> usize {
-            self.0.len()
-        }
-
-        fn key(&self, row: usize) -> u64 {
-            self.0[row]
-        }
-
-        fn height(&self, row: usize) -> Option<i64> {
-            Some(-(self.0[row] as i64))
-        }
-    }
-
-    fn spec(kind: ListKind) -> ListSpec {
-        ListSpec {
-            endpoint: "list",
-            kind,
-            page_size: 3,
-            max_page_size: 3,
-            height_bound: None,
-            result_window: None,
-            wanted: None,
-            hints: Vec::new(),
-            tuning: Tuning::default(),
-        }
-    }
-
-    /// Answers the next request from a list that may be counted.
-    fn answer(reader: &mut SnapshotReader, list: &[u64], is_counted: bool) -> (Keys, ListCheckpoint) {
-        let request = reader.next_request(0).unwrap();
-        let rows = page(list, &request);
-        let accepted = reader.on_response(&request, &response(&rows, list, &request, is_counted)).unwrap();
-        let returned = Keys(rows.0[accepted.rows].to_vec());
-        (returned, accepted.before)
-    }
-
-    fn page(list: &[u64], request: &PageRequest) -> Keys {
-        let limit = request.limit as usize;
-        Keys(list.chunks(limit).nth(request.page as usize - 1).unwrap_or_default().to_vec())
-    }
-
-    fn response<'a>(rows: &'a Keys, list: &[u64], request: &PageRequest, is_counted: bool) -> Response<'a> {
-        let length = list.len() as u64;
-        Response {
-            rows,
-            limit: Some(request.limit),
-            total_pages: Some(length.div_ceil(request.limit)),
-            total: is_counted.then_some(length),
-        }
-    }
-
-    fn parsed(checkpoint: &ListCheckpoint) -> ListCheckpoint {
-        serde_json::from_str(&serde_json::to_string(checkpoint).unwrap()).unwrap()
-    }
-
-    /// Reads to the end, and returns the keys.
-    fn rest(reader: &mut SnapshotReader, list: &[u64], is_counted: bool) -> Vec<u64> {
-        let mut keys = Vec::new();
-        while reader.end().is_none() {
-            keys.extend(answer(reader, list, is_counted).0.0);
-        }
-        keys
-    }
-
-    #[test]
-    fn partition_begins_where_a_later_page_of_a_counted_list_ends() {
-        let (list, mut reader) = ((0..20).collect::<Vec<_>>(), SnapshotReader::new(spec(ListKind::Growing)));
-        answer(&mut reader, &list, true);
-        let grown: Vec<u64> = [101, 100].into_iter().chain(list.clone()).collect();
-        let request = PageRequest { page: 3, ..PageRequest::first(3) };
-        let rows = page(&grown, &request);
-        let (offset, checkpoint) = reader.checkpoint_after(&request, &response(&rows, &grown, &request, true)).unwrap();
-        assert_eq!((offset, checkpoint.offset, checkpoint.shift, checkpoint.tail), (7, 7, 2, Tail::Unordered));
-        let mut resumed = SnapshotReader::resumed(spec(ListKind::Growing), offset, &parsed(&checkpoint));
-        assert_eq!(resumed.next_request(0).map(|request| request.page), Some(4));
-        let mut resumed = SnapshotReader::resumed(spec(ListKind::Growing), offset, &parsed(&checkpoint));
-        assert_eq!(rest(&mut resumed, &grown, true), list[7..]);
-        // Without a count, the page shows no offset.
-        assert_eq!(reader.checkpoint_after(&request, &response(&rows, &grown, &request, false)), None);
-    }
-
-    #[test]
-    fn checkpoint_has_what_is_needed_of_the_records_before_it() {
-        for is_counted in [true, false] {
-            let (list, mut reader) = ((0..20).collect::<Vec<_>>(), SnapshotReader::new(spec(ListKind::Growing)));
-            assert!(reader.checkpoint().is_start());
-            let (rows, before) = answer(&mut reader, &list, is_counted);
-            assert_eq!((before.is_start(), reader.checkpoint().is_start()), (!is_counted, false));
-            assert_eq!(SnapshotReader::resumed(spec(ListKind::Growing), 0, &before).next_request(0).unwrap().page, 1);
-            let inside = before.advanced(&rows, 2);
-            assert_eq!(inside.keys.is_empty(), is_counted);
-            let all = if is_counted { vec![(1, 1), (2, 2)] } else { Vec::new() };
-            assert_eq!(reader.checkpoint().anchors, all);
-        }
-    }
-
-    #[test]
-    fn anchors_and_checks_lie_before_the_next_record() {
-        let (anchors, checks) = (vec![(1, 11), (2, 12), (3, 13)], vec![(1, 21), (2, 22), (3, 23)]);
-        let mut checkpoint = ListCheckpoint { offset: 2, first: Some(10), checks, ..ListCheckpoint::default() };
-        checkpoint.set_anchors(&anchors);
-        assert_eq!((&*checkpoint.anchors, &*checkpoint.checks), (&[(1, 11)][..], &[(1, 21)][..]));
-        checkpoint.offset = 1;
-        checkpoint.set_anchors(&anchors);
-        assert_eq!((&*checkpoint.anchors, &*checkpoint.checks), (&[(0, 10)][..], &[][..]));
-    }
-
-    #[test]
-    fn checkpoint_of_a_list_that_is_read_again_has_its_returned_records_only() {
-        let (list, mut reader) = ((0..20).collect::<Vec<_>>(), SnapshotReader::new(spec(ListKind::Growing)));
-        answer(&mut reader, &list, false);
-        let grown: Vec<u64> = (100..105).rev().chain(list).collect();
-        // The length, and a page of newer records.
-        answer(&mut reader, &grown, false);
-        answer(&mut reader, &grown, false);
-        assert!(reader.snapshot.first.is_some() && !reader.snapshot.checks.is_empty());
-        let checkpoint = reader.checkpoint();
-        assert_eq!((checkpoint.length, checkpoint.offset, checkpoint.shift), (Length::Pending, 3, 0));
-        assert_eq!(checkpoint.keys, [(0, 1), (1, 1), (2, 1)]);
-        assert_eq!((checkpoint.first, checkpoint.anchors, checkpoint.checks), (None, Vec::new(), Vec::new()));
-    }
-
-    #[test]
-    fn pages_are_requested_ahead_after_a_resume_if_a_count_or_their_order_locates_them() {
-        for (kind, is_counted, is_ahead) in [
-            (ListKind::Growing, true, true),
-            (ListKind::Growing, false, false),
-            (ListKind::Fixed, true, true),
-            (ListKind::Fixed, false, true),
-        ] {
-            let (list, mut reader) = ((0..20).collect::<Vec<_>>(), SnapshotReader::new(spec(kind)));
-            for _ in 0..3 {
-                answer(&mut reader, &list, is_counted);
-            }
-            let resumed = SnapshotReader::resumed(spec(kind), reader.returned(), &parsed(&reader.checkpoint()));
-            assert_eq!(matches!(resumed.phase, Phase::Ahead { .. }), is_ahead, "{kind:?} {is_counted}");
-        }
-    }
-}
+mod tests;

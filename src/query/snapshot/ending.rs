@@ -55,7 +55,7 @@ impl SnapshotReader {
     /// Ends the list if its last record was read. Rows of the response are returned before an error.
     pub(super) fn finish(&mut self, view: &View<'_>, accepted: Accepted) -> Result<Accepted, Error> {
         let ended = match self.snapshot.length.exact() {
-            _ if self.has_lost_returned() => Err(self.first_page_error()),
+            _ if self.has_lost_first_page() => Err(self.first_page_error()),
             _ if self.is_read() => self.conclude(view),
             None if view.is_last() && self.delivered.end() >= self.snapshot.min_length => self.conclude(view),
             _ if view.is_last() => self.end_early(view),
@@ -69,13 +69,17 @@ impl SnapshotReader {
         Ok(accepted)
     }
 
-    /// True if the returned records are not where they would have to be in the snapshot.
-    fn has_lost_returned(&self) -> bool {
-        let Skip::Until { records, .. } = &self.skip else { return false };
-        self.delivered.end() >= self.most_newer().saturating_add(*records)
+    /// True if the first page, or the returned records, are not where they would have to be in the snapshot.
+    fn has_lost_first_page(&self) -> bool {
+        let (read, most_newer) = (self.delivered.end(), self.most_newer());
+        match &self.skip {
+            Skip::Nothing => false,
+            Skip::Newer { .. } => read > most_newer && self.offset_of_first_page(&[]).is_none(),
+            Skip::Until { records, .. } => read >= most_newer.saturating_add(*records),
+        }
     }
 
-    fn first_page_error(&self) -> Error {
+    pub(super) fn first_page_error(&self) -> Error {
         self.drift_error("the first page changed before the length of the list was known")
     }
 
@@ -92,7 +96,7 @@ impl SnapshotReader {
 
     /// Ends the list, or this part of it.
     pub(super) fn conclude(&mut self, view: &View<'_>) -> Result<(), Error> {
-        if matches!(self.skip, Skip::Until { .. }) {
+        if !matches!(self.skip, Skip::Nothing) {
             return Err(self.first_page_error());
         }
         let is_proven = self.snapshot.length.exact().is_some_and(|length| !self.spec.reaches_window(length));
@@ -115,7 +119,13 @@ impl SnapshotReader {
     pub(super) fn prove_beginning(&mut self) {
         match self.snapshot.length {
             _ if self.spec.kind != ListKind::Growing || self.proof != Proof::Length => {}
-            Length::Exact(_) => self.proof = Proof::FinalLook,
+            Length::Exact(_) => {
+                self.proof = Proof::FinalLook;
+                // A record at its offset has lost none before it.
+                if let Some((offset, key)) = self.delivered.boundary_record() {
+                    self.snapshot.add_check(offset, key);
+                }
+            }
             Length::Pending | Length::Unknown => self.note_unknown_length(),
         }
     }
@@ -154,6 +164,7 @@ impl SnapshotReader {
         let keys = self.delivered.keys().skip((known - records) as usize).collect();
         self.skip = Skip::Until { keys, records };
         self.bound = Some(height);
+        self.snapshot.length = Length::Pending;
         self.drift = Drift::default();
         self.proof = Proof::Overlap;
         self.phase = Phase::First;

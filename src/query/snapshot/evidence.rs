@@ -69,6 +69,14 @@ pub struct Snapshot {
 /// Most anchors that are kept.
 const MAX_ANCHORS: usize = 8;
 
+/// Anchors among records from this offset on: the last of those that differ from the record before them.
+pub(super) fn anchors_of(from: u64, keys: &[u64]) -> Vec<(u64, u64)> {
+    let differing = keys.windows(2).zip(from + 1..).filter(|(pair, _)| pair[0] != pair[1]);
+    let mut anchors: Vec<(u64, u64)> = differing.map(|(pair, offset)| (offset, pair[1])).collect();
+    anchors.drain(..anchors.len().saturating_sub(MAX_ANCHORS));
+    anchors
+}
+
 impl Snapshot {
     /// The snapshot of a first response.
     pub(super) fn new(request: &PageRequest, response: &Response<'_>) -> Self {
@@ -146,17 +154,21 @@ impl Snapshot {
         self.checks.is_empty() && self.anchors.first().is_none_or(|(offset, _)| *offset == 0)
     }
 
-    /// Makes anchors of the first records: of those that differ from the record before them, or else of the first one.
     pub(super) fn set_anchors(&mut self, keys: &[u64]) {
         self.first = keys.first().copied();
-        let pairs = keys.windows(2).zip(1..);
-        let differing = pairs.filter(|(pair, _)| pair[0] != pair[1]).map(|(pair, offset)| (offset, pair[1]));
-        self.anchors = differing.collect();
+        self.anchors = anchors_of(0, keys);
         if self.anchors.is_empty() {
-            self.anchors.extend(keys.first().map(|key| (0, *key)));
+            self.anchors.extend(self.first.map(|key| (0, key)));
         }
-        let excess = self.anchors.len().saturating_sub(MAX_ANCHORS);
-        self.anchors.drain(..excess);
+    }
+
+    /// Keeps anchors and checks before this offset: a record that is read again does not show what happened in between.
+    pub(super) fn keep_evidence_before(&mut self, end: u64) {
+        self.anchors.retain(|(offset, _)| *offset < end);
+        self.checks.retain(|(offset, _)| *offset < end);
+        if self.anchors.is_empty() {
+            self.anchors.extend(self.first.map(|key| (0, key)));
+        }
     }
 
     /// Adds the first record that differs from those at the head, if these are equal.
@@ -196,11 +208,13 @@ impl Snapshot {
             Look::Check(index) => self.checks.get(index..=index).unwrap_or_default(),
         };
         let row = |at: u64| usize::try_from(at as i64 - offset).ok().filter(|row| *row < view.rows.len());
-        let visible = records.iter().filter_map(|(at, key)| Some(view.rows.key(row(*at)?) == *key));
-        visible.fold(Comparison::NotVisible, |result, is_equal| match (result, is_equal) {
-            (Comparison::Equal, _) | (_, true) => Comparison::Equal,
-            _ => Comparison::Different,
-        })
+        let is_equal = |(at, key): &(u64, u64)| row(*at).map(|row| view.rows.key(row) == *key);
+        match records.last().and_then(is_equal) {
+            _ if records.iter().any(|record| is_equal(record) == Some(true)) => Comparison::Equal,
+            // Those above it may be gone with the head of the list.
+            Some(_) => Comparison::Different,
+            None => Comparison::NotVisible,
+        }
     }
 }
 

@@ -10,10 +10,11 @@
 //! |---|---|---|---|
 //! | `First` | page 1 | the only page | `Done` |
 //! | | | has a count | `Ahead` |
-//! | | | has none: returned; the snapshot is that of the next phase | `Length` |
-//! | | | has none, and a few pages are wanted: returned | `Overlap`, and never `Ahead` |
+//! | | | has none | `Length` |
+//! | | | has none, and reaches the result window | `Ahead`; the result is incomplete |
+//! | | | has none, and a few pages are wanted | `Overlap`, and never `Ahead` |
 //! | `Length` | page 1 with one record: its number of pages is the length | one record | `Ahead`, from page 1 again |
-//! | | | no length | `Ahead`, after the returned page; the result is incomplete |
+//! | | | no length | `First`, and then `Ahead`; the result is incomplete |
 //! | `Ahead` | next pages, several in flight | located, no drift | `Ahead` |
 //! | | | located, drift | `Overlap`; with a count, only if most rows were delivered |
 //! | | | ambiguous, or lost | `Overlap(Wide)`, `Locate` |
@@ -30,11 +31,16 @@
 //! | | | not visible | `FinalLook` |
 //! | any | | too many responses without new records, or the end before the length is reached | `Failed` |
 //!
+//! The snapshot of a list without a count is that of `Length`, without records newer than the first page. Unless the caller
+//! may need no other page, that page is not returned before it was found in the snapshot; if it has changed, `First` begins
+//! another one.
+//!
 //! A list with a count ends with `FinalLook`, and so does one of which records were delivered in `Single`, or of which
 //! only the beginning was read, if some of its pages were located by adjacency.
 
 mod checkpoint;
 mod delivered;
+mod delivery;
 mod ending;
 mod evidence;
 mod growth;
@@ -50,4 +56,4 @@ mod tests;
 pub use checkpoint::ListCheckpoint;
 pub use ending::UNKNOWN_LENGTH;
 pub use reader::{End, SnapshotReader};
-pub use spec::{Accepted, InFlight, ListKind, ListSpec, PageRequest, Purpose, Response, Rows, Tuning};
+pub use spec::{Accepted, FirstPage, InFlight, ListKind, ListSpec, PageRequest, Purpose, Response, Rows, Tuning};

@@ -3,12 +3,13 @@
 use super::delivered::{Delivered, latest_runs};
 use super::evidence::{Length, Snapshot};
 use super::locate::{Expectation, Location, by_count, locate};
-use super::reader::{Drift, Margin, Phase, Proof, Skip, SnapshotReader};
-use super::spec::{Accepted, ListKind, PageRequest, Response, View};
+use super::reader::{Drift, Head, Margin, Phase, Proof, Skip, SnapshotReader};
+use super::spec::{Accepted, FirstPage, ListKind, PageRequest, Response, View};
 use crate::client::Error;
 
 impl SnapshotReader {
     pub(super) fn on_first(&mut self, request: &PageRequest, response: &Response<'_>) -> Result<Accepted, Error> {
+        let is_unknown = self.snapshot.length == Length::Unknown;
         self.snapshot = Snapshot::new(request, response);
         self.delivered = Delivered::new(self.max_keys(self.snapshot.count));
         let view = self.snapshot.view(request, response);
@@ -17,35 +18,48 @@ impl SnapshotReader {
         self.snapshot.length = match view.total {
             _ if is_only_page => Length::Exact(view.len()),
             Some(total) => Length::Exact(total),
-            None if self.spec.kind == ListKind::Fixed || self.is_overlapping() => Length::Unknown,
-            None => Length::Pending,
+            None if self.spec.kind == ListKind::Fixed || is_unknown || self.is_overlapping() => Length::Unknown,
+            None if self.spec.reaches_window(self.snapshot.min_length) => Length::Unknown,
+            None => self.length_of(&view).map_or(Length::Pending, Length::Exact),
         };
         if self.snapshot.length == Length::Pending {
             self.phase = Phase::Length;
-            return Ok(self.return_first_page(&view));
+            return Ok(self.on_first_of_several(&view));
+        }
+        let keys = view.keys(all.clone());
+        if self.offset_of_first_page(&keys).is_none() && matches!(self.skip, Skip::Newer { .. }) {
+            self.skip = Skip::Nothing;
         }
         if self.spec.kind == ListKind::Growing {
-            self.snapshot.set_anchors(&view.keys(all.clone()));
+            self.snapshot.set_anchors(&keys);
         }
         let accepted = self.deliver(&view, all);
         self.phase = self.ahead();
         self.finish(&view, accepted)
     }
 
-    /// Returns the first page of a list of unknown length. The snapshot begins with the response that shows the length,
-    /// and must contain the returned records.
-    fn return_first_page(&mut self, view: &View<'_>) -> Accepted {
-        if matches!(self.skip, Skip::Until { .. }) {
-            return Accepted::default();
+    /// Takes the first page of a list of unknown length. The snapshot begins with the response that shows the length, and
+    /// must contain this page.
+    fn on_first_of_several(&mut self, view: &View<'_>) -> Accepted {
+        let (before, rows) = (self.checkpoint(), 0..view.rows.len());
+        match (&self.skip, self.spec.first_page) {
+            (Skip::Until { .. }, _) => return Accepted::default(),
+            (_, FirstPage::Located) => {
+                self.skip = Skip::Newer { page: view.keys(rows), head: Head::Read };
+                return Accepted::default();
+            }
+            (_, FirstPage::AtOnce) => self.skip = Skip::Until { keys: view.keys(rows.clone()), records: view.len() },
         }
-        let before = self.checkpoint();
-        let rows = 0..view.rows.len();
-        self.skip = Skip::Until { keys: view.keys(rows.clone()), records: view.len() };
         if self.spec.continues_by_height() {
             self.tail = self.tail.after(view.rows, rows.clone());
         }
         self.returned += view.len();
         Accepted { rows, before, ..Accepted::default() }
+    }
+
+    /// Length of a list without a count, where a page of one record shows it.
+    fn length_of(&self, view: &View<'_>) -> Option<u64> {
+        view.length().filter(|length| view.len() == 1 && !self.spec.reaches_window(*length))
     }
 
     pub(super) fn on_length(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
@@ -55,25 +69,33 @@ impl SnapshotReader {
         self.drift = Drift { restarts: self.drift.restarts, ..Drift::default() };
         self.snapshot.checks.clear();
         self.snapshot.set_anchors(&view.keys(0..1));
-        let length = view.length().filter(|length| view.len() == 1 && !self.spec.reaches_window(*length));
-        let Some(length) = length else {
+        let Some(length) = self.length_of(view) else {
             self.snapshot.length = Length::Unknown;
-            self.continue_after_returned();
+            self.continue_without_length();
             return Ok(Accepted::default());
         };
         self.snapshot.length = Length::Exact(length);
         self.delivered = Delivered::new(self.max_keys(self.snapshot.count));
-        let accepted = self.deliver(view, 0..1);
+        let accepted = if matches!(self.skip, Skip::Newer { .. }) && length > 1 {
+            // A reorganization may replace the first record before the first page is read again.
+            self.read(view, 0..1);
+            Accepted::default()
+        } else {
+            self.deliver(view, 0..1)
+        };
         self.phase = self.ahead();
         self.finish(view, accepted)
     }
 
-    /// The returned records begin a list whose length cannot be known.
-    fn continue_after_returned(&mut self) {
-        if let Skip::Until { keys, records } = std::mem::replace(&mut self.skip, Skip::Nothing) {
-            let runs = latest_runs(keys.iter().rev().map(|key| (*key, 1)), u64::MAX);
-            self.delivered = Delivered::resumed(records, &runs, self.max_keys(self.snapshot.count));
-        }
+    /// The list begins with its first page, or with the returned records if there are any.
+    fn continue_without_length(&mut self) {
+        let Skip::Until { keys, records } = &self.skip else {
+            self.phase = Phase::First;
+            return;
+        };
+        let runs = latest_runs(keys.iter().rev().map(|key| (*key, 1)), u64::MAX);
+        self.delivered = Delivered::resumed(*records, &runs, self.max_keys(self.snapshot.count));
+        self.skip = Skip::Nothing;
         // The list may have grown since they were returned.
         self.phase = if self.snapshot.has_fixed_pages() { self.ahead() } else { Phase::Overlap(Margin::Narrow) };
     }
@@ -133,6 +155,10 @@ impl SnapshotReader {
         let has_drifted = self.observe(view.position - offset);
         let from = usize::try_from(next - offset).unwrap_or(usize::MAX);
         let is_by_count = by_count(view, &self.snapshot).is_some();
+        if offset > self.next_offset() as i64 {
+            self.phase = Phase::Overlap(Margin::Narrow);
+            return self.miss(view);
+        }
         if from >= rows {
             // Without drift, no page begins with delivered records and reaches the next one.
             let is_unreachable = !is_by_count && !has_drifted && self.can_probe();
@@ -199,8 +225,14 @@ impl SnapshotReader {
             return self.miss(view);
         };
         self.observe(view.position - offset);
-        if view.len() == 0 || offset != self.delivered.end() as i64 {
+        if view.len() == 0 || offset != self.next_offset() as i64 {
             return self.miss(view);
+        }
+        if offset < self.delivered.end() as i64 {
+            if self.snapshot.first != Some(view.rows.key(0)) {
+                return Err(self.first_page_error());
+            }
+            return Ok(self.deliver(view, 1..1));
         }
         self.check_run(view, 0)?;
         let repeats = self.delivered.last() == Some(view.rows.key(0));

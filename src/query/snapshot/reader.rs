@@ -1,13 +1,11 @@
 //! `SnapshotReader`: which page to request next, and which rows of a response to return.
 
-use std::ops::Range;
-
 use serde::{Deserialize, Serialize};
 
 use super::delivered::Delivered;
 use super::evidence::{Count, Look, Snapshot};
 use super::growth::Growth;
-use super::spec::{Accepted, InFlight, ListKind, ListSpec, PageRequest, Purpose, Response, View};
+use super::spec::{Accepted, InFlight, ListKind, ListSpec, PageRequest, Purpose, Response};
 use super::tail::Tail;
 use crate::client::Error;
 use crate::message::Message;
@@ -60,16 +58,31 @@ pub enum Proof {
     FinalLook,
 }
 
-/// Records of the snapshot that are not returned.
+/// Difference between the records that were read and those that were returned.
 #[derive(Clone, Debug)]
 pub(super) enum Skip {
     Nothing,
-    /// Those up to and including the records with these keys, the last of `records` records that were returned before
-    /// the snapshot began.
+    /// No record is returned that is newer than the first page, which has these keys. It was read before the length, and
+    /// nothing was returned, so another first page can take its place.
+    Newer {
+        page: Vec<u64>,
+        head: Head,
+    },
+    /// No record is returned up to and including those with these keys, the last of `records` records that were returned
+    /// before the snapshot began.
     Until {
         keys: Vec<u64>,
         records: u64,
     },
+}
+
+/// The first record of the snapshot, which was read with the length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Head {
+    /// It may have been replaced since.
+    Read,
+    /// It was at its offset in a later response.
+    Confirmed,
 }
 
 /// Distance by which the list has moved since the snapshot.
@@ -175,7 +188,7 @@ impl SnapshotReader {
             Phase::Length => Some(self.request(1, 1, Purpose::CountProbe)),
             Phase::Locate | Phase::Single => {
                 let growth = if matches!(self.phase, Phase::Single) { self.drift.growth.expected().0 } else { 0 };
-                Some(self.request(self.position(self.delivered.end()) + growth + 1, 1, Purpose::CountProbe))
+                Some(self.request(self.position(self.next_offset()) + growth + 1, 1, Purpose::CountProbe))
             }
             Phase::FinalLook(look, _) => Some(self.look_page(look)),
             Phase::Ahead { .. } | Phase::Done(_) | Phase::Failed(_) => None,
@@ -213,62 +226,17 @@ impl SnapshotReader {
     /// Reads the snapshot of another instant if nothing of this one was returned; else the error is final.
     fn restart(&mut self, error: Error) -> Result<Accepted, Error> {
         let may_restart = self.drift.restarts < self.spec.tuning.max_restarts;
-        if !matches!(self.skip, Skip::Until { .. }) || !may_restart || self.snapshot.length.exact().is_none() {
+        if matches!(self.skip, Skip::Nothing) || !may_restart || self.snapshot.length.exact().is_none() {
             self.fail(error.clone());
             return Err(error);
         }
         self.drift = Drift { restarts: self.drift.restarts + 1, ..Drift::default() };
         self.phase = Phase::Length;
+        if matches!(self.skip, Skip::Newer { .. }) {
+            (self.skip, self.snapshot, self.delivered) = (Skip::Nothing, Snapshot::default(), Delivered::default());
+            self.phase = Phase::First;
+        }
         Ok(Accepted::default())
-    }
-
-    /// Reads rows as the next records of the snapshot, and returns those that are not skipped.
-    pub(super) fn deliver(&mut self, view: &View<'_>, rows: Range<usize>) -> Accepted {
-        let first = rows.start + self.rows_to_skip(view, &rows);
-        self.read(view, rows.start..first);
-        let before = self.checkpoint();
-        self.read(view, first..rows.end);
-        if self.spec.continues_by_height() {
-            self.tail = self.tail.after(view.rows, first..rows.end);
-        }
-        self.returned += (rows.end - first) as u64;
-        self.drift.misses = 0;
-        Accepted { rows: first..rows.end, before, ..Accepted::default() }
-    }
-
-    /// Number of leading rows that were returned before the snapshot began, or that are newer.
-    fn rows_to_skip(&mut self, view: &View<'_>, rows: &Range<usize>) -> usize {
-        let Skip::Until { keys, records } = &self.skip else { return 0 };
-        // The keys are those of the last of the returned records.
-        let unknown = records.saturating_sub(keys.len() as u64);
-        let read: Vec<u64> = self.delivered.keys().chain(view.keys(rows.clone())).collect();
-        let found = read.windows(keys.len()).position(|window| window == keys);
-        let found = found.map(|at| self.delivered.base() + at as u64);
-        let is_possible = |at: &u64| at.checked_sub(unknown).is_some_and(|newer| newer <= self.most_newer());
-        let Some(found) = found.filter(is_possible) else { return rows.len() };
-        let skipped = (found + keys.len() as u64 - self.delivered.end()) as usize;
-        self.skip = Skip::Nothing;
-        skipped
-    }
-
-    /// Most records that can have been added before the length was known.
-    pub(super) fn most_newer(&self) -> u64 {
-        let least = self.snapshot.min_length;
-        self.snapshot.length.exact().map_or(u64::MAX, |length| length.saturating_sub(least))
-    }
-
-    fn read(&mut self, view: &View<'_>, rows: Range<usize>) {
-        let (offset, records) = (self.delivered.end(), rows.len() as u64);
-        let needs_check = self.spec.kind == ListKind::Growing && self.snapshot.is_run();
-        let keys = if needs_check || self.delivered.keeps_keys() { view.keys(rows) } else { Vec::new() };
-        if needs_check {
-            self.snapshot.add_first_difference(offset, &keys);
-        }
-        if self.delivered.keeps_keys() {
-            self.delivered.push(&keys);
-        } else {
-            self.delivered.advance(records);
-        }
     }
 
     /// Most keys to keep of a list that is counted so.

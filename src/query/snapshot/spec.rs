@@ -17,6 +17,16 @@ pub enum ListKind {
 }
 
 /// Properties of a list that are known before it is read.
+/// When the first page of a list without a count is returned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FirstPage {
+    /// Once it was found in the snapshot: it may be replaced before.
+    #[default]
+    Located,
+    /// As it arrives, for a caller that may need no other page.
+    AtOnce,
+}
+
 #[derive(Clone, Debug)]
 pub struct ListSpec {
     pub endpoint: &'static str,
@@ -30,6 +40,7 @@ pub struct ListSpec {
     pub result_window: Option<u64>,
     /// Number of records after which the caller stops; `None` if all are wanted.
     pub wanted: Option<u64>,
+    pub first_page: FirstPage,
     /// Advice for a list that cannot be read.
     pub hints: Vec<Hint>,
     pub tuning: Tuning,
@@ -53,7 +64,7 @@ pub struct Tuning {
     pub max_keys: usize,
     /// Keys of returned records in a checkpoint; more if the latest are equal.
     pub checkpoint_keys: u64,
-    /// Most requests for the length while only the first page has been returned, after the first of them.
+    /// Most times that a list whose first page has changed is begun again.
     pub max_restarts: u32,
 }
 

@@ -1,9 +1,11 @@
 //! A model of the API: one list that changes, and a reader of it. Every decision comes from `Choices`, so that all
 //! schedules can be enumerated, or drawn at random.
 
+use super::super::reader::Phase;
 use super::super::spec::Rows;
 use super::super::{
-    Accepted, End, InFlight, ListCheckpoint, ListKind, ListSpec, PageRequest, Response, SnapshotReader, Tuning,
+    Accepted, End, FirstPage, InFlight, ListCheckpoint, ListKind, ListSpec, PageRequest, Response, SnapshotReader,
+    Tuning,
 };
 use crate::message::Hint;
 
@@ -73,6 +75,7 @@ pub struct Bounds {
     pub window: Option<usize>,
     /// Most records after which the caller stops; 0 if it reads all.
     pub wanted: usize,
+    pub first_page: FirstPage,
     /// Changes of a long list, in place of the bounds above.
     pub rates: Option<Rates>,
 }
@@ -83,8 +86,10 @@ pub struct Rates {
     /// Records added, or up to as many.
     pub growth: usize,
     pub is_steady: bool,
-    /// Responses per reorganization of up to five records at the head, on average; 0 for none.
+    /// Responses per reorganization, on average; 0 for none.
     pub reorganisation: usize,
+    /// Most records at the head that a reorganization replaces.
+    pub depth: usize,
 }
 
 /// A record: unique, with a key that others may share.
@@ -113,6 +118,8 @@ pub struct World<'a> {
     /// Records that the reader has returned.
     returned: Vec<u64>,
     pub requests: usize,
+    /// Phase that received the latest response.
+    pub phase: &'static str,
     /// Events of the schedule, if they are to be shown.
     pub log: Option<Vec<String>>,
 }
@@ -179,6 +186,7 @@ impl<'a> World<'a> {
             reorganised: 0,
             returned: Vec::new(),
             requests: 0,
+            phase: "",
             log: None,
         };
         for _ in 0..length {
@@ -223,6 +231,7 @@ impl<'a> World<'a> {
             height_bound: self.bounds.window.map(|_| i64::MAX),
             result_window: self.bounds.window.map(|window| window as u64),
             wanted: wanted.map(|wanted| wanted as u64),
+            first_page: self.bounds.first_page,
             hints: vec![Hint::RetryLater],
             tuning: if self.bounds.rates.is_some() {
                 Tuning { max_keys: 200, ..Tuning::default() }
@@ -283,7 +292,7 @@ impl<'a> World<'a> {
     fn change_at(&mut self, rates: Rates) {
         let grown = if rates.is_steady { rates.growth } else { self.choices.choose(rates.growth + 1) };
         let is_reorganised = rates.reorganisation > 0 && self.choices.choose(rates.reorganisation) == 0;
-        let depth = if is_reorganised { (1 + self.choices.choose(5)).min(self.list.len()) } else { 0 };
+        let depth = if is_reorganised { (1 + self.choices.choose(rates.depth)).min(self.list.len()) } else { 0 };
         self.list.drain(..depth);
         for _ in 0..depth + grown {
             let record = self.new_record();
@@ -353,6 +362,7 @@ impl<'a> World<'a> {
             }
             let (request, served) = open.remove(0);
             let served = served.expect("served above");
+            self.phase = phase_name(&reader.phase);
             let Ok(accepted) = served.take(&mut reader, &request) else { break };
             assert!(
                 self.is_bounded(&reader),
@@ -433,5 +443,19 @@ impl<'a> World<'a> {
                 .take_while(|newer| state[..*newer].iter().all(|record| record.id >= oldest_new))
                 .any(|newer| state[newer..].iter().take(wanted).map(|record| record.key).eq(got.iter().copied()))
         })
+    }
+}
+
+fn phase_name(phase: &Phase) -> &'static str {
+    match phase {
+        Phase::First => "First",
+        Phase::Length => "Length",
+        Phase::Ahead { .. } => "Ahead",
+        Phase::Overlap(_) => "Overlap",
+        Phase::Locate => "Locate",
+        Phase::Single => "Single",
+        Phase::FinalLook(..) => "FinalLook",
+        Phase::Done(_) => "Done",
+        Phase::Failed(_) => "Failed",
     }
 }

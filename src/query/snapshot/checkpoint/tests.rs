@@ -1,0 +1,165 @@
+use super::*;
+use crate::query::snapshot::FirstPage;
+
+struct Keys(Vec<u64>);
+
+impl Rows for Keys {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn key(&self, row: usize) -> u64 {
+        self.0[row]
+    }
+
+    fn height(&self, row: usize) -> Option<i64> {
+        Some(-(self.0[row] as i64))
+    }
+}
+
+fn spec(kind: ListKind) -> ListSpec {
+    ListSpec {
+        endpoint: "list",
+        kind,
+        page_size: 3,
+        max_page_size: 3,
+        height_bound: None,
+        result_window: None,
+        wanted: None,
+        first_page: FirstPage::Located,
+        hints: Vec::new(),
+        tuning: Tuning::default(),
+    }
+}
+
+/// Answers the next request from a list that may be counted.
+fn answer(reader: &mut SnapshotReader, list: &[u64], is_counted: bool) -> (Keys, ListCheckpoint) {
+    let request = reader.next_request(0).unwrap();
+    let rows = page(list, &request);
+    let accepted = reader.on_response(&request, &response(&rows, list, &request, is_counted)).unwrap();
+    let returned = Keys(rows.0[accepted.rows].to_vec());
+    (returned, accepted.before)
+}
+
+fn page(list: &[u64], request: &PageRequest) -> Keys {
+    let limit = request.limit as usize;
+    Keys(list.chunks(limit).nth(request.page as usize - 1).unwrap_or_default().to_vec())
+}
+
+fn response<'a>(rows: &'a Keys, list: &[u64], request: &PageRequest, is_counted: bool) -> Response<'a> {
+    let length = list.len() as u64;
+    Response {
+        rows,
+        limit: Some(request.limit),
+        total_pages: Some(length.div_ceil(request.limit)),
+        total: is_counted.then_some(length),
+    }
+}
+
+fn parsed(checkpoint: &ListCheckpoint) -> ListCheckpoint {
+    serde_json::from_str(&serde_json::to_string(checkpoint).unwrap()).unwrap()
+}
+
+/// Reads to the end, and returns the keys.
+fn rest(reader: &mut SnapshotReader, list: &[u64], is_counted: bool) -> Vec<u64> {
+    let mut keys = Vec::new();
+    while reader.end().is_none() {
+        keys.extend(answer(reader, list, is_counted).0.0);
+    }
+    keys
+}
+
+#[test]
+fn partition_begins_where_a_later_page_of_a_counted_list_ends() {
+    let (list, mut reader) = ((0..20).collect::<Vec<_>>(), SnapshotReader::new(spec(ListKind::Growing)));
+    answer(&mut reader, &list, true);
+    let grown: Vec<u64> = [101, 100].into_iter().chain(list.clone()).collect();
+    let request = PageRequest { page: 3, ..PageRequest::first(3) };
+    let rows = page(&grown, &request);
+    let (offset, checkpoint) = reader.checkpoint_after(&request, &response(&rows, &grown, &request, true)).unwrap();
+    assert_eq!((offset, checkpoint.offset, checkpoint.shift, checkpoint.tail), (7, 7, 2, Tail::Unordered));
+    let mut resumed = SnapshotReader::resumed(spec(ListKind::Growing), offset, &parsed(&checkpoint));
+    assert_eq!(resumed.next_request(0).map(|request| request.page), Some(4));
+    let mut resumed = SnapshotReader::resumed(spec(ListKind::Growing), offset, &parsed(&checkpoint));
+    assert_eq!(rest(&mut resumed, &grown, true), list[7..]);
+    // Without a count, the page shows no offset.
+    assert_eq!(reader.checkpoint_after(&request, &response(&rows, &grown, &request, false)), None);
+}
+
+#[test]
+fn checkpoint_has_what_is_needed_of_the_records_before_it() {
+    for is_counted in [true, false] {
+        let (list, mut reader) = ((0..20).collect::<Vec<_>>(), SnapshotReader::new(spec(ListKind::Growing)));
+        assert!(reader.checkpoint().is_start());
+        let (mut rows, mut before) = (Keys(Vec::new()), ListCheckpoint::default());
+        while rows.0.is_empty() {
+            assert!(reader.checkpoint().is_start());
+            (rows, before) = answer(&mut reader, &list, is_counted);
+        }
+        assert_eq!((rows.0.len(), before.is_start(), reader.checkpoint().is_start()), (3, !is_counted, false));
+        assert_eq!(SnapshotReader::resumed(spec(ListKind::Growing), 0, &before).next_request(0).unwrap().page, 1);
+        let inside = before.advanced(&rows, 2);
+        let keys = if is_counted { Vec::new() } else { vec![(0, 1), (1, 1)] };
+        assert_eq!((inside.keys, inside.anchors), (keys, vec![(1, 1)]));
+        assert_eq!(reader.checkpoint().anchors, [(1, 1), (2, 2)]);
+    }
+}
+
+#[test]
+fn part_of_the_first_page_has_its_own_anchors() {
+    let list: Vec<u64> = (0..40).collect();
+    let mut reader = SnapshotReader::new(ListSpec { page_size: 20, ..spec(ListKind::Growing) });
+    let (rows, before) = answer(&mut reader, &list, true);
+    assert_eq!(reader.checkpoint().anchors.first(), Some(&(12, 12)));
+    assert_eq!(before.clone().advanced(&rows, 5).anchors, [(1, 1), (2, 2), (3, 3), (4, 4)]);
+    assert_eq!(before.advanced(&rows, 14).anchors, [(12, 12), (13, 13)]);
+}
+
+#[test]
+fn anchors_and_checks_lie_before_the_next_record() {
+    let (anchors, checks) = (vec![(1, 11), (2, 12), (3, 13)], vec![(1, 21), (2, 22), (3, 23)]);
+    let snapshot = Snapshot { first: Some(10), anchors, checks, ..Snapshot::default() };
+    for (end, anchors, checks) in [(2, &[(1, 11)][..], &[(1, 21)][..]), (1, &[(0, 10)], &[])] {
+        let mut snapshot = snapshot.clone();
+        snapshot.keep_evidence_before(end);
+        assert_eq!((&*snapshot.anchors, &*snapshot.checks), (anchors, checks));
+    }
+}
+
+#[test]
+fn checkpoint_of_a_list_that_is_read_again_has_its_returned_records_only() {
+    let returned = ListCheckpoint {
+        offset: 3,
+        keys: vec![(0, 1), (1, 1), (2, 1)],
+        page_limit: 3,
+        page_rows: 3,
+        ..ListCheckpoint::default()
+    };
+    let mut reader = SnapshotReader::resumed(spec(ListKind::Growing), 3, &returned);
+    let grown: Vec<u64> = (100..105).rev().chain(0..20).collect();
+    // The length, and a page of newer records.
+    answer(&mut reader, &grown, false);
+    answer(&mut reader, &grown, false);
+    assert!(reader.snapshot.first.is_some() && !reader.snapshot.checks.is_empty());
+    let checkpoint = reader.checkpoint();
+    assert_eq!((checkpoint.length, checkpoint.offset, checkpoint.shift), (Length::Pending, 3, 0));
+    assert_eq!(checkpoint.keys, [(0, 1), (1, 1), (2, 1)]);
+    assert_eq!((checkpoint.first, checkpoint.anchors, checkpoint.checks), (None, Vec::new(), Vec::new()));
+}
+
+#[test]
+fn pages_are_requested_ahead_after_a_resume_if_a_count_or_their_order_locates_them() {
+    for (kind, is_counted, is_ahead) in [
+        (ListKind::Growing, true, true),
+        (ListKind::Growing, false, false),
+        (ListKind::Fixed, true, true),
+        (ListKind::Fixed, false, true),
+    ] {
+        let (list, mut reader) = ((0..20).collect::<Vec<_>>(), SnapshotReader::new(spec(kind)));
+        for _ in 0..3 {
+            answer(&mut reader, &list, is_counted);
+        }
+        let resumed = SnapshotReader::resumed(spec(kind), reader.returned(), &parsed(&reader.checkpoint()));
+        assert_eq!(matches!(resumed.phase, Phase::Ahead { .. }), is_ahead, "{kind:?} {is_counted}");
+    }
+}
