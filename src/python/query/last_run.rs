@@ -66,7 +66,8 @@ impl LastRun {
             let checkpoint = collected.or_else(|| state.ready.as_ref().and_then(Ready::checkpoint));
             (state.run.clone()?, checkpoint)
         };
-        Some(checkpoint.map_or_else(|| run.cursor(), |checkpoint| Cursor::of(&checkpoint).to_json()))
+        let report = self.report().unwrap_or_default();
+        Some(checkpoint.map_or_else(|| run.retry_cursor(&report), |checkpoint| Cursor::of(&checkpoint).to_json()))
     }
 
     pub fn report(&self) -> Option<query::Report> {

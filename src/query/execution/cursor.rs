@@ -11,7 +11,11 @@ use crate::interface::{Endpoint, endpoint};
 use crate::message::Message;
 use crate::query::request::{Arg, Options, Query};
 use crate::query::results::{Checkpoint, Source};
-use crate::query::snapshot::ListCheckpoint;
+use crate::query::snapshot::{FirstPage, ListCheckpoint};
+
+/// Runs in a row that end before their first record, after which the first page of a list is returned as it arrives: runs
+/// that are interrupted again and again would never return anything.
+const MAX_EMPTY_RUNS: u32 = 3;
 
 /// Version of the format. Other versions are rejected.
 const VERSION: u32 = 2;
@@ -36,8 +40,15 @@ pub struct Cursor {
     pub(super) reasons: Vec<Message>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) missing: Vec<String>,
+    /// Runs from here that ended before their first record.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    empty_runs: u32,
     /// Detects strings that were cut or edited.
     checksum: String,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 fn reject(problem: impl Into<Message>) -> Error {
@@ -136,6 +147,15 @@ impl Cursor {
     /// Query of the cursor's remaining records.
     pub(super) fn query(&self, client: &Client, call: &'static Endpoint) -> Result<Query, Error> {
         Query::new(client, call, self.arguments.clone(), self.options.clone())
+    }
+
+    /// The same position after a run that ended before its first record.
+    pub(super) fn after_empty_run(&self) -> Self {
+        Self { empty_runs: self.empty_runs.saturating_add(1), ..self.clone() }.sealed()
+    }
+
+    pub(super) fn first_page(&self) -> FirstPage {
+        if self.empty_runs < MAX_EMPTY_RUNS { FirstPage::Located } else { FirstPage::AtOnce }
     }
 
     fn sealed(mut self) -> Self {

@@ -54,12 +54,13 @@ impl SliceFetcher {
         Self { slice, list, in_flight: VecDeque::new(), skip: 0 }
     }
 
-    /// A slice of which an earlier run delivered the records before `offset`.
-    pub fn resumed(query: &Query, slice: u64, offset: u64, list: &ListCheckpoint) -> Self {
+    /// A slice of which an earlier run delivered the records before an offset.
+    pub fn resumed(query: &Query, slice: u64, (offset, list): (u64, &ListCheckpoint), first_page: FirstPage) -> Self {
         let wanted = query.max_items().map(|limit| offset.saturating_add(limit));
-        let mut fetcher = Self::new(query, slice, wanted, FirstPage::default());
+        let mut fetcher = Self::new(query, slice, wanted, first_page);
         if query.is_paged() {
-            fetcher.list = SnapshotReader::resumed(list_spec(query, wanted), offset, list);
+            let spec = ListSpec { first_page, ..list_spec(query, wanted) };
+            fetcher.list = SnapshotReader::resumed(spec, offset, list);
         } else {
             fetcher.skip = offset;
         }

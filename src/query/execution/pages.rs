@@ -60,6 +60,7 @@ impl Pages {
     pub fn collect_into(run: &Run, partial: Partial) -> Self {
         let (query, start) = (run.query().clone(), run.start().cloned());
         let _time = query.client().enter_time();
+        let first_page = start.as_ref().map_or(FirstPage::default(), |start| start.first_page());
         let reported = start.as_ref().map(|start| (start.reasons.clone(), start.missing.clone())).unwrap_or_default();
         let report = SharedReport::start(reported.0, reported.1);
         let state = State::Unresolved(start.map(Box::new));
@@ -76,7 +77,7 @@ impl Pages {
             latest: None,
             end: None,
             max_in_flight: usize::MAX,
-            first_page: FirstPage::default(),
+            first_page,
             observed: Observed::default(),
         }
     }
@@ -113,7 +114,8 @@ impl Pages {
         self.query = resolve(&self.query, &self.report).await?;
         if let Some(start) = start {
             if start.slice < self.query.slices().count() {
-                let fetcher = SliceFetcher::resumed(&self.query, start.slice, start.offset, &start.list);
+                let fetcher =
+                    SliceFetcher::resumed(&self.query, start.slice, (start.offset, &start.list), self.first_page);
                 self.fetchers.push_back(fetcher);
                 self.resumed_slice = (!start.list.is_start()).then_some(start.slice);
             }

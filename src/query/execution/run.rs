@@ -8,7 +8,7 @@ use super::resolve::resolve;
 use crate::client::{Client, Error};
 use crate::decode::Page;
 use crate::query::request::Query;
-use crate::query::results::SharedReport;
+use crate::query::results::{Report, SharedReport};
 use crate::query::snapshot::{ListCheckpoint, PageRequest};
 
 #[derive(Clone)]
@@ -76,7 +76,16 @@ impl Run {
 
     /// Cursor of the run's first record.
     pub fn cursor(&self) -> String {
-        self.start().map_or_else(|| Cursor::start(&self.query).to_json(), Cursor::to_json)
+        self.first().to_json()
+    }
+
+    /// The same for another run, if this one ended before its first record.
+    pub fn retry_cursor(&self, report: &Report) -> String {
+        if report.bytes > 0 { self.first().after_empty_run().to_json() } else { self.cursor() }
+    }
+
+    fn first(&self) -> Cursor {
+        self.start().cloned().unwrap_or_else(|| Cursor::start(&self.query))
     }
 
     /// The same run limited to its first `limit` records.

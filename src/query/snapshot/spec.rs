@@ -16,7 +16,6 @@ pub enum ListKind {
     Growing,
 }
 
-/// Properties of a list that are known before it is read.
 /// When the first page of a list without a count is returned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FirstPage {
@@ -27,6 +26,7 @@ pub enum FirstPage {
     AtOnce,
 }
 
+/// Properties of a list that are known before it is read.
 #[derive(Clone, Debug)]
 pub struct ListSpec {
     pub endpoint: &'static str,

@@ -343,7 +343,7 @@ impl<'a> World<'a> {
         let overlap_pages = if may_overlap { 5 * self.choices.choose(2) } else { 0 };
         let mut reader = SnapshotReader::new(self.spec(page_size, wanted, overlap_pages));
         let mut open: Vec<(PageRequest, Option<Served>)> = Vec::new();
-        let (mut got, mut deaths): (Vec<Record>, usize) = (Vec::new(), 0);
+        let (mut got, mut deaths, mut empty_runs): (Vec<Record>, usize, u32) = (Vec::new(), 0, 0);
         let mut is_incomplete = false;
         loop {
             while open.len() < self.bounds.concurrency
@@ -404,8 +404,10 @@ impl<'a> World<'a> {
                 let json = serde_json::to_string(&checkpoint).expect("plain values");
                 let checkpoint: ListCheckpoint = serde_json::from_str(&json).expect("the same");
                 self.note(|| format!("died: {json}"));
-                reader =
-                    SnapshotReader::resumed(self.spec(page_size, wanted, overlap_pages), got.len() as u64, &checkpoint);
+                let spec = self.spec(page_size, wanted, overlap_pages);
+                empty_runs += u32::from(got.is_empty());
+                let spec = if empty_runs < 3 { spec } else { ListSpec { first_page: FirstPage::AtOnce, ..spec } };
+                reader = SnapshotReader::resumed(spec, got.len() as u64, &checkpoint);
             }
         }
         if let Some(error) = reader.error() {
