@@ -408,3 +408,15 @@ def test_stream_can_be_released_in_on_attempt() -> None:
     """pyarrow releases a stream detached from the interpreter, here within a call that this package made."""
     done = subprocess.run([sys.executable, "-c", DETACHED], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "300\n"), done.stderr
+
+
+def test_stream_is_released_where_nothing_can_be_imported(client: cf.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    ignored: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", ignored.append)
+    # The garbage collector runs in frames without builtins as well, for example those that make named tuples.
+    release = eval("lambda readers: readers.clear()", {"__builtins__": {}})
+    query: Any = client.blocks()
+    readers = [pa.RecordBatchReader.from_stream(query)]
+    readers[0].read_next_batch()
+    release(readers)
+    assert not ignored

@@ -58,6 +58,8 @@ impl Interrupt for Signals {
 /// The interrupts of this process, for threads that are not Python's: Python delivers signals to its main thread only,
 /// which may be waiting for those threads.
 pub struct SignalWatcher {
+    /// Held, since a stream may be released where nothing can be imported: in a frame without builtins.
+    interrupts: Py<PyModule>,
     id: u64,
     /// Number of interrupts before.
     before: u64,
@@ -66,18 +68,23 @@ pub struct SignalWatcher {
 impl SignalWatcher {
     /// Has interrupts counted for a stream that another thread may open.
     pub fn prepare(py: Python<'_>) -> PyResult<()> {
-        py.import(intern!(py, "chainframe._interrupts"))?.call_method0(intern!(py, "prepare")).map(drop)
+        Self::interrupts(py)?.call_method0(intern!(py, "prepare")).map(drop)
     }
 
     pub fn watch(py: Python<'_>) -> PyResult<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        let before = py.import(intern!(py, "chainframe._interrupts"))?.call_method1(intern!(py, "watch"), (id,))?;
-        Ok(Self { id, before: before.extract()? })
+        let interrupts = Self::interrupts(py)?;
+        let before = interrupts.call_method1(intern!(py, "watch"), (id,))?.extract()?;
+        Ok(Self { interrupts: interrupts.unbind(), id, before })
+    }
+
+    fn interrupts(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+        py.import(intern!(py, "chainframe._interrupts"))
     }
 
     fn release(&self, py: Python<'_>) -> PyResult<()> {
-        py.import(intern!(py, "chainframe._interrupts"))?.call_method1(intern!(py, "release"), (self.id,)).map(drop)
+        self.interrupts.call_method1(py, intern!(py, "release"), (self.id,)).map(drop)
     }
 }
 
@@ -91,8 +98,7 @@ impl Drop for SignalWatcher {
 impl Interrupt for SignalWatcher {
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         py.check_signals()?;
-        let interrupts = py.import(intern!(py, "chainframe._interrupts"))?;
-        let more = interrupts.call_method1(intern!(py, "came_after"), (self.before,))?.is_truthy()?;
+        let more = self.interrupts.call_method1(py, intern!(py, "came_after"), (self.before,))?.is_truthy(py)?;
         if more { Err(PyKeyboardInterrupt::new_err(())) } else { Ok(()) }
     }
 }
