@@ -374,3 +374,16 @@ def test_filter_that_accepts_a_missing_height_is_not_sent() -> None:
 def test_methods_that_need_files_raise_with_what_to_use_instead(client: cf.Client, method: str) -> None:
     with pytest.raises(NotImplementedError, match=r"use|cast|read"):
         getattr(client.blocks().dataset(), method)(None)
+
+
+@pytest.mark.parametrize("value", ["", "abc ", "a,b"])
+def test_hash_that_cannot_be_requested_is_not_pushed(client: cf.Client, value: str) -> None:
+    dataset = client.transactions().dataset()
+    assert dataset.to_table(filter=pc.field("tx_id") == value).num_rows == 0
+    assert dataset.count_rows(filter=pc.field("tx_id").isin([value, "0x"])) == 0
+
+
+def test_cast_that_is_not_possible_for_a_literal_is_possible_for_rows(client: cf.Client) -> None:
+    height = pc.field("height").cast(pa.float64(), safe=False)
+    dataset = client.blocks().dataset()
+    assert dataset.count_rows(filter=height != -(2.0**62)) == dataset.count_rows()

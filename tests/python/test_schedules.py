@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -120,7 +121,12 @@ def test_deletion_between_a_cursor_and_its_resumption_raises(server: StrictServe
 
 @pytest.mark.parametrize(
     ("call", "records", "page_size"),
-    [("transactions", "a b b d", 2), ("transactions", "a b a b", 2), ("blocks", "x x x x x", 3)],
+    [
+        ("transactions", "a b b d", 2),
+        ("transactions", "a b a b", 2),
+        ("transactions", "a b c b c c a", 3),
+        ("blocks", "x x x x x", 3),
+    ],
 )
 def test_duplicates_of_a_stable_list_are_all_returned(
     server: StrictServer, call: str, records: str, page_size: int
@@ -185,3 +191,26 @@ def test_resumed_query_that_wants_no_more_records_verifies_those_it_returned(ser
     cursor = [next(pages) for _ in range(2)][1].cursor
     with pytest.raises(cf.PaginationDriftError, match="deleted or replaced"):
         client.resume(cursor).collect()
+
+
+def test_resumed_query_finds_its_place_in_a_list_that_grows_by_a_page_per_response(server: StrictServer) -> None:
+    growth = {number: add(*[f"n{number}-{record}" for record in range(10)][::-1]) for number in range(1, 40)}
+    server.on("transactions", List("transactions", numbered(30), growth))
+    client = server.client(concurrency=1)
+    query = client.transactions(page_size=10, max_items=2)
+    first = next(iter(query)).tx_id
+    assert [first, *names(client.resume(query.cursor).collect())] == ["r0", "r1"]
+
+
+def test_beginning_of_a_list_in_pages_of_one_record_is_incomplete(server: StrictServer) -> None:
+    """No page can show that none of the records was skipped."""
+    changing = List("transactions", numbered(3), {number: add(f"n{number}") for number in range(1, 9)})
+
+    def respond(request: Request) -> Response:
+        return changing(dataclasses.replace(request, query=request.query | {"limit": "1"}))
+
+    server.on("transactions", respond)
+    query = server.client(concurrency=1, strict=False).transactions(page_size=1, max_items=2)
+    with pytest.warns(cf.IncompleteResultWarning):
+        query.collect()
+    assert not query.report.complete

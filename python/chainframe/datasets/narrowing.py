@@ -150,9 +150,18 @@ class Narrowing:
 
     def hashes(self, queries: list[Query[Any]]) -> list[str]:
         """Hashes that the main chain's list can be narrowed to only by the heights that a lookup returns."""
-        if self._solver is None or queries != [self._query] or self.resource != "transactions":
+        if self._solver is None or queries != [self._query] or self.resource != "transactions" or self._given:
             return []
-        return self._solver.points("tx_id") or [] if not self._given and self._client is not None else []
+        hashes = self._solver.points("tx_id")
+        return hashes if hashes and self._lookup_of(hashes) is not None else []
+
+    def _lookup_of(self, hashes: list[str]) -> Query[Transaction] | None:
+        """The lookup of hashes, if all of them can be requested."""
+        if self._client is None:
+            return None
+        with suppress(InvalidParameterError):
+            return self._client.transactions_by_hash(hashes, chain=self._options["chain"])
+        return None
 
     def lookup(self, queries: list[Query[Any]]) -> Lookup | None:
         """Hashes to which a list can be narrowed if the API compares the right one."""
@@ -181,10 +190,10 @@ class Narrowing:
     def located(self, queries: list[Query[Any]], spent: list[Report]) -> list[Query[Any]]:
         """Queries for the heights of hashes, which are looked up; the report of the lookup is added to `spent`."""
         hashes, client = self.hashes(queries), self._client
-        if not hashes or client is None:
+        look_up = self._lookup_of(hashes) if hashes else None
+        if look_up is None or client is None:
             return queries
         chain = self._options["chain"]
-        look_up = client.transactions_by_hash(hashes, chain=chain)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", IncompleteResultWarning)
             found: Records[Transaction] | list[Transaction] = []

@@ -95,7 +95,11 @@ class Solver:
         """True unless the filter is false or null for all rows of which the guarantee is true."""
         fragment = self._format.make_fragment("-", self._filesystem, partition_expression=guarantee)
         dataset = pads.FileSystemDataset([fragment], self._schema, self._format, self._filesystem)
-        return any(True for _ in dataset.get_fragments(filter=self._expression))
+        try:
+            return any(True for _ in dataset.get_fragments(filter=self._expression))
+        except pa.ArrowInvalid:
+            # A cast that is not possible for a literal may be possible for every row.
+            return True
 
     def points(self, column: str) -> list[str] | None:
         """Strings that the filter can accept, or `None` if they cannot be listed."""

@@ -224,7 +224,12 @@ impl Pages {
         self.next_slice = self.query.slices().count();
         let has_returned = self.fetchers.front().is_some_and(|fetcher| fetcher.list.returned() > 0);
         self.fetchers.truncate(usize::from(has_returned));
-        self.fetchers.iter_mut().for_each(SliceFetcher::stop);
+        for fetcher in &mut self.fetchers {
+            fetcher.stop();
+            for note in fetcher.list.take_notes() {
+                self.report.add_reason(note);
+            }
+        }
     }
 
     /// Sends requests until `concurrency` of them are in flight.

@@ -62,7 +62,7 @@ impl ListCheckpoint {
             }
         }
         self.offset = end;
-        self.tail = if self.tail == Tail::Unordered { self.tail } else { self.tail.after(rows, 0..count) };
+        self.tail = self.tail.after(rows, 0..count);
         if self.count == Count::Pages {
             let fresh = (0..count).rev().map(|row| (rows.key(row), 1));
             let least = Tuning::default().checkpoint_keys;

@@ -45,13 +45,14 @@ impl Growth {
         self.stable == 0
     }
 
-    /// Least and mean growth expected by the next response: none after a response without growth.
+    /// Least and mean growth expected from the latest observation to the next response: none after a response without growth.
     pub fn expected(&self) -> (u64, u64) {
         if self.samples.is_empty() || self.stable > 0 {
             return (0, 0);
         }
+        let responses = f64::from(self.responses + 1);
         let least = self.samples.iter().copied().fold(f64::INFINITY, f64::min);
         let mean = self.samples.iter().sum::<f64>() / self.samples.len() as f64;
-        (least as u64, mean.ceil() as u64)
+        ((least * responses) as u64, (mean * responses).ceil() as u64)
     }
 }

@@ -36,11 +36,18 @@ pub(super) fn locate(
     let keys = view.keys(0..view.rows.len());
     let overlaps: Vec<Overlap> =
         delivered.overlaps(&keys).into_iter().filter(|overlap| fits(view, snapshot, overlap.offset)).collect();
-    let adjacent = by_adjacency(view, &keys, snapshot, delivered, shift, expectation);
-    match (overlaps.as_slice(), adjacent) {
-        ([], Some(offset)) => Location::At(offset),
-        ([], None) => Location::Lost,
-        ([only], None) if is_certain(only, expectation) => Location::At(only.offset),
+    let next = delivered.end() as i64;
+    let may_follow = expectation == Expectation::Adjacent || snapshot.has_fixed_pages();
+    let may_follow = may_follow && view.position - shift == next && !keys.is_empty() && fits(view, snapshot, next);
+    match overlaps.as_slice() {
+        // By adjacency: nothing of the page was delivered.
+        [] if may_follow && !keys.iter().any(|key| delivered.contains(*key)) => Location::At(next),
+        [] => Location::Lost,
+        // Duplicates of the latest records may follow them. In pages of a fixed size, nothing could show that.
+        [only] if may_follow && !snapshot.has_fixed_pages() && !descends(view, next - only.offset) => {
+            Location::Ambiguous
+        }
+        [only] if is_certain(only, expectation) => Location::At(only.offset),
         _ => Location::Ambiguous,
     }
 }
@@ -51,23 +58,12 @@ pub(super) fn by_count(view: &View<'_>, snapshot: &Snapshot) -> Option<i64> {
     Some(view.position - shift)
 }
 
-/// A page of which nothing was delivered, at the position of the next record, in a list of as many pages as before.
-fn by_adjacency(
-    view: &View<'_>,
-    keys: &[u64],
-    snapshot: &Snapshot,
-    delivered: &Delivered,
-    shift: i64,
-    expectation: Expectation,
-) -> Option<i64> {
-    let next = delivered.end() as i64;
-    let follows = expectation == Expectation::Adjacent || snapshot.has_fixed_pages();
-    (follows
-        && view.position - shift == next
-        && !keys.is_empty()
-        && fits(view, snapshot, next)
-        && !keys.iter().any(|key| delivered.contains(*key)))
-    .then_some(next)
+/// True if heights show that the first rows of a page, as many as it shares with delivered records, are not repeated
+/// below them: the page is ordered by height, and these rows have several.
+fn descends(view: &View<'_>, shared: i64) -> bool {
+    let heights: Option<Vec<i64>> = (0..view.rows.len()).map(|row| view.rows.height(row)).collect();
+    let last = (shared.min(view.rows.len() as i64) - 1).max(0) as usize;
+    heights.is_some_and(|heights| heights.is_sorted_by(|above, below| above >= below) && heights[0] > heights[last])
 }
 
 /// One shared record is evidence only where the page was requested to begin with it.

@@ -109,21 +109,23 @@ impl SnapshotReader {
         let expectation = if is_ahead && is_next { Expectation::Adjacent } else { Expectation::Overlapping };
         match locate(view, &self.snapshot, &self.delivered, self.drift.shift, expectation) {
             Location::At(offset) => self.on_page(view, offset),
-            Location::Ambiguous => {
-                self.phase = self.after_ambiguity();
+            location => {
+                self.phase = if location == Location::Lost { self.after_loss() } else { self.after_ambiguity() };
                 if matches!(self.phase, Phase::Length) {
                     self.read_again();
                 }
                 self.miss(view)
             }
-            Location::Lost => {
-                self.phase = match self.phase {
-                    Phase::Overlap(Margin::Located) if self.can_probe() => Phase::Single,
-                    _ if self.can_probe() => Phase::Locate,
-                    _ => Phase::Overlap(Margin::Located),
-                };
-                self.miss(view)
-            }
+        }
+    }
+
+    /// Next attempt to find the next record where the last page had none of those before it.
+    fn after_loss(&self) -> Phase {
+        match self.phase {
+            Phase::Overlap(Margin::Located) if self.can_probe() => Phase::Single,
+            _ if self.can_probe() => Phase::Locate,
+            Phase::Overlap(Margin::Located) if self.may_read_again() => Phase::Length,
+            _ => Phase::Overlap(Margin::Located),
         }
     }
 
@@ -132,10 +134,15 @@ impl SnapshotReader {
         match self.phase {
             Phase::Overlap(Margin::Located) if self.can_probe() => Phase::Single,
             Phase::Overlap(Margin::Wide) if self.can_probe() => Phase::Locate,
-            Phase::Overlap(Margin::Wide) if self.is_overlapping() && self.drift.restarts == 0 => Phase::Length,
+            Phase::Overlap(Margin::Wide) if self.may_read_again() => Phase::Length,
             Phase::Overlap(Margin::Wide | Margin::Located) => Phase::Overlap(Margin::Located),
             _ => Phase::Overlap(Margin::Wide),
         }
+    }
+
+    /// True if the length may be requested after all.
+    fn may_read_again(&self) -> bool {
+        self.is_overlapping() && self.drift.restarts == 0
     }
 
     /// Begins another snapshot, which must contain the returned records.
@@ -224,8 +231,12 @@ impl SnapshotReader {
             self.phase = Phase::Overlap(Margin::Located);
             return self.miss(view);
         };
-        self.observe(view.position - offset);
+        let has_drifted = self.observe(view.position - offset);
         if view.len() == 0 || offset != self.next_offset() as i64 {
+            if has_drifted {
+                // A page reaches further than one record.
+                self.phase = Phase::Overlap(Margin::Located);
+            }
             return self.miss(view);
         }
         if offset < self.delivered.end() as i64 {

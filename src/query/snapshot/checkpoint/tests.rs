@@ -1,7 +1,14 @@
+use std::cell::Cell;
+
 use super::*;
 use crate::query::snapshot::FirstPage;
 
 struct Keys(Vec<u64>);
+
+thread_local! {
+    /// Number of keys that were made.
+    static KEYS_MADE: Cell<usize> = const { Cell::new(0) };
+}
 
 impl Rows for Keys {
     fn len(&self) -> usize {
@@ -9,6 +16,7 @@ impl Rows for Keys {
     }
 
     fn key(&self, row: usize) -> u64 {
+        KEYS_MADE.set(KEYS_MADE.get() + 1);
         self.0[row]
     }
 
@@ -162,4 +170,31 @@ fn pages_are_requested_ahead_after_a_resume_if_a_count_or_their_order_locates_th
         let resumed = SnapshotReader::resumed(spec(kind), reader.returned(), &parsed(&reader.checkpoint()));
         assert_eq!(matches!(resumed.phase, Phase::Ahead { .. }), is_ahead, "{kind:?} {is_counted}");
     }
+}
+
+#[test]
+fn checkpoint_has_the_drift() {
+    let (mut list, mut reader) = ((0..20).collect::<Vec<_>>(), SnapshotReader::new(spec(ListKind::Growing)));
+    answer(&mut reader, &list, true);
+    list.insert(0, 100);
+    answer(&mut reader, &list, true);
+    assert_eq!(reader.checkpoint().shift, 1);
+}
+
+#[test]
+fn list_that_was_read_to_its_end_needs_no_request_after_a_resume() {
+    let (list, mut reader) = ((0..7).collect::<Vec<_>>(), SnapshotReader::new(spec(ListKind::Growing)));
+    rest(&mut reader, &list, false);
+    assert_eq!(reader.returned(), 7);
+    let resumed = SnapshotReader::resumed(spec(ListKind::Growing), 7, &parsed(&reader.checkpoint()));
+    assert_eq!(resumed.end(), Some(End::List));
+}
+
+#[test]
+fn keys_of_a_list_with_a_count_are_made_for_its_first_page_only() {
+    let (list, mut reader) = ((0..20).collect::<Vec<_>>(), SnapshotReader::new(spec(ListKind::Growing)));
+    answer(&mut reader, &list, true);
+    KEYS_MADE.set(0);
+    answer(&mut reader, &list, true);
+    assert_eq!(KEYS_MADE.get(), 0);
 }

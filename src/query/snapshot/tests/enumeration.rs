@@ -114,7 +114,9 @@ fn check(cases: &[(&str, Bounds, Bounds, u64)]) {
             "{name:44} {:8} schedules {:8} right {:8} drift {:8} incomplete {:3} wrong {mean:6.2} requests",
             tally.schedules, tally.right, tally.drift, tally.incomplete, tally.wrong
         );
-        let is_harmless = small.losses + small.reorganisations + small.symbols == 0 && small.window.is_none();
+        let is_stable = small.growth.1 + small.losses + small.reorganisations == 0;
+        let is_harmless =
+            small.window.is_none() && (is_stable || small.losses + small.reorganisations + small.symbols == 0);
         let is_expected = size != Size::Small || tally.schedules == *expected;
         if tally.wrong > 0 || is_harmless && tally.drift > 0 || !is_expected {
             if size == Size::Tiny {
@@ -143,7 +145,7 @@ fn every_schedule_of_distinct_records_is_right_or_raises() {
             "uncounted, growth, death",
             Bounds { growth: (2, 2), deaths: 1, ..u },
             Bounds { growth: (4, 2), deaths: 1, ..u },
-            4_751,
+            4_725,
         ),
         (
             "counted, growth, deletion, death",
@@ -155,7 +157,7 @@ fn every_schedule_of_distinct_records_is_right_or_raises() {
             "uncounted, growth, deletion, death",
             Bounds { growth: (2, 2), losses: 1, deaths: 1, max_length: 4, ..u },
             Bounds { growth: (3, 2), losses: 1, deaths: 1, max_length: 5, ..u },
-            211_500,
+            215_580,
         ),
         (
             "counted, growth, deletion, two in flight",
@@ -167,7 +169,7 @@ fn every_schedule_of_distinct_records_is_right_or_raises() {
             "uncounted, growth, deletion, two in flight",
             Bounds { growth: (2, 2), losses: 1, concurrency: 2, max_length: 4, ..u },
             Bounds { growth: (3, 2), losses: 1, concurrency: 2, max_length: 5, ..u },
-            22_991,
+            22_919,
         ),
         (
             "counted, growth, reorganization, death",
@@ -179,7 +181,7 @@ fn every_schedule_of_distinct_records_is_right_or_raises() {
             "uncounted, growth, reorganization, death",
             Bounds { growth: (1, 1), reorganisations: 1, shallow: true, deaths: 1, max_length: 4, ..u },
             Bounds { growth: (2, 2), reorganisations: 1, shallow: true, deaths: 1, max_length: 5, ..u },
-            16_351,
+            16_307,
         ),
         (
             "counted, growth, deletion, reorganization",
@@ -191,7 +193,7 @@ fn every_schedule_of_distinct_records_is_right_or_raises() {
             "uncounted, growth, deletion, reorganization",
             Bounds { growth: (1, 1), losses: 1, reorganisations: 1, shallow: true, max_length: 4, ..u },
             Bounds { growth: (1, 1), losses: 1, reorganisations: 1, shallow: true, max_length: 5, ..u },
-            48_875,
+            49_578,
         ),
     ]);
 }
@@ -202,7 +204,7 @@ fn every_schedule_of_duplicate_records_is_right_or_raises() {
     let rows = Bounds { symbols: 1, rows: true, max_length: 5, ..d };
     check(&[
         ("counted, duplicates, stable", Bounds { max_length: 6, ..c }, c, 381),
-        ("uncounted, duplicates, stable", Bounds { max_length: 6, ..d }, d, 254),
+        ("uncounted, duplicates, stable", Bounds { symbols: 3, max_length: 8, ..d }, d, 19_682),
         (
             "counted, duplicates, growth, death",
             Bounds { growth: (2, 2), deaths: 1, ..c },
@@ -225,19 +227,19 @@ fn every_schedule_of_duplicate_records_is_right_or_raises() {
             "uncounted, duplicates, growth",
             Bounds { growth: (2, 2), ..d },
             Bounds { growth: (3, 2), max_length: 5, ..d },
-            12_970,
+            13_178,
         ),
         (
             "uncounted, duplicates, deletion, death",
             Bounds { losses: 1, deaths: 1, ..d },
             Bounds { symbols: 3, losses: 1, deaths: 1, max_length: 5, ..d },
-            29_330,
+            29_928,
         ),
         (
             "uncounted, runs, growth, death",
             Bounds { growth: (2, 2), deaths: 1, ..rows },
             Bounds { growth: (3, 2), deaths: 1, ..rows },
-            77_746,
+            76_994,
         ),
         (
             "uncounted, runs, growth, deletion",
@@ -263,9 +265,9 @@ fn no_list_beyond_its_result_window_is_called_complete() {
         ("counted, window, growth", growth(c), large(growth(c)), 325),
         ("uncounted, window, growth", growth(u), large(growth(u)), 609),
         ("counted, window, deletion, death", loss(c), loss(c), 2_504),
-        ("uncounted, window, deletion, death", loss(u), loss(u), 4_928),
+        ("uncounted, window, deletion, death", loss(u), loss(u), 4_947),
         ("counted, window, growth, deletion", both(c), large(both(c)), 2_955),
-        ("uncounted, window, growth, deletion", both(u), large(both(u)), 5_323),
+        ("uncounted, window, growth, deletion", both(u), large(both(u)), 5_338),
     ]);
 }
 
@@ -287,12 +289,12 @@ fn every_beginning_of_a_list_is_right_or_raises() {
         ("counted, beginning, growth, death", growth(c), growth(c), 4_706),
         ("uncounted, beginning, growth, death", growth(u), growth(u), 8_613),
         ("counted, beginning, growth, deletion", loss(c), death(loss(c)), 6_670),
-        ("uncounted, beginning, growth, deletion", loss(u), death(loss(u)), 14_349),
+        ("uncounted, beginning, growth, deletion", loss(u), death(loss(u)), 14_320),
         ("counted, beginning, deletion, two in flight", in_flight(c), in_flight(c), 1_516),
-        ("uncounted, beginning, deletion, two in flight", in_flight(u), in_flight(u), 2_716),
-        ("uncounted, beginning, reorganization", reorganisation, death(reorganisation), 11_117),
-        ("uncounted, beginning, window, growth", window(growth(u)), window(growth(u)), 13_135),
-        ("uncounted, beginning, window, growth, deletion", window(loss(u)), death(window(loss(u))), 18_787),
+        ("uncounted, beginning, deletion, two in flight", in_flight(u), in_flight(u), 2_857),
+        ("uncounted, beginning, reorganization", reorganisation, death(reorganisation), 11_143),
+        ("uncounted, beginning, window, growth", window(growth(u)), window(growth(u)), 13_214),
+        ("uncounted, beginning, window, growth, deletion", window(loss(u)), death(window(loss(u))), 18_882),
         ("uncounted, beginning, window, two in flight", window(in_flight(u)), window(in_flight(u)), 2_322),
         ("uncounted, beginning, duplicates", duplicates, duplicates, 496),
         ("uncounted, beginning, duplicates, deletion", lossy, death(lossy), 7_892),
@@ -310,12 +312,12 @@ fn every_schedule_of_a_first_page_that_is_returned_at_once_is_right_or_raises() 
     let reorganisation = Bounds { growth: (1, 1), reorganisations: 1, shallow: true, ..u };
     let death = |bounds: Bounds| Bounds { deaths: 1, ..bounds };
     check(&[
-        ("at once, growth, death", growth, Bounds { growth: (4, 2), max_length: 6, ..growth }, 1_486),
-        ("at once, growth, deletion, death", deletion, Bounds { growth: (2, 2), ..deletion }, 17_590),
-        ("at once, growth, reorganization", reorganisation, death(reorganisation), 2_257),
-        ("at once, duplicates, growth", Bounds { growth: (2, 2), ..d }, Bounds { growth: (3, 2), ..d }, 16_846),
+        ("at once, growth, death", growth, Bounds { growth: (4, 2), max_length: 6, ..growth }, 1_476),
+        ("at once, growth, deletion, death", deletion, Bounds { growth: (2, 2), ..deletion }, 17_812),
+        ("at once, growth, reorganization", reorganisation, death(reorganisation), 2_261),
+        ("at once, duplicates, growth", Bounds { growth: (2, 2), ..d }, Bounds { growth: (3, 2), ..d }, 17_278),
         ("at once, duplicates, deletion", Bounds { losses: 1, ..d }, death(Bounds { losses: 1, ..d }), 1_914),
-        ("at once, window, growth, deletion", window, death(window), 5_015),
+        ("at once, window, growth, deletion", window, death(window), 5_025),
     ]);
 }
 
