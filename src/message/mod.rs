@@ -102,6 +102,13 @@ impl Message {
         self
     }
 
+    /// Leaves out the advice to narrow a query.
+    #[must_use]
+    pub fn without_narrowing(mut self) -> Self {
+        self.hints.retain(|hint| !matches!(hint, Hint::NarrowQuery(_)));
+        self
+    }
+
     /// The message as a sentence.
     pub fn sentence(&self, syntax: Syntax) -> String {
         let text = self.render(syntax);

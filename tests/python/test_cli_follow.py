@@ -212,6 +212,28 @@ def test_senseless_combination_is_named(arguments: list[str], said: str, capsys:
     assert len(err.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "is empty; delete it to start over"),
+        ("garbage", 'is not of this command: its cursor must be "now", "beginning"'),
+        (None, "is not of this command: its cursor belongs to the call transactions; this one is blocks"),
+    ],
+)
+def test_cursor_file_of_something_else_is_named(
+    chain: LocalService, tmp_path: Path, content: str | None, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    position = tmp_path / "position"
+    if content is None:
+        with chain.client() as client:
+            content = client.transactions().follow(poll=None).cursor
+    position.write_text(content)
+    assert main([*FOLLOW, "--poll", "none", "--cursor-file", str(position)]) != 0
+    out, err = capsys.readouterr()
+    assert (out, len(err.splitlines())) == ("", 1)
+    assert f"--cursor-file {position} {said}" in err
+
+
 def test_lists_without_heights_cannot_be_followed(capsys: pytest.CaptureFixture[str]) -> None:
     for call in ("tokens", "logs", "transactions-by-hash"):
         assert main([call, "--follow"]) == 2

@@ -394,3 +394,22 @@ def test_a_closed_follower_ends(client: cf.Client) -> None:
     follow.close()
     assert list(follow) == []
     assert repr(follow) == "<Follow blocks of ZONE_CHAIN>"
+
+
+def test_list_that_changes_in_every_round_raises_without_advice_that_no_follower_can_take(
+    chain: LocalService, client: cf.Client
+) -> None:
+    cursor = client.transactions().follow(start="now", poll=None).cursor
+    chain.growth, chain.late = 3, (0.5, 6)
+
+    def rounds() -> None:
+        position = cursor
+        for _ in range(20):
+            follow = client.transactions().follow(start=position, poll=None, undo=True)
+            list(follow)
+            position = follow.cursor
+            client.blocks(max_items=1).collect()
+
+    with pytest.raises(cf.PaginationDriftError) as raised:
+        rounds()
+    assert [hint.action for hint in raised.value.hints] == ["retry_later"]

@@ -312,6 +312,9 @@ def test_repeated_column_is_rejected_before_a_request() -> None:
     [
         "frame.amount % 2",
         "frame.amount.cummax()",
+        "frame.amount.nsmallest(2)",
+        'frame.groupby("input").amount.sum() / frame.amount.sum()',
+        'frame.groupby("input").amount.sum() / 2',
         "frame.amount.interpolate()",
         "np.percentile(frame.amount, 50)",
         'frame.eval("amount * 2")',

@@ -121,11 +121,23 @@ class CursorFile:
 
     def read(self) -> str | None:
         try:
-            return self.path.read_text(encoding="utf-8").strip()
+            cursor = self.path.read_text(encoding="utf-8").strip()
         except FileNotFoundError:
             return None
         except (OSError, UnicodeDecodeError) as error:
             raise self._error("read", error) from error
+        if not cursor:
+            raise ExportError(f"--cursor-file {self.path} is empty; delete it to start over", path=str(self.path))
+        return cursor
+
+    def check(self, query: Query[Any], cursor: str, options: Mapping[str, Any]) -> None:
+        """Raises if another query has left the cursor."""
+        try:
+            query.follow(start=cursor, **options)
+        except InvalidParameterError as error:
+            problem = str(error).removeprefix("start ")
+            message = f"--cursor-file {self.path} is not of this command: its cursor {problem}"
+            raise InvalidParameterError(message) from error
 
     def write(self, cursor: str) -> None:
         temporary = self.path.with_name(f".{self.path.name}.tmp")
@@ -166,8 +178,11 @@ class Following:
 
     def _run(self, query: Query[Any]) -> Report:
         end_incomplete_line()
-        start: str = (self.cursor and self.cursor.read()) or self.start
+        position = self.cursor.read() if self.cursor else None
+        start = self.start if position is None else position
         options: dict[str, Any] = {"settle": self.settle, "undo": self.undo}
+        if self.cursor and position is not None:
+            self.cursor.check(query, position, options)
         if self.cursor and start == "now":
             # A run that is killed before its first batch continues here, and not at a later "now".
             first = query.follow(start=start, poll=None, **options)

@@ -59,6 +59,10 @@ impl Client {
                 let text = arguments::text(text).map_err(|problem| errors::parameter(slf.py(), "cursor", problem))?;
                 resumed(slf, &text)
             }
+            Err(_) if cursor.is_none() => {
+                let problem = "must be a string; it is None where nothing is left to fetch";
+                Err(errors::parameter(slf.py(), "cursor", problem))
+            }
             Err(_) => Err(errors::parameter(slf.py(), "cursor", "must be a string")),
         }
     }

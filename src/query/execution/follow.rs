@@ -179,7 +179,11 @@ impl Follow {
         self.repeats += 1;
         if self.repeats > MAX_REPEATS {
             self.repeats = 0;
-            return Err(error);
+            // A follower has no filters that would narrow it.
+            return Err(match error {
+                Error::Drift { endpoint, problem } => Error::Drift { endpoint, problem: problem.without_narrowing() },
+                error => error,
+            });
         }
         sleep(REPEAT_PAUSE).await;
         Ok(())
