@@ -1,7 +1,8 @@
 //! Every schedule within small bounds, on the reader itself. `make enumerate` has larger bounds.
 
 use super::super::FirstPage;
-use super::world::{Bounds, Exhaustive, Verdict, World};
+use super::choices::Exhaustive;
+use super::world::{Bounds, Verdict, World};
 
 /// Every drift error is one of these, which docs/completeness.md explains.
 pub const ERRORS: [&str; 6] = [

@@ -1,3 +1,4 @@
+mod choices;
 mod enumeration;
 mod random;
 mod world;

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::super::FirstPage;
+use super::choices::Choices as _;
 use super::enumeration::{ERRORS, Size};
-use super::world::{Bounds, Choices as _, Rates, Verdict, World};
+use super::world::{Bounds, Rates, Verdict, World};
 
 const SEEDS: u64 = 400;
 

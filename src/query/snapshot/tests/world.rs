@@ -1,5 +1,4 @@
-//! A model of the API: one list that changes, and a reader of it. Every decision comes from `Choices`, so that all
-//! schedules can be enumerated, or drawn at random.
+//! A model of the API: one list that changes, and a reader of it.
 
 use super::super::reader::Phase;
 use super::super::spec::Rows;
@@ -7,51 +6,8 @@ use super::super::{
     Accepted, End, FirstPage, InFlight, ListCheckpoint, ListKind, ListSpec, PageRequest, Response, SnapshotReader,
     Tuning,
 };
+use super::choices::Choices;
 use crate::message::Hint;
-
-/// Source of decisions.
-pub trait Choices {
-    /// A number below `count`.
-    fn choose(&mut self, count: usize) -> usize;
-}
-
-/// Walks all sequences of decisions, one run at a time.
-#[derive(Default)]
-pub struct Exhaustive {
-    /// Decision and number of alternatives at each step of this run.
-    path: Vec<(usize, usize)>,
-    step: usize,
-}
-
-impl Choices for Exhaustive {
-    fn choose(&mut self, count: usize) -> usize {
-        if self.step == self.path.len() {
-            self.path.push((0, count));
-        }
-        let (choice, _) = self.path[self.step];
-        self.step += 1;
-        choice
-    }
-}
-
-impl Exhaustive {
-    /// Goes back to the beginning of the same sequence.
-    pub fn rewind(&mut self) {
-        self.step = 0;
-    }
-
-    /// Goes to the next sequence. False after the last one.
-    pub fn advance(&mut self) -> bool {
-        self.step = 0;
-        while let Some((choice, count)) = self.path.pop() {
-            if choice + 1 < count {
-                self.path.push((choice + 1, count));
-                return true;
-            }
-        }
-        false
-    }
-}
 
 /// Bounds of the schedules.
 #[derive(Clone, Copy, Debug)]
@@ -164,12 +120,6 @@ pub enum Verdict {
     /// Called incomplete. No record is there twice.
     Incomplete,
     Wrong(Vec<u64>),
-}
-
-impl Choices for fastrand::Rng {
-    fn choose(&mut self, count: usize) -> usize {
-        self.usize(..count)
-    }
 }
 
 impl<'a> World<'a> {
