@@ -92,6 +92,11 @@ impl Delivered {
         self.counts.contains_key(&key)
     }
 
+    /// True if some of the records whose keys are known are equal.
+    pub fn has_duplicates(&self) -> bool {
+        self.counts.len() < self.keys.len()
+    }
+
     pub fn last(&self) -> Option<u64> {
         self.keys.back().copied()
     }

@@ -47,7 +47,7 @@ pub(super) fn locate(
         [only] if may_follow && !snapshot.has_fixed_pages() && !descends(view, next - only.offset) => {
             Location::Ambiguous
         }
-        [only] if is_certain(only, expectation) => Location::At(only.offset),
+        [only] if is_certain(view, only, delivered, expectation) => Location::At(only.offset),
         _ => Location::Ambiguous,
     }
 }
@@ -66,21 +66,24 @@ fn descends(view: &View<'_>, shared: i64) -> bool {
     heights.is_some_and(|heights| heights.is_sorted_by(|above, below| above >= below) && heights[0] > heights[last])
 }
 
-/// One shared record is evidence only where the page was requested to begin with it.
-fn is_certain(overlap: &Overlap, expectation: Expectation) -> bool {
+/// One shared record is evidence only where the page was requested to begin with it. In a list with duplicates, the page
+/// must show the record above it: its first row may be a duplicate that follows the last returned record.
+fn is_certain(view: &View<'_>, overlap: &Overlap, delivered: &Delivered, expectation: Expectation) -> bool {
+    let is_first_row = overlap.offset + 1 == delivered.end() as i64 && view.position > 0;
     match overlap.shared {
         Shared::Distinct => true,
-        Shared::Unique => expectation == Expectation::Overlapping,
+        Shared::Unique => expectation == Expectation::Overlapping && !(is_first_row && delivered.has_duplicates()),
         Shared::Repeated => false,
     }
 }
 
-/// True if the list would have as many pages as reported if the response began at `offset`.
+/// True if the list would have as many pages as reported if the response began at `offset`, and end with its last one.
 fn fits(view: &View<'_>, snapshot: &Snapshot, offset: i64) -> bool {
     match (snapshot.length.exact(), view.pages) {
         (Some(length), Some(pages)) => {
             let length = length as i64 + view.position - offset;
-            length >= 0 && (length as u64).div_ceil(view.page_size) == pages
+            let ends_here = length == view.position + view.len() as i64;
+            length >= 0 && (length as u64).div_ceil(view.page_size) == pages && (view.page < pages || ends_here)
         }
         _ => true,
     }

@@ -102,7 +102,7 @@ fn list_growing_at_random_by_up_to_a_page_per_response_is_never_given_up() {
 /// Growth, duplicates, up to three interrupted processes, and reorganizations that leave a record of the first page, up
 /// to one in eight responses.
 #[test]
-fn changing_lists_raise_in_one_run_of_two_hundred_at_most() {
+fn changing_lists_seldom_raise() {
     let seeds = if Size::of_environment() == Size::Tiny { SEEDS / 4 } else { 5 * SEEDS };
     let mut unexpected = Vec::new();
     for name in ["long", "short"] {
@@ -127,12 +127,29 @@ fn changing_lists_raise_in_one_run_of_two_hundred_at_most() {
                 outcome.drift
             );
             println!("{row}");
-            if outcome.raised() > (seeds / 200).max(1) {
+            // Where a run of equal records meets the end of a page, a change may leave several possibilities.
+            let most = if duplicates { seeds / 40 } else { seeds / 200 };
+            if outcome.raised() > most.max(1) {
                 unexpected.push(row);
             }
         }
     }
     assert!(unexpected.is_empty(), "{unexpected:#?}");
+}
+
+/// Lists of a few different records, in any order. Without a count, they do not change: a sequence of records that
+/// repeats could be taken for the returned one where the list has grown.
+#[test]
+fn duplicates_in_any_order_are_never_a_wrong_result() {
+    for counted in [true, false] {
+        let outcome = read_all(10 * SEEDS, |random| {
+            let (bounds, growth) = (any_short(random), if counted { random.choose(3) } else { 0 });
+            let (symbols, deaths) = (2 + random.choose(4), random.choose(3));
+            let rates = bounds.rates.map(|rates| Rates { growth, ..rates });
+            Bounds { counted, max_length: 20, symbols, deaths, rates, ..bounds }
+        });
+        assert!(counted || outcome.raised() == 0, "{outcome:?}");
+    }
 }
 
 #[test]

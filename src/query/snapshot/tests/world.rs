@@ -48,17 +48,12 @@ pub struct Rates {
     pub depth: usize,
 }
 
-/// A record: unique, with a key that others may share.
+/// A record: unique, with a key that others of the same height may share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
     id: u64,
     key: u64,
-}
-
-impl Record {
-    fn height(&self) -> i64 {
-        self.id as i64 / 2
-    }
+    height: i64,
 }
 
 pub struct World<'a> {
@@ -92,7 +87,7 @@ impl Rows for Slice<'_> {
     }
 
     fn height(&self, row: usize) -> Option<i64> {
-        Some(self.0[row].height())
+        Some(self.0[row].height)
     }
 }
 
@@ -158,13 +153,16 @@ impl<'a> World<'a> {
         let key = match self.bounds.symbols {
             0 => id,
             _ if self.bounds.rows => match self.list.first() {
-                // Equal to the newest record, or different from all.
-                Some(newest) if self.choices.choose(2) == 0 => newest.key,
+                // Equal to the newest record, or different from all; in a long list, one in twenty is equal.
+                Some(newest) if self.choices.choose(if self.bounds.rates.is_some() { 20 } else { 2 }) == 0 => {
+                    newest.key - 100
+                }
                 _ => id,
             },
             symbols => self.choices.choose(symbols) as u64,
         };
-        Record { id, key: key + 100 }
+        let are_of_one_height = self.bounds.symbols > 0 && !self.bounds.rows;
+        Record { id, key: key + 100, height: if are_of_one_height { 0 } else { key as i64 / 2 } }
     }
 
     fn spec(&self, page_size: u64, wanted: Option<usize>, overlap_pages: usize) -> ListSpec {
@@ -200,7 +198,7 @@ impl<'a> World<'a> {
         }
         let limit = request.limit as usize;
         let top = request.height_bound.unwrap_or(i64::MAX);
-        let list: Vec<Record> = self.list.iter().copied().filter(|record| record.height() <= top).collect();
+        let list: Vec<Record> = self.list.iter().copied().filter(|record| record.height <= top).collect();
         let shown = &list[..list.len().min(self.bounds.window.unwrap_or(usize::MAX))];
         let from = ((request.page as usize - 1) * limit).min(shown.len());
         let rows = shown[from..(from + limit).min(shown.len())].to_vec();
