@@ -1,44 +1,5 @@
-use std::cell::Cell;
-
 use super::*;
-use crate::query::snapshot::FirstPage;
-
-struct Keys(Vec<u64>);
-
-thread_local! {
-    /// Number of keys that were made.
-    static KEYS_MADE: Cell<usize> = const { Cell::new(0) };
-}
-
-impl Rows for Keys {
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    fn key(&self, row: usize) -> u64 {
-        KEYS_MADE.set(KEYS_MADE.get() + 1);
-        self.0[row]
-    }
-
-    fn height(&self, row: usize) -> Option<i64> {
-        Some(-(self.0[row] as i64))
-    }
-}
-
-fn spec(kind: ListKind) -> ListSpec {
-    ListSpec {
-        endpoint: "list",
-        kind,
-        page_size: 3,
-        max_page_size: 3,
-        height_bound: None,
-        result_window: None,
-        wanted: None,
-        first_page: FirstPage::Located,
-        hints: Vec::new(),
-        tuning: Tuning::default(),
-    }
-}
+use crate::query::snapshot::tests::lists::{KEYS_MADE, Keys, page, response, spec};
 
 /// Answers the next request from a list that may be counted.
 fn answer(reader: &mut SnapshotReader, list: &[u64], is_counted: bool) -> (Keys, ListCheckpoint) {
@@ -47,21 +8,6 @@ fn answer(reader: &mut SnapshotReader, list: &[u64], is_counted: bool) -> (Keys,
     let accepted = reader.on_response(&request, &response(&rows, list, &request, is_counted)).unwrap();
     let returned = Keys(rows.0[accepted.rows].to_vec());
     (returned, accepted.before)
-}
-
-fn page(list: &[u64], request: &PageRequest) -> Keys {
-    let limit = request.limit as usize;
-    Keys(list.chunks(limit).nth(request.page as usize - 1).unwrap_or_default().to_vec())
-}
-
-fn response<'a>(rows: &'a Keys, list: &[u64], request: &PageRequest, is_counted: bool) -> Response<'a> {
-    let length = list.len() as u64;
-    Response {
-        rows,
-        limit: Some(request.limit),
-        total_pages: Some(length.div_ceil(request.limit)),
-        total: is_counted.then_some(length),
-    }
 }
 
 fn parsed(checkpoint: &ListCheckpoint) -> ListCheckpoint {
@@ -182,7 +128,7 @@ fn checkpoint_has_the_drift() {
     answer(&mut reader, &list, true);
     list.insert(0, 100);
     answer(&mut reader, &list, true);
-    assert_eq!(reader.checkpoint().shift, 1);
+    assert_eq!((reader.checkpoint().shift, reader.returned()), (1, 5));
 }
 
 #[test]

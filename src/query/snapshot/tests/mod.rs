@@ -1,4 +1,6 @@
 mod choices;
+mod endings;
 mod enumeration;
+pub mod lists;
 mod random;
 mod world;

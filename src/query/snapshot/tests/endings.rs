@@ -1,0 +1,73 @@
+//! Ends of a list: all of it, too little of it, or an error in place of more requests.
+
+use super::super::{End, FirstPage, ListKind, ListSpec, Response, SnapshotReader};
+use super::lists::{Keys, page, response, spec};
+
+/// A response to the next request: of these keys, by page, with a count.
+fn take(reader: &mut SnapshotReader, keys: &[u64], pages: u64, total: Option<u64>) -> Result<Vec<u64>, String> {
+    let request = reader.next_request(0).expect("a request");
+    let rows = Keys(keys.to_vec());
+    let response = Response { rows: &rows, limit: Some(request.limit), total_pages: Some(pages), total };
+    let accepted = reader.on_response(&request, &response).map_err(|error| error.to_string())?;
+    Ok(rows.0[accepted.rows].to_vec())
+}
+
+#[test]
+fn rows_of_the_response_that_shows_an_error_are_returned() {
+    let mut reader = SnapshotReader::new(spec(ListKind::Growing));
+    assert_eq!(take(&mut reader, &[1, 2, 3], 2, Some(6)).unwrap(), [1, 2, 3]);
+    // A record was added, and yet there is no third page.
+    assert_eq!(take(&mut reader, &[3, 4, 5], 2, Some(7)).unwrap(), [4, 5]);
+    let error = reader.error().expect("an error").to_string();
+    assert!(error.contains("had 6 records, of which 5 could be read"), "{error}");
+}
+
+#[test]
+fn list_of_fewer_records_than_its_count_ends() {
+    let mut reader = SnapshotReader::new(spec(ListKind::Growing));
+    take(&mut reader, &[1, 2, 3], 2, Some(6)).unwrap();
+    assert_eq!(take(&mut reader, &[4, 5], 2, Some(6)).unwrap(), [4, 5]);
+    // The final look.
+    assert_eq!(reader.end(), None);
+    take(&mut reader, &[1, 2, 3], 2, Some(6)).unwrap();
+    assert_eq!((reader.end(), reader.returned()), (Some(End::List), 5));
+}
+
+/// Reads a list without a count until that fails; returns the error and the greatest page that was requested.
+fn fails(reader: &mut SnapshotReader, list: &[u64]) -> (String, u64) {
+    let mut last = 0;
+    while reader.error().is_none() {
+        let request = reader.next_request(0).expect("a request");
+        let rows = page(list, &request);
+        last = last.max(request.page);
+        // The reader keeps the error.
+        let _ = reader.on_response(&request, &response(&rows, list, &request, false));
+    }
+    (reader.error().expect("an error").to_string(), last)
+}
+
+#[test]
+fn beginning_of_a_list_that_shrinks_below_its_least_length_raises() {
+    let growing = spec(ListKind::Growing);
+    let mut reader = SnapshotReader::new(ListSpec { wanted: Some(6), max_page_size: 10, ..growing });
+    take(&mut reader, &[1, 2, 3], 3, None).unwrap();
+    let (error, _) = fails(&mut reader, &[1, 2, 3, 4]);
+    assert!(error.contains("had 7 records, of which 4 could be read"), "{error}");
+}
+
+#[test]
+fn list_without_new_records_is_given_up_after_twelve_responses() {
+    let mut reader = SnapshotReader::new(spec(ListKind::Growing));
+    take(&mut reader, &[1, 2, 3], 2, Some(6)).unwrap();
+    let given_up = (1..).find(|_| take(&mut reader, &[], 2, Some(6)).is_err());
+    assert_eq!(given_up, Some(13));
+}
+
+#[test]
+fn returned_records_that_are_gone_are_noticed_on_the_pages_that_could_contain_them() {
+    let mut reader = SnapshotReader::new(ListSpec { first_page: FirstPage::AtOnce, ..spec(ListKind::Growing) });
+    assert_eq!(take(&mut reader, &[900, 901, 902], 20, None).unwrap(), [900, 901, 902]);
+    let list: Vec<u64> = (0..60).collect();
+    let (error, last) = fails(&mut reader, &list);
+    assert!(error.contains("the first page changed") && last <= 2, "page {last}: {error}");
+}

@@ -1,0 +1,63 @@
+//! Lists of keys, and the responses that a service would return of them.
+
+use std::cell::Cell;
+
+use super::super::spec::Rows;
+use super::super::{FirstPage, ListKind, ListSpec, PageRequest, Response, Tuning};
+
+pub(in crate::query::snapshot) struct Keys(pub Vec<u64>);
+
+thread_local! {
+    /// Number of keys that were made.
+    pub(in crate::query::snapshot) static KEYS_MADE: Cell<usize> = const { Cell::new(0) };
+}
+
+impl Rows for Keys {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn key(&self, row: usize) -> u64 {
+        KEYS_MADE.set(KEYS_MADE.get() + 1);
+        self.0[row]
+    }
+
+    fn height(&self, row: usize) -> Option<i64> {
+        Some(-(self.0[row] as i64))
+    }
+}
+
+pub(in crate::query::snapshot) fn spec(kind: ListKind) -> ListSpec {
+    ListSpec {
+        endpoint: "list",
+        kind,
+        page_size: 3,
+        max_page_size: 3,
+        height_bound: None,
+        result_window: None,
+        wanted: None,
+        first_page: FirstPage::Located,
+        hints: Vec::new(),
+        tuning: Tuning::default(),
+    }
+}
+
+pub(in crate::query::snapshot) fn page(list: &[u64], request: &PageRequest) -> Keys {
+    let limit = request.limit as usize;
+    Keys(list.chunks(limit).nth(request.page as usize - 1).unwrap_or_default().to_vec())
+}
+
+pub(in crate::query::snapshot) fn response<'a>(
+    rows: &'a Keys,
+    list: &[u64],
+    request: &PageRequest,
+    is_counted: bool,
+) -> Response<'a> {
+    let length = list.len() as u64;
+    Response {
+        rows,
+        limit: Some(request.limit),
+        total_pages: Some(length.div_ceil(request.limit)),
+        total: is_counted.then_some(length),
+    }
+}
