@@ -1,6 +1,6 @@
 //! Ends of a list: all of it, too little of it, or an error in place of more requests.
 
-use super::super::{End, FirstPage, ListKind, ListSpec, Response, SnapshotReader};
+use super::super::{End, FirstPage, ListKind, ListSpec, Purpose, Response, SnapshotReader};
 use super::lists::{Keys, page, response, spec};
 
 /// A response to the next request: of these keys, by page, with a count.
@@ -70,4 +70,59 @@ fn returned_records_that_are_gone_are_noticed_on_the_pages_that_could_contain_th
     let list: Vec<u64> = (0..60).collect();
     let (error, last) = fails(&mut reader, &list);
     assert!(error.contains("the first page changed") && last <= 2, "page {last}: {error}");
+}
+
+/// Reads a list until it has ended.
+fn ends(reader: &mut SnapshotReader, list: &[u64], is_counted: bool) -> Option<End> {
+    while reader.end().is_none() && reader.error().is_none() {
+        let request = reader.next_request(0).expect("a request");
+        let rows = page(list, &request);
+        let _ = reader.on_response(&request, &response(&rows, list, &request, is_counted));
+    }
+    reader.end()
+}
+
+#[test]
+fn list_of_about_as_many_records_as_the_result_window_ends_there() {
+    let window = ListSpec { page_size: 50, max_page_size: 50, result_window: Some(100), ..spec(ListKind::Growing) };
+    for (records, is_counted, end) in [
+        (98, false, End::List),
+        (99, false, End::ResultWindow),
+        (100, false, End::ResultWindow),
+        (105, false, End::ResultWindow),
+        (106, false, End::List),
+        (100, true, End::List),
+    ] {
+        let list: Vec<u64> = (0..records).collect();
+        let mut reader = SnapshotReader::new(window.clone());
+        assert_eq!(ends(&mut reader, &list, is_counted), Some(end), "{records} {is_counted}");
+    }
+    // Fewer pages than its count needs.
+    let mut reader = SnapshotReader::new(ListSpec { page_size: 30, ..window });
+    for from in [0, 30] {
+        take(&mut reader, &(from..from + 30).collect::<Vec<_>>(), 2, Some(300)).unwrap();
+    }
+    take(&mut reader, &(0..30).collect::<Vec<_>>(), 2, Some(300)).unwrap();
+    assert_eq!(reader.end(), Some(End::ResultWindow));
+}
+
+#[test]
+fn part_of_a_list_ends_with_a_look_at_its_first_page_and_at_its_last_record() {
+    let list: Vec<u64> = (0..60).collect();
+    let mut reader = SnapshotReader::new(ListSpec { wanted: Some(30), ..spec(ListKind::Growing) });
+    while reader.returned() < 9 {
+        let request = reader.next_request(0).expect("a request");
+        let rows = page(&list, &request);
+        reader.on_response(&request, &response(&rows, &list, &request, false)).unwrap();
+    }
+    assert!(reader.stop());
+    let looks: Vec<u64> = std::iter::from_fn(|| {
+        let request = reader.next_request(0)?;
+        assert_eq!(request.purpose, Purpose::FinalLook);
+        let rows = page(&list, &request);
+        reader.on_response(&request, &response(&rows, &list, &request, false)).unwrap();
+        Some(rows.0[0])
+    })
+    .collect();
+    assert_eq!((looks, reader.end()), (vec![2, 8], Some(End::List)));
 }
