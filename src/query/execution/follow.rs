@@ -19,7 +19,7 @@ use crate::query::results::{Records, RecordsBuilder, Report, SharedReport};
 use crate::query::snapshot::End;
 
 /// Rounds in a row that are repeated since the list changed while it was read.
-const MAX_REPEATS: u32 = 5;
+const MAX_REPEATS: u32 = 15;
 /// Pause before a round is repeated.
 const REPEAT_PAUSE: Duration = Duration::from_millis(200);
 

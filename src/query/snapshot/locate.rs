@@ -77,13 +77,12 @@ fn is_certain(view: &View<'_>, overlap: &Overlap, delivered: &Delivered, expecta
     }
 }
 
-/// True if the list would have as many pages as reported if the response began at `offset`, and end with its last one.
+/// True if the list would have as many pages as reported if the response began at `offset`.
 fn fits(view: &View<'_>, snapshot: &Snapshot, offset: i64) -> bool {
     match (snapshot.length.exact(), view.pages) {
         (Some(length), Some(pages)) => {
             let length = length as i64 + view.position - offset;
-            let ends_here = length == view.position + view.len() as i64;
-            length >= 0 && (length as u64).div_ceil(view.page_size) == pages && (view.page < pages || ends_here)
+            length >= 0 && (length as u64).div_ceil(view.page_size) == pages
         }
         _ => true,
     }

@@ -1,6 +1,6 @@
 //! The pages that the reader requests.
 
-use super::evidence::Look;
+use super::evidence::{Length, Look};
 use super::reader::{Margin, Phase, SnapshotReader};
 use super::spec::{ListKind, PageRequest, Purpose};
 
@@ -15,8 +15,8 @@ impl SnapshotReader {
     pub(super) fn is_overlapping(&self) -> bool {
         let (snapshot, wanted) = (&self.snapshot, self.spec.wanted.unwrap_or(u64::MAX));
         let is_short = wanted <= self.spec.tuning.overlap_pages * snapshot.page_rows;
-        let is_beginning =
-            wanted < snapshot.max_length() && (is_short || self.spec.reaches_window(snapshot.min_length));
+        let reaches_window = self.spec.reaches_window(snapshot.min_length) || snapshot.length == Length::Unknown;
+        let is_beginning = wanted < snapshot.max_length() && (is_short || reaches_window);
         let has_evidence = snapshot.is_counted() || snapshot.has_fixed_pages() || snapshot.length.exact().is_some();
         self.spec.kind == ListKind::Growing && is_beginning && !has_evidence
     }
