@@ -215,9 +215,10 @@ def test_senseless_combination_is_named(arguments: list[str], said: str, capsys:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("", "is empty; delete it to start over"),
-        ("garbage", 'is not of this command: its cursor must be "now", "beginning"'),
-        (None, "is not of this command: its cursor belongs to the call transactions; this one is blocks"),
+        ("", "contains no cursor; delete it to start over, or name another file"),
+        ("garbage", "contains no cursor; delete it to start over, or name another file"),
+        ('{"follow": 1}', "cannot be continued by this command: its cursor must be"),
+        (None, "cannot be continued by this command: its cursor belongs to the call transactions; this one is blocks"),
     ],
 )
 def test_cursor_file_of_something_else_is_named(

@@ -227,8 +227,9 @@ def test_invalid_cursor_is_rejected(client: cf.Client, service: LocalService) ->
     ]:
         with pytest.raises(cf.InvalidParameterError, match=f"^cursor .*{complaint}"):
             client.resume(text)
-    with pytest.raises(cf.InvalidParameterError, match=r"^cursor must be a string"):
-        client.resume(None)  # type: ignore[arg-type]
+    for value, complaint in [(None, "is None where nothing is left to fetch"), (1, "must be a string$")]:
+        with pytest.raises(cf.InvalidParameterError, match=f"^cursor .*{complaint}"):
+            client.resume(value)  # type: ignore[arg-type]
     with pytest.raises(cf.InvalidParameterError, match=r"^cursor belongs to the chain ZONE_CHAIN"):
         service.client(zone_chain="OTHER").resume(cursor)
     with pytest.raises(cf.InvalidParameterError, match=r"^cursor belongs to the deployment"):

@@ -22,7 +22,7 @@ from chainframe.exports.locks import acquire_lock, release_lock
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
 
-    from chainframe import Client, Query, Report
+    from chainframe import Client, Follow, Query, Report
     from chainframe.cli.export import Numbers
 
 OPTIONS = [
@@ -126,17 +126,22 @@ class CursorFile:
             return None
         except (OSError, UnicodeDecodeError) as error:
             raise self._error("read", error) from error
-        if not cursor:
-            raise ExportError(f"--cursor-file {self.path} is empty; delete it to start over", path=str(self.path))
+        try:
+            json.loads(cursor)
+        except ValueError as error:
+            message = f"--cursor-file {self.path} contains no cursor; delete it to start over, or name another file"
+            raise ExportError(message, path=str(self.path)) from error
         return cursor
 
-    def check(self, query: Query[Any], cursor: str, options: Mapping[str, Any]) -> None:
-        """Raises if another query has left the cursor."""
+    def follow(self, query: Query[Any], cursor: str, options: Mapping[str, Any]) -> Follow[Any]:
+        """The follower that continues at the cursor of the file."""
         try:
-            query.follow(start=cursor, **options)
+            return query.follow(start=cursor, **options)
         except InvalidParameterError as error:
+            if not str(error).startswith("start "):
+                raise
             problem = str(error).removeprefix("start ")
-            message = f"--cursor-file {self.path} is not of this command: its cursor {problem}"
+            message = f"--cursor-file {self.path} cannot be continued by this command: its cursor {problem}"
             raise InvalidParameterError(message) from error
 
     def write(self, cursor: str) -> None:
@@ -178,26 +183,29 @@ class Following:
 
     def _run(self, query: Query[Any]) -> Report:
         end_incomplete_line()
-        position = self.cursor.read() if self.cursor else None
-        start = self.start if position is None else position
         options: dict[str, Any] = {"settle": self.settle, "undo": self.undo}
-        if self.cursor and position is not None:
-            self.cursor.check(query, position, options)
-        if self.cursor and start == "now":
-            # A run that is killed before its first batch continues here, and not at a later "now".
-            first = query.follow(start=start, poll=None, **options)
-            for event in first:
-                self._print(event)
-            start = first.cursor
-            self.cursor.write(start)
-        follow = query.follow(start=start, poll=self.poll, **options)
-        for event in follow:
+        for event in (follow := self._follow(query, options)):
             self._print(event)
             if self.cursor:
                 self.cursor.write(follow.cursor)
         if self.cursor:
             self.cursor.write(follow.cursor)
         return follow.report
+
+    def _follow(self, query: Query[Any], options: dict[str, Any]) -> Follow[Any]:
+        start, polled = self.start, options | {"poll": self.poll}
+        if self.cursor is None:
+            return query.follow(start=start, **polled)
+        if (position := self.cursor.read()) is not None:
+            return self.cursor.follow(query, position, polled)
+        if start == "now":
+            # A run that is killed before its first batch continues here, and not at a later "now".
+            first = query.follow(start=start, poll=None, **options)
+            for event in first:
+                self._print(event)
+            start = first.cursor
+            self.cursor.write(start)
+        return query.follow(start=start, **polled)
 
     def _print(self, event: Any) -> None:  # noqa: ANN401 - Records or Undo
         """Prints an event as one write, so that an interrupt falls before or after it."""

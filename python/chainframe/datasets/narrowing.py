@@ -148,19 +148,15 @@ class Narrowing:
         window = self._client.deployment.result_window if endpoint(self.resource)["chain"] == "main" else math.inf
         return Remainder.of(query, self.page_size, window)
 
-    def hashes(self, queries: list[Query[Any]]) -> list[str]:
-        """Hashes that the main chain's list can be narrowed to only by the heights that a lookup returns."""
-        if self._solver is None or queries != [self._query] or self.resource != "transactions" or self._given:
-            return []
-        hashes = self._solver.points("tx_id")
-        return hashes if hashes and self._lookup_of(hashes) is not None else []
-
-    def _lookup_of(self, hashes: list[str]) -> Query[Transaction] | None:
-        """The lookup of hashes, if all of them can be requested."""
-        if self._client is None:
+    def located_by(self, queries: list[Query[Any]]) -> tuple[list[str], Query[Transaction]] | None:
+        """Hashes that the main chain's list can be narrowed to only by the heights of their lookup."""
+        if self._solver is None or self._client is None:
             return None
+        if queries != [self._query] or self.resource != "transactions" or self._given:
+            return None
+        hashes = self._solver.points("tx_id")
         with suppress(InvalidParameterError):
-            return self._client.transactions_by_hash(hashes, chain=self._options["chain"])
+            return (hashes, self._client.transactions_by_hash(hashes, chain=self._options["chain"])) if hashes else None
         return None
 
     def lookup(self, queries: list[Query[Any]]) -> Lookup | None:
@@ -189,10 +185,10 @@ class Narrowing:
 
     def located(self, queries: list[Query[Any]], spent: list[Report]) -> list[Query[Any]]:
         """Queries for the heights of hashes, which are looked up; the report of the lookup is added to `spent`."""
-        hashes, client = self.hashes(queries), self._client
-        look_up = self._lookup_of(hashes) if hashes else None
-        if look_up is None or client is None:
+        hashed, client = self.located_by(queries), self._client
+        if hashed is None or client is None:
             return queries
+        hashes, look_up = hashed
         chain = self._options["chain"]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", IncompleteResultWarning)

@@ -88,20 +88,20 @@ class Scanner:
     def explain(self) -> str:
         narrowing = self._narrowing
         queries = narrowing.queries()
-        hashes = narrowing.hashes(queries)
+        located = narrowing.located_by(queries)
         lookup = narrowing.lookup(queries)
-        timed = None if hashes or lookup else narrowing.by_time(queries)
+        timed = None if located or lookup else narrowing.by_time(queries)
         if not queries or timed == []:
             return "no request: no record can satisfy the filter"
         lines = [repr(query) for query in queries]
-        if hashes:
+        if located:
             lines.append("after a lookup of the hashes for their heights, if all of them are found")
         if lookup:
             lines = [repr(narrowing.with_arguments(queries[0], {lookup.parameter: each})) for each in lookup.hashes]
             lines.append(f"if responses show that {lookup.parameter} compares {lookup.column}, else {queries[0]!r}")
         elif timed:
             lines = [*map(repr, timed), f"if the first page of {lines[0]} shows that the whole list costs more"]
-        elif not hashes and not self._floors() and (whole := narrowing.split(queries)) is not None:
+        elif not located and not self._floors() and (whole := narrowing.split(queries)) is not None:
             lines.append(f"if the first page of {whole!r} shows that the whole list costs more")
         if floors := self._floors():
             down_to = " or ".join(f"{column} {floor}" for column, floor in floors.items())

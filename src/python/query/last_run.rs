@@ -66,8 +66,10 @@ impl LastRun {
             let checkpoint = collected.or_else(|| state.ready.as_ref().and_then(Ready::checkpoint));
             (state.run.clone()?, checkpoint)
         };
-        let report = self.report().unwrap_or_default();
-        Some(checkpoint.map_or_else(|| run.retry_cursor(&report), |checkpoint| Cursor::of(&checkpoint).to_json()))
+        Some(match checkpoint {
+            Some(checkpoint) => Cursor::of(&checkpoint).to_json(),
+            None => run.retry_cursor(&self.report().unwrap_or_default()),
+        })
     }
 
     pub fn report(&self) -> Option<query::Report> {

@@ -13,10 +13,6 @@ use crate::query::request::{Arg, Options, Query};
 use crate::query::results::{Checkpoint, Source};
 use crate::query::snapshot::{FirstPage, ListCheckpoint};
 
-/// Runs in a row that end before their first record, after which the first page of a list is returned as it arrives: runs
-/// that are interrupted again and again would never return anything.
-const MAX_EMPTY_RUNS: u32 = 3;
-
 /// Version of the format. Other versions are rejected.
 const VERSION: u32 = 2;
 
@@ -155,7 +151,7 @@ impl Cursor {
     }
 
     pub(super) fn first_page(&self) -> FirstPage {
-        if self.empty_runs < MAX_EMPTY_RUNS { FirstPage::Located } else { FirstPage::AtOnce }
+        FirstPage::after_empty_runs(self.empty_runs)
     }
 
     fn sealed(mut self) -> Self {

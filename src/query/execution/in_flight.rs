@@ -4,14 +4,13 @@ use std::collections::VecDeque;
 
 use tokio::task::JoinHandle;
 
+use super::cursor::Cursor;
 use crate::client::{Error, Expectation, log, process};
 use crate::decode::Page;
 use crate::planted::Bug;
 use crate::query::request::Query;
 use crate::query::results::SharedReport;
-use crate::query::snapshot::{
-    FirstPage, ListCheckpoint, ListKind, ListSpec, PageRequest, Purpose, Response, SnapshotReader, Tuning,
-};
+use crate::query::snapshot::{FirstPage, ListKind, ListSpec, PageRequest, Purpose, Response, SnapshotReader, Tuning};
 
 /// One slice of a run: its list and the requests that are in flight for it.
 pub(super) struct SliceFetcher {
@@ -54,15 +53,15 @@ impl SliceFetcher {
         Self { slice, list, in_flight: VecDeque::new(), skip: 0 }
     }
 
-    /// A slice of which an earlier run delivered the records before an offset.
-    pub fn resumed(query: &Query, slice: u64, (offset, list): (u64, &ListCheckpoint), first_page: FirstPage) -> Self {
-        let wanted = query.max_items().map(|limit| offset.saturating_add(limit));
-        let mut fetcher = Self::new(query, slice, wanted, first_page);
+    /// The slice of a cursor, of which an earlier run delivered the records before it.
+    pub fn resumed(query: &Query, cursor: &Cursor, first_page: FirstPage) -> Self {
+        let wanted = query.max_items().map(|limit| cursor.offset.saturating_add(limit));
+        let mut fetcher = Self::new(query, cursor.slice, wanted, first_page);
         if query.is_paged() {
             let spec = ListSpec { first_page, ..list_spec(query, wanted) };
-            fetcher.list = SnapshotReader::resumed(spec, offset, list);
+            fetcher.list = SnapshotReader::resumed(spec, cursor.offset, &cursor.list);
         } else {
-            fetcher.skip = offset;
+            fetcher.skip = cursor.offset;
         }
         fetcher
     }

@@ -114,9 +114,7 @@ impl Pages {
         self.query = resolve(&self.query, &self.report).await?;
         if let Some(start) = start {
             if start.slice < self.query.slices().count() {
-                let fetcher =
-                    SliceFetcher::resumed(&self.query, start.slice, (start.offset, &start.list), self.first_page);
-                self.fetchers.push_back(fetcher);
+                self.fetchers.push_back(SliceFetcher::resumed(&self.query, start, self.first_page));
                 self.resumed_slice = (!start.list.is_start()).then_some(start.slice);
             }
             self.next_slice = start.slice + 1;

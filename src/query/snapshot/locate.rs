@@ -1,4 +1,5 @@
-//! The offset of a response in the snapshot, by one of three strategies. Pure: evidence in, location out.
+//! The offset of a response in the snapshot, by one of three strategies: by count, by overlap and by adjacency. Pure:
+//! evidence in, location out.
 
 use super::delivered::{Delivered, Overlap, Shared};
 use super::evidence::Snapshot;
@@ -34,21 +35,15 @@ pub(super) fn locate(
         return Location::At(offset);
     }
     let keys = view.keys(0..view.rows.len());
-    let overlaps: Vec<Overlap> =
-        delivered.overlaps(&keys).into_iter().filter(|overlap| fits(view, snapshot, overlap.offset)).collect();
-    let next = delivered.end() as i64;
-    let may_follow = expectation == Expectation::Adjacent || snapshot.has_fixed_pages();
-    let may_follow = may_follow && view.position - shift == next && !keys.is_empty() && fits(view, snapshot, next);
-    match overlaps.as_slice() {
-        // By adjacency: nothing of the page was delivered.
-        [] if may_follow && !keys.iter().any(|key| delivered.contains(*key)) => Location::At(next),
-        [] => Location::Lost,
-        // Duplicates of the latest records may follow them. In pages of a fixed size, nothing could show that.
-        [only] if may_follow && !snapshot.has_fixed_pages() && !descends(view, next - only.offset) => {
+    let overlap = by_overlap(view, &keys, snapshot, delivered, expectation);
+    match (overlap, by_adjacency(view, &keys, snapshot, delivered, shift, expectation)) {
+        (Location::Lost, Some(next)) if !keys.iter().any(|key| delivered.contains(*key)) => Location::At(next),
+        // The shared rows may be duplicates that follow the delivered records. In pages of a fixed size, nothing could
+        // tell them apart.
+        (Location::At(offset), Some(next)) if !snapshot.has_fixed_pages() && !descends(view, next - offset) => {
             Location::Ambiguous
         }
-        [only] if is_certain(view, only, delivered, expectation) => Location::At(only.offset),
-        _ => Location::Ambiguous,
+        (overlap, _) => overlap,
     }
 }
 
@@ -58,8 +53,39 @@ pub(super) fn by_count(view: &View<'_>, snapshot: &Snapshot) -> Option<i64> {
     Some(view.position - shift)
 }
 
-/// True if heights show that the first rows of a page, as many as it shares with delivered records, are not repeated
-/// below them: the page is ordered by height, and these rows have several.
+/// The offset at which the page begins with delivered records.
+fn by_overlap(
+    view: &View<'_>,
+    keys: &[u64],
+    snapshot: &Snapshot,
+    delivered: &Delivered,
+    expectation: Expectation,
+) -> Location {
+    let overlaps: Vec<Overlap> =
+        delivered.overlaps(keys).into_iter().filter(|overlap| fits(view, snapshot, overlap.offset)).collect();
+    match overlaps.as_slice() {
+        [] => Location::Lost,
+        [only] if is_certain(view, only, delivered, expectation) => Location::At(only.offset),
+        _ => Location::Ambiguous,
+    }
+}
+
+/// The end of the delivered records, if the page was requested to begin there.
+fn by_adjacency(
+    view: &View<'_>,
+    keys: &[u64],
+    snapshot: &Snapshot,
+    delivered: &Delivered,
+    shift: i64,
+    expectation: Expectation,
+) -> Option<i64> {
+    let next = delivered.end() as i64;
+    let may_follow = expectation == Expectation::Adjacent || snapshot.has_fixed_pages();
+    (may_follow && view.position - shift == next && !keys.is_empty() && fits(view, snapshot, next)).then_some(next)
+}
+
+/// True if the first `shared` rows cannot occur twice in a row: the page is in descending order of heights, and these rows
+/// have at least two.
 fn descends(view: &View<'_>, shared: i64) -> bool {
     let heights: Option<Vec<i64>> = (0..view.rows.len()).map(|row| view.rows.height(row)).collect();
     let last = (shared.min(view.rows.len() as i64) - 1).max(0) as usize;
@@ -77,7 +103,7 @@ fn is_certain(view: &View<'_>, overlap: &Overlap, delivered: &Delivered, expecta
     }
 }
 
-/// True if the list would have as many pages as reported if the response began at `offset`.
+/// True if a list whose response begins at `offset` has as many pages as the response reports, as far as both are known.
 fn fits(view: &View<'_>, snapshot: &Snapshot, offset: i64) -> bool {
     match (snapshot.length.exact(), view.pages) {
         (Some(length), Some(pages)) => {

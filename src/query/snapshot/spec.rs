@@ -26,6 +26,14 @@ pub enum FirstPage {
     AtOnce,
 }
 
+impl FirstPage {
+    /// After as many runs in a row that ended before their first record. Runs that are interrupted again and again would
+    /// never return anything else.
+    pub fn after_empty_runs(runs: u32) -> Self {
+        if runs < 3 { Self::Located } else { Self::AtOnce }
+    }
+}
+
 /// Properties of a list that are known before it is read.
 #[derive(Clone, Debug)]
 pub struct ListSpec {

@@ -1,13 +1,11 @@
 use super::*;
-use crate::query::snapshot::tests::lists::{KEYS_MADE, Keys, page, response, spec};
+use crate::query::snapshot::tests::lists::{KEYS_MADE, Keys, page, response, serve, spec};
 
-/// Answers the next request from a list that may be counted.
-fn answer(reader: &mut SnapshotReader, list: &[u64], is_counted: bool) -> (Keys, ListCheckpoint) {
-    let request = reader.next_request(0).unwrap();
-    let rows = page(list, &request);
-    let accepted = reader.on_response(&request, &response(&rows, list, &request, is_counted)).unwrap();
-    let returned = Keys(rows.0[accepted.rows].to_vec());
-    (returned, accepted.before)
+/// Serves the next request. Returns the new rows, and the checkpoint before them.
+fn next_page(reader: &mut SnapshotReader, list: &[u64], is_counted: bool) -> (Keys, ListCheckpoint) {
+    let (_, rows, accepted) = serve(reader, list, is_counted);
+    let accepted = accepted.unwrap();
+    (Keys(rows.0[accepted.rows].to_vec()), accepted.before)
 }
 
 fn parsed(checkpoint: &ListCheckpoint) -> ListCheckpoint {
@@ -18,7 +16,7 @@ fn parsed(checkpoint: &ListCheckpoint) -> ListCheckpoint {
 fn rest(reader: &mut SnapshotReader, list: &[u64], is_counted: bool) -> Vec<u64> {
     let mut keys = Vec::new();
     while reader.end().is_none() {
-        keys.extend(answer(reader, list, is_counted).0.0);
+        keys.extend(next_page(reader, list, is_counted).0.0);
     }
     keys
 }
@@ -26,7 +24,7 @@ fn rest(reader: &mut SnapshotReader, list: &[u64], is_counted: bool) -> Vec<u64>
 #[test]
 fn partition_begins_where_a_later_page_of_a_counted_list_ends() {
     let (list, mut reader) = ((0..20).collect::<Vec<_>>(), SnapshotReader::new(spec(ListKind::Growing)));
-    answer(&mut reader, &list, true);
+    next_page(&mut reader, &list, true);
     let grown: Vec<u64> = [101, 100].into_iter().chain(list.clone()).collect();
     let request = PageRequest { page: 3, ..PageRequest::first(3) };
     let rows = page(&grown, &request);
@@ -48,7 +46,7 @@ fn checkpoint_has_what_is_needed_of_the_records_before_it() {
         let (mut rows, mut before) = (Keys(Vec::new()), ListCheckpoint::default());
         while rows.0.is_empty() {
             assert!(reader.checkpoint().is_start());
-            (rows, before) = answer(&mut reader, &list, is_counted);
+            (rows, before) = next_page(&mut reader, &list, is_counted);
         }
         assert_eq!((rows.0.len(), before.is_start(), reader.checkpoint().is_start()), (3, !is_counted, false));
         assert_eq!(SnapshotReader::resumed(spec(ListKind::Growing), 0, &before).next_request(0).unwrap().page, 1);
@@ -63,7 +61,7 @@ fn checkpoint_has_what_is_needed_of_the_records_before_it() {
 fn part_of_the_first_page_has_its_own_anchors() {
     let list: Vec<u64> = (0..40).collect();
     let mut reader = SnapshotReader::new(ListSpec { page_size: 20, ..spec(ListKind::Growing) });
-    let (rows, before) = answer(&mut reader, &list, true);
+    let (rows, before) = next_page(&mut reader, &list, true);
     assert_eq!(reader.checkpoint().anchors.first(), Some(&(12, 12)));
     assert_eq!(before.clone().advanced(&rows, 5).anchors, [(1, 1), (2, 2), (3, 3), (4, 4)]);
     assert_eq!(before.advanced(&rows, 14).anchors, [(12, 12), (13, 13)]);
@@ -92,11 +90,11 @@ fn checkpoint_of_a_list_that_is_read_again_has_its_returned_records_only() {
     let mut reader = SnapshotReader::resumed(spec(ListKind::Growing), 3, &returned);
     let mut grown: Vec<u64> = (100..105).rev().chain(0..20).collect();
     // The length, and pages of newer records.
-    answer(&mut reader, &grown, false);
-    answer(&mut reader, &grown, false);
+    next_page(&mut reader, &grown, false);
+    next_page(&mut reader, &grown, false);
     grown.insert(0, 105);
     while reader.drift.shift == 0 {
-        answer(&mut reader, &grown, false);
+        next_page(&mut reader, &grown, false);
     }
     assert!(reader.snapshot.first.is_some() && !reader.snapshot.checks.is_empty());
     let checkpoint = reader.checkpoint();
@@ -115,7 +113,7 @@ fn pages_are_requested_ahead_after_a_resume_if_a_count_or_their_order_locates_th
     ] {
         let (list, mut reader) = ((0..20).collect::<Vec<_>>(), SnapshotReader::new(spec(kind)));
         for _ in 0..3 {
-            answer(&mut reader, &list, is_counted);
+            next_page(&mut reader, &list, is_counted);
         }
         let resumed = SnapshotReader::resumed(spec(kind), reader.returned(), &parsed(&reader.checkpoint()));
         assert_eq!(matches!(resumed.phase, Phase::Ahead { .. }), is_ahead, "{kind:?} {is_counted}");
@@ -125,9 +123,9 @@ fn pages_are_requested_ahead_after_a_resume_if_a_count_or_their_order_locates_th
 #[test]
 fn checkpoint_has_the_drift() {
     let (mut list, mut reader) = ((0..20).collect::<Vec<_>>(), SnapshotReader::new(spec(ListKind::Growing)));
-    answer(&mut reader, &list, true);
+    next_page(&mut reader, &list, true);
     list.insert(0, 100);
-    answer(&mut reader, &list, true);
+    next_page(&mut reader, &list, true);
     assert_eq!((reader.checkpoint().shift, reader.returned()), (1, 5));
 }
 
@@ -143,8 +141,8 @@ fn list_that_was_read_to_its_end_needs_no_request_after_a_resume() {
 #[test]
 fn keys_of_a_list_with_a_count_are_made_for_its_first_page_only() {
     let (list, mut reader) = ((0..20).collect::<Vec<_>>(), SnapshotReader::new(spec(ListKind::Growing)));
-    answer(&mut reader, &list, true);
+    next_page(&mut reader, &list, true);
     KEYS_MADE.set(0);
-    answer(&mut reader, &list, true);
+    next_page(&mut reader, &list, true);
     assert_eq!(KEYS_MADE.get(), 0);
 }

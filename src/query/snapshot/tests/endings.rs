@@ -1,9 +1,10 @@
 //! Ends of a list: all of it, too little of it, or an error in place of more requests.
 
 use super::super::{End, FirstPage, ListKind, ListSpec, Purpose, Response, SnapshotReader};
-use super::lists::{Keys, page, response, spec};
+use super::lists::{Keys, serve, spec};
 
-/// A response to the next request: of these keys, by page, with a count.
+/// Serves the next request with a page of these keys; returns the keys that are new. The list has `pages` pages and
+/// `total` records.
 fn take(reader: &mut SnapshotReader, keys: &[u64], pages: u64, total: Option<u64>) -> Result<Vec<u64>, String> {
     let request = reader.next_request(0).expect("a request");
     let rows = Keys(keys.to_vec());
@@ -18,8 +19,7 @@ fn rows_of_the_response_that_shows_an_error_are_returned() {
     assert_eq!(take(&mut reader, &[1, 2, 3], 2, Some(6)).unwrap(), [1, 2, 3]);
     // A record was added, and yet there is no third page.
     assert_eq!(take(&mut reader, &[3, 4, 5], 2, Some(7)).unwrap(), [4, 5]);
-    let error = reader.error().expect("an error").to_string();
-    assert!(error.contains("had 6 records, of which 5 could be read"), "{error}");
+    assert!(error(&reader).contains("had 6 records, of which 5 could be read"), "{}", error(&reader));
 }
 
 #[test]
@@ -33,17 +33,17 @@ fn list_of_fewer_records_than_its_count_ends() {
     assert_eq!((reader.end(), reader.returned()), (Some(End::List), 5));
 }
 
-/// Reads a list without a count until that fails; returns the error and the greatest page that was requested.
-fn fails(reader: &mut SnapshotReader, list: &[u64]) -> (String, u64) {
+/// Reads a list until it has ended or failed; returns the highest page that was requested.
+fn read(reader: &mut SnapshotReader, list: &[u64], is_counted: bool) -> u64 {
     let mut last = 0;
-    while reader.error().is_none() {
-        let request = reader.next_request(0).expect("a request");
-        let rows = page(list, &request);
-        last = last.max(request.page);
-        // The reader keeps the error.
-        let _ = reader.on_response(&request, &response(&rows, list, &request, false));
+    while reader.end().is_none() && reader.error().is_none() {
+        last = last.max(serve(reader, list, is_counted).0.page);
     }
-    (reader.error().expect("an error").to_string(), last)
+    last
+}
+
+fn error(reader: &SnapshotReader) -> String {
+    reader.error().expect("an error").to_string()
 }
 
 #[test]
@@ -51,16 +51,16 @@ fn beginning_of_a_list_that_shrinks_below_its_least_length_raises() {
     let growing = spec(ListKind::Growing);
     let mut reader = SnapshotReader::new(ListSpec { wanted: Some(6), max_page_size: 10, ..growing });
     take(&mut reader, &[1, 2, 3], 3, None).unwrap();
-    let (error, _) = fails(&mut reader, &[1, 2, 3, 4]);
-    assert!(error.contains("had 7 records, of which 4 could be read"), "{error}");
+    read(&mut reader, &[1, 2, 3, 4], false);
+    assert!(error(&reader).contains("had 7 records, of which 4 could be read"), "{}", error(&reader));
 }
 
 #[test]
-fn list_without_new_records_is_given_up_after_twelve_responses() {
+fn list_is_given_up_after_more_responses_without_new_records_than_allowed() {
     let mut reader = SnapshotReader::new(spec(ListKind::Growing));
     take(&mut reader, &[1, 2, 3], 2, Some(6)).unwrap();
     let given_up = (1..).find(|_| take(&mut reader, &[], 2, Some(6)).is_err());
-    assert_eq!(given_up, Some(13));
+    assert_eq!(given_up, Some(spec(ListKind::Growing).tuning.max_misses + 1));
 }
 
 #[test]
@@ -68,18 +68,8 @@ fn returned_records_that_are_gone_are_noticed_on_the_pages_that_could_contain_th
     let mut reader = SnapshotReader::new(ListSpec { first_page: FirstPage::AtOnce, ..spec(ListKind::Growing) });
     assert_eq!(take(&mut reader, &[900, 901, 902], 20, None).unwrap(), [900, 901, 902]);
     let list: Vec<u64> = (0..60).collect();
-    let (error, last) = fails(&mut reader, &list);
-    assert!(error.contains("the first page changed") && last <= 2, "page {last}: {error}");
-}
-
-/// Reads a list until it has ended.
-fn ends(reader: &mut SnapshotReader, list: &[u64], is_counted: bool) -> Option<End> {
-    while reader.end().is_none() && reader.error().is_none() {
-        let request = reader.next_request(0).expect("a request");
-        let rows = page(list, &request);
-        let _ = reader.on_response(&request, &response(&rows, list, &request, is_counted));
-    }
-    reader.end()
+    let last = read(&mut reader, &list, false);
+    assert!(error(&reader).contains("the first page changed") && last <= 2, "page {last}: {}", error(&reader));
 }
 
 #[test]
@@ -95,7 +85,8 @@ fn list_of_about_as_many_records_as_the_result_window_ends_there() {
     ] {
         let list: Vec<u64> = (0..records).collect();
         let mut reader = SnapshotReader::new(window.clone());
-        assert_eq!(ends(&mut reader, &list, is_counted), Some(end), "{records} {is_counted}");
+        read(&mut reader, &list, is_counted);
+        assert_eq!(reader.end(), Some(end), "{records} {is_counted}");
     }
     // Fewer pages than its count needs.
     let mut reader = SnapshotReader::new(ListSpec { page_size: 30, ..window });
@@ -111,18 +102,16 @@ fn part_of_a_list_ends_with_a_look_at_its_first_page_and_at_its_last_record() {
     let list: Vec<u64> = (0..60).collect();
     let mut reader = SnapshotReader::new(ListSpec { wanted: Some(30), ..spec(ListKind::Growing) });
     while reader.returned() < 9 {
-        let request = reader.next_request(0).expect("a request");
-        let rows = page(&list, &request);
-        reader.on_response(&request, &response(&rows, &list, &request, false)).unwrap();
+        serve(&mut reader, &list, false).2.unwrap();
     }
     assert!(reader.stop());
-    let looks: Vec<u64> = std::iter::from_fn(|| {
-        let request = reader.next_request(0)?;
-        assert_eq!(request.purpose, Purpose::FinalLook);
-        let rows = page(&list, &request);
-        reader.on_response(&request, &response(&rows, &list, &request, false)).unwrap();
-        Some(rows.0[0])
+    let looks: Vec<_> = std::iter::from_fn(|| {
+        reader.end().is_none().then(|| {
+            let (request, rows, _) = serve(&mut reader, &list, false);
+            (request.purpose, rows.0[0])
+        })
     })
     .collect();
-    assert_eq!((looks, reader.end()), (vec![2, 8], Some(End::List)));
+    assert_eq!(looks, [(Purpose::FinalLook, 2), (Purpose::FinalLook, 8)]);
+    assert_eq!(reader.end(), Some(End::List));
 }

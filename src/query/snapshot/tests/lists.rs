@@ -3,7 +3,8 @@
 use std::cell::Cell;
 
 use super::super::spec::Rows;
-use super::super::{FirstPage, ListKind, ListSpec, PageRequest, Response, Tuning};
+use super::super::{Accepted, FirstPage, ListKind, ListSpec, PageRequest, Response, SnapshotReader, Tuning};
+use crate::client::Error;
 
 pub(in crate::query::snapshot) struct Keys(pub Vec<u64>);
 
@@ -60,4 +61,16 @@ pub(in crate::query::snapshot) fn response<'a>(
         total_pages: Some(length.div_ceil(request.limit)),
         total: is_counted.then_some(length),
     }
+}
+
+/// Serves the next request from a list. Returns the request, its rows, and what the reader accepts of them.
+pub(in crate::query::snapshot) fn serve(
+    reader: &mut SnapshotReader,
+    list: &[u64],
+    is_counted: bool,
+) -> (PageRequest, Keys, Result<Accepted, Error>) {
+    let request = reader.next_request(0).expect("a request");
+    let rows = page(list, &request);
+    let accepted = reader.on_response(&request, &response(&rows, list, &request, is_counted));
+    (request, rows, accepted)
 }

@@ -127,7 +127,7 @@ fn changing_lists_seldom_raise() {
                 outcome.drift
             );
             println!("{row}");
-            // Where a run of equal records meets the end of a page, a change may leave several possibilities.
+            // After a change, a page that begins with duplicates may fit at several offsets.
             let most = if duplicates { seeds / 40 } else { seeds / 200 };
             if outcome.raised() > most.max(3) {
                 unexpected.push(row);

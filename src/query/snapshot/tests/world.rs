@@ -155,14 +155,14 @@ impl<'a> World<'a> {
             _ if self.bounds.rows => match self.list.first() {
                 // Equal to the newest record, or different from all; in a long list, one in twenty is equal.
                 Some(newest) if self.choices.choose(if self.bounds.rates.is_some() { 20 } else { 2 }) == 0 => {
-                    newest.key - 100
+                    newest.key
                 }
                 _ => id,
             },
             symbols => self.choices.choose(symbols) as u64,
         };
         let are_of_one_height = self.bounds.symbols > 0 && !self.bounds.rows;
-        Record { id, key: key + 100, height: if are_of_one_height { 0 } else { key as i64 / 2 } }
+        Record { id, key, height: if are_of_one_height { 0 } else { key as i64 / 2 } }
     }
 
     fn spec(&self, page_size: u64, wanted: Option<usize>, overlap_pages: usize) -> ListSpec {
@@ -354,7 +354,11 @@ impl<'a> World<'a> {
                 self.note(|| format!("died: {json}"));
                 let spec = self.spec(page_size, wanted, overlap_pages);
                 empty_runs += u32::from(got.is_empty());
-                let spec = if empty_runs < 3 { spec } else { ListSpec { first_page: FirstPage::AtOnce, ..spec } };
+                let first_page = match FirstPage::after_empty_runs(empty_runs) {
+                    FirstPage::Located => spec.first_page,
+                    FirstPage::AtOnce => FirstPage::AtOnce,
+                };
+                let spec = ListSpec { first_page, ..spec };
                 reader = SnapshotReader::resumed(spec, got.len() as u64, &checkpoint);
             }
         }
