@@ -14,7 +14,7 @@ use crate::query::results::{Checkpoint, Source};
 use crate::query::snapshot::{FirstPage, ListCheckpoint};
 
 /// Version of the format. Other versions are rejected.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

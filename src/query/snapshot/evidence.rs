@@ -45,11 +45,14 @@ pub enum Count {
 }
 
 /// Fixed once the first responses have arrived.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Snapshot {
     pub length: Length,
     /// As reported by the first response.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub total_pages: Option<u64>,
     /// Least length of the list by the first response.
     pub min_length: u64,
@@ -59,10 +62,13 @@ pub struct Snapshot {
     pub page_sizes: PageSizes,
     pub count: Count,
     /// Key of the first record.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub first: Option<u64>,
     /// Keys of some of the first records, by offset, of which the final look has to find one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub anchors: Vec<(u64, u64)>,
     /// Later records that it has to find as well.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<(u64, u64)>,
 }
 
@@ -114,6 +120,12 @@ impl Snapshot {
 
     pub(super) fn has_fixed_pages(&self) -> bool {
         self.page_sizes == PageSizes::Fixed
+    }
+
+    /// The same list before any of its records was read.
+    pub(super) fn without_records(&self) -> Self {
+        let (anchors, checks) = (Vec::new(), Vec::new());
+        Self { length: Length::Pending, first: None, anchors, checks, ..self.clone() }
     }
 
     /// The same for full pages of another limit.
