@@ -172,9 +172,6 @@ impl SnapshotReader {
             self.phase = if is_unreachable { Phase::Single } else { Phase::Overlap(Margin::Narrow) };
             return self.miss(view);
         }
-        if is_by_count {
-            self.check_run(view, from)?;
-        }
         let needed = match from {
             _ if is_by_count => Proof::FinalLook,
             0 => Proof::Length,
@@ -245,7 +242,6 @@ impl SnapshotReader {
             }
             return Ok(self.deliver(view, 1..1));
         }
-        self.check_run(view, 0)?;
         let repeats = self.delivered.last() == Some(view.rows.key(0));
         if let Some((offset, key)) = self.delivered.boundary_record() {
             self.snapshot.add_check(offset, key);
@@ -254,17 +250,6 @@ impl SnapshotReader {
         self.phase = if repeats { Phase::Single } else { Phase::Overlap(Margin::Narrow) };
         let accepted = self.deliver(view, 0..1);
         self.finish(view, accepted)
-    }
-
-    /// Another record equal to all those before it may be one of them, unless the list has not changed.
-    fn check_run(&self, view: &View<'_>, row: usize) -> Result<(), Error> {
-        let first = self.snapshot.anchors.first().map(|(_, key)| *key);
-        let has_changed = view.length() != self.snapshot.length.exact();
-        if self.delivered.end() > 0 && self.snapshot.is_run() && has_changed && first == Some(view.rows.key(row)) {
-            let problem = "the list begins with duplicate records only, and changed while they were read";
-            return Err(self.drift_error(problem));
-        }
-        Ok(())
     }
 
     /// Records the drift of a response. True if it is another one than before.

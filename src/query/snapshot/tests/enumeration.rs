@@ -5,13 +5,12 @@ use super::choices::Exhaustive;
 use super::world::{Bounds, Verdict, World};
 
 /// Every drift error is one of these, which docs/completeness.md explains.
-pub const ERRORS: [&str; 6] = [
+pub const ERRORS: [&str; 5] = [
     "gave up after too many responses without new records",
     "of which",
     "records that were being read were deleted or replaced",
     "the first page changed before the length of the list was known",
     "the list became empty while it was read",
-    "the list begins with duplicate records only, and changed while they were read",
 ];
 
 #[derive(Debug, Default)]
@@ -152,25 +151,25 @@ fn every_schedule_of_distinct_records_is_right_or_raises() {
             "counted, growth, deletion, death",
             Bounds { growth: (2, 2), losses: 1, deaths: 1, max_length: 4, ..c },
             Bounds { growth: (3, 2), losses: 1, deaths: 1, ..c },
-            86_492,
+            88_868,
         ),
         (
             "uncounted, growth, deletion, death",
             Bounds { growth: (2, 2), losses: 1, deaths: 1, max_length: 4, ..u },
             Bounds { growth: (3, 2), losses: 1, deaths: 1, max_length: 5, ..u },
-            216_836,
+            219_335,
         ),
         (
             "counted, growth, deletion, two in flight",
             Bounds { growth: (2, 2), losses: 1, concurrency: 2, max_length: 5, ..c },
             Bounds { growth: (3, 2), losses: 1, concurrency: 2, ..c },
-            45_846,
+            46_465,
         ),
         (
             "uncounted, growth, deletion, two in flight",
             Bounds { growth: (2, 2), losses: 1, concurrency: 2, max_length: 4, ..u },
             Bounds { growth: (3, 2), losses: 1, concurrency: 2, max_length: 5, ..u },
-            23_015,
+            23_174,
         ),
         (
             "counted, growth, reorganization, death",
@@ -188,13 +187,13 @@ fn every_schedule_of_distinct_records_is_right_or_raises() {
             "counted, growth, deletion, reorganization",
             Bounds { growth: (1, 1), losses: 1, reorganisations: 1, max_length: 4, ..c },
             Bounds { growth: (1, 1), losses: 1, reorganisations: 1, max_length: 5, ..c },
-            95_494,
+            99_297,
         ),
         (
             "uncounted, growth, deletion, reorganization",
             Bounds { growth: (1, 1), losses: 1, reorganisations: 1, shallow: true, max_length: 4, ..u },
             Bounds { growth: (1, 1), losses: 1, reorganisations: 1, shallow: true, max_length: 5, ..u },
-            49_866,
+            51_734,
         ),
     ]);
 }
@@ -215,13 +214,13 @@ fn every_schedule_of_duplicate_records_is_right_or_raises() {
             "counted, duplicates, growth, death",
             Bounds { growth: (2, 2), deaths: 1, ..c },
             Bounds { growth: (3, 2), deaths: 1, ..c },
-            32_103,
+            36_063,
         ),
         (
             "counted, duplicates, growth, deletion",
             Bounds { growth: (1, 1), losses: 1, ..c },
             Bounds { growth: (2, 2), losses: 1, max_length: 5, ..c },
-            26_109,
+            29_821,
         ),
         (
             "counted, duplicates, deletion, two in flight",
@@ -233,25 +232,25 @@ fn every_schedule_of_duplicate_records_is_right_or_raises() {
             "uncounted, duplicates, growth",
             Bounds { growth: (2, 2), ..d },
             Bounds { growth: (3, 2), max_length: 5, ..d },
-            13_398,
+            15_334,
         ),
         (
             "uncounted, duplicates, deletion, death",
             Bounds { losses: 1, deaths: 1, ..d },
             Bounds { symbols: 3, losses: 1, deaths: 1, max_length: 5, ..d },
-            30_738,
+            31_870,
         ),
         (
             "uncounted, runs, growth, death",
             Bounds { growth: (2, 2), deaths: 1, ..rows },
             Bounds { growth: (3, 2), deaths: 1, ..rows },
-            281_781,
+            376_761,
         ),
         (
             "uncounted, runs, growth, deletion",
             Bounds { growth: (1, 1), losses: 1, ..rows },
             Bounds { growth: (2, 2), losses: 1, ..rows },
-            120_412,
+            145_604,
         ),
     ]);
 }
@@ -270,9 +269,9 @@ fn no_list_beyond_its_result_window_is_called_complete() {
         ("uncounted, window, stable", u, u, 24),
         ("counted, window, growth", growth(c), large(growth(c)), 325),
         ("uncounted, window, growth", growth(u), large(growth(u)), 609),
-        ("counted, window, deletion, death", loss(c), loss(c), 2_504),
+        ("counted, window, deletion, death", loss(c), loss(c), 2_683),
         ("uncounted, window, deletion, death", loss(u), loss(u), 4_947),
-        ("counted, window, growth, deletion", both(c), large(both(c)), 2_955),
+        ("counted, window, growth, deletion", both(c), large(both(c)), 3_080),
         ("uncounted, window, growth, deletion", both(u), large(both(u)), 5_338),
     ]);
 }
@@ -294,10 +293,10 @@ fn every_beginning_of_a_list_is_right_or_raises() {
         ("uncounted, beginning, stable", u, u, 210),
         ("counted, beginning, growth, death", growth(c), growth(c), 4_706),
         ("uncounted, beginning, growth, death", growth(u), growth(u), 8_613),
-        ("counted, beginning, growth, deletion", loss(c), death(loss(c)), 6_670),
+        ("counted, beginning, growth, deletion", loss(c), death(loss(c)), 6_955),
         ("uncounted, beginning, growth, deletion", loss(u), death(loss(u)), 14_320),
-        ("counted, beginning, deletion, two in flight", in_flight(c), in_flight(c), 1_516),
-        ("uncounted, beginning, deletion, two in flight", in_flight(u), in_flight(u), 2_857),
+        ("counted, beginning, deletion, two in flight", in_flight(c), in_flight(c), 1_539),
+        ("uncounted, beginning, deletion, two in flight", in_flight(u), in_flight(u), 2_862),
         ("uncounted, beginning, reorganization", reorganisation, death(reorganisation), 11_143),
         ("uncounted, beginning, window, growth", window(growth(u)), window(growth(u)), 13_369),
         ("uncounted, beginning, window, growth, deletion", window(loss(u)), death(window(loss(u))), 19_155),
@@ -319,9 +318,9 @@ fn every_schedule_of_a_first_page_that_is_returned_at_once_is_right_or_raises() 
     let death = |bounds: Bounds| Bounds { deaths: 1, ..bounds };
     check(&[
         ("at once, growth, death", growth, Bounds { growth: (4, 2), max_length: 6, ..growth }, 1_476),
-        ("at once, growth, deletion, death", deletion, Bounds { growth: (2, 2), ..deletion }, 17_908),
+        ("at once, growth, deletion, death", deletion, Bounds { growth: (2, 2), ..deletion }, 18_627),
         ("at once, growth, reorganization", reorganisation, death(reorganisation), 2_261),
-        ("at once, duplicates, growth", Bounds { growth: (2, 2), ..d }, Bounds { growth: (3, 2), ..d }, 17_498),
+        ("at once, duplicates, growth", Bounds { growth: (2, 2), ..d }, Bounds { growth: (3, 2), ..d }, 14_962),
         ("at once, duplicates, deletion", Bounds { losses: 1, ..d }, death(Bounds { losses: 1, ..d }), 1_946),
         ("at once, window, growth, deletion", window, death(window), 5_025),
     ]);
