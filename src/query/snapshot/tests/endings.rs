@@ -1,7 +1,7 @@
 //! Ends of a list: all of it, too little of it, or an error in place of more requests.
 
 use super::super::{End, FirstPage, ListKind, ListSpec, Purpose, Response, SnapshotReader};
-use super::lists::{Keys, serve, spec};
+use super::lists::{Keys, page, response, serve, spec};
 
 /// Serves the next request with a page of these keys; returns the keys that are new. The list has `pages` pages and
 /// `total` records.
@@ -114,4 +114,52 @@ fn part_of_a_list_ends_with_a_look_at_its_first_page_and_at_its_last_record() {
     .collect();
     assert_eq!(looks, [(Purpose::FinalLook, 2), (Purpose::FinalLook, 8)]);
     assert_eq!(reader.end(), Some(End::List));
+}
+
+#[test]
+fn end_of_a_list_is_not_taken_for_the_result_window_far_from_it() {
+    let window = ListSpec { page_size: 50, max_page_size: 50, result_window: Some(200), ..spec(ListKind::Growing) };
+    let (list, mut reader) = ((0..160).collect::<Vec<_>>(), SnapshotReader::new(window.clone()));
+    while reader.returned() < 100 {
+        serve(&mut reader, &list, false).2.unwrap();
+    }
+    read(&mut reader, &list[..150], false);
+    assert!(error(&reader).contains("had 160 records, of which 150 could be read"), "{}", error(&reader));
+    // As many pages as its count needs, the last of which is not full.
+    let mut reader = SnapshotReader::new(ListSpec { page_size: 30, ..window });
+    for keys in [0..30, 30..50, 0..30] {
+        take(&mut reader, &keys.collect::<Vec<_>>(), 2, Some(60)).unwrap();
+    }
+    assert_eq!(reader.end(), Some(End::List));
+}
+
+#[test]
+fn list_is_continued_by_height_below_its_result_window() {
+    let list: Vec<u64> = (0..60).collect();
+    let growing = ListSpec { max_page_size: 20, ..spec(ListKind::Growing) };
+    let window = ListSpec { height_bound: Some(i64::MAX), result_window: Some(12), ..growing };
+    let (mut reader, mut returned) = (SnapshotReader::new(window), Vec::new());
+    while reader.end().is_none() {
+        let request = reader.next_request(0).expect("a request");
+        let below = list.iter().copied().filter(|key| request.height_bound.is_none_or(|bound| -(*key as i64) <= bound));
+        let shown: Vec<u64> = below.take(12).collect();
+        let rows = page(&shown, &request);
+        let accepted = reader.on_response(&request, &response(&rows, &shown, &request, false)).unwrap();
+        returned.extend(&rows.0[accepted.rows]);
+    }
+    assert_eq!((returned, reader.end()), (list, Some(End::List)));
+    // The part above the last result window has no exact length.
+    assert!(!reader.take_notes().is_empty());
+}
+
+#[test]
+fn list_of_unknown_length_is_complete_if_its_pages_overlap() {
+    let list: Vec<u64> = (0..225).collect();
+    for wanted in [Some(230), None] {
+        let window = ListSpec { page_size: 20, max_page_size: 20, result_window: Some(200), ..spec(ListKind::Growing) };
+        let mut reader = SnapshotReader::new(ListSpec { wanted, ..window });
+        read(&mut reader, &list, false);
+        assert_eq!((reader.end(), reader.returned()), (Some(End::List), 225));
+        assert_eq!(reader.take_notes().is_empty(), wanted.is_some());
+    }
 }
