@@ -99,8 +99,8 @@ fn checkpoint_of_a_list_that_is_read_again_has_its_returned_records_only() {
     let checkpoint = reader.checkpoint();
     assert_eq!((checkpoint.snapshot.length, checkpoint.offset, checkpoint.shift), (Length::Pending, 3, 0));
     assert_eq!(checkpoint.keys, [(0, 1), (1, 1), (2, 1)]);
-    let Snapshot { first, anchors, checks, .. } = checkpoint.snapshot;
-    assert_eq!((first, anchors, checks), (None, Vec::new(), Vec::new()));
+    let Snapshot { page_rows, first, anchors, checks, .. } = checkpoint.snapshot;
+    assert_eq!((page_rows, first, anchors, checks), (3, None, Vec::new(), Vec::new()));
 }
 
 #[test]

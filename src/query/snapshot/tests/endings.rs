@@ -1,6 +1,6 @@
 //! Ends of a list: all of it, too little of it, or an error in place of more requests.
 
-use super::super::{End, FirstPage, ListKind, ListSpec, Purpose, Response, SnapshotReader};
+use super::super::{End, FirstPage, ListKind, ListSpec, Purpose, Response, SnapshotReader, Tuning};
 use super::lists::{Keys, page, response, serve, spec};
 
 /// Serves the next request with a page of these keys; returns the keys that are new. The list has `pages` pages and
@@ -61,6 +61,16 @@ fn list_is_given_up_after_more_responses_without_new_records_than_allowed() {
     take(&mut reader, &[1, 2, 3], 2, Some(6)).unwrap();
     let given_up = (1..).find(|_| take(&mut reader, &[], 2, Some(6)).is_err());
     assert_eq!(given_up, Some(spec(ListKind::Growing).tuning.max_misses + 1));
+}
+
+#[test]
+fn larger_pages_are_advised_where_the_api_has_them() {
+    for (max_page_size, is_advised) in [(3, false), (4, true)] {
+        let mut reader = SnapshotReader::new(ListSpec { max_page_size, ..spec(ListKind::Growing) });
+        take(&mut reader, &[1, 2, 3], 2, Some(6)).unwrap();
+        while take(&mut reader, &[], 2, Some(6)).is_ok() {}
+        assert_eq!(format!("{:?}", reader.error()).contains("page_size"), is_advised);
+    }
 }
 
 #[test]
@@ -134,10 +144,21 @@ fn end_of_a_list_is_not_taken_for_the_result_window_far_from_it() {
 }
 
 #[test]
-fn list_is_continued_by_height_below_its_result_window() {
-    let list: Vec<u64> = (0..60).collect();
-    let growing = ListSpec { max_page_size: 20, ..spec(ListKind::Growing) };
-    let window = ListSpec { height_bound: Some(i64::MAX), result_window: Some(12), ..growing };
+fn list_that_grows_to_the_result_window_is_complete() {
+    let window = ListSpec { page_size: 50, max_page_size: 50, result_window: Some(100), ..spec(ListKind::Growing) };
+    let (list, mut reader) = ((100..197).collect::<Vec<_>>(), SnapshotReader::new(window));
+    while reader.returned() == 0 {
+        serve(&mut reader, &list, false).2.unwrap();
+    }
+    let grown: Vec<u64> = (0..3).chain(list).collect();
+    read(&mut reader, &grown, false);
+    assert_eq!((reader.end(), reader.returned()), (Some(End::List), 97));
+}
+
+/// Reads a list of which the API returns the first 12 records up to a height. Returns what was read, and whether the list
+/// was continued below its first window.
+fn read_by_height(list: &[u64], spec: ListSpec) -> (Vec<u64>, Option<End>, bool) {
+    let window = ListSpec { height_bound: Some(i64::MAX), result_window: Some(12), max_page_size: 20, ..spec };
     let (mut reader, mut returned) = (SnapshotReader::new(window), Vec::new());
     while reader.end().is_none() {
         let request = reader.next_request(0).expect("a request");
@@ -147,9 +168,29 @@ fn list_is_continued_by_height_below_its_result_window() {
         let accepted = reader.on_response(&request, &response(&rows, &shown, &request, false)).unwrap();
         returned.extend(&rows.0[accepted.rows]);
     }
-    assert_eq!((returned, reader.end()), (list, Some(End::List)));
-    // The part above the last result window has no exact length.
-    assert!(!reader.take_notes().is_empty());
+    // A part above the last window has no exact length, which the notes say.
+    (returned, reader.end(), !reader.take_notes().is_empty())
+}
+
+#[test]
+fn list_is_continued_by_height_below_its_result_window() {
+    let list: Vec<u64> = (0..60).collect();
+    assert_eq!(read_by_height(&list, spec(ListKind::Growing)), (list, Some(End::List), true));
+}
+
+#[test]
+fn list_is_not_continued_in_a_height_that_fills_the_result_window() {
+    let spec = ListSpec { page_size: 12, ..spec(ListKind::Growing) };
+    let end = Some(End::ResultWindow);
+    assert_eq!(read_by_height(&[5; 20], spec.clone()), (vec![5; 12], end, false));
+    let list: Vec<u64> = [1, 2].into_iter().chain([5; 20]).collect();
+    assert_eq!(read_by_height(&list, spec.clone()), (list[..14].to_vec(), end, true));
+    // The continued list must contain the returned records of the height, so their keys have to be known.
+    for (max_keys, is_continued) in [(9, false), (10, true)] {
+        let spec = ListSpec { tuning: Tuning { max_keys, ..Tuning::default() }, ..spec.clone() };
+        let returned = if is_continued { 14 } else { 12 };
+        assert_eq!(read_by_height(&list, spec), (list[..returned].to_vec(), end, is_continued), "{max_keys}");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 mod choices;
 mod endings;
 mod enumeration;
+mod evidence;
 pub mod lists;
 mod locating;
 mod random;

@@ -1,0 +1,45 @@
+//! What responses show of the list and of the pages that the API serves.
+
+use super::super::evidence::{PageSizes, Snapshot};
+use super::super::{PageRequest, Response};
+use super::lists::Keys;
+
+fn snapshot(page_limit: u64, page_rows: u64) -> Snapshot {
+    Snapshot { page_limit, page_rows, ..Snapshot::default() }
+}
+
+#[test]
+fn page_size_changes_with_the_limit_up_to_the_maximum_of_the_api() {
+    let rows = |snapshot: Snapshot, limit| {
+        let changed = snapshot.with_page_limit(limit);
+        (changed.page_limit, changed.page_rows)
+    };
+    assert_eq!(rows(snapshot(20, 20), 20), (20, 20));
+    assert_eq!(rows(snapshot(20, 20), 10), (10, 10));
+    assert_eq!(rows(snapshot(20, 20), 50), (50, 50));
+    assert_eq!(rows(snapshot(100, 50), 20), (20, 20));
+    assert_eq!(rows(snapshot(100, 50), 200), (200, 50));
+    let fixed = Snapshot { page_sizes: PageSizes::Fixed, ..snapshot(20, 20) };
+    assert_eq!(rows(fixed, 10), (20, 20));
+}
+
+/// Position and page size of the second page of a list in pages of 100, of which the API serves 50 records, and whether
+/// its pages are taken to have a fixed size.
+fn second_page(limit: u64, rows: usize, reported: Option<u64>) -> (i64, u64, PageSizes) {
+    let (mut snapshot, rows) = (snapshot(100, 50), Keys((0..rows as u64).collect()));
+    let request = PageRequest { page: 2, ..PageRequest::first(limit) };
+    let response = Response { rows: &rows, limit: reported, total_pages: Some(0), total: None };
+    let view = snapshot.view(&request, &response);
+    assert_eq!((view.pages, view.total), (None, None));
+    (view.position, view.page_size, snapshot.page_sizes)
+}
+
+#[test]
+fn pages_have_a_fixed_size_if_another_limit_is_ignored() {
+    assert_eq!(second_page(100, 50, Some(50)), (50, 50, PageSizes::AsRequested));
+    assert_eq!(second_page(1, 1, Some(1)), (1, 1, PageSizes::AsRequested));
+    assert_eq!(second_page(1, 1, Some(0)), (1, 1, PageSizes::AsRequested));
+    assert_eq!(second_page(1, 1, None), (1, 1, PageSizes::AsRequested));
+    assert_eq!(second_page(1, 2, None), (50, 50, PageSizes::Fixed));
+    assert_eq!(second_page(1, 1, Some(50)), (50, 50, PageSizes::Fixed));
+}
