@@ -1,26 +1,85 @@
 //! Evidence that locates a page.
 
 use super::super::delivered::Delivered;
-use super::super::evidence::{Length, Snapshot};
+use super::super::evidence::{Length, PageSizes, Snapshot};
 use super::super::locate::{Expectation, Location, locate};
-use super::super::spec::View;
-use super::lists::Keys;
+use super::super::spec::{Rows, View};
 
-/// The offset of a page of three of nine records that was requested to begin at the third one.
-fn offset_of(page: &[u64], delivered: &[u64]) -> Location {
-    let snapshot = Snapshot { length: Length::Exact(9), page_limit: 3, page_rows: 3, ..Snapshot::default() };
-    let rows = Keys(page.to_vec());
-    let view = View { rows: &rows, page: 2, position: 3, page_size: 3, pages: Some(4), total: None };
-    let mut read = Delivered::new(100);
-    read.push(delivered);
-    locate(&view, &snapshot, &read, 1, Expectation::Overlapping)
+struct Page {
+    keys: [u64; 3],
+    heights: [i64; 3],
+    position: i64,
+    shift: i64,
+    expectation: Expectation,
+    page_sizes: PageSizes,
+}
+
+const OVERLAPPING: Page = Page {
+    keys: [7, 8, 9],
+    heights: [0; 3],
+    position: 3,
+    shift: 1,
+    expectation: Expectation::Overlapping,
+    page_sizes: PageSizes::AsRequested,
+};
+const ADJACENT: Page = Page { expectation: Expectation::Adjacent, ..OVERLAPPING };
+
+impl Rows for Page {
+    fn len(&self) -> usize {
+        3
+    }
+
+    fn key(&self, row: usize) -> u64 {
+        self.keys[row]
+    }
+
+    fn height(&self, row: usize) -> Option<i64> {
+        Some(self.heights[row])
+    }
+}
+
+/// Offset of a page after `end` records, of which the latest are known.
+fn offset_after(end: u64, latest: &[u64], page: Page) -> Location {
+    let known: Vec<(u64, u64)> = latest.iter().map(|key| (*key, 1)).collect();
+    let delivered = Delivered::resumed(end, &known, 100);
+    let snapshot = Snapshot { length: Length::Exact(9), page_sizes: page.page_sizes, ..Snapshot::default() };
+    let view = View { rows: &page, page: 2, position: page.position, page_size: 3, pages: None, total: None };
+    locate(&view, &snapshot, &delivered, page.shift, page.expectation)
 }
 
 #[test]
 fn one_shared_record_locates_a_page_unless_it_may_be_a_duplicate_further_down() {
-    assert_eq!(offset_of(&[7, 8, 9], &[4, 5, 7]), Location::At(2));
-    assert_eq!(offset_of(&[7, 8, 9], &[5, 5, 7]), Location::Ambiguous);
-    assert_eq!(offset_of(&[7, 8, 7], &[4, 5, 7]), Location::Ambiguous);
-    assert_eq!(offset_of(&[5, 7, 8], &[5, 5, 7]), Location::At(1));
-    assert_eq!(offset_of(&[1, 2, 3], &[4, 5, 7]), Location::Lost);
+    assert_eq!(offset_after(3, &[4, 5, 7], OVERLAPPING), Location::At(2));
+    assert_eq!(offset_after(3, &[5, 5, 7], OVERLAPPING), Location::Ambiguous);
+    assert_eq!(offset_after(3, &[4, 5, 7], Page { keys: [7, 8, 7], ..OVERLAPPING }), Location::Ambiguous);
+    assert_eq!(offset_after(3, &[5, 5, 7], Page { keys: [5, 7, 8], ..OVERLAPPING }), Location::At(1));
+    assert_eq!(offset_after(3, &[4, 5, 7], Page { keys: [1, 2, 3], ..OVERLAPPING }), Location::Lost);
+    // Above the first page is nothing that it could be a duplicate of, and above an inner row are others of its page.
+    assert_eq!(offset_after(3, &[5, 5, 7], Page { position: 0, ..OVERLAPPING }), Location::At(2));
+    assert_eq!(offset_after(5, &[5, 6, 6], Page { keys: [1, 2, 5], ..OVERLAPPING }), Location::At(0));
+}
+
+#[test]
+fn page_at_the_position_of_the_next_record_is_adjacent_if_it_shares_none() {
+    assert_eq!(offset_after(2, &[4, 5], ADJACENT), Location::At(2));
+    assert_eq!(offset_after(3, &[4, 5, 6], ADJACENT), Location::Lost);
+    assert_eq!(offset_after(2, &[4, 5], OVERLAPPING), Location::Lost);
+    assert_eq!(offset_after(2, &[8, 5], ADJACENT), Location::Lost);
+}
+
+#[test]
+fn rows_shared_with_an_adjacent_page_are_an_overlap_if_heights_show_that_they_are_not_repeated() {
+    let page = |heights, page_sizes| Page { keys: [4, 5, 6], heights, shift: 0, page_sizes, ..ADJACENT };
+    for (heights, location) in [
+        ([9, 8, 7], Location::At(1)),
+        ([9, 8, 8], Location::At(1)),
+        ([9, 9, 8], Location::Ambiguous),
+        ([9, 9, 9], Location::Ambiguous),
+        ([9, 8, 9], Location::Ambiguous),
+        ([7, 8, 9], Location::Ambiguous),
+    ] {
+        assert_eq!(offset_after(3, &[3, 4, 5], page(heights, PageSizes::AsRequested)), location, "{heights:?}");
+        // Nothing could tell duplicates apart.
+        assert_eq!(offset_after(3, &[3, 4, 5], page(heights, PageSizes::Fixed)), Location::At(1));
+    }
 }

@@ -2,6 +2,7 @@ mod choices;
 mod endings;
 mod enumeration;
 mod evidence;
+mod growth;
 pub mod lists;
 mod locating;
 mod random;

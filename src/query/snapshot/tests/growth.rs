@@ -1,0 +1,44 @@
+//! Expected growth.
+
+use super::super::growth::Growth;
+
+/// Growth at each of the latest responses.
+fn growth(observed: &[i64]) -> Growth {
+    let mut growth = Growth::default();
+    for grown in observed {
+        growth.on_response();
+        growth.observe(*grown);
+    }
+    growth
+}
+
+#[test]
+fn list_is_stable_after_responses_without_growth_and_after_twice_as_many_each_time_it_grew_again() {
+    for (observed, is_growing, is_stable) in
+        [(&[0][..], false, false), (&[0, 0], false, true), (&[0, 0, 1], true, false), (&[1, 0, 0], false, true)]
+    {
+        let growth = growth(observed);
+        assert_eq!((growth.is_growing(), growth.is_stable(2)), (is_growing, is_stable), "{observed:?}");
+    }
+    let mut growth = growth(&[0; 7]);
+    growth.on_relapse();
+    assert!(growth.is_stable(2));
+    growth.on_relapse();
+    assert!(!growth.is_stable(2));
+    growth.observe(0);
+    assert!(growth.is_stable(2));
+}
+
+#[test]
+fn growth_is_expected_for_each_response_since_the_latest_observation() {
+    let mut growth = growth(&[2, 4, 3]);
+    assert_eq!(growth.expected(), (2, 3));
+    growth.on_response();
+    assert_eq!(growth.expected(), (4, 6));
+    // Two responses later.
+    growth.on_response();
+    growth.observe(3);
+    assert_eq!(growth.expected(), (1, 3));
+    growth.observe(0);
+    assert_eq!(growth.expected(), (0, 0));
+}
