@@ -260,3 +260,6 @@ impl SnapshotReader {
         grown != 0
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,5 +5,6 @@ mod evidence;
 mod growth;
 pub mod lists;
 mod locating;
+mod progress;
 mod random;
 mod world;

@@ -1,0 +1,147 @@
+use super::*;
+use crate::query::snapshot::spec::ListSpec;
+use crate::query::snapshot::tests::lists::{Keys, serve, spec};
+
+/// A list that was read in part, of which a request shows the length.
+fn of_known_length() -> SnapshotReader {
+    let mut reader = SnapshotReader::new(spec(ListKind::Growing));
+    reader.snapshot.length = Length::Exact(9);
+    reader
+}
+
+/// The beginning of a list, of which the length was not requested.
+fn beginning() -> SnapshotReader {
+    let mut reader = SnapshotReader::new(ListSpec { wanted: Some(4), ..spec(ListKind::Growing) });
+    (reader.snapshot.min_length, reader.snapshot.page_rows) = (100, 3);
+    reader
+}
+
+fn of_unknown_length() -> SnapshotReader {
+    let mut reader = SnapshotReader::new(spec(ListKind::Growing));
+    reader.snapshot.length = Length::Unknown;
+    reader
+}
+
+#[test]
+fn next_record_is_looked_for_in_more_expensive_ways_one_after_another() {
+    let (narrow, wide, located) =
+        (Phase::Overlap(Margin::Narrow), Phase::Overlap(Margin::Wide), Phase::Overlap(Margin::Located));
+    type Case<'a> = (fn() -> SnapshotReader, &'a Phase, (&'a Phase, &'a Phase));
+    let cases: [Case<'_>; 9] = [
+        (of_known_length, &narrow, (&Phase::Locate, &wide)),
+        (of_known_length, &wide, (&Phase::Locate, &Phase::Locate)),
+        (of_known_length, &located, (&Phase::Single, &Phase::Single)),
+        (beginning, &narrow, (&located, &wide)),
+        (beginning, &wide, (&located, &Phase::Length)),
+        (beginning, &located, (&Phase::Length, &located)),
+        (of_unknown_length, &narrow, (&located, &wide)),
+        (of_unknown_length, &wide, (&located, &located)),
+        (of_unknown_length, &located, (&located, &located)),
+    ];
+    for (reader, phase, (after_loss, after_ambiguity)) in cases {
+        let mut reader = reader();
+        let Phase::Overlap(margin) = phase else { unreachable!() };
+        reader.phase = Phase::Overlap(*margin);
+        let next = (reader.after_loss(), reader.after_ambiguity());
+        assert_eq!(format!("{next:?}"), format!("{:?}", (after_loss, after_ambiguity)), "{phase:?}");
+    }
+}
+
+#[test]
+fn length_is_not_requested_if_the_first_page_shows_that_the_list_reaches_the_result_window() {
+    let list: Vec<u64> = (0..225).collect();
+    let window = ListSpec { page_size: 20, max_page_size: 20, result_window: Some(200), ..spec(ListKind::Growing) };
+    let mut reader = SnapshotReader::new(window);
+    assert_eq!(serve(&mut reader, &list, false).2.unwrap().rows, 0..20);
+    assert!(matches!(reader.phase, Phase::Ahead { next_page: 2 }));
+}
+
+#[test]
+fn first_page_that_is_returned_at_once_has_a_checkpoint() {
+    let list: Vec<u64> = (0..20).collect();
+    let spec = ListSpec { height_bound: Some(i64::MAX), result_window: Some(1_000), ..spec(ListKind::Growing) };
+    let mut reader = SnapshotReader::new(ListSpec { first_page: FirstPage::AtOnce, ..spec });
+    let (_, rows, accepted) = serve(&mut reader, &list, false);
+    let accepted = accepted.unwrap();
+    assert_eq!((accepted.rows.clone(), reader.returned()), (0..3, 3));
+    assert_eq!(accepted.before.advanced(&rows, 3), reader.checkpoint());
+}
+
+#[test]
+fn list_of_which_only_the_first_record_is_left_ends_with_its_length() {
+    let mut reader = SnapshotReader::new(spec(ListKind::Growing));
+    serve(&mut reader, &[1, 2, 3, 4], false).2.unwrap();
+    assert_eq!(serve(&mut reader, &[1], false).2.unwrap().rows, 0..1);
+    assert!(reader.end().is_some());
+}
+
+#[test]
+fn pages_of_a_list_that_has_grown_follow_each_other_again() {
+    let (mut list, mut reader) = ((100..160).collect::<Vec<_>>(), SnapshotReader::new(spec(ListKind::Growing)));
+    while reader.returned() < 9 {
+        serve(&mut reader, &list, false).2.unwrap();
+    }
+    list.insert(0, 99);
+    while !matches!(reader.phase, Phase::Ahead { .. }) || reader.drift.shift == 0 {
+        serve(&mut reader, &list, false).2.unwrap();
+    }
+    // The first of them may begin with returned records.
+    serve(&mut reader, &list, false).2.unwrap();
+    while reader.returned() < 54 {
+        assert_eq!(serve(&mut reader, &list, false).2.unwrap().rows, 0..3);
+    }
+}
+
+#[test]
+fn pages_of_a_counted_list_are_requested_ahead_unless_most_of_their_rows_were_returned() {
+    for (grown, is_ahead) in [(1, true), (2, true), (3, false)] {
+        let mut list: Vec<u64> = (100..120).collect();
+        let mut reader = SnapshotReader::new(ListSpec { page_size: 4, ..spec(ListKind::Growing) });
+        serve(&mut reader, &list, true).2.unwrap();
+        list.splice(0..0, 0..grown);
+        assert_eq!(serve(&mut reader, &list, true).2.unwrap().rows, grown as usize..4);
+        assert_eq!(matches!(reader.phase, Phase::Ahead { .. }), is_ahead, "{grown}");
+    }
+}
+
+#[test]
+fn list_of_one_block_is_read_page_by_page() {
+    for is_counted in [true, false] {
+        let (list, mut reader) = ((0..20).collect::<Vec<_>>(), SnapshotReader::new(spec(ListKind::Fixed)));
+        let mut returned = Vec::new();
+        while reader.end().is_none() {
+            let (_, rows, accepted) = serve(&mut reader, &list, is_counted);
+            returned.extend(&rows.0[accepted.unwrap().rows]);
+        }
+        assert_eq!((returned, reader.take_notes().len()), (list, 0));
+    }
+}
+
+/// The pages of a list of one block: their keys, and the number of pages and of records that they report.
+fn read_block(pages: &[(&[u64], u64, Option<u64>)]) -> (Result<u64, Error>, usize) {
+    let mut reader = SnapshotReader::new(spec(ListKind::Fixed));
+    for (keys, total_pages, total) in pages {
+        let request = reader.next_request(0).expect("a request");
+        let (rows, total_pages) = (Keys(keys.to_vec()), Some(*total_pages));
+        let response = Response { rows: &rows, limit: Some(3), total_pages, total: *total };
+        if let Err(error) = reader.on_response(&request, &response) {
+            return (Err(error), 0);
+        }
+    }
+    (Ok(reader.returned()), reader.take_notes().len())
+}
+
+#[test]
+fn page_of_a_block_that_is_not_full_is_noted() {
+    let (returned, notes) = read_block(&[(&[1, 2, 3], 3, None), (&[4, 5], 3, None), (&[7, 8, 9], 3, None)]);
+    assert_eq!((returned.unwrap(), notes), (8, 1));
+}
+
+#[test]
+fn list_of_one_block_that_changes_raises() {
+    for (pages, total) in [(3, Some(9)), (4, Some(8)), (4, None)] {
+        let first = (&[1, 2, 3][..], 3, total.map(|_| 8));
+        assert!(read_block(&[first, (&[4, 5, 6], pages, total)]).0.is_err(), "{pages} {total:?}");
+    }
+    assert!(read_block(&[(&[1, 2, 3], 3, Some(8)), (&[4, 5, 6], 3, Some(8))]).0.is_ok());
+}
