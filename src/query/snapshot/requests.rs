@@ -15,9 +15,8 @@ impl SnapshotReader {
     pub(super) fn is_overlapping(&self) -> bool {
         let (snapshot, wanted) = (&self.snapshot, self.spec.wanted.unwrap_or(u64::MAX));
         let is_short = wanted <= self.spec.tuning.overlap_pages * snapshot.page_rows;
-        let reaches_window = self.spec.reaches_window(snapshot.min_length) || snapshot.length == Length::Unknown;
-        let is_beginning = wanted < snapshot.max_length() && (is_short || reaches_window);
-        let has_evidence = snapshot.is_counted() || snapshot.has_fixed_pages() || snapshot.length.exact().is_some();
+        let is_beginning = wanted < snapshot.max_length() && (is_short || snapshot.length == Length::Unknown);
+        let has_evidence = snapshot.has_fixed_pages() || snapshot.length.exact().is_some();
         self.spec.kind == ListKind::Growing && is_beginning && !has_evidence
     }
 
@@ -65,11 +64,10 @@ impl SnapshotReader {
         // While the list is stable, no page reaches further than the caller wants if another one shows as many of those
         // records.
         let wanted = self.spec.wanted.filter(|_| self.drift.shift == 0 && self.drift.misses == 0);
-        let last = wanted.unwrap_or(u64::MAX >> 1);
+        let last = wanted.unwrap_or(u64::MAX);
         let value = |limit: u64| {
             let end = (from / limit + 1) * limit;
-            let new_rows = end.min(last) as i64 - (self.position(next) + mean.max(growth)) as i64;
-            (new_rows, end <= last, limit)
+            (end.min(last), end <= last, limit)
         };
         let best = (smallest..=most).rev().max_by_key(|limit| value(*limit)).unwrap_or(size);
         let limit = if best == size { self.spec.page_size } else { best };

@@ -1,5 +1,7 @@
 //! `Tail`: the last height that was returned, from which a list is continued below its result window.
 
+use std::cmp::Ordering;
+
 use serde::{Deserialize, Serialize};
 
 use super::spec::Rows;
@@ -21,9 +23,11 @@ impl Tail {
         range.fold(self, |tail, row| match (tail, rows.height(row)) {
             (Self::Unordered, _) | (_, None) => Self::Unordered,
             (Self::Empty, Some(height)) => Self::At { height, records: 1 },
-            (Self::At { height, records }, Some(next)) if next == height => Self::At { height, records: records + 1 },
-            (Self::At { height, .. }, Some(next)) if next < height => Self::At { height: next, records: 1 },
-            (Self::At { .. }, Some(_)) => Self::Unordered,
+            (Self::At { height, records }, Some(next)) => match next.cmp(&height) {
+                Ordering::Less => Self::At { height: next, records: 1 },
+                Ordering::Equal => Self::At { height, records: records + 1 },
+                Ordering::Greater => Self::Unordered,
+            },
         })
     }
 }

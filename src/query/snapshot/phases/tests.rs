@@ -1,5 +1,5 @@
 use super::*;
-use crate::query::snapshot::spec::ListSpec;
+use crate::query::snapshot::spec::{InFlight, ListSpec};
 use crate::query::snapshot::tests::lists::{Keys, serve, spec};
 
 /// A list that was read in part, of which a request shows the length.
@@ -68,6 +68,19 @@ fn first_page_that_is_returned_at_once_has_a_checkpoint() {
 }
 
 #[test]
+fn list_whose_first_page_is_replaced_each_time_is_begun_again_a_few_times() {
+    let (mut begun, mut reader) = (0, SnapshotReader::new(spec(ListKind::Growing)));
+    for round in 1.. {
+        begun += u32::from(matches!(reader.phase, Phase::First));
+        let list: Vec<u64> = (100 * round..100 * round + 20).collect();
+        if serve(&mut reader, &list, false).2.is_err() {
+            break;
+        }
+    }
+    assert_eq!(begun, 1 + spec(ListKind::Growing).tuning.max_restarts);
+}
+
+#[test]
 fn list_of_which_only_the_first_record_is_left_ends_with_its_length() {
     let mut reader = SnapshotReader::new(spec(ListKind::Growing));
     serve(&mut reader, &[1, 2, 3, 4], false).2.unwrap();
@@ -99,7 +112,9 @@ fn pages_of_a_counted_list_are_requested_ahead_unless_most_of_their_rows_were_re
         let mut reader = SnapshotReader::new(ListSpec { page_size: 4, ..spec(ListKind::Growing) });
         serve(&mut reader, &list, true).2.unwrap();
         list.splice(0..0, 0..grown);
-        assert_eq!(serve(&mut reader, &list, true).2.unwrap().rows, grown as usize..4);
+        let accepted = serve(&mut reader, &list, true).2.unwrap();
+        assert_eq!(accepted.rows, grown as usize..4);
+        assert_eq!(accepted.in_flight, if is_ahead { InFlight::Keep } else { InFlight::Cancel });
         assert_eq!(matches!(reader.phase, Phase::Ahead { .. }), is_ahead, "{grown}");
     }
 }

@@ -1,6 +1,7 @@
 //! What responses show of the list and of the pages that the API serves.
 
 use super::super::evidence::{PageSizes, Snapshot};
+use super::super::spec::View;
 use super::super::{PageRequest, Response};
 use super::lists::Keys;
 
@@ -42,4 +43,23 @@ fn pages_have_a_fixed_size_if_another_limit_is_ignored() {
     assert_eq!(second_page(1, 1, None), (1, 1, PageSizes::AsRequested));
     assert_eq!(second_page(1, 2, None), (50, 50, PageSizes::Fixed));
     assert_eq!(second_page(1, 1, Some(50)), (50, 50, PageSizes::Fixed));
+}
+
+#[test]
+fn last_page_is_that_of_the_reported_number_or_reaches_the_count_or_is_not_full() {
+    for (position, rows, pages, total, is_last) in [
+        (6, 3, Some(3), None, true),
+        (6, 3, Some(4), None, false),
+        (6, 3, Some(4), Some(9), false),
+        (6, 3, None, Some(10), false),
+        (6, 3, None, Some(9), true),
+        (6, 2, None, Some(9), false),
+        (6, 0, None, Some(9), true),
+        (6, 3, None, None, false),
+        (6, 2, None, None, true),
+    ] {
+        let rows = Keys((0..rows).collect());
+        let view = View { rows: &rows, page: 3, position, page_size: 3, pages, total };
+        assert_eq!(view.is_last(), is_last, "{} rows, {pages:?} {total:?}", view.len());
+    }
 }

@@ -7,4 +7,5 @@ pub mod lists;
 mod locating;
 mod progress;
 mod random;
+mod requests;
 mod world;

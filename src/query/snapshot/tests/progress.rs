@@ -1,6 +1,6 @@
 //! What the reader tells its caller while it reads.
 
-use super::super::{ListKind, SnapshotReader};
+use super::super::{FirstPage, ListKind, SnapshotReader};
 use super::lists::{serve, spec};
 
 #[test]
@@ -37,4 +37,10 @@ fn requests_that_are_cancelled_are_sent_again() {
     // No more than the list has pages.
     let further: Vec<_> = (1..).map_while(|in_flight| reader.next_request(in_flight)).map(|sent| sent.page).collect();
     assert_eq!(further, [4, 5, 6, 7]);
+}
+
+#[test]
+fn first_page_is_returned_at_once_after_runs_that_returned_nothing() {
+    let after = [0, 2, 3, 4].map(FirstPage::after_empty_runs);
+    assert_eq!(after, [FirstPage::Located, FirstPage::Located, FirstPage::AtOnce, FirstPage::AtOnce]);
 }

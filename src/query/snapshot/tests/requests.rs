@@ -1,0 +1,64 @@
+//! The pages that the reader requests.
+
+use super::super::delivered::Delivered;
+use super::super::reader::Margin;
+use super::super::{ListKind, ListSpec, Purpose, Response, SnapshotReader};
+use super::lists::{Keys, serve, spec};
+
+/// Page and limit of the request for the record at offset 40, in a list in pages of 20 that has grown so.
+fn overlapping_page(grown: &[i64], shift: i64, wanted: Option<u64>) -> (u64, u64) {
+    let spec = ListSpec { page_size: 20, max_page_size: 50, wanted, ..spec(ListKind::Growing) };
+    let mut reader = SnapshotReader::new(spec);
+    (reader.snapshot.page_limit, reader.snapshot.page_rows) = (20, 20);
+    reader.delivered = Delivered::resumed(40, &[(1, 1), (2, 1)], 100);
+    reader.drift.shift = shift;
+    for grown in grown {
+        reader.drift.growth.observe(*grown);
+    }
+    let request = reader.overlapping_page(Margin::Narrow);
+    (request.page, request.limit)
+}
+
+#[test]
+fn overlapping_page_begins_before_the_next_record_and_reaches_furthest() {
+    // From 38 to 57, where a page of 20 would end at 40.
+    assert_eq!(overlapping_page(&[], 0, None), (3, 19));
+    assert_eq!(overlapping_page(&[], 2, None), (3, 20));
+    // Where the record will be if the list grows by as much again: from 43 on, and not from 39 or 53 on.
+    assert_eq!(overlapping_page(&[1, 29], 0, None), (3, 20));
+    assert_eq!(overlapping_page(&[15, 15], 0, None), (4, 17));
+}
+
+#[test]
+fn overlapping_page_does_not_reach_further_than_wanted_while_the_list_is_stable() {
+    assert_eq!(overlapping_page(&[], 0, Some(54)), (3, 18));
+    assert_eq!(overlapping_page(&[], 0, Some(57)), (3, 19));
+    assert_eq!(overlapping_page(&[], 1, Some(55)), overlapping_page(&[], 1, None));
+}
+
+/// Purpose of the second request for a list without a count.
+fn second_request(records: u64, wanted: u64) -> Purpose {
+    let list: Vec<u64> = (0..records).collect();
+    let mut reader = SnapshotReader::new(ListSpec { wanted: Some(wanted), ..spec(ListKind::Growing) });
+    serve(&mut reader, &list, false).2.unwrap();
+    reader.next_request(0).expect("a request").purpose
+}
+
+#[test]
+fn length_is_not_requested_for_a_few_pages_of_a_longer_list() {
+    assert_eq!(second_request(60, 10), Purpose::Records);
+    assert_eq!(second_request(60, 15), Purpose::Records);
+    assert_eq!(second_request(60, 16), Purpose::CountProbe);
+    // All that the list may have.
+    assert_eq!(second_request(6, 5), Purpose::Records);
+    assert_eq!(second_request(6, 6), Purpose::CountProbe);
+}
+
+#[test]
+fn length_is_requested_where_pages_of_a_fixed_size_cannot_overlap() {
+    let mut reader = SnapshotReader::new(ListSpec { wanted: Some(4), page_size: 2, ..spec(ListKind::Growing) });
+    let request = reader.next_request(0).expect("a request");
+    let response = Response { rows: &Keys(vec![1, 2, 3]), limit: None, total_pages: Some(7), total: None };
+    reader.on_response(&request, &response).unwrap();
+    assert_eq!(reader.next_request(0).map(|request| request.purpose), Some(Purpose::CountProbe));
+}
