@@ -37,21 +37,20 @@ impl ListCheckpoint {
     #[must_use]
     pub fn advanced(mut self, rows: &dyn Rows, count: usize) -> Self {
         let end = self.offset + count as u64;
-        let anchors = &mut self.snapshot.anchors;
+        let (tuning, anchors) = (Tuning::default(), &mut self.snapshot.anchors);
         if anchors.iter().any(|(offset, _)| *offset >= end) {
             // These rows and the anchors are of one response.
             let keys: Vec<u64> = (0..count).map(|row| rows.key(row)).collect();
             anchors.retain(|(offset, _)| *offset < end);
             if anchors.is_empty() {
-                *anchors = anchors_of(self.offset, &keys);
+                *anchors = anchors_of(self.offset, &keys, tuning.max_anchors);
             }
         }
         self.offset = end;
         self.tail = self.tail.after(rows, 0..count);
         if !self.snapshot.is_counted() {
             let fresh = (0..count).rev().map(|row| (rows.key(row), 1));
-            let least = Tuning::default().checkpoint_keys;
-            self.keys = latest_runs(fresh.chain(self.keys.iter().rev().copied()), least);
+            self.keys = latest_runs(fresh.chain(self.keys.iter().rev().copied()), tuning.checkpoint_keys);
         }
         self
     }

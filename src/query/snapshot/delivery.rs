@@ -44,7 +44,7 @@ impl SnapshotReader {
         let (row, next) = (rows.start as u64, self.delivered.end());
         if let Some(head) = row.checked_sub(next) {
             // The page is of one instant, and contains the first record: the others are as good for the final look.
-            self.snapshot.set_anchors(&view.keys(head as usize..rows.end));
+            self.snapshot.set_anchors(&view.keys(head as usize..rows.end), self.spec.tuning.max_anchors);
         }
         let Some(offset) = self.offset_of_first_page(&view.keys(rows.clone())) else { return rows.end };
         self.skip = Skip::Nothing;

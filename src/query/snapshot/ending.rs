@@ -2,14 +2,11 @@
 
 use super::evidence::{Comparison, Length, Look};
 use super::reader::{Drift, End, Phase, Proof, Skip, SnapshotReader};
-use super::spec::{Accepted, ListKind, View};
+use super::spec::{Accepted, ListKind, Tuning, View};
 use super::tail::Tail;
 use crate::client::Error;
 use crate::message::{Hint, Message};
 use crate::planted::Bug;
-
-/// Weight of a response without a new record that the growth of the list does not explain.
-const UNEXPLAINED: u32 = 2;
 
 /// Note for a list that cannot be shown to be complete.
 pub const UNKNOWN_LENGTH: &str = "The API does not report how many records the list has: some may be missing.";
@@ -17,8 +14,9 @@ pub const UNKNOWN_LENGTH: &str = "The API does not report how many records the l
 impl SnapshotReader {
     /// A response without a new record.
     pub(super) fn miss(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
-        self.drift.misses += if self.drift.growth.is_growing() { 1 } else { UNEXPLAINED };
-        if self.drift.misses > self.spec.tuning.max_misses * UNEXPLAINED {
+        let Tuning { max_misses, explained_misses, .. } = self.spec.tuning;
+        self.drift.misses += if self.drift.growth.is_growing() { 1 } else { explained_misses };
+        if self.drift.misses > max_misses * explained_misses {
             return Err(self.give_up(view));
         }
         Ok(Accepted::default())
@@ -123,7 +121,7 @@ impl SnapshotReader {
                 self.proof = Proof::FinalLook;
                 // A record at its offset has lost none before it.
                 if let Some((offset, key)) = self.delivered.boundary_record() {
-                    self.snapshot.add_check(offset, key);
+                    self.snapshot.add_check(offset, key, self.spec.tuning.max_anchors);
                 }
             }
             Length::Pending | Length::Unknown => self.note_unknown_length(),

@@ -72,14 +72,11 @@ pub struct Snapshot {
     pub checks: Vec<(u64, u64)>,
 }
 
-/// Most anchors that are kept.
-const MAX_ANCHORS: usize = 8;
-
 /// Anchors among records from this offset on: the last of those that differ from the record before them.
-pub(super) fn anchors_of(from: u64, keys: &[u64]) -> Vec<(u64, u64)> {
+pub(super) fn anchors_of(from: u64, keys: &[u64], most: usize) -> Vec<(u64, u64)> {
     let differing = keys.windows(2).zip(from + 1..).filter(|(pair, _)| pair[0] != pair[1]);
     let mut anchors: Vec<(u64, u64)> = differing.map(|(pair, offset)| (offset, pair[1])).collect();
-    anchors.drain(..anchors.len().saturating_sub(MAX_ANCHORS));
+    anchors.drain(..anchors.len().saturating_sub(most));
     anchors
 }
 
@@ -166,9 +163,9 @@ impl Snapshot {
         self.checks.is_empty() && self.anchors.first().is_none_or(|(offset, _)| *offset == 0)
     }
 
-    pub(super) fn set_anchors(&mut self, keys: &[u64]) {
+    pub(super) fn set_anchors(&mut self, keys: &[u64], most: usize) {
         self.first = keys.first().copied();
-        self.anchors = anchors_of(0, keys);
+        self.anchors = anchors_of(0, keys, most);
         if self.anchors.is_empty() {
             self.anchors.extend(self.first.map(|key| (0, key)));
         }
@@ -189,11 +186,11 @@ impl Snapshot {
         self.checks.extend((offset..).zip(keys).find(|(_, key)| **key != first).map(|(offset, key)| (offset, *key)));
     }
 
-    pub(super) fn add_check(&mut self, offset: u64, key: u64) {
+    pub(super) fn add_check(&mut self, offset: u64, key: u64, most: usize) {
         if self.checks.last() == Some(&(offset, key)) {
             return;
         }
-        if self.checks.len() == MAX_ANCHORS {
+        if self.checks.len() == most {
             self.checks.remove(1);
         }
         self.checks.push((offset, key));

@@ -2,8 +2,6 @@
 
 use std::collections::VecDeque;
 
-const SAMPLES: usize = 6;
-
 /// Growth per request over the latest responses. It decides what is requested, never what is accepted.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Growth {
@@ -21,10 +19,10 @@ impl Growth {
         self.responses += 1;
     }
 
-    /// Records the growth since the previous observation.
-    pub fn observe(&mut self, grown: i64) {
+    /// Records the growth since the previous observation; keeps as many rates.
+    pub fn observe(&mut self, grown: i64, samples: usize) {
         self.stable = if grown == 0 { self.stable + 1 } else { 0 };
-        if self.samples.len() == SAMPLES {
+        if self.samples.len() == samples {
             self.samples.pop_front();
         }
         self.samples.push_back(grown.max(0) as f64 / f64::from(self.responses.max(1)));

@@ -31,7 +31,7 @@ impl SnapshotReader {
             self.skip = Skip::Nothing;
         }
         if self.spec.kind == ListKind::Growing {
-            self.snapshot.set_anchors(&keys);
+            self.snapshot.set_anchors(&keys, self.spec.tuning.max_anchors);
         }
         let accepted = self.deliver(&view, all);
         self.phase = self.ahead();
@@ -68,7 +68,7 @@ impl SnapshotReader {
         }
         self.drift = Drift { restarts: self.drift.restarts, ..Drift::default() };
         self.snapshot.checks.clear();
-        self.snapshot.set_anchors(&view.keys(0..1));
+        self.snapshot.set_anchors(&view.keys(0..1), self.spec.tuning.max_anchors);
         let Some(length) = self.length_of(view) else {
             self.snapshot.length = Length::Unknown;
             self.continue_without_length();
@@ -244,7 +244,7 @@ impl SnapshotReader {
         }
         let repeats = self.delivered.last() == Some(view.rows.key(0));
         if let Some((offset, key)) = self.delivered.boundary_record() {
-            self.snapshot.add_check(offset, key);
+            self.snapshot.add_check(offset, key, self.spec.tuning.max_anchors);
         }
         self.proof = Proof::FinalLook;
         self.phase = if repeats { Phase::Single } else { Phase::Overlap(Margin::Narrow) };
@@ -255,7 +255,7 @@ impl SnapshotReader {
     /// Records the drift of a response. True if it is another one than before.
     pub(super) fn observe(&mut self, shift: i64) -> bool {
         let grown = shift - self.drift.shift;
-        self.drift.growth.observe(grown);
+        self.drift.growth.observe(grown, self.spec.tuning.growth_samples);
         self.drift.shift = shift;
         grown != 0
     }

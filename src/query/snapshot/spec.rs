@@ -27,10 +27,10 @@ pub enum FirstPage {
 }
 
 impl FirstPage {
-    /// After as many runs in a row that ended before their first record. Runs that are interrupted again and again would
-    /// never return anything else.
+    /// After as many runs in a row that ended before their first record: runs that are interrupted again and again would
+    /// return nothing otherwise.
     pub fn after_empty_runs(runs: u32) -> Self {
-        if runs < 3 { Self::Located } else { Self::AtOnce }
+        if runs < Tuning::default().max_empty_runs { Self::Located } else { Self::AtOnce }
     }
 }
 
@@ -59,6 +59,10 @@ pub struct ListSpec {
 pub struct Tuning {
     /// Responses in a row without a new record after which the list counts as unreadable.
     pub max_misses: u32,
+    /// Number of them that count as one if the growth of the list explains that they brought nothing.
+    pub explained_misses: u32,
+    /// Latest rates of growth from which the next one is expected.
+    pub growth_samples: usize,
     /// Returned records with which a page of a list without a count begins while the list drifts.
     pub overlap: u64,
     /// Pages up to which the beginning of a list without a count is read by pages that all begin so. It takes fewer requests
@@ -72,14 +76,20 @@ pub struct Tuning {
     pub max_keys: usize,
     /// Keys of returned records in a checkpoint; more if the latest are equal.
     pub checkpoint_keys: u64,
+    /// Most records of the first page, and most later ones, that a final look may compare; at least two.
+    pub max_anchors: usize,
     /// Most times that a list whose first page has changed is begun again.
     pub max_restarts: u32,
+    /// Runs in a row that ended before their first record, after which the first page is returned at once.
+    pub max_empty_runs: u32,
 }
 
 impl Default for Tuning {
     fn default() -> Self {
         Self {
             max_misses: 12,
+            explained_misses: 2,
+            growth_samples: 6,
             overlap: 2,
             overlap_pages: 5,
             min_overlap_limit: 20,
@@ -87,7 +97,9 @@ impl Default for Tuning {
             // More than any list with a result window has.
             max_keys: 16_384,
             checkpoint_keys: 8,
+            max_anchors: 8,
             max_restarts: 3,
+            max_empty_runs: 3,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What responses show of the list and of the pages that the API serves.
+//! Page sizes and ends that responses show.
 
 use super::super::evidence::{PageSizes, Snapshot};
 use super::super::spec::View;

@@ -7,7 +7,7 @@ fn growth(observed: &[i64]) -> Growth {
     let mut growth = Growth::default();
     for grown in observed {
         growth.on_response();
-        growth.observe(*grown);
+        growth.observe(*grown, 6);
     }
     growth
 }
@@ -25,7 +25,7 @@ fn list_is_stable_after_responses_without_growth_and_after_twice_as_many_each_ti
     assert!(growth.is_stable(2));
     growth.on_relapse();
     assert!(!growth.is_stable(2));
-    growth.observe(0);
+    growth.observe(0, 6);
     assert!(growth.is_stable(2));
 }
 
@@ -37,8 +37,8 @@ fn growth_is_expected_for_each_response_since_the_latest_observation() {
     assert_eq!(growth.expected(), (4, 6));
     // Two responses later.
     growth.on_response();
-    growth.observe(3);
+    growth.observe(3, 6);
     assert_eq!(growth.expected(), (1, 3));
-    growth.observe(0);
+    growth.observe(0, 6);
     assert_eq!(growth.expected(), (0, 0));
 }

@@ -1,4 +1,4 @@
-//! What the reader tells its caller while it reads.
+//! Progress that a caller sees while the list is read.
 
 use super::super::{FirstPage, ListKind, SnapshotReader};
 use super::lists::{serve, spec};

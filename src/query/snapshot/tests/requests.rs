@@ -13,7 +13,7 @@ fn overlapping_page(grown: &[i64], shift: i64, wanted: Option<u64>) -> (u64, u64
     reader.delivered = Delivered::resumed(40, &[(1, 1), (2, 1)], 100);
     reader.drift.shift = shift;
     for grown in grown {
-        reader.drift.growth.observe(*grown);
+        reader.drift.growth.observe(*grown, 6);
     }
     let request = reader.overlapping_page(Margin::Narrow);
     (request.page, request.limit)

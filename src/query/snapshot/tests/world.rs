@@ -186,7 +186,7 @@ impl<'a> World<'a> {
             } else {
                 // A list that grows more often misses the last record in more of the responses.
                 let max_misses = 5.max(2 * self.bounds.growth.0 as u32);
-                Tuning { max_misses, overlap_pages: overlap_pages as u64, ..Tuning::default() }
+                Tuning { max_misses, max_anchors: 2, overlap_pages: overlap_pages as u64, ..Tuning::default() }
             },
         }
     }
@@ -376,7 +376,7 @@ impl<'a> World<'a> {
     fn is_bounded(&self, reader: &SnapshotReader) -> bool {
         let most = if self.bounds.counted && self.bounds.window.is_none() { 0 } else { reader.spec.tuning.max_keys };
         let (anchors, checks) = (reader.snapshot.anchors.len(), reader.snapshot.checks.len());
-        reader.delivered.keys().count() <= most && anchors <= 8 && checks <= 8
+        reader.delivered.keys().count() <= most && anchors.max(checks) <= reader.spec.tuning.max_anchors
     }
 
     pub fn length(&self) -> usize {
