@@ -43,8 +43,8 @@ impl Growth {
         self.stable == 0
     }
 
-    /// Least and mean growth expected from the latest observation to the next response; none after a response without
-    /// growth.
+    /// Least and mean growth expected from the latest observation to the next response. A response without growth stands
+    /// for none.
     pub fn expected(&self) -> (u64, u64) {
         if self.samples.is_empty() || self.stable > 0 {
             return (0, 0);

@@ -108,10 +108,7 @@ fn fits(view: &View<'_>, snapshot: &Snapshot, offset: i64) -> bool {
     match (snapshot.length.exact(), view.pages) {
         (Some(length), Some(pages)) => {
             let length = length as i64 + view.position - offset;
-            let shown = view.position + view.rows.len() as i64;
-            // Older records may be added late, but not to a list that has become shorter.
-            let is_end_wrong = offset > view.position && view.page == pages && shown != length;
-            length >= 0 && (length as u64).div_ceil(view.page_size) == pages && !is_end_wrong
+            length >= 0 && (length as u64).div_ceil(view.page_size) == pages
         }
         _ => true,
     }

@@ -4,8 +4,6 @@ use super::super::delivered::Delivered;
 use super::super::evidence::{Length, PageSizes, Snapshot};
 use super::super::locate::{Expectation, Location, locate};
 use super::super::spec::{Rows, View};
-use super::super::{ListKind, ListSpec, SnapshotReader};
-use super::lists::{serve, spec};
 
 struct Page {
     keys: [u64; 3],
@@ -84,23 +82,4 @@ fn rows_shared_with_an_adjacent_page_are_an_overlap_if_heights_show_that_they_ar
         // Nothing could tell duplicates apart.
         assert_eq!(offset_after(3, &[3, 4, 5], page(heights, PageSizes::Fixed)), Location::At(1));
     }
-}
-
-#[test]
-fn page_of_a_shorter_list_has_its_end_where_the_snapshot_has_it() {
-    // The deleted record is equal to one that was added at the head, which is read as the last returned record otherwise.
-    let spec = ListSpec { page_size: 2, max_page_size: 20, ..spec(ListKind::Growing) };
-    let (mut reader, mut returned) = (SnapshotReader::new(spec), Vec::new());
-    let lists: [&[u64]; 5] = [
-        &[10, 12, 10, 10],
-        &[11, 10, 12, 10, 10],
-        &[12, 11, 10, 12, 10, 10],
-        &[12, 11, 10, 12, 10, 10],
-        &[12, 11, 10, 10, 10],
-    ];
-    for list in lists {
-        let (_, rows, accepted) = serve(&mut reader, list, false);
-        returned.extend(&rows.0[accepted.unwrap().rows]);
-    }
-    assert_eq!((returned, reader.end()), (vec![10, 12], None));
 }
