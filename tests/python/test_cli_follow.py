@@ -233,6 +233,7 @@ def test_cursor_file_of_something_else_is_named(
     out, err = capsys.readouterr()
     assert (out, len(err.splitlines())) == ("", 1)
     assert f"--cursor-file {position} {said}" in err
+    assert "name another file" in err
 
 
 def test_lists_without_heights_cannot_be_followed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -142,7 +142,7 @@ class CursorFile:
                 raise
             problem = str(error).removeprefix("start ")
             message = f"--cursor-file {self.path} cannot be continued by this command: its cursor {problem}"
-            raise InvalidParameterError(message) from error
+            raise InvalidParameterError(f"{message}; name another file, or delete it to start over") from error
 
     def write(self, cursor: str) -> None:
         temporary = self.path.with_name(f".{self.path.name}.tmp")

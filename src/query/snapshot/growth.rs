@@ -19,7 +19,7 @@ impl Growth {
         self.responses += 1;
     }
 
-    /// Records the growth since the previous observation; keeps as many rates.
+    /// Records the growth since the previous observation; keeps the latest `samples` rates.
     pub fn observe(&mut self, grown: i64, samples: usize) {
         self.stable = if grown == 0 { self.stable + 1 } else { 0 };
         if self.samples.len() == samples {
@@ -43,8 +43,8 @@ impl Growth {
         self.stable == 0
     }
 
-    /// Least and mean growth expected from the latest observation to the next response. A response without growth stands
-    /// for none.
+    /// Least and mean growth expected from the latest observation to the next response; none after a response without
+    /// growth.
     pub fn expected(&self) -> (u64, u64) {
         if self.samples.is_empty() || self.stable > 0 {
             return (0, 0);

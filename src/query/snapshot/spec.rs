@@ -27,8 +27,8 @@ pub enum FirstPage {
 }
 
 impl FirstPage {
-    /// After as many runs in a row that ended before their first record: runs that are interrupted again and again would
-    /// return nothing otherwise.
+    /// When the first page is returned after this many runs in a row that ended before their first record. Runs that are
+    /// interrupted again and again would return nothing otherwise.
     pub fn after_empty_runs(runs: u32) -> Self {
         if runs < Tuning::default().max_empty_runs { Self::Located } else { Self::AtOnce }
     }
@@ -59,7 +59,7 @@ pub struct ListSpec {
 pub struct Tuning {
     /// Responses in a row without a new record after which the list counts as unreadable.
     pub max_misses: u32,
-    /// Number of them that count as one if the growth of the list explains that they brought nothing.
+    /// Responses without a new record that count as one if the growth of the list explains them.
     pub explained_misses: u32,
     /// Latest rates of growth from which the next one is expected.
     pub growth_samples: usize,

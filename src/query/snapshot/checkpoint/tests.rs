@@ -1,5 +1,5 @@
 use super::*;
-use crate::query::snapshot::tests::lists::{KEYS_MADE, Keys, page, response, serve, spec};
+use crate::query::snapshot::tests::lists::{KEYS_MADE, Keys, page, response, rest, serve, spec};
 
 /// Serves the next request. Returns the new rows, and the checkpoint before them.
 fn next_page(reader: &mut SnapshotReader, list: &[u64], is_counted: bool) -> (Keys, ListCheckpoint) {
@@ -10,15 +10,6 @@ fn next_page(reader: &mut SnapshotReader, list: &[u64], is_counted: bool) -> (Ke
 
 fn parsed(checkpoint: &ListCheckpoint) -> ListCheckpoint {
     serde_json::from_str(&serde_json::to_string(checkpoint).unwrap()).unwrap()
-}
-
-/// Reads to the end, and returns the keys.
-fn rest(reader: &mut SnapshotReader, list: &[u64], is_counted: bool) -> Vec<u64> {
-    let mut keys = Vec::new();
-    while reader.end().is_none() {
-        keys.extend(next_page(reader, list, is_counted).0.0);
-    }
-    keys
 }
 
 #[test]

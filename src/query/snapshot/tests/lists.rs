@@ -74,3 +74,13 @@ pub(in crate::query::snapshot) fn serve(
     let accepted = reader.on_response(&request, &response(&rows, list, &request, is_counted));
     (request, rows, accepted)
 }
+
+/// Reads to the end, and returns the keys.
+pub(in crate::query::snapshot) fn rest(reader: &mut SnapshotReader, list: &[u64], is_counted: bool) -> Vec<u64> {
+    let mut keys = Vec::new();
+    while reader.end().is_none() {
+        let (_, rows, accepted) = serve(reader, list, is_counted);
+        keys.extend(&rows.0[accepted.expect("no error").rows]);
+    }
+    keys
+}

@@ -54,7 +54,7 @@ fn one_shared_record_locates_a_page_unless_it_may_be_a_duplicate_further_down() 
     assert_eq!(offset_after(3, &[4, 5, 7], Page { keys: [7, 8, 7], ..OVERLAPPING }), Location::Ambiguous);
     assert_eq!(offset_after(3, &[5, 5, 7], Page { keys: [5, 7, 8], ..OVERLAPPING }), Location::At(1));
     assert_eq!(offset_after(3, &[4, 5, 7], Page { keys: [1, 2, 3], ..OVERLAPPING }), Location::Lost);
-    // Above the first page is nothing that it could be a duplicate of, and above an inner row are others of its page.
+    // Accepted: no page could show a record above the first page, and an inner row has others above it.
     assert_eq!(offset_after(3, &[5, 5, 7], Page { position: 0, ..OVERLAPPING }), Location::At(2));
     assert_eq!(offset_after(5, &[5, 6, 6], Page { keys: [1, 2, 5], ..OVERLAPPING }), Location::At(0));
 }

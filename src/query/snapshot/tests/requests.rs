@@ -24,7 +24,8 @@ fn overlapping_page_begins_before_the_next_record_and_reaches_furthest() {
     // From 38 to 57, where a page of 20 would end at 40.
     assert_eq!(overlapping_page(&[], 0, None), (3, 19));
     assert_eq!(overlapping_page(&[], 2, None), (3, 20));
-    // Where the record will be if the list grows by as much again: from 43 on, and not from 39 or 53 on.
+    // The page begins 5 records later: the mean growth of 15, less half of a page of 20. It begins 15 records later if the
+    // list grew by 15 each time.
     assert_eq!(overlapping_page(&[1, 29], 0, None), (3, 20));
     assert_eq!(overlapping_page(&[15, 15], 0, None), (4, 17));
 }
