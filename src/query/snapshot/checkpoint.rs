@@ -37,14 +37,16 @@ impl ListCheckpoint {
     #[must_use]
     pub fn advanced(mut self, rows: &dyn Rows, count: usize) -> Self {
         let end = self.offset + count as u64;
-        let (tuning, anchors) = (Tuning::default(), &mut self.snapshot.anchors);
-        if anchors.iter().any(|(offset, _)| *offset >= end) {
+        let (tuning, snapshot) = (Tuning::default(), &mut self.snapshot);
+        let keys = || (0..count).map(|row| rows.key(row)).collect::<Vec<u64>>();
+        if snapshot.anchors.iter().any(|(offset, _)| *offset >= end) {
             // These rows and the anchors are of one response.
-            let keys: Vec<u64> = (0..count).map(|row| rows.key(row)).collect();
-            anchors.retain(|(offset, _)| *offset < end);
-            if anchors.is_empty() {
-                *anchors = anchors_of(self.offset, &keys, tuning.max_anchors);
+            snapshot.anchors.retain(|(offset, _)| *offset < end);
+            if snapshot.anchors.is_empty() {
+                snapshot.anchors = anchors_of(self.offset, &keys(), tuning.max_anchors);
             }
+        } else if snapshot.is_run() {
+            snapshot.add_first_difference(self.offset, &keys());
         }
         self.offset = end;
         self.tail = self.tail.after(rows, 0..count);

@@ -92,24 +92,19 @@ fn descends(view: &View<'_>, shared: i64) -> bool {
     heights.is_some_and(|heights| heights.is_sorted_by(|above, below| above >= below) && heights[0] > heights[last])
 }
 
-/// One shared record is evidence only where the page was requested to begin with it. In a list with duplicates, the page
-/// must show the record above it: its first row may be a duplicate that follows the last returned record.
+/// One shared record is evidence only where the page was requested to begin with it. The page must show the record above
+/// it if it has room: its first row may be a duplicate that follows the last returned record.
 fn is_certain(view: &View<'_>, overlap: &Overlap, delivered: &Delivered, expectation: Expectation) -> bool {
     let is_first_row = overlap.offset + 1 == delivered.end() as i64 && view.position > 0;
+    let could_show_more = view.page_size > 2 || delivered.has_duplicates();
     match overlap.shared {
         Shared::Distinct => true,
-        Shared::Unique => expectation == Expectation::Overlapping && !(is_first_row && delivered.has_duplicates()),
+        Shared::Unique => expectation == Expectation::Overlapping && !(is_first_row && could_show_more),
         Shared::Repeated => false,
     }
 }
 
-/// True if a list whose response begins at `offset` has as many pages as the response reports, as far as both are known.
+/// True if the list can be as long as it would be if the page begins at `offset`: longer than the snapshot by the drift.
 fn fits(view: &View<'_>, snapshot: &Snapshot, offset: i64) -> bool {
-    match (snapshot.length.exact(), view.pages) {
-        (Some(length), Some(pages)) => {
-            let length = length as i64 + view.position - offset;
-            length >= 0 && (length as u64).div_ceil(view.page_size) == pages
-        }
-        _ => true,
-    }
+    snapshot.length.exact().is_none_or(|length| view.lengths().contains(&(length as i64 + view.position - offset)))
 }

@@ -1,6 +1,6 @@
 //! Inputs and outputs of the reader: its list, its requests, their responses, and the records that they bring.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use super::checkpoint::ListCheckpoint;
 use crate::message::Hint;
@@ -68,8 +68,8 @@ pub struct Tuning {
     /// Pages up to which the beginning of a list without a count is read by pages that all begin so. It takes fewer requests
     /// than the length and a final look.
     pub overlap_pages: u64,
-    /// Smallest limit of such a page, unless the API accepts no greater one.
-    pub min_overlap_limit: u64,
+    /// Largest limit of such a page where pages are smaller, unless one has just missed the next record.
+    pub overlap_limit: u64,
     /// Responses without drift after which pages are requested ahead again; doubled each time the list drifts again.
     pub stable_responses: u32,
     /// Most keys of returned records that are kept.
@@ -92,7 +92,7 @@ impl Default for Tuning {
             growth_samples: 6,
             overlap: 2,
             overlap_pages: 5,
-            min_overlap_limit: 20,
+            overlap_limit: 20,
             stable_responses: 2,
             // More than any list with a result window has.
             max_keys: 16_384,
@@ -200,6 +200,17 @@ impl View<'_> {
     /// Exact length of the list at the instant of the response, if it shows that.
     pub fn length(&self) -> Option<u64> {
         self.total.or(self.pages.filter(|_| self.page_size == 1))
+    }
+
+    /// Lengths that the list may have at the instant of the response. Its last page shows the length.
+    pub fn lengths(&self) -> RangeInclusive<i64> {
+        let end = self.position + self.len() as i64;
+        let of_pages = |pages: u64| (pages as i64).saturating_mul(self.page_size as i64);
+        match self.pages {
+            _ if self.is_last() => end..=end,
+            Some(pages) => of_pages(pages - 1) + 1..=of_pages(pages),
+            None => end..=i64::MAX,
+        }
     }
 
     /// True if the API reports that no page follows.

@@ -58,6 +58,15 @@ fn part_of_the_first_page_has_its_own_anchors() {
     assert_eq!(before.advanced(&rows, 14).snapshot.anchors, [(12, 12), (13, 13)]);
 }
 
+/// The offset of the first other record shows whether one of the equal records before it was deleted.
+#[test]
+fn part_of_a_page_has_the_first_record_that_differs_from_the_head() {
+    let (list, mut reader) = (vec![6, 6, 6, 4, 4, 4, 0], SnapshotReader::new(spec(ListKind::Growing)));
+    next_page(&mut reader, &list, true);
+    let (rows, before) = next_page(&mut reader, &list, true);
+    assert_eq!(before.advanced(&rows, 1).snapshot.checks, [(3, 4)]);
+}
+
 #[test]
 fn anchors_and_checks_lie_before_the_next_record() {
     let (anchors, checks) = (vec![(1, 11), (2, 12), (3, 13)], vec![(1, 21), (2, 22), (3, 23)]);

@@ -64,6 +64,7 @@ const COUNTED: Bounds = Bounds {
     counted: true,
     max_length: 6,
     page_sizes: (1, 3),
+    max_page: 0,
     symbols: 0,
     rows: false,
     growth: (0, 0),
@@ -145,7 +146,7 @@ fn every_schedule_of_distinct_records_is_right_or_raises() {
             "uncounted, growth, death",
             Bounds { growth: (2, 2), deaths: 1, ..u },
             Bounds { growth: (4, 2), deaths: 1, ..u },
-            4_704,
+            4_751,
         ),
         (
             "counted, growth, deletion, death",
@@ -157,7 +158,7 @@ fn every_schedule_of_distinct_records_is_right_or_raises() {
             "uncounted, growth, deletion, death",
             Bounds { growth: (2, 2), losses: 1, deaths: 1, max_length: 4, ..u },
             Bounds { growth: (3, 2), losses: 1, deaths: 1, max_length: 5, ..u },
-            219_331,
+            234_184,
         ),
         (
             "counted, growth, deletion, two in flight",
@@ -169,7 +170,13 @@ fn every_schedule_of_distinct_records_is_right_or_raises() {
             "uncounted, growth, deletion, two in flight",
             Bounds { growth: (2, 2), losses: 1, concurrency: 2, max_length: 4, ..u },
             Bounds { growth: (3, 2), losses: 1, concurrency: 2, max_length: 5, ..u },
-            23_174,
+            23_830,
+        ),
+        (
+            "uncounted, larger pages, growth, deletion",
+            Bounds { growth: (2, 2), losses: 1, max_page: 6, ..u },
+            Bounds { growth: (3, 2), losses: 1, deaths: 1, max_page: 6, max_length: 5, ..u },
+            42_716,
         ),
         (
             "counted, growth, reorganization, death",
@@ -181,7 +188,7 @@ fn every_schedule_of_distinct_records_is_right_or_raises() {
             "uncounted, growth, reorganization, death",
             Bounds { growth: (1, 1), reorganisations: 1, shallow: true, deaths: 1, max_length: 4, ..u },
             Bounds { growth: (2, 2), reorganisations: 1, shallow: true, deaths: 1, max_length: 5, ..u },
-            16_307,
+            16_499,
         ),
         (
             "counted, growth, deletion, reorganization",
@@ -193,7 +200,7 @@ fn every_schedule_of_distinct_records_is_right_or_raises() {
             "uncounted, growth, deletion, reorganization",
             Bounds { growth: (1, 1), losses: 1, reorganisations: 1, shallow: true, max_length: 4, ..u },
             Bounds { growth: (1, 1), losses: 1, reorganisations: 1, shallow: true, max_length: 5, ..u },
-            51_734,
+            56_069,
         ),
     ]);
 }
@@ -214,7 +221,7 @@ fn every_schedule_of_duplicate_records_is_right_or_raises() {
             "counted, duplicates, growth, death",
             Bounds { growth: (2, 2), deaths: 1, ..c },
             Bounds { growth: (3, 2), deaths: 1, ..c },
-            36_063,
+            36_107,
         ),
         (
             "counted, duplicates, growth, deletion",
@@ -232,25 +239,49 @@ fn every_schedule_of_duplicate_records_is_right_or_raises() {
             "uncounted, duplicates, growth",
             Bounds { growth: (2, 2), ..d },
             Bounds { growth: (3, 2), max_length: 5, ..d },
-            15_318,
+            15_426,
         ),
         (
             "uncounted, duplicates, deletion, death",
             Bounds { losses: 1, deaths: 1, ..d },
             Bounds { symbols: 3, losses: 1, deaths: 1, max_length: 5, ..d },
-            31_870,
+            32_012,
         ),
         (
             "uncounted, runs, growth, death",
             Bounds { growth: (2, 2), deaths: 1, ..rows },
             Bounds { growth: (3, 2), deaths: 1, ..rows },
-            376_169,
+            378_390,
         ),
         (
             "uncounted, runs, growth, deletion",
             Bounds { growth: (1, 1), losses: 1, ..rows },
             Bounds { growth: (2, 2), losses: 1, ..rows },
-            145_556,
+            147_407,
+        ),
+        (
+            "uncounted, runs, larger pages, growth, death",
+            Bounds { growth: (2, 2), deaths: 1, max_page: 6, max_length: 4, ..rows },
+            Bounds { growth: (3, 2), deaths: 1, max_page: 6, ..rows },
+            75_534,
+        ),
+        (
+            "uncounted, runs, larger pages, deletion",
+            Bounds { growth: (1, 1), losses: 1, max_page: 6, ..rows },
+            Bounds { growth: (2, 2), losses: 1, max_page: 6, ..rows },
+            103_923,
+        ),
+        (
+            "uncounted, duplicates, growth, deletion",
+            Bounds { growth: (1, 1), losses: 1, ..d },
+            Bounds { symbols: 3, growth: (1, 1), losses: 1, max_length: 5, ..d },
+            99_568,
+        ),
+        (
+            "uncounted, duplicates, larger pages",
+            Bounds { growth: (1, 1), losses: 1, max_page: 6, ..d },
+            Bounds { symbols: 3, growth: (1, 1), losses: 1, max_page: 6, max_length: 5, ..d },
+            68_480,
         ),
     ]);
 }
@@ -270,9 +301,9 @@ fn no_list_beyond_its_result_window_is_called_complete() {
         ("counted, window, growth", growth(c), large(growth(c)), 325),
         ("uncounted, window, growth", growth(u), large(growth(u)), 609),
         ("counted, window, deletion, death", loss(c), loss(c), 2_683),
-        ("uncounted, window, deletion, death", loss(u), loss(u), 4_947),
+        ("uncounted, window, deletion, death", loss(u), loss(u), 4_967),
         ("counted, window, growth, deletion", both(c), large(both(c)), 3_080),
-        ("uncounted, window, growth, deletion", both(u), large(both(u)), 5_338),
+        ("uncounted, window, growth, deletion", both(u), large(both(u)), 5_362),
     ]);
 }
 
@@ -292,17 +323,17 @@ fn every_beginning_of_a_list_is_right_or_raises() {
         ("counted, beginning, stable", c, c, 105),
         ("uncounted, beginning, stable", u, u, 210),
         ("counted, beginning, growth, death", growth(c), growth(c), 4_706),
-        ("uncounted, beginning, growth, death", growth(u), growth(u), 8_613),
+        ("uncounted, beginning, growth, death", growth(u), growth(u), 8_827),
         ("counted, beginning, growth, deletion", loss(c), death(loss(c)), 6_955),
-        ("uncounted, beginning, growth, deletion", loss(u), death(loss(u)), 14_320),
+        ("uncounted, beginning, growth, deletion", loss(u), death(loss(u)), 15_560),
         ("counted, beginning, deletion, two in flight", in_flight(c), in_flight(c), 1_539),
         ("uncounted, beginning, deletion, two in flight", in_flight(u), in_flight(u), 2_862),
         ("uncounted, beginning, reorganization", reorganisation, death(reorganisation), 11_143),
-        ("uncounted, beginning, window, growth", window(growth(u)), window(growth(u)), 13_369),
-        ("uncounted, beginning, window, growth, deletion", window(loss(u)), death(window(loss(u))), 19_155),
+        ("uncounted, beginning, window, growth", window(growth(u)), window(growth(u)), 13_462),
+        ("uncounted, beginning, window, growth, deletion", window(loss(u)), death(window(loss(u))), 19_365),
         ("uncounted, beginning, window, two in flight", window(in_flight(u)), window(in_flight(u)), 2_322),
         ("uncounted, beginning, duplicates", duplicates, duplicates, 496),
-        ("uncounted, beginning, duplicates, deletion", lossy, death(lossy), 7_892),
+        ("uncounted, beginning, duplicates, deletion", lossy, death(lossy), 7_864),
     ]);
 }
 
@@ -317,12 +348,12 @@ fn every_schedule_of_a_first_page_that_is_returned_at_once_is_right_or_raises() 
     let reorganisation = Bounds { growth: (1, 1), reorganisations: 1, shallow: true, ..u };
     let death = |bounds: Bounds| Bounds { deaths: 1, ..bounds };
     check(&[
-        ("at once, growth, death", growth, Bounds { growth: (4, 2), max_length: 6, ..growth }, 1_476),
-        ("at once, growth, deletion, death", deletion, Bounds { growth: (2, 2), ..deletion }, 18_627),
-        ("at once, growth, reorganization", reorganisation, death(reorganisation), 2_261),
-        ("at once, duplicates, growth", Bounds { growth: (2, 2), ..d }, Bounds { growth: (3, 2), ..d }, 14_938),
-        ("at once, duplicates, deletion", Bounds { losses: 1, ..d }, death(Bounds { losses: 1, ..d }), 1_946),
-        ("at once, window, growth, deletion", window, death(window), 5_025),
+        ("at once, growth, death", growth, Bounds { growth: (4, 2), max_length: 6, ..growth }, 1_502),
+        ("at once, growth, deletion, death", deletion, Bounds { growth: (2, 2), ..deletion }, 20_088),
+        ("at once, growth, reorganization", reorganisation, death(reorganisation), 2_271),
+        ("at once, duplicates, growth", Bounds { growth: (2, 2), ..d }, Bounds { growth: (3, 2), ..d }, 14_998),
+        ("at once, duplicates, deletion", Bounds { losses: 1, ..d }, death(Bounds { losses: 1, ..d }), 1_960),
+        ("at once, window, growth, deletion", window, death(window), 5_051),
     ]);
 }
 

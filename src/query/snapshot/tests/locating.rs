@@ -9,6 +9,8 @@ struct Page {
     keys: [u64; 3],
     heights: [i64; 3],
     position: i64,
+    page_size: u64,
+    pages: Option<u64>,
     shift: i64,
     expectation: Expectation,
     page_sizes: PageSizes,
@@ -18,6 +20,8 @@ const OVERLAPPING: Page = Page {
     keys: [7, 8, 9],
     heights: [0; 3],
     position: 3,
+    page_size: 3,
+    pages: None,
     shift: 1,
     expectation: Expectation::Overlapping,
     page_sizes: PageSizes::AsRequested,
@@ -43,15 +47,19 @@ fn offset_after(end: u64, latest: &[u64], page: Page) -> Location {
     let known: Vec<(u64, u64)> = latest.iter().map(|key| (*key, 1)).collect();
     let delivered = Delivered::resumed(end, &known, 100);
     let snapshot = Snapshot { length: Length::Exact(9), page_sizes: page.page_sizes, ..Snapshot::default() };
-    let view = View { rows: &page, page: 2, position: page.position, page_size: 3, pages: None, total: None };
+    let Page { position, page_size, pages, .. } = page;
+    let view = View { rows: &page, page: 2, position, page_size, pages, total: None };
     locate(&view, &snapshot, &delivered, page.shift, page.expectation)
 }
 
 #[test]
 fn one_shared_record_locates_a_page_unless_it_may_be_a_duplicate_further_down() {
-    assert_eq!(offset_after(3, &[4, 5, 7], OVERLAPPING), Location::At(2));
-    assert_eq!(offset_after(3, &[5, 5, 7], OVERLAPPING), Location::Ambiguous);
-    assert_eq!(offset_after(3, &[4, 5, 7], Page { keys: [7, 8, 7], ..OVERLAPPING }), Location::Ambiguous);
+    // Pages of two records that show a new one cannot show more.
+    let small = |keys| Page { keys, page_size: 2, ..OVERLAPPING };
+    assert_eq!(offset_after(3, &[4, 5, 7], OVERLAPPING), Location::Ambiguous);
+    assert_eq!(offset_after(3, &[4, 5, 7], small([7, 8, 9])), Location::At(2));
+    assert_eq!(offset_after(3, &[5, 5, 7], small([7, 8, 9])), Location::Ambiguous);
+    assert_eq!(offset_after(3, &[4, 5, 7], small([7, 8, 7])), Location::Ambiguous);
     assert_eq!(offset_after(3, &[5, 5, 7], Page { keys: [5, 7, 8], ..OVERLAPPING }), Location::At(1));
     assert_eq!(offset_after(3, &[4, 5, 7], Page { keys: [1, 2, 3], ..OVERLAPPING }), Location::Lost);
     // Accepted: no page could show a record above the first page, and an inner row has others above it.
@@ -82,4 +90,16 @@ fn rows_shared_with_an_adjacent_page_are_an_overlap_if_heights_show_that_they_ar
         // Nothing could tell duplicates apart.
         assert_eq!(offset_after(3, &[3, 4, 5], page(heights, PageSizes::Fixed)), Location::At(1));
     }
+}
+
+#[test]
+fn last_page_is_where_it_ends_with_the_snapshot() {
+    let page = |position, pages| Page { keys: [6, 7, 8], position, pages: Some(pages), ..OVERLAPPING };
+    // The snapshot has nine records. Two were added: of four pages, the second is not the last.
+    assert_eq!(offset_after(6, &[4, 6, 7], page(6, 4)), Location::At(4));
+    assert_eq!(offset_after(6, &[4, 6, 7], page(6, 3)), Location::Lost);
+    // The same rows are the end of the list.
+    assert_eq!(offset_after(8, &[4, 6, 7], page(6, 2)), Location::At(6));
+    assert_eq!(offset_after(7, &[4, 6, 7], page(6, 2)), Location::Lost);
+    assert_eq!(offset_after(9, &[4, 6, 7], page(6, 2)), Location::Lost);
 }

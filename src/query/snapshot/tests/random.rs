@@ -53,6 +53,7 @@ fn any(random: &mut fastrand::Rng) -> Bounds {
         counted: random.bool(),
         max_length: 400,
         page_sizes: (size, size),
+        max_page: 0,
         symbols: 0,
         rows: false,
         growth: (0, 0),
@@ -80,6 +81,36 @@ fn any_short(random: &mut fastrand::Rng) -> Bounds {
     let growth = random.choose(size + 1);
     let rates = bounds.rates.map(|rates| Rates { growth, depth: size - 1, ..rates });
     Bounds { max_length: 12, page_sizes: (size, size), rates, ..bounds }
+}
+
+/// Up to ten records, which may be equal to their neighbors, growth, a deletion, and interruptions.
+fn any_small(random: &mut fastrand::Rng) -> Bounds {
+    Bounds {
+        max_length: 3 + random.choose(8),
+        page_sizes: (3, 5),
+        max_page: [0, 6, 20][random.choose(3)],
+        symbols: 1,
+        rows: true,
+        growth: [(0, 0), (4, 2), (6, 2)][random.choose(3)],
+        losses: random.choose(2),
+        deaths: random.choose(3),
+        concurrency: 1 + random.choose(2),
+        wanted: [0, 6][random.choose(2)],
+        first_page: [FirstPage::Located, FirstPage::AtOnce][random.choose(2)],
+        rates: None,
+        ..any(random)
+    }
+}
+
+/// Beyond the bounds of the enumeration.
+#[test]
+fn no_small_list_is_wrong_and_called_complete() {
+    for seed in 0..500 * SEEDS {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let bounds = any_small(&mut random);
+        let verdict = World::new(bounds, &mut random).read();
+        assert!(!matches!(verdict, Verdict::Wrong(_)), "seed {seed}: {verdict:?} {bounds:?}");
+    }
 }
 
 #[test]

@@ -15,6 +15,8 @@ pub struct Bounds {
     pub counted: bool,
     pub max_length: usize,
     pub page_sizes: (usize, usize),
+    /// Largest page that the API serves; 0 for the page size.
+    pub max_page: usize,
     /// Number of different keys; 0 if all are different.
     pub symbols: usize,
     /// Equal records are next to each other.
@@ -174,7 +176,7 @@ impl<'a> World<'a> {
                 Bounds { rates: Some(_), .. } => page_size.max(50),
                 // An overlap takes more than one record.
                 Bounds { window: Some(_), .. } | Bounds { wanted: 1.., .. } => page_size.max(5),
-                _ => page_size,
+                Bounds { max_page, .. } => page_size.max(max_page as u64),
             },
             height_bound: self.bounds.window.map(|_| i64::MAX),
             result_window: self.bounds.window.map(|window| window as u64),
