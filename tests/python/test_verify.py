@@ -130,6 +130,24 @@ def test_one_wrong_record_in_a_thousand_is_found_at_the_stated_confidence(
     assert found >= expected - 2 * variance**0.5
 
 
+@pytest.mark.parametrize(
+    ("call", "missing"),
+    [
+        ("blocks", slice(200, 230)),
+        ("blocks", slice(200, 300)),
+        ("transactions", slice(200, 400)),
+        ("cross_chain_transactions", slice(10, 20)),
+    ],
+)
+def test_records_that_are_missing_in_a_row_are_found(tmp_path: Path, call: str, missing: slice) -> None:
+    with LocalService(transactions=1_000, seed=9) as whole, whole.client() as client:
+        rows = getattr(client, call)().collect().to_dicts()
+        with LocalService(transactions=0, data={call: [*rows[: missing.start], *rows[missing.stop :]]}) as partial:
+            export = getattr(partial.client(), call)().to_parquet(tmp_path)
+        verification = export.verify(client, sample=1, seed=1)
+    assert {(difference.way, difference.kind) for difference in verification.differences} == {("heights", "missing")}
+
+
 def test_places_that_meet_are_compared_however_far_they_extend(
     honest: LocalService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,6 +238,8 @@ def test_only_a_finished_export_in_a_directory_is_verified(client: cf.Client, tm
     export = client.blocks(max_items=9).to_parquet(tmp_path / "blocks.parquet")
     with pytest.raises(cf.ContextError, match=r"blocks.parquet is a single file without a manifest"):
         export.verify()
+    with pytest.raises(cf.ExportError, match=r"blocks.parquet is a file; pass the directory of an export"):
+        Export.open(export.path)
     with pytest.raises(cf.ExportError, match="holds no export"):
         Export.open(tmp_path)
     export = client.blocks(max_items=9).to_parquet(tmp_path / "blocks")
@@ -238,7 +258,7 @@ def test_an_empty_export_has_nothing_to_compare(tmp_path: Path) -> None:
     with LocalService(transactions=0) as service, service.client() as client:
         verification = client.blocks().to_parquet(tmp_path).verify()
     assert verification == Verification(0, 1, {}, 0, ())
-    assert str(verification) == "1 files and 0 records, differences: no\ncompared: none, in 0 requests"
+    assert str(verification) == "1 file and 0 records, differences: no\ncompared: none, in 0 requests"
 
 
 def test_command_prints_the_comparison_and_exits_by_it(  # noqa: PLR0917 - fixtures
@@ -257,7 +277,7 @@ def test_command_prints_the_comparison_and_exits_by_it(  # noqa: PLR0917 - fixtu
         other.transactions().to_parquet(tmp_path / "wrong")
     assert main(["verify", str(tmp_path / "right"), "--sample", "9"]) == 0
     out = capsys.readouterr().out.splitlines()
-    assert out[0] == "1 files and 1,000 records, differences: no"
+    assert out[0] == "1 file and 1,000 records, differences: no"
     assert "by heights, 9 by hashes" in out[1]
     assert out[2].startswith("an error in 1 of 1,000 records is found with ")
     assert main(["verify", str(tmp_path / "wrong"), "--sample", "1000", "--seed", "1"]) == 8

@@ -101,6 +101,8 @@ class Export:
         >>> chainframe.exports.Export.open("blocks").verify()
         """
         path = Path(directory)
+        if path.is_file():
+            raise ExportError(f"{path} is a file; pass the directory of an export", path=str(path))
         try:
             manifest = read_manifest(path)
         except OSError as error:

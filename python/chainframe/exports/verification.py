@@ -107,8 +107,8 @@ class Verification:
         ways = ", ".join(f"{count:,} by {way}" for way, count in self.sampled.items()) or "none"
         count = f"{len(self.differences):,}" if self.differences else "no"
         lines = [
-            f"{self.files:,} files and {self.rows:,} records, differences: {count}",
-            f"compared: {ways}, in {self.requests:,} requests",
+            f"{_counted(self.files, 'file')} and {_counted(self.rows, 'record')}, differences: {count}",
+            f"compared: {ways}, in {_counted(self.requests, 'request')}",
         ]
         if self.sampled:
             lines.append(f"an error in 1 of 1,000 records is found with {self.confidence():.1%} probability")
@@ -116,3 +116,7 @@ class Verification:
         if len(self.differences) > SHOWN:
             lines.append(f"and {len(self.differences) - SHOWN:,} more")
         return "\n".join(lines)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -15,7 +15,9 @@ import json
 import random
 from collections import Counter, defaultdict
 from decimal import Decimal
+from heapq import nlargest
 from itertools import pairwise
+from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chainframe import _native
@@ -38,7 +40,11 @@ CALLS = {endpoint["name"]: endpoint for endpoint in DECLARED["endpoints"]}
 RANGES = {"cross_chain_transactions", "address_transactions"}
 """Calls whose range of heights is a filter of the API."""
 MAX_GAP = 50
-"""Most heights between two records of an export that are requested one by one."""
+"""Most heights between two records of an export that are all requested, where the API has no filter by range."""
+PROBES = 10
+"""Heights that are requested within a wider gap."""
+WIDEST = 5
+"""Widest gaps between records that are always compared: records that are missing in a row leave one."""
 OF_BLOCK = {"tx_id": "tx_id", "block_hash": "block_hash", "height": "height", "transaction_time": "transaction_time"}
 OF_TRANSACTION = {**OF_BLOCK, "amount": "amount", "transaction_type": "transaction_type"}
 # Columns that a record shares with its transaction, and their names there.
@@ -171,21 +177,36 @@ class Verifier:
         heights: list[int] = [row[self.height] for row in self.rows([self.height]) if row[self.height] is not None]
         # The first and the last height may have records that the export was not to have.
         ends = {min(heights), max(heights)} if heights else set()
-        inner = [sorted(pair) for pair in pairwise(heights) if not ends & set(pair)]
+        inner = [(min(pair), max(pair)) for pair in pairwise(heights) if not ends & set(pair)]
         sampled = self._random.sample(inner, min(self._sample, len(inner)))
         is_range = self._call in RANGES
-        places = [(low, high) for low, high in sampled if is_range or high - low < MAX_GAP]
+        narrow = [pair for pair in sampled if is_range or width(pair) < MAX_GAP]
         compared, differences = 0, list[Difference]()
-        for low, high in merged(places):
-            if is_range:
-                theirs = self.fetch_list(start_height=low, end_height=high)
-            else:
-                theirs = [row for height in range(low, high + 1) for row in self.fetch_list(height=height)]
-            ours = self.rows(self._columns, low, high)
+        for place in merged(narrow):
+            ours = self.rows(self._columns, *place)
             # A record that the export lacks is between two that it has.
             compared += len(ours) - 1
-            differences += self.differences("heights", ours, theirs)
+            differences += self.differences("heights", ours, self.fetch_place(*place))
+        for low, high in dict.fromkeys([*sampled, *wide(inner)]):
+            if (low, high) not in narrow:
+                differences += self.differences("heights", [], self.fetch_between(low, high))
         return Found(compared, differences)
+
+    def fetch_place(self, low: int, high: int) -> list[Row]:
+        """All records of a range of heights."""
+        if self._call in RANGES:
+            return self.fetch_list(start_height=low, end_height=high)
+        return [row for height in range(low, high + 1) for row in self.fetch_list(height=height)]
+
+    def fetch_between(self, low: int, high: int) -> list[Row]:
+        """Records between two heights, or some of them: the export has none."""
+        between = range(low + 1, high)
+        if not between:
+            return []
+        if self._call in RANGES:
+            return self.fetch_list(start_height=between[0], end_height=between[-1])
+        probed = sorted(self._random.sample(between, min(PROBES, len(between))))
+        return [row for height in probed for row in self.fetch_list(height=height)]
 
     def by_pages(self) -> Found:
         ours, theirs = self.rows(self._columns), self.fetch_list()
@@ -304,6 +325,16 @@ def is_changed(name: str, ours: list[Row], theirs: list[Row]) -> bool:
     if any(row.get("state") == PENDING for row in ours) and name in {"state", "gas_used", "tx_fee"}:
         return False
     return Counter(repr(row[name]) for row in ours) != Counter(repr(row[name]) for row in theirs)
+
+
+def width(pair: tuple[int, int]) -> int:
+    return pair[1] - pair[0]
+
+
+def wide(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The widest gaps, if they are wider than most."""
+    usual = median(map(width, pairs)) if pairs else 0
+    return [pair for pair in nlargest(WIDEST, pairs, key=width) if width(pair) > usual]
 
 
 def merged(places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
