@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from chainframe.testing import Cassette, Fault, LocalService
-from chainframe.testing._drift import compare
+from chainframe.testing._drift import _differences, compare
 from conftest import environment, needs_extra
 
 PATH = "/api/v5/main/zone/block/block-list"
@@ -66,6 +66,17 @@ def test_only_the_change_is_found(recorded: Path, service: LocalService, name: s
     change(recorded, edit)
     with service.client() as client:
         assert [str(finding) for finding in compare(recorded, client)] == expected
+
+
+def test_one_value_of_another_kind_is_found() -> None:
+    def response(*heights: object) -> dict[str, object]:
+        return {"status": 200, "json": {"code": "0", "data": [{"height": height} for height in heights]}}
+
+    found = [("error", "data[].height was a string and is a number or string")]
+    assert list(_differences(response("1", "2"), response("1", 2))) == found
+    assert list(_differences(response("1", 2), response("1", "2"))) == []
+    assert list(_differences(response("1", "2"), response("1", None))) == []
+    assert list(_differences(response(None), response("1"))) == []
 
 
 def test_growth_and_other_data_are_no_difference(recorded: Path) -> None:
@@ -131,6 +142,7 @@ def test_suite_replays_and_reports(
     compared = pytester.runpytest_subprocess(*arguments, "--chainframe-record=compare")
     compared.assert_outcomes(passed=2)
     assert compared.ret == 0
+    compared.stdout.fnmatch_lines(["recordings compared with the service: no difference"])
     change(pytester.path / "cassettes" / "test_one" / "test_blocks.jsonl", CHANGES["kind"][0])
     before = service.request_count
     compared = pytester.runpytest_subprocess(*arguments, "--chainframe-record=compare")

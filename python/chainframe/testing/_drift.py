@@ -88,7 +88,7 @@ def _differences(recorded: dict[str, Any], live: dict[str, Any]) -> Iterator[tup
         elif member not in old_kinds:
             if "object" in old_kinds.get(parent, ()):
                 yield INFO, f"{member} is new ({_names(new_kinds[member])})"
-        elif old_kinds[member] and new_kinds[member] and not old_kinds[member] & new_kinds[member]:
+        elif old_kinds[member] and not new_kinds[member] <= old_kinds[member]:
             yield ERROR, f"{member} was a {_names(old_kinds[member])} and is a {_names(new_kinds[member])}"
 
 
