@@ -270,10 +270,25 @@ def test_recent_blocks_are_read_down_to_the_lowest_height_wanted(service: LocalS
     newest = client.blocks().first()
     assert newest is not None
     top = newest.height or 0
-    whole = client.blocks().collect().report.requests
+    limited = client.blocks(max_items=150).collect().report.requests
     service.reset_request_log()
     assert client.blocks().dataset().count_rows(filter=pc.field("height") > top - 150) == 150
-    assert service.request_count < whole
+    assert service.request_count == limited
+    service.reset_request_log()
+    assert len(client.blocks().dataset().head(5, filter=pc.field("height") > top - 150)) == 5
+    assert service.request_count == 1
+
+
+def test_blocks_are_read_down_to_a_height_while_the_list_grows() -> None:
+    with LocalService(transactions=900, growth=3) as service, service.client() as client:
+        top = client.blocks().first()
+        assert top is not None
+        assert top.height is not None
+        heights: list[Any] = (
+            client.blocks().dataset().to_table(filter=pc.field("height") > top.height - 450)["height"].to_pylist()
+        )
+    assert heights == list(range(heights[0], top.height - 450, -1))
+    assert heights[0] >= top.height
 
 
 def test_few_deep_blocks_are_requested_by_height(service: LocalService, client: cf.Client) -> None:

@@ -333,11 +333,17 @@ class Scanner:
         height, time = DESCENDING[self._narrowing.resource]
         floor = floors.get(height, 0)
         below: list[Query[Any]] = []
-        for batch in self._stream(self._query, self._narrowing.page_size):
+        stream = self._stream(self._query, self._narrowing.page_size)
+        for batch in stream:
             yield batch
             lowest = _lowest(batch, height)
             if lowest <= floor or (time in floors and _lowest(batch, time) < floors[time]):
                 return
+            if queries == [self._query] and time not in floors:
+                # A height has one block: no page below the lowest one is requested ahead.
+                stream.close()
+                below = [self._query._rest(lowest - floor)]  # noqa: SLF001 - of this package
+                break
             below = [query for query in queries if query != self._query and arguments(query)[height] < lowest]
             if queries != [self._query] and len(below) <= (lowest - floor) // len(batch):
                 break

@@ -284,6 +284,12 @@ impl Query {
         Ok(Self::new(self.client.bind(py), self.progress, Run::from(query)))
     }
 
+    /// The next `most` records after those that the last run returned.
+    fn _rest(&self, py: Python<'_>, most: u64) -> PyResult<Self> {
+        let run = self.run.rest(&self.cursor(), most).map_err(|error| errors::raise(py, &error))?;
+        Ok(Self::new(self.client.bind(py), self.progress, run))
+    }
+
     /// Says of a result what the end of a run says of its own.
     fn _settle(&self, py: Python<'_>, report: &Report) -> PyResult<()> {
         let partial = (!report.inner.complete).then(|| self.partial());

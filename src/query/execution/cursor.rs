@@ -150,6 +150,13 @@ impl Cursor {
         Self { empty_runs: self.empty_runs.saturating_add(1), ..self.clone() }.sealed()
     }
 
+    /// The same position, from where at most `most` records are wanted.
+    pub(super) fn limited(mut self, most: u64) -> Self {
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        self.options.max_items = Some(self.options.max_items.map_or(most, |remaining| remaining.min(most)));
+        self.sealed()
+    }
+
     pub(super) fn first_page(&self) -> FirstPage {
         FirstPage::after_empty_runs(self.empty_runs)
     }

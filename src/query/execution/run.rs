@@ -31,6 +31,12 @@ impl Run {
         Ok(Self { query, start: Some(Arc::new(start)) })
     }
 
+    /// A run of the next `most` records from a cursor of this query on.
+    pub fn rest(&self, cursor: &str, most: u64) -> Result<Self, Error> {
+        let start = Cursor::parse(self.query.client(), cursor)?.1.limited(most);
+        Ok(Self { query: start.query(self.query.client(), self.query.endpoint())?, start: Some(Arc::new(start)) })
+    }
+
     /// A run of the records of a query's only slice from `offset` on, of `remaining` of them or all.
     pub(super) fn from_position(
         query: &Query,
