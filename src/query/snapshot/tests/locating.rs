@@ -95,8 +95,10 @@ fn rows_shared_with_an_adjacent_page_are_an_overlap_if_heights_show_that_they_ar
 #[test]
 fn last_page_is_where_it_ends_with_the_snapshot() {
     let page = |position, pages| Page { keys: [6, 7, 8], position, pages: Some(pages), ..OVERLAPPING };
-    // The snapshot has nine records. Two were added: of four pages, the second is not the last.
+    // The snapshot has nine records. Four pages have ten to twelve.
     assert_eq!(offset_after(6, &[4, 6, 7], page(6, 4)), Location::At(4));
+    assert_eq!(offset_after(7, &[4, 6, 7], page(6, 4)), Location::At(5));
+    assert_eq!(offset_after(8, &[4, 6, 7], page(6, 4)), Location::Lost);
     assert_eq!(offset_after(6, &[4, 6, 7], page(6, 3)), Location::Lost);
     // The same rows are the end of the list.
     assert_eq!(offset_after(8, &[4, 6, 7], page(6, 2)), Location::At(6));
