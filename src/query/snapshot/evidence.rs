@@ -31,6 +31,8 @@ impl Length {
 pub enum PageSizes {
     #[default]
     AsRequested,
+    /// Limits above this one are served as this one.
+    AtMost(u64),
     /// Pages have the size of the first page, whatever limit is requested.
     Fixed,
 }
@@ -92,7 +94,11 @@ impl Snapshot {
             None if total_pages.is_some_and(|pages| pages > 1) && rows > 0 => rows,
             None => request.limit.max(rows),
         };
-        let page_sizes = if rows > request.limit { PageSizes::Fixed } else { PageSizes::AsRequested };
+        let page_sizes = match rows.max(page_rows) {
+            served if served > request.limit => PageSizes::Fixed,
+            served if served < request.limit => PageSizes::AtMost(served),
+            _ => PageSizes::AsRequested,
+        };
         let full_pages = total_pages.unwrap_or(1).saturating_sub(1);
         let min_length = full_pages.saturating_mul(page_rows).saturating_add(u64::from(rows > 0));
         // A count that is too low for the pages is not one of these records.
@@ -119,6 +125,16 @@ impl Snapshot {
         self.page_sizes == PageSizes::Fixed
     }
 
+    /// True if pages are smaller than requested.
+    pub(super) fn has_small_pages(&self) -> bool {
+        matches!(self.page_sizes, PageSizes::AtMost(_))
+    }
+
+    /// Largest limit that is served as requested, as far as is known.
+    pub(super) fn max_limit(&self) -> u64 {
+        if let PageSizes::AtMost(limit) = self.page_sizes { limit } else { u64::MAX }
+    }
+
     /// The same list before any of its records was read.
     pub(super) fn without_records(&self) -> Self {
         let (anchors, checks) = (Vec::new(), Vec::new());
@@ -129,8 +145,7 @@ impl Snapshot {
     #[must_use]
     pub(super) fn with_page_limit(mut self, limit: u64) -> Self {
         if limit != self.page_limit && !self.has_fixed_pages() {
-            // The API returns fewer records than requested if that is its maximum.
-            self.page_rows = if self.page_rows < self.page_limit { self.page_rows.min(limit) } else { limit };
+            self.page_rows = limit.min(self.max_limit());
             self.page_limit = limit;
         }
         self
@@ -139,14 +154,15 @@ impl Snapshot {
     /// A response with its position.
     pub(super) fn view<'a>(&mut self, request: &PageRequest, response: &Response<'a>) -> View<'a> {
         let rows = response.rows.len() as u64;
-        if request.limit != self.page_limit {
-            let ignores = response.limit.is_some_and(|limit| limit > 0 && limit != request.limit);
-            if ignores || rows > request.limit {
-                self.page_sizes = PageSizes::Fixed;
-            }
+        let is_page = request.limit == self.page_limit;
+        let served = response.limit.filter(|limit| *limit > 0).unwrap_or(request.limit).max(rows);
+        if !is_page && served > request.limit {
+            self.page_sizes = PageSizes::Fixed;
+        } else if !is_page && served < request.limit && !self.has_fixed_pages() {
+            self.page_sizes = PageSizes::AtMost(served);
         }
-        let is_full_page = request.limit == self.page_limit || self.has_fixed_pages();
-        let page_size = if is_full_page { self.page_rows } else { request.limit };
+        let is_full_page = is_page || self.has_fixed_pages();
+        let page_size = if is_full_page { self.page_rows } else { request.limit.min(self.max_limit()) };
         View {
             rows: response.rows,
             page: request.page,

@@ -65,7 +65,7 @@ fn by_overlap(
         delivered.overlaps(keys).into_iter().filter(|overlap| fits(view, snapshot, overlap.offset)).collect();
     match overlaps.as_slice() {
         [] => Location::Lost,
-        [only] if is_certain(view, only, delivered, expectation) => Location::At(only.offset),
+        [only] if is_certain(view, snapshot, only, delivered, expectation) => Location::At(only.offset),
         _ => Location::Ambiguous,
     }
 }
@@ -93,10 +93,16 @@ fn descends(view: &View<'_>, shared: i64) -> bool {
 }
 
 /// One shared record is evidence only where the page was requested to begin with it. The page must show the record above
-/// it if it has room: its first row may be a duplicate that follows the last returned record.
-fn is_certain(view: &View<'_>, overlap: &Overlap, delivered: &Delivered, expectation: Expectation) -> bool {
+/// it if pages have room for that: its first row may be a duplicate that follows the last returned record.
+fn is_certain(
+    view: &View<'_>,
+    snapshot: &Snapshot,
+    overlap: &Overlap,
+    delivered: &Delivered,
+    expectation: Expectation,
+) -> bool {
     let is_first_row = overlap.offset + 1 == delivered.end() as i64 && view.position > 0;
-    let could_show_more = view.page_size > 2 || delivered.has_duplicates();
+    let could_show_more = view.page_size.max(snapshot.page_rows) > 2 || delivered.has_duplicates();
     match overlap.shared {
         Shared::Distinct => true,
         Shared::Unique => expectation == Expectation::Overlapping && !(is_first_row && could_show_more),

@@ -111,30 +111,27 @@ impl SnapshotReader {
             Location::At(offset) => self.on_page(view, offset),
             location => {
                 self.phase = if location == Location::Lost { self.after_loss() } else { self.after_ambiguity() };
-                if matches!(self.phase, Phase::Length) {
-                    self.read_again();
-                }
                 self.miss(view)
             }
         }
     }
 
     /// Next attempt to find the next record where the last page had none of those before it.
-    fn after_loss(&self) -> Phase {
+    fn after_loss(&mut self) -> Phase {
         match self.phase {
             Phase::Overlap(Margin::Located) if self.can_probe() => Phase::Single,
             _ if self.can_probe() => Phase::Locate,
-            Phase::Overlap(Margin::Located) if self.may_read_again() => Phase::Length,
+            Phase::Overlap(Margin::Located) if self.may_read_again() => self.read_again(),
             _ => Phase::Overlap(Margin::Located),
         }
     }
 
     /// Next attempt to find the next record where the last page left several possibilities.
-    fn after_ambiguity(&self) -> Phase {
+    fn after_ambiguity(&mut self) -> Phase {
         match self.phase {
             Phase::Overlap(Margin::Located) if self.can_probe() => Phase::Single,
             Phase::Overlap(Margin::Wide) if self.can_probe() => Phase::Locate,
-            Phase::Overlap(Margin::Wide) if self.may_read_again() => Phase::Length,
+            Phase::Overlap(Margin::Wide) if self.may_read_again() => self.read_again(),
             Phase::Overlap(Margin::Wide | Margin::Located) => Phase::Overlap(Margin::Located),
             _ => Phase::Overlap(Margin::Wide),
         }
@@ -146,9 +143,10 @@ impl SnapshotReader {
     }
 
     /// Begins another snapshot, which must contain the returned records.
-    fn read_again(&mut self) {
+    fn read_again(&mut self) -> Phase {
         self.skip = Skip::Until { keys: self.delivered.keys().collect(), records: self.delivered.end() };
         self.drift.restarts += 1;
+        Phase::Length
     }
 
     /// True if a request for one record shows the length, and so the drift.
@@ -168,8 +166,13 @@ impl SnapshotReader {
         }
         if from >= rows {
             // Without drift, no page begins with delivered records and reaches the next one.
-            let is_unreachable = !is_by_count && !has_drifted && self.can_probe();
-            self.phase = if is_unreachable { Phase::Single } else { Phase::Overlap(Margin::Narrow) };
+            let is_unreachable = !is_by_count && !has_drifted;
+            self.phase = match is_unreachable {
+                true if self.can_probe() => Phase::Single,
+                true if self.snapshot.has_fixed_pages() => self.ahead(),
+                true if self.snapshot.has_small_pages() && self.may_read_again() => self.read_again(),
+                _ => Phase::Overlap(Margin::Narrow),
+            };
             return self.miss(view);
         }
         let needed = match from {

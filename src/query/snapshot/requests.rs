@@ -52,7 +52,7 @@ impl SnapshotReader {
         } else {
             // After a miss the growth is uneven, and the largest page is the likeliest to contain the next record.
             let largest = if self.drift.misses > 0 { u64::MAX } else { tuning.overlap_limit };
-            (1, size.max(largest.min(self.spec.max_page_size)))
+            (1, size.max(largest.min(self.spec.max_page_size).min(self.snapshot.max_limit())))
         };
         // Right after a measurement, a page that begins too early is of more use than one that begins too late.
         let (least, mean) = if margin == Margin::Located { (0, 0) } else { self.drift.growth.expected() };

@@ -80,6 +80,8 @@ pub struct Tuning {
     pub max_anchors: usize,
     /// Most times that a list whose first page has changed is begun again.
     pub max_restarts: u32,
+    /// Most pages by which the list has grown until then, if it has not doubled.
+    pub max_restart_pages: u64,
     /// Runs in a row that ended before their first record, after which the first page is returned at once.
     pub max_empty_runs: u32,
 }
@@ -99,6 +101,7 @@ impl Default for Tuning {
             checkpoint_keys: 8,
             max_anchors: 8,
             max_restarts: 3,
+            max_restart_pages: 20,
             max_empty_runs: 3,
         }
     }

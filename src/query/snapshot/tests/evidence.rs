@@ -6,7 +6,8 @@ use super::super::{PageRequest, Response};
 use super::lists::Keys;
 
 fn snapshot(page_limit: u64, page_rows: u64) -> Snapshot {
-    Snapshot { page_limit, page_rows, ..Snapshot::default() }
+    let page_sizes = if page_rows < page_limit { PageSizes::AtMost(page_rows) } else { PageSizes::AsRequested };
+    Snapshot { page_limit, page_rows, page_sizes, ..Snapshot::default() }
 }
 
 #[test]
@@ -24,8 +25,8 @@ fn page_size_changes_with_the_limit_up_to_the_maximum_of_the_api() {
     assert_eq!(rows(fixed, 10), (20, 20));
 }
 
-/// Position and page size of the second page of a list in pages of 100, of which the API serves 50 records, and whether
-/// its pages are taken to have a fixed size.
+/// Position and page size of the second page of a list in pages of 100, of which the API serves 50 records, and the page
+/// sizes that it is taken to serve.
 fn second_page(limit: u64, rows: usize, reported: Option<u64>) -> (i64, u64, PageSizes) {
     let (mut snapshot, rows) = (snapshot(100, 50), Keys((0..rows as u64).collect()));
     let request = PageRequest { page: 2, ..PageRequest::first(limit) };
@@ -37,10 +38,13 @@ fn second_page(limit: u64, rows: usize, reported: Option<u64>) -> (i64, u64, Pag
 
 #[test]
 fn pages_have_a_fixed_size_if_another_limit_is_ignored() {
-    assert_eq!(second_page(100, 50, Some(50)), (50, 50, PageSizes::AsRequested));
-    assert_eq!(second_page(1, 1, Some(1)), (1, 1, PageSizes::AsRequested));
-    assert_eq!(second_page(1, 1, Some(0)), (1, 1, PageSizes::AsRequested));
-    assert_eq!(second_page(1, 1, None), (1, 1, PageSizes::AsRequested));
+    let served = PageSizes::AtMost(50);
+    assert_eq!(second_page(100, 50, Some(50)), (50, 50, served));
+    assert_eq!(second_page(80, 50, Some(50)), (50, 50, served));
+    assert_eq!(second_page(40, 30, Some(30)), (30, 30, PageSizes::AtMost(30)));
+    assert_eq!(second_page(1, 1, Some(1)), (1, 1, served));
+    assert_eq!(second_page(1, 1, Some(0)), (1, 1, served));
+    assert_eq!(second_page(1, 1, None), (1, 1, served));
     assert_eq!(second_page(1, 2, None), (50, 50, PageSizes::Fixed));
     assert_eq!(second_page(1, 1, Some(50)), (50, 50, PageSizes::Fixed));
 }

@@ -1,7 +1,7 @@
 //! Progress that a caller sees while the list is read.
 
-use super::super::{FirstPage, ListKind, SnapshotReader};
-use super::lists::{serve, spec};
+use super::super::{FirstPage, ListKind, ListSpec, PageRequest, Purpose, SnapshotReader};
+use super::lists::{page, response, serve, spec};
 
 #[test]
 fn number_of_records_to_come_is_known_or_that_of_full_pages() {
@@ -43,4 +43,45 @@ fn requests_that_are_cancelled_are_sent_again() {
 fn first_page_is_returned_at_once_after_runs_that_returned_nothing() {
     let after = [0, 2, 3, 4].map(FirstPage::after_empty_runs);
     assert_eq!(after, [FirstPage::Located, FirstPage::Located, FirstPage::AtOnce, FirstPage::AtOnce]);
+}
+
+/// Serves pages of four records at most, whatever is requested.
+fn serve_small(reader: &mut SnapshotReader, list: &[u64]) -> Vec<u64> {
+    let request = reader.next_request(0).unwrap();
+    let served = PageRequest { limit: request.limit.min(4), ..request };
+    let rows = page(list, &served);
+    let accepted = reader.on_response(&request, &response(&rows, list, &served, false)).unwrap();
+    rows.0[accepted.rows].to_vec()
+}
+
+#[test]
+fn beginning_of_a_list_is_read_in_smaller_pages_than_requested() {
+    let list: Vec<u64> = (0..30).collect();
+    for page_size in [4, 8] {
+        let spec = ListSpec { page_size, max_page_size: 100, wanted: Some(15), ..spec(ListKind::Growing) };
+        let (mut reader, mut keys) = (SnapshotReader::new(spec), Vec::new());
+        while keys.len() < 15 {
+            keys.extend(serve_small(&mut reader, &list));
+        }
+        assert_eq!(keys[..15], list[..15]);
+    }
+}
+
+#[test]
+fn list_is_not_begun_again_after_it_has_outgrown_what_was_returned() {
+    for (added, lengths) in [(60, 4), (61, 1)] {
+        let mut list: Vec<u64> = (1000..1009).collect();
+        let mut reader = SnapshotReader::new(ListSpec { first_page: FirstPage::AtOnce, ..spec(ListKind::Growing) });
+        let mut requested = 0;
+        while reader.error().is_none() {
+            let (request, _, _) = serve(&mut reader, &list, false);
+            let is_length = request.purpose == Purpose::CountProbe && request.page == 1;
+            if is_length && requested == 0 {
+                // The returned records are replaced.
+                list = (0..added).chain(2000..2003).chain(1003..1009).collect();
+            }
+            requested += u32::from(is_length);
+        }
+        assert_eq!(requested, lengths, "{added} added");
+    }
 }

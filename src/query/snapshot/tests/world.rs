@@ -15,8 +15,10 @@ pub struct Bounds {
     pub counted: bool,
     pub max_length: usize,
     pub page_sizes: (usize, usize),
-    /// Largest page that the API serves; 0 for the page size.
+    /// Largest page that the API documents; 0 for the page size.
     pub max_page: usize,
+    /// Largest page that it serves, if that is smaller; 0 if not.
+    pub served: usize,
     /// Number of different keys; 0 if all are different.
     pub symbols: usize,
     /// Equal records are next to each other.
@@ -198,7 +200,8 @@ impl<'a> World<'a> {
         if self.states.is_empty() {
             self.states.push(self.list.clone());
         }
-        let limit = request.limit as usize;
+        let most = if self.bounds.served > 0 { self.bounds.served } else { usize::MAX };
+        let limit = most.min(request.limit as usize);
         let top = request.height_bound.unwrap_or(i64::MAX);
         let list: Vec<Record> = self.list.iter().copied().filter(|record| record.height <= top).collect();
         let shown = &list[..list.len().min(self.bounds.window.unwrap_or(usize::MAX))];
@@ -207,7 +210,7 @@ impl<'a> World<'a> {
         self.note(|| format!("{request:?} -> {:?}", rows.iter().map(|row| row.key).collect::<Vec<_>>()));
         let served = Served {
             rows,
-            limit: request.limit,
+            limit: limit as u64,
             total_pages: shown.len().div_ceil(limit) as u64,
             total: self.bounds.counted.then_some(list.len() as u64),
         };
