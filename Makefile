@@ -95,7 +95,8 @@ simulate: tools
 
 # Runs the list reader through every schedule within larger bounds than `make test` does; takes minutes.
 enumerate: tools
-	ENUMERATE=large cargo test --features service,planted-bugs --lib enumeration -- --nocapture
+	ENUMERATE=large cargo test --config profile.test.package.chainframe.opt-level=3 \
+		--features service,planted-bugs --lib enumeration -- --nocapture
 
 # Changes the code of the list reader, one expression at a time, and lists the changes that no test notices. First with few
 # schedules, then those that survive with the schedules of `make test`. Takes an hour.

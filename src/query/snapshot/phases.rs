@@ -169,7 +169,6 @@ impl SnapshotReader {
             let is_unreachable = !is_by_count && !has_drifted;
             self.phase = match is_unreachable {
                 true if self.can_probe() => Phase::Single,
-                true if self.snapshot.has_fixed_pages() => self.ahead(),
                 true if self.snapshot.has_small_pages() && self.may_read_again() => self.read_again(),
                 _ => Phase::Overlap(Margin::Narrow),
             };

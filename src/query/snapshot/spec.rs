@@ -208,10 +208,10 @@ impl View<'_> {
     /// Lengths that the list may have at the instant of the response. Its last page shows the length.
     pub fn lengths(&self) -> RangeInclusive<i64> {
         let end = self.position + self.len() as i64;
-        let of_pages = |pages: u64| (pages as i64).saturating_mul(self.page_size as i64);
+        let of_pages = |pages: u64| i64::try_from(pages.saturating_mul(self.page_size)).unwrap_or(i64::MAX);
         match self.pages {
             _ if self.is_last() => end..=end,
-            Some(pages) => of_pages(pages - 1) + 1..=of_pages(pages),
+            Some(pages) => of_pages(pages - 1).saturating_add(1)..=of_pages(pages),
             None => end..=i64::MAX,
         }
     }

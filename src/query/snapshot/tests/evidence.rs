@@ -42,6 +42,7 @@ fn pages_have_a_fixed_size_if_another_limit_is_ignored() {
     assert_eq!(second_page(100, 50, Some(50)), (50, 50, served));
     assert_eq!(second_page(80, 50, Some(50)), (50, 50, served));
     assert_eq!(second_page(40, 30, Some(30)), (30, 30, PageSizes::AtMost(30)));
+    assert_eq!(second_page(40, 30, Some(0)), (40, 40, served));
     assert_eq!(second_page(1, 1, Some(1)), (1, 1, served));
     assert_eq!(second_page(1, 1, Some(0)), (1, 1, served));
     assert_eq!(second_page(1, 1, None), (1, 1, served));

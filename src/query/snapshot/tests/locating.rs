@@ -100,6 +100,9 @@ fn last_page_is_where_it_ends_with_the_snapshot() {
     assert_eq!(offset_after(7, &[4, 6, 7], page(6, 4)), Location::At(5));
     assert_eq!(offset_after(8, &[4, 6, 7], page(6, 4)), Location::Lost);
     assert_eq!(offset_after(6, &[4, 6, 7], page(6, 3)), Location::Lost);
+    for pages in [u64::MAX, 1 << 62] {
+        assert_eq!(offset_after(6, &[4, 6, 7], page(6, pages)), Location::Lost);
+    }
     // The same rows are the end of the list.
     assert_eq!(offset_after(8, &[4, 6, 7], page(6, 2)), Location::At(6));
     assert_eq!(offset_after(7, &[4, 6, 7], page(6, 2)), Location::Lost);
