@@ -3,6 +3,7 @@
 import datetime as dt
 import math
 import pickle
+from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -277,6 +278,20 @@ def test_recent_blocks_are_read_down_to_the_lowest_height_wanted(service: LocalS
     service.reset_request_log()
     assert len(client.blocks().dataset().head(5, filter=pc.field("height") > top - 150)) == 5
     assert service.request_count == 1
+
+
+def test_scans_of_one_query_do_not_disturb_each_other(client: cf.Client) -> None:
+    query = client.blocks()
+    newest = query.first()
+    assert newest is not None
+    assert newest.height is not None
+    above = pc.field("height") > newest.height - 450
+    one, other = (query.dataset().scanner(filter=above).to_batches() for _ in range(2))
+    heights = [next(one)["height"], next(other)["height"]]
+    query.collect()
+    heights += [batch["height"] for batch in [*one, *other]]
+    counts = Counter(height for column in heights for height in column.to_pylist())
+    assert counts == dict.fromkeys(range(newest.height - 449, newest.height + 1), 2)
 
 
 def test_blocks_are_read_down_to_a_height_while_the_list_grows() -> None:

@@ -148,6 +148,19 @@ def test_records_that_are_missing_in_a_row_are_found(tmp_path: Path, call: str, 
     assert {(difference.way, difference.kind) for difference in verification.differences} == {("heights", "missing")}
 
 
+def test_late_records_of_a_settled_series_leave_no_gap(honest: LocalService, tmp_path: Path) -> None:
+    with LocalService(transactions=0) as service, service.client() as client, honest.client() as other:
+        rows = other.blocks().collect().to_dicts()
+        late = [rows[325], rows[335]]
+        service.load("blocks", [row for row in rows[300:] if row not in late])
+        first = client.blocks().to_parquet(tmp_path / "1", settle=20)
+        service.load("blocks", rows)
+        second = client.blocks().to_parquet(tmp_path / "2", since=first, settle=20)
+        heights = pq.read_table(second.parts[-1])["height"].to_pylist()
+        assert {row["height"] for row in late} <= set(heights)
+        assert second.verify(other, sample=1_000).differences == ()
+
+
 def test_places_that_meet_are_compared_however_far_they_extend(
     honest: LocalService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

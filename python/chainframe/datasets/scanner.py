@@ -333,7 +333,11 @@ class Scanner:
         height, time = DESCENDING[self._narrowing.resource]
         floor = floors.get(height, 0)
         below: list[Query[Any]] = []
-        stream = self._stream(self._query, self._narrowing.page_size)
+        # Other scans of the same query have runs of their own, and so other positions.
+        reduced: Any = self._query.__reduce__()
+        restore, state = reduced
+        query: Query[Any] = restore(*state)
+        stream = self._stream(query, self._narrowing.page_size)
         for batch in stream:
             yield batch
             lowest = _lowest(batch, height)
@@ -342,8 +346,9 @@ class Scanner:
             if queries == [self._query] and time not in floors:
                 # A height has one block: no page below the lowest one is requested ahead.
                 stream.close()
-                below = [self._query._rest(lowest - floor)]  # noqa: SLF001 - of this package
-                break
+                rest = query._rest(lowest - floor)  # noqa: SLF001 - of this package
+                yield from self._stream(rest, self._narrowing.page_size)
+                return
             below = [query for query in queries if query != self._query and arguments(query)[height] < lowest]
             if queries != [self._query] and len(below) <= (lowest - floor) // len(batch):
                 break

@@ -17,12 +17,14 @@ from collections import Counter, defaultdict
 from decimal import Decimal
 from heapq import nlargest
 from itertools import pairwise
+from math import inf
 from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chainframe import _native
 from chainframe.errors import ExportError
 from chainframe.exports.directory import Store
+from chainframe.exports.manifest import read_manifest
 from chainframe.exports.verification import Difference, Verification
 from chainframe.frames import load
 
@@ -177,7 +179,8 @@ class Verifier:
         heights: list[int] = [row[self.height] for row in self.rows([self.height]) if row[self.height] is not None]
         # The first and the last height may have records that the export was not to have.
         ends = {min(heights), max(heights)} if heights else set()
-        inner = [(min(pair), max(pair)) for pair in pairwise(heights) if not ends & set(pair)]
+        start = self.start()
+        inner = [(min(pair), max(pair)) for pair in pairwise(heights) if not ends & set(pair) and min(pair) > start]
         sampled = self._random.sample(inner, min(self._sample, len(inner)))
         is_range = self._call in RANGES
         narrow = [pair for pair in sampled if is_range or width(pair) < MAX_GAP]
@@ -187,10 +190,18 @@ class Verifier:
             # A record that the export lacks is between two that it has.
             compared += len(ours) - 1
             differences += self.differences("heights", ours, self.fetch_place(*place))
-        for low, high in dict.fromkeys([*sampled, *wide(inner)]):
-            if (low, high) not in narrow:
-                differences += self.differences("heights", [], self.fetch_between(low, high))
+        for low, high in sorted(set(wide(inner)).difference(narrow)):
+            differences += self.differences("heights", [], self.fetch_between(low, high))
         return Found(compared, differences)
+
+    def start(self) -> float:
+        """Height from which on the export has all records; those below are in the one that it continues, or late."""
+        since, settled = self._manifest.since, self._manifest.settled
+        if since is None or settled is None:
+            return -1
+        earlier = read_manifest(self._path / since["path"])
+        end = None if earlier is None or earlier.settled is None else earlier.settled.end_height
+        return inf if end is None else end
 
     def fetch_place(self, low: int, high: int) -> list[Row]:
         """All records of a range of heights."""

@@ -261,10 +261,12 @@ impl Network {
         let seen = client.targets.entry(target.to_owned()).or_default();
         seen.first.get_or_insert(now);
         let is_alone = plan.is_alone();
-        if seen.is_hopeless && is_alone {
+        // A page that was requested ahead and is no longer of use is requested again, whatever its response was.
+        let is_in_turn = is_alone && plan.concurrency == 1;
+        if seen.is_hopeless && is_in_turn {
             violations.push("a request is repeated that cannot succeed".into());
         }
-        if is_alone && seen.not_before.is_some_and(|until| now + TICK < until) {
+        if is_in_turn && seen.not_before.is_some_and(|until| now + TICK < until) {
             violations.push("a request is repeated before Retry-After".into());
         }
         // One attempt more for a corrected clock.
