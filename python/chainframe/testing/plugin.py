@@ -124,8 +124,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("recordings that differ from the service")
         for finding in findings:
             terminalreporter.write_line(str(finding))
-    elif terminalreporter.config.getoption("--chainframe-record") == COMPARE:
-        terminalreporter.write_line("recordings compared with the service: no difference")
 
 
 @pytest.hookimpl(trylast=True)

@@ -155,14 +155,21 @@ impl Snapshot {
     pub(super) fn view<'a>(&mut self, request: &PageRequest, response: &Response<'a>) -> View<'a> {
         let rows = response.rows.len() as u64;
         let is_page = request.limit == self.page_limit;
-        let served = response.limit.filter(|limit| *limit > 0).unwrap_or(request.limit).max(rows);
+        let reported = response.limit.filter(|limit| *limit > 0);
+        // A page with successors is full.
+        let full = response.total_pages.filter(|pages| *pages > request.page && rows > 0).map(|_| rows);
+        let served = full.or(reported).unwrap_or(request.limit).max(rows);
         if !is_page && served > request.limit {
             self.page_sizes = PageSizes::Fixed;
         } else if !is_page && served < request.limit && !self.has_fixed_pages() {
             self.page_sizes = PageSizes::AtMost(served);
         }
         let is_full_page = is_page || self.has_fixed_pages();
-        let page_size = if is_full_page { self.page_rows } else { request.limit.min(self.max_limit()) };
+        let page_size = match reported {
+            Some(limit) if is_page && full == reported && !self.has_fixed_pages() => limit,
+            _ if is_full_page => self.page_rows,
+            _ => request.limit.min(self.max_limit()),
+        };
         View {
             rows: response.rows,
             page: request.page,

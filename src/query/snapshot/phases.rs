@@ -167,10 +167,12 @@ impl SnapshotReader {
         if from >= rows {
             // Without drift, no page begins with delivered records and reaches the next one.
             let is_unreachable = !is_by_count && !has_drifted;
-            self.phase = match is_unreachable {
-                true if self.can_probe() => Phase::Single,
-                true if self.snapshot.has_small_pages() && self.may_read_again() => self.read_again(),
-                _ => Phase::Overlap(Margin::Narrow),
+            self.phase = if is_unreachable && self.can_probe() {
+                Phase::Single
+            } else if is_unreachable && self.snapshot.has_small_pages() && self.may_read_again() {
+                self.read_again()
+            } else {
+                Phase::Overlap(Margin::Narrow)
             };
             return self.miss(view);
         }

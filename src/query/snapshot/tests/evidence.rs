@@ -28,11 +28,20 @@ fn page_size_changes_with_the_limit_up_to_the_maximum_of_the_api() {
 /// Position and page size of the second page of a list in pages of 100, of which the API serves 50 records, and the page
 /// sizes that it is taken to serve.
 fn second_page(limit: u64, rows: usize, reported: Option<u64>) -> (i64, u64, PageSizes) {
+    second_page_of(0, limit, rows, reported)
+}
+
+/// The same if another page follows.
+fn before_the_last(limit: u64, rows: usize, reported: Option<u64>) -> (i64, u64, PageSizes) {
+    second_page_of(3, limit, rows, reported)
+}
+
+fn second_page_of(pages: u64, limit: u64, rows: usize, reported: Option<u64>) -> (i64, u64, PageSizes) {
     let (mut snapshot, rows) = (snapshot(100, 50), Keys((0..rows as u64).collect()));
     let request = PageRequest { page: 2, ..PageRequest::first(limit) };
-    let response = Response { rows: &rows, limit: reported, total_pages: Some(0), total: None };
+    let response = Response { rows: &rows, limit: reported, total_pages: Some(pages), total: None };
     let view = snapshot.view(&request, &response);
-    assert_eq!((view.pages, view.total), (None, None));
+    assert_eq!((view.pages, view.total), (Some(pages).filter(|pages| *pages > 0), None));
     (view.position, view.page_size, snapshot.page_sizes)
 }
 
@@ -40,6 +49,10 @@ fn second_page(limit: u64, rows: usize, reported: Option<u64>) -> (i64, u64, Pag
 fn pages_have_a_fixed_size_if_another_limit_is_ignored() {
     let served = PageSizes::AtMost(50);
     assert_eq!(second_page(100, 50, Some(50)), (50, 50, served));
+    assert_eq!(before_the_last(100, 20, Some(20)), (20, 20, served));
+    assert_eq!(before_the_last(100, 20, Some(50)), (50, 50, served));
+    assert_eq!(before_the_last(40, 30, None), (30, 30, PageSizes::AtMost(30)));
+    assert_eq!(before_the_last(40, 30, Some(40)), (30, 30, PageSizes::AtMost(30)));
     assert_eq!(second_page(80, 50, Some(50)), (50, 50, served));
     assert_eq!(second_page(40, 30, Some(30)), (30, 30, PageSizes::AtMost(30)));
     assert_eq!(second_page(40, 30, Some(0)), (40, 40, served));
