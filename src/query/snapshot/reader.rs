@@ -226,7 +226,7 @@ impl SnapshotReader {
     /// Reads the snapshot of another instant if nothing of this one was returned; else the error is final.
     fn restart(&mut self, error: Error) -> Result<Accepted, Error> {
         let (tuning, length) = (&self.spec.tuning, self.snapshot.length.exact());
-        // Whatever was added has to be read before the returned records.
+        // Another snapshot has whatever was added meanwhile, above what is wanted.
         let most_added = length.unwrap_or(0).max(tuning.max_restart_pages * self.snapshot.page_rows);
         let may_restart = self.drift.restarts < tuning.max_restarts && self.drift.shift <= most_added as i64;
         if matches!(self.skip, Skip::Nothing) || !may_restart || length.is_none() {
