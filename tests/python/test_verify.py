@@ -136,7 +136,7 @@ def test_one_wrong_record_in_a_thousand_is_found_at_the_stated_confidence(
         ("blocks", slice(200, 230)),
         ("blocks", slice(200, 300)),
         ("transactions", slice(200, 400)),
-        ("cross_chain_transactions", slice(10, 20)),
+        ("cross_chain_transactions", slice(20, 40)),
     ],
 )
 def test_records_that_are_missing_in_a_row_are_found(tmp_path: Path, call: str, missing: slice) -> None:
@@ -144,7 +144,7 @@ def test_records_that_are_missing_in_a_row_are_found(tmp_path: Path, call: str, 
         rows = getattr(client, call)().collect().to_dicts()
         with LocalService(transactions=0, data={call: [*rows[: missing.start], *rows[missing.stop :]]}) as partial:
             export = getattr(partial.client(), call)().to_parquet(tmp_path)
-        verification = export.verify(client, sample=1, seed=1)
+        verification = export.verify(client, sample=1, seed=2)
     assert {(difference.way, difference.kind) for difference in verification.differences} == {("heights", "missing")}
 
 

@@ -56,6 +56,10 @@ class Scanner:
         expression: pc.Expression | None,
         batch_size: int,
     ) -> None:
+        # The last run of a query has its position and its report: another scan must not replace it.
+        reduced: Any = query.__reduce__()
+        restore, state = reduced
+        query = restore(*state)
         exporter: Any = query
         self.dataset_schema: pa.Schema = pa.schema(exporter)
         self._query, self._batch_size = query, batch_size
@@ -333,11 +337,7 @@ class Scanner:
         height, time = DESCENDING[self._narrowing.resource]
         floor = floors.get(height, 0)
         below: list[Query[Any]] = []
-        # Other scans of the same query have runs of their own, and so other positions.
-        reduced: Any = self._query.__reduce__()
-        restore, state = reduced
-        query: Query[Any] = restore(*state)
-        stream = self._stream(query, self._narrowing.page_size)
+        stream = self._stream(self._query, self._narrowing.page_size)
         for batch in stream:
             yield batch
             lowest = _lowest(batch, height)
@@ -346,7 +346,7 @@ class Scanner:
             if queries == [self._query] and time not in floors:
                 # A height has one block: no page below the lowest one is requested ahead.
                 stream.close()
-                rest = query._rest(lowest - floor)  # noqa: SLF001 - of this package
+                rest = self._query._rest(lowest - floor)  # noqa: SLF001 - of this package
                 yield from self._stream(rest, self._narrowing.page_size)
                 return
             below = [query for query in queries if query != self._query and arguments(query)[height] < lowest]

@@ -117,9 +117,10 @@ class Export:
     def verify(self, client: Client | None = None, *, sample: int = 200, seed: int | None = None) -> Verification:
         """Compare the files with their checksums, and random records with what the API returns when asked another way.
 
-        Lists with a filter by height are read around `sample` random records with another page size; other lists are
-        read again with another page size. Transactions of `sample` records are looked up by hash. Token transfers are
-        compared with the event logs of `sample` transactions. Nothing in the directory changes.
+        Lists with a filter by height are read around `sample` random records with another page size, and within the
+        widest gaps between heights; other lists are read again with another page size. Transactions of `sample` records
+        are looked up by hash. Token transfers are compared with the event logs of `sample` transactions.
+        Nothing in the directory changes.
 
         Parameters
         ----------

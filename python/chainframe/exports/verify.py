@@ -42,9 +42,9 @@ CALLS = {endpoint["name"]: endpoint for endpoint in DECLARED["endpoints"]}
 RANGES = {"cross_chain_transactions", "address_transactions"}
 """Calls whose range of heights is a filter of the API."""
 MAX_GAP = 50
-"""Most heights between two records of an export that are all requested, where the API has no filter by range."""
+"""Two records this far apart, or further, are too far for all heights between them to be requested one by one."""
 PROBES = 10
-"""Heights that are requested within a wider gap."""
+"""Heights that are requested between two such records."""
 WIDEST = 5
 """Widest gaps between records that are always compared: records that are missing in a row leave one."""
 OF_BLOCK = {"tx_id": "tx_id", "block_hash": "block_hash", "height": "height", "transaction_time": "transaction_time"}
@@ -179,8 +179,8 @@ class Verifier:
         heights: list[int] = [row[self.height] for row in self.rows([self.height]) if row[self.height] is not None]
         # The first and the last height may have records that the export was not to have.
         ends = {min(heights), max(heights)} if heights else set()
-        start = self.start()
-        inner = [(min(pair), max(pair)) for pair in pairwise(heights) if not ends & set(pair) and min(pair) > start]
+        earlier = self.end_of_earlier()
+        inner = [(min(pair), max(pair)) for pair in pairwise(heights) if not ends & set(pair) and min(pair) > earlier]
         sampled = self._random.sample(inner, min(self._sample, len(inner)))
         is_range = self._call in RANGES
         narrow = [pair for pair in sampled if is_range or width(pair) < MAX_GAP]
@@ -194,8 +194,8 @@ class Verifier:
             differences += self.differences("heights", [], self.fetch_between(low, high))
         return Found(compared, differences)
 
-    def start(self) -> float:
-        """Height from which on the export has all records; those below are in the one that it continues, or late."""
+    def end_of_earlier(self) -> float:
+        """Last height of the settled export that this one continues: up to it, this one has late records only."""
         since, settled = self._manifest.since, self._manifest.settled
         if since is None or settled is None:
             return -1

@@ -165,6 +165,7 @@ impl Snapshot {
             self.page_sizes = PageSizes::AtMost(served);
         }
         let is_full_page = is_page || self.has_fixed_pages();
+        // One page may be smaller than the others.
         let page_size = match reported {
             Some(limit) if is_page && full == reported && !self.has_fixed_pages() => limit,
             _ if is_full_page => self.page_rows,

@@ -261,7 +261,7 @@ impl Network {
         let seen = client.targets.entry(target.to_owned()).or_default();
         seen.first.get_or_insert(now);
         let is_alone = plan.is_alone();
-        // A page that was requested ahead and is no longer of use is requested again, whatever its response was.
+        // A page that was requested ahead, and was not used, may be requested again, whatever its response was.
         let is_in_turn = is_alone && plan.concurrency == 1;
         if seen.is_hopeless && is_in_turn {
             violations.push("a request is repeated that cannot succeed".into());

@@ -1,7 +1,7 @@
 //! Progress that a caller sees while the list is read.
 
 use super::super::{FirstPage, ListKind, ListSpec, PageRequest, Purpose, SnapshotReader};
-use super::lists::{page, response, serve, spec};
+use super::lists::{page, response, rest, serve, spec};
 
 #[test]
 fn number_of_records_to_come_is_known_or_that_of_full_pages() {
@@ -45,13 +45,22 @@ fn first_page_is_returned_at_once_after_runs_that_returned_nothing() {
     assert_eq!(after, [FirstPage::Located, FirstPage::Located, FirstPage::AtOnce, FirstPage::AtOnce]);
 }
 
-/// Serves pages of four records at most, whatever is requested.
-fn serve_small(reader: &mut SnapshotReader, list: &[u64]) -> Vec<u64> {
+/// Serves a page of at most `most` records, whatever is requested.
+fn serve_small(reader: &mut SnapshotReader, list: &[u64], most: u64, is_counted: bool) -> Vec<u64> {
     let request = reader.next_request(0).unwrap();
-    let served = PageRequest { limit: request.limit.min(4), ..request };
+    let served = PageRequest { limit: request.limit.min(most), ..request };
     let rows = page(list, &served);
-    let accepted = reader.on_response(&request, &response(&rows, list, &served, false)).unwrap();
+    let accepted = reader.on_response(&request, &response(&rows, list, &served, is_counted)).unwrap();
     rows.0[accepted.rows].to_vec()
+}
+
+#[test]
+fn one_page_that_is_smaller_than_the_others_has_its_own_position() {
+    let list: Vec<u64> = (0..95).collect();
+    let mut reader = SnapshotReader::new(ListSpec { page_size: 20, max_page_size: 20, ..spec(ListKind::Growing) });
+    let mut keys: Vec<u64> = [20, 10].iter().flat_map(|most| serve_small(&mut reader, &list, *most, true)).collect();
+    keys.extend(rest(&mut reader, &list, true));
+    assert_eq!(keys, list);
 }
 
 #[test]
@@ -61,7 +70,7 @@ fn beginning_of_a_list_is_read_in_smaller_pages_than_requested() {
         let spec = ListSpec { page_size, max_page_size: 100, wanted: Some(15), ..spec(ListKind::Growing) };
         let (mut reader, mut keys) = (SnapshotReader::new(spec), Vec::new());
         while keys.len() < 15 {
-            keys.extend(serve_small(&mut reader, &list));
+            keys.extend(serve_small(&mut reader, &list, 4, false));
         }
         assert_eq!(keys[..15], list[..15]);
     }
