@@ -118,27 +118,31 @@ impl Follower {
     }
 
     /// The height from which on a walk has to read all records.
-    fn depth(&self, memory: &Memory) -> i64 {
+    fn depth(&self, memory: &Memory, stop: Stop) -> i64 {
         let known = memory.verified_from();
-        let depth = self.unsettled(memory).map_or(known, |lowest| lowest.min(known));
+        let depth = self.unsettled(memory, stop).map_or(known, |lowest| lowest.min(known));
         let seam = memory.seam().map_or(depth, |seam| seam.height.min(depth));
         self.round.reading.stray(memory.horizon().height()).map_or(seam, |stray| stray.min(seam))
     }
 
     /// The lowest delivered height that may have changed since: the chain had one more when it was delivered last.
-    fn unsettled(&self, memory: &Memory) -> Option<i64> {
+    fn unsettled(&self, memory: &Memory, stop: Stop) -> Option<i64> {
         let head = memory.position().saturating_add(1).min(self.round.reading.top().unwrap_or(i64::MAX));
-        match self.spec.changes {
-            Changes::Held => None,
-            Changes::Undone if Bug::UnsettledForgotten.is_planted() => None,
-            Changes::Undone => memory.from(head.saturating_sub(self.spec.settle)),
+        let lowest = head.saturating_sub(self.spec.settle);
+        match (self.spec.changes, stop) {
+            (Changes::Held, _) => None,
+            (Changes::Undone, _) if Bug::UnsettledForgotten.is_planted() => None,
+            // The list has no records below.
+            (Changes::Undone, Stop::List) => memory.from(lowest),
+            // The first record of a height may have been listed late.
+            (Changes::Undone, _) => Some(lowest.max(memory.horizon().height().saturating_add(1))),
         }
     }
 
     /// A page of a walk: reads on, or finds out what to deliver.
     pub(super) fn on_older(&mut self, stop: Stop) -> Step {
         let Some(memory) = &self.memory else { return Ok(Vec::new()) };
-        let (reading, depth) = (&self.round.reading, self.depth(memory));
+        let (reading, depth) = (&self.round.reading, self.depth(memory, stop));
         if reading.complete_from() > depth {
             return self.read_on(depth, stop);
         }
@@ -230,7 +234,7 @@ impl Follower {
     /// Pages that the walk is expected to take, at least 1.
     pub(super) fn pages_to_come(&self) -> u64 {
         let Some(memory) = &self.memory else { return 1 };
-        self.pages_to(self.depth(memory)).max(1.0) as u64
+        self.pages_to(self.depth(memory, Stop::Page(self.round.more))).max(1.0) as u64
     }
 
     fn pages_to(&self, depth: i64) -> f64 {
@@ -292,7 +296,7 @@ impl Follower {
     /// The first range of a round begins with the heights that may have changed.
     pub(super) fn first_range(&mut self) {
         self.next_range();
-        let unsettled = self.memory.as_ref().and_then(|memory| self.unsettled(memory));
+        let unsettled = self.memory.as_ref().and_then(|memory| self.unsettled(memory, Stop::Window));
         if let (Phase::Range { low, .. }, Some(height)) = (&mut self.phase, unsettled) {
             *low = height.min(*low);
         }

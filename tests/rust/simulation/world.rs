@@ -26,6 +26,8 @@ const THROTTLE_PAUSE: Duration = Duration::from_millis(400);
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 /// Timers fire late: requests may make up for as much.
 const TIMER_SLACK: f64 = 0.010;
+/// Versions of a list after which it changes no more: all of them are kept.
+const MAX_VERSIONS: usize = 400;
 
 pub struct World {
     pub plan: Plan,
@@ -104,6 +106,12 @@ impl World {
 
     pub fn draw(&self, below: u64) -> u64 {
         self.lock().rng.u64(..below.max(1))
+    }
+
+    pub fn grow(&self, records: u32) {
+        self.note(&format!("the lists grow by {records}"));
+        self.service.grow(records).expect("the database grows");
+        self.keep_versions();
     }
 
     /// Keeps every version of a list from now on.
@@ -315,14 +323,13 @@ impl Network {
         let reply =
             |status, body: &str| Reply { status, body: Bytes::copy_from_slice(body.as_bytes()), retry_after: None };
         let envelope = |code: &str| format!(r#"{{"code":"{code}","msg":"simulated","data":[]}}"#);
-        if world.chance(plan.growth.0) {
+        let is_changing = world.lock().versions.values().all(|versions| versions.len() < MAX_VERSIONS);
+        if is_changing && world.chance(plan.growth.0) {
             let records = 1 + world.draw(plan.growth.1.into()) as u32;
-            world.note(&format!("the lists grow by {records}"));
-            world.service.grow(records).expect("the database grows");
-            world.keep_versions();
+            world.grow(records);
         }
         let depth = 1 + world.draw(3) as u32;
-        if world.chance(plan.reorg) && world.keeps_given(depth) {
+        if is_changing && world.chance(plan.reorg) && world.keeps_given(depth) {
             world.note(&format!("the newest {depth} heights are replaced"));
             world.lock().reorgs += 1;
             world.service.reorganize(depth).expect("the database reorganizes");

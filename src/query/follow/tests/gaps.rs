@@ -72,6 +72,22 @@ fn the_first_records_of_a_list_that_forgets_may_change_near_the_head() {
 }
 
 #[test]
+fn the_first_record_of_a_height_may_be_listed_late() {
+    for page_size in 1..6 {
+        let mut chain = Chain::new(10, 1);
+        (0..4).for_each(|_| chain.apply(Change::GrowEmpty));
+        (0..2).for_each(|_| chain.apply(Change::Grow));
+        let mut run = Run::new(once(spec(Changes::Undone, 4, page_size)), Start::Height(0));
+        finish(&mut run, &chain).unwrap();
+        chain.apply(Change::Late(2));
+        chain.apply(Change::Grow);
+        run.restart();
+        finish(&mut run, &chain).unwrap();
+        assert_eq!((run.consumer.clone(), run.undos), (run.expected(-1), 1), "pages of {page_size}");
+    }
+}
+
+#[test]
 fn a_window_that_ends_within_the_settle_distance_is_an_error() {
     let mut chain = Chain::new(10, 1);
     chain.window = 6;
