@@ -125,11 +125,6 @@ impl Snapshot {
         self.page_sizes == PageSizes::Fixed
     }
 
-    /// True if pages are smaller than requested.
-    pub(super) fn has_small_pages(&self) -> bool {
-        matches!(self.page_sizes, PageSizes::AtMost(_))
-    }
-
     /// Largest limit that is served as requested, as far as is known.
     pub(super) fn max_limit(&self) -> u64 {
         if let PageSizes::AtMost(limit) = self.page_sizes { limit } else { u64::MAX }

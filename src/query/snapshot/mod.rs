@@ -20,7 +20,7 @@
 //! | | | ambiguous, or lost | `Overlap(Wide)`, `Locate` |
 //! | `Overlap` | page that begins before the next record | located, new rows | `Overlap`; `Ahead` once the list is stable |
 //! | | | located, no new rows, drift | `Overlap` |
-//! | | | located, no new rows, no drift | `Single`; without a length, `Length` if pages are smaller than requested |
+//! | | | located, no new rows, no drift | `Single`; without a length, `Length` |
 //! | | | ambiguous | `Overlap(Wide)`, then `Locate`, then `Single`; without a length, `Length` |
 //! | | | lost | `Locate`, then `Single` |
 //! | `Locate` | one record: the length, and so the shift | any | `Overlap(Located)` |

@@ -169,7 +169,7 @@ impl SnapshotReader {
             let is_unreachable = !is_by_count && !has_drifted;
             self.phase = if is_unreachable && self.can_probe() {
                 Phase::Single
-            } else if is_unreachable && self.snapshot.has_small_pages() && self.may_read_again() {
+            } else if is_unreachable && self.may_read_again() {
                 self.read_again()
             } else {
                 Phase::Overlap(Margin::Narrow)

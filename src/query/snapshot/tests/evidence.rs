@@ -49,9 +49,11 @@ fn second_page_of(pages: u64, limit: u64, rows: usize, reported: Option<u64>) ->
 fn pages_have_a_fixed_size_if_another_limit_is_ignored() {
     let served = PageSizes::AtMost(50);
     assert_eq!(second_page(100, 50, Some(50)), (50, 50, served));
+    assert_eq!(second_page(100, 50, Some(60)), (50, 50, served));
     assert_eq!(before_the_last(100, 20, Some(20)), (20, 20, served));
     assert_eq!(before_the_last(100, 20, Some(50)), (50, 50, served));
     assert_eq!(before_the_last(40, 30, None), (30, 30, PageSizes::AtMost(30)));
+    assert_eq!(before_the_last(40, 0, None), (40, 40, served));
     assert_eq!(before_the_last(40, 30, Some(40)), (30, 30, PageSizes::AtMost(30)));
     assert_eq!(second_page(80, 50, Some(50)), (50, 50, served));
     assert_eq!(second_page(40, 30, Some(30)), (30, 30, PageSizes::AtMost(30)));

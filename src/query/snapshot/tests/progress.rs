@@ -64,6 +64,19 @@ fn one_page_that_is_smaller_than_the_others_has_its_own_position() {
 }
 
 #[test]
+fn beginning_of_a_list_is_read_however_small_the_largest_page_is() {
+    let list: Vec<u64> = (0..30).collect();
+    for (size, wanted) in (1..6).flat_map(|size| (1..12).map(move |wanted| (size, wanted))) {
+        let spec = ListSpec { page_size: size, max_page_size: size, wanted: Some(wanted), ..spec(ListKind::Growing) };
+        let (mut reader, mut keys) = (SnapshotReader::new(spec), Vec::new());
+        while (keys.len() as u64) < wanted {
+            keys.extend(serve_small(&mut reader, &list, size, false));
+        }
+        assert_eq!(keys[..wanted as usize], list[..wanted as usize], "{wanted} in pages of {size}");
+    }
+}
+
+#[test]
 fn beginning_of_a_list_is_read_in_smaller_pages_than_requested() {
     let list: Vec<u64> = (0..30).collect();
     for page_size in [4, 8] {
