@@ -44,7 +44,7 @@ RANGES = {"cross_chain_transactions", "address_transactions"}
 MAX_GAP = 50
 """Two records this far apart, or further, are too far for all heights between them to be requested one by one."""
 PROBES = 10
-"""Heights that are requested between two such records."""
+"""Most heights that are requested within a gap that is not read completely."""
 WIDEST = 5
 """Widest gaps between records that are always compared: records that are missing in a row leave one."""
 OF_BLOCK = {"tx_id": "tx_id", "block_hash": "block_hash", "height": "height", "transaction_time": "transaction_time"}

@@ -12,7 +12,7 @@
 //! | | | has a count | `Ahead` |
 //! | | | has none | `Length` |
 //! | | | has none, and reaches the result window | `Ahead`; the result is incomplete |
-//! | | | has none, and a few pages are wanted | `Overlap`, and never `Ahead` |
+//! | | | has none, and a few pages are wanted | `Overlap`; `Ahead` only after `Length` |
 //! | `Length` | page 1 with one record: its number of pages is the length | one record | `Ahead`, from page 1 again |
 //! | | | no length | `First`, and then `Ahead`; the result is incomplete |
 //! | `Ahead` | next pages, several in flight | located, no drift | `Ahead` |
@@ -20,9 +20,9 @@
 //! | | | ambiguous, or lost | `Overlap(Wide)`, `Locate` |
 //! | `Overlap` | page that begins before the next record | located, new rows | `Overlap`; `Ahead` once the list is stable |
 //! | | | located, no new rows, drift | `Overlap` |
-//! | | | located, no new rows, no drift | `Single`; without a length, `Length` |
-//! | | | ambiguous | `Overlap(Wide)`, then `Locate`, then `Single`; without a length, `Length` |
-//! | | | lost | `Locate`, then `Single` |
+//! | | | located, no new rows, no drift | `Single`; without a length, `Length` once, if only the beginning is wanted |
+//! | | | ambiguous | `Overlap(Wide)`, then `Locate`, then `Single`; without a length, likewise |
+//! | | | lost | `Locate`, then `Single`; without a length, likewise |
 //! | `Locate` | one record: the length, and so the shift | any | `Overlap(Located)` |
 //! | `Single` | one record where the next one should be | at its offset by the length | `Overlap`; `Single` in a run of duplicates |
 //! | | | at another offset | `Single` |
