@@ -222,3 +222,18 @@ def test_command_keeps_all_but_pages_in_flight(
         assert found == expected
     record_property("interrupted", interrupted)
     assert interrupted
+
+
+def test_interrupt_of_a_complete_output_changes_nothing(
+    chain: LocalService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(_: object) -> None:
+        raise KeyboardInterrupt
+
+    for name in ("api_key", "secret_key", "passphrase"):
+        monkeypatch.setenv(f"CHAINFRAME_{name.upper()}", getattr(chain, name))
+    monkeypatch.setattr("chainframe.cli.app._print_report", interrupt)
+    output = tmp_path / "blocks.csv"
+    assert main(["blocks", "--base-url", chain.url, "--no-progress", "--max-items", "5", "-o", str(output)]) == 0
+    assert capsys.readouterr().err == ""
+    assert len(output.read_text("utf-8").splitlines()) == 6

@@ -216,6 +216,7 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
         output = {name: given.pop(name) for name in stated}
         follows = {name: given.pop(name) for name in follow.NAMES if can_follow}
         target: Destination | None = None
+        report: Report | None = None
         try:
             with sigterm_as_exception():
                 target = _destination(follow.following(follows, output) if can_follow else None, output)
@@ -225,10 +226,16 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
                         limited = _estimate(query)
                         return codes.INCOMPLETE if limited and given["strict"] else 0
                     report, written = target.run(query, made)
+                _print_report(report)
+                if written and sys.stderr is not None and sys.stderr.isatty():
+                    _echo_error(written)
         except BrokenPipeError:
             codes.give_up_output()
             return codes.BROKEN_PIPE
         except (KeyboardInterrupt, Terminated) as error:
+            if report is not None:
+                # The output has everything: there is nothing left to interrupt.
+                return _code(report)
             terminated = isinstance(error, Terminated)
             _echo_error(f"{'terminated' if terminated else 'interrupted'}{_saved(target)}")
             return codes.TERMINATED if terminated else codes.INTERRUPTED
@@ -238,10 +245,7 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
                 advice = f"; run chainframe doctor to diagnose the connection{advice}"
             _echo_error(_text(error) + advice)
             return exit_code(error)
-        _print_report(report)
-        if written and sys.stderr is not None and sys.stderr.isatty():
-            _echo_error(written)
-        return 0 if report.complete else codes.INCOMPLETE
+        return _code(report)
 
     help_text = endpoint["doc"].replace("`", "")
     return click.Command(
@@ -317,6 +321,10 @@ def _estimate(query: Query[Any]) -> bool:
     for limitation in estimate._limitations_in_shell():  # noqa: SLF001 - of this package
         click.echo(limitation)
     return bool(estimate.limitations)
+
+
+def _code(report: Report) -> int:
+    return 0 if report.complete else codes.INCOMPLETE
 
 
 def _print_report(report: Report) -> None:
