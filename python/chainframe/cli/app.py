@@ -234,7 +234,7 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
             return codes.BROKEN_PIPE
         except (KeyboardInterrupt, Terminated) as error:
             if report is not None:
-                # The output has everything: there is nothing left to interrupt.
+                # The output is written: there is nothing left to interrupt.
                 return _code(report)
             terminated = isinstance(error, Terminated)
             _echo_error(f"{'terminated' if terminated else 'interrupted'}{_saved(target)}")

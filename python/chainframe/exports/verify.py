@@ -42,7 +42,7 @@ CALLS = {endpoint["name"]: endpoint for endpoint in DECLARED["endpoints"]}
 RANGES = {"cross_chain_transactions", "address_transactions"}
 """Calls whose range of heights is a filter of the API."""
 MAX_GAP = 50
-"""Two records this far apart, or further, are too far for all heights between them to be requested one by one."""
+"""Least distance between two records at which not all heights between them are requested one by one."""
 PROBES = 10
 """Most heights that are requested within a gap that is not read completely."""
 WIDEST = 5

@@ -9,7 +9,7 @@ use chainframe::query::{Changes, Follow, FollowItem, FollowOptions, FollowStart,
 use fastrand::Rng;
 use tokio::time::timeout;
 
-use super::plan::{Kind, Plan};
+use super::plan::{Kind, MIN_PAGE_SIZE, Plan};
 use super::run::{Call, Outcome, client, judge_error, query, rows, rows_of_body};
 use super::world::{World, height};
 
@@ -17,9 +17,7 @@ use super::world::{World, height};
 const LIVES: u64 = 12;
 /// More heights than change while one process reads.
 const SETTLE: u64 = 12;
-/// The smallest page size of a plan.
-const LEAST_PAGE: usize = 3;
-/// Growths after which a list counts as one that grows no more: the sender of an address's list may be gone.
+/// Growths after which a list counts as one that grows no more, such as that of an address without new transactions.
 const MAX_GROWTHS: usize = 60;
 
 /// Runs one seed in a runtime of its own, whose clock moves only when everything waits.
@@ -51,7 +49,8 @@ async fn run(seed: u64) -> Outcome {
         }
     }
     // Delivered heights are read again, and late records noticed, only once the newest page has changed.
-    let newest = || world.lock().versions[&call.truth].last().map(|rows| rows[..rows.len().min(LEAST_PAGE)].to_vec());
+    let newest =
+        || world.lock().versions[&call.truth].last().map(|rows| rows[..rows.len().min(MIN_PAGE_SIZE)].to_vec());
     let before = newest();
     (0..MAX_GROWTHS).take_while(|_| newest() == before).for_each(|_| world.grow(1));
     world.lock().is_calm = true;

@@ -11,6 +11,7 @@ use fastrand::Rng;
 /// Most heights after which a record is listed, or a transaction settles. With those of a reorganization, and of one step
 /// of growth, they are fewer than the settle distance of followers.
 const MAX_DELAY: u32 = 6;
+pub const MIN_PAGE_SIZE: usize = 3;
 
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -135,7 +136,7 @@ impl Plan {
         Self {
             transactions: rng.u64(20..90),
             kind,
-            page_size: rng.bool().then(|| rng.i64(3..40)),
+            page_size: rng.bool().then(|| rng.i64(MIN_PAGE_SIZE as i64..40)),
             max_items: (rng.u8(..10) == 0 && kind != Kind::Gather).then(|| rng.i64(1..40)),
             concurrency: rng.i64(1..6),
             rate_limit: match rng.u8(..4) {
