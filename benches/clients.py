@@ -150,12 +150,15 @@ def amounts_of_rows(rows: list[Any]) -> tuple[int, Decimal]:
     return len(rows), sum((row[2] for row in rows), Decimal(0))
 
 
-def query_of(origin: str) -> Any:
+def client_of(origin: str) -> Any:
     import chainframe as cf
 
     secrets = {"api_key": "key", "secret_key": "secret", "passphrase": "phrase"}
-    client = cf.Client(base_url=origin, rate_limit=None, concurrency=IN_FLIGHT, **secrets)  # type: ignore[arg-type]
-    return client.token_transfers("0xa")
+    return cf.Client(base_url=origin, rate_limit=None, concurrency=IN_FLIGHT, **secrets)  # type: ignore[arg-type]
+
+
+def query_of(origin: str) -> Any:
+    return client_of(origin).token_transfers("0xa")
 
 
 def ours_polars() -> tuple[Run, Outcome]:

@@ -68,8 +68,13 @@ static RUNTIME: PerProcess<Handle> = PerProcess::new();
 /// takes half as much CPU again. Work of milliseconds runs in [`long`].
 pub fn runtime() -> std::io::Result<Handle> {
     RUNTIME.get(|| {
-        let runtime: Runtime =
-            Builder::new_multi_thread().worker_threads(1).thread_name("chainframe").enable_all().build()?;
+        let runtime: Runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .event_interval(POLLS_PER_EVENT)
+            .global_queue_interval(POLLS_PER_EVENT)
+            .thread_name("chainframe")
+            .enable_all()
+            .build()?;
         let handle = runtime.handle().clone();
         // It lives as long as the process: joining its threads at exit could wait for a stalled request.
         std::mem::forget(runtime);
@@ -77,12 +82,24 @@ pub fn runtime() -> std::io::Result<Handle> {
     })
 }
 
+/// Bytes that take milliseconds to decode or to copy.
+const LONG_BYTES: usize = 512 << 10;
+
+/// Polls of tasks after which the network is polled. Those of a large response may take a fraction of a millisecond each,
+/// and meanwhile no other response is received.
+const POLLS_PER_EVENT: u32 = 7;
+
 /// Runs work of milliseconds or more, while another thread continues the other tasks of the runtime.
 pub fn long<T>(work: impl FnOnce() -> T) -> T {
     match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
         Ok(RuntimeFlavor::MultiThread) => block_in_place(work),
         _ => work(),
     }
+}
+
+/// Runs work on that many bytes: as [`long`] if it takes milliseconds.
+pub fn long_if<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+    if bytes > LONG_BYTES { long(work) } else { work() }
 }
 
 /// A mutex that a forked child can lock: forks of other threads wait until it is free. For critical sections that are
@@ -249,7 +266,7 @@ mod tests {
         let (send, receive) = std::sync::mpsc::channel();
         let runtime = runtime().unwrap();
         let long = runtime.spawn(async move {
-            long(|| {
+            long_if(LONG_BYTES + 1, || {
                 begin.send(()).unwrap();
                 receive.recv_timeout(std::time::Duration::from_secs(60))
             })

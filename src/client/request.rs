@@ -18,9 +18,6 @@ use crate::interface::{ApiErrorKind, Endpoint};
 use crate::message::{Hint, Message};
 use crate::planted::Bug;
 
-/// Bytes of a response that take milliseconds to decode.
-const LONG_BODY: usize = 512 << 10;
-
 /// The expected content of a response.
 #[derive(Clone, Copy, Debug)]
 pub struct Expectation {
@@ -212,7 +209,7 @@ impl Client {
         })?;
         let mask = |text: &[u8]| self.settings().credentials.redact(text, &signature);
         let classify = || self.classify(endpoint, &response, expectation, attempts, &mask);
-        let classified = if response.body.len() > LONG_BODY { process::long(classify) } else { classify() };
+        let classified = process::long_if(response.body.len(), classify);
         let code = match &classified {
             Err(Error::Service(error)) => error.code.as_deref(),
             Err(Error::Format { .. }) => None,

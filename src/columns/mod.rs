@@ -211,6 +211,11 @@ impl Columns {
         self.columns.iter().map(Column::text_size).sum()
     }
 
+    /// About the bytes that a copy of the rows takes.
+    pub fn copied_size(&self) -> usize {
+        self.text_size() + self.rows * self.columns.len() * size_of::<i64>()
+    }
+
     fn share(&self, index: usize, layout: StringLayout) -> ArrayRef {
         match (&self.columns[index], layout) {
             (Column::Integer(array), _) => Arc::new(array.clone()),

@@ -282,7 +282,10 @@ impl Source {
         if kind != StreamItem::Batches {
             let page = self.pages.next().await?;
             // Callers keep single records.
-            let detached = |page: Page| Page { columns: page.columns.detached(), ..page };
+            let detached = |page: Page| {
+                let columns = process::long_if(page.columns.copied_size(), || page.columns.detached());
+                Page { columns, ..page }
+            };
             return Ok(if kind == StreamItem::Records { page.map(detached) } else { page }.map(Item::Page));
         }
         loop {
@@ -291,7 +294,7 @@ impl Source {
                 return Ok(Some(Item::Batch(batch)));
             }
             match self.pages.next().await? {
-                Some(page) => self.batches.push(page),
+                Some(page) => process::long_if(page.columns.copied_size(), || self.batches.push(page)),
                 None => return Ok(self.batches.finish().map(Item::Batch)),
             }
         }

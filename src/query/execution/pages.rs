@@ -9,7 +9,7 @@ use super::reread::SliceStart;
 use super::resolve::resolve;
 use super::run::Run;
 use super::selection::{Selection, select_rows};
-use crate::client::{Error, log};
+use crate::client::{Error, log, process};
 use crate::decode;
 use crate::interface::ResultLimit;
 use crate::message::Message;
@@ -179,7 +179,9 @@ impl Pages {
                 self.end_slice();
                 continue;
             };
-            let page = response.and_then(|(request, page)| self.deliver(request, page));
+            let page = response.and_then(|(request, page)| {
+                process::long_if(page.columns.copied_size(), || self.deliver(request, page))
+            });
             let Some(page) = page? else { continue };
             // An empty list is one empty page.
             if page.columns.rows() > 0 || (self.query.slices().count() == 1 && page.number == 1) {
