@@ -107,3 +107,15 @@ fn list_is_not_begun_again_after_it_has_outgrown_what_was_returned() {
         assert_eq!(requested, lengths, "{added} added");
     }
 }
+
+/// The result is the list as it was when its first page was served.
+#[test]
+fn records_that_are_newer_than_the_first_page_are_not_returned() {
+    let list: Vec<u64> = (100..112).collect();
+    for added in 0..8 {
+        let mut reader = SnapshotReader::new(spec(ListKind::Growing));
+        serve(&mut reader, &list, false);
+        let grown: Vec<u64> = (0..added).chain(list.iter().copied()).collect();
+        assert_eq!(rest(&mut reader, &grown, false), list, "{added} added");
+    }
+}
