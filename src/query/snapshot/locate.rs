@@ -1,6 +1,8 @@
 //! The offset of a response in the snapshot, by one of three strategies: by count, by overlap and by adjacency. Pure:
 //! evidence in, location out.
 
+use std::collections::HashSet;
+
 use super::delivered::{Delivered, Overlap, Shared};
 use super::evidence::Snapshot;
 use super::spec::View;
@@ -40,7 +42,11 @@ pub(super) fn locate(
         (Location::Lost, Some(next)) if !keys.iter().any(|key| delivered.contains(*key)) => Location::At(next),
         // The shared rows may be duplicates that follow the delivered records. In pages of a fixed size, nothing could
         // tell them apart.
-        (Location::At(offset), Some(next)) if !snapshot.has_fixed_pages() && !descends(view, next - offset) => {
+        (Location::At(offset), adjacent)
+            if !snapshot.has_fixed_pages()
+                && (adjacent.is_some() || may_lie_below(view, &keys, snapshot, delivered, shift))
+                && !descends(view, delivered.end() as i64 - offset) =>
+        {
             Location::Ambiguous
         }
         (overlap, _) => overlap,
@@ -82,6 +88,14 @@ fn by_adjacency(
     let next = delivered.end() as i64;
     let may_follow = expectation == Expectation::Adjacent || snapshot.has_fixed_pages();
     (may_follow && view.position - shift == next && !keys.is_empty() && fits(view, snapshot, next)).then_some(next)
+}
+
+/// True if the page may begin below the delivered records, since the list has grown by less than was expected. The rows that
+/// it seems to share with them would be equal records; some are equal to each other.
+fn may_lie_below(view: &View<'_>, keys: &[u64], snapshot: &Snapshot, delivered: &Delivered, shift: i64) -> bool {
+    let greatest = view.position - delivered.end() as i64;
+    let is_possible = (shift..=greatest).any(|shift| fits(view, snapshot, view.position - shift));
+    is_possible && (delivered.has_duplicates() || keys.iter().collect::<HashSet<_>>().len() < keys.len())
 }
 
 /// True if the first `shared` rows cannot occur twice in a row: the page is in descending order of heights, and these rows

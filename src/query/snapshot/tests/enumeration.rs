@@ -270,7 +270,7 @@ fn every_schedule_of_duplicate_records_is_right_or_raises() {
             "uncounted, runs, growth, deletion",
             Bounds { growth: (1, 1), losses: 1, ..rows },
             Bounds { growth: (2, 2), losses: 1, ..rows },
-            147_679,
+            147_755,
         ),
         (
             "uncounted, runs, larger pages, growth, death",

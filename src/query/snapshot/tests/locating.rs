@@ -92,6 +92,27 @@ fn rows_shared_with_an_adjacent_page_are_an_overlap_if_heights_show_that_they_ar
     }
 }
 
+/// The page was requested where it would be if the list had grown.
+#[test]
+fn rows_shared_with_a_page_that_may_lie_below_are_an_overlap_if_all_records_differ() {
+    let page = |keys, shift| Page { keys, shift, position: 4, ..OVERLAPPING };
+    for (shift, differing, equal) in [
+        (0, Location::At(1), Location::Ambiguous),
+        (1, Location::At(1), Location::Ambiguous),
+        (2, Location::At(1), Location::At(1)),
+    ] {
+        assert_eq!(offset_after(3, &[4, 7, 8], page([7, 8, 9], shift)), differing, "shift {shift}");
+        assert_eq!(offset_after(3, &[4, 7, 8], page([7, 8, 8], shift)), equal, "shift {shift}");
+        assert_eq!(offset_after(3, &[7, 7, 8], page([7, 8, 9], shift)), equal, "shift {shift}");
+        let descending = Page { heights: [9, 8, 7], ..page([7, 8, 8], shift) };
+        assert_eq!(offset_after(3, &[4, 7, 8], descending), Location::At(1), "shift {shift}");
+    }
+    // Four pages have ten to twelve records, one or more of them new; five pages have at least four new ones.
+    let page = |keys, pages| Page { pages: Some(pages), ..page(keys, 1) };
+    assert_eq!(offset_after(3, &[4, 7, 8], page([7, 8, 8], 4)), Location::Ambiguous);
+    assert_eq!(offset_after(3, &[7, 8, 8], page([7, 8, 8], 5)), Location::At(0));
+}
+
 #[test]
 fn last_page_is_where_it_ends_with_the_snapshot() {
     let page = |position, pages| Page { keys: [6, 7, 8], position, pages: Some(pages), ..OVERLAPPING };

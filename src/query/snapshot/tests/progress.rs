@@ -114,7 +114,7 @@ fn records_that_are_newer_than_the_first_page_are_not_returned() {
     let list: Vec<u64> = (100..112).collect();
     for added in 0..8 {
         let mut reader = SnapshotReader::new(spec(ListKind::Growing));
-        serve(&mut reader, &list, false);
+        serve(&mut reader, &list, false).2.expect("no error");
         let grown: Vec<u64> = (0..added).chain(list.iter().copied()).collect();
         assert_eq!(rest(&mut reader, &grown, false), list, "{added} added");
     }
