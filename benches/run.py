@@ -33,7 +33,7 @@ ROWS = 50
 ROUNDS = int(os.environ.get("ROUNDS", "7"))
 BASELINE_RUST, BASELINE_HTTP = "baseline: sonic-rs into Arrow", "baseline: HTTP only"
 MEGABYTE = 1 << 20
-# Records and size of the large page, the greatest that the client accepts by default.
+# Records and size of the large page: about the most that the client accepts by default.
 LARGE_ROWS, LARGE_BYTES = 9_000, 62 * MEGABYTE
 # Spread of the baseline's CPU time (interquartile range by median) above which nothing is judged.
 MAX_SPREAD = 0.1

@@ -94,7 +94,11 @@ fn by_adjacency(
 /// it seems to share with them would be equal records; some are equal to each other.
 fn may_lie_below(view: &View<'_>, keys: &[u64], snapshot: &Snapshot, delivered: &Delivered, shift: i64) -> bool {
     let greatest = view.position - delivered.end() as i64;
-    let is_possible = (shift..=greatest).any(|shift| fits(view, snapshot, view.position - shift));
+    let is_possible = shift <= greatest
+        && snapshot.length.exact().is_none_or(|length| {
+            let lengths = view.lengths();
+            length as i64 + shift <= *lengths.end() && *lengths.start() <= length as i64 + greatest
+        });
     is_possible && (delivered.has_duplicates() || keys.iter().collect::<HashSet<_>>().len() < keys.len())
 }
 

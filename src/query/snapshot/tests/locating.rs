@@ -97,6 +97,7 @@ fn rows_shared_with_an_adjacent_page_are_an_overlap_if_heights_show_that_they_ar
 fn rows_shared_with_a_page_that_may_lie_below_are_an_overlap_if_all_records_differ() {
     let page = |keys, shift| Page { keys, shift, position: 4, ..OVERLAPPING };
     for (shift, differing, equal) in [
+        (i64::MIN / 2, Location::At(1), Location::Ambiguous),
         (0, Location::At(1), Location::Ambiguous),
         (1, Location::At(1), Location::Ambiguous),
         (2, Location::At(1), Location::At(1)),
