@@ -3,6 +3,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import os
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -19,6 +20,11 @@ from strict_server import StrictServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+# A shell ignores interrupts in its background jobs; tests send some.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def needed(path: Path) -> set[str]:
