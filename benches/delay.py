@@ -8,9 +8,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-import warnings
 
-import chainframe as cf
 from clients import client_of
 
 
@@ -30,8 +28,6 @@ async def longest_delay(origin: str) -> float:
 
 
 def main() -> None:
-    # The large page has about as many records as the API returns of a list.
-    warnings.simplefilter("ignore", cf.IncompleteResultWarning)
     (origin,) = sys.argv[1:]
     print(asyncio.run(longest_delay(origin)) * 1e3)
 

@@ -26,8 +26,8 @@ use crate::message::{Hint, Message};
 
 /// Most that is allocated for a body because of its `Content-Length`.
 const MAX_PREALLOC: u64 = 8 << 20;
-/// Bytes of a compressed body that take milliseconds to unpack.
-const LONG_PACKED: usize = 64 << 10;
+/// About the size of an unpacked body as a multiple of the compressed one.
+const UNPACKED: usize = 4;
 /// More headers than any gateway adds. Each response initializes as many.
 const MAX_HEADERS: usize = 512;
 const PROXY_AUTHENTICATION_REQUIRED: u16 = 407;
@@ -115,9 +115,8 @@ impl HttpTransport {
             Ok(Ok(Some(body))) => body,
         };
         let encoding = headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes).unwrap_or_default();
-        let is_long = body.len() > LONG_PACKED && !encoding.is_empty();
-        let unpack = || decompress(body, encoding, self.max_response_bytes);
-        let body = if is_long { process::long(unpack) } else { unpack() }?;
+        let unpacked = if encoding.is_empty() { 0 } else { body.len() * UNPACKED };
+        let body = process::long_if(unpacked, || decompress(body, encoding, self.max_response_bytes))?;
         Ok(Response { status, body, headers })
     }
 
@@ -245,7 +244,7 @@ fn decompress(body: Bytes, encoding: &[u8], max: usize) -> Result<Bytes, Transpo
     match encoding.trim_ascii().to_ascii_lowercase().as_slice() {
         b"" | b"identity" => Ok(body),
         b"gzip" | b"x-gzip" => {
-            let mut unpacked = Vec::with_capacity((body.len() * 4).min(max));
+            let mut unpacked = Vec::with_capacity((body.len() * UNPACKED).min(max));
             let mut decoder = MultiGzDecoder::new(&*body).take(max as u64 + 1);
             match decoder.read_to_end(&mut unpacked) {
                 Err(_) => broken("invalid gzip in response body".into()),

@@ -90,8 +90,8 @@ fn by_adjacency(
     (may_follow && view.position - shift == next && !keys.is_empty() && fits(view, snapshot, next)).then_some(next)
 }
 
-/// True if the page may begin below the delivered records, since the list has grown by less than was expected. The rows that
-/// it seems to share with them would be equal records; some are equal to each other.
+/// True if the page may begin below the delivered records, since the list has grown by less than was expected: the rows that
+/// it seems to share with them are then duplicates of theirs. A list in which none were seen is taken to have none.
 fn may_lie_below(view: &View<'_>, keys: &[u64], snapshot: &Snapshot, delivered: &Delivered, shift: i64) -> bool {
     let greatest = view.position - delivered.end() as i64;
     // The apparent overlap takes a longer list, and fits: only the least length of the list can contradict.
