@@ -49,7 +49,7 @@ impl<'q> CountedRange<'q> {
         let page = self.fetch(request, false).await?;
         reader.on_response(&request, &response(&page))?;
         let (Some(pages), Some(newest)) = (page.total_pages, Place::new(1, &page.columns)) else { return Ok(None) };
-        let rows = reader.snapshot().page_rows.max(1);
+        let rows = reader.snapshot().page_rows();
         let Some(bottom) = self.locate(low, newest, pages, rows).await? else { return Ok(None) };
         let top = bottom.saturating_sub((max_rows / rows).max(1) - 1);
         let (run, complete_to) = if top <= 1 {

@@ -14,7 +14,10 @@ use crate::query::results::{Checkpoint, Source};
 use crate::query::snapshot::{FirstPage, ListCheckpoint};
 
 /// Version of the format. Other versions are rejected.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
+/// Runs in a row that ended before their first record, after which the first page is returned at once. Runs that are
+/// interrupted again and again would return nothing otherwise.
+const MAX_EMPTY_RUNS: u32 = 3;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -158,7 +161,7 @@ impl Cursor {
     }
 
     pub(super) fn first_page(&self) -> FirstPage {
-        FirstPage::after_empty_runs(self.empty_runs)
+        if self.empty_runs < MAX_EMPTY_RUNS { FirstPage::Located } else { FirstPage::AtOnce }
     }
 
     fn sealed(mut self) -> Self {

@@ -17,7 +17,7 @@ use crate::query::request::Query;
 use crate::query::results::{
     Checkpoint, LatestCheckpoint, Page, PageCheckpoint, Partial, Progress, SharedReport, Source,
 };
-use crate::query::snapshot::{Accepted, End, FirstPage, InFlight, PageRequest};
+use crate::query::snapshot::{Accepted, End, FirstPage, PageRequest};
 
 /// A run in progress. Dropping it, or a future of it, cancels its requests and loses no page.
 pub struct Pages {
@@ -269,10 +269,10 @@ impl Pages {
         for note in fetcher.list.take_notes() {
             report.add_reason(note);
         }
-        if accepted.as_ref().map_or(true, |accepted| accepted.in_flight == InFlight::Cancel) {
+        if !fetcher.list.is_ahead() {
             fetcher.cancel_in_flight();
         }
-        let Accepted { rows, before, .. } = accepted?;
+        let Accepted { rows, before } = accepted?;
         let is_empty_list = offset == 0 && fetcher.list.end().is_some();
         if rows.is_empty() && !is_empty_list {
             if let Some(latest) = &self.latest {

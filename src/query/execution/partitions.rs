@@ -88,9 +88,9 @@ async fn split_list(query: &Query, num_partitions: u64) -> Result<Vec<Run>, Erro
     let page = fetch(query, 0, request, false, &SharedReport::default()).await?;
     let accepted = list.on_response(&request, &response(&page))?;
     let (Some(total), Some(pages)) = (page.total, page.total_pages) else { return unsplit() };
-    let rows = list.snapshot().page_rows;
+    let rows = list.snapshot().page_rows();
     let end = total.min(pages.saturating_mul(rows)).min(query.max_items().unwrap_or(u64::MAX));
-    let mut starts = vec![(0, accepted.before)];
+    let mut starts = vec![(0, accepted.before.of_partition())];
     for (first, _) in split(1, end.div_ceil(rows) as i64, num_partitions).into_iter().skip(1) {
         request.page = first as u64 - 1;
         let page = fetch(query, 0, request, true, &SharedReport::default()).await?;

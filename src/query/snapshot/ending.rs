@@ -1,49 +1,45 @@
 //! The end of a list: whether everything was read, and whether it is the snapshot.
 
-use super::evidence::{Comparison, Length, Look};
-use super::reader::{Drift, End, Phase, Proof, Skip, SnapshotReader};
-use super::spec::{Accepted, ListKind, Tuning, View};
+use super::evidence::{Comparison, Length, compare};
+use super::reader::{Drift, Earlier, End, Phase, Proof, SnapshotReader};
+use super::spec::{Accepted, ListKind, View};
 use super::tail::Tail;
 use crate::client::Error;
 use crate::message::{Hint, Message};
 use crate::planted::Bug;
 
-/// Note for a list that cannot be shown to be complete.
+/// Note for a list that cannot be shown to be complete: without a length, a page may follow the returned records only in
+/// appearance.
 pub const UNKNOWN_LENGTH: &str = "The API does not report how many records the list has: some may be missing.";
 
 impl SnapshotReader {
     /// A response without a new record.
     pub(super) fn miss(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
-        let Tuning { max_misses, explained_misses, .. } = self.spec.tuning;
-        self.drift.misses += if self.drift.growth.is_growing() { 1 } else { explained_misses };
-        if self.drift.misses > max_misses * explained_misses {
+        self.drift.misses += 1;
+        if self.drift.misses > self.spec.tuning.max_misses {
             return Err(self.give_up(view));
         }
         Ok(Accepted::default())
     }
 
-    pub(super) fn on_final_look(&mut self, view: &View<'_>, look: Look, end: End) -> Result<Accepted, Error> {
+    pub(super) fn on_final_look(&mut self, view: &View<'_>, mut index: usize, end: End) -> Result<Accepted, Error> {
         let (now, then) = (view.length(), self.snapshot.length.exact());
         let shift = now.zip(then).map_or(self.drift.shift, |(now, then)| now as i64 - then as i64);
-        let offset = view.position - shift;
-        let mut look = look;
-        let mut result = self.snapshot.compare(look, view, offset);
-        while result == Comparison::Equal {
-            let next = if let Look::Check(index) = look { index + 1 } else { 0 };
-            if next == self.snapshot.checks.len() {
-                self.phase = Phase::Done(end);
-                return Ok(Accepted::default());
+        while let Some(records) = self.snapshot.look(index) {
+            match compare(records, view, view.position - shift) {
+                Comparison::Equal => (index, self.drift.misses) = (index + 1, 0),
+                Comparison::Different => {
+                    return Err(self.drift_error("records that were being read were deleted or replaced"));
+                }
+                Comparison::NotVisible => {
+                    self.phase = Phase::FinalLook(index, end);
+                    self.observe(shift);
+                    return self.miss(view);
+                }
             }
-            look = Look::Check(next);
-            self.drift.misses = 0;
-            result = self.snapshot.compare(look, view, offset);
         }
-        if result == Comparison::Different {
-            return Err(self.drift_error("records that were being read were deleted or replaced"));
-        }
-        self.phase = Phase::FinalLook(look, end);
-        self.observe(shift);
-        self.miss(view)
+        self.phase = Phase::Done(end);
+        Ok(Accepted::default())
     }
 
     pub(super) fn is_read(&self) -> bool {
@@ -67,14 +63,11 @@ impl SnapshotReader {
         Ok(accepted)
     }
 
-    /// True if the first page, or the returned records, are not where they would have to be in the snapshot.
+    /// True if the returned records are not where they would have to be in the snapshot.
     fn has_lost_first_page(&self) -> bool {
-        let (read, most_newer) = (self.delivered.end(), self.most_newer());
-        match &self.skip {
-            Skip::Nothing => false,
-            Skip::Newer { .. } => read > most_newer && self.offset_of_first_page(&[]).is_none(),
-            Skip::Until { records, .. } => read >= most_newer.saturating_add(*records),
-        }
+        self.earlier
+            .as_ref()
+            .is_some_and(|earlier| self.delivered.end() >= self.most_newer().saturating_add(earlier.records))
     }
 
     pub(super) fn first_page_error(&self) -> Error {
@@ -94,20 +87,20 @@ impl SnapshotReader {
 
     /// Ends the list, or this part of it.
     pub(super) fn conclude(&mut self, view: &View<'_>) -> Result<(), Error> {
-        if !matches!(self.skip, Skip::Nothing) {
+        if self.earlier.is_some() {
             return Err(self.first_page_error());
         }
         let is_proven = self.snapshot.length.exact().is_some_and(|length| !self.spec.reaches_window(length));
         if self.is_at_window(view) && !(is_proven && self.is_read()) {
             if self.continue_below() {
-                self.note_unknown_length();
+                self.notes.push(UNKNOWN_LENGTH.into());
             } else {
                 self.end_with(End::ResultWindow);
             }
             return Ok(());
         }
         if self.snapshot.length == Length::Unknown && self.spec.kind == ListKind::Growing && !self.is_overlapping() {
-            self.note_unknown_length();
+            self.notes.push(UNKNOWN_LENGTH.into());
         }
         self.end_with(End::List);
         Ok(())
@@ -124,20 +117,15 @@ impl SnapshotReader {
                     self.snapshot.add_check(offset, key, self.spec.tuning.max_anchors);
                 }
             }
-            Length::Pending | Length::Unknown => self.note_unknown_length(),
+            Length::Pending | Length::Unknown => self.notes.push(UNKNOWN_LENGTH.into()),
         }
-    }
-
-    /// Without a length, a page may follow the returned records only in appearance.
-    fn note_unknown_length(&mut self) {
-        self.notes.push(UNKNOWN_LENGTH.into());
     }
 
     /// Ends the list, after a final look where that is the proof.
     pub(super) fn end_with(&mut self, end: End) {
         let needs_look = self.spec.kind == ListKind::Growing && self.proof == Proof::FinalLook;
         let is_skipped = Bug::FinalLookSkipped.is_planted();
-        self.phase = if needs_look && !is_skipped { Phase::FinalLook(Look::Anchor, end) } else { Phase::Done(end) };
+        self.phase = if needs_look && !is_skipped { Phase::FinalLook(0, end) } else { Phase::Done(end) };
     }
 
     /// True if a response ends where the API returns no more of the list.
@@ -160,7 +148,7 @@ impl SnapshotReader {
             return false;
         }
         let keys = self.delivered.keys().skip((known - records) as usize).collect();
-        self.skip = Skip::Until { keys, records };
+        self.earlier = Some(Earlier { keys, records });
         self.bound = Some(height);
         self.snapshot.length = Length::Pending;
         self.drift = Drift::default();

@@ -8,8 +8,6 @@ pub(super) struct Growth {
     samples: VecDeque<f64>,
     /// Latest responses in a row without growth.
     stable: u32,
-    /// Times that a stable list grew again.
-    relapses: u32,
     /// Responses since the latest observation.
     responses: u32,
 }
@@ -29,13 +27,9 @@ impl Growth {
         self.responses = 0;
     }
 
-    pub fn on_relapse(&mut self) {
-        self.relapses += 1;
-    }
-
     /// True if the list has been stable for long enough to request pages ahead.
     pub fn is_stable(&self, stable_responses: u32) -> bool {
-        self.stable >= stable_responses << self.relapses.min(5)
+        self.stable >= stable_responses
     }
 
     /// True if the list grew at the latest response.

@@ -3,14 +3,14 @@
 //! argument why the result is right.
 //!
 //! The *offset* of a record is its position in the snapshot. The *shift* is the distance by which records have moved
-//! since then: position = offset + shift. [`locate`](locate::locate) finds the offset of a response by its count, by its
-//! overlap with delivered records, or by adjacency.
+//! since then: position = offset + shift. [`Evidence`](locate::Evidence) finds the offset of a response by its count, by
+//! its overlap with delivered records, or by adjacency.
 //!
 //! | Phase | Request | Response | Next phase |
 //! |---|---|---|---|
 //! | `First` | page 1 | the only page | `Done` |
 //! | | | has a count | `Ahead` |
-//! | | | has none | `Length` |
+//! | | | has none | `Length`; the page is read again, unless it was returned at once |
 //! | | | has none, and reaches the result window | `Ahead`; the result is incomplete |
 //! | | | has none, and a few pages are wanted | `Overlap`; `Ahead` only after `Length` |
 //! | `Length` | page 1 with one record: its number of pages is the length | one record | `Ahead`, from page 1 again |
@@ -20,9 +20,10 @@
 //! | | | ambiguous, or lost | `Overlap(Wide)`, `Locate` |
 //! | `Overlap` | page that begins before the next record | located, new rows | `Overlap`; `Ahead` once the list is stable |
 //! | | | located, no new rows, drift | `Overlap` |
-//! | | | located, no new rows, no drift | `Single`; without a length, `Length` once, if only the beginning is wanted |
-//! | | | ambiguous | `Overlap(Wide)`, then `Locate`, then `Single`; without a length, likewise |
-//! | | | lost | `Locate`, then `Single`; without a length, likewise |
+//! | | | located, no new rows, no drift | `Single` |
+//! | | | ambiguous | `Overlap(Wide)`, then `Locate`, then `Single`, or `Length` before a record of a growing list was returned |
+//! | | | lost | `Locate`, then `Single` |
+//! | | | without a length, instead of `Single` | `Length` once, if only the beginning is wanted |
 //! | `Locate` | one record: the length, and so the shift | any | `Overlap(Located)` |
 //! | `Single` | one record where the next one should be | at its offset by the length | `Overlap`; `Single` in a run of duplicates |
 //! | | | at another offset | `Single` |
@@ -31,9 +32,8 @@
 //! | | | not visible | `FinalLook` |
 //! | any | | too many responses without new records, or the end before the length is reached | `Failed` |
 //!
-//! The snapshot of a list without a count is that of `Length`, without records newer than the first page. Unless the caller
-//! may need no other page, that page is not returned before it was found in the snapshot; if it has changed, `First` begins
-//! another one.
+//! The snapshot of a list without a count is that of `Length`. Until a record of it was returned, `Length` may begin
+//! another one. It contains the records that were returned before, if there are any.
 //!
 //! A list with a count ends with `FinalLook`, and so does one of which records were delivered in `Single`, or of which
 //! only the beginning was read, if some of its pages were located by adjacency.
@@ -56,4 +56,4 @@ mod tests;
 pub use checkpoint::ListCheckpoint;
 pub use ending::UNKNOWN_LENGTH;
 pub use reader::{End, SnapshotReader};
-pub use spec::{Accepted, FirstPage, InFlight, ListKind, ListSpec, PageRequest, Purpose, Response, Rows, Tuning};
+pub use spec::{Accepted, FirstPage, ListKind, ListSpec, PageRequest, Purpose, Response, Rows, Tuning};

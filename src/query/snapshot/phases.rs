@@ -2,8 +2,8 @@
 
 use super::delivered::{Delivered, latest_runs};
 use super::evidence::{Length, Snapshot};
-use super::locate::{Expectation, Location, by_count, locate};
-use super::reader::{Drift, Head, Margin, Phase, Proof, Skip, SnapshotReader};
+use super::locate::{Evidence, Expectation, Location, by_count};
+use super::reader::{Drift, Earlier, Margin, Phase, Proof, SnapshotReader};
 use super::spec::{Accepted, FirstPage, ListKind, PageRequest, Response, View};
 use crate::client::Error;
 
@@ -11,9 +11,8 @@ impl SnapshotReader {
     pub(super) fn on_first(&mut self, request: &PageRequest, response: &Response<'_>) -> Result<Accepted, Error> {
         let is_unknown = self.snapshot.length == Length::Unknown;
         self.snapshot = Snapshot::new(request, response);
-        self.delivered = Delivered::new(self.max_keys(self.snapshot.count));
+        self.delivered = Delivered::new(self.max_keys(&self.snapshot));
         let view = self.snapshot.view(request, response);
-        let all = 0..response.rows.len();
         let is_only_page = self.spec.kind == ListKind::Lookup || view.is_last();
         self.snapshot.length = match view.total {
             _ if is_only_page => Length::Exact(view.len()),
@@ -26,35 +25,24 @@ impl SnapshotReader {
             self.phase = Phase::Length;
             return Ok(self.on_first_of_several(&view));
         }
-        let keys = view.keys(all.clone());
-        if self.offset_of_first_page(&keys).is_none() && matches!(self.skip, Skip::Newer { .. }) {
-            self.skip = Skip::Nothing;
-        }
-        if self.spec.kind == ListKind::Growing {
-            self.snapshot.set_anchors(&keys, self.spec.tuning.max_anchors);
-        }
-        let accepted = self.deliver(&view, all);
+        let accepted = self.deliver(&view, 0..view.rows.len());
         self.phase = self.ahead();
         self.finish(&view, accepted)
     }
 
     /// Takes the first page of a list of unknown length. The snapshot begins with the response that shows the length, and
-    /// must contain this page.
+    /// must contain this page if it is returned.
     fn on_first_of_several(&mut self, view: &View<'_>) -> Accepted {
         let (before, rows) = (self.checkpoint(), 0..view.rows.len());
-        match (&self.skip, self.spec.first_page) {
-            (Skip::Until { .. }, _) => return Accepted::default(),
-            (_, FirstPage::Located) => {
-                self.skip = Skip::Newer { page: view.keys(rows), head: Head::Read };
-                return Accepted::default();
-            }
-            (_, FirstPage::AtOnce) => self.skip = Skip::Until { keys: view.keys(rows.clone()), records: view.len() },
+        if self.earlier.is_some() || self.spec.first_page == FirstPage::Located {
+            return Accepted::default();
         }
+        self.earlier = Some(Earlier { keys: view.keys(rows.clone()), records: view.len() });
         if self.spec.continues_by_height() {
             self.tail = self.tail.after(view.rows, rows.clone());
         }
         self.returned += view.len();
-        Accepted { rows, before, ..Accepted::default() }
+        Accepted { rows, before }
     }
 
     /// Length of a list without a count, where a page of one record shows it.
@@ -66,36 +54,32 @@ impl SnapshotReader {
         if view.len() == 0 {
             return Err(self.drift_error("the list became empty while it was read"));
         }
-        self.drift = Drift { restarts: self.drift.restarts, ..Drift::default() };
-        self.snapshot.checks.clear();
-        self.snapshot.set_anchors(&view.keys(0..1), self.spec.tuning.max_anchors);
+        self.drift = Drift { restarts: self.drift.restarts, misses: self.drift.misses, ..Drift::default() };
         let Some(length) = self.length_of(view) else {
             self.snapshot.length = Length::Unknown;
             self.continue_without_length();
             return Ok(Accepted::default());
         };
-        self.snapshot.length = Length::Exact(length);
-        self.delivered = Delivered::new(self.max_keys(self.snapshot.count));
-        let accepted = if matches!(self.skip, Skip::Newer { .. }) && length > 1 {
-            // A reorganization may replace the first record before the first page is read again.
-            self.read(view, 0..1);
-            Accepted::default()
-        } else {
-            self.deliver(view, 0..1)
-        };
+        self.delivered = Delivered::new(self.max_keys(&self.snapshot));
+        let (anchors, checks, first) = (Vec::new(), Vec::new(), Some(view.rows.key(0)));
+        self.snapshot = Snapshot { length: Length::Exact(length), anchors, checks, first, ..self.snapshot.clone() };
         self.phase = self.ahead();
+        if self.earlier.is_none() && length > 1 {
+            // The record is returned with its page: a reorganization may replace it before.
+            return Ok(Accepted::default());
+        }
+        let accepted = self.deliver(view, 0..1);
         self.finish(view, accepted)
     }
 
     /// The list begins with its first page, or with the returned records if there are any.
     fn continue_without_length(&mut self) {
-        let Skip::Until { keys, records } = &self.skip else {
+        let Some(Earlier { keys, records }) = self.earlier.take() else {
             self.phase = Phase::First;
             return;
         };
         let runs = latest_runs(keys.iter().rev().map(|key| (*key, 1)), u64::MAX);
-        self.delivered = Delivered::resumed(*records, &runs, self.max_keys(self.snapshot.count));
-        self.skip = Skip::Nothing;
+        self.delivered = Delivered::resumed(records, &runs, self.max_keys(&self.snapshot));
         // The list may have grown since they were returned.
         self.phase = if self.snapshot.has_fixed_pages() { self.ahead() } else { Phase::Overlap(Margin::Narrow) };
     }
@@ -104,36 +88,35 @@ impl SnapshotReader {
         if self.spec.kind == ListKind::Fixed {
             return self.on_fixed(view);
         }
-        let is_next = view.position - self.drift.shift == self.delivered.end() as i64;
-        let is_ahead = matches!(self.phase, Phase::Ahead { .. });
-        let expectation = if is_ahead && is_next { Expectation::Adjacent } else { Expectation::Overlapping };
-        match locate(view, &self.snapshot, &self.delivered, self.drift.shift, expectation) {
+        let delivered = match self.snapshot.first {
+            // The first record was read with the length.
+            Some(first) if self.delivered.end() == 0 => &Delivered::resumed(1, &[(first, 1)], 1),
+            _ => &self.delivered,
+        };
+        let is_next = view.position - self.drift.shift == delivered.end() as i64;
+        let expectation = if self.is_ahead() && is_next { Expectation::Adjacent } else { Expectation::Overlapping };
+        let evidence = Evidence { view, snapshot: &self.snapshot, delivered, shift: self.drift.shift, expectation };
+        match evidence.locate() {
             Location::At(offset) => self.on_page(view, offset),
             location => {
-                self.phase = if location == Location::Lost { self.after_loss() } else { self.after_ambiguity() };
+                let margin = if let Phase::Overlap(margin) = self.phase { margin } else { Margin::Narrow };
+                self.phase = self.next_attempt(margin, location);
                 self.miss(view)
             }
         }
     }
 
-    /// Next attempt to find the next record where the last page had none of those before it.
-    fn after_loss(&mut self) -> Phase {
-        match self.phase {
-            Phase::Overlap(Margin::Located) if self.can_probe() => Phase::Single,
+    /// Next attempt to find the next record, after a page that began so far before it did not show its offset.
+    fn next_attempt(&mut self, margin: Margin, location: Location) -> Phase {
+        let may_begin_again = self.can_probe() && self.delivered.end() == 0 && self.drift.growth.is_growing();
+        match (margin, location) {
+            // Another snapshot may begin with a record that occurs once.
+            (Margin::Located, Location::Ambiguous) if may_begin_again => Phase::Length,
+            (Margin::Located, _) if self.can_probe() => Phase::Single,
+            (Margin::Narrow, Location::Ambiguous) => Phase::Overlap(Margin::Wide),
             _ if self.can_probe() => Phase::Locate,
-            Phase::Overlap(Margin::Located) if self.may_read_again() => self.read_again(),
+            (Margin::Wide | Margin::Located, _) if self.may_read_again() => self.read_again(),
             _ => Phase::Overlap(Margin::Located),
-        }
-    }
-
-    /// Next attempt to find the next record where the last page left several possibilities.
-    fn after_ambiguity(&mut self) -> Phase {
-        match self.phase {
-            Phase::Overlap(Margin::Located) if self.can_probe() => Phase::Single,
-            Phase::Overlap(Margin::Wide) if self.can_probe() => Phase::Locate,
-            Phase::Overlap(Margin::Wide) if self.may_read_again() => self.read_again(),
-            Phase::Overlap(Margin::Wide | Margin::Located) => Phase::Overlap(Margin::Located),
-            _ => Phase::Overlap(Margin::Wide),
         }
     }
 
@@ -144,7 +127,7 @@ impl SnapshotReader {
 
     /// Begins another snapshot, which must contain the returned records.
     fn read_again(&mut self) -> Phase {
-        self.skip = Skip::Until { keys: self.delivered.keys().collect(), records: self.delivered.end() };
+        self.earlier = Some(Earlier { keys: self.delivered.keys().collect(), records: self.delivered.end() });
         self.drift.restarts += 1;
         Phase::Length
     }
@@ -160,35 +143,34 @@ impl SnapshotReader {
         let has_drifted = self.observe(view.position - offset);
         let from = usize::try_from(next - offset).unwrap_or(usize::MAX);
         let is_by_count = by_count(view, &self.snapshot).is_some();
-        if offset > self.next_offset() as i64 {
+        if offset > next {
             self.phase = Phase::Overlap(Margin::Narrow);
             return self.miss(view);
         }
-        if from >= rows {
+        // The first record alone may be replaced before the next page.
+        let least = if next == 0 && !is_by_count { 2 } else { 1 };
+        if from.saturating_add(least) > rows {
             // Without drift, no page begins with delivered records and reaches the next one.
-            let is_unreachable = !is_by_count && !has_drifted;
-            self.phase = if is_unreachable && self.can_probe() {
-                Phase::Single
-            } else if is_unreachable && self.may_read_again() {
-                self.read_again()
-            } else {
+            let is_reachable = is_by_count || has_drifted;
+            self.phase = if is_reachable {
                 Phase::Overlap(Margin::Narrow)
+            } else {
+                self.next_attempt(Margin::Located, Location::Lost)
             };
             return self.miss(view);
         }
         let needed = match from {
             _ if is_by_count => Proof::FinalLook,
-            0 => Proof::Length,
+            0 if next > 0 => Proof::Length,
             _ => Proof::Overlap,
         };
         self.proof = self.proof.max(needed);
-        let to = rows.min(from + self.snapshot.page_rows.max(self.spec.page_size) as usize);
+        let to = rows.min(from + self.snapshot.page_rows().max(self.spec.page_size) as usize);
         let accepted = self.deliver(view, from..to);
         let is_stable = self.drift.growth.is_stable(self.spec.tuning.stable_responses);
         match self.phase {
             // By their count, pages requested ahead are of use unless most of their records were delivered.
             Phase::Ahead { .. } if has_drifted && (!self.snapshot.is_counted() || from * 2 > rows) => {
-                self.drift.growth.on_relapse();
                 self.phase = Phase::Overlap(Margin::Narrow);
             }
             Phase::Overlap(_) => {
@@ -233,24 +215,24 @@ impl SnapshotReader {
             return self.miss(view);
         };
         let has_drifted = self.observe(view.position - offset);
-        if view.len() == 0 || offset != self.next_offset() as i64 {
+        if view.len() == 0 || offset != self.delivered.end() as i64 {
             if has_drifted {
                 // A page reaches further than one record.
                 self.phase = Phase::Overlap(Margin::Located);
             }
             return self.miss(view);
         }
-        if offset < self.delivered.end() as i64 {
-            if self.snapshot.first != Some(view.rows.key(0)) {
-                return Err(self.first_page_error());
-            }
-            return Ok(self.deliver(view, 1..1));
+        let key = view.rows.key(0);
+        if offset == 0 && self.snapshot.first != Some(key) {
+            return Err(self.first_page_error());
         }
-        let repeats = self.delivered.last() == Some(view.rows.key(0));
+        let repeats = self.delivered.last().is_none_or(|last| last == key);
         if let Some((offset, key)) = self.delivered.boundary_record() {
             self.snapshot.add_check(offset, key, self.spec.tuning.max_anchors);
         }
-        self.proof = Proof::FinalLook;
+        if offset > 0 {
+            self.proof = Proof::FinalLook;
+        }
         self.phase = if repeats { Phase::Single } else { Phase::Overlap(Margin::Narrow) };
         let accepted = self.deliver(view, 0..1);
         self.finish(view, accepted)

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::delivered::Delivered;
-use super::evidence::{Count, Look, Snapshot};
+use super::evidence::Snapshot;
 use super::growth::Growth;
-use super::spec::{Accepted, InFlight, ListKind, ListSpec, PageRequest, Purpose, Response};
+use super::spec::{Accepted, ListKind, ListSpec, PageRequest, Purpose, Response};
 use super::tail::Tail;
 use crate::client::Error;
 use crate::message::Message;
@@ -21,8 +21,8 @@ pub(super) enum Phase {
     Overlap(Margin),
     Locate,
     Single,
-    /// Before this end.
-    FinalLook(Look, End),
+    /// The number of the look, and the end that follows.
+    FinalLook(usize, End),
     Done(End),
     Failed(Error),
 }
@@ -58,31 +58,12 @@ pub enum Proof {
     FinalLook,
 }
 
-/// Difference between the records that were read and those that were returned.
+/// Records that were returned before the snapshot began, which contains them.
 #[derive(Clone, Debug)]
-pub(super) enum Skip {
-    Nothing,
-    /// No record is returned that is newer than the first page, which has these keys. It was read before the length, and
-    /// nothing was returned, so another first page can take its place.
-    Newer {
-        page: Vec<u64>,
-        head: Head,
-    },
-    /// No record is returned up to and including those with these keys, the last of `records` records that were returned
-    /// before the snapshot began.
-    Until {
-        keys: Vec<u64>,
-        records: u64,
-    },
-}
-
-/// The first record of the snapshot, which was read with the length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Head {
-    /// It may have been replaced since.
-    Read,
-    /// It was at its offset in a later response.
-    Confirmed,
+pub(super) struct Earlier {
+    /// Keys of the last of them.
+    pub keys: Vec<u64>,
+    pub records: u64,
 }
 
 /// Distance by which the list has moved since the snapshot.
@@ -102,7 +83,8 @@ pub struct SnapshotReader {
     pub(super) snapshot: Snapshot,
     pub(super) delivered: Delivered,
     pub(super) drift: Drift,
-    pub(super) skip: Skip,
+    /// No record is returned up to and including these.
+    pub(super) earlier: Option<Earlier>,
     pub(super) proof: Proof,
     pub(super) tail: Tail,
     /// Greatest height of the part that is being read, below a result window.
@@ -119,7 +101,7 @@ impl SnapshotReader {
             snapshot: Snapshot::default(),
             delivered: Delivered::default(),
             drift: Drift::default(),
-            skip: Skip::Nothing,
+            earlier: None,
             proof: Proof::Overlap,
             tail: Tail::Empty,
             bound: None,
@@ -159,7 +141,7 @@ impl SnapshotReader {
     /// About how many records are still to come.
     pub fn to_come(&self) -> u64 {
         let snapshot = &self.snapshot;
-        let length = snapshot.length.exact().or(snapshot.total_pages.map(|pages| pages * snapshot.page_rows));
+        let length = snapshot.length.exact().or(snapshot.total_pages.map(|pages| pages * snapshot.page_rows()));
         length.unwrap_or(0).saturating_sub(self.delivered.end())
     }
 
@@ -188,7 +170,7 @@ impl SnapshotReader {
             Phase::Length => Some(self.request(1, 1, Purpose::CountProbe)),
             Phase::Locate | Phase::Single => {
                 let growth = if matches!(self.phase, Phase::Single) { self.drift.growth.expected().0 } else { 0 };
-                Some(self.request(self.position(self.next_offset()) + growth + 1, 1, Purpose::CountProbe))
+                Some(self.request(self.position(self.delivered.end()) + growth + 1, 1, Purpose::CountProbe))
             }
             Phase::FinalLook(look, _) => Some(self.look_page(look)),
             Phase::Ahead { .. } | Phase::Done(_) | Phase::Failed(_) => None,
@@ -218,33 +200,31 @@ impl SnapshotReader {
                 Phase::First | Phase::Done(_) | Phase::Failed(_) => Ok(Accepted::default()),
             }
         };
-        let accepted = accepted.or_else(|error| self.restart(error))?;
-        let in_flight = if matches!(self.phase, Phase::Ahead { .. }) { accepted.in_flight } else { InFlight::Cancel };
-        Ok(Accepted { in_flight, ..accepted })
+        accepted.or_else(|error| self.restart(error))
+    }
+
+    /// True if the requests that were sent after the one whose response was taken are still of use.
+    pub fn is_ahead(&self) -> bool {
+        matches!(self.phase, Phase::Ahead { .. })
     }
 
     /// Reads the snapshot of another instant if nothing of this one was returned; else the error is final.
     fn restart(&mut self, error: Error) -> Result<Accepted, Error> {
-        let (tuning, length) = (&self.spec.tuning, self.snapshot.length.exact());
-        // Another snapshot has whatever was added meanwhile, above what is wanted.
-        let most_added = length.unwrap_or(0).max(tuning.max_restart_pages * self.snapshot.page_rows);
-        let may_restart = self.drift.restarts < tuning.max_restarts && self.drift.shift <= most_added as i64;
-        if matches!(self.skip, Skip::Nothing) || !may_restart || length.is_none() {
+        let may_restart = self.drift.restarts < self.spec.tuning.max_restarts && self.snapshot.length.exact().is_some();
+        let was_returned = self.earlier.is_none() && self.delivered.end() > 0;
+        if was_returned || !may_restart {
             self.fail(error.clone());
             return Err(error);
         }
         self.drift = Drift { restarts: self.drift.restarts + 1, ..Drift::default() };
         self.phase = Phase::Length;
-        if matches!(self.skip, Skip::Newer { .. }) {
-            (self.skip, self.snapshot, self.delivered) = (Skip::Nothing, Snapshot::default(), Delivered::default());
-            self.phase = Phase::First;
-        }
         Ok(Accepted::default())
     }
 
-    /// Most keys to keep of a list that is counted so.
-    pub(super) fn max_keys(&self, count: Count) -> usize {
-        let is_needed = self.spec.kind == ListKind::Growing && count == Count::Pages || self.spec.continues_by_height();
+    /// Most keys to keep of this list.
+    pub(super) fn max_keys(&self, snapshot: &Snapshot) -> usize {
+        let is_uncounted = self.spec.kind == ListKind::Growing && !snapshot.is_counted();
+        let is_needed = is_uncounted || self.spec.continues_by_height();
         if is_needed { self.spec.tuning.max_keys } else { 0 }
     }
 }

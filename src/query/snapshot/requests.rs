@@ -1,6 +1,6 @@
 //! The pages that the reader requests.
 
-use super::evidence::{Length, Look};
+use super::evidence::Length;
 use super::reader::{Margin, Phase, SnapshotReader};
 use super::spec::{ListKind, PageRequest, Purpose};
 
@@ -14,7 +14,7 @@ impl SnapshotReader {
     /// was skipped, or the length would cost more requests.
     pub(super) fn is_overlapping(&self) -> bool {
         let (snapshot, wanted) = (&self.snapshot, self.spec.wanted.unwrap_or(u64::MAX));
-        let is_short = wanted <= self.spec.tuning.overlap_pages * snapshot.page_rows;
+        let is_short = wanted <= self.spec.tuning.overlap_pages * snapshot.page_rows();
         let is_beginning = wanted < snapshot.max_length() && (is_short || snapshot.length == Length::Unknown);
         let has_evidence = snapshot.has_fixed_pages() || snapshot.length.exact().is_some();
         self.spec.kind == ListKind::Growing && is_beginning && !has_evidence
@@ -25,14 +25,14 @@ impl SnapshotReader {
         if self.is_overlapping() {
             return Phase::Overlap(Margin::Narrow);
         }
-        Phase::Ahead { next_page: self.position(self.delivered.end()) / self.snapshot.page_rows + 1 }
+        Phase::Ahead { next_page: self.position(self.delivered.end()) / self.snapshot.page_rows() + 1 }
     }
 
     /// In a run of equal records from the head on, only the count shows where a page belongs.
     pub(super) fn may_request_ahead(&self, page: u64) -> bool {
         let is_run = self.spec.kind == ListKind::Growing && self.snapshot.is_run();
         let pages = match self.snapshot.length.exact() {
-            Some(length) => self.position(length).div_ceil(self.snapshot.page_rows),
+            Some(length) => self.position(length).div_ceil(self.snapshot.page_rows()),
             None => self.snapshot.total_pages.unwrap_or(0),
         };
         !is_run && page <= pages
@@ -46,14 +46,11 @@ impl SnapshotReader {
     /// their size, so a smaller page may reach further.
     pub(super) fn overlapping_page(&self, margin: Margin) -> PageRequest {
         let (tuning, next) = (&self.spec.tuning, self.delivered.end());
-        let size = self.snapshot.page_rows;
-        let (smallest, most) = if self.snapshot.has_fixed_pages() {
-            (size, size)
-        } else {
-            // After a miss the growth is uneven, and the largest page is the likeliest to contain the next record.
-            let largest = if self.drift.misses > 0 { u64::MAX } else { tuning.overlap_limit };
-            (1, size.max(largest.min(self.spec.max_page_size).min(self.snapshot.max_limit())))
-        };
+        let size = self.snapshot.page_rows();
+        let sizes = self.snapshot.page_sizes;
+        // After a miss the growth is uneven, and the largest page is the likeliest to contain the next record.
+        let largest = if self.drift.misses > 0 { u64::MAX } else { tuning.overlap_limit };
+        let most = sizes.served(size.max(largest.min(self.spec.max_page_size)));
         // Right after a measurement, a page that begins too early is of more use than one that begins too late.
         let (least, mean) = if margin == Margin::Located { (0, 0) } else { self.drift.growth.expected() };
         let growth = least.max(mean.saturating_sub(most / 2));
@@ -63,25 +60,19 @@ impl SnapshotReader {
             Margin::Wide | Margin::Located => self.delivered.boundary().unwrap_or(0).max(tuning.overlap),
         };
         let from = self.position(next - margin.min(most - 1).min(next)) + growth;
-        // While the list is stable, no page reaches further than the caller wants if another one shows as many of those
-        // records.
-        let wanted = self.spec.wanted.filter(|_| self.drift.shift == 0 && self.drift.misses == 0);
-        let last = wanted.unwrap_or(u64::MAX);
-        let value = |limit: u64| {
-            let end = (from / limit + 1) * limit;
-            (end.min(last), end <= last, limit)
-        };
-        let best = (smallest..=most).rev().max_by_key(|limit| value(*limit)).unwrap_or(size);
+        let end = |limit: &u64| (from / limit + 1) * limit;
+        let best = (sizes.least..=most).max_by_key(end).unwrap_or(size);
         let limit = if best == size { self.spec.page_size } else { best };
         self.request(from / best + 1, limit, Purpose::Records)
     }
 
     /// The page of the final look: as many records of the first page as it may show, or one record and the length.
-    pub(super) fn look_page(&self, look: Look) -> PageRequest {
-        let offset = self.snapshot.look_offset(look);
+    pub(super) fn look_page(&self, look: usize) -> PageRequest {
+        // The record furthest down outlasts replaced records at the head.
+        let offset = self.snapshot.look(look).and_then(<[_]>::last).map_or(0, |(offset, _)| *offset);
         let (least, mean) = self.drift.growth.expected();
         if self.snapshot.is_counted() {
-            let page = (self.position(offset) + mean) / self.snapshot.page_rows + 1;
+            let page = (self.position(offset) + mean) / self.snapshot.page_rows() + 1;
             return self.request(page, self.spec.page_size, Purpose::FinalLook);
         }
         self.request(self.position(offset) + least + 1, 1, Purpose::FinalLook)

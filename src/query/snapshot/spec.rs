@@ -26,14 +26,6 @@ pub enum FirstPage {
     AtOnce,
 }
 
-impl FirstPage {
-    /// When the first page is returned after this many runs in a row that ended before their first record. Runs that are
-    /// interrupted again and again would return nothing otherwise.
-    pub fn after_empty_runs(runs: u32) -> Self {
-        if runs < Tuning::default().max_empty_runs { Self::Located } else { Self::AtOnce }
-    }
-}
-
 /// Properties of a list that are known before it is read.
 #[derive(Clone, Debug)]
 pub struct ListSpec {
@@ -59,8 +51,6 @@ pub struct ListSpec {
 pub struct Tuning {
     /// Responses in a row without a new record after which the list counts as unreadable.
     pub max_misses: u32,
-    /// Responses without a new record that count as one if the growth of the list explains them.
-    pub explained_misses: u32,
     /// Latest rates of growth from which the next one is expected.
     pub growth_samples: usize,
     /// Returned records with which a page of a list without a count begins while the list drifts.
@@ -70,7 +60,7 @@ pub struct Tuning {
     pub overlap_pages: u64,
     /// Largest limit of such a page where pages are smaller, unless one has just missed the next record.
     pub overlap_limit: u64,
-    /// Responses without drift after which pages are requested ahead again; doubled each time the list drifts again.
+    /// Responses without drift after which pages are requested ahead again.
     pub stable_responses: u32,
     /// Most keys of returned records that are kept.
     pub max_keys: usize,
@@ -80,17 +70,12 @@ pub struct Tuning {
     pub max_anchors: usize,
     /// Most times that a list whose first page has changed is begun again.
     pub max_restarts: u32,
-    /// Most pages by which the list has grown until then, if it has not doubled.
-    pub max_restart_pages: u64,
-    /// Runs in a row that ended before their first record, after which the first page is returned at once.
-    pub max_empty_runs: u32,
 }
 
 impl Default for Tuning {
     fn default() -> Self {
         Self {
-            max_misses: 12,
-            explained_misses: 2,
+            max_misses: 20,
             growth_samples: 6,
             overlap: 2,
             overlap_pages: 5,
@@ -101,8 +86,6 @@ impl Default for Tuning {
             checkpoint_keys: 8,
             max_anchors: 8,
             max_restarts: 3,
-            max_restart_pages: 20,
-            max_empty_runs: 3,
         }
     }
 }
@@ -168,15 +151,6 @@ pub struct Accepted {
     pub rows: Range<usize>,
     /// Position of the list before those rows.
     pub before: ListCheckpoint,
-    pub in_flight: InFlight,
-}
-
-/// Fate of the requests sent after the one whose response was taken.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum InFlight {
-    #[default]
-    Keep,
-    Cancel,
 }
 
 /// A response with its position in the list at its instant.

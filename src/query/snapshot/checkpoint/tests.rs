@@ -39,23 +39,14 @@ fn checkpoint_has_what_is_needed_of_the_records_before_it() {
             assert!(reader.checkpoint().is_start());
             (rows, before) = next_page(&mut reader, &list, is_counted);
         }
-        assert_eq!((rows.0.len(), before.is_start(), reader.checkpoint().is_start()), (3, !is_counted, false));
+        assert_eq!((rows.0.len(), before.is_start(), reader.checkpoint().is_start()), (3, true, false));
+        assert!(!before.clone().of_partition().is_start());
         assert_eq!(SnapshotReader::resumed(spec(ListKind::Growing), 0, &before).next_request(0).unwrap().page, 1);
         let inside = before.advanced(&rows, 2);
         let keys = if is_counted { Vec::new() } else { vec![(0, 1), (1, 1)] };
-        assert_eq!((inside.keys, inside.snapshot.anchors), (keys, vec![(1, 1)]));
+        assert_eq!((inside.offset, inside.keys), (2, keys));
         assert_eq!(reader.checkpoint().snapshot.anchors, [(1, 1), (2, 2)]);
     }
-}
-
-#[test]
-fn part_of_the_first_page_has_its_own_anchors() {
-    let list: Vec<u64> = (0..40).collect();
-    let mut reader = SnapshotReader::new(ListSpec { page_size: 20, ..spec(ListKind::Growing) });
-    let (rows, before) = next_page(&mut reader, &list, true);
-    assert_eq!(reader.checkpoint().snapshot.anchors.first(), Some(&(12, 12)));
-    assert_eq!(before.clone().advanced(&rows, 5).snapshot.anchors, [(1, 1), (2, 2), (3, 3), (4, 4)]);
-    assert_eq!(before.advanced(&rows, 14).snapshot.anchors, [(12, 12), (13, 13)]);
 }
 
 /// The offset of the first other record shows whether one of the equal records before it was deleted.
@@ -83,7 +74,7 @@ fn checkpoint_of_a_list_that_is_read_again_has_its_returned_records_only() {
     let returned = ListCheckpoint {
         offset: 3,
         keys: vec![(0, 1), (1, 1), (2, 1)],
-        snapshot: Snapshot { page_limit: 3, page_rows: 3, ..Snapshot::default() },
+        snapshot: Snapshot { page_limit: 3, ..Snapshot::default() },
         ..ListCheckpoint::default()
     };
     let mut reader = SnapshotReader::resumed(spec(ListKind::Growing), 3, &returned);
@@ -99,8 +90,7 @@ fn checkpoint_of_a_list_that_is_read_again_has_its_returned_records_only() {
     let checkpoint = reader.checkpoint();
     assert_eq!((checkpoint.snapshot.length, checkpoint.offset, checkpoint.shift), (Length::Pending, 3, 0));
     assert_eq!(checkpoint.keys, [(0, 1), (1, 1), (2, 1)]);
-    let Snapshot { page_rows, first, anchors, checks, .. } = checkpoint.snapshot;
-    assert_eq!((page_rows, first, anchors, checks), (3, None, Vec::new(), Vec::new()));
+    assert_eq!(checkpoint.snapshot.page_rows(), 3);
 }
 
 #[test]

@@ -1,18 +1,30 @@
 use super::*;
-use crate::query::snapshot::spec::{InFlight, ListSpec};
+use crate::query::snapshot::spec::ListSpec;
 use crate::query::snapshot::tests::lists::{Keys, rest, serve, spec};
 
 /// A list that was read in part, of which a request shows the length.
 fn of_known_length() -> SnapshotReader {
     let mut reader = SnapshotReader::new(spec(ListKind::Growing));
-    reader.snapshot.length = Length::Exact(9);
+    (reader.snapshot.length, reader.delivered) = (Length::Exact(9), Delivered::resumed(1, &[(1, 1)], 8));
+    reader
+}
+
+/// The same before its first record was located.
+fn unread() -> SnapshotReader {
+    SnapshotReader { delivered: Delivered::new(8), ..of_known_length() }
+}
+
+/// The same, after a response without growth.
+fn unread_and_stable() -> SnapshotReader {
+    let mut reader = unread();
+    reader.drift.growth.observe(0, 1);
     reader
 }
 
 /// The beginning of a list, of which the length was not requested.
 fn beginning() -> SnapshotReader {
     let mut reader = SnapshotReader::new(ListSpec { wanted: Some(4), ..spec(ListKind::Growing) });
-    (reader.snapshot.min_length, reader.snapshot.page_rows) = (100, 3);
+    (reader.snapshot.min_length, reader.snapshot.page_limit) = (100, 3);
     reader
 }
 
@@ -26,22 +38,24 @@ fn of_unknown_length() -> SnapshotReader {
 fn next_record_is_looked_for_in_more_expensive_ways_one_after_another() {
     let (wide, located) = (Phase::Overlap(Margin::Wide), Phase::Overlap(Margin::Located));
     type Case<'a> = (fn() -> SnapshotReader, Margin, (&'a Phase, &'a Phase));
-    let cases: [Case<'_>; 9] = [
+    let cases: [Case<'_>; 11] = [
         (of_known_length, Margin::Narrow, (&Phase::Locate, &wide)),
         (of_known_length, Margin::Wide, (&Phase::Locate, &Phase::Locate)),
         (of_known_length, Margin::Located, (&Phase::Single, &Phase::Single)),
+        (unread, Margin::Located, (&Phase::Single, &Phase::Length)),
+        (unread_and_stable, Margin::Located, (&Phase::Single, &Phase::Single)),
         (beginning, Margin::Narrow, (&located, &wide)),
-        (beginning, Margin::Wide, (&located, &Phase::Length)),
-        (beginning, Margin::Located, (&Phase::Length, &located)),
+        (beginning, Margin::Wide, (&Phase::Length, &Phase::Length)),
+        (beginning, Margin::Located, (&Phase::Length, &Phase::Length)),
         (of_unknown_length, Margin::Narrow, (&located, &wide)),
         (of_unknown_length, Margin::Wide, (&located, &located)),
         (of_unknown_length, Margin::Located, (&located, &located)),
     ];
     for (reader, margin, (after_loss, after_ambiguity)) in cases {
-        let mut reader = reader();
-        reader.phase = Phase::Overlap(margin);
-        let next = (reader.after_loss(), reader.after_ambiguity());
-        assert_eq!(format!("{next:?}"), format!("{:?}", (after_loss, after_ambiguity)), "{margin:?}");
+        for (location, expected) in [(Location::Lost, after_loss), (Location::Ambiguous, after_ambiguity)] {
+            let next = reader().next_attempt(margin, location);
+            assert_eq!(format!("{next:?}"), format!("{expected:?}"), "{margin:?} {location:?}");
+        }
     }
 }
 
@@ -66,10 +80,10 @@ fn first_page_that_is_returned_at_once_has_a_checkpoint() {
 }
 
 #[test]
-fn list_whose_first_page_is_replaced_each_time_is_begun_again_a_few_times() {
+fn list_whose_head_is_replaced_each_time_is_begun_again_a_few_times() {
     let (mut begun, mut reader) = (0, SnapshotReader::new(spec(ListKind::Growing)));
     for round in 1.. {
-        begun += u32::from(matches!(reader.phase, Phase::First));
+        begun += u32::from(matches!(reader.phase, Phase::Length));
         let list: Vec<u64> = (100 * round..100 * round + 20).collect();
         if serve(&mut reader, &list, false).2.is_err() {
             break;
@@ -112,8 +126,7 @@ fn pages_of_a_counted_list_are_requested_ahead_unless_most_of_their_rows_were_re
         list.splice(0..0, 0..grown);
         let accepted = serve(&mut reader, &list, true).2.unwrap();
         assert_eq!(accepted.rows, grown as usize..4);
-        assert_eq!(accepted.in_flight, if is_ahead { InFlight::Keep } else { InFlight::Cancel });
-        assert_eq!(matches!(reader.phase, Phase::Ahead { .. }), is_ahead, "{grown}");
+        assert_eq!(reader.is_ahead(), is_ahead, "{grown}");
     }
 }
 

@@ -5,24 +5,16 @@ use super::super::spec::View;
 use super::super::{PageRequest, Response};
 use super::lists::Keys;
 
-fn snapshot(page_limit: u64, page_rows: u64) -> Snapshot {
-    let page_sizes = if page_rows < page_limit { PageSizes::AtMost(page_rows) } else { PageSizes::AsRequested };
-    Snapshot { page_limit, page_rows, page_sizes, ..Snapshot::default() }
-}
+const AT_MOST_50: PageSizes = PageSizes { least: 1, most: 50 };
+const AT_MOST_30: PageSizes = PageSizes { least: 1, most: 30 };
+const FIXED: PageSizes = PageSizes { least: 50, most: 50 };
 
 #[test]
-fn page_size_changes_with_the_limit_up_to_the_maximum_of_the_api() {
-    let rows = |snapshot: Snapshot, limit| {
-        let changed = snapshot.with_page_limit(limit);
-        (changed.page_limit, changed.page_rows)
-    };
-    assert_eq!(rows(snapshot(20, 20), 20), (20, 20));
-    assert_eq!(rows(snapshot(20, 20), 10), (10, 10));
-    assert_eq!(rows(snapshot(20, 20), 50), (50, 50));
-    assert_eq!(rows(snapshot(100, 50), 20), (20, 20));
-    assert_eq!(rows(snapshot(100, 50), 200), (200, 50));
-    let fixed = Snapshot { page_sizes: PageSizes::Fixed, ..snapshot(20, 20) };
-    assert_eq!(rows(fixed, 10), (20, 20));
+fn pages_have_the_requested_size_within_those_that_the_api_serves() {
+    let rows = |page_sizes, page_limit| Snapshot { page_limit, page_sizes, ..Snapshot::default() }.page_rows();
+    assert_eq!([10, 50, 100].map(|limit| rows(PageSizes::default(), limit)), [10, 50, 100]);
+    assert_eq!([10, 50, 100].map(|limit| rows(AT_MOST_50, limit)), [10, 50, 50]);
+    assert_eq!([10, 50, 100].map(|limit| rows(FIXED, limit)), [50, 50, 50]);
 }
 
 /// Position and page size of the second page of a list in pages of 100, of which the API serves 50 records, and the page
@@ -37,7 +29,8 @@ fn before_the_last(limit: u64, rows: usize, reported: Option<u64>) -> (i64, u64,
 }
 
 fn second_page_of(pages: u64, limit: u64, rows: usize, reported: Option<u64>) -> (i64, u64, PageSizes) {
-    let (mut snapshot, rows) = (snapshot(100, 50), Keys((0..rows as u64).collect()));
+    let (page_limit, rows) = (100, Keys((0..rows as u64).collect()));
+    let mut snapshot = Snapshot { page_limit, page_sizes: AT_MOST_50, ..Snapshot::default() };
     let request = PageRequest { page: 2, ..PageRequest::first(limit) };
     let response = Response { rows: &rows, limit: reported, total_pages: Some(pages), total: None };
     let view = snapshot.view(&request, &response);
@@ -47,22 +40,21 @@ fn second_page_of(pages: u64, limit: u64, rows: usize, reported: Option<u64>) ->
 
 #[test]
 fn pages_have_a_fixed_size_if_another_limit_is_ignored() {
-    let served = PageSizes::AtMost(50);
-    assert_eq!(second_page(100, 50, Some(50)), (50, 50, served));
-    assert_eq!(second_page(100, 50, Some(60)), (50, 50, served));
-    assert_eq!(before_the_last(100, 20, Some(20)), (20, 20, served));
-    assert_eq!(before_the_last(100, 20, Some(50)), (50, 50, served));
-    assert_eq!(before_the_last(40, 30, None), (30, 30, PageSizes::AtMost(30)));
-    assert_eq!(before_the_last(40, 0, None), (40, 40, served));
-    assert_eq!(before_the_last(40, 30, Some(40)), (30, 30, PageSizes::AtMost(30)));
-    assert_eq!(second_page(80, 50, Some(50)), (50, 50, served));
-    assert_eq!(second_page(40, 30, Some(30)), (30, 30, PageSizes::AtMost(30)));
-    assert_eq!(second_page(40, 30, Some(0)), (40, 40, served));
-    assert_eq!(second_page(1, 1, Some(1)), (1, 1, served));
-    assert_eq!(second_page(1, 1, Some(0)), (1, 1, served));
-    assert_eq!(second_page(1, 1, None), (1, 1, served));
-    assert_eq!(second_page(1, 2, None), (50, 50, PageSizes::Fixed));
-    assert_eq!(second_page(1, 1, Some(50)), (50, 50, PageSizes::Fixed));
+    assert_eq!(second_page(100, 50, Some(50)), (50, 50, AT_MOST_50));
+    assert_eq!(second_page(100, 50, Some(60)), (50, 50, AT_MOST_50));
+    assert_eq!(before_the_last(100, 20, Some(20)), (20, 20, AT_MOST_50));
+    assert_eq!(before_the_last(100, 20, Some(50)), (50, 50, AT_MOST_50));
+    assert_eq!(before_the_last(40, 30, None), (30, 30, AT_MOST_30));
+    assert_eq!(before_the_last(40, 0, None), (40, 40, AT_MOST_50));
+    assert_eq!(before_the_last(40, 30, Some(40)), (30, 30, AT_MOST_30));
+    assert_eq!(second_page(80, 50, Some(50)), (50, 50, AT_MOST_50));
+    assert_eq!(second_page(40, 30, Some(30)), (30, 30, AT_MOST_30));
+    assert_eq!(second_page(40, 30, Some(0)), (40, 40, AT_MOST_50));
+    assert_eq!(second_page(1, 1, Some(1)), (1, 1, AT_MOST_50));
+    assert_eq!(second_page(1, 1, Some(0)), (1, 1, AT_MOST_50));
+    assert_eq!(second_page(1, 1, None), (1, 1, AT_MOST_50));
+    assert_eq!(second_page(1, 2, None), (50, 50, FIXED));
+    assert_eq!(second_page(1, 1, Some(50)), (50, 50, FIXED));
 }
 
 #[test]

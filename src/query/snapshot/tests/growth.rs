@@ -13,20 +13,13 @@ fn growth(observed: &[i64]) -> Growth {
 }
 
 #[test]
-fn list_is_stable_after_responses_without_growth_and_after_twice_as_many_each_time_it_grew_again() {
+fn list_is_stable_after_responses_without_growth() {
     for (observed, is_growing, is_stable) in
         [(&[0][..], false, false), (&[0, 0], false, true), (&[0, 0, 1], true, false), (&[1, 0, 0], false, true)]
     {
         let growth = growth(observed);
         assert_eq!((growth.is_growing(), growth.is_stable(2)), (is_growing, is_stable), "{observed:?}");
     }
-    let mut growth = growth(&[0; 7]);
-    growth.on_relapse();
-    assert!(growth.is_stable(2));
-    growth.on_relapse();
-    assert!(!growth.is_stable(2));
-    growth.observe(0, 6);
-    assert!(growth.is_stable(2));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::super::delivered::Delivered;
 use super::super::evidence::{Length, PageSizes, Snapshot};
-use super::super::locate::{Expectation, Location, locate};
+use super::super::locate::{Evidence, Expectation, Location};
 use super::super::spec::{Rows, View};
 
 struct Page {
@@ -16,6 +16,8 @@ struct Page {
     page_sizes: PageSizes,
 }
 
+const AS_REQUESTED: PageSizes = PageSizes { least: 1, most: u64::MAX };
+const FIXED: PageSizes = PageSizes { least: 3, most: 3 };
 const OVERLAPPING: Page = Page {
     keys: [7, 8, 9],
     heights: [0; 3],
@@ -24,7 +26,7 @@ const OVERLAPPING: Page = Page {
     pages: None,
     shift: 1,
     expectation: Expectation::Overlapping,
-    page_sizes: PageSizes::AsRequested,
+    page_sizes: AS_REQUESTED,
 };
 const ADJACENT: Page = Page { expectation: Expectation::Adjacent, ..OVERLAPPING };
 
@@ -49,7 +51,14 @@ fn offset_after(end: u64, latest: &[u64], page: Page) -> Location {
     let snapshot = Snapshot { length: Length::Exact(9), page_sizes: page.page_sizes, ..Snapshot::default() };
     let Page { position, page_size, pages, .. } = page;
     let view = View { rows: &page, page: 2, position, page_size, pages, total: None };
-    locate(&view, &snapshot, &delivered, page.shift, page.expectation)
+    Evidence {
+        view: &view,
+        snapshot: &snapshot,
+        delivered: &delivered,
+        shift: page.shift,
+        expectation: page.expectation,
+    }
+    .locate()
 }
 
 #[test]
@@ -86,9 +95,9 @@ fn rows_shared_with_an_adjacent_page_are_an_overlap_if_heights_show_that_they_ar
         ([9, 8, 9], Location::Ambiguous),
         ([7, 8, 9], Location::Ambiguous),
     ] {
-        assert_eq!(offset_after(3, &[3, 4, 5], page(heights, PageSizes::AsRequested)), location, "{heights:?}");
+        assert_eq!(offset_after(3, &[3, 4, 5], page(heights, AS_REQUESTED)), location, "{heights:?}");
         // Nothing could tell duplicates apart.
-        assert_eq!(offset_after(3, &[3, 4, 5], page(heights, PageSizes::Fixed)), Location::At(1));
+        assert_eq!(offset_after(3, &[3, 4, 5], page(heights, FIXED)), Location::At(1));
     }
 }
 

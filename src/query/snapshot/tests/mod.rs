@@ -1,4 +1,5 @@
 mod choices;
+mod delivered;
 mod endings;
 mod enumeration;
 mod evidence;

@@ -1,6 +1,6 @@
 //! Progress that a caller sees while the list is read.
 
-use super::super::{FirstPage, ListKind, ListSpec, PageRequest, Purpose, SnapshotReader};
+use super::super::{ListKind, ListSpec, PageRequest, SnapshotReader};
 use super::lists::{page, response, rest, serve, spec};
 
 #[test]
@@ -37,12 +37,6 @@ fn requests_that_are_cancelled_are_sent_again() {
     // No more than the list has pages.
     let further: Vec<_> = (1..).map_while(|in_flight| reader.next_request(in_flight)).map(|sent| sent.page).collect();
     assert_eq!(further, [4, 5, 6, 7]);
-}
-
-#[test]
-fn first_page_is_returned_at_once_after_runs_that_returned_nothing() {
-    let after = [0, 2, 3, 4].map(FirstPage::after_empty_runs);
-    assert_eq!(after, [FirstPage::Located, FirstPage::Located, FirstPage::AtOnce, FirstPage::AtOnce]);
 }
 
 /// Serves a page of at most `most` records, whatever is requested.
@@ -89,33 +83,16 @@ fn beginning_of_a_list_is_read_in_smaller_pages_than_requested() {
     }
 }
 
+/// The result is the list as it was when its length was requested.
 #[test]
-fn list_is_not_begun_again_after_it_has_outgrown_what_was_returned() {
-    for (added, lengths) in [(60, 4), (61, 1)] {
-        let mut list: Vec<u64> = (1000..1009).collect();
-        let mut reader = SnapshotReader::new(ListSpec { first_page: FirstPage::AtOnce, ..spec(ListKind::Growing) });
-        let mut requested = 0;
-        while reader.error().is_none() {
-            let (request, _, _) = serve(&mut reader, &list, false);
-            let is_length = request.purpose == Purpose::CountProbe && request.page == 1;
-            if is_length && requested == 0 {
-                // The returned records are replaced.
-                list = (0..added).chain(2000..2003).chain(1003..1009).collect();
-            }
-            requested += u32::from(is_length);
-        }
-        assert_eq!(requested, lengths, "{added} added");
-    }
-}
-
-/// The result is the list as it was when its first page was served.
-#[test]
-fn records_that_are_newer_than_the_first_page_are_not_returned() {
+fn snapshot_of_a_list_without_a_count_begins_with_its_length() {
     let list: Vec<u64> = (100..112).collect();
-    for added in 0..8 {
+    for added in 0..3 {
         let mut reader = SnapshotReader::new(spec(ListKind::Growing));
         serve(&mut reader, &list, false).2.expect("no error");
-        let grown: Vec<u64> = (0..added).chain(list.iter().copied()).collect();
-        assert_eq!(rest(&mut reader, &grown, false), list, "{added} added");
+        let grown: Vec<u64> = (50..50 + added).chain(list.iter().copied()).collect();
+        serve(&mut reader, &grown, false).2.expect("no error");
+        let later: Vec<u64> = (0..added).chain(grown.iter().copied()).collect();
+        assert_eq!(rest(&mut reader, &later, false), grown, "{added} added");
     }
 }

@@ -161,7 +161,7 @@ fn changing_lists_seldom_raise() {
             );
             println!("{row}");
             // After a change, a page that begins with duplicates may fit at several offsets.
-            let most = if duplicates { seeds * 3 / 200 } else { seeds / 200 };
+            let most = if duplicates { seeds / 100 } else { seeds / 200 };
             if outcome.raised() > most.max(3) {
                 unexpected.push(row);
             }
