@@ -26,13 +26,15 @@ impl SnapshotReader {
     /// Number of leading rows that were returned before the snapshot began, or that are newer.
     fn rows_to_skip(&mut self, view: &View<'_>, rows: &Range<usize>) -> usize {
         let Some(Earlier { keys, records }) = &self.earlier else { return 0 };
+        // The keys are those of the last of the returned records.
         let unknown = records.saturating_sub(keys.len() as u64);
         let read: Vec<u64> = self.delivered.keys().chain(view.keys(rows.clone())).collect();
         let found = read.windows(keys.len()).position(|window| window == keys);
         let found = found.map(|at| self.delivered.base() + at as u64);
         let is_possible = |at: &u64| at.checked_sub(unknown).is_some_and(|newer| newer <= self.most_newer());
         let Some(found) = found.filter(is_possible) else { return rows.len() };
-        let skipped = (found + keys.len() as u64 - self.delivered.end()) as usize;
+        let returned = (*records).min(keys.len() as u64);
+        let skipped = (found + returned - self.delivered.end()) as usize;
         self.earlier = None;
         skipped
     }

@@ -67,7 +67,7 @@ impl SnapshotReader {
     fn has_lost_first_page(&self) -> bool {
         self.earlier
             .as_ref()
-            .is_some_and(|earlier| self.delivered.end() >= self.most_newer().saturating_add(earlier.records))
+            .is_some_and(|earlier| self.delivered.end() >= self.most_newer().saturating_add(earlier.records.max(1)))
     }
 
     pub(super) fn first_page_error(&self) -> Error {

@@ -118,7 +118,7 @@ impl Snapshot {
 
     /// True if pages have one size, whatever limit is requested.
     pub(super) fn has_fixed_pages(&self) -> bool {
-        self.page_sizes.least == self.page_sizes.most
+        self.page_sizes.least > 1
     }
 
     /// A response with its position.

@@ -32,8 +32,8 @@
 //! | | | not visible | `FinalLook` |
 //! | any | | too many responses without new records, or the end before the length is reached | `Failed` |
 //!
-//! The snapshot of a list without a count is that of `Length`. Until a record of it was returned, `Length` may begin
-//! another one. It contains the records that were returned before, if there are any.
+//! The snapshot of a list without a count is that of `Length`, without records newer than the first page. Until a record of
+//! it was returned, `Length` may begin another one. It contains the records that were returned before, if there are any.
 //!
 //! A list with a count ends with `FinalLook`, and so does one of which records were delivered in `Single`, or of which
 //! only the beginning was read, if some of its pages were located by adjacency.

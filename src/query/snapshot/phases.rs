@@ -34,7 +34,11 @@ impl SnapshotReader {
     /// must contain this page if it is returned.
     fn on_first_of_several(&mut self, view: &View<'_>) -> Accepted {
         let (before, rows) = (self.checkpoint(), 0..view.rows.len());
-        if self.earlier.is_some() || self.spec.first_page == FirstPage::Located {
+        if self.earlier.is_some() {
+            return Accepted::default();
+        }
+        if self.spec.first_page == FirstPage::Located {
+            self.earlier = Some(Earlier { keys: view.keys(0..1), records: 0 });
             return Accepted::default();
         }
         self.earlier = Some(Earlier { keys: view.keys(rows.clone()), records: view.len() });
@@ -64,7 +68,7 @@ impl SnapshotReader {
         let (anchors, checks, first) = (Vec::new(), Vec::new(), Some(view.rows.key(0)));
         self.snapshot = Snapshot { length: Length::Exact(length), anchors, checks, first, ..self.snapshot.clone() };
         self.phase = self.ahead();
-        if self.earlier.is_none() && length > 1 {
+        if length > 1 && self.earlier.as_ref().is_none_or(|earlier| earlier.records == 0) {
             // The record is returned with its page: a reorganization may replace it before.
             return Ok(Accepted::default());
         }
@@ -74,7 +78,7 @@ impl SnapshotReader {
 
     /// The list begins with its first page, or with the returned records if there are any.
     fn continue_without_length(&mut self) {
-        let Some(Earlier { keys, records }) = self.earlier.take() else {
+        let Some(Earlier { keys, records }) = self.earlier.take().filter(|earlier| earlier.records > 0) else {
             self.phase = Phase::First;
             return;
         };

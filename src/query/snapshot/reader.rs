@@ -58,11 +58,12 @@ pub enum Proof {
     FinalLook,
 }
 
-/// Records that were returned before the snapshot began, which contains them.
+/// Records that were read before the snapshot began, and which it must contain.
 #[derive(Clone, Debug)]
 pub(super) struct Earlier {
-    /// Keys of the last of them.
+    /// Keys of the last of those that were returned, or of the first record of the first page.
     pub keys: Vec<u64>,
+    /// Number of those that were returned.
     pub records: u64,
 }
 
@@ -83,7 +84,7 @@ pub struct SnapshotReader {
     pub(super) snapshot: Snapshot,
     pub(super) delivered: Delivered,
     pub(super) drift: Drift,
-    /// No record is returned up to and including these.
+    /// No record is returned that is newer than these, or was returned with them.
     pub(super) earlier: Option<Earlier>,
     pub(super) proof: Proof,
     pub(super) tail: Tail,
@@ -211,13 +212,13 @@ impl SnapshotReader {
     /// Reads the snapshot of another instant if nothing of this one was returned; else the error is final.
     fn restart(&mut self, error: Error) -> Result<Accepted, Error> {
         let may_restart = self.drift.restarts < self.spec.tuning.max_restarts && self.snapshot.length.exact().is_some();
-        let was_returned = self.earlier.is_none() && self.delivered.end() > 0;
-        if was_returned || !may_restart {
+        if self.earlier.is_none() && self.delivered.end() > 0 || !may_restart {
             self.fail(error.clone());
             return Err(error);
         }
         self.drift = Drift { restarts: self.drift.restarts + 1, ..Drift::default() };
-        self.phase = Phase::Length;
+        (self.phase, self.delivered) = (Phase::Length, Delivered::default());
+        self.earlier.take_if(|earlier| earlier.records == 0);
         Ok(Accepted::default())
     }
 

@@ -60,8 +60,15 @@ impl SnapshotReader {
             Margin::Wide | Margin::Located => self.delivered.boundary().unwrap_or(0).max(tuning.overlap),
         };
         let from = self.position(next - margin.min(most - 1).min(next)) + growth;
-        let end = |limit: &u64| (from / limit + 1) * limit;
-        let best = (sizes.least..=most).max_by_key(end).unwrap_or(size);
+        // While the list is stable, no page reaches further than the caller wants if another one shows as many of those
+        // records.
+        let is_stable = self.drift.shift == 0 && self.drift.misses == 0;
+        let last = self.spec.wanted.filter(|_| is_stable).unwrap_or(u64::MAX);
+        let value = |limit: &u64| {
+            let end = (from / limit + 1) * limit;
+            (end.min(last), end <= last, *limit)
+        };
+        let best = (sizes.least..=most).max_by_key(value).unwrap_or(size);
         let limit = if best == size { self.spec.page_size } else { best };
         self.request(from / best + 1, limit, Purpose::Records)
     }

@@ -30,6 +30,13 @@ fn overlapping_page_begins_before_the_next_record_and_reaches_furthest() {
     assert_eq!(overlapping_page(&[15, 15], 0, None), (4, 17));
 }
 
+#[test]
+fn overlapping_page_does_not_reach_further_than_wanted_while_the_list_is_stable() {
+    assert_eq!(overlapping_page(&[], 0, Some(54)), (3, 18));
+    assert_eq!(overlapping_page(&[], 0, Some(57)), (3, 19));
+    assert_eq!(overlapping_page(&[], 1, Some(55)), overlapping_page(&[], 1, None));
+}
+
 /// Purpose of the second request for a list without a count.
 fn second_request(records: u64, wanted: u64) -> Purpose {
     let list: Vec<u64> = (0..records).collect();

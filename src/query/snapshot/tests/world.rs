@@ -371,10 +371,8 @@ impl<'a> World<'a> {
             return Verdict::Incomplete;
         }
         let got: Vec<u64> = got.iter().map(|record| record.key).collect();
-        let is_read_once =
-            self.bounds.first_page == FirstPage::Located && empty_runs < 3 && self.bounds.window.is_none();
         // Of equal records, it may be another one that is newer.
-        let may_lack_newer = !is_read_once || wanted.is_some() || self.bounds.symbols > 0;
+        let may_lack_newer = !self.bounds.counted || self.bounds.symbols > 0;
         if self.is_right(&got, wanted.unwrap_or(usize::MAX), may_lack_newer) {
             Verdict::Right
         } else {
@@ -398,7 +396,7 @@ impl<'a> World<'a> {
     }
 
     /// True if these are the keys of the list, or of as many of its records as were wanted, at some instant since the
-    /// first response, apart from records that are newer than a first page that was returned before the length was known.
+    /// first response, apart from records that are newer than the first page of a list without a count.
     fn is_right(&self, got: &[u64], wanted: usize, may_lack_newer: bool) -> bool {
         let Some(first) = self.states.first() else { return got.is_empty() };
         let oldest_new = first.iter().map(|record| record.id + 1).max().unwrap_or(0);
