@@ -112,7 +112,8 @@ impl SnapshotReader {
 
     /// Next attempt to find the next record, after a page that began so far before it did not show its offset.
     fn next_attempt(&mut self, margin: Margin, location: Location) -> Phase {
-        let may_begin_again = self.can_probe() && self.delivered.end() == 0 && self.drift.growth.is_growing();
+        let is_unread = self.delivered.end() == 0 && self.drift.misses < self.spec.tuning.max_head_misses;
+        let may_begin_again = self.can_probe() && is_unread && self.drift.growth.is_growing();
         match (margin, location) {
             // Another snapshot may begin with a record that occurs once.
             (Margin::Located, Location::Ambiguous) if may_begin_again => Phase::Length,

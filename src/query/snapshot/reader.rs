@@ -72,7 +72,7 @@ pub(super) struct Earlier {
 pub(super) struct Drift {
     pub shift: i64,
     pub growth: Growth,
-    /// Latest responses in a row without a new record, by weight.
+    /// Latest responses in a row without a new record.
     pub misses: u32,
     pub restarts: u32,
 }

@@ -51,6 +51,8 @@ pub struct ListSpec {
 pub struct Tuning {
     /// Responses in a row without a new record after which the list counts as unreadable.
     pub max_misses: u32,
+    /// Most of them after which another snapshot may begin, if no record was returned.
+    pub max_head_misses: u32,
     /// Latest rates of growth from which the next one is expected.
     pub growth_samples: usize,
     /// Returned records with which a page of a list without a count begins while the list drifts.
@@ -76,6 +78,7 @@ impl Default for Tuning {
     fn default() -> Self {
         Self {
             max_misses: 20,
+            max_head_misses: 5,
             growth_samples: 6,
             overlap: 2,
             overlap_pages: 5,

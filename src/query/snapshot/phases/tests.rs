@@ -21,6 +21,13 @@ fn unread_and_stable() -> SnapshotReader {
     reader
 }
 
+/// The same, after other snapshots did not help.
+fn unread_for_long() -> SnapshotReader {
+    let mut reader = unread();
+    reader.drift.misses = reader.spec.tuning.max_head_misses;
+    reader
+}
+
 /// The beginning of a list, of which the length was not requested.
 fn beginning() -> SnapshotReader {
     let mut reader = SnapshotReader::new(ListSpec { wanted: Some(4), ..spec(ListKind::Growing) });
@@ -38,12 +45,13 @@ fn of_unknown_length() -> SnapshotReader {
 fn next_record_is_looked_for_in_more_expensive_ways_one_after_another() {
     let (wide, located) = (Phase::Overlap(Margin::Wide), Phase::Overlap(Margin::Located));
     type Case<'a> = (fn() -> SnapshotReader, Margin, (&'a Phase, &'a Phase));
-    let cases: [Case<'_>; 11] = [
+    let cases: [Case<'_>; 12] = [
         (of_known_length, Margin::Narrow, (&Phase::Locate, &wide)),
         (of_known_length, Margin::Wide, (&Phase::Locate, &Phase::Locate)),
         (of_known_length, Margin::Located, (&Phase::Single, &Phase::Single)),
         (unread, Margin::Located, (&Phase::Single, &Phase::Length)),
         (unread_and_stable, Margin::Located, (&Phase::Single, &Phase::Single)),
+        (unread_for_long, Margin::Located, (&Phase::Single, &Phase::Single)),
         (beginning, Margin::Narrow, (&located, &wide)),
         (beginning, Margin::Wide, (&Phase::Length, &Phase::Length)),
         (beginning, Margin::Located, (&Phase::Length, &Phase::Length)),

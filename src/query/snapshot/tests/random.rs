@@ -174,13 +174,14 @@ fn changing_lists_seldom_raise() {
 #[test]
 fn duplicates_in_any_order_are_never_a_wrong_result() {
     for (counted, growth) in [true, false].into_iter().flat_map(|counted| [0, 1, 2].map(|growth| (counted, growth))) {
-        let outcome = read_all(10 * SEEDS, |random| {
+        let lists = 10 * SEEDS;
+        let outcome = read_all(lists, |random| {
             let bounds = any_short(random);
             let (symbols, deaths) = (2 + random.choose(4), random.choose(3));
             let rates = bounds.rates.map(|rates| Rates { growth, ..rates });
             Bounds { counted, max_length: 20, symbols, deaths, rates, ..bounds }
         });
-        assert!(counted || growth > 0 || outcome.raised() == 0, "{outcome:?}");
+        assert!(counted || outcome.raised() <= [0, lists / 200, lists / 50][growth], "{growth}: {outcome:?}");
     }
 }
 
