@@ -65,9 +65,8 @@ impl SnapshotReader {
 
     /// True if the returned records are not where they would have to be in the snapshot.
     fn has_lost_first_page(&self) -> bool {
-        self.earlier
-            .as_ref()
-            .is_some_and(|earlier| self.delivered.end() >= self.most_newer().saturating_add(earlier.records.max(1)))
+        let Some(Earlier { records, .. }) = &self.earlier else { return false };
+        self.delivered.end() >= self.most_newer().saturating_add((*records).max(1))
     }
 
     pub(super) fn first_page_error(&self) -> Error {

@@ -34,7 +34,7 @@ impl SnapshotReader {
     /// must contain this page if it is returned.
     fn on_first_of_several(&mut self, view: &View<'_>) -> Accepted {
         let (before, rows) = (self.checkpoint(), 0..view.rows.len());
-        if self.earlier.is_some() {
+        if self.earlier.is_some() || rows.is_empty() {
             return Accepted::default();
         }
         if self.spec.first_page == FirstPage::Located {

@@ -33,6 +33,18 @@ fn list_of_fewer_records_than_its_count_ends() {
     assert_eq!((reader.end(), reader.returned()), (Some(End::List), 5));
 }
 
+#[test]
+fn first_page_without_records_is_followed_by_the_length() {
+    for first_page in [FirstPage::Located, FirstPage::AtOnce] {
+        let mut reader = SnapshotReader::new(ListSpec { first_page, ..spec(ListKind::Growing) });
+        assert!(take(&mut reader, &[], 2, None).unwrap().is_empty());
+        assert!(take(&mut reader, &[1], 4, None).unwrap().is_empty());
+        assert_eq!(take(&mut reader, &[1, 2, 3], 2, None).unwrap(), [1, 2, 3]);
+        assert_eq!(take(&mut reader, &[4], 2, None).unwrap(), [4]);
+        assert_eq!(reader.end(), Some(End::List));
+    }
+}
+
 /// Reads a list until it has ended or failed; returns the highest page that was requested.
 fn read(reader: &mut SnapshotReader, list: &[u64], is_counted: bool) -> u64 {
     let mut last = 0;
