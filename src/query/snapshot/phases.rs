@@ -235,9 +235,7 @@ impl SnapshotReader {
         if let Some((offset, key)) = self.delivered.boundary_record() {
             self.snapshot.add_check(offset, key, self.spec.tuning.max_anchors);
         }
-        if offset > 0 {
-            self.proof = Proof::FinalLook;
-        }
+        self.proof = Proof::FinalLook;
         self.phase = if repeats { Phase::Single } else { Phase::Overlap(Margin::Narrow) };
         let accepted = self.deliver(view, 0..1);
         self.finish(view, accepted)
