@@ -108,7 +108,7 @@ impl SnapshotReader {
     /// Proves that no record of the beginning of a list was skipped.
     pub(super) fn prove_beginning(&mut self) {
         match self.snapshot.length {
-            _ if self.spec.kind != ListKind::Growing || self.proof != Proof::Length => {}
+            _ if self.spec.kind != ListKind::Growing || self.proof == Proof::Overlap || self.snapshot.is_counted() => {}
             Length::Exact(_) => {
                 self.proof = Proof::FinalLook;
                 // A record at its offset has lost none before it.

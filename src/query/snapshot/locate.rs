@@ -39,7 +39,9 @@ pub(super) struct Evidence<'a> {
 /// Counted from its end, the list does not change while it grows.
 pub(super) fn by_count(view: &View<'_>, snapshot: &Snapshot) -> Option<i64> {
     let shift = view.length()? as i64 - snapshot.length.exact()? as i64;
-    Some(view.position - shift)
+    let end = view.position + view.len() as i64;
+    // Where a page ends below the last record, its position is another one.
+    view.total.is_none_or(|total| end <= total as i64 || view.len() == 0).then_some(view.position - shift)
 }
 
 impl Evidence<'_> {
@@ -79,7 +81,9 @@ impl Evidence<'_> {
         let next = self.delivered.end() as i64;
         let may_follow = self.expectation == Expectation::Adjacent || self.snapshot.has_fixed_pages();
         let is_next = self.view.position - self.shift == next;
-        (may_follow && is_next && !keys.is_empty() && self.fits(next)).then_some(next)
+        // Of a list that reported its length, a page without one may be anywhere.
+        let shows_length = self.view.pages.is_some() || self.snapshot.length.exact().is_none();
+        (may_follow && is_next && shows_length && !keys.is_empty() && self.fits(next)).then_some(next)
     }
 
     /// True if the page may begin below the delivered records, since the list has grown by less than was expected: the rows

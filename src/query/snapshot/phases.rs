@@ -64,7 +64,7 @@ impl SnapshotReader {
             self.continue_without_length();
             return Ok(Accepted::default());
         };
-        self.delivered = Delivered::new(self.max_keys(&self.snapshot));
+        (self.delivered, self.proof) = (Delivered::new(self.max_keys(&self.snapshot)), Proof::Overlap);
         let (anchors, checks, first) = (Vec::new(), Vec::new(), Some(view.rows.key(0)));
         self.snapshot = Snapshot { length: Length::Exact(length), anchors, checks, first, ..self.snapshot.clone() };
         self.phase = self.ahead();
@@ -79,7 +79,7 @@ impl SnapshotReader {
     /// The list begins with its first page, or with the returned records if there are any.
     fn continue_without_length(&mut self) {
         let Some(Earlier { keys, records }) = self.earlier.take().filter(|earlier| earlier.records > 0) else {
-            self.phase = Phase::First;
+            (self.phase, self.proof) = (Phase::First, Proof::Overlap);
             return;
         };
         let runs = latest_runs(keys.iter().rev().map(|key| (*key, 1)), u64::MAX);
@@ -127,7 +127,7 @@ impl SnapshotReader {
 
     /// True if the length may be requested after all.
     fn may_read_again(&self) -> bool {
-        self.is_overlapping() && self.drift.restarts == 0
+        self.is_overlapping() && self.drift.restarts == 0 && self.delivered.end() > 0
     }
 
     /// Begins another snapshot, which must contain the returned records.

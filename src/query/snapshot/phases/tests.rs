@@ -32,6 +32,7 @@ fn unread_for_long() -> SnapshotReader {
 fn beginning() -> SnapshotReader {
     let mut reader = SnapshotReader::new(ListSpec { wanted: Some(4), ..spec(ListKind::Growing) });
     (reader.snapshot.min_length, reader.snapshot.page_limit) = (100, 3);
+    reader.delivered = Delivered::resumed(1, &[(1, 1)], 8);
     reader
 }
 

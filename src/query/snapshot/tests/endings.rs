@@ -1,5 +1,6 @@
 //! Ends of a list: all of it, too little of it, or an error in place of more requests.
 
+use super::super::reader::Proof;
 use super::super::{End, FirstPage, ListKind, ListSpec, Purpose, Response, SnapshotReader, Tuning};
 use super::lists::{Keys, page, response, serve, spec};
 
@@ -42,6 +43,22 @@ fn first_page_without_records_is_followed_by_the_length() {
         assert_eq!(take(&mut reader, &[1, 2, 3], 2, None).unwrap(), [1, 2, 3]);
         assert_eq!(take(&mut reader, &[4], 2, None).unwrap(), [4]);
         assert_eq!(reader.end(), Some(End::List));
+    }
+}
+
+#[test]
+fn list_whose_pages_are_empty_raises() {
+    for (wanted, first_page) in
+        [(None, FirstPage::Located), (Some(4), FirstPage::Located), (Some(4), FirstPage::AtOnce)]
+    {
+        let mut reader = SnapshotReader::new(ListSpec { wanted, first_page, ..spec(ListKind::Growing) });
+        while reader.error().is_none() && reader.end().is_none() {
+            let request = reader.next_request(0).expect("a request");
+            let rows = Keys(if (request.page, request.limit) == (1, 1) { vec![1] } else { Vec::new() });
+            let response = Response { rows: &rows, limit: Some(request.limit), total_pages: Some(7), total: None };
+            let _ = reader.on_response(&request, &response);
+        }
+        assert!(reader.end().is_none(), "{wanted:?}");
     }
 }
 
@@ -122,20 +139,24 @@ fn list_of_about_as_many_records_as_the_result_window_ends_there() {
 #[test]
 fn part_of_a_list_ends_with_a_look_at_its_first_page_and_at_its_last_record() {
     let list: Vec<u64> = (0..60).collect();
-    let mut reader = SnapshotReader::new(ListSpec { wanted: Some(30), ..spec(ListKind::Growing) });
-    while reader.returned() < 9 {
-        serve(&mut reader, &list, false).2.unwrap();
-    }
-    assert!(reader.stop());
-    let looks: Vec<_> = std::iter::from_fn(|| {
-        reader.end().is_none().then(|| {
-            let (request, rows, _) = serve(&mut reader, &list, false);
-            (request.purpose, rows.0[0])
+    // A record that was read alone does not show what was read ahead after it.
+    for proof in [Proof::Length, Proof::FinalLook] {
+        let mut reader = SnapshotReader::new(ListSpec { wanted: Some(30), ..spec(ListKind::Growing) });
+        while reader.returned() < 9 {
+            serve(&mut reader, &list, false).2.unwrap();
+        }
+        reader.proof = proof;
+        assert!(reader.stop());
+        let looks: Vec<_> = std::iter::from_fn(|| {
+            reader.end().is_none().then(|| {
+                let (request, rows, _) = serve(&mut reader, &list, false);
+                (request.purpose, rows.0[0])
+            })
         })
-    })
-    .collect();
-    assert_eq!(looks, [(Purpose::FinalLook, 2), (Purpose::FinalLook, 8)]);
-    assert_eq!(reader.end(), Some(End::List));
+        .collect();
+        assert_eq!(looks, [(Purpose::FinalLook, 2), (Purpose::FinalLook, 8)]);
+        assert_eq!(reader.end(), Some(End::List));
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::super::delivered::Delivered;
 use super::super::evidence::{Length, PageSizes, Snapshot};
-use super::super::locate::{Evidence, Expectation, Location};
+use super::super::locate::{Evidence, Expectation, Location, by_count};
 use super::super::spec::{Rows, View};
 
 struct Page {
@@ -28,7 +28,7 @@ const OVERLAPPING: Page = Page {
     expectation: Expectation::Overlapping,
     page_sizes: AS_REQUESTED,
 };
-const ADJACENT: Page = Page { expectation: Expectation::Adjacent, ..OVERLAPPING };
+const ADJACENT: Page = Page { expectation: Expectation::Adjacent, pages: Some(4), ..OVERLAPPING };
 
 impl Rows for Page {
     fn len(&self) -> usize {
@@ -86,7 +86,15 @@ fn page_at_the_position_of_the_next_record_is_adjacent_if_it_shares_none() {
 
 #[test]
 fn rows_shared_with_an_adjacent_page_are_an_overlap_if_heights_show_that_they_are_not_repeated() {
-    let page = |heights, page_sizes| Page { keys: [4, 5, 6], heights, shift: 0, page_sizes, ..ADJACENT };
+    let page = |heights, page_sizes| Page {
+        keys: [4, 5, 6],
+        heights,
+        shift: 0,
+        page_sizes,
+        page_size: 4,
+        pages: Some(3),
+        ..ADJACENT
+    };
     for (heights, location) in [
         ([9, 8, 7], Location::At(1)),
         ([9, 8, 8], Location::At(1)),
@@ -138,4 +146,19 @@ fn last_page_is_where_it_ends_with_the_snapshot() {
     assert_eq!(offset_after(8, &[4, 6, 7], page(6, 2)), Location::At(6));
     assert_eq!(offset_after(7, &[4, 6, 7], page(6, 2)), Location::Lost);
     assert_eq!(offset_after(9, &[4, 6, 7], page(6, 2)), Location::Lost);
+}
+
+#[test]
+fn page_without_a_number_of_pages_is_not_adjacent_in_a_list_that_reported_its_length() {
+    assert_eq!(offset_after(2, &[1, 2], ADJACENT), Location::At(2));
+    assert_eq!(offset_after(2, &[1, 2], Page { pages: None, ..ADJACENT }), Location::Lost);
+}
+
+#[test]
+fn page_that_ends_below_the_last_record_has_no_offset_by_its_count() {
+    let snapshot = Snapshot { length: Length::Exact(9), ..Snapshot::default() };
+    for (total, offset) in [(10, Some(2)), (6, Some(6)), (5, None)] {
+        let view = View { rows: &OVERLAPPING, page: 2, position: 3, page_size: 3, pages: None, total: Some(total) };
+        assert_eq!(by_count(&view, &snapshot), offset, "{total}");
+    }
 }
