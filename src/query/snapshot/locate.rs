@@ -39,9 +39,7 @@ pub(super) struct Evidence<'a> {
 /// Counted from its end, the list does not change while it grows.
 pub(super) fn by_count(view: &View<'_>, snapshot: &Snapshot) -> Option<i64> {
     let shift = view.length()? as i64 - snapshot.length.exact()? as i64;
-    let end = view.position + view.len() as i64;
-    // Where a page ends below the last record, its position is another one.
-    view.total.is_none_or(|total| end <= total as i64 || view.len() == 0).then_some(view.position - shift)
+    Some(view.position - shift)
 }
 
 impl Evidence<'_> {

@@ -2,7 +2,7 @@
 
 use super::super::delivered::Delivered;
 use super::super::evidence::{Length, PageSizes, Snapshot};
-use super::super::locate::{Evidence, Expectation, Location, by_count};
+use super::super::locate::{Evidence, Expectation, Location};
 use super::super::spec::{Rows, View};
 
 struct Page {
@@ -152,13 +152,4 @@ fn last_page_is_where_it_ends_with_the_snapshot() {
 fn page_without_a_number_of_pages_is_not_adjacent_in_a_list_that_reported_its_length() {
     assert_eq!(offset_after(2, &[1, 2], ADJACENT), Location::At(2));
     assert_eq!(offset_after(2, &[1, 2], Page { pages: None, ..ADJACENT }), Location::Lost);
-}
-
-#[test]
-fn page_that_ends_below_the_last_record_has_no_offset_by_its_count() {
-    let snapshot = Snapshot { length: Length::Exact(9), ..Snapshot::default() };
-    for (total, offset) in [(10, Some(2)), (6, Some(6)), (5, None)] {
-        let view = View { rows: &OVERLAPPING, page: 2, position: 3, page_size: 3, pages: None, total: Some(total) };
-        assert_eq!(by_count(&view, &snapshot), offset, "{total}");
-    }
 }
