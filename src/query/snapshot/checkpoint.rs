@@ -116,10 +116,9 @@ impl SnapshotReader {
     }
 
     fn phase_of_resume(&self) -> Phase {
-        let is_read = self.snapshot.length.exact().is_some_and(|length| self.delivered.end() >= length);
         match self.proof {
-            Proof::FinalLook if is_read => Phase::FinalLook(0, End::List),
-            Proof::Overlap | Proof::Length if is_read => Phase::Done(End::List),
+            Proof::FinalLook if self.is_read() => Phase::FinalLook(0, End::List),
+            Proof::Overlap | Proof::Length if self.is_read() => Phase::Done(End::List),
             _ if self.snapshot.is_counted() || self.spec.kind == ListKind::Fixed => self.ahead(),
             _ => Phase::Overlap(Margin::Narrow),
         }

@@ -10,7 +10,7 @@
 //! |---|---|---|---|
 //! | `First` | page 1 | the only page | `Done` |
 //! | | | has a count | `Ahead` |
-//! | | | has none | `Length`; the page is read again, unless it was returned at once |
+//! | | | has none | `Length`; the page is read again, and rows that were returned are skipped |
 //! | | | has none, and reaches the result window | `Ahead`; the result is incomplete |
 //! | | | has none, and a few pages are wanted | `Overlap`; `Ahead` only after `Length` |
 //! | `Length` | page 1 with one record: its number of pages is the length | one record | `Ahead`, from page 1 again |

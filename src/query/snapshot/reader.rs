@@ -61,9 +61,9 @@ pub enum Proof {
 /// Records that were read before the snapshot began, and which it must contain.
 #[derive(Clone, Debug)]
 pub(super) struct Earlier {
-    /// Keys of the last of those that were returned, or of the first record of the first page.
+    /// Keys of the latest returned records, or, if none was returned, of the first record of the first page.
     pub keys: Vec<u64>,
-    /// Number of those that were returned.
+    /// Number of returned records.
     pub records: u64,
 }
 
@@ -84,7 +84,7 @@ pub struct SnapshotReader {
     pub(super) snapshot: Snapshot,
     pub(super) delivered: Delivered,
     pub(super) drift: Drift,
-    /// No record is returned that is newer than these, or was returned with them.
+    /// Records that are newer than these, or were returned with them, are skipped.
     pub(super) earlier: Option<Earlier>,
     pub(super) proof: Proof,
     pub(super) tail: Tail,

@@ -51,7 +51,7 @@ pub struct ListSpec {
 pub struct Tuning {
     /// Responses in a row without a new record after which the list counts as unreadable.
     pub max_misses: u32,
-    /// Most of them after which another snapshot may begin, if no record was returned.
+    /// Responses in a row without a new record up to which another snapshot may begin, while no record was returned.
     pub max_head_misses: u32,
     /// Latest rates of growth from which the next one is expected.
     pub growth_samples: usize,

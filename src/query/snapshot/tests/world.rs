@@ -371,7 +371,7 @@ impl<'a> World<'a> {
             return Verdict::Incomplete;
         }
         let got: Vec<u64> = got.iter().map(|record| record.key).collect();
-        // Of equal records, it may be another one that is newer.
+        // If records are equal, a newer one may be returned in place of one that was deleted.
         let may_lack_newer = !self.bounds.counted || self.bounds.symbols > 0;
         if self.is_right(&got, wanted.unwrap_or(usize::MAX), may_lack_newer) {
             Verdict::Right
