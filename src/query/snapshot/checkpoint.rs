@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::delivered::{Delivered, latest_runs};
 use super::evidence::{Length, Snapshot};
-use super::reader::{Drift, Earlier, End, Margin, Phase, Proof, SnapshotReader};
+use super::reader::{Attempt, Drift, Earlier, End, Phase, Proof, SnapshotReader};
 use super::spec::{ListKind, ListSpec, PageRequest, Response, Rows, Tuning};
 use super::tail::Tail;
 
@@ -120,7 +120,7 @@ impl SnapshotReader {
             Proof::FinalLook if self.is_read() => Phase::FinalLook(0, End::List),
             Proof::Overlap | Proof::Length if self.is_read() => Phase::Done(End::List),
             _ if self.snapshot.is_counted() || self.spec.kind == ListKind::Fixed => self.ahead(),
-            _ => Phase::Overlap(Margin::Narrow),
+            _ => Phase::Overlap(Attempt::First),
         }
     }
 }

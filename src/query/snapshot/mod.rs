@@ -17,14 +17,14 @@
 //! | | | no length | `First`, and then `Ahead`; the result is incomplete |
 //! | `Ahead` | next pages, several in flight | located, no drift | `Ahead` |
 //! | | | located, drift | `Overlap`; with a count, only if most rows were delivered |
-//! | | | ambiguous, or lost | `Overlap(Wide)`, `Locate` |
+//! | | | ambiguous, or lost | as in `Overlap` |
 //! | `Overlap` | page that begins before the next record | located, new rows | `Overlap`; `Ahead` once the list is stable |
 //! | | | located, no new rows, drift | `Overlap` |
 //! | | | located, no new rows, no drift | `Single` |
-//! | | | ambiguous | `Overlap(Wide)`, then `Locate`, then `Single`, or `Length` before a record of a growing list was returned |
+//! | | | ambiguous | `Overlap` once more, then as if lost; `Length` instead of `Single` before a record of a growing list was returned |
 //! | | | lost | `Locate`, then `Single` |
 //! | | | without a length, instead of `Single` | `Length` once, if only the beginning is wanted |
-//! | `Locate` | one record: the length, and so the shift | any | `Overlap(Located)` |
+//! | `Locate` | one record: the length, and so the shift | any | `Overlap(Second)` |
 //! | `Single` | one record where the next one should be | at its offset by the length | `Overlap`; `Single` in a run of duplicates |
 //! | | | at another offset | `Single` |
 //! | `FinalLook` | a record of the first page, where it should be by the count | equal | `Done` |

@@ -3,7 +3,7 @@
 use super::delivered::{Delivered, latest_runs};
 use super::evidence::{Length, Snapshot};
 use super::locate::{Evidence, Expectation, Location, by_count};
-use super::reader::{Drift, Earlier, Margin, Phase, Proof, SnapshotReader};
+use super::reader::{Attempt, Drift, Earlier, Phase, Proof, SnapshotReader};
 use super::spec::{Accepted, FirstPage, ListKind, PageRequest, Response, View};
 use crate::client::Error;
 
@@ -85,7 +85,7 @@ impl SnapshotReader {
         let runs = latest_runs(keys.iter().rev().map(|key| (*key, 1)), u64::MAX);
         self.delivered = Delivered::resumed(records, &runs, self.max_keys(&self.snapshot));
         // The list may have grown since they were returned.
-        self.phase = if self.snapshot.has_fixed_pages() { self.ahead() } else { Phase::Overlap(Margin::Narrow) };
+        self.phase = if self.snapshot.has_fixed_pages() { self.ahead() } else { Phase::Overlap(Attempt::First) };
     }
 
     pub(super) fn on_records(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
@@ -103,25 +103,25 @@ impl SnapshotReader {
         match evidence.locate() {
             Location::At(offset) => self.on_page(view, offset),
             location => {
-                let margin = if let Phase::Overlap(margin) = self.phase { margin } else { Margin::Narrow };
-                self.phase = self.next_attempt(margin, location);
+                let attempt = if let Phase::Overlap(attempt) = self.phase { attempt } else { Attempt::First };
+                self.phase = self.next_attempt(attempt, location);
                 self.miss(view)
             }
         }
     }
 
-    /// Next attempt to find the next record, after a page that began so far before it did not show its offset.
-    fn next_attempt(&mut self, margin: Margin, location: Location) -> Phase {
+    /// Next request for the next record, after a page that did not show its offset.
+    fn next_attempt(&mut self, attempt: Attempt, location: Location) -> Phase {
         let is_unread = self.delivered.end() == 0 && self.drift.misses < self.spec.tuning.max_head_misses;
         let may_begin_again = self.can_probe() && is_unread && self.drift.growth.is_growing();
-        match (margin, location) {
+        match (attempt, location) {
+            (Attempt::First, Location::Ambiguous) if self.drift.misses == 0 => Phase::Overlap(Attempt::First),
             // Another snapshot may begin with a record that occurs once.
-            (Margin::Located, Location::Ambiguous) if may_begin_again => Phase::Length,
-            (Margin::Located, _) if self.can_probe() => Phase::Single,
-            (Margin::Narrow, Location::Ambiguous) => Phase::Overlap(Margin::Wide),
+            (Attempt::Second, Location::Ambiguous) if may_begin_again => Phase::Length,
+            (Attempt::Second, _) if self.can_probe() => Phase::Single,
+            (Attempt::Second, _) if self.may_read_again() => self.read_again(),
             _ if self.can_probe() => Phase::Locate,
-            (Margin::Wide | Margin::Located, _) if self.may_read_again() => self.read_again(),
-            _ => Phase::Overlap(Margin::Located),
+            _ => Phase::Overlap(Attempt::Second),
         }
     }
 
@@ -149,7 +149,7 @@ impl SnapshotReader {
         let from = usize::try_from(next - offset).unwrap_or(usize::MAX);
         let is_by_count = by_count(view, &self.snapshot).is_some();
         if offset > next {
-            self.phase = Phase::Overlap(Margin::Narrow);
+            self.phase = Phase::Overlap(Attempt::First);
             return self.miss(view);
         }
         // The first record alone may be replaced before the next page.
@@ -158,9 +158,9 @@ impl SnapshotReader {
             // Without drift, no page begins with delivered records and reaches the next one.
             let is_reachable = is_by_count || has_drifted;
             self.phase = if is_reachable {
-                Phase::Overlap(Margin::Narrow)
+                Phase::Overlap(Attempt::First)
             } else {
-                self.next_attempt(Margin::Located, Location::Lost)
+                self.next_attempt(Attempt::Second, Location::Lost)
             };
             return self.miss(view);
         }
@@ -176,10 +176,10 @@ impl SnapshotReader {
         match self.phase {
             // By their count, pages requested ahead are of use unless most of their records were delivered.
             Phase::Ahead { .. } if has_drifted && (!self.snapshot.is_counted() || from * 2 > rows) => {
-                self.phase = Phase::Overlap(Margin::Narrow);
+                self.phase = Phase::Overlap(Attempt::First);
             }
             Phase::Overlap(_) => {
-                self.phase = if is_stable { self.ahead() } else { Phase::Overlap(Margin::Narrow) };
+                self.phase = if is_stable { self.ahead() } else { Phase::Overlap(Attempt::First) };
             }
             _ => {}
         }
@@ -209,21 +209,21 @@ impl SnapshotReader {
         if let (Some(now), Some(then)) = (view.length(), self.snapshot.length.exact()) {
             self.observe(now as i64 - then as i64);
         }
-        self.phase = Phase::Overlap(Margin::Located);
+        self.phase = Phase::Overlap(Attempt::Second);
         self.miss(view)
     }
 
     /// Takes one record by its count.
     pub(super) fn on_single(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
         let Some(offset) = by_count(view, &self.snapshot).filter(|_| view.len() <= 1) else {
-            self.phase = Phase::Overlap(Margin::Located);
+            self.phase = Phase::Overlap(Attempt::Second);
             return self.miss(view);
         };
         let has_drifted = self.observe(view.position - offset);
         if view.len() == 0 || offset != self.delivered.end() as i64 {
             if has_drifted {
                 // A page reaches further than one record.
-                self.phase = Phase::Overlap(Margin::Located);
+                self.phase = Phase::Overlap(Attempt::Second);
             }
             return self.miss(view);
         }
@@ -236,7 +236,7 @@ impl SnapshotReader {
             self.snapshot.add_check(offset, key, self.spec.tuning.max_anchors);
         }
         self.proof = Proof::FinalLook;
-        self.phase = if repeats { Phase::Single } else { Phase::Overlap(Margin::Narrow) };
+        self.phase = if repeats { Phase::Single } else { Phase::Overlap(Attempt::First) };
         let accepted = self.deliver(view, 0..1);
         self.finish(view, accepted)
     }

@@ -18,7 +18,7 @@ pub(super) enum Phase {
     Ahead {
         next_page: u64,
     },
-    Overlap(Margin),
+    Overlap(Attempt),
     Locate,
     Single,
     /// The number of the look, and the end that follows.
@@ -27,14 +27,13 @@ pub(super) enum Phase {
     Failed(Error),
 }
 
-/// Distance before the next record at which an overlapping page begins.
+/// Attempts to find the next record in an overlapping page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Margin {
-    Narrow,
-    /// Far enough to contain two different records.
-    Wide,
-    /// Like `Wide`, after the drift was measured.
-    Located,
+pub(super) enum Attempt {
+    /// Where it is by the growth at the latest responses.
+    First,
+    /// Where it was at the latest response, which showed the drift if the list has a length.
+    Second,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,7 +166,7 @@ impl SnapshotReader {
             }
             _ if !is_alone => None,
             Phase::First => Some(self.request(1, self.spec.page_size, Purpose::Records)),
-            Phase::Overlap(margin) => Some(self.overlapping_page(margin)),
+            Phase::Overlap(attempt) => Some(self.overlapping_page(attempt)),
             Phase::Length => Some(self.request(1, 1, Purpose::CountProbe)),
             Phase::Locate | Phase::Single => {
                 let growth = if matches!(self.phase, Phase::Single) { self.drift.growth.expected().0 } else { 0 };

@@ -1,7 +1,7 @@
 //! The pages that the reader requests.
 
 use super::evidence::Length;
-use super::reader::{Margin, Phase, SnapshotReader};
+use super::reader::{Attempt, Phase, SnapshotReader};
 use super::spec::{ListKind, PageRequest, Purpose};
 
 impl SnapshotReader {
@@ -23,7 +23,7 @@ impl SnapshotReader {
     /// Pages from that of the next record on.
     pub(super) fn ahead(&self) -> Phase {
         if self.is_overlapping() {
-            return Phase::Overlap(Margin::Narrow);
+            return Phase::Overlap(Attempt::First);
         }
         Phase::Ahead { next_page: self.position(self.delivered.end()) / self.snapshot.page_rows() + 1 }
     }
@@ -44,7 +44,7 @@ impl SnapshotReader {
 
     /// The page that begins a little before the next record and reaches furthest beyond it. Pages begin at multiples of
     /// their size, so a smaller page may reach further.
-    pub(super) fn overlapping_page(&self, margin: Margin) -> PageRequest {
+    pub(super) fn overlapping_page(&self, attempt: Attempt) -> PageRequest {
         let (tuning, next) = (&self.spec.tuning, self.delivered.end());
         let size = self.snapshot.page_rows();
         let sizes = self.snapshot.page_sizes;
@@ -52,13 +52,10 @@ impl SnapshotReader {
         let largest = if self.drift.misses > 0 { u64::MAX } else { tuning.overlap_limit };
         let most = sizes.served(size.max(largest.min(self.spec.max_page_size)));
         // Right after a measurement, a page that begins too early is of more use than one that begins too late.
-        let (least, mean) = if margin == Margin::Located { (0, 0) } else { self.drift.growth.expected() };
+        let (least, mean) = if attempt == Attempt::Second { (0, 0) } else { self.drift.growth.expected() };
         let growth = least.max(mean.saturating_sub(most / 2));
-        let margin = match margin {
-            _ if self.snapshot.is_counted() => 0,
-            Margin::Narrow => tuning.overlap,
-            Margin::Wide | Margin::Located => self.delivered.boundary().unwrap_or(0).max(tuning.overlap),
-        };
+        let overlap = self.delivered.boundary().unwrap_or(0).max(tuning.overlap);
+        let margin = if self.snapshot.is_counted() { 0 } else { overlap };
         let from = self.position(next - margin.min(most - 1).min(next)) + growth;
         // While the list is stable, no page reaches further than the caller wants if another one shows as many of those
         // records.

@@ -28,6 +28,12 @@ fn unread_for_long() -> SnapshotReader {
     reader
 }
 
+fn after_a_miss() -> SnapshotReader {
+    let mut reader = of_known_length();
+    reader.drift.misses = 1;
+    reader
+}
+
 /// The beginning of a list, of which the length was not requested.
 fn beginning() -> SnapshotReader {
     let mut reader = SnapshotReader::new(ListSpec { wanted: Some(4), ..spec(ListKind::Growing) });
@@ -44,26 +50,24 @@ fn of_unknown_length() -> SnapshotReader {
 
 #[test]
 fn next_record_is_looked_for_in_more_expensive_ways_one_after_another() {
-    let (wide, located) = (Phase::Overlap(Margin::Wide), Phase::Overlap(Margin::Located));
-    type Case<'a> = (fn() -> SnapshotReader, Margin, (&'a Phase, &'a Phase));
-    let cases: [Case<'_>; 12] = [
-        (of_known_length, Margin::Narrow, (&Phase::Locate, &wide)),
-        (of_known_length, Margin::Wide, (&Phase::Locate, &Phase::Locate)),
-        (of_known_length, Margin::Located, (&Phase::Single, &Phase::Single)),
-        (unread, Margin::Located, (&Phase::Single, &Phase::Length)),
-        (unread_and_stable, Margin::Located, (&Phase::Single, &Phase::Single)),
-        (unread_for_long, Margin::Located, (&Phase::Single, &Phase::Single)),
-        (beginning, Margin::Narrow, (&located, &wide)),
-        (beginning, Margin::Wide, (&Phase::Length, &Phase::Length)),
-        (beginning, Margin::Located, (&Phase::Length, &Phase::Length)),
-        (of_unknown_length, Margin::Narrow, (&located, &wide)),
-        (of_unknown_length, Margin::Wide, (&located, &located)),
-        (of_unknown_length, Margin::Located, (&located, &located)),
+    let (first, second) = (Phase::Overlap(Attempt::First), Phase::Overlap(Attempt::Second));
+    type Case<'a> = (fn() -> SnapshotReader, Attempt, (&'a Phase, &'a Phase));
+    let cases: [Case<'_>; 10] = [
+        (of_known_length, Attempt::First, (&Phase::Locate, &first)),
+        (after_a_miss, Attempt::First, (&Phase::Locate, &Phase::Locate)),
+        (of_known_length, Attempt::Second, (&Phase::Single, &Phase::Single)),
+        (unread, Attempt::Second, (&Phase::Single, &Phase::Length)),
+        (unread_and_stable, Attempt::Second, (&Phase::Single, &Phase::Single)),
+        (unread_for_long, Attempt::Second, (&Phase::Single, &Phase::Single)),
+        (beginning, Attempt::First, (&second, &first)),
+        (beginning, Attempt::Second, (&Phase::Length, &Phase::Length)),
+        (of_unknown_length, Attempt::First, (&second, &first)),
+        (of_unknown_length, Attempt::Second, (&second, &second)),
     ];
-    for (reader, margin, (after_loss, after_ambiguity)) in cases {
+    for (reader, attempt, (after_loss, after_ambiguity)) in cases {
         for (location, expected) in [(Location::Lost, after_loss), (Location::Ambiguous, after_ambiguity)] {
-            let next = reader().next_attempt(margin, location);
-            assert_eq!(format!("{next:?}"), format!("{expected:?}"), "{margin:?} {location:?}");
+            let next = reader().next_attempt(attempt, location);
+            assert_eq!(format!("{next:?}"), format!("{expected:?}"), "{attempt:?} {location:?}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The pages that the reader requests.
 
 use super::super::delivered::Delivered;
-use super::super::reader::Margin;
+use super::super::reader::Attempt;
 use super::super::{ListKind, ListSpec, Purpose, Response, SnapshotReader};
 use super::lists::{Keys, serve, spec};
 
@@ -15,7 +15,7 @@ fn overlapping_page(grown: &[i64], shift: i64, wanted: Option<u64>) -> (u64, u64
     for grown in grown {
         reader.drift.growth.observe(*grown, 6);
     }
-    let request = reader.overlapping_page(Margin::Narrow);
+    let request = reader.overlapping_page(Attempt::First);
     (request.page, request.limit)
 }
 
