@@ -1,6 +1,7 @@
 //! The end of a list: whether everything was read, and whether it is the snapshot.
 
 use super::evidence::{Comparison, Length, compare};
+use super::locate::by_count;
 use super::reader::{Drift, Earlier, End, Phase, Proof, SnapshotReader};
 use super::spec::{Accepted, ListKind, View};
 use super::tail::Tail;
@@ -23,17 +24,16 @@ impl SnapshotReader {
     }
 
     pub(super) fn on_final_look(&mut self, view: &View<'_>, mut index: usize, end: End) -> Result<Accepted, Error> {
-        let (now, then) = (view.length(), self.snapshot.length.exact());
-        let shift = now.zip(then).map_or(self.drift.shift, |(now, then)| now as i64 - then as i64);
+        let offset = by_count(view, &self.snapshot).unwrap_or(view.position - self.drift.shift);
         while let Some(records) = self.snapshot.look(index) {
-            match compare(records, view, view.position - shift) {
+            match compare(records, view, offset) {
                 Comparison::Equal => (index, self.drift.misses) = (index + 1, 0),
                 Comparison::Different => {
                     return Err(self.drift_error("records that were being read were deleted or replaced"));
                 }
                 Comparison::NotVisible => {
                     self.phase = Phase::FinalLook(index, end);
-                    self.observe(shift);
+                    self.observe(view.position - offset);
                     return self.miss(view);
                 }
             }

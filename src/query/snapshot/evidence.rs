@@ -41,12 +41,12 @@ impl Default for PageSizes {
 }
 
 impl PageSizes {
-    /// The sizes if a limit is served so.
-    fn of(limit: u64, served: u64) -> Self {
+    /// A limit was served so, where full pages have `page_rows`.
+    fn learn(&mut self, limit: u64, served: u64, page_rows: u64) {
         match served.cmp(&limit) {
-            Ordering::Equal => Self::default(),
-            Ordering::Less => Self { least: 1, most: served },
-            Ordering::Greater => Self { least: served, most: served },
+            Ordering::Less if self.least == 1 => self.most = served,
+            Ordering::Greater => (self.least, self.most) = (page_rows, page_rows),
+            _ => {}
         }
     }
 
@@ -90,15 +90,10 @@ impl Snapshot {
         let page_rows = full_rows(request, response).or(reported).unwrap_or(request.limit).max(rows);
         let full_pages = total_pages.unwrap_or(1).saturating_sub(1);
         let min_length = full_pages.saturating_mul(page_rows).saturating_add(u64::from(rows > 0));
-        let page_sizes = PageSizes::of(request.limit, page_rows);
-        Self {
-            total: response.total,
-            total_pages,
-            min_length,
-            page_limit: request.limit,
-            page_sizes,
-            ..Self::default()
-        }
+        let mut page_sizes = PageSizes::default();
+        page_sizes.learn(request.limit, page_rows, page_rows);
+        let (total, page_limit) = (response.total, request.limit);
+        Self { total, total_pages, min_length, page_limit, page_sizes, ..Self::default() }
     }
 
     /// True if responses report the number of records. A count that is too low for the pages is another one.
@@ -128,10 +123,8 @@ impl Snapshot {
         let reported = response.limit.filter(|limit| *limit > 0);
         let full = full_rows(request, response);
         let served = full.or(reported).unwrap_or(request.limit).max(rows);
-        if !is_page && served > request.limit {
-            self.page_sizes = PageSizes { least: self.page_rows(), most: self.page_rows() };
-        } else if !is_page && served < request.limit && !self.has_fixed_pages() {
-            self.page_sizes.most = served;
+        if !is_page {
+            self.page_sizes.learn(request.limit, served, self.page_rows());
         }
         // One page may be smaller than the others.
         let page_size = match reported {

@@ -206,8 +206,8 @@ impl SnapshotReader {
 
     /// Takes the length, and so the drift.
     pub(super) fn on_located(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
-        if let (Some(now), Some(then)) = (view.length(), self.snapshot.length.exact()) {
-            self.observe(now as i64 - then as i64);
+        if let Some(offset) = by_count(view, &self.snapshot) {
+            self.observe(view.position - offset);
         }
         self.phase = Phase::Overlap(Attempt::Second);
         self.miss(view)
