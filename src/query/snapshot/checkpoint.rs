@@ -67,7 +67,7 @@ impl SnapshotReader {
         reader.tail = checkpoint.tail;
         reader.proof = checkpoint.proof;
         reader.snapshot = checkpoint.snapshot.clone();
-        reader.snapshot.keep_evidence_before(checkpoint.offset);
+        reader.snapshot.keep_anchors_before(checkpoint.offset);
         reader.snapshot.page_limit = reader.spec.page_size;
         reader.drift = Drift { shift: checkpoint.shift, ..Drift::default() };
         if checkpoint.snapshot.length == Length::Pending {

@@ -23,16 +23,16 @@ impl SnapshotReader {
         Ok(Accepted::default())
     }
 
-    pub(super) fn on_final_look(&mut self, view: &View<'_>, mut index: usize, end: End) -> Result<Accepted, Error> {
+    pub(super) fn on_final_look(&mut self, view: &View<'_>, mut group: usize, end: End) -> Result<Accepted, Error> {
         let offset = by_count(view, &self.snapshot).unwrap_or(view.position - self.drift.shift);
-        while let Some(records) = self.snapshot.look(index) {
+        while let Some(records) = self.snapshot.anchors.get(group) {
             match compare(records, view, offset) {
-                Comparison::Equal => (index, self.drift.misses) = (index + 1, 0),
+                Comparison::Equal => (group, self.drift.misses) = (group + 1, 0),
                 Comparison::Different => {
                     return Err(self.drift_error("records that were being read were deleted or replaced"));
                 }
                 Comparison::NotVisible => {
-                    self.phase = Phase::FinalLook(index, end);
+                    self.phase = Phase::FinalLook(group, end);
                     self.observe(view.position - offset);
                     return self.miss(view);
                 }
@@ -112,8 +112,8 @@ impl SnapshotReader {
             Length::Exact(_) => {
                 self.proof = Proof::FinalLook;
                 // A record at its offset has lost none before it.
-                if let Some((offset, key)) = self.delivered.boundary_record() {
-                    self.snapshot.add_check(offset, key, self.spec.tuning.max_anchors);
+                if let Some(record) = self.delivered.boundary_record() {
+                    self.snapshot.add_anchor(record, self.spec.tuning.max_anchors);
                 }
             }
             Length::Pending | Length::Unknown => self.notes.push(UNKNOWN_LENGTH.into()),

@@ -73,12 +73,10 @@ pub struct Snapshot {
     /// Key of the first record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first: Option<u64>,
-    /// Keys of some of the first records, by offset, of which the final look has to find one.
+    /// Groups of records, by offset and key, in each of which the final look has to find one: first of the first page, then
+    /// single later ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub anchors: Vec<(u64, u64)>,
-    /// Later records that it has to find as well.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub checks: Vec<(u64, u64)>,
+    pub anchors: Vec<Vec<(u64, u64)>>,
 }
 
 impl Snapshot {
@@ -141,52 +139,45 @@ impl Snapshot {
         }
     }
 
-    /// True if the records so far contain an anchor that would not be mistaken for the record above it, if one record
+    /// True if the records so far contain no anchor that would not be mistaken for the record above it, if one record
     /// below it were deleted.
     pub(super) fn is_run(&self) -> bool {
-        self.checks.is_empty() && self.anchors.first().is_none_or(|(offset, _)| *offset == 0)
+        self.anchors.iter().all(|group| group[0].0 == 0)
     }
 
     /// Takes as anchors the last of the first records that differ from the record above them.
     pub(super) fn set_anchors(&mut self, keys: &[u64], most: usize) {
         let differing = keys.windows(2).zip(1..).filter(|(pair, _)| pair[0] != pair[1]);
-        self.anchors = differing.map(|(pair, offset)| (offset, pair[1])).collect();
-        self.anchors.drain(..self.anchors.len().saturating_sub(most));
-        (self.first, self.checks) = (keys.first().copied(), Vec::new());
-        self.keep_evidence_before(u64::MAX);
+        let mut group: Vec<(u64, u64)> = differing.map(|(pair, offset)| (offset, pair[1])).collect();
+        group.drain(..group.len().saturating_sub(most));
+        (self.first, self.anchors) = (keys.first().copied(), vec![group]);
+        self.keep_anchors_before(u64::MAX);
     }
 
-    /// Keeps anchors and checks before this offset: a record that is read again does not show what happened in between.
-    pub(super) fn keep_evidence_before(&mut self, end: u64) {
-        self.anchors.retain(|(offset, _)| *offset < end);
-        self.checks.retain(|(offset, _)| *offset < end);
+    /// Keeps the anchors before this offset: a record that is read again does not show what happened in between.
+    pub(super) fn keep_anchors_before(&mut self, end: u64) {
+        self.anchors.iter_mut().for_each(|group| group.retain(|(offset, _)| *offset < end));
+        self.anchors.retain(|group| !group.is_empty());
         if self.anchors.is_empty() {
-            self.anchors.extend(self.first.map(|key| (0, key)));
+            self.anchors.extend(self.first.map(|key| vec![(0, key)]));
         }
     }
 
     /// Adds the first record that differs from those at the head, if these are equal.
     pub(super) fn add_first_difference(&mut self, offset: u64, keys: impl Iterator<Item = u64>) {
-        let Some((_, first)) = self.anchors.first().copied().filter(|_| self.is_run()) else { return };
-        self.checks.extend((offset..).zip(keys).find(|(_, key)| *key != first));
+        let Some(first) = self.first.filter(|_| self.is_run()) else { return };
+        self.anchors.extend((offset..).zip(keys).find(|(_, key)| *key != first).map(|record| vec![record]));
     }
 
-    pub(super) fn add_check(&mut self, offset: u64, key: u64, most: usize) {
-        if self.checks.last() == Some(&(offset, key)) {
+    /// Adds a record that the final look has to find as well; `most` of them are kept.
+    pub(super) fn add_anchor(&mut self, record: (u64, u64), most: usize) {
+        if self.anchors.last().is_some_and(|group| *group == [record]) {
             return;
         }
-        if self.checks.len() == most {
-            self.checks.remove(1);
+        if self.anchors.len() > most {
+            self.anchors.remove(2);
         }
-        self.checks.push((offset, key));
-    }
-
-    /// Records of which the final look has to find one: the anchors first, then each check.
-    pub(super) fn look(&self, index: usize) -> Option<&[(u64, u64)]> {
-        match index.checked_sub(1) {
-            None => Some(&self.anchors),
-            Some(check) => self.checks.get(check).map(std::slice::from_ref),
-        }
+        self.anchors.push(vec![record]);
     }
 }
 

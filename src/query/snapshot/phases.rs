@@ -65,8 +65,8 @@ impl SnapshotReader {
             return Ok(Accepted::default());
         };
         (self.delivered, self.proof) = (Delivered::new(self.max_keys(&self.snapshot)), Proof::Overlap);
-        let (anchors, checks, first) = (Vec::new(), Vec::new(), Some(view.rows.key(0)));
-        self.snapshot = Snapshot { length: Length::Exact(length), anchors, checks, first, ..self.snapshot.clone() };
+        let (anchors, first) = (Vec::new(), Some(view.rows.key(0)));
+        self.snapshot = Snapshot { length: Length::Exact(length), anchors, first, ..self.snapshot.clone() };
         self.phase = self.ahead();
         if length > 1 && self.earlier.as_ref().is_none_or(|earlier| earlier.records == 0) {
             // The record is returned with its page: a reorganization may replace it before.
@@ -232,8 +232,8 @@ impl SnapshotReader {
             return Err(self.first_page_error());
         }
         let repeats = self.delivered.last().is_none_or(|last| last == key);
-        if let Some((offset, key)) = self.delivered.boundary_record() {
-            self.snapshot.add_check(offset, key, self.spec.tuning.max_anchors);
+        if let Some(record) = self.delivered.boundary_record() {
+            self.snapshot.add_anchor(record, self.spec.tuning.max_anchors);
         }
         self.proof = Proof::FinalLook;
         self.phase = if repeats { Phase::Single } else { Phase::Overlap(Attempt::First) };

@@ -21,7 +21,7 @@ pub(super) enum Phase {
     Overlap(Attempt),
     Locate,
     Single,
-    /// The number of the look, and the end that follows.
+    /// The group of anchors that is looked for, and the end that follows.
     FinalLook(usize, End),
     Done(End),
     Failed(Error),
@@ -172,7 +172,7 @@ impl SnapshotReader {
                 let growth = if matches!(self.phase, Phase::Single) { self.drift.growth.expected().0 } else { 0 };
                 Some(self.request(self.position(self.delivered.end()) + growth + 1, 1, Purpose::CountProbe))
             }
-            Phase::FinalLook(look, _) => Some(self.look_page(look)),
+            Phase::FinalLook(group, _) => Some(self.look_page(group)),
             Phase::Ahead { .. } | Phase::Done(_) | Phase::Failed(_) => None,
         }
     }
@@ -196,7 +196,7 @@ impl SnapshotReader {
                 Phase::Ahead { .. } | Phase::Overlap(_) => self.on_records(&view),
                 Phase::Locate => self.on_located(&view),
                 Phase::Single => self.on_single(&view),
-                Phase::FinalLook(look, end) => self.on_final_look(&view, look, end),
+                Phase::FinalLook(group, end) => self.on_final_look(&view, group, end),
                 Phase::First | Phase::Done(_) | Phase::Failed(_) => Ok(Accepted::default()),
             }
         };

@@ -71,9 +71,9 @@ impl SnapshotReader {
     }
 
     /// The page of the final look: as many records of the first page as it may show, or one record and the length.
-    pub(super) fn look_page(&self, look: usize) -> PageRequest {
+    pub(super) fn look_page(&self, group: usize) -> PageRequest {
         // The record furthest down outlasts replaced records at the head.
-        let offset = self.snapshot.look(look).and_then(<[_]>::last).map_or(0, |(offset, _)| *offset);
+        let offset = self.snapshot.anchors.get(group).and_then(|group| group.last()).map_or(0, |(offset, _)| *offset);
         let (least, mean) = self.drift.growth.expected();
         if self.snapshot.is_counted() {
             let page = (self.position(offset) + mean) / self.snapshot.page_rows() + 1;

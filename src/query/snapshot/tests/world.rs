@@ -383,8 +383,9 @@ impl<'a> World<'a> {
     /// True if the reader keeps no more of what it has read than it may.
     fn is_bounded(&self, reader: &SnapshotReader) -> bool {
         let most = if self.bounds.counted && self.bounds.window.is_none() { 0 } else { reader.spec.tuning.max_keys };
-        let (anchors, checks) = (reader.snapshot.anchors.len(), reader.snapshot.checks.len());
-        reader.delivered.keys().count() <= most && anchors.max(checks) <= reader.spec.tuning.max_anchors
+        let (anchors, most_anchors) = (&reader.snapshot.anchors, reader.spec.tuning.max_anchors);
+        let are_few = anchors.len() <= 1 + most_anchors && anchors.iter().all(|group| group.len() <= most_anchors);
+        reader.delivered.keys().count() <= most && are_few
     }
 
     pub fn length(&self) -> usize {
