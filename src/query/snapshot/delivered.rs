@@ -46,7 +46,7 @@ impl Delivered {
         let mut keys: Vec<u64> = newest_first.take(max_keys.min(end as usize)).collect();
         delivered.end = end - keys.len() as u64;
         keys.reverse();
-        delivered.push(&keys);
+        delivered.push(keys.into_iter());
         delivered
     }
 
@@ -60,20 +60,19 @@ impl Delivered {
         self.end - self.keys.len() as u64
     }
 
-    pub fn keeps_keys(&self) -> bool {
-        self.max_keys > 0
-    }
-
     /// Counts records whose keys are not needed.
     pub fn advance(&mut self, records: u64) {
         self.end += records;
     }
 
-    pub fn push(&mut self, keys: &[u64]) {
+    pub fn push(&mut self, keys: impl ExactSizeIterator<Item = u64>) {
         self.end += keys.len() as u64;
+        if self.max_keys == 0 {
+            return;
+        }
         for key in keys {
-            self.keys.push_back(*key);
-            *self.counts.entry(*key).or_default() += 1;
+            self.keys.push_back(key);
+            *self.counts.entry(key).or_default() += 1;
         }
         while self.keys.len() > self.max_keys {
             let Some(key) = self.keys.pop_front() else { break };

@@ -47,10 +47,6 @@ impl SnapshotReader {
 
     fn read(&mut self, view: &View<'_>, rows: Range<usize>) {
         self.snapshot.add_first_difference(self.delivered.end(), rows.clone().map(|row| view.rows.key(row)));
-        if self.delivered.keeps_keys() {
-            self.delivered.push(&view.keys(rows));
-        } else {
-            self.delivered.advance(rows.len() as u64);
-        }
+        self.delivered.push(rows.map(|row| view.rows.key(row)));
     }
 }

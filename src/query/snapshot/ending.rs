@@ -89,7 +89,7 @@ impl SnapshotReader {
         if self.earlier.is_some() {
             return Err(self.first_page_error());
         }
-        let is_proven = self.snapshot.length.exact().is_some_and(|length| !self.spec.reaches_window(length));
+        let is_proven = self.snapshot.length.exact().is_some_and(|length| length < view.window);
         if self.is_at_window(view) && !(is_proven && self.is_read()) {
             if self.continue_below() {
                 self.notes.push(UNKNOWN_LENGTH.into());

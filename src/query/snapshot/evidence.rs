@@ -136,6 +136,7 @@ impl Snapshot {
             page_size,
             pages: response.total_pages.filter(|pages| *pages > 0),
             total: response.total.filter(|_| self.is_counted()),
+            window: u64::MAX,
         }
     }
 

@@ -27,14 +27,9 @@ impl Growth {
         self.responses = 0;
     }
 
-    /// True if the list has been stable for long enough to request pages ahead.
-    pub fn is_stable(&self, stable_responses: u32) -> bool {
-        self.stable >= stable_responses
-    }
-
-    /// True if the list grew at the latest response.
-    pub fn is_growing(&self) -> bool {
-        self.stable == 0
+    /// True if the list did not grow at this many of the latest responses.
+    pub fn is_stable(&self, responses: u32) -> bool {
+        self.stable >= responses
     }
 
     /// Least and mean growth expected from the latest observation to the next response; none after a response without

@@ -79,8 +79,8 @@ impl Evidence<'_> {
         let next = self.delivered.end() as i64;
         let may_follow = self.expectation == Expectation::Adjacent || self.snapshot.has_fixed_pages();
         let is_next = self.view.position - self.shift == next;
-        // In a list of known length, a page without a number of pages does not show its position.
-        let shows_length = self.view.pages.is_some() || self.snapshot.length.exact().is_none();
+        // In a list of known length, a page after which any number may follow does not show its position.
+        let shows_length = *self.view.lengths().end() < i64::MAX || self.snapshot.length.exact().is_none();
         (may_follow && is_next && shows_length && !keys.is_empty() && self.fits(next)).then_some(next)
     }
 

@@ -12,14 +12,14 @@ impl SnapshotReader {
         let is_unknown = self.snapshot.length == Length::Unknown;
         self.snapshot = Snapshot::new(request, response);
         self.delivered = Delivered::new(self.max_keys(&self.snapshot));
-        let view = self.snapshot.view(request, response);
-        let is_only_page = self.spec.kind == ListKind::Lookup || view.is_last();
+        let view = self.view(request, response);
         self.snapshot.length = match view.total {
-            _ if is_only_page => Length::Exact(view.len()),
+            _ if self.spec.kind == ListKind::Lookup => Length::Exact(view.len()),
+            _ if view.is_last() && view.len() < view.window => Length::Exact(view.len()),
             Some(total) => Length::Exact(total),
+            None if view.is_last() || self.snapshot.min_length >= view.window => Length::Unknown,
             None if self.spec.kind == ListKind::Fixed || is_unknown || self.is_overlapping() => Length::Unknown,
-            None if self.spec.reaches_window(self.snapshot.min_length) => Length::Unknown,
-            None => self.length_of(&view).map_or(Length::Pending, Length::Exact),
+            None => view.length().map_or(Length::Pending, Length::Exact),
         };
         if self.snapshot.length == Length::Pending {
             self.phase = Phase::Length;
@@ -49,17 +49,12 @@ impl SnapshotReader {
         Accepted { rows, before }
     }
 
-    /// Length of a list without a count, where a page of one record shows it.
-    fn length_of(&self, view: &View<'_>) -> Option<u64> {
-        view.length().filter(|length| view.len() == 1 && !self.spec.reaches_window(*length))
-    }
-
     pub(super) fn on_length(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
         if view.len() == 0 {
             return Err(self.drift_error("the list became empty while it was read"));
         }
         self.drift = Drift { restarts: self.drift.restarts, misses: self.drift.misses, ..Drift::default() };
-        let Some(length) = self.length_of(view) else {
+        let Some(length) = view.length() else {
             self.snapshot.length = Length::Unknown;
             self.continue_without_length();
             return Ok(Accepted::default());
@@ -92,6 +87,9 @@ impl SnapshotReader {
         if self.spec.kind == ListKind::Fixed {
             return self.on_fixed(view);
         }
+        if view.total.is_some_and(|total| view.len() > 0 && view.position as u64 + view.len() > total) {
+            return Err(self.drift_error("a page ends below the last record of the list by its count"));
+        }
         let delivered = match self.snapshot.first {
             // The first record was read with the length.
             Some(first) if self.delivered.end() == 0 => &Delivered::resumed(1, &[(first, 1)], 1),
@@ -113,24 +111,20 @@ impl SnapshotReader {
     /// Next request for the next record, after a page that did not show its offset.
     fn next_attempt(&mut self, attempt: Attempt, location: Location) -> Phase {
         let is_unread = self.delivered.end() == 0 && self.drift.misses < self.spec.tuning.max_head_misses;
-        let may_begin_again = self.can_probe() && is_unread && self.drift.growth.is_growing();
+        let may_begin_again = self.can_probe() && is_unread && !self.drift.growth.is_stable(1);
+        let may_read_again = self.is_overlapping() && self.drift.restarts == 0 && self.delivered.end() > 0;
         match (attempt, location) {
             (Attempt::First, Location::Ambiguous) if self.drift.misses == 0 => Phase::Overlap(Attempt::First),
             // Another snapshot may begin with a record that occurs once.
             (Attempt::Second, Location::Ambiguous) if may_begin_again => Phase::Length,
             (Attempt::Second, _) if self.can_probe() => Phase::Single,
-            (Attempt::Second, _) if self.may_read_again() => self.read_again(),
+            (Attempt::Second, _) if may_read_again => self.read_again(),
             _ if self.can_probe() => Phase::Locate,
             _ => Phase::Overlap(Attempt::Second),
         }
     }
 
-    /// True if the length may be requested after all.
-    fn may_read_again(&self) -> bool {
-        self.is_overlapping() && self.drift.restarts == 0 && self.delivered.end() > 0
-    }
-
-    /// Begins another snapshot, which must contain the returned records.
+    /// Requests the length after all, and begins another snapshot, which must contain the returned records.
     fn read_again(&mut self) -> Phase {
         self.earlier = Some(Earlier { keys: self.delivered.keys().collect(), records: self.delivered.end() });
         self.drift.restarts += 1;
@@ -146,17 +140,14 @@ impl SnapshotReader {
     fn on_page(&mut self, view: &View<'_>, offset: i64) -> Result<Accepted, Error> {
         let (next, rows) = (self.delivered.end() as i64, view.rows.len());
         let has_drifted = self.observe(view.position - offset);
+        // No row is new if the next record lies above the page.
         let from = usize::try_from(next - offset).unwrap_or(usize::MAX);
         let is_by_count = by_count(view, &self.snapshot).is_some();
-        if offset > next {
-            self.phase = Phase::Overlap(Attempt::First);
-            return self.miss(view);
-        }
         // The first record alone may be replaced before the next page.
         let least = if next == 0 && !is_by_count { 2 } else { 1 };
         if from.saturating_add(least) > rows {
             // Without drift, no page begins with delivered records and reaches the next one.
-            let is_reachable = is_by_count || has_drifted;
+            let is_reachable = offset > next || is_by_count || has_drifted;
             self.phase = if is_reachable {
                 Phase::Overlap(Attempt::First)
             } else {

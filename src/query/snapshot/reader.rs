@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::delivered::Delivered;
 use super::evidence::Snapshot;
 use super::growth::Growth;
-use super::spec::{Accepted, ListKind, ListSpec, PageRequest, Purpose, Response};
+use super::spec::{Accepted, ListKind, ListSpec, PageRequest, Purpose, Response, View};
 use super::tail::Tail;
 use crate::client::Error;
 use crate::message::Message;
@@ -30,9 +30,9 @@ pub(super) enum Phase {
 /// Attempts to find the next record in an overlapping page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Attempt {
-    /// Where it is by the growth at the latest responses.
+    /// At the position that the growth of the latest responses leads to.
     First,
-    /// Where it was at the latest response, which showed the drift if the list has a length.
+    /// At the position of the latest response, which showed the drift if the list has a length.
     Second,
 }
 
@@ -190,7 +190,7 @@ impl SnapshotReader {
         let accepted = if matches!(self.phase, Phase::First) {
             self.on_first(request, response)
         } else {
-            let view = self.snapshot.view(request, response);
+            let view = self.view(request, response);
             match self.phase {
                 Phase::Length => self.on_length(&view),
                 Phase::Ahead { .. } | Phase::Overlap(_) => self.on_records(&view),
@@ -201,6 +201,10 @@ impl SnapshotReader {
             }
         };
         accepted.or_else(|error| self.restart(error))
+    }
+
+    pub(super) fn view<'a>(&mut self, request: &PageRequest, response: &Response<'a>) -> View<'a> {
+        View { window: self.spec.window(), ..self.snapshot.view(request, response) }
     }
 
     /// True if the requests that were sent after the one whose response was taken are still of use.

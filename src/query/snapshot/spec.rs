@@ -94,9 +94,9 @@ impl Default for Tuning {
 }
 
 impl ListSpec {
-    /// True if a list of this many records reaches the result window. The limits of the API are approximate.
-    pub(super) fn reaches_window(&self, records: u64) -> bool {
-        self.result_window.is_some_and(|window| records >= window - window / 100)
+    /// Number of records from which a list may be longer than its pages show. The limits of the API are approximate.
+    pub(super) fn window(&self) -> u64 {
+        self.result_window.map_or(u64::MAX, |window| window - window / 100)
     }
 
     /// True if the list can be continued by height below its result window.
@@ -166,6 +166,8 @@ pub(super) struct View<'a> {
     pub page_size: u64,
     pub pages: Option<u64>,
     pub total: Option<u64>,
+    /// Number of records from which the list may be longer than its pages show.
+    pub window: u64,
 }
 
 impl View<'_> {
@@ -179,14 +181,16 @@ impl View<'_> {
 
     /// Exact length of the list at the instant of the response, if it shows that.
     pub fn length(&self) -> Option<u64> {
-        self.total.or(self.pages.filter(|_| self.page_size == 1))
+        self.total.or(self.pages.filter(|pages| self.page_size == 1 && *pages < self.window))
     }
 
     /// Lengths that the list may have at the instant of the response. Its last page shows the length.
     pub fn lengths(&self) -> RangeInclusive<i64> {
         let end = self.position + self.len() as i64;
         let of_pages = |pages: u64| i64::try_from(pages.saturating_mul(self.page_size)).unwrap_or(i64::MAX);
+        let is_capped = |pages: u64| pages.saturating_mul(self.page_size) >= self.window;
         match self.pages {
+            Some(pages) if is_capped(pages) => of_pages(pages - 1).saturating_add(1)..=i64::MAX,
             _ if self.is_last() => end..=end,
             Some(pages) => of_pages(pages - 1).saturating_add(1)..=of_pages(pages),
             None => end..=i64::MAX,

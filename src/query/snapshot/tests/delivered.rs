@@ -4,7 +4,7 @@ use super::super::delivered::{Delivered, Overlap, Shared, latest_runs};
 
 fn delivered(max_keys: usize, keys: &[u64]) -> Delivered {
     let mut delivered = Delivered::new(max_keys);
-    delivered.push(keys);
+    delivered.push(keys.iter().copied());
     delivered
 }
 
@@ -12,7 +12,7 @@ fn delivered(max_keys: usize, keys: &[u64]) -> Delivered {
 fn latest_keys_are_kept_with_their_number() {
     let mut delivered = delivered(3, &[1, 2, 1]);
     for (next, kept, has_first) in [(3, [2, 1, 3], true), (4, [1, 3, 4], true), (5, [3, 4, 5], false)] {
-        delivered.push(&[next]);
+        delivered.push([next].into_iter());
         assert_eq!((delivered.keys().collect::<Vec<_>>(), delivered.contains(1)), (kept.to_vec(), has_first));
     }
     assert_eq!((delivered.base(), delivered.end()), (3, 6));

@@ -24,6 +24,23 @@ fn rows_of_the_response_that_shows_an_error_are_returned() {
 }
 
 #[test]
+fn lookup_that_fills_its_response_ends_with_it() {
+    let window = ListSpec { page_size: 3, result_window: Some(3), ..spec(ListKind::Lookup) };
+    let mut reader = SnapshotReader::new(window);
+    assert_eq!(take(&mut reader, &[1, 1, 1], 0, None).unwrap(), [1, 1, 1]);
+    assert_eq!(reader.end(), Some(End::ResultWindow));
+}
+
+/// As from a service that ignores the limit of one request.
+#[test]
+fn page_that_ends_below_its_count_raises() {
+    let mut reader = SnapshotReader::new(spec(ListKind::Growing));
+    take(&mut reader, &[1, 2, 3], 3, Some(9)).unwrap();
+    let error = take(&mut reader, &[4, 5, 6], 2, Some(5)).unwrap_err();
+    assert!(error.contains("ends below the last record"), "{error}");
+}
+
+#[test]
 fn list_of_fewer_records_than_its_count_ends() {
     let mut reader = SnapshotReader::new(spec(ListKind::Growing));
     take(&mut reader, &[1, 2, 3], 2, Some(6)).unwrap();

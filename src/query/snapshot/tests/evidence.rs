@@ -71,7 +71,7 @@ fn last_page_is_that_of_the_reported_number_or_reaches_the_count_or_is_not_full(
         (6, 2, None, None, true),
     ] {
         let rows = Keys((0..rows).collect());
-        let view = View { rows: &rows, page: 3, position, page_size: 3, pages, total };
+        let view = View { rows: &rows, page: 3, position, page_size: 3, pages, total, window: u64::MAX };
         assert_eq!(view.is_last(), is_last, "{} rows, {pages:?} {total:?}", view.len());
     }
 }

@@ -5,6 +5,7 @@ use super::super::evidence::{Length, PageSizes, Snapshot};
 use super::super::locate::{Evidence, Expectation, Location};
 use super::super::spec::{Rows, View};
 
+#[derive(Clone, Copy)]
 struct Page {
     keys: [u64; 3],
     heights: [i64; 3],
@@ -14,6 +15,7 @@ struct Page {
     shift: i64,
     expectation: Expectation,
     page_sizes: PageSizes,
+    window: u64,
 }
 
 const AS_REQUESTED: PageSizes = PageSizes { least: 1, most: u64::MAX };
@@ -27,6 +29,7 @@ const OVERLAPPING: Page = Page {
     shift: 1,
     expectation: Expectation::Overlapping,
     page_sizes: AS_REQUESTED,
+    window: u64::MAX,
 };
 const ADJACENT: Page = Page { expectation: Expectation::Adjacent, pages: Some(4), ..OVERLAPPING };
 
@@ -49,8 +52,8 @@ fn offset_after(end: u64, latest: &[u64], page: Page) -> Location {
     let known: Vec<(u64, u64)> = latest.iter().map(|key| (*key, 1)).collect();
     let delivered = Delivered::resumed(end, &known, 100);
     let snapshot = Snapshot { length: Length::Exact(9), page_sizes: page.page_sizes, ..Snapshot::default() };
-    let Page { position, page_size, pages, .. } = page;
-    let view = View { rows: &page, page: 2, position, page_size, pages, total: None };
+    let Page { position, page_size, pages, window, .. } = page;
+    let view = View { rows: &page, page: 2, position, page_size, pages, total: None, window };
     Evidence {
         view: &view,
         snapshot: &snapshot,
@@ -152,4 +155,15 @@ fn last_page_is_where_it_ends_with_the_snapshot() {
 fn page_without_a_number_of_pages_is_not_adjacent_in_a_list_that_reported_its_length() {
     assert_eq!(offset_after(2, &[1, 2], ADJACENT), Location::At(2));
     assert_eq!(offset_after(2, &[1, 2], Page { pages: None, ..ADJACENT }), Location::Lost);
+}
+
+/// The list may have grown beyond the window, and the page follow any of its records.
+#[test]
+fn page_of_a_list_that_reaches_its_result_window_is_not_adjacent() {
+    assert_eq!(offset_after(2, &[1, 2], Page { window: 13, ..ADJACENT }), Location::At(2));
+    assert_eq!(offset_after(2, &[1, 2], Page { window: 12, ..ADJACENT }), Location::Lost);
+    // An overlap is evidence as before.
+    let last = Page { keys: [6, 7, 8], position: 6, pages: Some(3), ..OVERLAPPING };
+    assert_eq!(offset_after(6, &[4, 6, 7], last), Location::Lost);
+    assert_eq!(offset_after(6, &[4, 6, 7], Page { window: 9, ..last }), Location::At(4));
 }
