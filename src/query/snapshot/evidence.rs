@@ -143,7 +143,7 @@ impl Snapshot {
     /// True if the records so far contain no anchor that would not be mistaken for the record above it, if one record
     /// below it were deleted.
     pub(super) fn is_run(&self) -> bool {
-        self.anchors.iter().all(|group| group[0].0 == 0)
+        self.anchors.iter().flatten().all(|(offset, _)| *offset == 0)
     }
 
     /// Takes as anchors the last of the first records that differ from the record above them.
