@@ -1,5 +1,6 @@
 //! Ends of a list: all of it, too little of it, or an error in place of more requests.
 
+use super::super::evidence::Length;
 use super::super::reader::Proof;
 use super::super::{End, FirstPage, ListKind, ListSpec, Purpose, Response, SnapshotReader, Tuning};
 use super::lists::{Keys, page, response, serve, spec};
@@ -29,6 +30,26 @@ fn lookup_that_fills_its_response_ends_with_it() {
     let mut reader = SnapshotReader::new(window);
     assert_eq!(take(&mut reader, &[1, 1, 1], 0, None).unwrap(), [1, 1, 1]);
     assert_eq!(reader.end(), Some(End::ResultWindow));
+}
+
+#[test]
+fn only_page_does_not_show_the_length_if_it_reaches_the_result_window() {
+    for (window, length) in [(3, Length::Unknown), (4, Length::Exact(3))] {
+        let window = ListSpec { page_size: 3, result_window: Some(window), ..spec(ListKind::Growing) };
+        let mut reader = SnapshotReader::new(window);
+        take(&mut reader, &[1, 2, 3], 1, None).unwrap();
+        assert_eq!(reader.snapshot().length, length);
+    }
+}
+
+#[test]
+fn final_look_at_a_response_without_the_count_takes_the_latest_drift() {
+    let mut reader = SnapshotReader::new(spec(ListKind::Growing));
+    take(&mut reader, &[1, 2, 3], 2, Some(5)).unwrap();
+    assert_eq!(take(&mut reader, &[3, 4, 5], 2, Some(6)).unwrap(), [4, 5]);
+    assert_eq!(reader.end(), None);
+    take(&mut reader, &[3, 4, 5], 2, None).unwrap();
+    assert_eq!(reader.end(), Some(End::List));
 }
 
 /// As from a service that ignores the limit of one request.

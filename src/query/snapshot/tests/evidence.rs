@@ -58,6 +58,14 @@ fn pages_have_a_fixed_size_if_another_limit_is_ignored() {
 }
 
 #[test]
+fn fixed_size_stays_as_it_is_if_a_page_shows_less() {
+    let (rows, mut snapshot) = (Keys((0..30).collect()), Snapshot { page_sizes: FIXED, ..Snapshot::default() });
+    let response = Response { rows: &rows, limit: Some(30), total_pages: None, total: None };
+    snapshot.view(&PageRequest::first(60), &response);
+    assert_eq!(snapshot.page_sizes, FIXED);
+}
+
+#[test]
 fn last_page_is_that_of_the_reported_number_or_reaches_the_count_or_is_not_full() {
     for (position, rows, pages, total, is_last) in [
         (6, 3, Some(3), None, true),
