@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::bounds::Bounds;
+use super::pages::UNKNOWN_LENGTH;
 use super::resolve::resolve;
 use super::run::Run;
 use super::sample::{Recent, Sample, Sampler, height};
@@ -14,7 +15,6 @@ use crate::interface::ResultLimit;
 use crate::message::Message;
 use crate::query::request::Query;
 use crate::query::results::SharedReport;
-use crate::query::snapshot::UNKNOWN_LENGTH;
 
 /// Slices that are fetched to estimate the others: all of them if there are no more.
 const SAMPLES: u64 = 32;

@@ -19,6 +19,9 @@ use crate::query::results::{
 };
 use crate::query::snapshot::{Accepted, End, FirstPage, PageRequest};
 
+/// Reason of a list that cannot be shown to be complete.
+pub(super) const UNKNOWN_LENGTH: &str = "The API does not report how many records the list has: some may be missing.";
+
 /// A run in progress. Dropping it, or a future of it, cancels its requests and loses no page.
 pub struct Pages {
     query: Query,
@@ -171,6 +174,9 @@ impl Pages {
                     return Err(error.clone());
                 }
                 if is_stopped {
+                    if fetcher.list.end() == Some(End::UnknownLength) {
+                        self.report.add_reason(UNKNOWN_LENGTH);
+                    }
                     self.finish();
                     return Ok(None);
                 }
@@ -226,9 +232,6 @@ impl Pages {
         self.fetchers.truncate(usize::from(has_returned));
         for fetcher in &mut self.fetchers {
             fetcher.stop();
-            for note in fetcher.list.take_notes() {
-                self.report.add_reason(note);
-            }
         }
     }
 
@@ -266,9 +269,6 @@ impl Pages {
         let Some(fetcher) = self.fetchers.front_mut() else { return Ok(None) };
         let offset = fetcher.list.returned();
         let accepted = fetcher.list.on_response(&request, &response(&page));
-        for note in fetcher.list.take_notes() {
-            report.add_reason(note);
-        }
         if !fetcher.list.is_ahead() {
             fetcher.cancel_in_flight();
         }
@@ -406,6 +406,9 @@ fn incomplete_reasons(query: &Query, fetcher: &SliceFetcher) -> Vec<Message> {
             "The list{name} ends at {records} records, about as many as can be paged through: more may exist"
         ))),
         _ => {}
+    }
+    if list.end() == Some(End::UnknownLength) {
+        reasons.push(UNKNOWN_LENGTH.into());
     }
     reasons
 }

@@ -77,7 +77,7 @@ impl SnapshotReader {
             reader.phase = if checkpoint.height_bound.is_some() { Phase::First } else { Phase::Length };
         } else {
             reader.delivered = Delivered::resumed(checkpoint.offset, &checkpoint.keys, kept);
-            reader.phase = reader.phase_of_resume();
+            reader.continue_delivered();
         }
         reader
     }
@@ -115,12 +115,13 @@ impl SnapshotReader {
         Some((offset, ListCheckpoint { offset, shift, tail: Tail::Unordered, ..self.checkpoint() }))
     }
 
-    fn phase_of_resume(&self) -> Phase {
-        match self.proof {
-            Proof::FinalLook if self.is_read() => Phase::FinalLook(0, End::List),
-            Proof::Overlap | Proof::Length if self.is_read() => Phase::Done(End::List),
-            _ if self.snapshot.is_counted() || self.spec.kind == ListKind::Fixed => self.ahead(),
-            _ => Phase::Overlap(Attempt::First),
+    fn continue_delivered(&mut self) {
+        if self.is_read() {
+            self.end_with(End::List);
+        } else if self.snapshot.is_counted() || self.spec.kind == ListKind::Fixed {
+            self.phase = self.ahead();
+        } else {
+            self.phase = Phase::Overlap(Attempt::First);
         }
     }
 }

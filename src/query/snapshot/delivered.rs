@@ -14,15 +14,7 @@ pub(super) struct Delivered {
     max_keys: usize,
 }
 
-/// An offset at which all rows that a page shares with delivered records are equal to them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Overlap {
-    /// Offset of the page's first row.
-    pub offset: i64,
-    pub shared: Shared,
-}
-
-/// Evidence of the shared rows.
+/// Evidence of the rows that a page shares with delivered records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shared {
     /// At least two different keys.
@@ -58,11 +50,6 @@ impl Delivered {
     /// Offset of the first record whose key is known.
     pub fn base(&self) -> u64 {
         self.end - self.keys.len() as u64
-    }
-
-    /// Counts records whose keys are not needed.
-    pub fn advance(&mut self, records: u64) {
-        self.end += records;
     }
 
     pub fn push(&mut self, keys: impl ExactSizeIterator<Item = u64>) {
@@ -116,32 +103,28 @@ impl Delivered {
         Some((self.end - run, self.last()?))
     }
 
-    /// Every offset at which a page agrees with the delivered records, as far as both are known.
-    pub fn overlaps(&self, page: &[u64]) -> Vec<Overlap> {
-        if !page.iter().any(|key| self.contains(*key)) {
-            return Vec::new();
-        }
+    /// Every offset at which all rows that a page shares with the delivered records are equal to them, as far as both are
+    /// known.
+    pub fn overlaps(&self, page: &[u64]) -> impl Iterator<Item = (i64, Shared)> {
         let first = self.base() as i64 + 1 - page.len() as i64;
-        (first..self.end as i64).filter_map(|offset| self.agreement(page, offset)).collect()
+        (first..self.end as i64).filter_map(|offset| Some((offset, self.shared(page, offset)?)))
     }
 
-    fn agreement(&self, page: &[u64], offset: i64) -> Option<Overlap> {
+    fn shared(&self, page: &[u64], offset: i64) -> Option<Shared> {
         let base = self.base() as i64;
         let from = offset.max(base);
         let to = (offset + page.len() as i64).min(self.end as i64);
         let known = |at: i64| self.keys[(at - base) as usize];
+        let first = known((from..to).next()?);
         if (from..to).any(|at| known(at) != page[(at - offset) as usize]) {
             return None;
         }
-        let first = known(from);
-        let shared = if (from..to).any(|at| known(at) != first) {
-            Shared::Distinct
-        } else if self.counts.get(&first) == Some(&1) && page.iter().filter(|key| **key == first).count() == 1 {
-            Shared::Unique
-        } else {
-            Shared::Repeated
-        };
-        Some(Overlap { offset, shared })
+        let is_unique = || self.counts.get(&first) == Some(&1) && page.iter().filter(|key| **key == first).count() == 1;
+        Some(match (from..to).any(|at| known(at) != first) {
+            true => Shared::Distinct,
+            false if is_unique() => Shared::Unique,
+            false => Shared::Repeated,
+        })
     }
 }
 

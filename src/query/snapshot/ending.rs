@@ -1,6 +1,6 @@
 //! The end of a list: whether everything was read, and whether it is the snapshot.
 
-use super::evidence::{Comparison, Length, compare};
+use super::evidence::{Length, shows_one};
 use super::locate::by_count;
 use super::reader::{Drift, Earlier, End, Phase, Proof, SnapshotReader};
 use super::spec::{Accepted, ListKind, View};
@@ -8,10 +8,6 @@ use super::tail::Tail;
 use crate::client::Error;
 use crate::message::{Hint, Message};
 use crate::planted::Bug;
-
-/// Note for a list that cannot be shown to be complete: without a length, a page may follow the returned records only in
-/// appearance.
-pub const UNKNOWN_LENGTH: &str = "The API does not report how many records the list has: some may be missing.";
 
 impl SnapshotReader {
     /// A response without a new record.
@@ -26,12 +22,10 @@ impl SnapshotReader {
     pub(super) fn on_final_look(&mut self, view: &View<'_>, mut group: usize, end: End) -> Result<Accepted, Error> {
         let offset = by_count(view, &self.snapshot).unwrap_or(view.position - self.drift.shift);
         while let Some(records) = self.snapshot.anchors.get(group) {
-            match compare(records, view, offset) {
-                Comparison::Equal => (group, self.drift.misses) = (group + 1, 0),
-                Comparison::Different => {
-                    return Err(self.drift_error("records that were being read were deleted or replaced"));
-                }
-                Comparison::NotVisible => {
+            match shows_one(records, view, offset) {
+                Some(true) => (group, self.drift.misses) = (group + 1, 0),
+                Some(false) => return Err(self.drift_error("records that were being read were deleted or replaced")),
+                None => {
                     self.phase = Phase::FinalLook(group, end);
                     self.observe(view.position - offset);
                     return self.miss(view);
@@ -91,37 +85,38 @@ impl SnapshotReader {
         }
         let is_proven = self.snapshot.length.exact().is_some_and(|length| length < view.window);
         if self.is_at_window(view) && !(is_proven && self.is_read()) {
-            if self.continue_below() {
-                self.notes.push(UNKNOWN_LENGTH.into());
-            } else {
+            if !self.continue_below() {
                 self.end_with(End::ResultWindow);
             }
             return Ok(());
         }
-        if self.snapshot.length == Length::Unknown && self.spec.kind == ListKind::Growing && !self.is_overlapping() {
-            self.notes.push(UNKNOWN_LENGTH.into());
-        }
-        self.end_with(End::List);
+        let is_unknown =
+            self.snapshot.length == Length::Unknown && self.spec.kind == ListKind::Growing && !self.is_overlapping();
+        self.end_with(if is_unknown { End::UnknownLength } else { End::List });
         Ok(())
     }
 
-    /// Proves that no record of the beginning of a list was skipped.
-    pub(super) fn prove_beginning(&mut self) {
-        match self.snapshot.length {
-            _ if self.spec.kind != ListKind::Growing || self.proof == Proof::Overlap || self.snapshot.is_counted() => {}
-            Length::Exact(_) => {
-                self.proof = Proof::FinalLook;
-                // A record at its offset has lost none before it.
-                if let Some(record) = self.delivered.boundary_record() {
-                    self.snapshot.add_anchor(record, self.spec.tuning.max_anchors);
-                }
-            }
-            Length::Pending | Length::Unknown => self.notes.push(UNKNOWN_LENGTH.into()),
+    /// Ends the list at its beginning, and proves that none of its records was skipped.
+    pub(super) fn end_beginning(&mut self) {
+        let is_proven =
+            self.spec.kind != ListKind::Growing || self.proof == Proof::Overlap || self.snapshot.is_counted();
+        if !is_proven && self.snapshot.length.exact().is_none() {
+            return self.end_with(End::UnknownLength);
         }
+        if !is_proven {
+            self.proof = Proof::FinalLook;
+            // A record at its offset has lost none before it.
+            if let Some(record) = self.delivered.boundary_record() {
+                self.snapshot.add_anchor(record, self.spec.tuning.max_anchors);
+            }
+        }
+        self.end_with(End::List);
     }
 
     /// Ends the list, after a final look where that is the proof.
     pub(super) fn end_with(&mut self, end: End) {
+        // The part above a lower window has no exact length.
+        let end = if end == End::List && self.bound.is_some() { End::UnknownLength } else { end };
         let needs_look = self.spec.kind == ListKind::Growing && self.proof == Proof::FinalLook;
         let is_skipped = Bug::FinalLookSkipped.is_planted();
         self.phase = if needs_look && !is_skipped { Phase::FinalLook(0, end) } else { Phase::Done(end) };

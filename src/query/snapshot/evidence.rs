@@ -188,21 +188,11 @@ fn full_rows(request: &PageRequest, response: &Response<'_>) -> Option<u64> {
     response.total_pages.filter(|pages| *pages > request.page && rows > 0).map(|_| rows)
 }
 
-/// Looks for one of these records in a response whose first row has this offset, by its count.
-pub(super) fn compare(records: &[(u64, u64)], view: &View<'_>, offset: i64) -> Comparison {
+/// True if one of these records is in a response whose first row has this offset. `None` if it does not show the last of
+/// them: those above it may be gone with the head of the list.
+pub(super) fn shows_one(records: &[(u64, u64)], view: &View<'_>, offset: i64) -> Option<bool> {
     let row = |at: u64| usize::try_from(at as i64 - offset).ok().filter(|row| *row < view.rows.len());
     let is_equal = |(at, key): &(u64, u64)| row(*at).map(|row| view.rows.key(row) == *key);
-    match records.last().and_then(is_equal) {
-        _ if records.iter().any(|record| is_equal(record) == Some(true)) => Comparison::Equal,
-        // Those above it may be gone with the head of the list.
-        Some(_) => Comparison::Different,
-        None => Comparison::NotVisible,
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Comparison {
-    Equal,
-    Different,
-    NotVisible,
+    let is_shown = records.iter().any(|record| is_equal(record) == Some(true));
+    if is_shown { Some(true) } else { is_equal(records.last()?) }
 }

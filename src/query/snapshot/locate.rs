@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use super::delivered::{Delivered, Overlap, Shared};
+use super::delivered::{Delivered, Shared};
 use super::evidence::Snapshot;
 use super::spec::View;
 
@@ -65,11 +65,10 @@ impl Evidence<'_> {
 
     /// The offset at which the page begins with delivered records.
     fn by_overlap(&self, keys: &[u64]) -> Location {
-        let overlaps = self.delivered.overlaps(keys).into_iter();
-        let fitting: Vec<Overlap> = overlaps.filter(|overlap| self.fits(overlap.offset)).collect();
-        match fitting.as_slice() {
-            [] => Location::Lost,
-            [only] if self.is_certain(only) => Location::At(only.offset),
+        let mut fitting = self.delivered.overlaps(keys).filter(|(offset, _)| self.fits(*offset));
+        match (fitting.next(), fitting.next()) {
+            (None, _) => Location::Lost,
+            (Some((offset, shared)), None) if self.is_certain(offset, shared) => Location::At(offset),
             _ => Location::Ambiguous,
         }
     }
@@ -105,10 +104,10 @@ impl Evidence<'_> {
 
     /// One shared record is evidence only where the page was requested to begin with it. The page must show the record
     /// above it if pages have room for that: its first row may be a duplicate that follows the last returned record.
-    fn is_certain(&self, overlap: &Overlap) -> bool {
-        let is_first_row = overlap.offset + 1 == self.delivered.end() as i64 && self.view.position > 0;
+    fn is_certain(&self, offset: i64, shared: Shared) -> bool {
+        let is_first_row = offset + 1 == self.delivered.end() as i64 && self.view.position > 0;
         let could_show_more = self.view.page_size.max(self.snapshot.page_rows()) > 2 || self.delivered.has_duplicates();
-        match overlap.shared {
+        match shared {
             Shared::Distinct => true,
             Shared::Unique => self.expectation == Expectation::Overlapping && !(is_first_row && could_show_more),
             Shared::Repeated => false,

@@ -54,6 +54,5 @@ mod tail;
 mod tests;
 
 pub use checkpoint::ListCheckpoint;
-pub use ending::UNKNOWN_LENGTH;
 pub use reader::{End, SnapshotReader};
 pub use spec::{Accepted, FirstPage, ListKind, ListSpec, PageRequest, Purpose, Response, Rows, Tuning};

@@ -177,22 +177,15 @@ impl SnapshotReader {
         if to < rows && !self.is_read() { Ok(accepted) } else { self.finish(view, accepted) }
     }
 
-    /// Pages of a list that does not change follow each other.
+    /// Pages of a list that does not change follow each other, and all but the last are full.
     fn on_fixed(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
         let has_changed = view.total.is_some_and(|total| self.snapshot.length.exact() != Some(total))
-            || view.pages.is_some() && view.pages != self.snapshot.total_pages;
+            || view.pages.is_some() && view.pages != self.snapshot.total_pages
+            || view.position > self.delivered.end() as i64;
         if has_changed {
             return Err(self.drift_error("the list of one block changed while it was read"));
         }
-        let (position, next) = (view.position as u64, self.delivered.end());
-        let missing = position.saturating_sub(next);
-        if missing > 0 {
-            self.notes.push("A page before the last was not full: records may be missing.".into());
-            self.delivered.advance(missing);
-        }
-        let rows = view.rows.len();
-        let accepted = self.deliver(view, (next.saturating_sub(position) as usize).min(rows)..rows);
-        self.finish(view, accepted)
+        self.on_page(view, view.position)
     }
 
     /// Takes the length, and so the drift.

@@ -8,7 +8,6 @@ use super::growth::Growth;
 use super::spec::{Accepted, ListKind, ListSpec, PageRequest, Purpose, Response, View};
 use super::tail::Tail;
 use crate::client::Error;
-use crate::message::Message;
 
 /// State of reading; the table is in the module's documentation.
 #[derive(Debug)]
@@ -40,6 +39,8 @@ pub(super) enum Attempt {
 pub enum End {
     /// All records of the snapshot were returned, or as many as the API returns.
     List,
+    /// The length of the list is unknown: a page may follow the returned records only in appearance.
+    UnknownLength,
     /// The list reaches the result window.
     ResultWindow,
 }
@@ -90,7 +91,6 @@ pub struct SnapshotReader {
     /// Greatest height of the part that is being read, below a result window.
     pub(super) bound: Option<i64>,
     pub(super) returned: u64,
-    pub(super) notes: Vec<Message>,
 }
 
 impl SnapshotReader {
@@ -106,7 +106,6 @@ impl SnapshotReader {
             tail: Tail::Empty,
             bound: None,
             returned: 0,
-            notes: Vec::new(),
         }
     }
 
@@ -133,11 +132,6 @@ impl SnapshotReader {
         self.phase = Phase::Failed(error);
     }
 
-    /// Sentences for the report, each once.
-    pub fn take_notes(&mut self) -> Vec<Message> {
-        std::mem::take(&mut self.notes)
-    }
-
     /// About how many records are still to come.
     pub fn to_come(&self) -> u64 {
         let snapshot = &self.snapshot;
@@ -150,8 +144,7 @@ impl SnapshotReader {
     pub fn stop(&mut self) -> bool {
         let is_reading = !matches!(self.phase, Phase::Done(_) | Phase::Failed(_) | Phase::FinalLook(..));
         if is_reading {
-            self.prove_beginning();
-            self.end_with(End::List);
+            self.end_beginning();
         }
         is_reading
     }

@@ -157,7 +157,7 @@ fn list_of_about_as_many_records_as_the_result_window_ends_there() {
         (99, false, End::ResultWindow),
         (100, false, End::ResultWindow),
         (105, false, End::ResultWindow),
-        (106, false, End::List),
+        (106, false, End::UnknownLength),
         (100, true, End::List),
     ] {
         let list: Vec<u64> = (0..records).collect();
@@ -239,14 +239,13 @@ fn read_by_height(list: &[u64], spec: ListSpec) -> (Vec<u64>, Option<End>, bool)
         let accepted = reader.on_response(&request, &response(&rows, &shown, &request, false)).unwrap();
         returned.extend(&rows.0[accepted.rows]);
     }
-    // A part above the last window has no exact length, which the notes say.
-    (returned, reader.end(), !reader.take_notes().is_empty())
+    (returned, reader.end(), reader.bound.is_some())
 }
 
 #[test]
 fn list_is_continued_by_height_below_its_result_window() {
     let list: Vec<u64> = (0..60).collect();
-    assert_eq!(read_by_height(&list, spec(ListKind::Growing)), (list, Some(End::List), true));
+    assert_eq!(read_by_height(&list, spec(ListKind::Growing)), (list, Some(End::UnknownLength), true));
 }
 
 #[test]
@@ -267,11 +266,10 @@ fn list_is_not_continued_in_a_height_that_fills_the_result_window() {
 #[test]
 fn list_of_unknown_length_is_complete_if_its_pages_overlap() {
     let list: Vec<u64> = (0..225).collect();
-    for wanted in [Some(230), None] {
+    for (wanted, end) in [(Some(230), End::List), (None, End::UnknownLength)] {
         let window = ListSpec { page_size: 20, max_page_size: 20, result_window: Some(200), ..spec(ListKind::Growing) };
         let mut reader = SnapshotReader::new(ListSpec { wanted, ..window });
         read(&mut reader, &list, false);
-        assert_eq!((reader.end(), reader.returned()), (Some(End::List), 225));
-        assert_eq!(reader.take_notes().is_empty(), wanted.is_some());
+        assert_eq!((reader.end(), reader.returned()), (Some(end), 225));
     }
 }

@@ -343,7 +343,7 @@ impl<'a> World<'a> {
                     open.clear();
                 }
             }
-            is_incomplete |= !reader.take_notes().is_empty() || reader.end() == Some(End::ResultWindow);
+            is_incomplete |= matches!(reader.end(), Some(End::ResultWindow | End::UnknownLength));
             if self.bounds.shallow {
                 self.returned = got.iter().map(|record| record.id).collect();
             }
