@@ -48,19 +48,17 @@ impl SnapshotReader {
         let (tuning, next) = (&self.spec.tuning, self.delivered.end());
         let size = self.snapshot.page_rows();
         let sizes = self.snapshot.page_sizes;
-        // After a miss the growth is uneven, and the largest page is the likeliest to contain the next record.
-        let largest = if self.drift.misses > 0 { u64::MAX } else { tuning.overlap_limit };
-        let most = sizes.served(size.max(largest.min(self.spec.max_page_size)));
+        // The largest page is the likeliest to contain the next record.
+        let most = sizes.served(size.max(self.spec.max_page_size));
         // Right after a measurement, a page that begins too early is of more use than one that begins too late.
         let (least, mean) = if attempt == Attempt::Second { (0, 0) } else { self.drift.growth.expected() };
         let growth = least.max(mean.saturating_sub(most / 2));
         let overlap = self.delivered.boundary().unwrap_or(0).max(tuning.overlap);
         let margin = if self.snapshot.is_counted() { 0 } else { overlap };
         let from = self.position(next - margin.min(most - 1).min(next)) + growth;
-        // While the list is stable, no page reaches further than the caller wants if another one shows as many of those
-        // records.
+        // While the list is stable, no page contains records that are not returned if another one shows as many that are.
         let is_stable = self.drift.shift == 0 && self.drift.misses == 0;
-        let last = self.spec.wanted.filter(|_| is_stable).unwrap_or(u64::MAX);
+        let last = if is_stable { self.spec.wanted.unwrap_or(u64::MAX).min(next + size) } else { u64::MAX };
         let value = |limit: &u64| {
             let end = (from / limit + 1) * limit;
             (end.min(last), end <= last, *limit)

@@ -60,8 +60,6 @@ pub struct Tuning {
     /// Pages up to which the beginning of a list without a count is read by pages that all begin so. It takes fewer requests
     /// than the length and a final look.
     pub overlap_pages: u64,
-    /// Largest limit of such a page where pages are smaller, unless one has just missed the next record.
-    pub overlap_limit: u64,
     /// Responses without drift after which pages are requested ahead again.
     pub stable_responses: u32,
     /// Most keys of returned records that are kept.
@@ -82,7 +80,6 @@ impl Default for Tuning {
             growth_samples: 6,
             overlap: 2,
             overlap_pages: 5,
-            overlap_limit: 20,
             stable_responses: 2,
             // More than any list with a result window has.
             max_keys: 16_384,

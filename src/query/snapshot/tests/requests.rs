@@ -21,18 +21,19 @@ fn overlapping_page(grown: &[i64], shift: i64, wanted: Option<u64>) -> (u64, u64
 
 #[test]
 fn overlapping_page_begins_before_the_next_record_and_reaches_furthest() {
-    // From 38 to 57, where a page of 20 would end at 40.
-    assert_eq!(overlapping_page(&[], 0, None), (3, 19));
-    assert_eq!(overlapping_page(&[], 2, None), (3, 20));
-    // The page begins 5 records later: the mean growth of 15, less half of a page of 20. It begins 15 records later if the
+    // From 40 to 79, where a page of 50 would end at 49.
+    assert_eq!(overlapping_page(&[], 2, None), (2, 40));
+    // The page begins 5 records later: the mean growth of 30, less half of a page of 50. It begins 15 records later if the
     // list grew by 15 each time.
-    assert_eq!(overlapping_page(&[1, 29], 0, None), (3, 20));
-    assert_eq!(overlapping_page(&[15, 15], 0, None), (4, 17));
+    assert_eq!(overlapping_page(&[1, 59], 2, None), (2, 45));
+    assert_eq!(overlapping_page(&[15, 15], 12, None), (2, 50));
 }
 
 #[test]
-fn overlapping_page_does_not_reach_further_than_wanted_while_the_list_is_stable() {
-    assert_eq!(overlapping_page(&[], 0, Some(54)), (3, 18));
+fn overlapping_page_does_not_reach_further_than_needed_while_the_list_is_stable() {
+    // The next 20 records, which are returned as one page, and no others; or fewer that are wanted.
+    assert_eq!(overlapping_page(&[], 0, None), (2, 30));
+    assert_eq!(overlapping_page(&[], 0, Some(54)), (2, 27));
     assert_eq!(overlapping_page(&[], 0, Some(57)), (3, 19));
     assert_eq!(overlapping_page(&[], 1, Some(55)), overlapping_page(&[], 1, None));
 }
