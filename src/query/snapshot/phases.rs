@@ -147,7 +147,7 @@ impl SnapshotReader {
         let least = if next == 0 && !is_by_count { 2 } else { 1 };
         if from.saturating_add(least) > rows {
             // Without drift, no page begins with delivered records and reaches the next one.
-            let is_reachable = offset > next || is_by_count || has_drifted;
+            let is_reachable = is_by_count || has_drifted;
             self.phase = if is_reachable {
                 Phase::Overlap(Attempt::First)
             } else {

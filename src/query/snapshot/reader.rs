@@ -162,8 +162,8 @@ impl SnapshotReader {
             Phase::Overlap(attempt) => Some(self.overlapping_page(attempt)),
             Phase::Length => Some(self.request(1, 1, Purpose::CountProbe)),
             Phase::Locate | Phase::Single => {
-                let growth = if matches!(self.phase, Phase::Single) { self.drift.growth.expected().0 } else { 0 };
-                Some(self.request(self.position(self.delivered.end()) + growth + 1, 1, Purpose::CountProbe))
+                let position = self.position(self.delivered.end()) + self.drift.growth.expected().0;
+                Some(self.request(position + 1, 1, Purpose::CountProbe))
             }
             Phase::FinalLook(group, _) => Some(self.look_page(group)),
             Phase::Ahead { .. } | Phase::Done(_) | Phase::Failed(_) => None,

@@ -72,11 +72,11 @@ impl SnapshotReader {
     pub(super) fn look_page(&self, group: usize) -> PageRequest {
         // The record furthest down outlasts replaced records at the head.
         let offset = self.snapshot.anchors.get(group).and_then(|group| group.last()).map_or(0, |(offset, _)| *offset);
-        let (least, mean) = self.drift.growth.expected();
+        let position = self.position(offset) + self.drift.growth.expected().0;
         if self.snapshot.is_counted() {
-            let page = (self.position(offset) + mean) / self.snapshot.page_rows() + 1;
+            let page = position / self.snapshot.page_rows() + 1;
             return self.request(page, self.spec.page_size, Purpose::FinalLook);
         }
-        self.request(self.position(offset) + least + 1, 1, Purpose::FinalLook)
+        self.request(position + 1, 1, Purpose::FinalLook)
     }
 }
