@@ -6,8 +6,6 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Growth {
     samples: VecDeque<f64>,
-    /// Latest responses in a row without growth.
-    stable: u32,
     /// Responses since the latest observation.
     responses: u32,
 }
@@ -19,28 +17,21 @@ impl Growth {
 
     /// Records the growth since the previous observation; keeps the latest `samples` rates.
     pub fn observe(&mut self, grown: i64, samples: usize) {
-        self.stable = if grown == 0 { self.stable + 1 } else { 0 };
         if self.samples.len() == samples {
             self.samples.pop_front();
         }
-        self.samples.push_back(grown.max(0) as f64 / f64::from(self.responses.max(1)));
+        self.samples.push_back(grown as f64 / f64::from(self.responses.max(1)));
         self.responses = 0;
     }
 
-    /// True if the list did not grow at this many of the latest responses.
-    pub fn is_stable(&self, responses: u32) -> bool {
-        self.stable >= responses
+    /// True if the list did not change at this many of the latest responses.
+    pub fn is_stable(&self, responses: usize) -> bool {
+        self.samples.len() >= responses && self.samples.iter().rev().take(responses).all(|rate| *rate == 0.0)
     }
 
-    /// Least and mean growth expected from the latest observation to the next response; none after a response without
-    /// growth.
-    pub fn expected(&self) -> (u64, u64) {
-        if self.samples.is_empty() || self.stable > 0 {
-            return (0, 0);
-        }
-        let responses = f64::from(self.responses + 1);
-        let least = self.samples.iter().copied().fold(f64::INFINITY, f64::min);
-        let mean = self.samples.iter().sum::<f64>() / self.samples.len() as f64;
-        ((least * responses) as u64, (mean * responses).ceil() as u64)
+    /// Least growth expected from the latest observation to the next response.
+    pub fn expected(&self) -> u64 {
+        let least = self.samples.iter().copied().reduce(f64::min).unwrap_or(0.0);
+        (least * f64::from(self.responses + 1)) as u64
     }
 }

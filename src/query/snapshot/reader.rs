@@ -162,7 +162,7 @@ impl SnapshotReader {
             Phase::Overlap(attempt) => Some(self.overlapping_page(attempt)),
             Phase::Length => Some(self.request(1, 1, Purpose::CountProbe)),
             Phase::Locate | Phase::Single => {
-                let position = self.position(self.delivered.end()) + self.drift.growth.expected().0;
+                let position = self.position(self.delivered.end()) + self.drift.growth.expected();
                 Some(self.request(position + 1, 1, Purpose::CountProbe))
             }
             Phase::FinalLook(group, _) => Some(self.look_page(group)),

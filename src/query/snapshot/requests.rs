@@ -51,8 +51,7 @@ impl SnapshotReader {
         // The largest page is the likeliest to contain the next record.
         let most = sizes.served(size.max(self.spec.max_page_size));
         // Right after a measurement, a page that begins too early is of more use than one that begins too late.
-        let (least, mean) = if attempt == Attempt::Second { (0, 0) } else { self.drift.growth.expected() };
-        let growth = least.max(mean.saturating_sub(most / 2));
+        let growth = if attempt == Attempt::Second { 0 } else { self.drift.growth.expected() };
         let overlap = self.delivered.boundary().unwrap_or(0).max(tuning.overlap);
         let margin = if self.snapshot.is_counted() { 0 } else { overlap };
         let from = self.position(next - margin.min(most - 1).min(next)) + growth;
@@ -72,7 +71,7 @@ impl SnapshotReader {
     pub(super) fn look_page(&self, group: usize) -> PageRequest {
         // The record furthest down outlasts replaced records at the head.
         let offset = self.snapshot.anchors.get(group).and_then(|group| group.last()).map_or(0, |(offset, _)| *offset);
-        let position = self.position(offset) + self.drift.growth.expected().0;
+        let position = self.position(offset) + self.drift.growth.expected();
         if self.snapshot.is_counted() {
             let page = position / self.snapshot.page_rows() + 1;
             return self.request(page, self.spec.page_size, Purpose::FinalLook);

@@ -61,7 +61,7 @@ pub struct Tuning {
     /// than the length and a final look.
     pub overlap_pages: u64,
     /// Responses without drift after which pages are requested ahead again.
-    pub stable_responses: u32,
+    pub stable_responses: usize,
     /// Most keys of returned records that are kept.
     pub max_keys: usize,
     /// Keys of returned records in a checkpoint; more if the latest are equal.
