@@ -63,12 +63,8 @@ impl SnapshotReader {
         let (anchors, first) = (Vec::new(), Some(view.rows.key(0)));
         self.snapshot = Snapshot { length: Length::Exact(length), anchors, first, ..self.snapshot.clone() };
         self.phase = self.ahead();
-        if length > 1 && self.earlier.as_ref().is_none_or(|earlier| earlier.records == 0) {
-            // The record is returned with its page: a reorganization may replace it before.
-            return Ok(Accepted::default());
-        }
-        let accepted = self.deliver(view, 0..1);
-        self.finish(view, accepted)
+        // The record is read with its page: a reorganization may replace it before.
+        Ok(Accepted::default())
     }
 
     /// The list begins with its first page, or with the returned records if there are any.

@@ -86,7 +86,7 @@ fn checkpoint_of_a_list_that_is_read_again_has_its_returned_records_only() {
     while reader.drift.shift == 0 {
         next_page(&mut reader, &grown, false);
     }
-    assert!(reader.snapshot.first.is_some() && reader.snapshot.anchors.len() > 1);
+    assert!(reader.snapshot.first.is_some() && !reader.snapshot.anchors.is_empty());
     let checkpoint = reader.checkpoint();
     assert_eq!((checkpoint.snapshot.length, checkpoint.offset, checkpoint.shift), (Length::Pending, 3, 0));
     assert_eq!(checkpoint.keys, [(0, 1), (1, 1), (2, 1)]);
