@@ -63,8 +63,6 @@ pub struct Snapshot {
     /// As reported by the first response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub total_pages: Option<u64>,
     /// Least length of the list by the first response.
     pub min_length: u64,
     /// Limit of the requests for full pages.
@@ -83,15 +81,14 @@ impl Snapshot {
     /// The snapshot of a first response.
     pub(super) fn new(request: &PageRequest, response: &Response<'_>) -> Self {
         let rows = response.rows.len() as u64;
-        let total_pages = response.total_pages.filter(|pages| *pages > 0);
         let reported = response.limit.filter(|limit| (1..request.limit).contains(limit));
         let page_rows = full_rows(request, response).or(reported).unwrap_or(request.limit).max(rows);
-        let full_pages = total_pages.unwrap_or(1).saturating_sub(1);
+        let full_pages = response.total_pages.unwrap_or(1).saturating_sub(1);
         let min_length = full_pages.saturating_mul(page_rows).saturating_add(u64::from(rows > 0));
         let mut page_sizes = PageSizes::default();
         page_sizes.learn(request.limit, page_rows, page_rows);
         let (total, page_limit) = (response.total, request.limit);
-        Self { total, total_pages, min_length, page_limit, page_sizes, ..Self::default() }
+        Self { total, min_length, page_limit, page_sizes, ..Self::default() }
     }
 
     /// True if responses report the number of records. A count that is too low for the pages is another one.

@@ -175,8 +175,10 @@ impl SnapshotReader {
 
     /// Pages of a list that does not change follow each other, and all but the last are full.
     fn on_fixed(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
+        let (least, most) = (self.snapshot.min_length as i64, self.snapshot.max_length() as i64);
         let has_changed = view.total.is_some_and(|total| self.snapshot.length.exact() != Some(total))
-            || view.pages.is_some() && view.pages != self.snapshot.total_pages
+            || *view.lengths().end() < least
+            || *view.lengths().start() > most
             || view.position > self.delivered.end() as i64;
         if has_changed {
             return Err(self.drift_error("the list of one block changed while it was read"));

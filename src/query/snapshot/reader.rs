@@ -134,9 +134,7 @@ impl SnapshotReader {
 
     /// About how many records are still to come.
     pub fn to_come(&self) -> u64 {
-        let snapshot = &self.snapshot;
-        let length = snapshot.length.exact().or(snapshot.total_pages.map(|pages| pages * snapshot.page_rows()));
-        length.unwrap_or(0).saturating_sub(self.delivered.end())
+        self.snapshot.length.exact().unwrap_or(self.snapshot.max_length()).saturating_sub(self.delivered.end())
     }
 
     /// Ends the list here, since the caller wants no more records; a final look may still be due. False if it was at its

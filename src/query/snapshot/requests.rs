@@ -31,11 +31,8 @@ impl SnapshotReader {
     /// In a run of equal records from the head on, only the count shows where a page belongs.
     pub(super) fn may_request_ahead(&self, page: u64) -> bool {
         let is_run = self.spec.kind == ListKind::Growing && self.snapshot.is_run();
-        let pages = match self.snapshot.length.exact() {
-            Some(length) => self.position(length).div_ceil(self.snapshot.page_rows()),
-            None => self.snapshot.total_pages.unwrap_or(0),
-        };
-        !is_run && page <= pages
+        let length = self.snapshot.length.exact().unwrap_or(self.snapshot.max_length());
+        !is_run && page <= self.position(length).div_ceil(self.snapshot.page_rows())
     }
 
     pub(super) fn request(&self, page: u64, limit: u64, purpose: Purpose) -> PageRequest {
