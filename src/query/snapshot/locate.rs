@@ -17,15 +17,6 @@ pub(super) enum Location {
     Lost,
 }
 
-/// Purpose of the request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Expectation {
-    /// The page follows the delivered records and shares none with them.
-    Adjacent,
-    /// The page begins with delivered records.
-    Overlapping,
-}
-
 /// All that locates a response.
 pub(super) struct Evidence<'a> {
     pub view: &'a View<'a>,
@@ -33,7 +24,8 @@ pub(super) struct Evidence<'a> {
     pub delivered: &'a Delivered,
     /// Drift at the latest response.
     pub shift: i64,
-    pub expectation: Expectation,
+    /// Offset of the next record, if the page was requested to begin with it.
+    pub next: Option<i64>,
 }
 
 /// Counted from its end, the list does not change while it grows.
@@ -73,14 +65,11 @@ impl Evidence<'_> {
         }
     }
 
-    /// The end of the delivered records, if the page was requested to begin there.
+    /// The offset of the next record, if the page was requested to begin with it.
     fn by_adjacency(&self, keys: &[u64]) -> Option<i64> {
-        let next = self.delivered.end() as i64;
-        let may_follow = self.expectation == Expectation::Adjacent || self.snapshot.has_fixed_pages();
-        let is_next = self.view.position - self.shift == next;
         // In a list of known length, a page after which any number may follow does not show its position.
         let shows_length = *self.view.lengths().end() < i64::MAX || self.snapshot.length.exact().is_none();
-        (may_follow && is_next && shows_length && !keys.is_empty() && self.fits(next)).then_some(next)
+        self.next.filter(|next| shows_length && !keys.is_empty() && self.fits(*next))
     }
 
     /// True if the page may begin below the delivered records, since the list has grown by less than was expected: the rows
@@ -102,14 +91,14 @@ impl Evidence<'_> {
         heights.is_some_and(|heights| heights.is_sorted_by(|above, below| above >= below) && heights[0] > heights[last])
     }
 
-    /// One shared record is evidence only where the page was requested to begin with it. The page must show the record
-    /// above it if pages have room for that: its first row may be a duplicate that follows the last returned record.
+    /// If one record is shared, the page must show the record above it if pages have room for that: its first row may be a
+    /// duplicate that follows the last returned record.
     fn is_certain(&self, offset: i64, shared: Shared) -> bool {
         let is_first_row = offset + 1 == self.delivered.end() as i64 && self.view.position > 0;
         let could_show_more = self.view.page_size.max(self.snapshot.page_rows()) > 2 || self.delivered.has_duplicates();
         match shared {
             Shared::Distinct => true,
-            Shared::Unique => self.expectation == Expectation::Overlapping && !(is_first_row && could_show_more),
+            Shared::Unique => !(is_first_row && could_show_more),
             Shared::Repeated => false,
         }
     }

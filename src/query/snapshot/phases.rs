@@ -2,7 +2,7 @@
 
 use super::delivered::{Delivered, latest_runs};
 use super::evidence::{Length, Snapshot};
-use super::locate::{Evidence, Expectation, Location, by_count};
+use super::locate::{Evidence, Location, by_count};
 use super::reader::{Attempt, Drift, Earlier, Phase, Proof, SnapshotReader};
 use super::spec::{Accepted, FirstPage, ListKind, PageRequest, Response, View};
 use crate::client::Error;
@@ -91,10 +91,9 @@ impl SnapshotReader {
             Some(first) if self.delivered.end() == 0 => &Delivered::resumed(1, &[(first, 1)], 1),
             _ => &self.delivered,
         };
-        let is_next = view.position - self.drift.shift == delivered.end() as i64;
-        let expectation = if self.is_ahead() && is_next { Expectation::Adjacent } else { Expectation::Overlapping };
-        let evidence = Evidence { view, snapshot: &self.snapshot, delivered, shift: self.drift.shift, expectation };
-        match evidence.locate() {
+        let (shift, may_follow) = (self.drift.shift, self.is_ahead() || self.snapshot.has_fixed_pages());
+        let next = Some(delivered.end() as i64).filter(|next| may_follow && view.position - shift == *next);
+        match (Evidence { view, snapshot: &self.snapshot, delivered, shift, next }.locate()) {
             Location::At(offset) => self.on_page(view, offset),
             location => {
                 let attempt = if let Phase::Overlap(attempt) = self.phase { attempt } else { Attempt::First };

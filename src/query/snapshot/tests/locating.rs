@@ -2,7 +2,7 @@
 
 use super::super::delivered::Delivered;
 use super::super::evidence::{Length, PageSizes, Snapshot};
-use super::super::locate::{Evidence, Expectation, Location};
+use super::super::locate::{Evidence, Location};
 use super::super::spec::{Rows, View};
 
 #[derive(Clone, Copy)]
@@ -13,7 +13,7 @@ struct Page {
     page_size: u64,
     pages: Option<u64>,
     shift: i64,
-    expectation: Expectation,
+    is_next: bool,
     page_sizes: PageSizes,
     window: u64,
 }
@@ -27,11 +27,11 @@ const OVERLAPPING: Page = Page {
     page_size: 3,
     pages: None,
     shift: 1,
-    expectation: Expectation::Overlapping,
+    is_next: false,
     page_sizes: AS_REQUESTED,
     window: u64::MAX,
 };
-const ADJACENT: Page = Page { expectation: Expectation::Adjacent, pages: Some(4), ..OVERLAPPING };
+const ADJACENT: Page = Page { is_next: true, pages: Some(4), ..OVERLAPPING };
 
 impl Rows for Page {
     fn len(&self) -> usize {
@@ -54,14 +54,8 @@ fn offset_after(end: u64, latest: &[u64], page: Page) -> Location {
     let snapshot = Snapshot { length: Length::Exact(9), page_sizes: page.page_sizes, ..Snapshot::default() };
     let Page { position, page_size, pages, window, .. } = page;
     let view = View { rows: &page, page: 2, position, page_size, pages, total: None, window };
-    Evidence {
-        view: &view,
-        snapshot: &snapshot,
-        delivered: &delivered,
-        shift: page.shift,
-        expectation: page.expectation,
-    }
-    .locate()
+    let next = (page.is_next && position - page.shift == end as i64).then_some(end as i64);
+    Evidence { view: &view, snapshot: &snapshot, delivered: &delivered, shift: page.shift, next }.locate()
 }
 
 #[test]
