@@ -108,7 +108,7 @@ impl SnapshotReader {
     /// The end of a page of a list with a count: its offset, and the position there.
     pub fn checkpoint_after(&self, request: &PageRequest, response: &Response<'_>) -> Option<(u64, ListCheckpoint)> {
         let mut snapshot = self.snapshot.clone();
-        let view = snapshot.view(request, response);
+        let view = snapshot.view(request, response, self.spec.window());
         let offset = super::locate::by_count(&view, &snapshot)? + view.len() as i64;
         let offset = u64::try_from(offset).ok()?;
         let shift = view.position + view.len() as i64 - offset as i64;

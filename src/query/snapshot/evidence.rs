@@ -112,7 +112,7 @@ impl Snapshot {
     }
 
     /// A response with its position.
-    pub(super) fn view<'a>(&mut self, request: &PageRequest, response: &Response<'a>) -> View<'a> {
+    pub(super) fn view<'a>(&mut self, request: &PageRequest, response: &Response<'a>, window: u64) -> View<'a> {
         let rows = response.rows.len() as u64;
         let is_page = request.limit == self.page_limit;
         let reported = response.limit.filter(|limit| *limit > 0);
@@ -133,7 +133,7 @@ impl Snapshot {
             page_size,
             pages: response.total_pages.filter(|pages| *pages > 0),
             total: response.total.filter(|_| self.is_counted()),
-            window: u64::MAX,
+            window,
         }
     }
 

@@ -185,24 +185,16 @@ impl SnapshotReader {
         self.on_page(view, view.position)
     }
 
-    /// Takes the length, and so the drift.
-    pub(super) fn on_located(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
-        if let Some(offset) = by_count(view, &self.snapshot) {
-            self.observe(view.position - offset);
-        }
-        self.phase = Phase::Overlap(Attempt::Second);
-        self.miss(view)
-    }
-
-    /// Takes one record by its count.
+    /// Takes one record by its count, or only the drift in `Locate`.
     pub(super) fn on_single(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
         let Some(offset) = by_count(view, &self.snapshot).filter(|_| view.len() <= 1) else {
             self.phase = Phase::Overlap(Attempt::Second);
             return self.miss(view);
         };
         let has_drifted = self.observe(view.position - offset);
-        if view.len() == 0 || offset != self.delivered.end() as i64 {
-            if has_drifted {
+        let is_probe = matches!(self.phase, Phase::Locate);
+        if is_probe || view.len() == 0 || offset != self.delivered.end() as i64 {
+            if is_probe || has_drifted {
                 // A page reaches further than one record.
                 self.phase = Phase::Overlap(Attempt::Second);
             }

@@ -185,8 +185,7 @@ impl SnapshotReader {
             match self.phase {
                 Phase::Length => self.on_length(&view),
                 Phase::Ahead { .. } | Phase::Overlap(_) => self.on_records(&view),
-                Phase::Locate => self.on_located(&view),
-                Phase::Single => self.on_single(&view),
+                Phase::Locate | Phase::Single => self.on_single(&view),
                 Phase::FinalLook(group, end) => self.on_final_look(&view, group, end),
                 Phase::First | Phase::Done(_) | Phase::Failed(_) => Ok(Accepted::default()),
             }
@@ -195,7 +194,7 @@ impl SnapshotReader {
     }
 
     pub(super) fn view<'a>(&mut self, request: &PageRequest, response: &Response<'a>) -> View<'a> {
-        View { window: self.spec.window(), ..self.snapshot.view(request, response) }
+        self.snapshot.view(request, response, self.spec.window())
     }
 
     /// True if the requests that were sent after the one whose response was taken are still of use.
