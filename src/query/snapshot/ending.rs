@@ -6,17 +6,21 @@ use super::reader::{Drift, Earlier, End, Phase, Proof, SnapshotReader};
 use super::spec::{Accepted, ListKind, View};
 use super::tail::Tail;
 use crate::client::Error;
-use crate::message::{Hint, Message};
+use crate::message::Message;
 use crate::planted::Bug;
 
 impl SnapshotReader {
     /// A response without a new record.
     pub(super) fn miss(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
         self.drift.misses += 1;
-        if self.drift.misses > self.spec.tuning.max_misses {
-            return Err(self.give_up(view));
+        if self.drift.misses <= self.spec.tuning.max_misses {
+            return Ok(Accepted::default());
         }
-        Ok(Accepted::default())
+        Err(self.drift_error(format!(
+            "gave up after too many responses without new records: page {} contains none that follows those returned, or \
+             the list changes faster than it can be read",
+            view.page
+        )))
     }
 
     pub(super) fn on_final_look(&mut self, view: &View<'_>, mut group: usize, end: End) -> Result<Accepted, Error> {
@@ -154,16 +158,5 @@ impl SnapshotReader {
     pub(super) fn drift_error(&self, problem: impl Into<String>) -> Error {
         let hints = self.spec.hints.clone();
         Error::Drift { endpoint: self.spec.endpoint, problem: Message::new(problem).hints(hints) }
-    }
-
-    fn give_up(&self, view: &View<'_>) -> Error {
-        let problem = format!(
-            "gave up after too many responses without new records: page {} contains none that follows those returned, or the \
-             list changes faster than it can be read",
-            view.page
-        );
-        let larger = (self.spec.page_size < self.spec.max_page_size).then(|| Hint::raise(&["page_size"]));
-        let problem = Message::new(problem).hints(larger.into_iter().chain(self.spec.hints.clone()));
-        Error::Drift { endpoint: self.spec.endpoint, problem }
     }
 }
