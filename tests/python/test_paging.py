@@ -97,6 +97,7 @@ def test_list_growing_faster_than_it_is_read_raises(server: StrictServer) -> Non
     with pytest.raises(cf.PaginationDriftError, match="faster than it can be read") as caught:
         list(query)
     assert caught.value.retryable
+    assert "raise page_size" in str(caught.value)
     assert len(server.requests) < 40
 
 
@@ -119,8 +120,10 @@ def test_shrinking_list_raises(server: StrictServer) -> None:
             total={"1": "200", "2": "199"}[request.query["page"]],
         ),
     )
-    with pytest.raises(cf.PaginationDriftError):
+    with pytest.raises(cf.PaginationDriftError) as caught:
         server.client().blocks().collect()
+    # The pages are as large as they can be.
+    assert "page_size" not in str(caught.value)
 
 
 LISTS: dict[str, dict[str, Any]] = {

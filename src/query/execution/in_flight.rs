@@ -7,7 +7,6 @@ use tokio::task::JoinHandle;
 use super::cursor::Cursor;
 use crate::client::{Error, Expectation, log, process};
 use crate::decode::Page;
-use crate::message::Hint;
 use crate::planted::Bug;
 use crate::query::request::Query;
 use crate::query::results::SharedReport;
@@ -186,8 +185,6 @@ async fn fetch_once(
 
 /// Description of a query's lists for their reader. Of each, `wanted` records are wanted, or all.
 pub(super) fn list_spec(query: &Query, wanted: Option<u64>) -> ListSpec {
-    let (page_size, max_page_size) = (query.page_size().max(1), query.endpoint().page_size_max().map_or(1, u64::from));
-    let larger = (page_size < max_page_size).then(|| Hint::raise(&["page_size"]));
     ListSpec {
         endpoint: query.endpoint().name,
         kind: match (query.is_paged(), query.may_grow()) {
@@ -195,13 +192,13 @@ pub(super) fn list_spec(query: &Query, wanted: Option<u64>) -> ListSpec {
             (true, false) => ListKind::Fixed,
             (true, true) => ListKind::Growing,
         },
-        page_size,
-        max_page_size,
+        page_size: query.page_size().max(1),
+        max_page_size: query.endpoint().page_size_max().map_or(1, u64::from),
         height_bound: query.height_bound(),
         result_window: query.result_window(),
         wanted,
         first_page: FirstPage::default(),
-        hints: larger.into_iter().chain(query.retry_hints()).collect(),
+        hints: query.retry_hints(),
         tuning: Tuning::default(),
     }
 }

@@ -345,6 +345,8 @@ impl Query {
 
     /// Advice for a list that could not be read.
     pub(in crate::query) fn retry_hints(&self) -> Vec<Hint> {
-        self.narrowing().into_iter().chain([Hint::RetryLater]).collect()
+        let most = self.endpoint.page_size_max().map_or(0, u64::from);
+        let larger = (self.page_size() < most).then(|| Hint::raise(&["page_size"]));
+        larger.into_iter().chain(self.narrowing()).chain([Hint::RetryLater]).collect()
     }
 }

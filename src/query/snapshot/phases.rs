@@ -107,11 +107,14 @@ impl SnapshotReader {
     fn next_attempt(&mut self, attempt: Attempt, location: Location) -> Phase {
         let is_unread = self.delivered.end() == 0 && self.drift.misses < self.spec.tuning.max_head_misses;
         let may_begin_again = self.can_probe() && is_unread && !self.drift.growth.is_stable(1);
+        let is_slow = self.drift.growth.expected() * 2 < self.snapshot.page_rows();
         let may_read_again = self.is_overlapping() && self.drift.restarts == 0 && self.delivered.end() > 0;
         match (attempt, location) {
             (Attempt::First, Location::Ambiguous) if self.drift.misses == 0 => Phase::Overlap(Attempt::First),
             // Another snapshot may begin with a record that occurs once.
             (Attempt::Second, Location::Ambiguous) if may_begin_again => Phase::Length,
+            // The first record was replaced: this page of a list that grows slowly would show it.
+            (Attempt::Second, _) if may_begin_again && is_slow => Phase::Length,
             (Attempt::Second, _) if self.can_probe() => Phase::Single,
             (Attempt::Second, _) if may_read_again => self.read_again(),
             _ if self.can_probe() => Phase::Locate,

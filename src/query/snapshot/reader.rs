@@ -202,10 +202,11 @@ impl SnapshotReader {
         matches!(self.phase, Phase::Ahead { .. })
     }
 
-    /// Reads the snapshot of another instant if nothing of this one was returned; else the error is final.
+    /// Reads the snapshot of another instant, unless records were returned that are not in this one or belong to it.
     fn restart(&mut self, error: Error) -> Result<Accepted, Error> {
         let may_restart = self.drift.restarts < self.spec.tuning.max_restarts && self.snapshot.length.exact().is_some();
-        if self.earlier.is_none() && self.delivered.end() > 0 || !may_restart {
+        let is_final = self.earlier.as_ref().is_none_or(|earlier| earlier.records > 0) && self.delivered.end() > 0;
+        if is_final || !may_restart {
             self.fail(error.clone());
             return Err(error);
         }

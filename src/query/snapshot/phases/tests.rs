@@ -57,7 +57,7 @@ fn next_record_is_looked_for_in_more_expensive_ways_one_after_another() {
         (of_known_length, Attempt::First, (&Phase::Locate, &first)),
         (after_a_miss, Attempt::First, (&Phase::Locate, &Phase::Locate)),
         (of_known_length, Attempt::Second, (&Phase::Single, &Phase::Single)),
-        (unread, Attempt::Second, (&Phase::Single, &Phase::Length)),
+        (unread, Attempt::Second, (&Phase::Length, &Phase::Length)),
         (unread_and_stable, Attempt::Second, (&Phase::Single, &Phase::Single)),
         (unread_for_long, Attempt::Second, (&Phase::Single, &Phase::Single)),
         (beginning, Attempt::First, (&second, &first)),

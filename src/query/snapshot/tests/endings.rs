@@ -131,16 +131,6 @@ fn list_is_given_up_after_more_responses_without_new_records_than_allowed() {
 }
 
 #[test]
-fn larger_pages_are_advised_where_the_api_has_them() {
-    for (max_page_size, is_advised) in [(3, false), (4, true)] {
-        let mut reader = SnapshotReader::new(ListSpec { max_page_size, ..spec(ListKind::Growing) });
-        take(&mut reader, &[1, 2, 3], 2, Some(6)).unwrap();
-        while take(&mut reader, &[], 2, Some(6)).is_ok() {}
-        assert_eq!(format!("{:?}", reader.error()).contains("page_size"), is_advised);
-    }
-}
-
-#[test]
 fn returned_records_that_are_gone_are_noticed_on_the_pages_that_could_contain_them() {
     let mut reader = SnapshotReader::new(ListSpec { first_page: FirstPage::AtOnce, ..spec(ListKind::Growing) });
     assert_eq!(take(&mut reader, &[900, 901, 902], 20, None).unwrap(), [900, 901, 902]);
