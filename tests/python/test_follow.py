@@ -277,7 +277,7 @@ def test_late_records_are_undone_after_a_pause(chain: LocalService, client: cf.C
 
 def test_settled_heights_have_their_late_records(chain: LocalService, client: cf.Client) -> None:
     query, consumer = client.transactions(), Consumer()
-    chain.late, chain.reorg, chain.growth = (0.5, 2), (25, 3), 2
+    chain.late, chain.reorg, chain.growth = (0.5, 2), (9, 3), 2
     for batch in query.follow(start="beginning", poll=0.001, settle=12):
         consumer.take(batch)
         if len(consumer.records) > 1_150:
@@ -404,7 +404,7 @@ def test_list_that_changes_in_every_round_raises_without_advice_that_no_follower
     chain: LocalService, client: cf.Client
 ) -> None:
     cursor = client.transactions().follow(start="now", poll=None).cursor
-    chain.growth, chain.late = 3, (0.5, 6)
+    chain.growth, chain.reorg = 3, (1, 3)
 
     def rounds() -> None:
         position = cursor

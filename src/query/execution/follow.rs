@@ -223,7 +223,7 @@ impl Follow {
             Request::Newest => {
                 // A read of which no page has arrived continues after an interrupt.
                 if self.walk.as_ref().is_none_or(|walk| walk.returned > 0) {
-                    self.walk = Some(Walk::new(&self.plan.list));
+                    self.walk = Some(Walk::new(&self.plan.list, self.repeats));
                 }
                 self.rows.clear();
                 self.read_page(1).await
@@ -274,7 +274,7 @@ impl Follow {
     /// Reads a page of the list once more.
     async fn look(&mut self, page: u32) -> Result<Vec<Event>, Error> {
         if page == 1 || self.look.is_none() {
-            self.look = Some(Walk::new(&self.plan.list));
+            self.look = Some(Walk::new(&self.plan.list, self.repeats));
         }
         let Some(look) = &mut self.look else { return Ok(Vec::new()) };
         look.pages.set_max_in_flight(1);
@@ -337,11 +337,12 @@ impl Follow {
 }
 
 impl Walk {
-    fn new(list: &Query) -> Self {
+    fn new(list: &Query, repeats: u32) -> Self {
         // It stops anywhere: no record of the beginning may be skipped.
-        let list = list.limited_to(u64::MAX);
+        let pages = Pages::new(&Run::from(list.limited_to(u64::MAX)));
         Self {
-            pages: Pages::new(&Run::from(list)).returning_first_page_at_once(),
+            // A replaced first page can only be requested again while it is held back.
+            pages: if repeats == 0 { pages.returning_first_page_at_once() } else { pages },
             returned: 0,
             counted: Report::default(),
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::memory::{Memory, Seam};
 use crate::client::Error;
-use crate::message::Message;
+use crate::message::{Hint, Message};
 
 /// The start of following.
 #[derive(Clone, Debug)]
@@ -169,7 +169,8 @@ impl FollowSpec {
     }
 
     pub(super) fn drift(&self) -> Error {
-        let problem = "the newest records were replaced while the list was read".into();
+        let problem = Message::new("the newest records were replaced while the list was read");
+        let problem = problem.hints([Hint::RetryLater]);
         Error::Drift { endpoint: self.endpoint, problem }
     }
 

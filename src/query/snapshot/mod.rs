@@ -22,7 +22,7 @@
 //! | | | located, no new rows, drift | `Overlap` |
 //! | | | located, no new rows, no drift | `Single` |
 //! | | | ambiguous | `Overlap` once more, then as if lost; `Length` instead of `Single` before a record of a growing list was returned |
-//! | | | lost | `Locate`, then `Single` |
+//! | | | lost | `Locate`, then `Single`, or `Length` before a record of a slowly growing list was returned |
 //! | | | without a length, instead of `Single` | `Length` once, if only the beginning is wanted |
 //! | `Locate` | one record: the length, and so the shift | any | `Overlap(Second)` |
 //! | `Single` | one record where the next one should be | at its offset by the length | `Overlap`; `Single` in a run of duplicates |
@@ -30,7 +30,8 @@
 //! | `FinalLook` | a record of the first page, where it should be by the count | equal | `Done` |
 //! | | | different | `Failed` |
 //! | | | not visible | `FinalLook` |
-//! | any | | too many responses without new records, or the end before the length is reached | `Failed` |
+//! | any | | an error before a record of the snapshot was returned | `Length`, a few times |
+//! | | | too many responses without new records, or the end before the length is reached | `Failed` |
 //!
 //! The snapshot of a list without a count is that of `Length`, without records newer than the first page. Until a record of
 //! it was returned, `Length` may begin another one. It contains the records that were returned before, if there are any.
