@@ -14,7 +14,7 @@ use crate::query::results::{Checkpoint, Source};
 use crate::query::snapshot::{FirstPage, ListCheckpoint};
 
 /// Version of the format. Other versions are rejected.
-const VERSION: u32 = 6;
+const VERSION: u32 = 7;
 /// Runs in a row that ended before their first record, after which the first page is returned at once. Runs that are
 /// interrupted again and again would return nothing otherwise.
 const MAX_EMPTY_RUNS: u32 = 3;

@@ -47,7 +47,6 @@ pub struct PageCheckpoint {
 }
 
 /// Origin of a page's rows.
-#[expect(clippy::large_enum_variant, reason = "held in an Arc, never moved")]
 pub enum Source {
     /// Part of a list.
     List {

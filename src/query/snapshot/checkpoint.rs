@@ -2,35 +2,31 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::delivered::{Delivered, latest_runs};
+use super::delivered::Delivered;
 use super::evidence::{Length, Snapshot};
-use super::reader::{Attempt, Drift, Earlier, End, Phase, Proof, SnapshotReader};
+use super::locate::by_count;
+use super::reader::{Attempt, Drift, End, Phase, Proof, SnapshotReader};
 use super::spec::{ListKind, ListSpec, PageRequest, Response, Rows, Tuning};
-use super::tail::Tail;
 
 /// Everything a reader needs to continue, apart from what the query says. Hashes are not made before they are needed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ListCheckpoint {
     snapshot: Snapshot,
-    /// Offset of the next record in the snapshot.
-    offset: u64,
+    /// Records of the snapshot that were returned.
+    delivered: Delivered,
     /// Drift at the latest response.
     shift: i64,
     proof: Proof,
-    /// Keys of the latest records, oldest first: each with how often it occurs in a row.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    keys: Vec<(u64, u64)>,
     /// Greatest height of the part of the list that is being read, if that is not the query's.
     #[serde(skip_serializing_if = "Option::is_none")]
     height_bound: Option<i64>,
-    tail: Tail,
 }
 
 impl ListCheckpoint {
     /// True if nothing of the list has been returned, and any snapshot will do.
     pub fn is_start(&self) -> bool {
-        self.offset == 0 && self.proof == Proof::Overlap
+        self.delivered.end() == 0 && self.proof == Proof::Overlap
     }
 
     /// The position for one of several partitions of the snapshot.
@@ -42,14 +38,11 @@ impl ListCheckpoint {
     /// The position after the first `rows` of these rows, which come next.
     #[must_use]
     pub fn advanced(mut self, rows: &dyn Rows, count: usize) -> Self {
-        let end = self.offset + count as u64;
-        self.snapshot.add_first_difference(self.offset, (0..count).map(|row| rows.key(row)));
-        self.offset = end;
-        self.tail = self.tail.after(rows, 0..count);
-        if !self.snapshot.is_counted() {
-            let fresh = (0..count).rev().map(|row| (rows.key(row), 1));
-            self.keys = latest_runs(fresh.chain(self.keys.iter().rev().copied()), Tuning::default().checkpoint_keys);
-        }
+        let (end, least) = (self.delivered.end(), Tuning::default().checkpoint_keys);
+        let most = if self.snapshot.is_counted() { 0 } else { usize::MAX };
+        self.snapshot.add_first_difference(end, (0..count).map(|row| rows.key(row)));
+        self.delivered.push((0..count).map(|row| rows.key(row)), most);
+        self.delivered = self.delivered.latest(least);
         self
     }
 }
@@ -61,22 +54,16 @@ impl SnapshotReader {
         if checkpoint.is_start() {
             return reader;
         }
-        let kept = reader.max_keys(&checkpoint.snapshot);
-        reader.returned = returned;
-        reader.bound = checkpoint.height_bound;
-        reader.tail = checkpoint.tail;
-        reader.proof = checkpoint.proof;
-        reader.snapshot = checkpoint.snapshot.clone();
-        reader.snapshot.keep_anchors_before(checkpoint.offset);
+        let ListCheckpoint { snapshot, delivered, shift, proof, height_bound } = checkpoint.clone();
+        (reader.returned, reader.bound, reader.proof) = (returned, height_bound, proof);
+        reader.drift = Drift { shift, ..Drift::default() };
+        reader.snapshot = snapshot;
+        reader.snapshot.keep_anchors_before(delivered.end());
         reader.snapshot.page_limit = reader.spec.page_size;
-        reader.drift = Drift { shift: checkpoint.shift, ..Drift::default() };
-        if checkpoint.snapshot.length == Length::Pending {
-            let keys = checkpoint.keys.iter().flat_map(|(key, times)| vec![*key; *times as usize]).collect();
-            reader.earlier = Some(Earlier { keys, records: checkpoint.offset });
-            reader.delivered = Delivered::new(kept);
-            reader.phase = if checkpoint.height_bound.is_some() { Phase::First } else { Phase::Length };
+        if reader.snapshot.length == Length::Pending {
+            (reader.earlier, reader.phase) = (Some(delivered), Phase::Length);
         } else {
-            reader.delivered = Delivered::resumed(checkpoint.offset, &checkpoint.keys, kept);
+            reader.delivered = delivered;
             reader.continue_delivered();
         }
         reader
@@ -84,23 +71,16 @@ impl SnapshotReader {
 
     /// The position after the records returned so far.
     pub fn checkpoint(&self) -> ListCheckpoint {
-        let least = self.spec.tuning.checkpoint_keys;
-        let checkpoint = ListCheckpoint {
-            snapshot: self.snapshot.clone(),
-            offset: self.delivered.end(),
-            shift: self.drift.shift,
-            proof: self.proof,
-            keys: latest_runs(self.delivered.keys().rev().map(|key| (key, 1)), least),
-            height_bound: self.bound,
-            tail: self.tail,
-        };
-        let Some(Earlier { keys, records }) = &self.earlier else { return checkpoint };
+        let (snapshot, shift, least) = (self.snapshot.clone(), self.drift.shift, self.spec.tuning.checkpoint_keys);
+        let (proof, height_bound) = (self.proof, self.bound);
+        let checkpoint =
+            ListCheckpoint { snapshot, delivered: self.delivered.latest(least), shift, proof, height_bound };
+        let Some(earlier) = &self.earlier else { return checkpoint };
         // The list is read again from its first record, which needs nothing but the returned ones.
         ListCheckpoint {
-            snapshot: Snapshot { length: Length::Pending, ..self.snapshot.clone() },
-            offset: *records,
+            snapshot: Snapshot { length: Length::Pending, ..checkpoint.snapshot },
+            delivered: if self.returned > 0 { earlier.latest(least) } else { Delivered::default() },
             shift: 0,
-            keys: latest_runs(keys.iter().rev().map(|key| (*key, 1)), least),
             ..checkpoint
         }
     }
@@ -109,10 +89,10 @@ impl SnapshotReader {
     pub fn checkpoint_after(&self, request: &PageRequest, response: &Response<'_>) -> Option<(u64, ListCheckpoint)> {
         let mut snapshot = self.snapshot.clone();
         let view = snapshot.view(request, response, self.spec.window());
-        let offset = super::locate::by_count(&view, &snapshot)? + view.len() as i64;
-        let offset = u64::try_from(offset).ok()?;
-        let shift = view.position + view.len() as i64 - offset as i64;
-        Some((offset, ListCheckpoint { offset, shift, tail: Tail::Unordered, ..self.checkpoint() }))
+        let end = view.position + view.len() as i64;
+        let offset = u64::try_from(by_count(&view, &snapshot)? + view.len() as i64).ok()?;
+        let delivered = Delivered::at(offset);
+        Some((offset, ListCheckpoint { delivered, shift: end - offset as i64, ..self.checkpoint() }))
     }
 
     fn continue_delivered(&mut self) {

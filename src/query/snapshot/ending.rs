@@ -1,10 +1,10 @@
 //! The end of a list: whether everything was read, and whether it is the snapshot.
 
+use super::delivered::Delivered;
 use super::evidence::{Length, shows_one};
 use super::locate::by_count;
-use super::reader::{Drift, Earlier, End, Phase, Proof, SnapshotReader};
+use super::reader::{Attempt, Drift, End, Phase, Proof, SnapshotReader};
 use super::spec::{Accepted, ListKind, View};
-use super::tail::Tail;
 use crate::client::Error;
 use crate::message::Message;
 use crate::planted::Bug;
@@ -28,7 +28,7 @@ impl SnapshotReader {
         while let Some(records) = self.snapshot.anchors.get(group) {
             match shows_one(records, view, offset) {
                 Some(true) => (group, self.drift.misses) = (group + 1, 0),
-                Some(false) => return Err(self.drift_error("records that were being read were deleted or replaced")),
+                Some(false) => return Err(self.changed_error()),
                 None => {
                     self.phase = Phase::FinalLook(group, end);
                     self.observe(view.position - offset);
@@ -63,8 +63,8 @@ impl SnapshotReader {
 
     /// True if the returned records are not where they would have to be in the snapshot.
     fn has_lost_first_page(&self) -> bool {
-        let Some(Earlier { records, .. }) = &self.earlier else { return false };
-        self.delivered.end() >= self.most_newer().saturating_add((*records).max(1))
+        let lost_at = |earlier: &Delivered| self.most_newer().saturating_add(earlier.end());
+        self.earlier.as_ref().is_some_and(|earlier| self.delivered.end() >= lost_at(earlier))
     }
 
     pub(super) fn first_page_error(&self) -> Error {
@@ -89,7 +89,7 @@ impl SnapshotReader {
         }
         let is_proven = self.snapshot.length.exact().is_some_and(|length| length < view.window);
         if self.is_at_window(view) && !(is_proven && self.is_read()) {
-            if !self.continue_below() {
+            if !self.continue_below(view) {
                 self.end_with(End::ResultWindow);
             }
             return Ok(());
@@ -102,28 +102,23 @@ impl SnapshotReader {
 
     /// Ends the list at its beginning, and proves that none of its records was skipped.
     pub(super) fn end_beginning(&mut self) {
-        let is_proven =
-            self.spec.kind != ListKind::Growing || self.proof == Proof::Overlap || self.snapshot.is_counted();
-        if !is_proven && self.snapshot.length.exact().is_none() {
+        if self.proof == Proof::Overlap || self.snapshot.is_counted() {
+            return self.end_with(End::List);
+        }
+        if self.snapshot.length.exact().is_none() {
             return self.end_with(End::UnknownLength);
         }
-        if !is_proven {
-            self.proof = Proof::FinalLook;
-            // A record at its offset has lost none before it.
-            if let Some(record) = self.delivered.boundary_record() {
-                self.snapshot.add_anchor(record, self.spec.tuning.max_anchors);
-            }
-        }
+        self.proof = Proof::FinalLook;
+        // A record at its offset has lost none before it.
+        self.snapshot.anchors.truncate(2);
+        self.snapshot.anchors.extend(self.delivered.boundary_record().map(|record| vec![record]));
         self.end_with(End::List);
     }
 
     /// Ends the list, after a final look where that is the proof.
     pub(super) fn end_with(&mut self, end: End) {
-        // The part above a lower window has no exact length.
-        let end = if end == End::List && self.bound.is_some() { End::UnknownLength } else { end };
-        let needs_look = self.spec.kind == ListKind::Growing && self.proof == Proof::FinalLook;
-        let is_skipped = Bug::FinalLookSkipped.is_planted();
-        self.phase = if needs_look && !is_skipped { Phase::FinalLook(0, end) } else { Phase::Done(end) };
+        let needs_look = self.proof == Proof::FinalLook && !Bug::FinalLookSkipped.is_planted();
+        self.phase = if needs_look { Phase::FinalLook(0, end) } else { Phase::Done(end) };
     }
 
     /// True if a response ends where the API returns no more of the list.
@@ -136,23 +131,24 @@ impl SnapshotReader {
         has_more && (is_near || is_cut)
     }
 
-    /// Continues with the list of all records up to the last height, if there are records of greater heights.
-    fn continue_below(&mut self) -> bool {
-        let Tail::At { height, records } = self.tail else { return false };
-        let known = self.delivered.keys().count() as u64;
-        let makes_progress = self.bound != Some(height) && records < self.delivered.end();
-        let is_possible = self.spec.continues_by_height() && !self.snapshot.is_counted();
-        if !is_possible || !makes_progress || records > known {
+    /// Continues with the list of all records up to the last height, if there are records of greater heights: the same list
+    /// at another position.
+    fn continue_below(&mut self, view: &View<'_>) -> bool {
+        let heights: Option<Vec<i64>> = (0..view.rows.len()).map(|row| view.rows.height(row)).collect();
+        let heights = heights.filter(|heights| heights.is_sorted_by(|above, below| above >= below)).unwrap_or_default();
+        let Some(height) = heights.last().copied().filter(|height| self.bound != Some(*height)) else { return false };
+        if !self.spec.continues_by_height() || self.snapshot.is_counted() {
             return false;
         }
-        let keys = self.delivered.keys().skip((known - records) as usize).collect();
-        self.earlier = Some(Earlier { keys, records });
-        self.bound = Some(height);
-        self.snapshot.length = Length::Pending;
-        self.drift = Drift::default();
-        self.proof = Proof::Overlap;
-        self.phase = Phase::First;
+        (self.bound, self.snapshot.length, self.proof) = (Some(height), Length::Unknown, Proof::Length);
+        // Page 1 begins with returned records.
+        self.drift = Drift { shift: -(self.delivered.end() as i64), ..Drift::default() };
+        self.phase = Phase::Overlap(Attempt::First);
         true
+    }
+
+    pub(super) fn changed_error(&self) -> Error {
+        self.drift_error("records that were being read were deleted or replaced")
     }
 
     pub(super) fn drift_error(&self, problem: impl Into<String>) -> Error {

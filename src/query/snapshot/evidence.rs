@@ -41,17 +41,18 @@ impl Default for PageSizes {
 }
 
 impl PageSizes {
-    /// A limit was served so, where full pages have `page_rows`.
-    fn learn(&mut self, limit: u64, served: u64, page_rows: u64) {
-        match served.cmp(&limit) {
-            Ordering::Less if self.least == 1 => self.most = served,
-            Ordering::Greater => (self.least, self.most) = (page_rows, page_rows),
-            _ => {}
-        }
-    }
-
     pub fn served(self, limit: u64) -> u64 {
         limit.clamp(self.least, self.most)
+    }
+
+    /// The same after a limit was served so, where full pages have `page_rows`.
+    #[must_use]
+    fn learned(self, limit: u64, served: u64, page_rows: u64) -> Self {
+        match served.cmp(&limit) {
+            Ordering::Less if self.least == 1 => Self { most: served, ..self },
+            Ordering::Greater => Self { least: page_rows, most: page_rows },
+            _ => self,
+        }
     }
 }
 
@@ -80,14 +81,11 @@ pub struct Snapshot {
 impl Snapshot {
     /// The snapshot of a first response.
     pub(super) fn new(request: &PageRequest, response: &Response<'_>) -> Self {
-        let rows = response.rows.len() as u64;
-        let reported = response.limit.filter(|limit| (1..request.limit).contains(limit));
-        let page_rows = full_rows(request, response).or(reported).unwrap_or(request.limit).max(rows);
+        let (rows, total, page_limit) = (response.rows.len() as u64, response.total, request.limit);
+        let page_rows = full_page(request, response).filter(|size| *size <= page_limit).unwrap_or(page_limit).max(rows);
         let full_pages = response.total_pages.unwrap_or(1).saturating_sub(1);
         let min_length = full_pages.saturating_mul(page_rows).saturating_add(u64::from(rows > 0));
-        let mut page_sizes = PageSizes::default();
-        page_sizes.learn(request.limit, page_rows, page_rows);
-        let (total, page_limit) = (response.total, request.limit);
+        let page_sizes = PageSizes::default().learned(request.limit, page_rows, page_rows);
         Self { total, min_length, page_limit, page_sizes, ..Self::default() }
     }
 
@@ -113,19 +111,14 @@ impl Snapshot {
 
     /// A response with its position.
     pub(super) fn view<'a>(&mut self, request: &PageRequest, response: &Response<'a>, window: u64) -> View<'a> {
-        let rows = response.rows.len() as u64;
-        let is_page = request.limit == self.page_limit;
-        let reported = response.limit.filter(|limit| *limit > 0);
-        let full = full_rows(request, response);
-        let served = full.or(reported).unwrap_or(request.limit).max(rows);
+        let (rows, is_page) = (response.rows.len() as u64, request.limit == self.page_limit);
         if !is_page {
-            self.page_sizes.learn(request.limit, served, self.page_rows());
+            let served = full_page(request, response).unwrap_or(request.limit).max(rows);
+            self.page_sizes = self.page_sizes.learned(request.limit, served, self.page_rows());
         }
         // One page may be smaller than the others.
-        let page_size = match reported {
-            Some(limit) if is_page && full == reported && !self.has_fixed_pages() => limit,
-            _ => self.page_sizes.served(request.limit),
-        };
+        let is_own = is_page && is_full(request, response) && response.limit == Some(rows) && !self.has_fixed_pages();
+        let page_size = if is_own { rows } else { self.page_sizes.served(request.limit) };
         View {
             rows: response.rows,
             page: request.page,
@@ -166,23 +159,17 @@ impl Snapshot {
         let Some(first) = self.first.filter(|_| self.is_run()) else { return };
         self.anchors.extend((offset..).zip(keys).find(|(_, key)| *key != first).map(|record| vec![record]));
     }
-
-    /// Adds a record that the final look has to find as well; `most` of them are kept.
-    pub(super) fn add_anchor(&mut self, record: (u64, u64), most: usize) {
-        if self.anchors.last().is_some_and(|group| *group == [record]) {
-            return;
-        }
-        if self.anchors.len() > most {
-            self.anchors.remove(2);
-        }
-        self.anchors.push(vec![record]);
-    }
 }
 
-/// Rows of a page with successors, which is full.
-fn full_rows(request: &PageRequest, response: &Response<'_>) -> Option<u64> {
-    let rows = response.rows.len() as u64;
-    response.total_pages.filter(|pages| *pages > request.page && rows > 0).map(|_| rows)
+/// True if a page has successors.
+fn is_full(request: &PageRequest, response: &Response<'_>) -> bool {
+    response.rows.len() > 0 && response.total_pages.is_some_and(|pages| pages > request.page)
+}
+
+/// Rows of a full page, as far as the response shows them.
+fn full_page(request: &PageRequest, response: &Response<'_>) -> Option<u64> {
+    let reported = response.limit.filter(|limit| *limit > 0);
+    if is_full(request, response) { Some(response.rows.len() as u64) } else { reported }
 }
 
 /// True if one of these records is in a response whose first row has this offset. `None` if it does not show the last of

@@ -1,9 +1,7 @@
 //! The offset of a response in the snapshot, by one of three strategies: by count, by overlap and by adjacency. Pure:
 //! evidence in, location out.
 
-use std::collections::HashSet;
-
-use super::delivered::{Delivered, Shared};
+use super::delivered::{Delivered, Shared, has_duplicates};
 use super::evidence::Snapshot;
 use super::spec::View;
 
@@ -41,7 +39,9 @@ impl Evidence<'_> {
         }
         let keys = self.view.keys(0..self.view.rows.len());
         match (self.by_overlap(&keys), self.by_adjacency(&keys)) {
-            (Location::Lost, Some(next)) if !keys.iter().any(|key| self.delivered.contains(*key)) => Location::At(next),
+            (Location::Lost, Some(next)) if !keys.iter().any(|key| self.delivered.keys().contains(key)) => {
+                Location::At(next)
+            }
             // The shared rows may be duplicates that follow the delivered records. In pages of a fixed size, nothing could
             // tell them apart.
             (Location::At(offset), adjacent)
@@ -57,7 +57,10 @@ impl Evidence<'_> {
 
     /// The offset at which the page begins with delivered records.
     fn by_overlap(&self, keys: &[u64]) -> Location {
-        let mut fitting = self.delivered.overlaps(keys).filter(|(offset, _)| self.fits(*offset));
+        // Records above the latest may have been replaced or deleted: then the length shows whether an unread one was, too.
+        let is_known = self.snapshot.length.exact().is_some() && !self.has_duplicates(keys);
+        let least = if is_known { 1 } else { usize::MAX };
+        let mut fitting = self.delivered.overlaps(keys, least).filter(|(offset, _)| self.fits(*offset));
         match (fitting.next(), fitting.next()) {
             (None, _) => Location::Lost,
             (Some((offset, shared)), None) if self.is_certain(offset, shared) => Location::At(offset),
@@ -75,11 +78,12 @@ impl Evidence<'_> {
     /// True if the page may begin below the delivered records, since the list has grown by less than was expected: the rows
     /// that it seems to share with them are then duplicates of theirs. A list in which none were seen is taken to have none.
     fn may_lie_below(&self, keys: &[u64]) -> bool {
-        let greatest = self.view.position - self.delivered.end() as i64;
-        // The apparent overlap takes a longer list, and fits: only the least length of the list can contradict.
-        let is_long_enough = |length: u64| *self.view.lengths().start() <= length as i64 + greatest;
-        let is_possible = self.shift <= greatest && self.snapshot.length.exact().is_none_or(is_long_enough);
-        is_possible && (self.delivered.has_duplicates() || keys.iter().collect::<HashSet<_>>().len() < keys.len())
+        let is_possible = self.shift <= self.view.position - self.delivered.end() as i64;
+        is_possible && self.has_duplicates(keys)
+    }
+
+    fn has_duplicates(&self, keys: &[u64]) -> bool {
+        self.delivered.has_duplicates() || has_duplicates(keys)
     }
 
     /// True if the rows that a page at this offset shares cannot occur twice in a row: the page is in descending order of
@@ -91,16 +95,11 @@ impl Evidence<'_> {
         heights.is_some_and(|heights| heights.is_sorted_by(|above, below| above >= below) && heights[0] > heights[last])
     }
 
-    /// If one record is shared, the page must show the record above it if pages have room for that: its first row may be a
-    /// duplicate that follows the last returned record.
+    /// One shared record is not enough as the first row: that may be a duplicate that follows the last returned record. No
+    /// record precedes the first row of the list.
     fn is_certain(&self, offset: i64, shared: Shared) -> bool {
         let is_first_row = offset + 1 == self.delivered.end() as i64 && self.view.position > 0;
-        let could_show_more = self.view.page_size.max(self.snapshot.page_rows()) > 2 || self.delivered.has_duplicates();
-        match shared {
-            Shared::Distinct => true,
-            Shared::Unique => !(is_first_row && could_show_more),
-            Shared::Repeated => false,
-        }
+        shared == Shared::Distinct || shared == Shared::Unique && !is_first_row
     }
 
     /// True if the list can be as long as it would be if the page begins at `offset`: longer than the snapshot by the drift.

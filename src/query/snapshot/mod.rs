@@ -20,17 +20,21 @@
 //! | | | ambiguous, or lost | as in `Overlap` |
 //! | `Overlap` | page that begins before the next record | located, new rows | `Overlap`; `Ahead` once the list is stable |
 //! | | | located, no new rows, drift | `Overlap` |
-//! | | | located, no new rows, no drift | `Single` |
+//! | | | located, no new rows, no drift | `Locate`, then `Single` |
+//! | | | located, the end of a list of unknown length | `Done` |
 //! | | | ambiguous | `Overlap` once more, then as if lost; `Length` instead of `Single` before a record of a growing list was returned |
-//! | | | lost | `Locate`, then `Single`, or `Length` before a record of a slowly growing list was returned |
+//! | | | lost | `Locate`, then `Single` |
 //! | | | without a length, instead of `Single` | `Length` once, if only the beginning is wanted |
-//! | `Locate` | one record: the length, and so the shift | any | `Overlap(Second)` |
+//! | `Locate` | a delivered record where it should be: the length, and so the shift | it is there | `Overlap`, then `Single` |
+//! | | | it has moved | `Overlap`, then `Locate` again |
+//! | | | another one is there | `Failed` |
 //! | `Single` | one record where the next one should be | at its offset by the length | `Overlap`; `Single` in a run of duplicates |
 //! | | | at another offset | `Single` |
 //! | `FinalLook` | a record of the first page, where it should be by the count | equal | `Done` |
 //! | | | different | `Failed` |
 //! | | | not visible | `FinalLook` |
-//! | any | | an error before a record of the snapshot was returned | `Length`, a few times |
+//! | any | | the result window, and the list can be bounded by height | `Overlap` |
+//! | | | an error before a record of the snapshot was returned | `Length`, a few times |
 //! | | | too many responses without new records, or the end before the length is reached | `Failed` |
 //!
 //! The snapshot of a list without a count is that of `Length`, without records newer than the first page. Until a record of
@@ -41,7 +45,6 @@
 
 mod checkpoint;
 mod delivered;
-mod delivery;
 mod ending;
 mod evidence;
 mod growth;
@@ -50,7 +53,6 @@ mod phases;
 mod reader;
 mod requests;
 mod spec;
-mod tail;
 #[cfg(test)]
 mod tests;
 

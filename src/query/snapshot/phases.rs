@@ -1,9 +1,11 @@
 //! The response of each phase: what it shows, which rows it brings, and which phase follows.
 
-use super::delivered::{Delivered, latest_runs};
-use super::evidence::{Length, Snapshot};
+use std::ops::Range;
+
+use super::delivered::Delivered;
+use super::evidence::{Length, Snapshot, shows_one};
 use super::locate::{Evidence, Location, by_count};
-use super::reader::{Attempt, Drift, Earlier, Phase, Proof, SnapshotReader};
+use super::reader::{Attempt, Drift, End, Phase, Proof, SnapshotReader};
 use super::spec::{Accepted, FirstPage, ListKind, PageRequest, Response, View};
 use crate::client::Error;
 
@@ -11,7 +13,7 @@ impl SnapshotReader {
     pub(super) fn on_first(&mut self, request: &PageRequest, response: &Response<'_>) -> Result<Accepted, Error> {
         let is_unknown = self.snapshot.length == Length::Unknown;
         self.snapshot = Snapshot::new(request, response);
-        self.delivered = Delivered::new(self.max_keys(&self.snapshot));
+        self.delivered = Delivered::default();
         let view = self.view(request, response);
         self.snapshot.length = match view.total {
             _ if self.spec.kind == ListKind::Lookup => Length::Exact(view.len()),
@@ -22,7 +24,6 @@ impl SnapshotReader {
             None => view.length().map_or(Length::Pending, Length::Exact),
         };
         if self.snapshot.length == Length::Pending {
-            self.phase = Phase::Length;
             return Ok(self.on_first_of_several(&view));
         }
         let accepted = self.deliver(&view, 0..view.rows.len());
@@ -34,18 +35,14 @@ impl SnapshotReader {
     /// must contain this page if it is returned.
     fn on_first_of_several(&mut self, view: &View<'_>) -> Accepted {
         let (before, rows) = (self.checkpoint(), 0..view.rows.len());
-        if self.earlier.is_some() || rows.is_empty() {
+        self.phase = Phase::Length;
+        if !rows.is_empty() {
+            self.earlier = Some(Delivered::of(view.keys(rows.clone())));
+        }
+        if rows.is_empty() || self.spec.first_page == FirstPage::Located {
             return Accepted::default();
         }
-        if self.spec.first_page == FirstPage::Located {
-            self.earlier = Some(Earlier { keys: view.keys(0..1), records: 0 });
-            return Accepted::default();
-        }
-        self.earlier = Some(Earlier { keys: view.keys(rows.clone()), records: view.len() });
-        if self.spec.continues_by_height() {
-            self.tail = self.tail.after(view.rows, rows.clone());
-        }
-        self.returned += view.len();
+        self.returned = view.len();
         Accepted { rows, before }
     }
 
@@ -53,30 +50,17 @@ impl SnapshotReader {
         if view.len() == 0 {
             return Err(self.drift_error("the list became empty while it was read"));
         }
-        self.drift = Drift { restarts: self.drift.restarts, misses: self.drift.misses, ..Drift::default() };
+        self.drift = Drift { restarts: self.drift.restarts, ..Drift::default() };
         let Some(length) = view.length() else {
-            self.snapshot.length = Length::Unknown;
-            self.continue_without_length();
+            self.forget_unreturned();
+            (self.snapshot.length, self.phase) = (Length::Unknown, Phase::First);
             return Ok(Accepted::default());
         };
-        (self.delivered, self.proof) = (Delivered::new(self.max_keys(&self.snapshot)), Proof::Overlap);
         let (anchors, first) = (Vec::new(), Some(view.rows.key(0)));
         self.snapshot = Snapshot { length: Length::Exact(length), anchors, first, ..self.snapshot.clone() };
         self.phase = self.ahead();
         // The record is read with its page: a reorganization may replace it before.
         Ok(Accepted::default())
-    }
-
-    /// The list begins with its first page, or with the returned records if there are any.
-    fn continue_without_length(&mut self) {
-        let Some(Earlier { keys, records }) = self.earlier.take().filter(|earlier| earlier.records > 0) else {
-            (self.phase, self.proof) = (Phase::First, Proof::Overlap);
-            return;
-        };
-        let runs = latest_runs(keys.iter().rev().map(|key| (*key, 1)), u64::MAX);
-        self.delivered = Delivered::resumed(records, &runs, self.max_keys(&self.snapshot));
-        // The list may have grown since they were returned.
-        self.phase = if self.snapshot.has_fixed_pages() { self.ahead() } else { Phase::Overlap(Attempt::First) };
     }
 
     pub(super) fn on_records(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
@@ -88,16 +72,20 @@ impl SnapshotReader {
         }
         let delivered = match self.snapshot.first {
             // The first record was read with the length.
-            Some(first) if self.delivered.end() == 0 => &Delivered::resumed(1, &[(first, 1)], 1),
+            Some(first) if self.delivered.end() == 0 => &Delivered::of(vec![first]),
             _ => &self.delivered,
         };
         let (shift, may_follow) = (self.drift.shift, self.is_ahead() || self.snapshot.has_fixed_pages());
         let next = Some(delivered.end() as i64).filter(|next| may_follow && view.position - shift == *next);
         match (Evidence { view, snapshot: &self.snapshot, delivered, shift, next }.locate()) {
             Location::At(offset) => self.on_page(view, offset),
+            // The list up to a height begins with more records of this height than are known.
+            _ if self.bound.is_some() && self.position(self.delivered.end()) == 0 => {
+                self.end_with(End::ResultWindow);
+                Ok(Accepted::default())
+            }
             location => {
-                let attempt = if let Phase::Overlap(attempt) = self.phase { attempt } else { Attempt::First };
-                self.phase = self.next_attempt(attempt, location);
+                self.phase = self.next_attempt(self.attempt(), location);
                 self.miss(view)
             }
         }
@@ -105,28 +93,26 @@ impl SnapshotReader {
 
     /// Next request for the next record, after a page that did not show its offset.
     fn next_attempt(&mut self, attempt: Attempt, location: Location) -> Phase {
-        let is_unread = self.delivered.end() == 0 && self.drift.misses < self.spec.tuning.max_head_misses;
-        let may_begin_again = self.can_probe() && is_unread && !self.drift.growth.is_stable(1);
-        let is_slow = self.drift.growth.expected() * 2 < self.snapshot.page_rows();
-        let may_read_again = self.is_overlapping() && self.drift.restarts == 0 && self.delivered.end() > 0;
+        let is_unread = self.delivered.end() == 0 && !self.drift.growth.is_stable(1);
+        let is_beginning = self.is_overlapping() && self.drift.restarts == 0 && self.delivered.end() > 0;
         match (attempt, location) {
             (Attempt::First, Location::Ambiguous) if self.drift.misses == 0 => Phase::Overlap(Attempt::First),
             // Another snapshot may begin with a record that occurs once.
-            (Attempt::Second, Location::Ambiguous) if may_begin_again => Phase::Length,
-            // The first record was replaced: this page of a list that grows slowly would show it.
-            (Attempt::Second, _) if may_begin_again && is_slow => Phase::Length,
-            (Attempt::Second, _) if self.can_probe() => Phase::Single,
-            (Attempt::Second, _) if may_read_again => self.read_again(),
+            (Attempt::Second | Attempt::Third, Location::Ambiguous) if is_unread && self.may_begin_again() => {
+                self.begin_again()
+            }
+            (Attempt::Third, _) => Phase::Single,
+            (Attempt::Second, _) if is_beginning => {
+                self.earlier.get_or_insert(self.delivered.clone());
+                self.begin_again()
+            }
             _ if self.can_probe() => Phase::Locate,
             _ => Phase::Overlap(Attempt::Second),
         }
     }
 
-    /// Requests the length after all, and begins another snapshot, which must contain the returned records.
-    fn read_again(&mut self) -> Phase {
-        self.earlier = Some(Earlier { keys: self.delivered.keys().collect(), records: self.delivered.end() });
-        self.drift.restarts += 1;
-        Phase::Length
+    fn attempt(&self) -> Attempt {
+        if let Phase::Overlap(attempt) = self.phase { attempt } else { Attempt::First }
     }
 
     /// True if a request for one record shows the length, and so the drift.
@@ -144,62 +130,88 @@ impl SnapshotReader {
         // The first record alone may be replaced before the next page.
         let least = if next == 0 && !is_by_count { 2 } else { 1 };
         if from.saturating_add(least) > rows {
-            // Without drift, no page begins with delivered records and reaches the next one.
-            let is_reachable = is_by_count || has_drifted;
-            self.phase = if is_reachable {
-                Phase::Overlap(Attempt::First)
-            } else {
-                self.next_attempt(Attempt::Second, Location::Lost)
-            };
-            return self.miss(view);
+            return self.on_known_page(view, from == rows, has_drifted);
         }
         let needed = match from {
             _ if is_by_count => Proof::FinalLook,
+            // All newer records may have been replaced, and a record of the first page skipped.
+            0 if next > 0 && self.earlier.is_some() => Proof::FinalLook,
             0 if next > 0 => Proof::Length,
             _ => Proof::Overlap,
         };
         self.proof = self.proof.max(needed);
         let to = rows.min(from + self.snapshot.page_rows().max(self.spec.page_size) as usize);
         let accepted = self.deliver(view, from..to);
-        let is_stable = self.drift.growth.is_stable(self.spec.tuning.stable_responses);
         match self.phase {
             // By their count, pages requested ahead are of use unless most of their records were delivered.
             Phase::Ahead { .. } if has_drifted && (!self.snapshot.is_counted() || from * 2 > rows) => {
                 self.phase = Phase::Overlap(Attempt::First);
             }
-            Phase::Overlap(_) => {
-                self.phase = if is_stable { self.ahead() } else { Phase::Overlap(Attempt::First) };
+            Phase::Overlap(_) if self.drift.growth.is_stable(self.spec.tuning.stable_responses) => {
+                self.phase = self.ahead();
             }
+            Phase::Overlap(_) => self.phase = Phase::Overlap(Attempt::First),
             _ => {}
         }
         if to < rows && !self.is_read() { Ok(accepted) } else { self.finish(view, accepted) }
     }
 
+    /// Takes a located page without new rows, which may end with the last record of a list of unknown length.
+    fn on_known_page(&mut self, view: &View<'_>, is_end: bool, has_drifted: bool) -> Result<Accepted, Error> {
+        if is_end && view.is_last() && self.snapshot.length == Length::Unknown {
+            return self.finish(view, Accepted::default());
+        }
+        // Without drift, no page begins with delivered records and reaches the next one.
+        self.phase = if has_drifted {
+            Phase::Overlap(Attempt::First)
+        } else {
+            self.next_attempt(self.attempt().max(Attempt::Second), Location::Lost)
+        };
+        self.miss(view)
+    }
+
     /// Pages of a list that does not change follow each other, and all but the last are full.
     fn on_fixed(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
         let (least, most) = (self.snapshot.min_length as i64, self.snapshot.max_length() as i64);
+        let from = usize::try_from(self.delivered.end() as i64 - view.position).unwrap_or(usize::MAX);
         let has_changed = view.total.is_some_and(|total| self.snapshot.length.exact() != Some(total))
             || *view.lengths().end() < least
             || *view.lengths().start() > most
-            || view.position > self.delivered.end() as i64;
+            || from > view.rows.len();
         if has_changed {
             return Err(self.drift_error("the list of one block changed while it was read"));
         }
-        self.on_page(view, view.position)
+        let accepted = self.deliver(view, from..view.rows.len());
+        self.finish(view, accepted)
     }
 
-    /// Takes one record by its count, or only the drift in `Locate`.
+    /// Takes the drift, and a returned record as evidence that none before it was skipped.
+    pub(super) fn on_locate(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
+        let mut attempt = Attempt::Second;
+        if let Some(offset) = self.single_offset(view) {
+            self.observe(view.position - offset);
+            let boundary = self.delivered.boundary_record();
+            match boundary.map(|record| shows_one(&[record], view, offset)) {
+                Some(Some(false)) => return Err(self.changed_error()),
+                Some(None) => {}
+                Some(Some(true)) | None => attempt = Attempt::Third,
+            }
+        }
+        self.phase = Phase::Overlap(attempt);
+        self.miss(view)
+    }
+
+    /// Takes one record by its count.
     pub(super) fn on_single(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
-        let Some(offset) = by_count(view, &self.snapshot).filter(|_| view.len() <= 1) else {
+        let Some(offset) = self.single_offset(view) else {
             self.phase = Phase::Overlap(Attempt::Second);
             return self.miss(view);
         };
         let has_drifted = self.observe(view.position - offset);
-        let is_probe = matches!(self.phase, Phase::Locate);
-        if is_probe || view.len() == 0 || offset != self.delivered.end() as i64 {
-            if is_probe || has_drifted {
+        if view.len() == 0 || offset != self.delivered.end() as i64 {
+            if has_drifted {
                 // A page reaches further than one record.
-                self.phase = Phase::Overlap(Attempt::Second);
+                self.phase = Phase::Overlap(Attempt::Third);
             }
             return self.miss(view);
         }
@@ -207,14 +219,64 @@ impl SnapshotReader {
         if offset == 0 && self.snapshot.first != Some(key) {
             return Err(self.first_page_error());
         }
-        let repeats = self.delivered.last().is_none_or(|last| last == key);
-        if let Some(record) = self.delivered.boundary_record() {
-            self.snapshot.add_anchor(record, self.spec.tuning.max_anchors);
+        if offset == 0 && self.earlier.as_ref().is_some_and(Delivered::has_duplicates) {
+            // One record does not show which are newer than the first page.
+            self.forget_unreturned();
         }
         self.proof = Proof::FinalLook;
+        let repeats = self.delivered.last().is_none_or(|last| last == key);
         self.phase = if repeats { Phase::Single } else { Phase::Overlap(Attempt::First) };
         let accepted = self.deliver(view, 0..1);
         self.finish(view, accepted)
+    }
+
+    /// Offset of a response of one record, by its count.
+    fn single_offset(&self, view: &View<'_>) -> Option<i64> {
+        by_count(view, &self.snapshot).filter(|_| view.len() <= 1)
+    }
+
+    /// Reads rows as the next records of the snapshot, and returns those that were not returned before.
+    pub(super) fn deliver(&mut self, view: &View<'_>, rows: Range<usize>) -> Accepted {
+        if self.spec.kind == ListKind::Growing && self.delivered.end() == 0 && self.snapshot.anchors.is_empty() {
+            self.snapshot.set_anchors(&view.keys(rows.clone()), self.spec.tuning.max_anchors);
+        }
+        let first = rows.start + self.rows_to_skip(view, &rows);
+        self.read(view, rows.start..first);
+        let before = self.checkpoint();
+        self.read(view, first..rows.end);
+        self.returned += (rows.end - first) as u64;
+        self.drift.misses = 0;
+        Accepted { rows: first..rows.end, before }
+    }
+
+    /// Number of leading rows that were returned before the snapshot began, or that are newer.
+    fn rows_to_skip(&mut self, view: &View<'_>, rows: &Range<usize>) -> usize {
+        let Some(earlier) = &self.earlier else { return 0 };
+        let read = [self.delivered.keys(), &view.keys(rows.clone())].concat();
+        let begins_at = |at: &usize| {
+            let count = earlier.keys().len().min(read.len() - at);
+            // All records that were returned must be there; of others, the first shows which are newer.
+            (self.returned == 0 || count == earlier.keys().len()) && read[*at..*at + count] == earlier.keys()[..count]
+        };
+        // The keys are those of the last of the records.
+        let found = (0..read.len()).find(begins_at).map(|at| self.delivered.base() + at as u64);
+        let newer = found.and_then(|at| at.checked_sub(earlier.base()));
+        let Some(newer) = newer.filter(|newer| *newer <= self.most_newer()) else { return rows.len() };
+        let returned = if self.returned > 0 { earlier.end() } else { 0 };
+        self.earlier = None;
+        (newer + returned).saturating_sub(self.delivered.end()) as usize
+    }
+
+    /// Most records that can have been added before the length was known.
+    pub(super) fn most_newer(&self) -> u64 {
+        let least = self.snapshot.min_length;
+        self.snapshot.length.exact().map_or(u64::MAX, |length| length.saturating_sub(least))
+    }
+
+    fn read(&mut self, view: &View<'_>, rows: Range<usize>) {
+        self.snapshot.add_first_difference(self.delivered.end(), rows.clone().map(|row| view.rows.key(row)));
+        let most = self.max_keys();
+        self.delivered.push(rows.map(|row| view.rows.key(row)), most);
     }
 
     /// Records the drift of a response. True if it is another one than before.

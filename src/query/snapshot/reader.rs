@@ -6,7 +6,6 @@ use super::delivered::Delivered;
 use super::evidence::Snapshot;
 use super::growth::Growth;
 use super::spec::{Accepted, ListKind, ListSpec, PageRequest, Purpose, Response, View};
-use super::tail::Tail;
 use crate::client::Error;
 
 /// State of reading; the table is in the module's documentation.
@@ -27,12 +26,14 @@ pub(super) enum Phase {
 }
 
 /// Attempts to find the next record in an overlapping page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Attempt {
     /// At the position that the growth of the latest responses leads to.
     First,
     /// At the position of the latest response, which showed the drift if the list has a length.
     Second,
+    /// The same, after a returned record was found where it should be.
+    Third,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,15 +59,6 @@ pub enum Proof {
     FinalLook,
 }
 
-/// Records that were read before the snapshot began, and which it must contain.
-#[derive(Clone, Debug)]
-pub(super) struct Earlier {
-    /// Keys of the latest returned records, or, if none was returned, of the first record of the first page.
-    pub keys: Vec<u64>,
-    /// Number of returned records.
-    pub records: u64,
-}
-
 /// Distance by which the list has moved since the snapshot.
 #[derive(Debug, Default)]
 pub(super) struct Drift {
@@ -84,10 +76,10 @@ pub struct SnapshotReader {
     pub(super) snapshot: Snapshot,
     pub(super) delivered: Delivered,
     pub(super) drift: Drift,
-    /// Records that are newer than these, or were returned with them, are skipped.
-    pub(super) earlier: Option<Earlier>,
+    /// Records that were read before the snapshot began, and which it must contain. Newer ones are skipped, and these, if
+    /// they were returned.
+    pub(super) earlier: Option<Delivered>,
     pub(super) proof: Proof,
-    pub(super) tail: Tail,
     /// Greatest height of the part that is being read, below a result window.
     pub(super) bound: Option<i64>,
     pub(super) returned: u64,
@@ -103,7 +95,6 @@ impl SnapshotReader {
             drift: Drift::default(),
             earlier: None,
             proof: Proof::Overlap,
-            tail: Tail::Empty,
             bound: None,
             returned: 0,
         }
@@ -159,10 +150,10 @@ impl SnapshotReader {
             Phase::First => Some(self.request(1, self.spec.page_size, Purpose::Records)),
             Phase::Overlap(attempt) => Some(self.overlapping_page(attempt)),
             Phase::Length => Some(self.request(1, 1, Purpose::CountProbe)),
-            Phase::Locate | Phase::Single => {
-                let position = self.position(self.delivered.end()) + self.drift.growth.expected();
-                Some(self.request(position + 1, 1, Purpose::CountProbe))
+            Phase::Locate => {
+                Some(self.probe(self.delivered.boundary_record().map_or(self.delivered.end(), |(offset, _)| offset)))
             }
+            Phase::Single => Some(self.probe(self.delivered.end())),
             Phase::FinalLook(group, _) => Some(self.look_page(group)),
             Phase::Ahead { .. } | Phase::Done(_) | Phase::Failed(_) => None,
         }
@@ -185,7 +176,8 @@ impl SnapshotReader {
             match self.phase {
                 Phase::Length => self.on_length(&view),
                 Phase::Ahead { .. } | Phase::Overlap(_) => self.on_records(&view),
-                Phase::Locate | Phase::Single => self.on_single(&view),
+                Phase::Locate => self.on_locate(&view),
+                Phase::Single => self.on_single(&view),
                 Phase::FinalLook(group, end) => self.on_final_look(&view, group, end),
                 Phase::First | Phase::Done(_) | Phase::Failed(_) => Ok(Accepted::default()),
             }
@@ -204,22 +196,35 @@ impl SnapshotReader {
 
     /// Reads the snapshot of another instant, unless records were returned that are not in this one or belong to it.
     fn restart(&mut self, error: Error) -> Result<Accepted, Error> {
-        let may_restart = self.drift.restarts < self.spec.tuning.max_restarts && self.snapshot.length.exact().is_some();
-        let is_final = self.earlier.as_ref().is_none_or(|earlier| earlier.records > 0) && self.delivered.end() > 0;
-        if is_final || !may_restart {
+        let is_final = self.returned > 0 && self.delivered.end() > 0;
+        if is_final || !self.may_begin_again() {
             self.fail(error.clone());
             return Err(error);
         }
-        self.drift = Drift { restarts: self.drift.restarts + 1, ..Drift::default() };
-        (self.phase, self.delivered) = (Phase::Length, Delivered::default());
-        self.earlier.take_if(|earlier| earlier.records == 0);
+        self.forget_unreturned();
+        self.phase = self.begin_again();
         Ok(Accepted::default())
     }
 
+    /// Does not look for a first page that was not returned: the snapshot may contain newer records.
+    pub(super) fn forget_unreturned(&mut self) {
+        self.earlier.take_if(|_| self.returned == 0);
+    }
+
+    pub(super) fn may_begin_again(&self) -> bool {
+        self.drift.restarts < self.spec.tuning.max_restarts && self.snapshot.length.exact().is_some()
+    }
+
+    /// Requests the length, with which another snapshot begins.
+    pub(super) fn begin_again(&mut self) -> Phase {
+        (self.delivered, self.proof) = (Delivered::default(), Proof::Overlap);
+        self.drift.restarts += 1;
+        Phase::Length
+    }
+
     /// Most keys to keep of this list.
-    pub(super) fn max_keys(&self, snapshot: &Snapshot) -> usize {
-        let is_uncounted = self.spec.kind == ListKind::Growing && !snapshot.is_counted();
-        let is_needed = is_uncounted || self.spec.continues_by_height();
+    pub(super) fn max_keys(&self) -> usize {
+        let is_needed = self.spec.kind == ListKind::Growing && !self.snapshot.is_counted();
         if is_needed { self.spec.tuning.max_keys } else { 0 }
     }
 }

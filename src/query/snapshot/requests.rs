@@ -39,6 +39,11 @@ impl SnapshotReader {
         PageRequest { page, limit, height_bound: self.bound, purpose }
     }
 
+    /// The record at this offset, and the length.
+    pub(super) fn probe(&self, offset: u64) -> PageRequest {
+        self.request(self.position(offset) + self.drift.growth.expected() + 1, 1, Purpose::CountProbe)
+    }
+
     /// The page that begins a little before the next record and reaches furthest beyond it. Pages begin at multiples of
     /// their size, so a smaller page may reach further.
     pub(super) fn overlapping_page(&self, attempt: Attempt) -> PageRequest {
@@ -48,7 +53,7 @@ impl SnapshotReader {
         // The largest page is the likeliest to contain the next record.
         let most = sizes.served(size.max(self.spec.max_page_size));
         // Right after a measurement, a page that begins too early is of more use than one that begins too late.
-        let growth = if attempt == Attempt::Second { 0 } else { self.drift.growth.expected() };
+        let growth = if attempt > Attempt::First { 0 } else { self.drift.growth.expected() };
         let overlap = self.delivered.boundary().unwrap_or(0).max(tuning.overlap);
         let margin = if self.snapshot.is_counted() { 0 } else { overlap };
         let from = self.position(next - margin.min(most - 1).min(next)) + growth;

@@ -51,8 +51,6 @@ pub struct ListSpec {
 pub struct Tuning {
     /// Responses in a row without a new record after which the list counts as unreadable.
     pub max_misses: u32,
-    /// Responses in a row without a new record up to which another snapshot may begin, while no record was returned.
-    pub max_head_misses: u32,
     /// Latest rates of growth from which the next one is expected.
     pub growth_samples: usize,
     /// Returned records with which a page of a list without a count begins while the list drifts.
@@ -65,10 +63,10 @@ pub struct Tuning {
     /// Most keys of returned records that are kept.
     pub max_keys: usize,
     /// Keys of returned records in a checkpoint; more if the latest are equal.
-    pub checkpoint_keys: u64,
+    pub checkpoint_keys: usize,
     /// Most records of the first page, and most later ones, that a final look may compare; at least two.
     pub max_anchors: usize,
-    /// Most times that a list whose first page has changed is begun again.
+    /// Most times that another snapshot begins.
     pub max_restarts: u32,
 }
 
@@ -76,13 +74,11 @@ impl Default for Tuning {
     fn default() -> Self {
         Self {
             max_misses: 20,
-            max_head_misses: 5,
             growth_samples: 6,
             overlap: 2,
             overlap_pages: 5,
             stable_responses: 2,
-            // More than any list with a result window has.
-            max_keys: 16_384,
+            max_keys: 1_024,
             checkpoint_keys: 8,
             max_anchors: 8,
             max_restarts: 3,

@@ -20,7 +20,7 @@ fn partition_begins_where_a_later_page_of_a_counted_list_ends() {
     let request = PageRequest { page: 3, ..PageRequest::first(3) };
     let rows = page(&grown, &request);
     let (offset, checkpoint) = reader.checkpoint_after(&request, &response(&rows, &grown, &request, true)).unwrap();
-    assert_eq!((offset, checkpoint.offset, checkpoint.shift, checkpoint.tail), (7, 7, 2, Tail::Unordered));
+    assert_eq!((offset, &checkpoint.delivered, checkpoint.shift), (7, &Delivered::at(7), 2));
     let mut resumed = SnapshotReader::resumed(spec(ListKind::Growing), offset, &parsed(&checkpoint));
     assert_eq!(resumed.next_request(0).map(|request| request.page), Some(4));
     let mut resumed = SnapshotReader::resumed(spec(ListKind::Growing), offset, &parsed(&checkpoint));
@@ -43,8 +43,7 @@ fn checkpoint_has_what_is_needed_of_the_records_before_it() {
         assert!(!before.clone().of_partition().is_start());
         assert_eq!(SnapshotReader::resumed(spec(ListKind::Growing), 0, &before).next_request(0).unwrap().page, 1);
         let inside = before.advanced(&rows, 2);
-        let keys = if is_counted { Vec::new() } else { vec![(0, 1), (1, 1)] };
-        assert_eq!((inside.offset, inside.keys), (2, keys));
+        assert_eq!(inside.delivered, if is_counted { Delivered::at(2) } else { Delivered::of(vec![0, 1]) });
         assert_eq!(reader.checkpoint().snapshot.anchors, [[(1, 1), (2, 2)]]);
     }
 }
@@ -72,8 +71,7 @@ fn anchors_lie_before_the_next_record() {
 #[test]
 fn checkpoint_of_a_list_that_is_read_again_has_its_returned_records_only() {
     let returned = ListCheckpoint {
-        offset: 3,
-        keys: vec![(0, 1), (1, 1), (2, 1)],
+        delivered: Delivered::of(vec![0, 1, 2]),
         snapshot: Snapshot { page_limit: 3, ..Snapshot::default() },
         ..ListCheckpoint::default()
     };
@@ -88,8 +86,8 @@ fn checkpoint_of_a_list_that_is_read_again_has_its_returned_records_only() {
     }
     assert!(reader.snapshot.first.is_some() && !reader.snapshot.anchors.is_empty());
     let checkpoint = reader.checkpoint();
-    assert_eq!((checkpoint.snapshot.length, checkpoint.offset, checkpoint.shift), (Length::Pending, 3, 0));
-    assert_eq!(checkpoint.keys, [(0, 1), (1, 1), (2, 1)]);
+    assert_eq!((checkpoint.snapshot.length, checkpoint.shift), (Length::Pending, 0));
+    assert_eq!(checkpoint.delivered, Delivered::of(vec![0, 1, 2]));
     assert_eq!(checkpoint.snapshot.page_rows(), 3);
 }
 

@@ -1,18 +1,18 @@
 use super::*;
-use crate::query::snapshot::End;
+use crate::query::snapshot::ListCheckpoint;
 use crate::query::snapshot::spec::ListSpec;
-use crate::query::snapshot::tests::lists::{Keys, rest, serve, spec};
+use crate::query::snapshot::tests::lists::{Keys, page, response, rest, serve, spec};
 
 /// A list that was read in part, of which a request shows the length.
 fn of_known_length() -> SnapshotReader {
     let mut reader = SnapshotReader::new(spec(ListKind::Growing));
-    (reader.snapshot.length, reader.delivered) = (Length::Exact(9), Delivered::resumed(1, &[(1, 1)], 8));
+    (reader.snapshot.length, reader.delivered) = (Length::Exact(9), Delivered::of(vec![1]));
     reader
 }
 
 /// The same before its first record was located.
 fn unread() -> SnapshotReader {
-    SnapshotReader { delivered: Delivered::new(8), ..of_known_length() }
+    SnapshotReader { delivered: Delivered::default(), ..of_known_length() }
 }
 
 /// The same, after a response without growth.
@@ -25,7 +25,7 @@ fn unread_and_stable() -> SnapshotReader {
 /// The same, after other snapshots did not help.
 fn unread_for_long() -> SnapshotReader {
     let mut reader = unread();
-    reader.drift.misses = reader.spec.tuning.max_head_misses;
+    reader.drift.restarts = reader.spec.tuning.max_restarts;
     reader
 }
 
@@ -39,7 +39,7 @@ fn after_a_miss() -> SnapshotReader {
 fn beginning() -> SnapshotReader {
     let mut reader = SnapshotReader::new(ListSpec { wanted: Some(4), ..spec(ListKind::Growing) });
     (reader.snapshot.min_length, reader.snapshot.page_limit) = (100, 3);
-    reader.delivered = Delivered::resumed(1, &[(1, 1)], 8);
+    reader.delivered = Delivered::of(vec![1]);
     reader
 }
 
@@ -53,13 +53,14 @@ fn of_unknown_length() -> SnapshotReader {
 fn next_record_is_looked_for_in_more_expensive_ways_one_after_another() {
     let (first, second) = (Phase::Overlap(Attempt::First), Phase::Overlap(Attempt::Second));
     type Case<'a> = (fn() -> SnapshotReader, Attempt, (&'a Phase, &'a Phase));
-    let cases: [Case<'_>; 10] = [
+    let cases: [Case<'_>; 11] = [
         (of_known_length, Attempt::First, (&Phase::Locate, &first)),
         (after_a_miss, Attempt::First, (&Phase::Locate, &Phase::Locate)),
-        (of_known_length, Attempt::Second, (&Phase::Single, &Phase::Single)),
-        (unread, Attempt::Second, (&Phase::Length, &Phase::Length)),
-        (unread_and_stable, Attempt::Second, (&Phase::Single, &Phase::Single)),
-        (unread_for_long, Attempt::Second, (&Phase::Single, &Phase::Single)),
+        (of_known_length, Attempt::Second, (&Phase::Locate, &Phase::Locate)),
+        (of_known_length, Attempt::Third, (&Phase::Single, &Phase::Single)),
+        (unread, Attempt::Third, (&Phase::Single, &Phase::Length)),
+        (unread_and_stable, Attempt::Third, (&Phase::Single, &Phase::Single)),
+        (unread_for_long, Attempt::Third, (&Phase::Single, &Phase::Single)),
         (beginning, Attempt::First, (&second, &first)),
         (beginning, Attempt::Second, (&Phase::Length, &Phase::Length)),
         (of_unknown_length, Attempt::First, (&second, &first)),
@@ -178,4 +179,58 @@ fn list_of_one_block_that_changes_raises() {
         assert!(read_block(&[first, (&[4, 5, 6], pages, total)]).is_err(), "{pages} {total:?}");
     }
     assert!(read_block(&[(&[1, 2, 3], 3, Some(8)), (&[4, 5, 6], 3, Some(8))]).is_ok());
+}
+
+/// The records of the snapshot's first page, newer than those that were returned, are replaced. Nothing else would show
+/// that record 1 was skipped.
+#[test]
+fn pages_below_a_replaced_first_page_are_proven_in_the_end() {
+    let first_page = ListCheckpoint::default().advanced(&Keys(vec![3]), 1);
+    let spec = ListSpec { page_size: 2, ..spec(ListKind::Growing) };
+    let mut reader = SnapshotReader::resumed(spec, 1, &first_page);
+    let list: Vec<u64> = (0..7).rev().collect();
+    serve(&mut reader, &list, false).2.unwrap();
+    serve(&mut reader, &list, false).2.unwrap();
+    let requests: Vec<PageRequest> = (0..3).map_while(|in_flight| reader.next_request(in_flight)).collect();
+    assert_eq!(requests.iter().map(|request| request.page).collect::<Vec<_>>(), [2, 3, 4]);
+    let replaced = [9, 8, 7, 3, 2, 1, 0];
+    let grown = [10, 9, 8, 7, 3, 2, 1, 0];
+    let mut returned = Vec::new();
+    for (request, list) in requests.iter().zip([&grown[..], &grown, &replaced]) {
+        let rows = page(list, request);
+        let accepted = reader.on_response(request, &response(&rows, list, request, false)).unwrap();
+        returned.extend(&rows.0[accepted.rows]);
+    }
+    assert_eq!((returned, reader.end()), (vec![2, 0], None));
+    assert!((0..3).any(|_| serve(&mut reader, &grown, false).2.is_err()));
+}
+
+#[test]
+fn records_are_read_one_by_one_after_a_returned_record_was_found_where_it_should_be() {
+    for (found, is_right) in [(2, true), (1, false)] {
+        let mut reader = of_known_length();
+        (reader.phase, reader.delivered, reader.returned) = (Phase::Locate, Delivered::of(vec![0, 1, 2]), 3);
+        let list = [0, 1, found, 3, 4, 5, 6, 7, 8];
+        let (request, _, accepted) = serve(&mut reader, &list, false);
+        assert_eq!((request.page, request.limit), (3, 1));
+        assert_eq!(accepted.is_ok(), is_right);
+        assert_eq!(matches!(reader.phase, Phase::Overlap(Attempt::Third)), is_right);
+    }
+    // Where the list has moved, the record is requested again.
+    let mut reader = of_known_length();
+    (reader.phase, reader.delivered) = (Phase::Locate, Delivered::of(vec![0, 1, 2]));
+    serve(&mut reader, &[9, 0, 1, 2, 3, 4, 5, 6, 7, 8], false).2.unwrap();
+    assert!(matches!(reader.phase, Phase::Overlap(Attempt::Second)));
+}
+
+#[test]
+fn record_above_the_latest_may_have_been_replaced_in_a_list_of_known_length() {
+    for (length, location) in [(Length::Exact(9), Some(3)), (Length::Unknown, None)] {
+        let mut reader = of_known_length();
+        (reader.snapshot.length, reader.delivered) = (length, Delivered::of(vec![0, 1, 2]));
+        (reader.snapshot.page_limit, reader.spec.max_page_size) = (3, 9);
+        reader.phase = Phase::Overlap(Attempt::First);
+        let accepted = serve(&mut reader, &[0, 20, 2, 3, 4, 5, 6, 7, 8], false).2.unwrap();
+        assert_eq!(accepted.rows.clone().next(), location, "{length:?}");
+    }
 }

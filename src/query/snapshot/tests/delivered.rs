@@ -1,21 +1,17 @@
 //! The delivered records, and where a page overlaps them.
 
-use super::super::delivered::{Delivered, Shared, latest_runs};
-
-fn delivered(max_keys: usize, keys: &[u64]) -> Delivered {
-    let mut delivered = Delivered::new(max_keys);
-    delivered.push(keys.iter().copied());
-    delivered
-}
+use super::super::delivered::{Delivered, Shared};
 
 #[test]
 fn latest_keys_are_kept_with_their_number() {
-    let mut delivered = delivered(3, &[1, 2, 1]);
-    for (next, kept, has_first) in [(3, [2, 1, 3], true), (4, [1, 3, 4], true), (5, [3, 4, 5], false)] {
-        delivered.push([next].into_iter());
-        assert_eq!((delivered.keys().collect::<Vec<_>>(), delivered.contains(1)), (kept.to_vec(), has_first));
+    let mut delivered = Delivered::of(vec![1, 2, 1]);
+    for (next, kept) in [(3, [2, 1, 3]), (4, [1, 3, 4]), (5, [3, 4, 5])] {
+        delivered.push([next].into_iter(), 3);
+        assert_eq!(delivered.keys(), kept);
     }
-    assert_eq!((delivered.base(), delivered.end()), (3, 6));
+    assert_eq!((delivered.base(), delivered.end(), delivered.last()), (3, 6, Some(5)));
+    delivered.push([6, 7].into_iter(), 0);
+    assert_eq!((delivered.end(), delivered.keys().len()), (8, 3));
 }
 
 #[test]
@@ -26,7 +22,7 @@ fn boundary_is_the_first_record_of_the_latest_run() {
         (&[1, 2], Some(2), Some((1, 2))),
         (&[1, 2, 2], Some(3), Some((1, 2))),
     ] {
-        let delivered = delivered(8, keys);
+        let delivered = Delivered::of(keys.to_vec());
         assert_eq!((delivered.boundary(), delivered.boundary_record()), (boundary, record), "{keys:?}");
     }
 }
@@ -38,15 +34,32 @@ fn overlap_is_certain_by_two_different_keys_or_by_one_that_occurs_once() {
         ([1, 2, 3], [3, 4, 5], 2, Shared::Unique),
         ([1, 2, 3], [3, 3, 5], 2, Shared::Repeated),
         ([1, 3, 3], [3, 4, 5], 2, Shared::Repeated),
+        // The page begins above the records whose keys are known.
+        ([1, 2, 3], [9, 1, 2], -1, Shared::Distinct),
     ] {
-        let overlaps: Vec<_> = delivered(8, &keys).overlaps(&page).collect();
+        let overlaps: Vec<_> = Delivered::of(keys.to_vec()).overlaps(&page, usize::MAX).collect();
         assert_eq!(overlaps, [(offset, shared)], "{keys:?} {page:?}");
     }
 }
 
 #[test]
-fn latest_runs_have_two_different_keys() {
-    let runs = |keys: &[u64]| latest_runs(keys.iter().map(|key| (*key, 1)), 2);
-    assert_eq!(runs(&[3, 2, 2, 1]), [(2, 2), (3, 1)]);
-    assert_eq!(runs(&[5, 5, 5, 4, 3]), [(4, 1), (5, 3)]);
+fn records_above_the_overlap_may_have_been_replaced() {
+    for (least, expected) in [(3, None), (2, Some((0, Shared::Distinct))), (1, Some((0, Shared::Distinct)))] {
+        let overlap = Delivered::of(vec![1, 2, 3]).overlaps(&[9, 2, 3, 4], least).next();
+        assert_eq!(overlap, expected, "{least}");
+    }
+    assert_eq!(Delivered::of(vec![1, 2, 3]).overlaps(&[8, 9, 3], 1).next(), Some((0, Shared::Unique)));
+}
+
+#[test]
+fn records_of_a_checkpoint_include_two_different_ones_unless_too_many_are_equal() {
+    for (keys, latest) in [
+        (&[4, 3, 2, 1][..], &[2, 1][..]),
+        (&[3, 2, 2, 2], &[3, 2, 2, 2]),
+        (&[3, 2], &[3, 2]),
+        (&[4, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3], &[3; 16]),
+    ] {
+        let delivered = Delivered::of(keys.to_vec()).latest(2);
+        assert_eq!((delivered.keys(), delivered.end()), (latest, keys.len() as u64));
+    }
 }

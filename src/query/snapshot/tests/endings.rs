@@ -2,8 +2,8 @@
 
 use super::super::evidence::Length;
 use super::super::reader::Proof;
-use super::super::{End, FirstPage, ListKind, ListSpec, Purpose, Response, SnapshotReader, Tuning};
-use super::lists::{Keys, page, response, serve, spec};
+use super::super::{End, FirstPage, ListKind, ListSpec, Purpose, Response, Rows, SnapshotReader, Tuning};
+use super::lists::{Keys, page, serve, spec};
 
 /// Serves the next request with a page of these keys; returns the keys that are new. The list has `pages` pages and
 /// `total` records.
@@ -216,41 +216,71 @@ fn list_that_grows_to_the_result_window_is_complete() {
     assert_eq!((reader.end(), reader.returned()), (Some(End::List), 97));
 }
 
-/// Reads a list of which the API returns the first 12 records up to a height. Returns what was read, and whether the list
-/// was continued below its first window.
-fn read_by_height(list: &[u64], spec: ListSpec) -> (Vec<u64>, Option<End>, bool) {
-    let window = ListSpec { height_bound: Some(i64::MAX), result_window: Some(12), max_page_size: 20, ..spec };
+/// Records with a hundred keys per height.
+struct Hundreds(Vec<u64>);
+
+impl Rows for Hundreds {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn key(&self, row: usize) -> u64 {
+        self.0[row]
+    }
+
+    fn height(&self, row: usize) -> Option<i64> {
+        Some(-(self.0[row] as i64 / 100))
+    }
+}
+
+/// Reads a list of which the API returns the first 12 records up to a height. Returns what was read, and the height up to
+/// which the last part of it was read.
+fn read_by_height(list: &[u64], spec: ListSpec) -> (Vec<u64>, Option<End>, Option<i64>) {
+    let window = ListSpec { height_bound: Some(i64::MAX), result_window: Some(12), ..spec };
     let (mut reader, mut returned) = (SnapshotReader::new(window), Vec::new());
     while reader.end().is_none() {
         let request = reader.next_request(0).expect("a request");
-        let below = list.iter().copied().filter(|key| request.height_bound.is_none_or(|bound| -(*key as i64) <= bound));
-        let shown: Vec<u64> = below.take(12).collect();
-        let rows = page(&shown, &request);
-        let accepted = reader.on_response(&request, &response(&rows, &shown, &request, false)).unwrap();
+        let bound = request.height_bound.unwrap_or(i64::MAX);
+        let shown: Vec<u64> = list.iter().copied().filter(|key| -(*key as i64 / 100) <= bound).take(12).collect();
+        let rows = Hundreds(page(&shown, &request).0);
+        let total_pages = Some((shown.len() as u64).div_ceil(request.limit));
+        let response = Response { rows: &rows, limit: Some(request.limit), total_pages, total: None };
+        let accepted = reader.on_response(&request, &response).unwrap();
         returned.extend(&rows.0[accepted.rows]);
     }
-    (returned, reader.end(), reader.bound.is_some())
+    (returned, reader.end(), reader.bound)
 }
 
 #[test]
 fn list_is_continued_by_height_below_its_result_window() {
-    let list: Vec<u64> = (0..60).collect();
-    assert_eq!(read_by_height(&list, spec(ListKind::Growing)), (list, Some(End::UnknownLength), true));
+    for (step, last) in [(20, -17), (100, -88)] {
+        let list: Vec<u64> = (0..90).map(|record| record * step).collect();
+        for page_size in [3, 5, 12] {
+            let spec = ListSpec { page_size, max_page_size: 20, ..spec(ListKind::Growing) };
+            let (returned, end, bound) = read_by_height(&list, spec);
+            assert_eq!((returned, end), (list.clone(), Some(End::UnknownLength)));
+            assert!(bound.is_some_and(|bound| bound - last < 12), "{bound:?}");
+        }
+    }
 }
 
 #[test]
 fn list_is_not_continued_in_a_height_that_fills_the_result_window() {
-    let spec = ListSpec { page_size: 12, ..spec(ListKind::Growing) };
-    let end = Some(End::ResultWindow);
-    assert_eq!(read_by_height(&[5; 20], spec.clone()), (vec![5; 12], end, false));
-    let list: Vec<u64> = [1, 2].into_iter().chain([5; 20]).collect();
-    assert_eq!(read_by_height(&list, spec.clone()), (list[..14].to_vec(), end, true));
-    // The continued list must contain the returned records of the height, so their keys have to be known.
-    for (max_keys, is_continued) in [(9, false), (10, true)] {
-        let spec = ListSpec { tuning: Tuning { max_keys, ..Tuning::default() }, ..spec.clone() };
-        let returned = if is_continued { 14 } else { 12 };
-        assert_eq!(read_by_height(&list, spec), (list[..returned].to_vec(), end, is_continued), "{max_keys}");
-    }
+    let spec = ListSpec { page_size: 4, max_page_size: 4, ..spec(ListKind::Growing) };
+    let full: Vec<u64> = (500..520).collect();
+    assert_eq!(read_by_height(&full, spec.clone()), (full[..12].to_vec(), Some(End::ResultWindow), Some(-5)));
+    let list: Vec<u64> = [100, 200].into_iter().chain(full.clone()).collect();
+    assert_eq!(read_by_height(&list, spec.clone()), (list[..14].to_vec(), Some(End::ResultWindow), Some(-5)));
+    // No record of the first page of that height is known.
+    let spec = ListSpec { tuning: Tuning { max_keys: 4, ..Tuning::default() }, ..spec };
+    assert_eq!(read_by_height(&full, spec), (full[..12].to_vec(), Some(End::ResultWindow), Some(-5)));
+}
+
+#[test]
+fn list_that_is_not_in_the_order_of_heights_is_not_continued() {
+    let list: Vec<u64> = (0..20).map(|record| record * 1_300 % 2_000).collect();
+    let (returned, end, bound) = read_by_height(&list, spec(ListKind::Growing));
+    assert_eq!((returned, end, bound), (list[..12].to_vec(), Some(End::ResultWindow), None));
 }
 
 #[test]

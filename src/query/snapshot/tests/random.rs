@@ -181,7 +181,7 @@ fn duplicates_in_any_order_are_never_a_wrong_result() {
             let rates = bounds.rates.map(|rates| Rates { growth, ..rates });
             Bounds { counted, max_length: 20, symbols, deaths, rates, ..bounds }
         });
-        assert!(counted || outcome.raised() <= [0, lists / 200, lists / 50][growth], "{growth}: {outcome:?}");
+        assert!(counted || outcome.raised() <= [0, lists / 200, lists / 25][growth], "{growth}: {outcome:?}");
     }
 }
 

@@ -10,7 +10,8 @@ fn overlapping_page(grown: &[i64], shift: i64, wanted: Option<u64>) -> (u64, u64
     let spec = ListSpec { page_size: 20, max_page_size: 50, wanted, ..spec(ListKind::Growing) };
     let mut reader = SnapshotReader::new(spec);
     reader.snapshot.page_limit = 20;
-    reader.delivered = Delivered::resumed(40, &[(1, 1), (2, 1)], 100);
+    reader.delivered = Delivered::at(38);
+    reader.delivered.push([1, 2].into_iter(), 100);
     reader.drift.shift = shift;
     for grown in grown {
         reader.drift.growth.observe(*grown, 6);
