@@ -207,7 +207,8 @@ impl Cursor {
         if !query.chain().eq_ignore_ascii_case(&cursor.chain) {
             return Err(reject(format!("belongs to the chain {}; this client uses {}", cursor.chain, query.chain())));
         }
-        if cursor.slice > query.slices().count() {
+        let is_plausible = cursor.list.is_plausible() && i64::try_from(cursor.offset).is_ok();
+        if cursor.slice > query.slices().count() || !is_plausible {
             return Err(reject(FORM));
         }
         Ok((query, cursor))

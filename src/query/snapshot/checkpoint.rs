@@ -8,6 +8,9 @@ use super::locate::by_count;
 use super::reader::{Attempt, Drift, End, Phase, Proof, SnapshotReader};
 use super::spec::{ListKind, ListSpec, PageRequest, Response, Rows, Tuning};
 
+/// Greatest offset that is accepted.
+const MAX_OFFSET: u64 = 1 << 50;
+
 /// Everything a reader needs to continue, apart from what the query says. Hashes are not made before they are needed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -27,6 +30,17 @@ impl ListCheckpoint {
     /// True if nothing of the list has been returned, and any snapshot will do.
     pub fn is_start(&self) -> bool {
         self.delivered.end() == 0 && self.proof == Proof::Overlap
+    }
+
+    /// True if these numbers can be those of a list. A string from elsewhere may have others, with which offsets overflow.
+    pub fn is_plausible(&self) -> bool {
+        let Snapshot { total, min_length, page_limit, page_sizes, length, .. } = self.snapshot;
+        let lengths = [total.unwrap_or(0), length.exact().unwrap_or(0), min_length, page_limit, page_sizes.least];
+        let offsets = self.snapshot.anchors.iter().flatten().map(|(offset, _)| *offset);
+        let positions = [self.delivered.end(), self.shift.unsigned_abs()];
+        let are_small = lengths.into_iter().chain(positions).chain(offsets).all(|number| number <= MAX_OFFSET);
+        let has_keys = self.delivered.keys().len() as u64 <= self.delivered.end();
+        are_small && has_keys && (1..=page_sizes.most).contains(&page_sizes.least)
     }
 
     /// The position for one of several partitions of the snapshot.
@@ -62,47 +76,40 @@ impl SnapshotReader {
         reader.snapshot.page_limit = reader.spec.page_size;
         if reader.snapshot.length == Length::Pending {
             (reader.earlier, reader.phase) = (Some(delivered), Phase::Length);
+            return reader;
+        }
+        reader.delivered = delivered;
+        if reader.is_read() {
+            reader.end_with(End::List);
+        } else if reader.snapshot.is_counted() || reader.spec.kind == ListKind::Fixed {
+            reader.phase = reader.ahead();
         } else {
-            reader.delivered = delivered;
-            reader.continue_delivered();
+            reader.phase = Phase::Overlap(Attempt::First);
         }
         reader
     }
 
     /// The position after the records returned so far.
     pub fn checkpoint(&self) -> ListCheckpoint {
-        let (snapshot, shift, least) = (self.snapshot.clone(), self.drift.shift, self.spec.tuning.checkpoint_keys);
-        let (proof, height_bound) = (self.proof, self.bound);
-        let checkpoint =
-            ListCheckpoint { snapshot, delivered: self.delivered.latest(least), shift, proof, height_bound };
-        let Some(earlier) = &self.earlier else { return checkpoint };
-        // The list is read again from its first record, which needs nothing but the returned ones.
-        ListCheckpoint {
-            snapshot: Snapshot { length: Length::Pending, ..checkpoint.snapshot },
-            delivered: if self.returned > 0 { earlier.latest(least) } else { Delivered::default() },
-            shift: 0,
-            ..checkpoint
+        let least = self.spec.tuning.checkpoint_keys;
+        let (mut snapshot, mut delivered) = (self.snapshot.clone(), self.delivered.latest(least));
+        if let Some(earlier) = &self.earlier {
+            // The list is read again from its first record, which needs nothing but the returned ones.
+            snapshot.length = Length::Pending;
+            delivered = if self.returned > 0 { earlier.latest(least) } else { Delivered::default() };
         }
+        let shift = if self.earlier.is_some() { 0 } else { self.drift.shift };
+        ListCheckpoint { snapshot, delivered, shift, proof: self.proof, height_bound: self.bound }
     }
 
     /// The end of a page of a list with a count: its offset, and the position there.
     pub fn checkpoint_after(&self, request: &PageRequest, response: &Response<'_>) -> Option<(u64, ListCheckpoint)> {
         let mut snapshot = self.snapshot.clone();
         let view = snapshot.view(request, response, self.spec.window());
-        let end = view.position + view.len() as i64;
-        let offset = u64::try_from(by_count(&view, &snapshot)? + view.len() as i64).ok()?;
-        let delivered = Delivered::at(offset);
-        Some((offset, ListCheckpoint { delivered, shift: end - offset as i64, ..self.checkpoint() }))
-    }
-
-    fn continue_delivered(&mut self) {
-        if self.is_read() {
-            self.end_with(End::List);
-        } else if self.snapshot.is_counted() || self.spec.kind == ListKind::Fixed {
-            self.phase = self.ahead();
-        } else {
-            self.phase = Phase::Overlap(Attempt::First);
-        }
+        let first = by_count(&view, &snapshot)?;
+        let offset = u64::try_from(first + view.len() as i64).ok()?;
+        let (delivered, shift) = (Delivered::at(offset), view.position - first);
+        Some((offset, ListCheckpoint { delivered, shift, ..self.checkpoint() }))
     }
 }
 

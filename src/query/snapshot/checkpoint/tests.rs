@@ -134,3 +134,25 @@ fn keys_of_a_list_with_a_count_are_made_for_its_first_page_only() {
     next_page(&mut reader, &list, true);
     assert_eq!(KEYS_MADE.get(), 0);
 }
+
+#[test]
+fn checkpoint_with_numbers_that_no_list_has_is_not_plausible() {
+    let (list, mut reader) = ((0..20).collect::<Vec<_>>(), SnapshotReader::new(spec(ListKind::Growing)));
+    next_page(&mut reader, &list, true);
+    let checkpoint = serde_json::to_string(&reader.checkpoint()).unwrap();
+    let is_plausible = |json: &str| serde_json::from_str::<ListCheckpoint>(json).unwrap().is_plausible();
+    assert!(is_plausible(&checkpoint) && ListCheckpoint::default().is_plausible());
+    for (number, other) in [
+        ("\"shift\":0", "\"shift\":-9000000000000000000"),
+        ("\"end\":3", "\"end\":18446744073709551615"),
+        ("\"end\":3", "\"end\":1,\"keys\":[1,2]"),
+        ("\"exact\":20", "\"exact\":9000000000000000000"),
+        ("\"total\":20", "\"total\":9000000000000000000"),
+        ("[1,1]", "[9000000000000000000,1]"),
+        ("\"least\":1", "\"least\":0"),
+        ("\"most\":18446744073709551615", "\"most\":0"),
+    ] {
+        assert!(checkpoint.contains(number), "{number} in {checkpoint}");
+        assert!(!is_plausible(&checkpoint.replace(number, other)), "{other}");
+    }
+}
