@@ -69,11 +69,6 @@ impl Delivered {
         Self { end: self.end, keys: self.keys[self.keys.len() - count..].to_vec() }
     }
 
-    /// True if some of the records whose keys are known are equal.
-    pub fn has_duplicates(&self) -> bool {
-        has_duplicates(&self.keys)
-    }
-
     /// Number of the latest records that include two different ones, if any do.
     pub fn boundary(&self) -> Option<u64> {
         let last = self.last()?;
@@ -113,6 +108,7 @@ impl Delivered {
     }
 }
 
+/// True if some of these are equal.
 pub(super) fn has_duplicates(keys: &[u64]) -> bool {
     keys.iter().collect::<HashSet<_>>().len() < keys.len()
 }

@@ -24,7 +24,7 @@ impl SnapshotReader {
     }
 
     pub(super) fn on_final_look(&mut self, view: &View<'_>, mut group: usize, end: End) -> Result<Accepted, Error> {
-        let offset = by_count(view, &self.snapshot).unwrap_or(view.position - self.drift.shift);
+        let Some(offset) = by_count(view, &self.snapshot) else { return self.miss(view) };
         while let Some(records) = self.snapshot.anchors.get(group) {
             match shows_one(records, view, offset) {
                 Some(true) => (group, self.drift.misses) = (group + 1, 0),
@@ -94,8 +94,8 @@ impl SnapshotReader {
             }
             return Ok(());
         }
-        let is_unknown =
-            self.snapshot.length == Length::Unknown && self.spec.kind == ListKind::Growing && !self.is_overlapping();
+        let may_continue = self.spec.kind == ListKind::Growing || view.pages.is_none();
+        let is_unknown = self.snapshot.length == Length::Unknown && may_continue && !self.is_overlapping();
         self.end_with(if is_unknown { End::UnknownLength } else { End::List });
         Ok(())
     }
@@ -125,19 +125,19 @@ impl SnapshotReader {
     fn is_at_window(&self, view: &View<'_>) -> bool {
         let end = view.position as u64 + view.len();
         let Some(window) = self.spec.result_window else { return false };
-        let is_near = (window - window / 100..=window + window / 20).contains(&end);
+        let is_near = (view.window..=window.saturating_add(window / 20)).contains(&end);
         let has_more = view.total.is_none_or(|total| total > end);
         let is_cut = view.total.zip(view.pages).is_some_and(|(total, pages)| pages * view.page_size < total);
         has_more && (is_near || is_cut)
     }
 
-    /// Continues with the list of all records up to the last height, if there are records of greater heights: the same list
-    /// at another position.
+    /// Continues with the list of all records up to the last height, unless that is the list being read: the same list at
+    /// another position.
     fn continue_below(&mut self, view: &View<'_>) -> bool {
         let heights: Option<Vec<i64>> = (0..view.rows.len()).map(|row| view.rows.height(row)).collect();
         let heights = heights.filter(|heights| heights.is_sorted_by(|above, below| above >= below)).unwrap_or_default();
         let Some(height) = heights.last().copied().filter(|height| self.bound != Some(*height)) else { return false };
-        if !self.spec.continues_by_height() || self.snapshot.is_counted() {
+        if self.spec.height_bound.is_none() || self.snapshot.is_counted() {
             return false;
         }
         (self.bound, self.snapshot.length, self.proof) = (Some(height), Length::Unknown, Proof::Length);

@@ -37,6 +37,10 @@ impl Evidence<'_> {
         if let Some(offset) = by_count(self.view, self.snapshot) {
             return Location::At(offset);
         }
+        // The keys of such a list are not kept: without its count, nothing tells returned records from others.
+        if self.snapshot.is_counted() {
+            return Location::Lost;
+        }
         let keys = self.view.keys(0..self.view.rows.len());
         match (self.by_overlap(&keys), self.by_adjacency(&keys)) {
             (Location::Lost, Some(next)) if !keys.iter().any(|key| self.delivered.keys().contains(key)) => {
@@ -83,7 +87,7 @@ impl Evidence<'_> {
     }
 
     fn has_duplicates(&self, keys: &[u64]) -> bool {
-        self.delivered.has_duplicates() || has_duplicates(keys)
+        has_duplicates(self.delivered.keys()) || has_duplicates(keys)
     }
 
     /// True if the rows that a page at this offset shares cannot occur twice in a row: the page is in descending order of

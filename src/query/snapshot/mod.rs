@@ -14,34 +14,34 @@
 //! | | | has none, and reaches the result window | `Ahead`; the result is incomplete |
 //! | | | has none, and a few pages are wanted | `Overlap`; `Ahead` only after `Length` |
 //! | `Length` | page 1 with one record: its number of pages is the length | one record | `Ahead`, from page 1 again |
-//! | | | no length | `First`, and then `Ahead`; the result is incomplete |
+//! | | | no length | `First`, and then `Ahead` with an incomplete result; `Overlap`, if only the beginning is wanted |
 //! | `Ahead` | next pages, several in flight | located, no drift | `Ahead` |
 //! | | | located, drift | `Overlap`; with a count, only if most rows were delivered |
-//! | | | ambiguous, or lost | as in `Overlap` |
+//! | | | ambiguous, lost, or no new rows | as in `Overlap` |
 //! | `Overlap` | page that begins before the next record | located, new rows | `Overlap`; `Ahead` once the list is stable |
 //! | | | located, no new rows, drift | `Overlap` |
 //! | | | located, no new rows, no drift | `Locate`, then `Single` |
 //! | | | located, the end of a list of unknown length | `Done` |
 //! | | | ambiguous | `Overlap` once more, then as if lost; `Length` instead of `Single` before a record of a growing list was returned |
 //! | | | lost | `Locate`, then `Single` |
-//! | | | without a length, instead of `Single` | `Length` once, if only the beginning is wanted |
-//! | `Locate` | a delivered record where it should be: the length, and so the shift | it is there | `Overlap`, then `Single` |
-//! | | | it has moved | `Overlap`, then `Locate` again |
+//! | | | lost, without a length | `Overlap` once more; then `Length` once, if only the beginning is wanted |
+//! | `Locate` | the latest delivered record that differs from the one before it: also the length, and so the shift | it is there, or none is known | `Overlap`, then `Single` |
+//! | | | it is not shown | `Overlap`, then `Locate` again |
 //! | | | another one is there | `Failed` |
 //! | `Single` | one record where the next one should be | at its offset by the length | `Overlap`; `Single` in a run of duplicates |
-//! | | | at another offset | `Single` |
-//! | `FinalLook` | a record of the first page, where it should be by the count | equal | `Done` |
+//! | | | at another offset | `Single`; `Overlap` before it after drift |
+//! | `FinalLook` | a record of the first page, where it should be by the count | equal | the next anchor, or `Done` |
 //! | | | different | `Failed` |
 //! | | | not visible | `FinalLook` |
-//! | any | | the result window, and the list can be bounded by height | `Overlap` |
+//! | any | | the result window, and the list can be bounded by height | `Overlap`; `Done` if the bounded list begins with unknown records |
 //! | | | an error before a record of the snapshot was returned | `Length`, a few times |
 //! | | | too many responses without new records, or the end before the length is reached | `Failed` |
 //!
 //! The snapshot of a list without a count is that of `Length`, without records newer than the first page. Until a record of
 //! it was returned, `Length` may begin another one. It contains the records that were returned before, if there are any.
 //!
-//! A list with a count ends with `FinalLook`, and so does one of which records were delivered in `Single`, or of which
-//! only the beginning was read, if some of its pages were located by adjacency.
+//! A list with a count ends with `FinalLook`, and so does one of which records were delivered in `Single`. So does one of
+//! which pages were located by adjacency, if only the beginning was read, or before its returned records were found.
 
 mod checkpoint;
 mod delivered;

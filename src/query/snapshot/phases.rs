@@ -2,19 +2,16 @@
 
 use std::ops::Range;
 
-use super::delivered::Delivered;
-use super::evidence::{Length, Snapshot, shows_one};
+use super::delivered::{Delivered, has_duplicates};
+use super::evidence::{Length, shows_one};
 use super::locate::{Evidence, Location, by_count};
 use super::reader::{Attempt, Drift, End, Phase, Proof, SnapshotReader};
-use super::spec::{Accepted, FirstPage, ListKind, PageRequest, Response, View};
+use super::spec::{Accepted, FirstPage, ListKind, View};
 use crate::client::Error;
 
 impl SnapshotReader {
-    pub(super) fn on_first(&mut self, request: &PageRequest, response: &Response<'_>) -> Result<Accepted, Error> {
+    pub(super) fn on_first(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
         let is_unknown = self.snapshot.length == Length::Unknown;
-        self.snapshot = Snapshot::new(request, response);
-        self.delivered = Delivered::default();
-        let view = self.view(request, response);
         self.snapshot.length = match view.total {
             _ if self.spec.kind == ListKind::Lookup => Length::Exact(view.len()),
             _ if view.is_last() && view.len() < view.window => Length::Exact(view.len()),
@@ -24,11 +21,11 @@ impl SnapshotReader {
             None => view.length().map_or(Length::Pending, Length::Exact),
         };
         if self.snapshot.length == Length::Pending {
-            return Ok(self.on_first_of_several(&view));
+            return Ok(self.on_first_of_several(view));
         }
-        let accepted = self.deliver(&view, 0..view.rows.len());
+        let accepted = self.deliver(view, 0..view.rows.len());
         self.phase = self.ahead();
-        self.finish(&view, accepted)
+        self.finish(view, accepted)
     }
 
     /// Takes the first page of a list of unknown length. The snapshot begins with the response that shows the length, and
@@ -36,9 +33,7 @@ impl SnapshotReader {
     fn on_first_of_several(&mut self, view: &View<'_>) -> Accepted {
         let (before, rows) = (self.checkpoint(), 0..view.rows.len());
         self.phase = Phase::Length;
-        if !rows.is_empty() {
-            self.earlier = Some(Delivered::of(view.keys(rows.clone())));
-        }
+        self.earlier = Some(Delivered::of(view.keys(rows.clone()))).filter(|_| !rows.is_empty());
         if rows.is_empty() || self.spec.first_page == FirstPage::Located {
             return Accepted::default();
         }
@@ -56,8 +51,8 @@ impl SnapshotReader {
             (self.snapshot.length, self.phase) = (Length::Unknown, Phase::First);
             return Ok(Accepted::default());
         };
-        let (anchors, first) = (Vec::new(), Some(view.rows.key(0)));
-        self.snapshot = Snapshot { length: Length::Exact(length), anchors, first, ..self.snapshot.clone() };
+        (self.snapshot.length, self.snapshot.first) = (Length::Exact(length), Some(view.rows.key(0)));
+        self.snapshot.anchors.clear();
         self.phase = self.ahead();
         // The record is read with its page: a reorganization may replace it before.
         Ok(Accepted::default())
@@ -106,18 +101,14 @@ impl SnapshotReader {
                 self.earlier.get_or_insert(self.delivered.clone());
                 self.begin_again()
             }
-            _ if self.can_probe() => Phase::Locate,
+            // One record shows the length, and so the drift.
+            _ if self.snapshot.length.exact().is_some() && !self.snapshot.has_fixed_pages() => Phase::Locate,
             _ => Phase::Overlap(Attempt::Second),
         }
     }
 
     fn attempt(&self) -> Attempt {
         if let Phase::Overlap(attempt) = self.phase { attempt } else { Attempt::First }
-    }
-
-    /// True if a request for one record shows the length, and so the drift.
-    fn can_probe(&self) -> bool {
-        self.snapshot.length.exact().is_some() && !self.snapshot.has_fixed_pages()
     }
 
     /// Takes a page whose first row has this offset.
@@ -175,8 +166,7 @@ impl SnapshotReader {
         let (least, most) = (self.snapshot.min_length as i64, self.snapshot.max_length() as i64);
         let from = usize::try_from(self.delivered.end() as i64 - view.position).unwrap_or(usize::MAX);
         let has_changed = view.total.is_some_and(|total| self.snapshot.length.exact() != Some(total))
-            || *view.lengths().end() < least
-            || *view.lengths().start() > most
+            || view.pages.is_some() && (*view.lengths().end() < least || *view.lengths().start() > most)
             || from > view.rows.len();
         if has_changed {
             return Err(self.drift_error("the list of one block changed while it was read"));
@@ -190,11 +180,10 @@ impl SnapshotReader {
         let mut attempt = Attempt::Second;
         if let Some(offset) = self.single_offset(view) {
             self.observe(view.position - offset);
-            let boundary = self.delivered.boundary_record();
-            match boundary.map(|record| shows_one(&[record], view, offset)) {
-                Some(Some(false)) => return Err(self.changed_error()),
-                Some(None) => {}
-                Some(Some(true)) | None => attempt = Attempt::Third,
+            match self.delivered.boundary_record().map_or(Some(true), |record| shows_one(&[record], view, offset)) {
+                Some(true) => attempt = Attempt::Third,
+                Some(false) => return Err(self.changed_error()),
+                None => {}
             }
         }
         self.phase = Phase::Overlap(attempt);
@@ -219,7 +208,7 @@ impl SnapshotReader {
         if offset == 0 && self.snapshot.first != Some(key) {
             return Err(self.first_page_error());
         }
-        if offset == 0 && self.earlier.as_ref().is_some_and(Delivered::has_duplicates) {
+        if offset == 0 && self.earlier.as_ref().is_some_and(|earlier| has_duplicates(earlier.keys())) {
             // One record does not show which are newer than the first page.
             self.forget_unreturned();
         }
@@ -275,7 +264,8 @@ impl SnapshotReader {
 
     fn read(&mut self, view: &View<'_>, rows: Range<usize>) {
         self.snapshot.add_first_difference(self.delivered.end(), rows.clone().map(|row| view.rows.key(row)));
-        let most = self.max_keys();
+        let has_keys = self.spec.kind == ListKind::Growing && !self.snapshot.is_counted();
+        let most = if has_keys { self.spec.tuning.max_keys } else { 0 };
         self.delivered.push(rows.map(|row| view.rows.key(row)), most);
     }
 

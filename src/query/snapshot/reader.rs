@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::delivered::Delivered;
 use super::evidence::Snapshot;
 use super::growth::Growth;
-use super::spec::{Accepted, ListKind, ListSpec, PageRequest, Purpose, Response, View};
+use super::spec::{Accepted, ListSpec, PageRequest, Purpose, Response};
 use crate::client::Error;
 
 /// State of reading; the table is in the module's documentation.
@@ -32,7 +32,7 @@ pub(super) enum Attempt {
     First,
     /// At the position of the latest response, which showed the drift if the list has a length.
     Second,
-    /// The same, after a returned record was found where it should be.
+    /// The same, after a request for a returned record did not contradict that it is where it should be.
     Third,
 }
 
@@ -169,24 +169,20 @@ impl SnapshotReader {
     /// Takes the response to the oldest request in flight.
     pub fn on_response(&mut self, request: &PageRequest, response: &Response<'_>) -> Result<Accepted, Error> {
         self.drift.growth.on_response();
-        let accepted = if matches!(self.phase, Phase::First) {
-            self.on_first(request, response)
-        } else {
-            let view = self.view(request, response);
-            match self.phase {
-                Phase::Length => self.on_length(&view),
-                Phase::Ahead { .. } | Phase::Overlap(_) => self.on_records(&view),
-                Phase::Locate => self.on_locate(&view),
-                Phase::Single => self.on_single(&view),
-                Phase::FinalLook(group, end) => self.on_final_look(&view, group, end),
-                Phase::First | Phase::Done(_) | Phase::Failed(_) => Ok(Accepted::default()),
-            }
+        if matches!(self.phase, Phase::First) {
+            self.snapshot = Snapshot { length: self.snapshot.length, ..Snapshot::new(request, response) };
+        }
+        let view = self.snapshot.view(request, response, self.spec.window());
+        let accepted = match self.phase {
+            Phase::First => self.on_first(&view),
+            Phase::Length => self.on_length(&view),
+            Phase::Ahead { .. } | Phase::Overlap(_) => self.on_records(&view),
+            Phase::Locate => self.on_locate(&view),
+            Phase::Single => self.on_single(&view),
+            Phase::FinalLook(group, end) => self.on_final_look(&view, group, end),
+            Phase::Done(_) | Phase::Failed(_) => Ok(Accepted::default()),
         };
         accepted.or_else(|error| self.restart(error))
-    }
-
-    pub(super) fn view<'a>(&mut self, request: &PageRequest, response: &Response<'a>) -> View<'a> {
-        self.snapshot.view(request, response, self.spec.window())
     }
 
     /// True if the requests that were sent after the one whose response was taken are still of use.
@@ -194,7 +190,7 @@ impl SnapshotReader {
         matches!(self.phase, Phase::Ahead { .. })
     }
 
-    /// Reads the snapshot of another instant, unless records were returned that are not in this one or belong to it.
+    /// Begins another snapshot, unless records were returned and some of this one were read.
     fn restart(&mut self, error: Error) -> Result<Accepted, Error> {
         let is_final = self.returned > 0 && self.delivered.end() > 0;
         if is_final || !self.may_begin_again() {
@@ -220,11 +216,5 @@ impl SnapshotReader {
         (self.delivered, self.proof) = (Delivered::default(), Proof::Overlap);
         self.drift.restarts += 1;
         Phase::Length
-    }
-
-    /// Most keys to keep of this list.
-    pub(super) fn max_keys(&self) -> usize {
-        let is_needed = self.spec.kind == ListKind::Growing && !self.snapshot.is_counted();
-        if is_needed { self.spec.tuning.max_keys } else { 0 }
     }
 }

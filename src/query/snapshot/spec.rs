@@ -64,7 +64,7 @@ pub struct Tuning {
     pub max_keys: usize,
     /// Keys of returned records in a checkpoint; more if the latest are equal.
     pub checkpoint_keys: usize,
-    /// Most records of the first page, and most later ones, that a final look may compare; at least two.
+    /// Most records of the first page that a final look may compare.
     pub max_anchors: usize,
     /// Most times that another snapshot begins.
     pub max_restarts: u32,
@@ -90,11 +90,6 @@ impl ListSpec {
     /// Number of records from which a list may be longer than its pages show. The limits of the API are approximate.
     pub(super) fn window(&self) -> u64 {
         self.result_window.map_or(u64::MAX, |window| window - window / 100)
-    }
-
-    /// True if the list can be continued by height below its result window.
-    pub(super) fn continues_by_height(&self) -> bool {
-        self.height_bound.is_some() && self.result_window.is_some()
     }
 }
 

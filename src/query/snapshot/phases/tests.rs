@@ -1,7 +1,7 @@
 use super::*;
-use crate::query::snapshot::ListCheckpoint;
 use crate::query::snapshot::spec::ListSpec;
 use crate::query::snapshot::tests::lists::{Keys, page, response, rest, serve, spec};
+use crate::query::snapshot::{ListCheckpoint, PageRequest, Response};
 
 /// A list that was read in part, of which a request shows the length.
 fn of_known_length() -> SnapshotReader {

@@ -42,13 +42,15 @@ fn only_page_does_not_show_the_length_if_it_reaches_the_result_window() {
     }
 }
 
+/// The record may be where it was since another one was deleted.
 #[test]
-fn final_look_at_a_response_without_the_count_takes_the_latest_drift() {
+fn final_look_at_a_response_without_the_count_is_repeated() {
     let mut reader = SnapshotReader::new(spec(ListKind::Growing));
     take(&mut reader, &[1, 2, 3], 2, Some(5)).unwrap();
     assert_eq!(take(&mut reader, &[3, 4, 5], 2, Some(6)).unwrap(), [4, 5]);
-    assert_eq!(reader.end(), None);
     take(&mut reader, &[3, 4, 5], 2, None).unwrap();
+    assert_eq!(reader.end(), None);
+    take(&mut reader, &[3, 4, 5], 2, Some(6)).unwrap();
     assert_eq!(reader.end(), Some(End::List));
 }
 
@@ -59,6 +61,33 @@ fn page_that_ends_below_its_count_raises() {
     take(&mut reader, &[1, 2, 3], 3, Some(9)).unwrap();
     let error = take(&mut reader, &[4, 5, 6], 2, Some(5)).unwrap_err();
     assert!(error.contains("ends below the last record"), "{error}");
+}
+
+/// The records that were returned are known by the count alone.
+#[test]
+fn response_of_a_counted_list_without_its_count_brings_no_record() {
+    let mut reader = SnapshotReader::new(spec(ListKind::Growing));
+    take(&mut reader, &[10, 11, 12], 7, Some(20)).unwrap();
+    assert!(take(&mut reader, &[12, 13, 14], 7, None).unwrap().is_empty());
+}
+
+#[test]
+fn list_of_one_block_without_a_number_of_pages_is_read_and_incomplete() {
+    let mut reader = SnapshotReader::new(spec(ListKind::Fixed));
+    for keys in [&[1, 2, 3][..], &[4, 5, 6], &[7]] {
+        let request = reader.next_request(0).expect("a request");
+        let rows = Keys(keys.to_vec());
+        let response = Response { rows: &rows, limit: None, total_pages: None, total: None };
+        assert_eq!(reader.on_response(&request, &response).unwrap().rows, 0..keys.len());
+    }
+    assert_eq!((reader.returned(), reader.end()), (7, Some(End::UnknownLength)));
+}
+
+#[test]
+fn list_without_a_result_window_to_speak_of_ends() {
+    let mut reader = SnapshotReader::new(ListSpec { result_window: Some(u64::MAX), ..spec(ListKind::Growing) });
+    take(&mut reader, &[1, 2], 1, None).unwrap();
+    assert_eq!(reader.end(), Some(End::List));
 }
 
 #[test]

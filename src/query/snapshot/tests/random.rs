@@ -63,6 +63,7 @@ fn any(random: &mut fastrand::Rng) -> Bounds {
         shallow: false,
         deaths: 0,
         concurrency: [1, 4, 8][random.choose(3)],
+        omissions: 0,
         window: None,
         wanted: 0,
         first_page: FirstPage::Located,

@@ -30,6 +30,8 @@ pub struct Bounds {
     pub shallow: bool,
     pub deaths: usize,
     pub concurrency: usize,
+    /// Responses that lack the count.
+    pub omissions: usize,
     /// Records up to which the list can be paged through. Below, it is continued by height; a height has two records.
     pub window: Option<usize>,
     /// Most records after which the caller stops; 0 if it reads all.
@@ -69,6 +71,7 @@ pub struct World<'a> {
     added: usize,
     lost: usize,
     reorganised: usize,
+    omitted: usize,
     /// Records that the reader has returned.
     returned: Vec<u64>,
     pub requests: usize,
@@ -132,6 +135,7 @@ impl<'a> World<'a> {
             added: 0,
             lost: 0,
             reorganised: 0,
+            omitted: 0,
             returned: Vec::new(),
             requests: 0,
             phase: "",
@@ -207,11 +211,14 @@ impl<'a> World<'a> {
         let from = ((request.page as usize - 1) * limit).min(shown.len());
         let rows = shown[from..(from + limit).min(shown.len())].to_vec();
         self.note(|| format!("{request:?} -> {:?}", rows.iter().map(|row| row.key).collect::<Vec<_>>()));
+        let may_omit = self.requests > 1 && self.omitted < self.bounds.omissions;
+        let omits_count = may_omit && self.choices.choose(2) == 1;
+        self.omitted += usize::from(omits_count);
         let served = Served {
             rows,
             limit: limit as u64,
             total_pages: shown.len().div_ceil(limit) as u64,
-            total: self.bounds.counted.then_some(list.len() as u64),
+            total: (self.bounds.counted && !omits_count).then_some(list.len() as u64),
         };
         self.change();
         served
@@ -367,7 +374,7 @@ impl<'a> World<'a> {
         }
         let got: Vec<u64> = got.iter().map(|record| record.key).collect();
         // If records are equal, a newer one may be returned in place of one that was deleted.
-        let may_lack_newer = !self.bounds.counted || self.bounds.symbols > 0;
+        let may_lack_newer = !self.bounds.counted || self.bounds.symbols > 0 || self.omitted > 0;
         if self.is_right(&got, wanted.unwrap_or(usize::MAX), may_lack_newer) {
             Verdict::Right
         } else {
@@ -377,7 +384,7 @@ impl<'a> World<'a> {
 
     /// True if the reader keeps no more of what it has read than it may.
     fn is_bounded(&self, reader: &SnapshotReader) -> bool {
-        let most = if self.bounds.counted && self.bounds.window.is_none() { 0 } else { reader.spec.tuning.max_keys };
+        let most = if reader.snapshot.is_counted() { 0 } else { reader.spec.tuning.max_keys };
         let (anchors, most_anchors) = (&reader.snapshot.anchors, reader.spec.tuning.max_anchors);
         let are_few = anchors.len() <= 3 && anchors.iter().all(|group| group.len() <= most_anchors);
         reader.delivered.keys().len() <= most && are_few
