@@ -85,7 +85,7 @@ impl Delivered {
     /// Every offset at which the rows that a page shares with the delivered records are equal to them, as far as both are
     /// known: all of them, or at least the last `least`.
     pub fn overlaps(&self, page: &[u64], least: usize) -> impl Iterator<Item = (i64, Shared)> {
-        let first = self.base() as i64 + 1 - page.len() as i64;
+        let first = self.base() as i64 - page.len() as i64;
         (first..self.end as i64).filter_map(move |offset| Some((offset, self.shared(page, offset, least)?)))
     }
 
