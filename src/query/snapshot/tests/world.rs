@@ -192,7 +192,7 @@ impl<'a> World<'a> {
                 Tuning { max_keys: 200, ..Tuning::default() }
             } else {
                 // A list that grows more often misses the last record in more of the responses.
-                let max_misses = 10.max(3 * self.bounds.growth.0 as u32);
+                let max_misses = 10.max(5 * self.bounds.growth.0 as u32);
                 Tuning { max_misses, max_anchors: 2, overlap_pages: overlap_pages as u64, ..Tuning::default() }
             },
         }
