@@ -216,7 +216,7 @@ fn records_are_read_one_by_one_after_a_returned_record_was_found_where_it_should
         assert_eq!(accepted.is_ok(), is_right);
         assert_eq!(matches!(reader.phase, Phase::Overlap(Attempt::Third)), is_right);
     }
-    // Where the list has moved, the record is requested again.
+    // The list has moved: the record is requested again.
     let mut reader = of_known_length();
     (reader.phase, reader.delivered) = (Phase::Locate, Delivered::of(vec![0, 1, 2]));
     serve(&mut reader, &[9, 0, 1, 2, 3, 4, 5, 6, 7, 8], false).2.unwrap();
