@@ -89,7 +89,7 @@ impl SnapshotReader {
     /// Next request for the next record, after a page that did not show its offset.
     fn next_attempt(&mut self, attempt: Attempt, location: Location) -> Phase {
         let is_unread = self.delivered.end() == 0 && !self.drift.growth.is_stable(1);
-        let is_beginning = self.is_overlapping() && self.drift.restarts == 0 && self.delivered.end() > 0;
+        let is_beginning = self.is_overlapping() && self.drift.restarts == 0;
         match (attempt, location) {
             (Attempt::First, Location::Ambiguous) if self.drift.misses == 0 => Phase::Overlap(Attempt::First),
             // Another snapshot may begin with a record that occurs once.
