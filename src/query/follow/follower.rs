@@ -171,11 +171,13 @@ impl Follower {
         let before = std::mem::replace(&mut self.head, head);
         self.round = Round { probe: Probe::Done, ..Round::new(self.seam()) };
         let last = self.memory.as_ref().and_then(Memory::last_round);
+        let is_single = self.spec.poll == Poll::Once;
         if let (Phase::HeadFirst, Some(last), Some(head)) = (&self.phase, last, head) {
+            // Blocks may have been replaced, and no later round of a single one notices a record that was listed late.
+            let is_unchanged = before == Some(head);
             let is_idle = match self.spec.changes {
-                Changes::Held => !self.is_due(&last, self.target(last.top)),
-                // Blocks may have been replaced.
-                Changes::Undone => before == Some(head),
+                Changes::Held => !self.is_due(&last, self.target(last.top)) && (!is_single || is_unchanged),
+                Changes::Undone => is_unchanged,
             };
             if is_idle {
                 self.last_request = LastRequest::Head;

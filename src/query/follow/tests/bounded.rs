@@ -142,6 +142,23 @@ fn a_late_record_is_noticed_within_two_rounds_of_a_chain_that_stands_still() {
 }
 
 #[test]
+fn a_late_record_is_noticed_by_another_process_once_it_is_settled() {
+    let mut chain = Chain::new(30, 1);
+    (0..9).for_each(|_| chain.apply(Change::GrowEmpty));
+    chain.apply(Change::Grow);
+    let spec = FollowSpec { head: HeadSource::Chain, poll: Poll::Once, ..spec(Changes::Held, 8, 10) };
+    let mut run = Run::new(spec, Start::Height(0));
+    while run.step(&chain).unwrap() != Stepped::Finished {}
+    assert_eq!(run.consumer.last().map(|(height, _)| *height), Some(29));
+    // Above the delivered heights, and below the record of height 39, which is held back.
+    chain.apply(Change::Late(5));
+    (0..3).for_each(|_| chain.apply(Change::GrowEmpty));
+    run.restart();
+    while run.step(&chain).unwrap() != Stepped::Finished {}
+    assert_eq!(run.consumer.last().map(|(height, _)| *height), Some(34));
+}
+
+#[test]
 fn another_process_without_news_sends_one_request() {
     for (changes, ranges) in
         [(Changes::Held, Ranges::None), (Changes::Undone, Ranges::None), (Changes::Held, Ranges::List)]
