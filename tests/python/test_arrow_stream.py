@@ -268,7 +268,7 @@ print(*duckdb.sql("select count(*), count(hash) from query").fetchall()[0], peak
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak of memory is read from /proc")
 def test_two_million_records_pass_through_a_relation() -> None:
-    """They are about 300 MB of columns."""
+    """They are about 300 MB of columns. Pages in flight and DuckDB's buffers take up to 200."""
     rows = [{"hash": "0x" + "a" * 128, "height": "1"}] * 10_000
     page = page_of("blocks", [{"hash": "number"}, *rows[1:]], totalPage="200", total="2000000").body
     with StrictServer() as server:
@@ -277,7 +277,7 @@ def test_two_million_records_pass_through_a_relation() -> None:
         done = subprocess.run([sys.executable, "-c", MANY, server.url], capture_output=True, text=True, check=True)
     records, hashes, growth = map(int, done.stdout.split())
     assert records == hashes == 2_000_000
-    assert growth < 200 << 20
+    assert growth < 250 << 20
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals are Unix's")
