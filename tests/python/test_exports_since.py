@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -26,6 +27,7 @@ class Chain:
         self.call, self.growth, self.reach = call, growth, reach
         self.rows: list[dict[str, str]] = []
         self.made = 0
+        self.lock = Lock()
         self.grow(count)
         server.on(call, self.respond)
 
@@ -40,13 +42,15 @@ class Chain:
 
     def respond(self, request: Request) -> Response:
         page, limit = int(request.query["page"]), int(request.query["limit"])
-        reached = self.rows[: self.reach]
+        # The rows of a response and its count are those of one instant.
+        with self.lock:
+            rows = self.rows.copy()
+            self.grow(self.growth)
+        reached = rows[: self.reach]
         members = {"totalPage": str(-(-len(reached) // limit)), "page": str(page), "limit": str(limit)}
         if self.call in COUNTS:
-            members[COUNTS[self.call]] = str(len(self.rows))
-        reply = page_of(self.call, reached[(page - 1) * limit : page * limit], **members)
-        self.grow(self.growth)
-        return reply
+            members[COUNTS[self.call]] = str(len(rows))
+        return page_of(self.call, reached[(page - 1) * limit : page * limit], **members)
 
     def query(self, client: cf.Client, **options: Any) -> cf.Query[Any]:
         needed = ("0xa",) if self.call == "token_transfers" else ()

@@ -22,14 +22,14 @@
 //! | | | located, no new rows, drift | `Overlap` |
 //! | | | located, no new rows, no drift | `Locate`, then `Single` |
 //! | | | located, the end of a list of unknown length | `Done` |
-//! | | | ambiguous | `Overlap` once more, then as if lost; `Length` instead of `Single` before a record of a growing list was returned |
+//! | | | ambiguous | as if lost; `Length` instead of `Single` before a record of a growing list was returned |
 //! | | | lost | `Locate`, then `Single` |
 //! | | | lost, without a length | `Overlap` once more; then `Length` once, if only the beginning is wanted |
 //! | `Locate` | the latest delivered record that differs from the one before it: also the length, and so the shift | it is there, or none is known | `Overlap`, then `Single` |
 //! | | | it is not shown | `Overlap`, then `Locate` again |
 //! | | | another one is there | `Failed` |
 //! | `Single` | one record where the next one should be | at its offset by the length | `Overlap`; `Single` in a run of duplicates |
-//! | | | at another offset | `Single`; `Overlap` before it after drift |
+//! | | | at another offset | `Single` |
 //! | `FinalLook` | a record of the first page, where it should be by the count | equal | the next anchor, or `Done` |
 //! | | | different | `Failed` |
 //! | | | not visible | `FinalLook` |

@@ -91,7 +91,6 @@ impl SnapshotReader {
         let is_unread = self.delivered.end() == 0 && !self.drift.growth.is_stable(1);
         let is_beginning = self.is_overlapping() && self.drift.restarts == 0;
         match (attempt, location) {
-            (Attempt::First, Location::Ambiguous) if self.drift.misses == 0 => Phase::Overlap(Attempt::First),
             // Another snapshot may begin with a record that occurs once.
             (Attempt::Second | Attempt::Third, Location::Ambiguous) if is_unread && self.may_begin_again() => {
                 self.begin_again()
@@ -196,12 +195,8 @@ impl SnapshotReader {
             self.phase = Phase::Overlap(Attempt::Second);
             return self.miss(view);
         };
-        let has_drifted = self.observe(view.position - offset);
+        self.observe(view.position - offset);
         if view.len() == 0 || offset != self.delivered.end() as i64 {
-            if has_drifted {
-                // A page reaches further than one record.
-                self.phase = Phase::Overlap(Attempt::Third);
-            }
             return self.miss(view);
         }
         let key = view.rows.key(0);
@@ -226,6 +221,7 @@ impl SnapshotReader {
 
     /// Reads rows as the next records of the snapshot, and returns those that were not returned before.
     pub(super) fn deliver(&mut self, view: &View<'_>, rows: Range<usize>) -> Accepted {
+        // The first of several partitions begins with the anchors of the snapshot.
         if self.spec.kind == ListKind::Growing && self.delivered.end() == 0 && self.snapshot.anchors.is_empty() {
             self.snapshot.set_anchors(&view.keys(rows.clone()), self.spec.tuning.max_anchors);
         }

@@ -30,6 +30,21 @@ fn partition_begins_where_a_later_page_of_a_counted_list_ends() {
 }
 
 #[test]
+fn first_partition_raises_if_the_first_record_of_the_snapshot_was_replaced() {
+    for (first, is_right) in [(0, true), (100, false)] {
+        let (mut list, mut reader) = ((0..20).collect::<Vec<_>>(), SnapshotReader::new(spec(ListKind::Growing)));
+        let (_, before) = next_page(&mut reader, &list, true);
+        let mut first_partition = SnapshotReader::resumed(spec(ListKind::Growing), 0, &before.of_partition());
+        list[0] = first;
+        let mut has_raised = false;
+        while first_partition.end().is_none() && !has_raised {
+            has_raised = serve(&mut first_partition, &list, true).2.is_err();
+        }
+        assert_eq!(has_raised, !is_right);
+    }
+}
+
+#[test]
 fn checkpoint_has_what_is_needed_of_the_records_before_it() {
     for is_counted in [true, false] {
         let (list, mut reader) = ((0..20).collect::<Vec<_>>(), SnapshotReader::new(spec(ListKind::Growing)));
