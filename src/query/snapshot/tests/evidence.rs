@@ -83,3 +83,13 @@ fn last_page_is_that_of_the_reported_number_or_reaches_the_count_or_is_not_full(
         assert_eq!(view.is_last(), is_last, "{} rows, {pages:?} {total:?}", view.len());
     }
 }
+
+/// A list that reaches the result window has more records than pages.
+#[test]
+fn pages_of_one_record_show_the_length_below_the_result_window() {
+    let rows = Keys(vec![1]);
+    for (pages, length) in [(197, Some(197)), (198, None), (199, None)] {
+        let response = Response { rows: &rows, limit: Some(1), total_pages: Some(pages), total: None };
+        assert_eq!(Snapshot::default().view(&PageRequest::first(1), &response, 198).length(), length);
+    }
+}
