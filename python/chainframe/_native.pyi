@@ -2245,6 +2245,20 @@ class Report:
         """Number of records received twice because the list grew while it was read."""
 
     @property
+    def dropped(self) -> int:
+        """Number of records dropped because they contradict the arguments.
+
+        `reasons` names the argument: the API may not have applied it as a filter.
+        """
+
+    @property
+    def moved(self) -> int:
+        """Number of records that were received again because they changed their rank while the list was read.
+
+        Tokens are ordered by a value that changes. Each token is returned once.
+        """
+
+    @property
     def rereads(self) -> int:
         """Number of times that a list was read again because it changed too much.
 

@@ -16,6 +16,22 @@ pub struct Endpoint {
     pub params: &'static [Param],
     pub shape: Shape,
     pub limit: ResultLimit,
+    pub order: Order,
+    /// True if each record key occurs once in a list. One transaction may have several equal transfers or outputs.
+    pub has_unique_keys: bool,
+}
+
+/// Order of the records of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// New records are added at the head, and heights do not rise from one page to the next.
+    NewestFirst,
+    /// As `NewestFirst`, with one record for each height.
+    Consecutive,
+    /// By a value that changes, so that records change their positions.
+    Ranked,
+    /// Look-ups: the order of the arguments.
+    AsRequested,
 }
 
 /// The chain whose short name a call carries.
@@ -72,6 +88,11 @@ pub enum Bound {
     Equal,
     /// The value of the parameter, in one or several of the columns with this bound: the API does not say in which.
     EqualInSome,
+    /// The value of the parameter, in one or several of the columns with this bound. The API may compare other values as
+    /// well, so that a filter on these columns cannot be sent as the parameter.
+    InvolvedInSome,
+    /// A name with the number of the parameter's value: `ERC20` and `token_20`.
+    SameNumber,
     AtLeast,
     AtMost,
     /// Values above the parameter's, which itself is excluded.
@@ -248,7 +269,8 @@ pub static ENDPOINTS: [Endpoint; 9] = [
                 "protocolType",
                 ParamKind::OneOf(&["token_20", "token_721", "token_1155", "token_10"]),
                 "Kind of token. Default: `token_20`.",
-            ),
+            )
+            .bounding(&[("protocol_type", Bound::SameNumber)]),
             TOKEN_CONTRACT,
             from("start_time", "startTime", "end_time", ParamKind::Time, "Issued at this time or later.")
                 .bounding(&[("issue_date", Bound::AtLeast)]),
@@ -263,6 +285,8 @@ pub static ENDPOINTS: [Endpoint; 9] = [
         ],
         shape: main_list("tokenList", None),
         limit: ResultLimit::Window,
+        order: Order::Ranked,
+        has_unique_keys: true,
     },
     Endpoint {
         name: "token_transfers",
@@ -271,7 +295,8 @@ pub static ENDPOINTS: [Endpoint; 9] = [
         chain: Chain::Main,
         record: "TokenTransfer",
         params: &[
-            required("token_contract_address", "tokenContractAddress", ParamKind::Text, "The token's contract."),
+            required("token_contract_address", "tokenContractAddress", ParamKind::Text, "The token's contract.")
+                .bounding(&[("token_contract_address", Bound::InvolvedInSome)]),
             from("min_amount", "minAmount", "max_amount", ParamKind::Amount { min: 0 }, "Smallest amount.")
                 .bounding(&[("amount", Bound::AtLeast)]),
             optional("max_amount", "maxAmount", ParamKind::Amount { min: 0 }, "Largest amount.")
@@ -279,6 +304,8 @@ pub static ENDPOINTS: [Endpoint; 9] = [
         ],
         shape: main_list("transactionList", Some("totalTransfer")),
         limit: ResultLimit::Window,
+        order: Order::NewestFirst,
+        has_unique_keys: false,
     },
     Endpoint {
         name: "cross_chain_transactions",
@@ -297,7 +324,12 @@ pub static ENDPOINTS: [Endpoint; 9] = [
             END_HEIGHT,
             START_TIME,
             END_TIME,
-            optional("address", "address", ParamKind::Text, "Only transactions that involve this address."),
+            optional("address", "address", ParamKind::Text, "Only transactions that involve this address.").bounding(&[
+                ("from_address", Bound::InvolvedInSome),
+                ("to_address", Bound::InvolvedInSome),
+                ("source_address", Bound::InvolvedInSome),
+                ("target_address", Bound::InvolvedInSome),
+            ]),
             optional("from_address", "from", ParamKind::Text, "Only from this sender.")
                 .bounding(&[("from_address", Bound::Equal)]),
             optional("to_address", "to", ParamKind::Text, "Only to this recipient.")
@@ -306,6 +338,8 @@ pub static ENDPOINTS: [Endpoint; 9] = [
         ],
         shape: zone_list(),
         limit: ResultLimit::Unlimited,
+        order: Order::NewestFirst,
+        has_unique_keys: false,
     },
     Endpoint {
         name: "blocks",
@@ -316,6 +350,8 @@ pub static ENDPOINTS: [Endpoint; 9] = [
         params: &[HEIGHT],
         shape: zone_list(),
         limit: ResultLimit::Unlimited,
+        order: Order::Consecutive,
+        has_unique_keys: true,
     },
     Endpoint {
         name: "address_transactions",
@@ -324,7 +360,8 @@ pub static ENDPOINTS: [Endpoint; 9] = [
         chain: Chain::Main,
         record: "AddressTransaction",
         params: &[
-            required("address", "address", ParamKind::Text, "Address of the sender or the receiver."),
+            required("address", "address", ParamKind::Text, "Address of the sender or the receiver.")
+                .bounding(&[("from_address", Bound::InvolvedInSome), ("to_address", Bound::InvolvedInSome)]),
             START_HEIGHT,
             END_HEIGHT,
             START_TIME,
@@ -342,6 +379,8 @@ pub static ENDPOINTS: [Endpoint; 9] = [
         ],
         shape: Shape::Paged { list: "transactionList", page_size_max: 50, total: None, names_chain: false },
         limit: ResultLimit::LastYear,
+        order: Order::NewestFirst,
+        has_unique_keys: false,
     },
     Endpoint {
         name: "large_transactions",
@@ -361,6 +400,8 @@ pub static ENDPOINTS: [Endpoint; 9] = [
         ],
         shape: main_list("transactionList", None),
         limit: ResultLimit::Window,
+        order: Order::NewestFirst,
+        has_unique_keys: false,
     },
     Endpoint {
         name: "transactions",
@@ -393,6 +434,8 @@ pub static ENDPOINTS: [Endpoint; 9] = [
         ],
         shape: main_list("transactionList", None),
         limit: ResultLimit::Window,
+        order: Order::NewestFirst,
+        has_unique_keys: false,
     },
     Endpoint {
         name: "transactions_by_hash",
@@ -409,6 +452,8 @@ pub static ENDPOINTS: [Endpoint; 9] = [
         .bounding(&[("tx_id", Bound::Equal)])],
         shape: Shape::Direct,
         limit: ResultLimit::Unlimited,
+        order: Order::AsRequested,
+        has_unique_keys: true,
     },
     Endpoint {
         name: "logs",
@@ -425,5 +470,7 @@ pub static ENDPOINTS: [Endpoint; 9] = [
         .bounding(&[("tx_id", Bound::Equal)])],
         shape: Shape::Direct,
         limit: ResultLimit::Logs,
+        order: Order::AsRequested,
+        has_unique_keys: true,
     },
 ];

@@ -12,7 +12,7 @@ mod records;
 
 pub use deployment::{Deployment, DeploymentError, SignatureEncoding};
 pub use endpoints::{
-    Bound, Chain, ENDPOINTS, Endpoint, Param, ParamKind, ParamRole, RangeEnd, ResultLimit, Shape, endpoint,
+    Bound, Chain, ENDPOINTS, Endpoint, Order, Param, ParamKind, ParamRole, RangeEnd, ResultLimit, Shape, endpoint,
 };
 pub use error_codes::{ApiErrorKind, ERROR_CODES, ErrorCode, error_code};
 pub use kinds::{Kind, ParseError, Time};

@@ -37,6 +37,11 @@ impl RecordType {
     pub fn position(&self, name: &str) -> Option<usize> {
         self.fields.iter().position(|field| field.name == name)
     }
+
+    /// Column of the height by which lists of the type are ordered.
+    pub fn height(&self) -> Option<usize> {
+        self.position("height").or_else(|| self.position("zone_block_height"))
+    }
 }
 
 /// The record type of that class name.

@@ -1,6 +1,7 @@
 //! The complete result of a call from single GET requests. Modules import only from those before them: `request`,
-//! `snapshot`, `results`, `follow`, `execution`.
+//! `snapshot`, `audit`, `results`, `follow`, `execution`.
 
+mod audit;
 mod execution;
 mod follow;
 mod request;

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from chainframe import Query, Report
     from chainframe.datasets.hashes import Lookup
 
-_RESULT = ("pages", "records", "duplicates_dropped", "rereads")
+_RESULT = ("pages", "records", "duplicates_dropped", "dropped", "moved", "rereads")
 _SPENT = ("requests", "retries", "bytes", "elapsed")
 BATCH_SIZE = 131_072
 # Most pages of a list that are read to find the heights of times.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MAX_AGE = 25.0
 """Seconds after which fetched records are written, even if the file is small."""
-COUNTS = ("requests", "retries", "pages", "duplicates_dropped", "rereads", "bytes", "elapsed")
+COUNTS = ("requests", "retries", "pages", "duplicates_dropped", "dropped", "moved", "rereads", "bytes", "elapsed")
 
 
 class ParquetWriter:

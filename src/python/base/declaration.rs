@@ -61,15 +61,18 @@ pub fn _declaration() -> String {
 }
 
 fn bounds(bounds: &[(&str, Bound)]) -> Value {
-    let bound = |bound: &Bound| match bound {
-        Bound::Equal => json!("equal"),
-        Bound::EqualInSome => json!("equal in some"),
-        Bound::AtLeast => json!("at least"),
-        Bound::AtMost => json!("at most"),
-        Bound::Above => json!("above"),
-        Bound::Side { value, other } => json!({"value": value, "equal to": other}),
+    // A filter on a column of the other bounds cannot be sent.
+    let sent = |bound: &Bound| match bound {
+        Bound::Equal => Some(json!("equal")),
+        Bound::EqualInSome => Some(json!("equal in some")),
+        Bound::AtLeast => Some(json!("at least")),
+        Bound::AtMost => Some(json!("at most")),
+        Bound::Above => Some(json!("above")),
+        Bound::Side { value, other } => Some(json!({"value": value, "equal to": other})),
+        Bound::InvolvedInSome | Bound::SameNumber => None,
     };
-    bounds.iter().map(|(column, how)| ((*column).to_owned(), bound(how))).collect::<serde_json::Map<_, _>>().into()
+    let named = bounds.iter().filter_map(|(column, bound)| Some(((*column).to_owned(), sent(bound)?)));
+    named.collect::<serde_json::Map<_, _>>().into()
 }
 
 fn kind(kind: ParamKind) -> Value {

@@ -219,6 +219,8 @@ pub fn report(report: &Report) -> String {
         ("pages", count(report.pages)),
         ("requests", format!("{}, {} of them retries", count(report.requests), count(report.retries))),
         ("duplicates dropped", count(report.duplicates_dropped)),
+        ("contradictory records dropped", count(report.dropped)),
+        ("records that moved", count(report.moved)),
         ("lists read again", count(report.rereads)),
         ("missing", count(report.missing.len() as u64)),
         ("bytes", count(report.bytes)),

@@ -70,6 +70,18 @@ impl Report {
         self.inner.duplicates_dropped
     }
 
+    #[doc = doc!(Report.dropped)]
+    #[getter]
+    fn dropped(&self) -> u64 {
+        self.inner.dropped
+    }
+
+    #[doc = doc!(Report.moved)]
+    #[getter]
+    fn moved(&self) -> u64 {
+        self.inner.moved
+    }
+
     #[doc = doc!(Report.rereads)]
     #[getter]
     fn rereads(&self) -> u64 {
@@ -139,6 +151,8 @@ impl Report {
         members.set_item("pages", report.pages)?;
         members.set_item("records", report.records)?;
         members.set_item("duplicates_dropped", report.duplicates_dropped)?;
+        members.set_item("dropped", report.dropped)?;
+        members.set_item("moved", report.moved)?;
         members.set_item("rereads", report.rereads)?;
         members.set_item("missing", report.missing.to_vec())?;
         members.set_item("bytes", report.bytes)?;
@@ -158,6 +172,8 @@ pub fn _restore_report(members: &Bound<'_, PyDict>) -> PyResult<Report> {
         pages: member("pages")?.extract()?,
         records: member("records")?.extract()?,
         duplicates_dropped: member("duplicates_dropped")?.extract()?,
+        dropped: member("dropped")?.extract()?,
+        moved: member("moved")?.extract()?,
         rereads: member("rereads")?.extract()?,
         missing: member("missing")?.extract::<Vec<String>>()?.into(),
         bytes: member("bytes")?.extract()?,

@@ -11,10 +11,12 @@ use crate::interface::{Endpoint, endpoint};
 use crate::message::Message;
 use crate::query::request::{Arg, Options, Query};
 use crate::query::results::{Checkpoint, Source};
-use crate::query::snapshot::{FirstPage, ListCheckpoint};
+use crate::query::snapshot::{FirstPage, ListCheckpoint, Rows};
 
 /// Version of the format. Other versions are rejected.
-const VERSION: u32 = 7;
+const VERSION: u32 = 8;
+/// Latest keys of a list that a cursor has.
+const LATEST_KEYS: usize = 8;
 /// Runs in a row that ended before their first record, after which the first page is returned at once. Runs that are
 /// interrupted again and again would return nothing otherwise.
 const MAX_EMPTY_RUNS: u32 = 3;
@@ -34,6 +36,9 @@ pub struct Cursor {
     pub(super) offset: u64,
     #[serde(default, skip_serializing_if = "ListCheckpoint::is_start")]
     pub(super) list: ListCheckpoint,
+    /// Keys of the latest records of the list that were returned, for its audit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) latest: Vec<u64>,
     /// Reasons why the result is incomplete so far.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) reasons: Vec<Message>,
@@ -110,7 +115,9 @@ impl Cursor {
                     Some(after) if is_whole => after.get(),
                     _ => before.clone().advanced(received, rows.min(received.rows())),
                 };
-                Self::at(query, page.slice, offset + rows as u64, list, remaining)
+                let at = Self::at(query, page.slice, offset + rows as u64, list, remaining);
+                let latest = rows.saturating_sub(LATEST_KEYS)..rows.min(received.rows());
+                Self { latest: latest.map(|row| Rows::key(received, row)).collect(), ..at }
             }
             Source::Hashes { .. } | Source::Hash { .. } if end.is_some() => {
                 Self::at_hash(query, page.slice + 1, 0, 0, remaining)

@@ -5,17 +5,21 @@ use std::collections::VecDeque;
 use tokio::task::JoinHandle;
 
 use super::cursor::Cursor;
+use super::selection::Selection;
 use crate::client::{Error, Expectation, log, process};
 use crate::decode::Page;
+use crate::interface::{ApiErrorKind, Order};
 use crate::planted::Bug;
+use crate::query::audit::{self, ListAudit, Returned, Subject};
 use crate::query::request::Query;
-use crate::query::results::SharedReport;
-use crate::query::snapshot::{FirstPage, ListKind, ListSpec, PageRequest, Purpose, Response, SnapshotReader, Tuning};
+use crate::query::results::{KeyedRows, SharedReport};
+use crate::query::snapshot::{Accepted, End, FirstPage, ListKind, ListReader, ListSpec, PageRequest, Purpose, Response, Tuning};
 
 /// One slice of a run: its list and the requests that are in flight for it.
 pub(super) struct SliceFetcher {
     pub slice: u64,
-    pub list: SnapshotReader,
+    pub list: ListReader,
+    pub audit: ListAudit,
     in_flight: VecDeque<(PageRequest, Task<Result<Page, Error>>)>,
     /// Records of a lookup's first response that were delivered before this run.
     pub skip: u64,
@@ -49,8 +53,9 @@ impl<T> Drop for Task<T> {
 impl SliceFetcher {
     /// A slice of which `wanted` records are wanted, or all.
     pub fn new(query: &Query, slice: u64, wanted: Option<u64>, first_page: FirstPage) -> Self {
-        let list = SnapshotReader::new(ListSpec { first_page, ..list_spec(query, wanted) });
-        Self { slice, list, in_flight: VecDeque::new(), skip: 0 }
+        let list = ListReader::new(ListSpec { first_page, ..list_spec(query, wanted) });
+        let audit = ListAudit::new(subject(query), 0, &[]);
+        Self { slice, list, audit, in_flight: VecDeque::new(), skip: 0 }
     }
 
     /// The slice of a cursor, of which an earlier run delivered the records before it.
@@ -59,7 +64,8 @@ impl SliceFetcher {
         let mut fetcher = Self::new(query, cursor.slice, wanted, first_page);
         if query.is_paged() {
             let spec = ListSpec { first_page, ..list_spec(query, wanted) };
-            fetcher.list = SnapshotReader::resumed(spec, cursor.offset, &cursor.list);
+            fetcher.list = ListReader::resumed(spec, cursor.offset, &cursor.list);
+            fetcher.audit = ListAudit::new(subject(query), cursor.offset, &cursor.latest);
         } else {
             fetcher.skip = cursor.offset;
         }
@@ -88,12 +94,75 @@ impl SliceFetcher {
 
     /// Sends the next request, if the list has one by now.
     pub fn send_next(&mut self, query: &Query, report: &SharedReport) -> bool {
-        let Some(request) = self.list.next_request(self.in_flight.len()) else { return false };
+        let Some(request) = self.next_request() else { return false };
         let (query, slice, must_have_rows) = (query.clone(), self.slice, must_have_rows(&self.list, &request));
         let report = report.clone();
         let fetch = async move { fetch(&query, slice, request, must_have_rows, &report).await };
         self.in_flight.push_back((request, Task::new(tokio::spawn(log::inherit(fetch)))));
         true
+    }
+
+    /// Next request of the reader; once it has ended, of the audit.
+    fn next_request(&mut self) -> Option<PageRequest> {
+        let in_flight = self.in_flight.len();
+        if self.list.end().is_none() || in_flight > 0 {
+            return self.list.next_request(in_flight);
+        }
+        self.audit.next_request(&self.audited_end())
+    }
+
+    fn audited_end(&self) -> audit::End {
+        let (list, wanted) = (&self.list, self.list.spec().wanted);
+        let is_whole = list.end() == Some(End::List) && wanted.is_none_or(|wanted| list.returned() < wanted);
+        audit::End { drift: list.drift(), page_rows: list.snapshot().page_rows(), is_whole }
+    }
+
+    /// Takes a response, for the reader and for the audit. `select` says which of the rows belong to the result.
+    pub fn on_response(
+        &mut self,
+        request: &PageRequest,
+        page: &Page,
+        select: impl FnOnce(&Accepted) -> Selection,
+    ) -> Result<(Accepted, Selection), Error> {
+        let rows = KeyedRows::new(&page.columns);
+        // A count that may be that of the result window is none.
+        let total = page.total.filter(|total| !self.list.spec().is_capped(*total));
+        let response = Response { rows: &rows, total, ..response(page) };
+        let accepted = match request.purpose {
+            Purpose::Audit => Accepted::default(),
+            _ if self.list.is_beyond_window(request) && self.audit.is_repetition(request, &response) => {
+                self.list.end_at_window();
+                self.cancel_in_flight();
+                return Ok((Accepted::default(), Selection::All));
+            }
+            _ => self.list.on_response(request, &response)?,
+        };
+        if !self.list.is_ahead() {
+            self.cancel_in_flight();
+        }
+        let selection = select(&accepted).of_fresh(accepted.fresh.as_deref());
+        let returned = Returned { rows: accepted.rows.clone(), kept: selection.rows() };
+        let audited = self.audit.on_response(request, &response, &returned);
+        audited.map_err(|contradiction| self.contradicted(contradiction))?;
+        Ok((accepted, selection))
+    }
+
+    /// Fails if the list that has ended contradicts itself.
+    pub fn conclude(&mut self) -> Result<(), Error> {
+        self.audit.on_end().map_err(|contradiction| self.contradicted(contradiction))
+    }
+
+    /// True if nothing more is requested.
+    pub fn is_ended(&self) -> bool {
+        self.list.end().is_some() && !self.audit.is_open(&self.audited_end())
+    }
+
+    /// Ends a list whose responses contradict each other.
+    fn contradicted(&mut self, problem: String) -> Error {
+        let error = self.list.drift_error(problem);
+        self.list.fail(error.clone());
+        self.cancel_in_flight();
+        error
     }
 
     /// Aborts all requests in flight.
@@ -124,21 +193,29 @@ impl SliceFetcher {
 
     /// Returns the next response with its request, or `None` if none is in flight. Cancel-safe: a response that was
     /// waited for is returned by the next call.
-    pub async fn next_response(&mut self) -> Option<Result<(PageRequest, Page), Error>> {
+    pub async fn next_response(&mut self) -> Option<Result<Option<(PageRequest, Page)>, Error>> {
         if Bug::ResponseLostOnCancel.is_planted() {
             let (request, mut task) = self.in_flight.pop_front()?;
-            return Some((&mut task.handle).await.ok()?.map(|page| (request, page)));
+            return Some((&mut task.handle).await.ok()?.map(|page| Some((request, page))));
         }
         let (request, task) = self.in_flight.front_mut()?;
         let request = *request;
         let fetched = (&mut task.handle).await.unwrap_or_else(|crash| Err(Error::Internal(crash.to_string())));
-        if fetched.is_err() {
-            // Sent again if the caller continues.
-            self.cancel_in_flight();
-        } else {
-            self.in_flight.pop_front();
+        match fetched {
+            Ok(page) => {
+                self.in_flight.pop_front();
+                Some(Ok(Some((request, page))))
+            }
+            Err(error) => {
+                // Sent again if the caller continues.
+                self.cancel_in_flight();
+                if !self.list.is_beyond_window(&request) || !is_refusal(&error) {
+                    return Some(Err(error));
+                }
+                self.list.end_at_window();
+                Some(Ok(None))
+            }
         }
-        Some(fetched.map(|page| (request, page)))
     }
 }
 
@@ -189,6 +266,7 @@ pub(super) fn list_spec(query: &Query, wanted: Option<u64>) -> ListSpec {
         endpoint: query.endpoint().name,
         kind: match (query.is_paged(), query.may_grow()) {
             (false, _) => ListKind::Lookup,
+            _ if query.endpoint().order == Order::Ranked => ListKind::Ranked,
             (true, false) => ListKind::Fixed,
             (true, true) => ListKind::Growing,
         },
@@ -203,21 +281,42 @@ pub(super) fn list_spec(query: &Query, wanted: Option<u64>) -> ListSpec {
     }
 }
 
+/// True if the API rejects a request that it would serve for another page.
+fn is_refusal(error: &Error) -> bool {
+    match error {
+        Error::Service(error) => matches!(error.kind, ApiErrorKind::BadRequest | ApiErrorKind::NotFound),
+        _ => false,
+    }
+}
+
+/// The list of a query as its audit takes it.
+fn subject(query: &Query) -> Subject {
+    let (endpoint, spec) = (query.endpoint(), list_spec(query, None));
+    Subject {
+        kind: spec.kind,
+        order: endpoint.order,
+        has_unique_keys: endpoint.has_unique_keys,
+        page_size: spec.page_size,
+        max_page_size: spec.max_page_size,
+    }
+}
+
 /// A fetched page as its list's reader takes it.
 pub(super) fn response(page: &Page) -> Response<'_> {
-    Response { rows: &page.columns, limit: page.limit, total_pages: page.total_pages, total: page.total }
+    Response { rows: &page.columns, page: page.number, limit: page.limit, total_pages: page.total_pages, total: page.total }
 }
 
 /// True if an empty response would contradict what is known of the list.
-fn must_have_rows(list: &SnapshotReader, request: &PageRequest) -> bool {
+fn must_have_rows(list: &ListReader, request: &PageRequest) -> bool {
     match request.purpose {
         Purpose::CountProbe => request.page == 1,
-        // It is requested where the list is expected to have moved to.
-        Purpose::FinalLook => false,
+        // They are requested where the list is expected to have moved to.
+        Purpose::FinalLook | Purpose::Audit => false,
         // The last page of a list has at least one record.
         Purpose::Records => {
             let position = (request.page - 1) * request.limit;
-            request.height_bound.is_none() && position < list.snapshot().min_length
+            let is_known = request.height_bound.is_none() && position < list.snapshot().min_length;
+            is_known && !list.is_beyond_window(request)
         }
     }
 }

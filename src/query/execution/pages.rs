@@ -3,16 +3,17 @@
 use std::collections::VecDeque;
 
 use super::cursor::Cursor;
-use super::in_flight::{SliceFetcher, response};
+use super::in_flight::SliceFetcher;
 use super::observed::{Observed, RunObserver};
 use super::reread::SliceStart;
 use super::resolve::resolve;
 use super::run::Run;
-use super::selection::{Selection, select_rows};
+use super::selection::{Selection, Selector};
 use crate::client::{Error, log, process};
 use crate::decode;
 use crate::interface::ResultLimit;
-use crate::message::Message;
+use crate::message::{Hint, Message};
+use crate::query::audit::Arguments;
 use crate::query::request::Query;
 use crate::query::results::{
     Checkpoint, LatestCheckpoint, Page, PageCheckpoint, Partial, Progress, SharedReport, Source,
@@ -22,9 +23,15 @@ use crate::query::snapshot::{Accepted, End, FirstPage, PageRequest};
 /// Reason of a list that cannot be shown to be complete.
 pub(super) const UNKNOWN_LENGTH: &str = "The API does not report how many records the list has: some may be missing.";
 
+/// Reason of a list with equal records on pages far apart.
+const EQUAL_RECORDS: &str = "The list has equal records that are too far apart to be requested together: some may be one \
+                             record that was received twice.";
+
 /// A run in progress. Dropping it, or a future of it, cancels its requests and loses no page.
 pub struct Pages {
     query: Query,
+    /// Values that the records can have, once the heights of the query are known.
+    arguments: Arguments,
     report: SharedReport,
     partial: Partial,
     state: State,
@@ -69,6 +76,7 @@ impl Pages {
         let state = State::Unresolved(start.map(Box::new));
         Self {
             query,
+            arguments: Arguments::default(),
             report,
             partial,
             state,
@@ -115,6 +123,7 @@ impl Pages {
     async fn start(&mut self) -> Result<(), Error> {
         let State::Unresolved(start) = &self.state else { return Ok(()) };
         self.query = resolve(&self.query, &self.report).await?;
+        self.arguments = Arguments::of(&self.query);
         if let Some(start) = start {
             if start.slice < self.query.slices().count() {
                 self.fetchers.push_back(SliceFetcher::resumed(&self.query, start, self.first_page));
@@ -173,6 +182,7 @@ impl Pages {
                 if let Some(error) = fetcher.list.error() {
                     return Err(error.clone());
                 }
+                fetcher.conclude()?;
                 if is_stopped {
                     if fetcher.list.end() == Some(End::UnknownLength) {
                         self.report.add_reason(UNKNOWN_LENGTH);
@@ -185,7 +195,8 @@ impl Pages {
                 self.end_slice();
                 continue;
             };
-            let page = response.and_then(|(request, page)| {
+            let page = response.and_then(|response| {
+                let Some((request, page)) = response else { return Ok(None) };
                 process::long_if(page.columns.copied_size(), || self.deliver(request, page))
             });
             let Some(page) = page? else { continue };
@@ -267,12 +278,14 @@ impl Pages {
     fn deliver(&mut self, request: PageRequest, page: decode::Page) -> Result<Option<Page>, Error> {
         let (query, report) = (&self.query, &self.report);
         let Some(fetcher) = self.fetchers.front_mut() else { return Ok(None) };
-        let offset = fetcher.list.returned();
-        let accepted = fetcher.list.on_response(&request, &response(&page));
-        if !fetcher.list.is_ahead() {
-            fetcher.cancel_in_flight();
-        }
-        let Accepted { rows, before } = accepted?;
+        let (offset, slice) = (fetcher.list.returned(), fetcher.slice);
+        let moved = fetcher.list.moved();
+        let missing_before = report.read().missing.len();
+        let selector = Selector { query, arguments: &self.arguments, report, slice };
+        let (Accepted { rows, before, .. }, selection) = fetcher.on_response(&request, &page, |accepted| {
+            selector.select(&page, &page.columns.slice(accepted.rows.start, accepted.rows.len()))
+        })?;
+        report.update(|report| report.moved += fetcher.list.moved() - moved);
         let is_empty_list = offset == 0 && fetcher.list.end().is_some();
         if rows.is_empty() && !is_empty_list {
             if let Some(latest) = &self.latest {
@@ -284,11 +297,9 @@ impl Pages {
         let (total, min_length) = (snapshot.total, snapshot.min_length);
         fetcher.check_window(query, min_length)?;
         let received = page.columns.slice(rows.start, rows.len());
-        let missing_before = report.read().missing.len();
-        let selection = select_rows(query, report, fetcher.slice, &received);
-        let mut columns = match &selection {
-            Selection::All => received.clone(),
-            Selection::Rows(rows) | Selection::Hashes { rows, .. } => received.take(rows),
+        let mut columns = match selection.rows() {
+            None => received.clone(),
+            Some(rows) => received.take(rows),
         };
         // The records of a single hash that were delivered before this run are skipped.
         let skip = (fetcher.skip as usize).min(columns.rows());
@@ -322,7 +333,7 @@ impl Pages {
             slice: fetcher.slice,
             source,
             rows: columns.rows(),
-            end: (!cut && fetcher.list.end().is_some()).then(|| incomplete_reasons(query, fetcher)),
+            end: (!cut && fetcher.is_ended()).then(|| incomplete_reasons(query, fetcher)),
             remaining: left,
             report: report.read(),
         });
@@ -407,8 +418,19 @@ fn incomplete_reasons(query: &Query, fetcher: &SliceFetcher) -> Vec<Message> {
         ))),
         _ => {}
     }
+    if list.end() == Some(End::Unsettled) {
+        let problem = "The order of the list changed so much that some of its records were not received";
+        reasons.push(Message::new(problem).hint(Hint::RetryLater));
+    }
     if list.end() == Some(End::UnknownLength) {
         reasons.push(UNKNOWN_LENGTH.into());
+    }
+    let missing = fetcher.audit.missing_heights();
+    if missing > 0 {
+        reasons.push(format!("The heights of blocks have gaps: {missing} blocks are missing between the others").into());
+    }
+    if fetcher.audit.has_uncertain_repeats() {
+        reasons.push(EQUAL_RECORDS.into());
     }
     reasons
 }

@@ -2,8 +2,13 @@
 
 use std::collections::HashMap;
 
+use arrow_array::Array as _;
+
 use crate::columns::{Column, Columns};
+use crate::decode::Page;
 use crate::interface::{Kind, ResultLimit};
+use crate::message::Message;
+use crate::query::audit::Arguments;
 use crate::query::request::Query;
 use crate::query::results::SharedReport;
 
@@ -20,60 +25,173 @@ pub(super) enum Selection {
     },
 }
 
-pub(super) fn select_rows(query: &Query, report: &SharedReport, slice: u64, columns: &Columns) -> Selection {
-    if let Some((low, high)) = query.slices().time_range(slice) {
-        return rows_between(low, high, query.includes_undated(slice), columns);
-    }
-    if let Some(height) = query.slices().height(slice) {
-        let heights = columns.record().position("height").map(|index| columns.column(index));
-        if let Some(Column::Integer(heights)) = heights
-            && heights.iter().flatten().any(|other| other != height)
-        {
-            report.add_reason("The API returned records of other blocks than the requested one");
-        }
-    }
-    let requested = query.slices().hashes(slice);
-    if requested.is_empty() || matches!(query.endpoint().limit, ResultLimit::Logs) {
-        return Selection::All;
-    }
-    rows_in_requested_order(requested, report, columns)
-}
-
-fn rows_between(low: i64, high: i64, includes_undated: bool, columns: &Columns) -> Selection {
-    let time = (0..columns.record().fields.len()).find(|index| columns.kind(*index) == Kind::Time);
-    let Some(Column::Time(times)) = time.map(|index| columns.column(index)) else { return Selection::All };
-    let kept: Vec<u32> = (0..columns.rows() as u32)
-        .zip(times.iter())
-        .filter(|(_, time)| time.map_or(includes_undated, |time| (low..=high).contains(&time)))
-        .map(|(row, _)| row)
-        .collect();
-    if kept.len() == columns.rows() { Selection::All } else { Selection::Rows(kept) }
-}
-
-fn rows_in_requested_order(requested: &[String], report: &SharedReport, columns: &Columns) -> Selection {
-    let Some(hash) = columns.record().position("tx_id") else { return Selection::All };
-    let mut returned = HashMap::new();
-    let mut repeated = 0;
-    for row in 0..columns.rows() {
-        let key = columns.text(hash, row).unwrap_or_default().to_ascii_lowercase();
-        if returned.insert(key, row as u32).is_some() {
-            repeated += 1;
-        }
-    }
-    let (mut rows, mut found, mut missing) = (Vec::new(), Vec::new(), Vec::new());
-    for (index, hash) in (0..).zip(requested) {
-        match returned.remove(&hash.to_ascii_lowercase()) {
-            Some(row) => {
-                rows.push(row);
-                found.push(index);
+impl Selection {
+    /// Those rows of a list that were not returned before.
+    pub fn of_fresh(self, fresh: Option<&[u32]>) -> Self {
+        match (self, fresh) {
+            (Self::All, Some(fresh)) => Self::Rows(fresh.to_vec()),
+            (Self::Rows(rows), Some(fresh)) => {
+                let is_fresh = |row: &u32| fresh.binary_search(row).is_ok();
+                Self::Rows(rows.into_iter().filter(is_fresh).collect())
             }
-            None => missing.push(index),
+            (selection, _) => selection,
         }
     }
-    report.update(|report| report.duplicates_dropped += repeated);
-    if !returned.is_empty() {
-        report.add_reason(format!("The API returned {} transactions that were not requested", returned.len()));
+
+    /// Selected rows, if not all are.
+    pub fn rows(&self) -> Option<&[u32]> {
+        match self {
+            Self::All => None,
+            Self::Rows(rows) | Self::Hashes { rows, .. } => Some(rows),
+        }
     }
-    report.add_missing(missing.iter().map(|index| requested[*index as usize].clone()).collect());
-    Selection::Hashes { rows, found, missing }
+}
+
+/// Selects rows of one slice; a row that contradicts the arguments is dropped, with a reason.
+pub(super) struct Selector<'a> {
+    pub query: &'a Query,
+    pub arguments: &'a Arguments,
+    pub report: &'a SharedReport,
+    pub slice: u64,
+}
+
+impl Selector<'_> {
+    /// Selects among the rows of a page that the reader accepted.
+    pub fn select(&self, page: &Page, columns: &Columns) -> Selection {
+        if self.is_of_other_chain(page) {
+            let name = page.chain_short_name.clone().unwrap_or_default();
+            let text = format!("The API returned records of the chain {name} in place of {}", self.query.chain());
+            self.drop_rows(columns.rows(), text);
+            return Selection::Rows(Vec::new());
+        }
+        let requested = self.query.slices().hashes(self.slice);
+        if matches!(self.query.endpoint().limit, ResultLimit::Logs) {
+            return self.logs_of(&requested[0], columns);
+        }
+        if !requested.is_empty() {
+            return self.rows_in_requested_order(requested, columns);
+        }
+        let slices = self.query.slices();
+        let is_whole = slices.height(self.slice).is_none() && slices.time_range(self.slice).is_none();
+        if self.arguments.are_empty() && is_whole {
+            return Selection::All;
+        }
+        let kept = self.rows_in_time(columns, self.possible_rows(columns));
+        if kept.len() == columns.rows() { Selection::All } else { Selection::Rows(kept) }
+    }
+
+    fn drop_rows(&self, rows: usize, reason: impl Into<Message>) {
+        if rows > 0 {
+            self.report.add_reason(reason);
+            self.report.update(|report| report.dropped += rows as u64);
+        }
+    }
+
+    fn is_of_other_chain(&self, page: &Page) -> bool {
+        let is_own = |name: &String| name.eq_ignore_ascii_case(self.query.chain());
+        let names = [page.chain_short_name.as_ref(), page.chain_full_name.as_ref()];
+        page.chain_short_name.is_some() && !names.into_iter().flatten().any(is_own)
+    }
+
+    /// Rows that a record can have under the arguments.
+    fn possible_rows(&self, columns: &Columns) -> Vec<u32> {
+        let height = self.query.slices().height(self.slice);
+        let of_slice = height.map(|height| Arguments::of_height(columns.record().height(), height));
+        let mut kept = Vec::with_capacity(columns.rows());
+        for row in 0..columns.rows() {
+            let of_slice = of_slice.as_ref().and_then(|arguments| arguments.contradicted(columns, row));
+            match of_slice.or_else(|| self.arguments.contradicted(columns, row)) {
+                None => kept.push(row as u32),
+                Some(parameter) => self.drop_rows(
+                    1,
+                    Message::new("The API returned records that contradict ").parameter(parameter).text(
+                        ": they were dropped, and it may not have applied the filter",
+                    ),
+                ),
+            }
+        }
+        kept
+    }
+
+    /// Those rows of a slice of times that lie within it.
+    fn rows_in_time(&self, columns: &Columns, rows: Vec<u32>) -> Vec<u32> {
+        let Some((low, high)) = self.query.slices().time_range(self.slice) else { return rows };
+        let time = (0..columns.record().fields.len()).find(|index| columns.kind(*index) == Kind::Time);
+        let Some(Column::Time(times)) = time.map(|index| columns.column(index)) else { return rows };
+        let includes_undated = self.query.includes_undated(self.slice);
+        let time_of = |row: u32| times.iter().nth(row as usize).flatten();
+        // The requested range is a millisecond longer at either end, which a service may include.
+        let requested = low.saturating_sub(1)..=high.saturating_add(1);
+        let foreign = rows.iter().filter(|row| time_of(**row).is_some_and(|time| !requested.contains(&time))).count();
+        self.drop_rows(
+            foreign,
+            "The API returned records outside of the requested times: they were dropped, and it may not have applied the \
+             filter",
+        );
+        let is_within = |row: &u32| time_of(*row).map_or(includes_undated, |time| (low..=high).contains(&time));
+        rows.into_iter().filter(is_within).collect()
+    }
+
+    /// Logs of the requested transaction, each once.
+    fn logs_of(&self, requested: &str, columns: &Columns) -> Selection {
+        let record = columns.record();
+        let (Some(hash), Some(index)) = (record.position("tx_id"), record.position("log_index")) else {
+            return Selection::All;
+        };
+        let is_own = |row: usize| {
+            columns.text(hash, row).is_none_or(|text| text.is_empty() || text.eq_ignore_ascii_case(requested))
+        };
+        let (mut kept, mut seen, mut foreign) = (Vec::new(), HashMap::new(), 0);
+        for row in 0..columns.rows() {
+            if !is_own(row) {
+                foreign += 1;
+                continue;
+            }
+            let first = match columns.column(index) {
+                Column::Integer(indices) if indices.is_valid(row) => *seen.entry(indices.value(row)).or_insert(row),
+                _ => row,
+            };
+            if first == row {
+                kept.push(row as u32);
+            } else {
+                self.on_repeated(columns, first, row);
+            }
+        }
+        self.drop_rows(foreign, "The API returned logs of other transactions than the requested one: they were dropped");
+        if kept.len() == columns.rows() { Selection::All } else { Selection::Rows(kept) }
+    }
+
+    /// Counts a record that a response has twice; two versions of it are a reason.
+    fn on_repeated(&self, columns: &Columns, first: usize, second: usize) {
+        self.report.update(|report| report.duplicates_dropped += 1);
+        if columns.slice(first, 1) != columns.slice(second, 1) {
+            self.report.add_reason("The API returned two versions of a record: the first was kept");
+        }
+    }
+
+    fn rows_in_requested_order(&self, requested: &[String], columns: &Columns) -> Selection {
+        let Some(hash) = columns.record().position("tx_id") else { return Selection::All };
+        let mut returned: HashMap<String, usize> = HashMap::new();
+        for row in 0..columns.rows() {
+            let key = columns.text(hash, row).unwrap_or_default().to_ascii_lowercase();
+            let first = *returned.entry(key).or_insert(row);
+            if first != row {
+                self.on_repeated(columns, first, row);
+            }
+        }
+        let (mut rows, mut found, mut missing) = (Vec::new(), Vec::new(), Vec::new());
+        for (index, hash) in (0..).zip(requested) {
+            match returned.remove(&hash.to_ascii_lowercase()) {
+                Some(row) => {
+                    rows.push(row as u32);
+                    found.push(index);
+                }
+                None => missing.push(index),
+            }
+        }
+        let foreign = returned.len();
+        self.drop_rows(foreign, format!("The API returned {foreign} transactions that were not requested"));
+        self.report.add_missing(missing.iter().map(|index| requested[*index as usize].clone()).collect());
+        Selection::Hashes { rows, found, missing }
+    }
 }

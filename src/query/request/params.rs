@@ -3,7 +3,7 @@
 use chrono::{DateTime, SecondsFormat};
 use serde::{Deserialize, Serialize};
 
-use super::slices::{Filters, Slices, Unresolved, split_by_year};
+use super::slices::{Filters, Slices, TimeRange, Unresolved, split_by_year};
 use crate::client::Error;
 use crate::interface::{Endpoint, Number, Param, ParamKind, ParamRole, RangeEnd};
 use crate::message::{Hint, Message};
@@ -27,6 +27,9 @@ pub struct Options {
     pub chain: Option<String>,
     pub page_size: Option<i64>,
     pub max_items: Option<i64>,
+    /// Unix milliseconds between which a range of heights was found, both ends included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub times: Option<TimeRange>,
     /// True for all but the first partition of a time range: records without a time belong to the first.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub exclude_undated: bool,

@@ -138,7 +138,10 @@ impl Query {
             .filter_map(|(name, height)| height.map(|height| (name.to_owned(), Arg::Integer(height.to_string()))));
         let args: Vec<_> =
             self.args_without_times().filter(|(name, _)| !is_end_of_range(name)).chain(heights).collect();
-        let query = Self::new(&self.client, self.endpoint, args, self.options.clone())?;
+        let times = self.filters.unresolved.map(|range| (range.start_time, range.end_time));
+        let times = times.filter(|(start, end)| start.is_some() || end.is_some()).or(self.options.times);
+        let options = Options { times, ..self.options.clone() };
+        let query = Self::new(&self.client, self.endpoint, args, options)?;
         Ok(Self { max_items: self.max_items, page_size: self.page_size, projection: self.projection, ..query })
     }
 

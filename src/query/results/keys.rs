@@ -93,13 +93,14 @@ pub fn content_keys(columns: &Columns) -> Vec<u64> {
 /// Hashes of the hashes of the blocks of a page's records; 0 where there is none.
 pub fn block_keys(columns: &Columns) -> Vec<u64> {
     let column = columns.record().position("block_hash");
-    let block = |row| {
-        let hash = columns.text(column?, row).filter(|hash| !hash.is_empty())?;
-        let mut hasher = KeyHasher::new();
-        hasher.write(hash.as_bytes());
-        Some(hasher.0)
-    };
-    (0..columns.rows()).map(|row| block(row).unwrap_or(0)).collect()
+    (0..columns.rows()).map(|row| column.and_then(|column| block_key(columns, column, row)).unwrap_or(0)).collect()
+}
+
+fn block_key(columns: &Columns, column: usize, row: usize) -> Option<u64> {
+    let hash = columns.text(column, row).filter(|hash| !hash.is_empty())?;
+    let mut hasher = KeyHasher::new();
+    hasher.write(hash.as_bytes());
+    Some(hasher.0)
 }
 
 impl Rows for Columns {
@@ -119,12 +120,44 @@ impl Rows for Columns {
     }
 
     fn height(&self, row: usize) -> Option<i64> {
-        let record = self.record();
-        let column = record.position("height").or_else(|| record.position("zone_block_height"))?;
-        match self.value(column, row) {
+        match self.value(self.record().height()?, row) {
             Value::Integer(height) => Some(height),
             _ => None,
         }
+    }
+
+    fn block(&self, row: usize) -> Option<u64> {
+        block_key(self, self.record().position("block_hash")?, row)
+    }
+}
+
+/// Records of a page with their keys, which several steps compare.
+pub struct KeyedRows<'a> {
+    columns: &'a Columns,
+    keys: Vec<u64>,
+}
+
+impl<'a> KeyedRows<'a> {
+    pub fn new(columns: &'a Columns) -> Self {
+        Self { columns, keys: (0..columns.rows()).map(|row| Rows::key(columns, row)).collect() }
+    }
+}
+
+impl Rows for KeyedRows<'_> {
+    fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    fn key(&self, row: usize) -> u64 {
+        self.keys[row]
+    }
+
+    fn height(&self, row: usize) -> Option<i64> {
+        self.columns.height(row)
+    }
+
+    fn block(&self, row: usize) -> Option<u64> {
+        self.columns.block(row)
     }
 }
 

@@ -11,7 +11,7 @@ mod report;
 pub use batches::{Batch, Batches};
 pub use entries::Entries;
 pub use keys::record_keys;
-pub(super) use keys::{block_keys, content_keys};
+pub(super) use keys::{KeyedRows, block_keys, content_keys};
 pub use page::{Checkpoint, Page};
 pub(super) use page::{LatestCheckpoint, PageCheckpoint, Source};
 pub use partial::Partial;

@@ -24,6 +24,10 @@ pub struct Report {
     pub pages: u64,
     pub records: u64,
     pub duplicates_dropped: u64,
+    /// Records that contradicted the request.
+    pub dropped: u64,
+    /// Records of a ranked list that were received again, since they had changed their rank.
+    pub moved: u64,
     /// Times that a list was read again because it had changed too much.
     pub rereads: u64,
     /// Requested hashes that were not returned.
@@ -137,6 +141,7 @@ impl SharedReport {
         let report = &mut state.report;
         report.reasons = earlier.reasons.to_vec().into();
         (report.records, report.progress) = (earlier.records, earlier.progress);
+        (report.dropped, report.moved) = (earlier.dropped, earlier.moved);
         report.rereads += 1;
     }
 

@@ -1,10 +1,13 @@
 //! `ListCheckpoint`: a position within a list, from which another reader continues.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::delivered::Delivered;
 use super::evidence::{Length, Snapshot};
 use super::locate::by_count;
+use super::ranked::RankedCheckpoint;
 use super::reader::{Attempt, Drift, End, Phase, Proof, SnapshotReader};
 use super::spec::{ListKind, ListSpec, PageRequest, Response, Rows, Tuning};
 
@@ -24,12 +27,23 @@ pub struct ListCheckpoint {
     /// Greatest height of the part of the list that is being read, if that is not the query's.
     #[serde(skip_serializing_if = "Option::is_none")]
     height_bound: Option<i64>,
+    /// Position in a ranked list, which needs nothing else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ranked: Option<RankedCheckpoint>,
 }
 
 impl ListCheckpoint {
     /// True if nothing of the list has been returned, and any snapshot will do.
     pub fn is_start(&self) -> bool {
-        self.delivered.end() == 0 && self.proof == Proof::Overlap
+        self.delivered.end() == 0 && self.proof == Proof::Overlap && self.ranked.is_none()
+    }
+
+    pub(super) fn of_ranked(ranked: RankedCheckpoint) -> Self {
+        Self { ranked: Some(ranked), ..Self::default() }
+    }
+
+    pub(super) fn ranked(&self) -> Option<&RankedCheckpoint> {
+        self.ranked.as_ref()
     }
 
     /// True if these numbers can be those of a list. A string from elsewhere may have others, with which offsets overflow.
@@ -52,6 +66,11 @@ impl ListCheckpoint {
     /// The position after the first `rows` of these rows, which come next.
     #[must_use]
     pub fn advanced(mut self, rows: &dyn Rows, count: usize) -> Self {
+        if let Some(ranked) = &mut self.ranked {
+            let known: HashSet<u64> = ranked.keys.iter().copied().collect();
+            ranked.keys.extend((0..count).map(|row| rows.key(row)).filter(|key| !known.contains(key)));
+            return self;
+        }
         let (end, least) = (self.delivered.end(), Tuning::default().checkpoint_keys);
         let most = if self.snapshot.is_counted() { 0 } else { usize::MAX };
         self.snapshot.add_first_difference(end, (0..count).map(|row| rows.key(row)));
@@ -68,9 +87,9 @@ impl SnapshotReader {
         if checkpoint.is_start() {
             return reader;
         }
-        let ListCheckpoint { snapshot, delivered, shift, proof, height_bound } = checkpoint.clone();
+        let ListCheckpoint { snapshot, delivered, shift, proof, height_bound, .. } = checkpoint.clone();
         (reader.returned, reader.bound, reader.proof) = (returned, height_bound, proof);
-        reader.drift = Drift { shift, ..Drift::default() };
+        reader.drift = Drift { shift, has_changed: true, ..Drift::default() };
         reader.snapshot = snapshot;
         reader.snapshot.keep_anchors_before(delivered.end());
         reader.snapshot.page_limit = reader.spec.page_size;
@@ -79,7 +98,9 @@ impl SnapshotReader {
             return reader;
         }
         reader.delivered = delivered;
-        if reader.is_read() {
+        if reader.is_read() && !reader.snapshot.is_counted() && reader.spec.kind == ListKind::Growing {
+            reader.phase = Phase::TailLook(End::List);
+        } else if reader.is_read() {
             reader.end_with(End::List);
         } else if reader.snapshot.is_counted() || reader.spec.kind == ListKind::Fixed {
             reader.phase = reader.ahead();
@@ -98,8 +119,11 @@ impl SnapshotReader {
             snapshot.length = Length::Pending;
             delivered = if self.returned > 0 { earlier.latest(least) } else { Delivered::default() };
         }
+        for group in &mut snapshot.anchors {
+            group.drain(..group.len().saturating_sub(self.spec.tuning.checkpoint_anchors));
+        }
         let shift = if self.earlier.is_some() { 0 } else { self.drift.shift };
-        ListCheckpoint { snapshot, delivered, shift, proof: self.proof, height_bound: self.bound }
+        ListCheckpoint { snapshot, delivered, shift, proof: self.proof, height_bound: self.bound, ranked: None }
     }
 
     /// The end of a page of a list with a count: its offset, and the position there.

@@ -96,8 +96,24 @@ impl SnapshotReader {
         }
         let may_continue = self.spec.kind == ListKind::Growing || view.pages.is_none();
         let is_unknown = self.snapshot.length == Length::Unknown && may_continue && !self.is_overlapping();
-        self.end_with(if is_unknown { End::UnknownLength } else { End::List });
+        let end = if is_unknown { End::UnknownLength } else { End::List };
+        // The length may have been that of an earlier moment. A page that is not full shows the end of the list.
+        let may_have_more = self.drift.has_changed && !self.snapshot.is_counted() && view.len() >= view.page_size;
+        if may_have_more && self.is_read() {
+            self.phase = Phase::TailLook(end);
+        } else {
+            self.end_with(end);
+        }
         Ok(())
+    }
+
+    /// The position after the last record has none, or a returned one, if the list has grown meanwhile.
+    pub(super) fn on_tail_look(&mut self, view: &View<'_>, end: End) -> Result<Accepted, Error> {
+        if view.keys(0..view.rows.len()).iter().all(|key| self.delivered.keys().contains(key)) {
+            self.end_with(end);
+            return Ok(Accepted::default());
+        }
+        Err(self.drift_error("records follow the last one that the reported number of records leaves room for"))
     }
 
     /// Ends the list at its beginning, and proves that none of its records was skipped.
@@ -116,7 +132,7 @@ impl SnapshotReader {
     }
 
     /// Ends the list, after a final look where that is the proof.
-    pub(super) fn end_with(&mut self, end: End) {
+    pub fn end_with(&mut self, end: End) {
         let needs_look = self.proof == Proof::FinalLook && !Bug::FinalLookSkipped.is_planted();
         self.phase = if needs_look { Phase::FinalLook(0, end) } else { Phase::Done(end) };
     }

@@ -82,7 +82,11 @@ impl Snapshot {
     /// The snapshot of a first response.
     pub(super) fn new(request: &PageRequest, response: &Response<'_>) -> Self {
         let (rows, total, page_limit) = (response.rows.len() as u64, response.total, request.limit);
-        let page_rows = full_page(request, response).filter(|size| *size <= page_limit).unwrap_or(page_limit).max(rows);
+        let page_rows = match (response.total_pages, total) {
+            // Nothing shows that a short page is the last.
+            (None, None) if rows > 0 => rows,
+            _ => full_page(request, response).filter(|size| *size <= page_limit).unwrap_or(page_limit).max(rows),
+        };
         let full_pages = response.total_pages.unwrap_or(1).saturating_sub(1);
         let min_length = full_pages.saturating_mul(page_rows).saturating_add(u64::from(rows > 0));
         let page_sizes = PageSizes::default().learned(request.limit, page_rows, page_rows);

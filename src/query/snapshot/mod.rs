@@ -14,6 +14,7 @@
 //! | | | has none, and reaches the result window | `Ahead`; the result is incomplete |
 //! | | | has none, and a few pages are wanted | `Overlap`; `Ahead` only after `Length` |
 //! | `Length` | page 1 with one record: its number of pages is the length | one record | `Ahead`, from page 1 again |
+//! | | | fewer records than the pages have | `First`, and then as without a length |
 //! | | | no length | `First`, and then `Ahead` with an incomplete result; `Overlap`, if only the beginning is wanted |
 //! | `Ahead` | next pages, several in flight | located, no drift | `Ahead` |
 //! | | | located, drift | `Overlap`; with a count, only if most rows were delivered |
@@ -30,6 +31,8 @@
 //! | | | another one is there | `Failed` |
 //! | `Single` | one record where the next one should be | at its offset by the length | `Overlap`; `Single` in a run of duplicates |
 //! | | | at another offset | `Single` |
+//! | `TailLook` | the record after the last one | none, or a returned one | `FinalLook` or `Done` |
+//! | | | another record | `Failed` |
 //! | `FinalLook` | a record of the first page, where it should be by the count | equal | the next anchor, or `Done` |
 //! | | | different | `Failed` |
 //! | | | not visible | `FinalLook` |
@@ -40,16 +43,19 @@
 //! The snapshot of a list without a count is that of `Length`, without records newer than the first page. Until a record of
 //! it was returned, `Length` may begin another one. It contains the records that were returned before, if there are any.
 //!
-//! A list with a count ends with `FinalLook`, and so does one of which records were delivered in `Single`. So does one of
-//! which pages were located by adjacency, if only the beginning was read, or before its returned records were found.
+//! A list with a count ends with `FinalLook`, and so does one of which records were delivered in `Single`, or of which several
+//! pages were in flight. So does one of which pages were located by adjacency, if only the beginning was read, or before its
+//! returned records were found. A list without a count that has grown and ends with a full page ends with `TailLook`.
 
 mod checkpoint;
 mod delivered;
 mod ending;
 mod evidence;
 mod growth;
+mod list;
 mod locate;
 mod phases;
+mod ranked;
 mod reader;
 mod requests;
 mod spec;
@@ -57,5 +63,7 @@ mod spec;
 mod tests;
 
 pub use checkpoint::ListCheckpoint;
+pub use evidence::Snapshot;
+pub use list::ListReader;
 pub use reader::{End, SnapshotReader};
 pub use spec::{Accepted, FirstPage, ListKind, ListSpec, PageRequest, Purpose, Response, Rows, Tuning};

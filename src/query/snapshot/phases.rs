@@ -15,6 +15,7 @@ impl SnapshotReader {
         self.snapshot.length = match view.total {
             _ if self.spec.kind == ListKind::Lookup => Length::Exact(view.len()),
             _ if view.is_last() && view.len() < view.window => Length::Exact(view.len()),
+            None if view.pages.is_none() => Length::Unknown,
             Some(total) => Length::Exact(total),
             None if view.is_last() || self.snapshot.min_length >= view.window => Length::Unknown,
             None if self.spec.kind == ListKind::Fixed || is_unknown || self.is_overlapping() => Length::Unknown,
@@ -38,17 +39,25 @@ impl SnapshotReader {
             return Accepted::default();
         }
         self.returned = view.len();
-        Accepted { rows, before }
+        Accepted { rows, fresh: None, before }
     }
 
     pub(super) fn on_length(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
         if view.len() == 0 {
             return Err(self.drift_error("the list became empty while it was read"));
         }
-        self.drift = Drift { restarts: self.drift.restarts, ..Drift::default() };
-        let Some(length) = view.length() else {
+        let Drift { restarts, has_changed, .. } = self.drift;
+        self.drift = Drift { restarts, has_changed, ..Drift::default() };
+        let length = view.length();
+        let is_possible = length.is_none_or(|length| length >= self.snapshot.min_length);
+        let Some(length) = length.filter(|_| is_possible) else {
+            // Records may have been deleted since the first page. If the numbers contradict each other again, none of them
+            // is the length. A first page that was returned cannot be read again.
+            let may_have_shrunk = !is_possible && self.drift.restarts == 0 && self.returned == 0;
+            self.drift.restarts += u32::from(may_have_shrunk);
+            self.snapshot.length = if may_have_shrunk { Length::Pending } else { Length::Unknown };
             self.forget_unreturned();
-            (self.snapshot.length, self.phase) = (Length::Unknown, Phase::First);
+            self.phase = Phase::First;
             return Ok(Accepted::default());
         };
         (self.snapshot.length, self.snapshot.first) = (Length::Exact(length), Some(view.rows.key(0)));
@@ -61,6 +70,9 @@ impl SnapshotReader {
     pub(super) fn on_records(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
         if self.spec.kind == ListKind::Fixed {
             return self.on_fixed(view);
+        }
+        if view.len() == 0 && view.pages.is_none() && self.snapshot.length == Length::Unknown && self.is_ahead() {
+            return self.on_empty_page(view);
         }
         if view.total.is_some_and(|total| view.len() > 0 && view.position as u64 + view.len() > total) {
             return Err(self.drift_error("a page ends below the last record of the list by its count"));
@@ -80,10 +92,32 @@ impl SnapshotReader {
                 Ok(Accepted::default())
             }
             location => {
+                self.check_length(view)?;
                 self.phase = self.next_attempt(self.attempt(), location);
                 self.miss(view)
             }
         }
+    }
+
+    /// Ends a list whose pages are not counted. If it has one page, that is all of it.
+    fn on_empty_page(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
+        if self.delivered.end() <= self.snapshot.page_rows() {
+            self.snapshot.length = Length::Exact(self.delivered.end());
+        }
+        self.finish(view, Accepted::default())
+    }
+
+    /// Fails if the pages of a stable list do not have as many records as pages of one record show, again and again.
+    fn check_length(&mut self, view: &View<'_>) -> Result<(), Error> {
+        let length = self.snapshot.length.exact().map(|length| length as i64 + self.drift.shift);
+        let is_measured = self.attempt() == Attempt::Third && self.drift.growth.is_stable(1);
+        if is_measured && length.is_some_and(|length| !view.lengths().contains(&length)) {
+            self.drift.contradictions += 1;
+        }
+        if self.drift.contradictions <= self.spec.tuning.max_contradictions {
+            return Ok(());
+        }
+        Err(self.drift_error("the numbers of pages that the API reports contradict each other"))
     }
 
     /// Next request for the next record, after a page that did not show its offset.
@@ -113,6 +147,7 @@ impl SnapshotReader {
     /// Takes a page whose first row has this offset.
     fn on_page(&mut self, view: &View<'_>, offset: i64) -> Result<Accepted, Error> {
         let (next, rows) = (self.delivered.end() as i64, view.rows.len());
+        self.drift.contradictions = 0;
         let has_drifted = self.observe(view.position - offset);
         // No row is new if the next record lies above the page.
         let from = usize::try_from(next - offset).unwrap_or(usize::MAX);
@@ -162,6 +197,9 @@ impl SnapshotReader {
 
     /// Pages of a list that does not change follow each other, and all but the last are full.
     fn on_fixed(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
+        if view.len() == 0 && view.pages.is_none() {
+            return self.on_empty_page(view);
+        }
         let (least, most) = (self.snapshot.min_length as i64, self.snapshot.max_length() as i64);
         let from = usize::try_from(self.delivered.end() as i64 - view.position).unwrap_or(usize::MAX);
         let has_changed = view.total.is_some_and(|total| self.snapshot.length.exact() != Some(total))
@@ -231,7 +269,7 @@ impl SnapshotReader {
         self.read(view, first..rows.end);
         self.returned += (rows.end - first) as u64;
         self.drift.misses = 0;
-        Accepted { rows: first..rows.end, before }
+        Accepted { rows: first..rows.end, fresh: None, before }
     }
 
     /// Number of leading rows that were returned before the snapshot began, or that are newer.
@@ -245,9 +283,16 @@ impl SnapshotReader {
         };
         // The keys are those of the last of the records.
         let found = (0..read.len()).find(begins_at).map(|at| self.delivered.base() + at as u64);
+        // Different records do not change places: one that was below the first of them is not above it now.
+        let is_reordered = |at: &u64| {
+            let above = &read[..(*at - self.delivered.base()) as usize];
+            !has_duplicates(&read) && above.iter().any(|key| earlier.keys().contains(key))
+        };
+        let found = found.filter(|at| !is_reordered(at));
         let newer = found.and_then(|at| at.checked_sub(earlier.base()));
         let Some(newer) = newer.filter(|newer| *newer <= self.most_newer()) else { return rows.len() };
         let returned = if self.returned > 0 { earlier.end() } else { 0 };
+        self.drift.has_changed |= newer > 0;
         self.earlier = None;
         (newer + returned).saturating_sub(self.delivered.end()) as usize
     }
@@ -270,6 +315,7 @@ impl SnapshotReader {
         let grown = shift - self.drift.shift;
         self.drift.growth.observe(grown, self.spec.tuning.growth_samples);
         self.drift.shift = shift;
+        self.drift.has_changed |= grown != 0;
         grown != 0
     }
 }

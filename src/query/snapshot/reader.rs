@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::delivered::Delivered;
 use super::evidence::Snapshot;
 use super::growth::Growth;
-use super::spec::{Accepted, ListSpec, PageRequest, Purpose, Response};
+use super::spec::{Accepted, ListKind, ListSpec, PageRequest, Purpose, Response};
 use crate::client::Error;
 
 /// State of reading; the table is in the module's documentation.
@@ -19,6 +19,8 @@ pub(super) enum Phase {
     Overlap(Attempt),
     Locate,
     Single,
+    /// The end that follows, if no record does.
+    TailLook(End),
     /// The group of anchors that is looked for, and the end that follows.
     FinalLook(usize, End),
     Done(End),
@@ -44,6 +46,8 @@ pub enum End {
     UnknownLength,
     /// The list reaches the result window.
     ResultWindow,
+    /// The records of a ranked list moved so much that some were not received.
+    Unsettled,
 }
 
 /// Evidence that the delivered records are the snapshot, from the least request to the greatest.
@@ -66,6 +70,10 @@ pub(super) struct Drift {
     pub growth: Growth,
     /// Latest responses in a row without a new record.
     pub misses: u32,
+    /// Pages in a row whose number contradicts the number of records.
+    pub contradictions: u32,
+    /// True if the list has changed since the first response, or may have before a run that continues another.
+    pub has_changed: bool,
     pub restarts: u32,
 }
 
@@ -105,6 +113,11 @@ impl SnapshotReader {
         self.returned
     }
 
+    /// Distance by which the list has moved since the snapshot.
+    pub fn drift(&self) -> i64 {
+        self.drift.shift
+    }
+
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }
@@ -123,6 +136,10 @@ impl SnapshotReader {
         self.phase = Phase::Failed(error);
     }
 
+    pub fn spec(&self) -> &ListSpec {
+        &self.spec
+    }
+
     /// About how many records are still to come.
     pub fn to_come(&self) -> u64 {
         self.snapshot.length.exact().unwrap_or(self.snapshot.max_length()).saturating_sub(self.delivered.end())
@@ -131,7 +148,7 @@ impl SnapshotReader {
     /// Ends the list here, since the caller wants no more records; a final look may still be due. False if it was at its
     /// end already.
     pub fn stop(&mut self) -> bool {
-        let is_reading = !matches!(self.phase, Phase::Done(_) | Phase::Failed(_) | Phase::FinalLook(..));
+        let is_reading = !matches!(self.phase, Phase::Done(_) | Phase::Failed(_) | Phase::TailLook(_) | Phase::FinalLook(..));
         if is_reading {
             self.end_beginning();
         }
@@ -144,6 +161,10 @@ impl SnapshotReader {
         match self.phase {
             Phase::Ahead { next_page } if is_alone || self.may_request_ahead(next_page) => {
                 self.phase = Phase::Ahead { next_page: next_page + 1 };
+                // A record may be added in the middle of the list between responses that arrive in another order.
+                if !is_alone && self.spec.kind == ListKind::Growing && self.snapshot.length.exact().is_some() {
+                    self.proof = Proof::FinalLook;
+                }
                 Some(self.request(next_page, self.spec.page_size, Purpose::Records))
             }
             _ if !is_alone => None,
@@ -154,6 +175,7 @@ impl SnapshotReader {
                 Some(self.probe(self.delivered.boundary_record().map_or(self.delivered.end(), |(offset, _)| offset)))
             }
             Phase::Single => Some(self.probe(self.delivered.end())),
+            Phase::TailLook(_) => Some(self.request(self.position(self.delivered.end()) + 1, 1, Purpose::FinalLook)),
             Phase::FinalLook(group, _) => Some(self.look_page(group)),
             Phase::Ahead { .. } | Phase::Done(_) | Phase::Failed(_) => None,
         }
@@ -169,6 +191,8 @@ impl SnapshotReader {
     /// Takes the response to the oldest request in flight.
     pub fn on_response(&mut self, request: &PageRequest, response: &Response<'_>) -> Result<Accepted, Error> {
         self.drift.growth.on_response();
+        let total = response.total.filter(|total| !self.spec.is_capped(*total));
+        let response = &Response { total, ..*response };
         if matches!(self.phase, Phase::First) {
             self.snapshot = Snapshot { length: self.snapshot.length, ..Snapshot::new(request, response) };
         }
@@ -179,6 +203,7 @@ impl SnapshotReader {
             Phase::Ahead { .. } | Phase::Overlap(_) => self.on_records(&view),
             Phase::Locate => self.on_locate(&view),
             Phase::Single => self.on_single(&view),
+            Phase::TailLook(end) => self.on_tail_look(&view, end),
             Phase::FinalLook(group, end) => self.on_final_look(&view, group, end),
             Phase::Done(_) | Phase::Failed(_) => Ok(Accepted::default()),
         };
@@ -215,6 +240,7 @@ impl SnapshotReader {
     pub(super) fn begin_again(&mut self) -> Phase {
         (self.delivered, self.proof) = (Delivered::default(), Proof::Overlap);
         self.drift.restarts += 1;
+        self.drift.has_changed = true;
         Phase::Length
     }
 }

@@ -14,6 +14,8 @@ pub enum ListKind {
     Fixed,
     /// New records are added at the head.
     Growing,
+    /// Records are ordered by a value that changes.
+    Ranked,
 }
 
 /// When the first page of a list without a count is returned.
@@ -66,8 +68,12 @@ pub struct Tuning {
     pub checkpoint_keys: usize,
     /// Most records of the first page that a final look may compare.
     pub max_anchors: usize,
+    /// Those of them that a checkpoint has.
+    pub checkpoint_anchors: usize,
     /// Most times that another snapshot begins.
     pub max_restarts: u32,
+    /// Pages in a row whose number may contradict the number of records.
+    pub max_contradictions: u32,
 }
 
 impl Default for Tuning {
@@ -80,8 +86,10 @@ impl Default for Tuning {
             stable_responses: 2,
             max_keys: 1_024,
             checkpoint_keys: 8,
-            max_anchors: 8,
+            max_anchors: 100,
+            checkpoint_anchors: 8,
             max_restarts: 3,
+            max_contradictions: 4,
         }
     }
 }
@@ -90,6 +98,16 @@ impl ListSpec {
     /// Number of records from which a list may be longer than its pages show. The limits of the API are approximate.
     pub(super) fn window(&self) -> u64 {
         self.result_window.map_or(u64::MAX, |window| window - window / 100)
+    }
+
+    /// True for a count that may be that of the result window: the list may have any number of records more.
+    pub fn is_capped(&self, total: u64) -> bool {
+        self.result_window.is_some_and(|window| (self.window()..=window.saturating_add(window / 20)).contains(&total))
+    }
+
+    /// True if a request begins where the API may return no more records.
+    pub fn is_beyond_window(&self, request: &PageRequest) -> bool {
+        request.purpose == Purpose::Records && (request.page - 1).saturating_mul(request.limit) >= self.window()
     }
 }
 
@@ -109,6 +127,8 @@ pub enum Purpose {
     CountProbe,
     /// A record of the first page, once more.
     FinalLook,
+    /// Returned records, once more, for the audit. The reader does not take the response.
+    Audit,
 }
 
 impl PageRequest {
@@ -125,11 +145,18 @@ pub trait Rows {
     fn key(&self, row: usize) -> u64;
 
     fn height(&self, row: usize) -> Option<i64>;
+
+    /// Hash of a row's block hash, where it has one.
+    fn block(&self, _row: usize) -> Option<u64> {
+        None
+    }
 }
 
 /// One response.
 pub struct Response<'a> {
     pub rows: &'a dyn Rows,
+    /// Number of the page that the API reports.
+    pub page: Option<u64>,
     /// Page size that the API reports.
     pub limit: Option<u64>,
     pub total_pages: Option<u64>,
@@ -140,6 +167,8 @@ pub struct Response<'a> {
 #[derive(Debug, Default)]
 pub struct Accepted {
     pub rows: Range<usize>,
+    /// Those of the rows that were not returned before; all if `None`.
+    pub fresh: Option<Vec<u32>>,
     /// Position of the list before those rows.
     pub before: ListCheckpoint,
 }
@@ -190,8 +219,8 @@ impl View<'_> {
         match (self.pages, self.total) {
             (Some(pages), _) => self.page >= pages,
             (None, Some(total)) => self.position + self.len() as i64 >= total as i64 || self.len() == 0,
-            // Without a number of pages, the first page that is not full is the last.
-            (None, None) => self.len() < self.page_size,
+            // Without a number of pages, a short page may be all that the service returns at once.
+            (None, None) => self.len() == 0,
         }
     }
 }

@@ -161,7 +161,7 @@ fn read_block(pages: &[(&[u64], u64, Option<u64>)]) -> Result<u64, Error> {
     for (keys, total_pages, total) in pages {
         let request = reader.next_request(0).expect("a request");
         let (rows, total_pages) = (Keys(keys.to_vec()), Some(*total_pages));
-        let response = Response { rows: &rows, limit: Some(3), total_pages, total: *total };
+        let response = Response { rows: &rows, page: None, limit: Some(3), total_pages, total: *total };
         reader.on_response(&request, &response)?;
     }
     Ok(reader.returned())

@@ -1,16 +1,24 @@
 //! Every schedule within small bounds, on the reader itself. `make enumerate` has larger bounds.
 
 use super::super::FirstPage;
+use super::adversary::Defect;
 use super::choices::Exhaustive;
 use super::world::{Bounds, Verdict, World};
 
 /// Every drift error is one of these, which docs/completeness.md explains.
-pub const ERRORS: [&str; 5] = [
+pub const ERRORS: [&str; 12] = [
     "gave up after too many responses without new records",
     "of which",
     "records that were being read were deleted or replaced",
     "the first page changed before the length of the list was known",
     "the list became empty while it was read",
+    "a page ends below the last record of the list by its count",
+    "records follow the last one that the reported number of records leaves room for",
+    "records do not follow each other by the number of records that the API reports",
+    "a record was received",
+    "no response confirms the first page",
+    "below records of height",
+    "has records, but the API reports",
 ];
 
 #[derive(Debug, Default)]
@@ -78,6 +86,7 @@ const COUNTED: Bounds = Bounds {
     window: None,
     wanted: 0,
     first_page: FirstPage::Located,
+    defect: None,
     rates: None,
 };
 const UNCOUNTED: Bounds = Bounds { counted: false, ..COUNTED };
@@ -119,7 +128,7 @@ fn check(cases: &[(&str, Bounds, Bounds, u64)]) {
         );
         let is_stable = small.growth.1 + small.losses + small.reorganisations == 0;
         let is_harmless =
-            small.window.is_none() && (is_stable || small.losses + small.reorganisations + small.symbols == 0);
+            small.window.is_none() && small.defect.is_none() && (is_stable || small.losses + small.reorganisations + small.symbols == 0);
         let is_expected = size != Size::Small || tally.schedules == *expected;
         if tally.wrong > 0 || is_harmless && tally.drift > 0 || !is_expected {
             if size == Size::Tiny {
@@ -311,6 +320,40 @@ fn every_schedule_of_duplicate_records_is_right_or_raises() {
             70_392,
         ),
     ]);
+}
+
+/// A service that breaks an assumption is noticed by what contradicts it, while the records are distinct.
+#[test]
+fn every_schedule_of_a_service_that_breaks_an_assumption_is_right_or_raises() {
+    let broken = |defect, bounds: Bounds| Bounds { defect: Some(defect), max_length: 5, page_sizes: (2, 2), ..bounds };
+    let (c, u) = (COUNTED, UNCOUNTED);
+    let growth = |bounds: Bounds| Bounds { growth: (1, 1), max_length: 4, ..bounds };
+    let two = |bounds: Bounds| Bounds { concurrency: 2, ..bounds };
+    let death = |bounds: Bounds| Bounds { deaths: 1, max_length: 4, ..bounds };
+    let mut cases = Vec::new();
+    for (name, defect) in [
+        ("ties reordered", Defect::TiesReordered),
+        ("replica with a gap", Defect::ReplicaWithGap),
+        ("page ignored", Defect::PageIgnored),
+        ("count one more", Defect::CountOneMore),
+        ("count one less", Defect::CountOneLess),
+        ("count cached", Defect::CountCached),
+        ("record listed late", Defect::LateRecord),
+    ] {
+        for (kind, bounds) in [("counted", c), ("uncounted", u)] {
+            let bounds = broken(defect, bounds);
+            for (how, bounds) in [
+                ("stable", bounds),
+                ("growth", growth(bounds)),
+                ("two in flight", two(bounds)),
+                ("death", death(bounds)),
+            ] {
+                cases.push((format!("{name}, {kind}, {how}"), bounds));
+            }
+        }
+    }
+    let cases: Vec<_> = cases.iter().map(|(name, bounds)| (name.as_str(), *bounds, *bounds, 0)).collect();
+    check(&cases);
 }
 
 /// Such a list is incomplete: no response shows its length. Even so, no record of it is returned twice.

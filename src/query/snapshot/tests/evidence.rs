@@ -32,7 +32,7 @@ fn second_page_of(pages: u64, limit: u64, rows: usize, reported: Option<u64>) ->
     let (page_limit, rows) = (100, Keys((0..rows as u64).collect()));
     let mut snapshot = Snapshot { page_limit, page_sizes: AT_MOST_50, ..Snapshot::default() };
     let request = PageRequest { page: 2, ..PageRequest::first(limit) };
-    let response = Response { rows: &rows, limit: reported, total_pages: Some(pages), total: None };
+    let response = Response { rows: &rows, page: None, limit: reported, total_pages: Some(pages), total: None };
     let view = snapshot.view(&request, &response, u64::MAX);
     assert_eq!((view.pages, view.total), (Some(pages).filter(|pages| *pages > 0), None));
     (view.position, view.page_size, snapshot.page_sizes)
@@ -60,13 +60,13 @@ fn pages_have_a_fixed_size_if_another_limit_is_ignored() {
 #[test]
 fn fixed_size_stays_as_it_is_if_a_page_shows_less() {
     let (rows, mut snapshot) = (Keys((0..30).collect()), Snapshot { page_sizes: FIXED, ..Snapshot::default() });
-    let response = Response { rows: &rows, limit: Some(30), total_pages: None, total: None };
+    let response = Response { rows: &rows, page: None, limit: Some(30), total_pages: None, total: None };
     snapshot.view(&PageRequest::first(60), &response, u64::MAX);
     assert_eq!(snapshot.page_sizes, FIXED);
 }
 
 #[test]
-fn last_page_is_that_of_the_reported_number_or_reaches_the_count_or_is_not_full() {
+fn last_page_is_that_of_the_reported_number_or_reaches_the_count_or_is_empty() {
     for (position, rows, pages, total, is_last) in [
         (6, 3, Some(3), None, true),
         (6, 3, Some(4), None, false),
@@ -76,7 +76,9 @@ fn last_page_is_that_of_the_reported_number_or_reaches_the_count_or_is_not_full(
         (6, 2, None, Some(9), false),
         (6, 0, None, Some(9), true),
         (6, 3, None, None, false),
-        (6, 2, None, None, true),
+        // The service may return two records at most.
+        (6, 2, None, None, false),
+        (6, 0, None, None, true),
     ] {
         let rows = Keys((0..rows).collect());
         let view = View { rows: &rows, page: 3, position, page_size: 3, pages, total, window: u64::MAX };
@@ -89,7 +91,7 @@ fn last_page_is_that_of_the_reported_number_or_reaches_the_count_or_is_not_full(
 fn pages_of_one_record_show_the_length_below_the_result_window() {
     let rows = Keys(vec![1]);
     for (pages, length) in [(197, Some(197)), (198, None), (199, None)] {
-        let response = Response { rows: &rows, limit: Some(1), total_pages: Some(pages), total: None };
+        let response = Response { rows: &rows, page: None, limit: Some(1), total_pages: Some(pages), total: None };
         assert_eq!(Snapshot::default().view(&PageRequest::first(1), &response, 198).length(), length);
     }
 }

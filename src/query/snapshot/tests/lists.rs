@@ -57,6 +57,7 @@ pub(in crate::query::snapshot) fn response<'a>(
     let length = list.len() as u64;
     Response {
         rows,
+        page: Some(request.page),
         limit: Some(request.limit),
         total_pages: Some(length.div_ceil(request.limit)),
         total: is_counted.then_some(length),

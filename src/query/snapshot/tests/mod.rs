@@ -1,3 +1,4 @@
+mod adversary;
 mod choices;
 mod delivered;
 mod endings;

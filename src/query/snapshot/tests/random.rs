@@ -67,6 +67,7 @@ fn any(random: &mut fastrand::Rng) -> Bounds {
         window: None,
         wanted: 0,
         first_page: FirstPage::Located,
+        defect: None,
         rates: Some(Rates {
             growth: random.choose(size + 1),
             is_steady: random.bool(),

@@ -60,7 +60,7 @@ fn length_is_not_requested_for_a_few_pages_of_a_longer_list() {
 fn length_is_requested_where_pages_of_a_fixed_size_cannot_overlap() {
     let mut reader = SnapshotReader::new(ListSpec { wanted: Some(4), page_size: 2, ..spec(ListKind::Growing) });
     let request = reader.next_request(0).expect("a request");
-    let response = Response { rows: &Keys(vec![1, 2, 3]), limit: None, total_pages: Some(7), total: None };
+    let response = Response { rows: &Keys(vec![1, 2, 3]), page: None, limit: None, total_pages: Some(7), total: None };
     reader.on_response(&request, &response).unwrap();
     assert_eq!(reader.next_request(0).map(|request| request.purpose), Some(Purpose::CountProbe));
 }

@@ -3,10 +3,13 @@
 use super::super::reader::Phase;
 use super::super::spec::Rows;
 use super::super::{
-    Accepted, End, FirstPage, ListCheckpoint, ListKind, ListSpec, PageRequest, Response, SnapshotReader, Tuning,
+    Accepted, End, FirstPage, ListCheckpoint, ListKind, ListSpec, PageRequest, Purpose, Response, SnapshotReader, Tuning,
 };
+use super::adversary::{Adversary, Defect};
 use super::choices::Choices;
+use crate::interface::Order;
 use crate::message::Hint;
+use crate::query::audit::{self, ListAudit, Returned, Subject};
 
 /// Bounds of the schedules.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +40,8 @@ pub struct Bounds {
     /// Most records after which the caller stops; 0 if it reads all.
     pub wanted: usize,
     pub first_page: FirstPage,
+    /// Assumption about the API that does not hold.
+    pub defect: Option<Defect>,
     /// Changes of a long list, in place of the bounds above.
     pub rates: Option<Rates>,
 }
@@ -56,9 +61,9 @@ pub struct Rates {
 /// A record: unique, with a key that others of the same height may share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    id: u64,
-    key: u64,
-    height: i64,
+    pub(super) id: u64,
+    pub(super) key: u64,
+    pub(super) height: i64,
 }
 
 pub struct World<'a> {
@@ -72,6 +77,7 @@ pub struct World<'a> {
     lost: usize,
     reorganised: usize,
     omitted: usize,
+    adversary: Adversary,
     /// Records that the reader has returned.
     returned: Vec<u64>,
     pub requests: usize,
@@ -106,11 +112,27 @@ struct Served {
 }
 
 impl Served {
-    fn take(&self, reader: &mut SnapshotReader, request: &PageRequest) -> Result<Accepted, crate::client::Error> {
+    /// Gives the response to the reader, and to the audit with the rows that the reader accepts.
+    fn take(
+        &self,
+        reader: &mut SnapshotReader,
+        audit: &mut ListAudit,
+        request: &PageRequest,
+    ) -> Result<Accepted, String> {
         let rows = Slice(&self.rows);
-        let response =
-            Response { rows: &rows, limit: Some(self.limit), total_pages: Some(self.total_pages), total: self.total };
-        reader.on_response(request, &response)
+        let response = Response {
+            rows: &rows,
+            page: None,
+            limit: Some(self.limit),
+            total_pages: Some(self.total_pages),
+            total: self.total.filter(|total| !reader.spec.is_capped(*total)),
+        };
+        let accepted = match request.purpose {
+            Purpose::Audit => Accepted::default(),
+            _ => reader.on_response(request, &response).map_err(|error| error.to_string())?,
+        };
+        audit.on_response(request, &response, &Returned { rows: accepted.rows.clone(), kept: None })?;
+        Ok(accepted)
     }
 }
 
@@ -136,6 +158,7 @@ impl<'a> World<'a> {
             lost: 0,
             reorganised: 0,
             omitted: 0,
+            adversary: Adversary::default(),
             returned: Vec::new(),
             requests: 0,
             phase: "",
@@ -198,6 +221,16 @@ impl<'a> World<'a> {
         }
     }
 
+    fn subject(&self, spec: &ListSpec) -> Subject {
+        Subject {
+            kind: spec.kind,
+            order: Order::NewestFirst,
+            has_unique_keys: self.bounds.symbols == 0,
+            page_size: spec.page_size,
+            max_page_size: spec.max_page_size,
+        }
+    }
+
     fn serve(&mut self, request: &PageRequest) -> Served {
         self.requests += 1;
         if self.states.is_empty() {
@@ -207,19 +240,30 @@ impl<'a> World<'a> {
         let limit = most.min(request.limit as usize);
         let top = request.height_bound.unwrap_or(i64::MAX);
         let list: Vec<Record> = self.list.iter().copied().filter(|record| record.height <= top).collect();
+        let list = self.adversary.list(self.bounds.defect, list, self.choices);
         let shown = &list[..list.len().min(self.bounds.window.unwrap_or(usize::MAX))];
-        let from = ((request.page as usize - 1) * limit).min(shown.len());
+        let page = self.adversary.page(self.bounds.defect, request);
+        let from = ((page as usize - 1) * limit).min(shown.len());
         let rows = shown[from..(from + limit).min(shown.len())].to_vec();
         self.note(|| format!("{request:?} -> {:?}", rows.iter().map(|row| row.key).collect::<Vec<_>>()));
         let may_omit = self.requests > 1 && self.omitted < self.bounds.omissions;
         let omits_count = may_omit && self.choices.choose(2) == 1;
         self.omitted += usize::from(omits_count);
+        let length = self.adversary.length(self.bounds.defect, shown.len(), limit, self.choices);
+        let total = length + list.len() - shown.len();
         let served = Served {
             rows,
             limit: limit as u64,
-            total_pages: shown.len().div_ceil(limit) as u64,
-            total: (self.bounds.counted && !omits_count).then_some(list.len() as u64),
+            total_pages: length.div_ceil(limit) as u64,
+            total: (self.bounds.counted && !omits_count).then_some(total as u64),
         };
+        if self.adversary.inserts(self.bounds.defect, self.list.len(), self.choices) {
+            let record = self.new_record();
+            // Of the height of the record that it follows.
+            let at = 1 + self.choices.choose(self.list.len() - 1);
+            self.list.insert(at, Record { height: self.list[at - 1].height, ..record });
+            self.states.push(self.list.clone());
+        }
         self.change();
         served
     }
@@ -301,6 +345,7 @@ impl<'a> World<'a> {
         let may_overlap = wanted.is_some() && !self.bounds.counted && self.bounds.rates.is_none();
         let overlap_pages = if may_overlap { 5 * self.choices.choose(2) } else { 0 };
         let mut reader = SnapshotReader::new(self.spec(page_size, wanted, overlap_pages));
+        let mut audit = ListAudit::new(self.subject(&reader.spec), 0, &[]);
         let mut open: Vec<(PageRequest, Option<Served>)> = Vec::new();
         let (mut got, mut deaths, mut empty_runs): (Vec<Record>, usize, u32) = (Vec::new(), 0, 0);
         let mut is_incomplete = false;
@@ -309,6 +354,15 @@ impl<'a> World<'a> {
                 && let Some(request) = reader.next_request(open.len())
             {
                 open.push((request, None));
+            }
+            if open.is_empty() && reader.end().is_some() {
+                let is_whole = reader.end() == Some(End::List) && wanted.is_none_or(|wanted| got.len() < wanted);
+                let request = audit.next_request(&audit::End {
+                    drift: reader.drift(),
+                    page_rows: reader.snapshot().page_rows(),
+                    is_whole,
+                });
+                open.extend(request.map(|request| (request, None)));
             }
             if open.is_empty() {
                 break;
@@ -322,7 +376,10 @@ impl<'a> World<'a> {
             let (request, served) = open.remove(0);
             let served = served.expect("served above");
             self.phase = phase_name(&reader.phase);
-            let Ok(accepted) = served.take(&mut reader, &request) else { break };
+            let accepted = match served.take(&mut reader, &mut audit, &request) {
+                Ok(accepted) => accepted,
+                Err(error) => return Verdict::Drift(error),
+            };
             assert!(self.is_bounded(&reader), "{:?} are kept", reader.snapshot.anchors);
             self.note(|| format!("  {:?} {:?} shift {}", accepted.rows, reader.phase, reader.drift.shift));
             if !reader.is_ahead() {
@@ -364,18 +421,28 @@ impl<'a> World<'a> {
                 let first_page = if empty_runs < 3 { spec.first_page } else { FirstPage::AtOnce };
                 let spec = ListSpec { first_page, ..spec };
                 reader = SnapshotReader::resumed(spec, got.len() as u64, &checkpoint);
+                let latest: Vec<u64> = got[got.len().saturating_sub(8)..].iter().map(|record| record.key).collect();
+                audit = ListAudit::new(self.subject(&reader.spec), got.len() as u64, &latest);
             }
         }
         if let Some(error) = reader.error() {
             return Verdict::Drift(error.to_string());
         }
+        if let Err(contradiction) = audit.on_end() {
+            return Verdict::Drift(contradiction);
+        }
+        is_incomplete |= audit.has_uncertain_repeats();
         if is_incomplete && got.windows(2).all(|pair| pair[1].id < pair[0].id) {
             return Verdict::Incomplete;
         }
         let got: Vec<u64> = got.iter().map(|record| record.key).collect();
         // If records are equal, a newer one may be returned in place of one that was deleted.
         let may_lack_newer = !self.bounds.counted || self.bounds.symbols > 0 || self.omitted > 0;
-        if self.is_right(&got, wanted.unwrap_or(usize::MAX), may_lack_newer) {
+        let is_right = match self.bounds.defect {
+            Some(defect) => self.adversary.is_right(defect, &self.states, &got),
+            None => self.is_right(&got, wanted.unwrap_or(usize::MAX), may_lack_newer),
+        };
+        if is_right {
             Verdict::Right
         } else {
             Verdict::Wrong(got)
@@ -421,6 +488,7 @@ fn phase_name(phase: &Phase) -> &'static str {
         Phase::Overlap(_) => "Overlap",
         Phase::Locate => "Locate",
         Phase::Single => "Single",
+        Phase::TailLook(_) => "TailLook",
         Phase::FinalLook(..) => "FinalLook",
         Phase::Done(_) => "Done",
         Phase::Failed(_) => "Failed",

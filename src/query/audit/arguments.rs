@@ -1,0 +1,149 @@
+//! `Arguments`: the values that records can have under the arguments of a query.
+
+use crate::columns::{Columns, Value};
+use crate::interface::{Bound, Number, Param, ParamKind, ParamRole};
+use crate::query::request::Query;
+
+/// Conditions that every record of a query meets. Values that are missing contradict none of them.
+#[derive(Debug, Default)]
+pub struct Arguments {
+    conditions: Vec<Condition>,
+}
+
+#[derive(Debug)]
+struct Condition {
+    parameter: &'static str,
+    /// Columns of which one has to meet the test.
+    columns: Vec<usize>,
+    test: Test,
+}
+
+#[derive(Debug)]
+enum Test {
+    /// Letters of either case are the same. A list of several values does not show which of them was compared.
+    Text(String),
+    /// The digits of a name: `ERC20` and `token_20`.
+    Digits(String),
+    AtLeast(String),
+    AtMost(String),
+    /// Heights, or Unix milliseconds; both ends are included.
+    Between(i64, i64),
+}
+
+impl Arguments {
+    /// The conditions of a query whose heights are known.
+    pub fn of(query: &Query) -> Self {
+        let given = query.canonical_args().unwrap_or_default();
+        let text_of = |name: &str| given.get(name).map(|value| value.as_str().map_or(value.to_string(), str::to_owned));
+        let mut arguments = Self::default();
+        for param in query.endpoint().params {
+            let Some(value) = text_of(param.name) else { continue };
+            match param.kind {
+                // The rows of a slice of times are selected by its range; those of a look-up by its hashes.
+                ParamKind::Hashes { .. } | ParamKind::Time => {}
+                _ => arguments.add(query, param, &value, text_of),
+            }
+        }
+        arguments.add_times(query);
+        arguments
+    }
+
+    fn add(&mut self, query: &Query, param: &'static Param, value: &str, text_of: impl Fn(&str) -> Option<String>) {
+        let record = query.endpoint().record();
+        let mut alternatives = Vec::new();
+        for (name, bound) in param.bounds {
+            let Some(column) = record.position(name) else { continue };
+            let test = match bound {
+                Bound::EqualInSome | Bound::InvolvedInSome => {
+                    alternatives.push(column);
+                    continue;
+                }
+                Bound::Equal if param.kind == ParamKind::Height => value.parse().ok().map(|at| Test::Between(at, at)),
+                Bound::AtLeast if param.kind == ParamKind::Height => {
+                    value.parse().ok().map(|low| Test::Between(low, i64::MAX))
+                }
+                Bound::AtMost if param.kind == ParamKind::Height => {
+                    value.parse().ok().map(|high| Test::Between(i64::MIN, high))
+                }
+                Bound::Equal => Some(Test::Text(value.to_owned())),
+                Bound::SameNumber => Some(Test::Digits(digits(value))),
+                // The API does not say of every bound whether it is included.
+                Bound::AtLeast | Bound::Above => Some(Test::AtLeast(value.to_owned())),
+                Bound::AtMost => Some(Test::AtMost(value.to_owned())),
+                Bound::Side { value: side, other } if *side == value => text_of(other).map(Test::Text),
+                Bound::Side { .. } => None,
+            };
+            let parameter = param.name;
+            self.conditions.extend(test.map(|test| Condition { parameter, columns: vec![column], test }));
+        }
+        if !alternatives.is_empty() {
+            let test = Test::Text(value.to_owned());
+            self.conditions.push(Condition { parameter: param.name, columns: alternatives, test });
+        }
+    }
+
+    /// Times for which heights were found: block times that are not in the order of heights lie outside.
+    fn add_times(&mut self, query: &Query) {
+        let Some((low, high)) = query.options().times else { return };
+        let record = query.endpoint().record();
+        let is_time = |param: &&Param| matches!(param.role, ParamRole::TimeOfHeight(..));
+        let Some(param) = query.endpoint().params.iter().find(is_time) else { return };
+        let columns: Vec<usize> = param.bounds.iter().filter_map(|(name, _)| record.position(name)).collect();
+        let test = Test::Between(low.unwrap_or(i64::MIN), high.unwrap_or(i64::MAX));
+        self.conditions.push(Condition { parameter: param.name, columns, test });
+    }
+
+    /// Adds the height of one slice of a range of heights.
+    #[must_use]
+    pub fn of_height(column: Option<usize>, height: i64) -> Self {
+        let condition =
+            |column| Condition { parameter: "height", columns: vec![column], test: Test::Between(height, height) };
+        Self { conditions: column.into_iter().map(condition).collect() }
+    }
+
+    pub fn are_empty(&self) -> bool {
+        self.conditions.is_empty()
+    }
+
+    /// Parameter that a record contradicts, if it does.
+    pub fn contradicted(&self, columns: &Columns, row: usize) -> Option<&'static str> {
+        let broken = self.conditions.iter().find(|condition| !condition.is_possible(columns, row));
+        broken.map(|condition| condition.parameter)
+    }
+}
+
+impl Condition {
+    /// True if one of the columns meets the test, or none of them has a value.
+    fn is_possible(&self, columns: &Columns, row: usize) -> bool {
+        let results = self.columns.iter().filter_map(|column| self.test.is_met(&columns.value(*column, row)));
+        results.reduce(|some, other| some || other).unwrap_or(true)
+    }
+}
+
+impl Test {
+    /// `None` if the value is missing.
+    fn is_met(&self, value: &Value<'_>) -> Option<bool> {
+        match (self, value) {
+            (_, Value::Utf8("") | Value::Number("") | Value::Null) => None,
+            (Self::Text(_), Value::Utf8(text)) if text.contains(',') => None,
+            (Self::Text(expected), Value::Utf8(text)) => Some(text.eq_ignore_ascii_case(expected)),
+            (Self::Digits(expected), Value::Utf8(text)) => {
+                Some(digits(text)).filter(|digits| !digits.is_empty()).map(|digits| digits == *expected)
+            }
+            (Self::AtLeast(low), Value::Number(text)) => compare(text, low).map(|is_less| !is_less),
+            (Self::AtMost(high), Value::Number(text)) => compare(high, text).map(|is_less| !is_less),
+            (Self::Between(low, high), Value::Integer(number) | Value::Time(number)) => {
+                Some((*low..=*high).contains(number))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn compare(number: &str, other: &str) -> Option<bool> {
+    Some(Number::parse(number)?.is_less_than(&Number::parse(other)?))
+}
+
+fn digits(name: &str) -> String {
+    name.chars().filter(char::is_ascii_digit).collect()
+}

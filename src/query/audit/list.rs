@@ -1,0 +1,333 @@
+//! `ListAudit`: the audit of one list.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use super::known_keys::KnownKeys;
+use super::places::Places;
+use super::repeats::{Look, Repeats};
+use super::unreturned::Unreturned;
+use crate::interface::Order;
+use crate::query::snapshot::{ListKind, PageRequest, Purpose, Response};
+
+/// Latest returned keys whose offsets are known: further apart than any two records that one response can show.
+const RECENT: usize = 256;
+
+/// The declared properties of a list.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject {
+    pub kind: ListKind,
+    pub order: Order,
+    pub has_unique_keys: bool,
+    pub page_size: u64,
+    pub max_page_size: u64,
+}
+
+/// Records that are known with their offsets: those of the first page, or the last ones before a cursor.
+#[derive(Debug)]
+struct Witness {
+    offset: u64,
+    keys: Vec<u64>,
+}
+
+impl Witness {
+    /// Offset of the last record.
+    fn last(&self) -> u64 {
+        (self.offset + self.keys.len() as u64).saturating_sub(1)
+    }
+}
+
+#[derive(Debug)]
+pub struct ListAudit {
+    subject: Subject,
+    known: KnownKeys,
+    /// Latest returned keys, and the number of all of them.
+    recent: VecDeque<u64>,
+    returned: u64,
+    repeats: Repeats,
+    unreturned: Unreturned,
+    /// True while the request in flight is for the end of the list.
+    looks_at_end: bool,
+    places: Places,
+    /// Block hash of the records of one block.
+    block: Option<u64>,
+    witness: Option<Witness>,
+    /// Number of pages that the list of one block has.
+    pages: Option<u64>,
+    /// Height of the latest returned record, if its page was in descending order.
+    height: Option<i64>,
+    /// Heights of blocks that no record has.
+    missing_heights: u64,
+    /// Responses of which rows were returned.
+    responses: u32,
+}
+
+/// The end of a list, as its reader sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct End {
+    /// Distance by which the list has moved.
+    pub drift: i64,
+    /// Records of a full page.
+    pub page_rows: u64,
+    /// True if no record follows.
+    pub is_whole: bool,
+}
+
+/// Rows of a response that are about to be returned.
+pub struct Returned<'a> {
+    /// Those that the reader accepted.
+    pub rows: Range<usize>,
+    /// Those of them that do not contradict the arguments; all if `None`.
+    pub kept: Option<&'a [u32]>,
+}
+
+impl ListAudit {
+    /// The audit of a list from the record at `offset` on, before which these were returned.
+    pub fn new(subject: Subject, offset: u64, latest: &[u64]) -> Self {
+        let mut known = KnownKeys::default();
+        latest.iter().for_each(|key| _ = known.insert(*key));
+        let witness = (!latest.is_empty())
+            .then(|| Witness { offset: offset.saturating_sub(latest.len() as u64), keys: latest.to_vec() });
+        Self {
+            subject,
+            known,
+            recent: latest.iter().copied().collect(),
+            returned: offset,
+            repeats: Repeats::default(),
+            unreturned: Unreturned::default(),
+            looks_at_end: false,
+            places: Places::default(),
+            block: None,
+            witness,
+            pages: None,
+            height: None,
+            missing_heights: 0,
+            // The records before a cursor came with another response.
+            responses: u32::from(offset > 0),
+        }
+    }
+
+    /// Takes a response, of which rows are about to be returned. Fails with what contradicts them.
+    pub fn on_response(
+        &mut self,
+        request: &PageRequest,
+        response: &Response<'_>,
+        returned: &Returned<'_>,
+    ) -> Result<(), String> {
+        check_echo(request, response)?;
+        check_numbers(request, response)?;
+        if request.purpose == Purpose::Audit {
+            return self.on_look(request, response);
+        }
+        let is_snapshot = self.subject.kind == ListKind::Growing && request.height_bound.is_none();
+        if is_snapshot && !self.places.on_response(request, response, &returned.rows) {
+            return Err("records do not follow each other by the number of records that the API reports".into());
+        }
+        if is_snapshot {
+            self.unreturned.on_response(response.rows, &returned.rows, &self.known);
+        }
+        let kept: Vec<usize> = match returned.kept {
+            Some(rows) => rows.iter().map(|row| returned.rows.start + *row as usize).collect(),
+            None => returned.rows.clone().collect(),
+        };
+        if kept.is_empty() {
+            return Ok(());
+        }
+        self.responses += 1;
+        self.check_block(request, response, &kept)?;
+        self.check_order(response, &kept)?;
+        self.check_keys(response, &kept)
+    }
+
+    fn check_block(&mut self, request: &PageRequest, response: &Response<'_>, kept: &[usize]) -> Result<(), String> {
+        if self.subject.kind != ListKind::Fixed {
+            return Ok(());
+        }
+        for block in kept.iter().filter_map(|row| response.rows.block(*row)) {
+            if *self.block.get_or_insert(block) != block {
+                return Err("records of one height have two block hashes: the block was replaced".into());
+            }
+        }
+        if request.page == 1 {
+            self.pages = response.total_pages;
+        }
+        if self.witness.is_none() && self.returned == 0 {
+            // Rows that contradict the arguments have their places in the list, too.
+            let keys = (0..response.rows.len()).map(|row| response.rows.key(row)).collect();
+            self.witness = Some(Witness { offset: 0, keys });
+        }
+        Ok(())
+    }
+
+    /// Pages in descending order of heights follow each other so, too.
+    fn check_order(&mut self, response: &Response<'_>, kept: &[usize]) -> Result<(), String> {
+        if !matches!(self.subject.order, Order::NewestFirst | Order::Consecutive) {
+            return Ok(());
+        }
+        let heights: Option<Vec<i64>> = kept.iter().map(|row| response.rows.height(*row)).collect();
+        let Some(heights) = heights.filter(|heights| heights.is_sorted_by(|above, below| above >= below)) else {
+            self.height = None;
+            return Ok(());
+        };
+        let (first, last) = (heights[0], heights[heights.len() - 1]);
+        if let Some(above) = self.height.filter(|above| *above < first) {
+            return Err(format!("a page begins at height {first}, below records of height {above}"));
+        }
+        if self.subject.order == Order::Consecutive {
+            let is_strict = heights.is_sorted_by(|above, below| above > below) && self.height != Some(first);
+            if !is_strict {
+                return Err("two blocks have one height".into());
+            }
+            let with_previous = self.height.into_iter().chain(heights.iter().copied());
+            let skipped = |(above, below): (i64, i64)| (above - below - 1).max(0).unsigned_abs();
+            let pairs = with_previous.clone().zip(with_previous.skip(1));
+            self.missing_heights += pairs.map(skipped).sum::<u64>();
+        }
+        // A page of one height shows no order.
+        let is_known = first > last || self.height.is_some() || self.subject.order == Order::Consecutive;
+        self.height = is_known.then_some(last);
+        Ok(())
+    }
+
+    fn check_keys(&mut self, response: &Response<'_>, kept: &[usize]) -> Result<(), String> {
+        let mut keys = Vec::new();
+        for row in kept {
+            let key = response.rows.key(*row);
+            if !self.known.insert(key) {
+                if self.subject.has_unique_keys {
+                    return Err("a record was received again".into());
+                }
+                if keys.is_empty() {
+                    keys = (0..response.rows.len()).map(|row| response.rows.key(row)).collect();
+                }
+                let distance = self.recent.iter().rev().position(|recent| *recent == key);
+                let first = distance.map(|distance| self.returned - 1 - distance as u64);
+                self.repeats.add(key, first, self.returned, &keys, self.subject.max_page_size);
+            }
+            if self.recent.len() == RECENT {
+                self.recent.pop_front();
+            }
+            self.recent.push_back(key);
+            self.returned += 1;
+        }
+        Ok(())
+    }
+
+    /// True if a response has nothing but records that were returned already, or is another page than the requested one.
+    pub fn is_repetition(&self, request: &PageRequest, response: &Response<'_>) -> bool {
+        let is_returned = |row: usize| self.recent.contains(&response.rows.key(row));
+        check_echo(request, response).is_err() || (0..response.rows.len()).all(is_returned)
+    }
+
+    /// True if something is still to be proven once the reader has ended.
+    pub fn is_open(&self, end: &End) -> bool {
+        self.has_open_witness() || self.repeats.are_open() || self.may_go_on(end)
+    }
+
+    fn may_go_on(&self, end: &End) -> bool {
+        end.is_whole && self.unreturned.may_follow(&self.known)
+    }
+
+    /// True if the pages of one block are still to be compared with its first page, or with the records before a cursor.
+    fn has_open_witness(&self) -> bool {
+        self.subject.kind == ListKind::Fixed && self.responses > 1 && self.witness.is_some()
+    }
+
+    /// Request for what is still to be proven once the reader has ended.
+    pub fn next_request(&mut self, end: &End) -> Option<PageRequest> {
+        let Subject { page_size, max_page_size, .. } = self.subject;
+        if let Some(witness) = self.witness.as_ref().filter(|_| self.has_open_witness()) {
+            let page = witness.last() / end.page_rows + 1;
+            return Some(PageRequest { page, limit: page_size, height_bound: None, purpose: Purpose::Audit });
+        }
+        if self.may_go_on(end) {
+            let last = self.returned.saturating_sub(1).saturating_add_signed(end.drift);
+            self.looks_at_end = true;
+            return Some(self.unreturned.request(last, page_size));
+        }
+        let request = self.repeats.next_request(end.drift, page_size, max_page_size);
+        if request.is_none() {
+            self.repeats.give_up();
+        }
+        request
+    }
+
+    fn on_look(&mut self, request: &PageRequest, response: &Response<'_>) -> Result<(), String> {
+        if self.has_open_witness()
+            && let Some(witness) = self.witness.take()
+        {
+            return self.check_witness(&witness, request, response);
+        }
+        if std::mem::take(&mut self.looks_at_end) {
+            return match self.unreturned.on_look(request, response, &self.known) {
+                true => Ok(()),
+                false => Err("records follow the last one that the reported number of records leaves room for".into()),
+            };
+        }
+        match self.repeats.on_look(response.rows) {
+            Look::Open => Ok(()),
+            Look::Contradicted => {
+                Err("a record was received twice, in responses that do not agree in the order of the list".into())
+            }
+        }
+    }
+
+    fn check_witness(
+        &self,
+        witness: &Witness,
+        request: &PageRequest,
+        response: &Response<'_>,
+    ) -> Result<(), String> {
+        // The request is for the page of the last of these records, which has as many rows before it as are known.
+        let shown: Vec<u64> = (0..response.rows.len()).map(|row| response.rows.key(row)).collect();
+        let known = &witness.keys;
+        let is_there = match shown.iter().rposition(|key| known.last() == Some(key)) {
+            Some(last) => shown[..=last].iter().rev().zip(known.iter().rev()).all(|(shown, known)| shown == known),
+            None => false,
+        };
+        let is_first = witness.offset > 0 || request.page == 1 && shown.len() >= known.len();
+        let has_pages = self.pages.is_none() || response.total_pages.is_none() || self.pages == response.total_pages;
+        if has_pages && is_first && is_there {
+            return Ok(());
+        }
+        Err("the list of one block changed while it was read".into())
+    }
+
+    /// What the result lacks or leaves open, once nothing is left to request. Fails if the result contradicts itself.
+    pub fn on_end(&self) -> Result<(), String> {
+        if self.responses > 1 && !self.places.are_confirmed() {
+            return Err("no response confirms the first page".into());
+        }
+        Ok(())
+    }
+
+    /// Heights of blocks between the returned ones that no record has.
+    pub fn missing_heights(&self) -> u64 {
+        self.missing_heights
+    }
+
+    /// True if equal records were returned that no response could show together.
+    pub fn has_uncertain_repeats(&self) -> bool {
+        self.repeats.are_uncertain()
+    }
+}
+
+/// A page beyond the last one has no records. Some services report 0 pages in place of none.
+fn check_numbers(request: &PageRequest, response: &Response<'_>) -> Result<(), String> {
+    match response.total_pages {
+        Some(pages) if pages > 0 && pages < request.page && response.rows.len() > 0 => {
+            Err(format!("page {} has records, but the API reports {pages} pages", request.page))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A response that names another page is not that of the request.
+fn check_echo(request: &PageRequest, response: &Response<'_>) -> Result<(), String> {
+    match response.page {
+        Some(page) if page != request.page && page > 0 => {
+            Err(format!("the response to page {} says that it is page {page}", request.page))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,27 @@
+//! The audit of a result. The reader of a list decides which rows are returned; the audit looks at the same responses with
+//! rules of its own, and says what contradicts the request, the declaration or another response. It shares nothing with the
+//! reader but requests, responses and record keys, does no I/O, and is told which rows are about to be returned.
+//!
+//! | Check | Evidence | Consequence |
+//! |---|---|---|
+//! | arguments | a value that no record can have under the arguments | the row is dropped, with a reason |
+//! | echo | the number of another page, the name of another chain | `PaginationDriftError`; the rows are dropped |
+//! | record keys | a key that occurs once comes again; or comes again and no response shows it twice | `PaginationDriftError` |
+//! | one block | two block hashes, or another first page in the end | `PaginationDriftError` |
+//! | order | a page begins above the end of the page before it | `PaginationDriftError` |
+//! | heights | blocks whose heights are not consecutive | a reason |
+//! | end | a record below a returned one that was not returned, and is still there | `PaginationDriftError` |
+//! | numbers | records on a page beyond the last | `PaginationDriftError` |
+//! | places | records that do not follow each other by the count; a count that was not confirmed in the end | `PaginationDriftError` |
+
+mod arguments;
+mod known_keys;
+mod list;
+mod places;
+mod repeats;
+mod unreturned;
+#[cfg(test)]
+mod tests;
+
+pub use arguments::Arguments;
+pub use list::{End, ListAudit, Returned, Subject};

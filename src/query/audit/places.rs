@@ -1,0 +1,60 @@
+//! `Places`: the places of records in a list with a count, counted from its end. Records that stay keep their place while
+//! the list grows at its head, so that the records of the result have consecutive places.
+
+use std::ops::Range;
+
+use crate::query::snapshot::{PageRequest, Response};
+
+#[derive(Debug, Default)]
+pub struct Places {
+    /// Place of the record that was returned last; that of the last record of the list is 0.
+    latest: Option<i64>,
+    /// Records of a full page, as the first response shows them.
+    page_rows: Option<(u64, u64)>,
+    /// Records of the first page with their places.
+    first_page: Vec<(u64, i64)>,
+    /// True if the latest response shows a record of the first page at its place.
+    is_confirmed: bool,
+}
+
+impl Places {
+    /// Place of the first row of a response, unless the service has page sizes of its own.
+    fn first(&mut self, request: &PageRequest, response: &Response<'_>) -> Option<i64> {
+        let (total, rows) = (i64::try_from(response.total?).ok()?, response.rows.len() as u64);
+        let has_next = response.total_pages.is_some_and(|pages| pages > request.page);
+        if request.page == 1 && has_next {
+            self.page_rows = Some((request.limit, rows));
+        }
+        let learned = self.page_rows.filter(|(limit, _)| *limit == request.limit).map(|(_, rows)| rows);
+        let size = learned.or(response.limit).unwrap_or(request.limit);
+        let is_usual = if has_next { rows == size } else { rows <= size };
+        let position = i64::try_from((request.page - 1).checked_mul(size)?).ok()?;
+        is_usual.then(|| total - 1 - position)
+    }
+
+    /// Takes a response of which these rows are about to be returned. False if they do not follow the records before them.
+    pub fn on_response(&mut self, request: &PageRequest, response: &Response<'_>, rows: &Range<usize>) -> bool {
+        let Some(first) = self.first(request, response) else {
+            // The places of the next rows are unknown, and so is what was lost.
+            *self = Self { page_rows: self.page_rows, ..Self::default() };
+            return true;
+        };
+        let place = |row: usize| first - row as i64;
+        if self.first_page.is_empty() && self.latest.is_none() && request.page == 1 {
+            self.first_page = rows.clone().map(|row| (response.rows.key(row), place(row))).collect();
+        }
+        self.is_confirmed = (0..response.rows.len())
+            .any(|row| self.first_page.iter().any(|known| *known == (response.rows.key(row), place(row))));
+        if rows.is_empty() {
+            return true;
+        }
+        let follows = self.latest.is_none_or(|latest| place(rows.start) == latest - 1);
+        self.latest = Some(place(rows.end - 1));
+        follows
+    }
+
+    /// True if the latest response confirms that no record below the first page was lost.
+    pub fn are_confirmed(&self) -> bool {
+        self.is_confirmed || self.first_page.is_empty()
+    }
+}
