@@ -96,7 +96,7 @@ impl ListAudit {
             repeats: Repeats::default(),
             unreturned: Unreturned::default(),
             looks_at_end: false,
-            places: Places::default(),
+            places: if offset > 0 { Places::continued() } else { Places::default() },
             block: None,
             witness,
             pages: None,

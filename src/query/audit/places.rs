@@ -11,13 +11,19 @@ pub struct Places {
     latest: Option<i64>,
     /// Records of a full page, as the first response shows them.
     page_rows: Option<(u64, u64)>,
+    is_continued: bool,
     /// Records of the first page with their places.
     first_page: Vec<(u64, i64)>,
-    /// True if the latest response shows a record of the first page at its place.
+    /// True if a response since the latest record was returned, or that one, shows a record of the first page at its place.
     is_confirmed: bool,
 }
 
 impl Places {
+    /// Places of a list that continues another run, whose first page is not known.
+    pub fn continued() -> Self {
+        Self { is_continued: true, ..Self::default() }
+    }
+
     /// Place of the first row of a response, unless the service has page sizes of its own.
     fn first(&mut self, request: &PageRequest, response: &Response<'_>) -> Option<i64> {
         let (total, rows) = (i64::try_from(response.total?).ok()?, response.rows.len() as u64);
@@ -36,18 +42,20 @@ impl Places {
     pub fn on_response(&mut self, request: &PageRequest, response: &Response<'_>, rows: &Range<usize>) -> bool {
         let Some(first) = self.first(request, response) else {
             // The places of the next rows are unknown, and so is what was lost.
-            *self = Self { page_rows: self.page_rows, ..Self::default() };
+            *self = Self { page_rows: self.page_rows, ..Self::continued() };
             return true;
         };
         let place = |row: usize| first - row as i64;
-        if self.first_page.is_empty() && self.latest.is_none() && request.page == 1 {
+        if !self.is_continued && self.first_page.is_empty() && self.latest.is_none() && request.page == 1 {
             self.first_page = rows.clone().map(|row| (response.rows.key(row), place(row))).collect();
         }
-        self.is_confirmed = (0..response.rows.len())
+        let is_first_page_at_its_place = (0..response.rows.len())
             .any(|row| self.first_page.iter().any(|known| *known == (response.rows.key(row), place(row))));
         if rows.is_empty() {
+            self.is_confirmed |= is_first_page_at_its_place;
             return true;
         }
+        self.is_confirmed = is_first_page_at_its_place;
         let follows = self.latest.is_none_or(|latest| place(rows.start) == latest - 1);
         self.latest = Some(place(rows.end - 1));
         follows

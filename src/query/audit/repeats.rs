@@ -7,7 +7,7 @@ use crate::query::snapshot::{PageRequest, Purpose, Rows};
 /// Most records that are requested again to prove that they are two.
 const MAX_PROOFS: usize = 32;
 /// Requests for two equal records that the list may have moved away from.
-const MAX_LOOKS: u32 = 4;
+const MAX_LOOKS: u32 = 8;
 
 /// Two equal records by their offsets in the result.
 #[derive(Clone, Copy, Debug)]
@@ -72,9 +72,11 @@ impl Repeats {
         let repeat = self.open.first()?;
         let at = |offset: u64| offset.saturating_add_signed(drift);
         let (first, second) = (at(repeat.first), at(repeat.second));
-        // Pages begin at multiples of their size, so the largest may begin between the two.
-        let sizes = [page_size].into_iter().chain((2..=max_page_size).rev());
-        let limit = sizes.into_iter().find(|limit| first / limit == second / limit)?;
+        // Pages begin at multiples of their size, so the largest may begin between the two. In a list that grows, both are
+        // best in the middle of a page.
+        let margin = |limit: &u64| (first % limit).min(limit - 1 - second % limit);
+        let sizes = (2..=max_page_size.max(page_size)).filter(|limit| first / limit == second / limit);
+        let limit = sizes.max_by_key(margin)?;
         Some(PageRequest { page: first / limit + 1, limit, height_bound: None, purpose: Purpose::Audit })
     }
 
@@ -94,7 +96,13 @@ impl Repeats {
             let above = at.checked_sub(distance);
             above.is_some() && at + distance < keys.len()
         });
-        if is_shown || self.looks == MAX_LOOKS { Look::Contradicted } else { Look::Open }
+        if is_shown {
+            return Look::Contradicted;
+        }
+        if self.looks == MAX_LOOKS {
+            self.give_up();
+        }
+        Look::Open
     }
 
     /// True if two equal records cannot be requested together.

@@ -1,0 +1,247 @@
+//! The audit alone: responses that contradict each other, and honest ones.
+
+use super::{End, ListAudit, Returned, Subject};
+use crate::interface::Order;
+use crate::query::snapshot::{ListKind, PageRequest, Purpose, Response, Rows};
+
+/// Rows by key, height and block.
+struct Page(Vec<(u64, i64, u64)>);
+
+impl Rows for Page {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn key(&self, row: usize) -> u64 {
+        self.0[row].0
+    }
+
+    fn height(&self, row: usize) -> Option<i64> {
+        Some(self.0[row].1)
+    }
+
+    fn block(&self, row: usize) -> Option<u64> {
+        Some(self.0[row].2)
+    }
+}
+
+const LIST: Subject = Subject {
+    kind: ListKind::Growing,
+    order: Order::NewestFirst,
+    has_unique_keys: false,
+    page_size: 3,
+    max_page_size: 6,
+};
+const BLOCKS: Subject = Subject { order: Order::Consecutive, has_unique_keys: true, ..LIST };
+const ONE_BLOCK: Subject = Subject { kind: ListKind::Fixed, ..LIST };
+const WHOLE: End = End { drift: 0, page_rows: 3, is_whole: true };
+
+/// Records of one block and one height.
+fn keys(keys: &[u64]) -> Page {
+    Page(keys.iter().map(|key| (*key, 7, 1)).collect())
+}
+
+/// Records with a height each.
+fn heights(heights: &[i64]) -> Page {
+    Page(heights.iter().map(|height| (*height as u64, *height, *height as u64)).collect())
+}
+
+fn take_as(
+    audit: &mut ListAudit,
+    request: PageRequest,
+    rows: &Page,
+    pages: u64,
+    total: Option<u64>,
+    returned: std::ops::Range<usize>,
+) -> Result<(), String> {
+    let response = Response { rows, page: Some(request.page), limit: Some(request.limit), total_pages: Some(pages), total };
+    audit.on_response(&request, &response, &Returned { rows: returned, kept: None })
+}
+
+/// Gives a page to the audit, all of whose rows are returned.
+fn take(audit: &mut ListAudit, page: u64, rows: &Page, pages: u64) -> Result<(), String> {
+    take_as(audit, PageRequest { page, ..PageRequest::first(3) }, rows, pages, None, 0..rows.len())
+}
+
+/// Answers what the audit requests.
+fn look(audit: &mut ListAudit, rows: &Page, pages: u64) -> Result<(), String> {
+    let request = audit.next_request(&WHOLE).expect("something is to be proven");
+    assert_eq!(request.purpose, Purpose::Audit);
+    take_as(audit, request, rows, pages, None, 0..0)
+}
+
+#[test]
+fn honest_lists_need_no_further_request() {
+    let mut list = ListAudit::new(LIST, 0, &[]);
+    take(&mut list, 1, &heights(&[9, 8, 7]), 2).unwrap();
+    take(&mut list, 2, &heights(&[6, 5]), 2).unwrap();
+    assert!(!list.is_open(&WHOLE) && list.next_request(&WHOLE).is_none());
+    assert_eq!((list.on_end(), list.missing_heights()), (Ok(()), 0));
+    let mut block = ListAudit::new(ONE_BLOCK, 0, &[]);
+    take(&mut block, 1, &keys(&[1, 2, 3]), 1).unwrap();
+    assert!(!block.is_open(&WHOLE));
+}
+
+#[test]
+fn response_that_names_another_page_is_a_contradiction() {
+    let rows = keys(&[1]);
+    let response = Response { rows: &rows, page: Some(1), limit: None, total_pages: None, total: None };
+    let request = PageRequest { page: 2, ..PageRequest::first(3) };
+    let returned = Returned { rows: 0..1, kept: None };
+    let error = ListAudit::new(LIST, 0, &[]).on_response(&request, &response, &returned).unwrap_err();
+    assert_eq!(error, "the response to page 2 says that it is page 1");
+}
+
+#[test]
+fn records_on_a_page_beyond_the_last_are_a_contradiction() {
+    let error = take(&mut ListAudit::new(LIST, 0, &[]), 4, &keys(&[1]), 3).unwrap_err();
+    assert_eq!(error, "page 4 has records, but the API reports 3 pages");
+    // Some services report 0 pages in place of none.
+    take(&mut ListAudit::new(LIST, 0, &[]), 1, &keys(&[1]), 0).unwrap();
+}
+
+#[test]
+fn unique_key_that_comes_again_is_a_contradiction() {
+    for second in [[6, 5, 4], [7, 6, 5]] {
+        let mut audit = ListAudit::new(BLOCKS, 0, &[]);
+        take(&mut audit, 1, &heights(&[9, 8, 6]), 2).unwrap();
+        assert!(take(&mut audit, 2, &heights(&second), 2).is_err(), "{second:?}");
+    }
+    let mut audit = ListAudit::new(Subject { order: Order::Ranked, ..BLOCKS }, 0, &[]);
+    take(&mut audit, 1, &heights(&[5, 9, 7]), 2).unwrap();
+    assert_eq!(take(&mut audit, 2, &heights(&[8, 9]), 2).unwrap_err(), "a record was received again");
+}
+
+#[test]
+fn heights_that_no_block_has_are_counted() {
+    let mut audit = ListAudit::new(BLOCKS, 0, &[]);
+    take(&mut audit, 1, &heights(&[9, 8, 6]), 2).unwrap();
+    take(&mut audit, 2, &heights(&[3, 2]), 2).unwrap();
+    assert_eq!(audit.missing_heights(), 3);
+}
+
+#[test]
+fn page_that_begins_above_the_one_before_it_is_a_contradiction() {
+    let mut audit = ListAudit::new(LIST, 0, &[]);
+    take(&mut audit, 1, &heights(&[9, 8, 7]), 2).unwrap();
+    let error = take(&mut audit, 2, &heights(&[8, 6]), 2).unwrap_err();
+    assert_eq!(error, "a page begins at height 8, below records of height 7");
+    // A list that is in another order anyway shows nothing by it.
+    let mut unordered = ListAudit::new(LIST, 0, &[]);
+    take(&mut unordered, 1, &heights(&[7, 9, 8]), 2).unwrap();
+    take(&mut unordered, 2, &heights(&[12, 6]), 2).unwrap();
+}
+
+#[test]
+fn records_of_two_blocks_under_one_height_are_a_contradiction() {
+    let mut audit = ListAudit::new(ONE_BLOCK, 0, &[]);
+    take(&mut audit, 1, &keys(&[1, 2, 3]), 2).unwrap();
+    let error = take(&mut audit, 2, &Page(vec![(4, 7, 2)]), 2).unwrap_err();
+    assert!(error.contains("two block hashes"), "{error}");
+}
+
+#[test]
+fn list_of_one_block_ends_with_a_look_at_its_first_page() {
+    for (first, pages, is_same) in [
+        (&[1, 2, 3][..], 2, true),
+        (&[2, 1, 3], 2, false),
+        (&[1, 2, 4], 2, false),
+        (&[1, 2], 2, false),
+        (&[], 2, false),
+        // The block has more records by now.
+        (&[1, 2, 3], 3, false),
+    ] {
+        let mut audit = ListAudit::new(ONE_BLOCK, 0, &[]);
+        take(&mut audit, 1, &keys(&[1, 2, 3]), 2).unwrap();
+        take(&mut audit, 2, &keys(&[4, 5]), 2).unwrap();
+        assert_eq!(look(&mut audit, &keys(first), pages).is_ok(), is_same, "{first:?} {pages}");
+        assert!(!audit.is_open(&WHOLE));
+    }
+}
+
+#[test]
+fn resumed_list_of_one_block_is_compared_with_the_records_before_its_cursor() {
+    for (shown, is_same) in [(&[2, 3, 4][..], true), (&[3, 2, 4], false), (&[9, 9, 9], false)] {
+        let mut audit = ListAudit::new(ONE_BLOCK, 4, &[3, 4]);
+        take(&mut audit, 3, &keys(&[5, 6]), 3).unwrap();
+        assert_eq!(look(&mut audit, &keys(shown), 3).is_ok(), is_same, "{shown:?}");
+    }
+}
+
+#[test]
+fn equal_records_on_two_pages_are_proven_by_one_response() {
+    let read = || {
+        let mut audit = ListAudit::new(LIST, 0, &[]);
+        take(&mut audit, 1, &keys(&[1, 2, 3]), 2).unwrap();
+        take(&mut audit, 2, &keys(&[3, 4]), 2).unwrap();
+        audit
+    };
+    // Records 3 and 4, or pages of another size that show both.
+    let request = read().next_request(&WHOLE).expect("a request");
+    assert_eq!((2 / request.limit, 3 / request.limit), (request.page - 1, request.page - 1));
+    let mut twice = read();
+    look(&mut twice, &keys(&[1, 2, 3, 3, 4]), 1).unwrap();
+    assert!(!twice.is_open(&WHOLE));
+    // Between its neighbors, it is there once.
+    assert!(look(&mut read(), &keys(&[1, 2, 3, 4, 5]), 1).unwrap_err().contains("received twice"));
+    // The list has moved away: they are requested again, a few times.
+    let mut moved = read();
+    (0..8).for_each(|_| look(&mut moved, &keys(&[8, 9]), 1).unwrap());
+    assert!(!moved.is_open(&WHOLE) && moved.has_uncertain_repeats());
+}
+
+#[test]
+fn equal_records_of_one_response_need_no_proof() {
+    let mut audit = ListAudit::new(LIST, 0, &[]);
+    take(&mut audit, 1, &keys(&[1, 1, 2]), 2).unwrap();
+    take(&mut audit, 2, &keys(&[3, 1]), 2).unwrap();
+    assert!(!audit.is_open(&WHOLE) && !audit.has_uncertain_repeats());
+}
+
+#[test]
+fn equal_records_that_no_response_can_show_together_are_uncertain() {
+    let mut audit = ListAudit::new(LIST, 0, &[]);
+    for (page, rows) in [(1, [1, 2, 3]), (2, [4, 5, 6]), (3, [7, 8, 1])] {
+        take(&mut audit, page, &keys(&rows), 3).unwrap();
+    }
+    assert!(audit.next_request(&WHOLE).is_none() && audit.has_uncertain_repeats());
+}
+
+#[test]
+fn record_below_a_returned_one_that_was_not_returned_is_looked_for() {
+    let read = || {
+        let mut audit = ListAudit::new(LIST, 0, &[]);
+        take(&mut audit, 1, &keys(&[1, 2, 3]), 2).unwrap();
+        let request = PageRequest { page: 2, ..PageRequest::first(3) };
+        take_as(&mut audit, request, &keys(&[4, 5]), 2, None, 0..1).unwrap();
+        audit
+    };
+    assert!(look(&mut read(), &keys(&[4, 5]), 2).unwrap_err().contains("records follow the last one"));
+    // It was deleted meanwhile.
+    let mut deleted = read();
+    look(&mut deleted, &keys(&[4]), 2).unwrap();
+    assert!(!deleted.is_open(&WHOLE));
+    // Only the beginning was wanted.
+    assert!(!read().is_open(&End { is_whole: false, ..WHOLE }));
+}
+
+#[test]
+fn records_of_a_counted_list_follow_each_other_by_the_count() {
+    let counted = |audit: &mut ListAudit, page, rows: &[u64], total, returned| {
+        let request = PageRequest { page, ..PageRequest::first(3) };
+        take_as(audit, request, &keys(rows), u64::div_ceil(total, 3), Some(total), returned)
+    };
+    let mut audit = ListAudit::new(LIST, 0, &[]);
+    counted(&mut audit, 1, &[1, 2, 3], 7, 0..3).unwrap();
+    // One record more: the page begins with a returned one.
+    counted(&mut audit, 2, &[3, 4, 5], 8, 1..3).unwrap();
+    let skipped = counted(&mut audit, 3, &[6, 7], 8, 1..2).unwrap_err();
+    assert!(skipped.contains("do not follow each other"), "{skipped}");
+    let mut audit = ListAudit::new(LIST, 0, &[]);
+    counted(&mut audit, 1, &[1, 2, 3], 5, 0..3).unwrap();
+    counted(&mut audit, 2, &[4, 5], 5, 0..2).unwrap();
+    assert_eq!(audit.on_end().unwrap_err(), "no response confirms the first page");
+    let look = PageRequest { purpose: Purpose::FinalLook, ..PageRequest::first(3) };
+    take_as(&mut audit, look, &keys(&[1, 2, 3]), 2, Some(5), 0..0).unwrap();
+    audit.on_end().unwrap();
+}

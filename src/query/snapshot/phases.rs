@@ -283,12 +283,16 @@ impl SnapshotReader {
         };
         // The keys are those of the last of the records.
         let found = (0..read.len()).find(begins_at).map(|at| self.delivered.base() + at as u64);
-        // Different records do not change places: one that was below the first of them is not above it now.
+        // A record that was below the first one is above it now: it is equal to another, or the order has changed.
+        // Then the first page does not show which are newer.
         let is_reordered = |at: &u64| {
             let above = &read[..(*at - self.delivered.base()) as usize];
             !has_duplicates(&read) && above.iter().any(|key| earlier.keys().contains(key))
         };
-        let found = found.filter(|at| !is_reordered(at));
+        if self.returned == 0 && found.is_some_and(|at| is_reordered(&at)) {
+            self.earlier = None;
+            return 0;
+        }
         let newer = found.and_then(|at| at.checked_sub(earlier.base()));
         let Some(newer) = newer.filter(|newer| *newer <= self.most_newer()) else { return rows.len() };
         let returned = if self.returned > 0 { earlier.end() } else { 0 };

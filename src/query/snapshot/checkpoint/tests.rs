@@ -133,12 +133,15 @@ fn checkpoint_has_the_drift() {
 }
 
 #[test]
-fn list_that_was_read_to_its_end_needs_no_request_after_a_resume() {
+fn list_without_a_count_that_was_read_to_its_end_needs_a_look_after_a_resume() {
     let (list, mut reader) = ((0..7).collect::<Vec<_>>(), SnapshotReader::new(spec(ListKind::Growing)));
     rest(&mut reader, &list, false);
     assert_eq!(reader.returned(), 7);
-    let resumed = SnapshotReader::resumed(spec(ListKind::Growing), 7, &parsed(&reader.checkpoint()));
-    assert_eq!(resumed.end(), Some(End::List));
+    for (list, is_whole) in [(list.clone(), true), ((0..8).collect(), false)] {
+        let mut resumed = SnapshotReader::resumed(spec(ListKind::Growing), 7, &parsed(&reader.checkpoint()));
+        assert_eq!(serve(&mut resumed, &list, false).2.is_ok(), is_whole);
+        assert_eq!(resumed.end(), is_whole.then_some(End::List));
+    }
 }
 
 #[test]
