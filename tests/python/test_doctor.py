@@ -107,7 +107,8 @@ def test_unknown_certificate_authority_fails_until_it_is_passed(service: LocalSe
 
 
 def test_password_of_a_proxy_is_redacted(service: LocalService) -> None:
-    code, found = run_doctor(of(service), "--proxy", "http://someone:canary-55@127.0.0.1:1")
+    settings = of(service, BASE_URL="https://data.example.com")
+    code, found = run_doctor(settings, "--proxy", "http://someone:canary-55@127.0.0.1:1")
     assert code == 5
     assert "canary-55" not in str(found)
     assert found["proxy"][1].startswith("http://***@127.0.0.1:1")

@@ -47,11 +47,15 @@ class ChainframeError(Exception):
 
 def in_shell(error: ChainframeError) -> str:
     """Return the message with options of the command line in place of parameters."""
-    return error._shell_text or str(error)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+    return _one_line(error._shell_text or str(error))  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
 
 def _one_line(message: str) -> str:
-    """Join the lines of a message of the API: a log line must not hold line breaks."""
+    """Join the lines of a message, which a log has to keep apart, and omit the user part of URLs in it."""
+    if ":/" in message and "@" in message:
+        from chainframe._text import without_user_parts  # noqa: PLC0415 - `re` would delay every import of the package
+
+        message = without_user_parts(message)
     return " ".join(message.splitlines())
 
 
