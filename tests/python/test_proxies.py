@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import pickle
 import socket
 import threading
@@ -123,3 +124,28 @@ def test_a_pickled_client_does_not_lose_its_proxy(service: LocalService, monkeyp
         pickle.loads(pickled)
     monkeypatch.setenv("ALL_PROXY", "http://someone:canary-44@127.0.0.1:3128")
     assert pickle.loads(pickled) == secret
+
+
+@pytest.mark.parametrize("base_url", ["http://127.0.0.1:9", "http://localhost:9/api", "http://[::1]:9"])
+@pytest.mark.parametrize("proxy", ["http://192.0.2.1:3128", "http://127.0.0.1:3128", "https://someone:canary@[::1]"])
+def test_plain_http_does_not_take_a_proxy(server: StrictServer, base_url: str, proxy: str) -> None:
+    with pytest.raises(cf.ConfigError, match=r"^proxy cannot be used with plain http") as caught:
+        server.client(base_url=base_url, proxy=proxy)
+    assert "canary" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "variable",
+    [
+        *("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"),
+        *("CHAINFRAME_BLOCK_NETWORK", "CHAINFRAME_LOG"),
+    ],
+)
+def test_variable_that_is_not_utf8_is_not_taken_for_unset(
+    server: StrictServer, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    # Latin-1.
+    monkeypatch.setenv(variable, os.fsdecode(b"http://someone:canary-\xfc@127.0.0.1:1"))
+    with pytest.raises(cf.ConfigError, match=rf"^{variable} must be UTF-8 text") as caught:
+        server.client(base_url="https://data.example.com")
+    assert "canary" not in str(caught.value)
