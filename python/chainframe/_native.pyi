@@ -193,7 +193,8 @@ class Client:
     max_response_bytes : int
         Maximum size of a response body in bytes, compressed or not, up to 2 GiB.
     proxy : str, optional
-        URL of a proxy. Default: that of the environment (`HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`), except for loopback.
+        URL of a proxy, for an `https://` base URL only. Default: that of the environment (`HTTPS_PROXY`, `ALL_PROXY`,
+        `NO_PROXY`), except for loopback.
     ca_bundle : str or path, optional
         PEM file, or directory of such files, with the certificates to trust. Default: `REQUESTS_CA_BUNDLE`, or those of
         the system.

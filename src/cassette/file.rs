@@ -147,8 +147,8 @@ pub fn compact(path: &Path) -> Result<u64, Error> {
     Ok(content.len() as u64)
 }
 
-/// Replaces a file. The name of the temporary one cannot be guessed and is new, so that nothing is written through a link
-/// that somebody put there.
+/// Replaces a file through a new one with a random name, so that nothing is written through a link that another user of
+/// the directory has planted.
 fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
     // The file that a link names is replaced, not the link.
     let path = path.canonicalize()?;
