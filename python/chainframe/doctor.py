@@ -11,7 +11,7 @@ import os
 import socket
 import ssl
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -162,18 +162,17 @@ def _network(client: Client, ca_bundle: str | None) -> Iterator[CheckResult]:
 
 def _tls_and_clock(url: SplitResult, proxy: SplitResult | None, ca_bundle: str | None) -> Iterator[CheckResult]:
     """Checks the certificate and the server's clock with a request that is not signed."""
-    connection: http.client.HTTPConnection | None = None
     try:
-        connection = _connection(url, proxy, ca_bundle)
-        connection.connect()
-        if isinstance(connection.sock, ssl.SSLSocket):
-            yield CheckResult("tls", "ok", _certificate(connection.sock))
-        if _is_encrypted(proxy):
-            # The signed request shows the rest.
-            return
-        # For the Date header; any response has one.
-        connection.request("HEAD", url.path or "/")
-        date = connection.getresponse().headers.get("Date")
+        with closing(_connection(url, proxy, ca_bundle)) as connection:
+            connection.connect()
+            if isinstance(connection.sock, ssl.SSLSocket):
+                yield CheckResult("tls", "ok", _certificate(connection.sock))
+            if _is_encrypted(proxy):
+                # The signed request shows the rest.
+                return
+            # For the Date header; any response has one.
+            connection.request("HEAD", url.path or "/")
+            date = connection.getresponse().headers.get("Date")
     except ssl.SSLError as error:
         reason = getattr(error, "verify_message", "") or error.reason or str(error)
         yield CheckResult(
@@ -183,9 +182,6 @@ def _tls_and_clock(url: SplitResult, proxy: SplitResult | None, ca_bundle: str |
     except (OSError, http.client.HTTPException) as error:
         yield CheckResult("http", "fail", f"{str(error) or type(error).__name__}; check base_url and proxy", NETWORK)
         return
-    finally:
-        if connection:
-            connection.close()
     try:
         ahead = time.time() - parsedate_to_datetime(date or "").timestamp()
     except ValueError:

@@ -309,3 +309,17 @@ def test_file_that_a_link_names_is_rewritten_and_not_the_link(path: Path, servic
     assert path.readlink() == real
     assert len(lines(real)) == len(Cassette(path, mode="none")) == 1
     assert [file.name for file in real.parent.iterdir()] == [real.name]
+
+
+def test_texts_of_a_cassette_are_printable_in_messages(path: Path) -> None:
+    evil = "\x1b[2J\x9b31m\u202e\u2066"
+    recorded = {"method": "GET", "path": f"/api/{evil}", "params": {"a": evil, evil: "b"}, "status": 200, "json": {}}
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(recorded) + "\n", encoding="utf-8")
+    with cf.Client(cassette=Cassette(path, mode="none")) as client, pytest.raises(cf.CassetteError) as caught:
+        client.tokens().first()
+    assert str(caught.value).isprintable()
+    path.write_text(f'{{"{evil}": 1, "method": "{evil}"}}', encoding="utf-8")
+    with pytest.raises(cf.CassetteError) as caught:
+        Cassette(path, mode="none")
+    assert str(caught.value).isprintable()

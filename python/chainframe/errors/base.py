@@ -36,11 +36,10 @@ class ChainframeError(Exception):
     _shell_text: str | None = None
 
     def __init__(self, message: str = "", *, hints: Sequence[Hint] = (), retryable: bool | None = None) -> None:
-        text = _one_line(message)
-        super().__init__(text + _advice(hints))
+        super().__init__(_one_line(message, _advice(hints)))
         if hints:
             self.hints = tuple(hints)
-            self._shell_text = text + _advice(hints, in_shell=True)
+            self._shell_text = _one_line(message, _advice(hints, in_shell=True))
         if retryable is not None:
             self.retryable = retryable
 
@@ -50,13 +49,14 @@ def in_shell(error: ChainframeError) -> str:
     return _one_line(error._shell_text or str(error))  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
 
-def _one_line(message: str) -> str:
-    """Join the lines of a message, which a log has to keep apart, and omit the user part of URLs in it."""
-    if ":/" in message and "@" in message:
+def _one_line(message: str, advice: str = "") -> str:
+    """Join the lines of a message, which a log has to keep apart, and omit the user parts of URLs."""
+    text = " ".join(message.splitlines()) + advice
+    if ":/" in text and "@" in text:
         from chainframe._text import without_user_parts  # noqa: PLC0415 - `re` would delay every import of the package
 
-        message = without_user_parts(message)
-    return " ".join(message.splitlines())
+        return without_user_parts(text)
+    return text
 
 
 def _advice(hints: Sequence[Hint], *, in_shell: bool = False) -> str:
@@ -113,4 +113,4 @@ class InvalidParameterError(ChainframeError, ValueError):
     ) -> None:
         super().__init__(message if parameter is None else f"{parameter} {message}", hints=hints, retryable=retryable)
         if parameter is not None:
-            self._shell_text = f"--{parameter.replace('_', '-')} {_one_line(message)}{_advice(hints, in_shell=True)}"
+            self._shell_text = _one_line(f"--{parameter.replace('_', '-')} {message}", _advice(hints, in_shell=True))
