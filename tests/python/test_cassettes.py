@@ -195,7 +195,7 @@ def test_invalid_line_is_named_by_number(service: LocalService, path: Path) -> N
     with pytest.raises(cf.CassetteError, match=r"one\.jsonl line 3: unexpected end of line") as caught:
         Cassette(path)
     assert "\n" not in str(caught.value)
-    with pytest.raises(cf.CassetteError, match="cannot be read"):
+    with pytest.raises(cf.CassetteError, match="is not a regular file"):
         Cassette(path.parent)
 
 
@@ -323,3 +323,14 @@ def test_texts_of_a_cassette_are_printable_in_messages(path: Path) -> None:
     with pytest.raises(cf.CassetteError) as caught:
         Cassette(path, mode="none")
     assert str(caught.value).isprintable()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a named pipe")
+@pytest.mark.parametrize("mode", ["once", "new_episodes", "all"])
+def test_only_a_regular_file_is_recorded_into(path: Path, mode: str) -> None:
+    path.parent.mkdir(parents=True)
+    os.mkfifo(path)
+    for other in (path, path.parent, Path(os.devnull)):
+        with pytest.raises(cf.CassetteError, match=r": is not a regular file; name another to record$"):
+            Cassette(other, mode=mode)  # type: ignore[arg-type]
+    assert path.is_fifo()
