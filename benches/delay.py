@@ -1,35 +1,64 @@
-"""Requests small pages while a large one is read: `delay.py ORIGIN` prints the longest of their times in milliseconds.
+"""Requests small pages beside another request: `delay.py ORIGIN` prints the longest of their times in milliseconds.
 
-Both run in one event loop and one runtime, as in a service that answers several users.
+The other request reads a large page, or with `delay.py ORIGIN flood` a response of another service that sends interim
+responses without end. Both run in one event loop and one runtime, as in a service that answers several users.
 """
 
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
+import socket
 import sys
 import time
 
+import chainframe as cf
 from clients import client_of
 
+SECONDS = 2
+INTERIM = b"HTTP/1.1 100 Continue\r\n\r\n" * 1_000
 
-async def longest_delay(origin: str) -> float:
-    client = client_of(origin)
-    small, large = client.token_transfers("0xa", max_items=50), client.tokens()
+
+async def longest_delay(origin: str, hostile: str | None) -> float:
+    small = client_of(origin).token_transfers("0xa", max_items=50)
+    other = client_of(hostile).with_options(timeout=SECONDS, max_retries=0) if hostile else client_of(origin)
     await small.collect_async()
     delays = []
-    reading = asyncio.create_task(large.collect_async())
+    reading = asyncio.create_task(other.tokens().collect_async())
     while not reading.done():
         started = time.perf_counter()
         await small.collect_async()
         delays.append(time.perf_counter() - started)
-    if not await reading:
+    try:
+        records = await reading
+    except cf.RequestTimeoutError:
+        if hostile:
+            return max(delays)
+        raise
+    if not records:
         sys.exit("delay: the large page has no records")
     return max(delays)
 
 
+def send_without_end(listener: socket.socket) -> None:
+    connection, _ = listener.accept()
+    connection.recv(65_536)
+    try:
+        while True:
+            connection.sendall(INTERIM)
+    except OSError:
+        # The client has closed the connection.
+        return
+
+
 def main() -> None:
-    (origin,) = sys.argv[1:]
-    print(asyncio.run(longest_delay(origin)) * 1e3)
+    origin, *flood = sys.argv[1:]
+    hostile = None
+    if flood:
+        listener = socket.create_server(("127.0.0.1", 0))
+        hostile = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        multiprocessing.get_context("fork").Process(target=send_without_end, args=(listener,), daemon=True).start()
+    print(asyncio.run(longest_delay(origin, hostile)) * 1e3)
 
 
 if __name__ == "__main__":

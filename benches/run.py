@@ -191,9 +191,11 @@ def import_cost() -> tuple[float, list[str]]:
     return statistics.median(float(run[0]) for run in runs), runs[0][1:]
 
 
-def longest_delay(origin: str) -> float:
-    command = [sys.executable, str(Path(__file__).with_name("delay.py")), origin]
-    return float(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
+def longest_delay(*arguments: str) -> float:
+    """Return the median of the longest delays of several runs of `delay.py`, in milliseconds."""
+    command = [sys.executable, str(Path(__file__).with_name("delay.py")), *arguments]
+    runs = [subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout for _ in range(ROUNDS)]
+    return statistics.median(map(float, runs))
 
 
 def main() -> None:
@@ -207,7 +209,10 @@ def main() -> None:
         for _ in range(ROUNDS):
             for client in clients:
                 taken[client].append(measure(client, origin))
-        delay = statistics.median(longest_delay(origin) for _ in range(ROUNDS))
+        delays = {
+            "a page of 62 MiB": longest_delay(origin),
+            "interim responses without end": longest_delay(origin, "flood"),
+        }
     results = {
         (run["rows"], Decimal(run["amount"])) for client in clients if client != BASELINE_HTTP for run in taken[client]
     }
@@ -221,7 +226,7 @@ def main() -> None:
     for client in clients:
         print(f"| {client} | {cpu[client]:.3f} | {noise[client]:.0%} | {peak[client] / MEGABYTE:.0f} |")
     if not only:
-        compare(cpu, peak, taken["chainframe to_arrow"][0]["size"], delay, noise[BASELINE_RUST])
+        compare(cpu, peak, taken["chainframe to_arrow"][0]["size"], delays, noise[BASELINE_RUST])
 
 
 def spread(values: list[float]) -> float:
@@ -230,7 +235,7 @@ def spread(values: list[float]) -> float:
     return (high - low) / median
 
 
-def compare(cpu: dict[str, float], peak: dict[str, float], size: int, delay: float, noise: float) -> None:
+def compare(cpu: dict[str, float], peak: dict[str, float], size: int, delays: dict[str, float], noise: float) -> None:
     imported, loaded = import_cost()
     (wheel,) = (ROOT / "dist").glob("*.whl")
     ours = "chainframe to_polars"
@@ -243,7 +248,7 @@ def compare(cpu: dict[str, float], peak: dict[str, float], size: int, delay: flo
         ("to_arrow: peak memory / columns", peak["chainframe to_arrow"] / size, 1.3),
         ("to_polars: peak memory / columns", peak[ours] / size, 1.3),
         ("kept records: peak memory, MB", peak["chainframe kept records"] / MEGABYTE, 60),
-        ("small request beside a page of 62 MiB: longest, ms", delay, 20),
+        *((f"small request beside {other}: longest, ms", delay, 20) for other, delay in delays.items()),
         ("import chainframe, CPU ms", imported * 1e3, 12),
         ("import chainframe, heavy modules", len(loaded), 0),
         ("wheel, MB", wheel.stat().st_size / MEGABYTE, 5),

@@ -7,6 +7,8 @@ import os
 import sys
 from typing import TextIO
 
+from chainframe._text import shown
+
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
 
@@ -17,6 +19,9 @@ class ToStderr(logging.StreamHandler[TextIO]):
         if not logging.getLogger().handlers:
             self.stream = sys.stderr
             super().emit(record)
+
+    def format(self, record: logging.LogRecord) -> str:
+        return shown(super().format(record), self.stream)
 
 
 def logger() -> logging.Logger:

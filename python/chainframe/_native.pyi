@@ -73,6 +73,7 @@ __all__ = [
     "_environment_cassette",
     "_forget_cassette",
     "_openapi",
+    "_proxy",
     "_restore_cassette",
     "_restore_client",
     "_restore_deployment",
@@ -192,7 +193,8 @@ class Client:
     max_response_bytes : int
         Maximum size of a response body in bytes, compressed or not, up to 2 GiB.
     proxy : str, optional
-        URL of a proxy. Default: that of the environment (`HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`), except for loopback.
+        URL of a proxy, for an `https://` base URL only. Default: that of the environment (`HTTPS_PROXY`, `ALL_PROXY`,
+        `NO_PROXY`), except for loopback.
     ca_bundle : str or path, optional
         PEM file, or directory of such files, with the certificates to trust. Default: `REQUESTS_CA_BUNDLE`, or those of
         the system.
@@ -3365,6 +3367,7 @@ def _restore_cassette(
 def _restore_client(given: dict[str, Any]) -> Client: ...
 def _openapi(deployment: Deployment, main_chain: str, zone_chain: str, base_url: str) -> str: ...
 def _send_recorded(client: Client, path: str, params: list[tuple[str, str]]) -> tuple[int, bytes]: ...
+def _proxy(client: Client) -> tuple[str, str]: ...
 def _signature(secret: str, timestamp: str, target: str) -> str: ...
 def _restore_deployment(
     header_prefix: str,

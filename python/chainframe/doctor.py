@@ -11,11 +11,12 @@ import os
 import socket
 import ssl
 import time
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import SplitResult, unquote, urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 from chainframe import (
     AuthenticationError,
@@ -26,7 +27,8 @@ from chainframe import (
     PermissionDeniedError,
     RateLimitError,
 )
-from chainframe._native import _signature
+from chainframe._native import _proxy, _signature
+from chainframe._text import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +38,7 @@ TIMEOUT = 10.0
 # The API rejects signatures that are older.
 MAX_CLOCK_SKEW = 30.0
 SETTINGS: dict[str, str | None] = {"base_url": None, "main_chain": "MAIN", "zone_chain": "ZONE_CHAIN"}
+PORTS = {"http": 80, "https": 443}
 SECRETS = ("api_key", "secret_key", "passphrase")
 VECTOR = (
     "S3CR3T",
@@ -78,8 +81,7 @@ def run_checks(
         yield CheckResult("settings", "fail", str(error), USAGE)
         return
     with client:
-        network = list(_network(urlsplit(client.base_url), proxy, ca_bundle or os.environ.get("REQUESTS_CA_BUNDLE")))
-        yield from network
+        yield from _network(client, ca_bundle or os.environ.get("REQUESTS_CA_BUNDLE"))
         # The client may connect where the standard library does not, and its error is the one that counts.
         yield _request(client)
 
@@ -88,20 +90,33 @@ def _settings(given: dict[str, str]) -> Iterator[CheckResult]:
     for name, default in SETTINGS.items():
         variable = f"CHAINFRAME_{name.upper()}"
         if name in given:
-            yield CheckResult(name, "ok", f"{_without_user(given[name])} (from the command line)")
-        elif value := os.environ.get(variable, ""):
+            yield CheckResult(name, "ok", f"{without_secrets(given[name])} (from the command line)")
+        elif not _is_utf8(value := os.environ.get(variable, "")):
+            yield CheckResult(name, "fail", f"{variable} must be UTF-8 text; set it again in this encoding", USAGE)
+        elif value:
             # The client rejects a password in a URL; here it is redacted.
-            yield CheckResult(name, "ok", f"{_without_user(value)} (from {variable})")
+            yield CheckResult(name, "ok", f"{without_secrets(value)} (from {variable})")
         elif default:
             yield CheckResult(name, "ok", f"{default} (the default; {variable} is not set)")
         else:
             yield CheckResult(name, "fail", f"missing; set {variable}", USAGE)
     for name in SECRETS:
         variable = f"CHAINFRAME_{name.upper()}"
-        if os.environ.get(variable):
+        if not _is_utf8(value := os.environ.get(variable, "")):
+            yield CheckResult(name, "fail", f"{variable} must be UTF-8 text; set it again in this encoding", USAGE)
+        elif value:
             yield CheckResult(name, "ok", f"set (from {variable})")
         else:
             yield CheckResult(name, "fail", f"missing; set {variable}", USAGE)
+
+
+def _is_utf8(value: str) -> bool:
+    """True unless Python has stored bytes of a variable, which are not UTF-8, as surrogates."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _self_test() -> CheckResult:
@@ -116,12 +131,12 @@ def _self_test() -> CheckResult:
     )
 
 
-def _network(url: SplitResult, given: str | None, ca_bundle: str | None) -> Iterator[CheckResult]:
-    host, port = url.hostname or "", url.port or (443 if url.scheme == "https" else 80)
-    proxy, why = _proxy(url, given)
-    yield CheckResult("proxy", "ok", f"{_without_user(proxy)} ({why})" if proxy else f"none ({why})")
-    next_hop = urlsplit(proxy if "//" in proxy else f"//{proxy}") if proxy else url
-    next_host, next_port = next_hop.hostname or host, next_hop.port or (port if not proxy else 80)
+def _network(client: Client, ca_bundle: str | None) -> Iterator[CheckResult]:
+    url = urlsplit(client.base_url)
+    proxy, source = _proxy(client)
+    yield CheckResult("proxy", "ok", f"{without_secrets(proxy)} (from {source})" if proxy else f"none ({source})")
+    next_hop = urlsplit(proxy) if proxy else url
+    next_host, next_port = next_hop.hostname or "", next_hop.port or PORTS[next_hop.scheme]
     try:
         found = socket.getaddrinfo(next_host, next_port, type=socket.SOCK_STREAM)
         addresses = ", ".join(sorted({str(address[4][0]) for address in found}))
@@ -130,8 +145,6 @@ def _network(url: SplitResult, given: str | None, ca_bundle: str | None) -> Iter
         yield CheckResult(
             "dns", "fail", f"DNS lookup of {next_host} failed: {error}; check base_url, proxy and DNS", NETWORK
         )
-        return
-    if next_hop.scheme.startswith("socks"):
         return
     try:
         with socket.create_connection((next_host, next_port), TIMEOUT):
@@ -147,29 +160,19 @@ def _network(url: SplitResult, given: str | None, ca_bundle: str | None) -> Iter
     yield from _tls_and_clock(url, next_hop if proxy else None, ca_bundle)
 
 
-def _proxy(url: SplitResult, given: str | None) -> tuple[str, str]:
-    host = url.hostname or ""
-    if given:
-        return given, "from the command line"
-    if host in {"127.0.0.1", "::1"} or host == "localhost" or host.endswith(".localhost"):
-        return "", "base_url is a loopback address"
-    proxies = getproxies()
-    proxy = proxies.get(url.scheme) or proxies.get("all") or ""
-    if proxy and proxy_bypass(host):
-        return "", "NO_PROXY includes the host"
-    return proxy, "from the environment" if proxy else "none in the environment"
-
-
 def _tls_and_clock(url: SplitResult, proxy: SplitResult | None, ca_bundle: str | None) -> Iterator[CheckResult]:
     """Checks the certificate and the server's clock with a request that is not signed."""
-    connection = _connection(url, proxy, ca_bundle)
     try:
-        connection.connect()
-        if isinstance(connection.sock, ssl.SSLSocket):
-            yield CheckResult("tls", "ok", _certificate(connection.sock))
-        # For the Date header; any response has one.
-        connection.request("HEAD", url.path or "/")
-        date = connection.getresponse().headers.get("Date")
+        with closing(_connection(url, proxy, ca_bundle)) as connection:
+            connection.connect()
+            if isinstance(connection.sock, ssl.SSLSocket):
+                yield CheckResult("tls", "ok", _certificate(connection.sock))
+            if _is_encrypted(proxy):
+                # The signed request shows the rest.
+                return
+            # For the Date header; any response has one.
+            connection.request("HEAD", url.path or "/")
+            date = connection.getresponse().headers.get("Date")
     except ssl.SSLError as error:
         reason = getattr(error, "verify_message", "") or error.reason or str(error)
         yield CheckResult(
@@ -179,8 +182,6 @@ def _tls_and_clock(url: SplitResult, proxy: SplitResult | None, ca_bundle: str |
     except (OSError, http.client.HTTPException) as error:
         yield CheckResult("http", "fail", f"{str(error) or type(error).__name__}; check base_url and proxy", NETWORK)
         return
-    finally:
-        connection.close()
     try:
         ahead = time.time() - parsedate_to_datetime(date or "").timestamp()
     except ValueError:
@@ -194,20 +195,43 @@ def _tls_and_clock(url: SplitResult, proxy: SplitResult | None, ca_bundle: str |
         yield CheckResult("clock", "warn", f"{text}; corrected by the client; fix the system clock")
 
 
+def _is_encrypted(proxy: SplitResult | None) -> bool:
+    return proxy is not None and proxy.scheme == "https"
+
+
 def _connection(url: SplitResult, proxy: SplitResult | None, ca_bundle: str | None) -> http.client.HTTPConnection:
+    """Return a connection to the service, through a tunnel of its proxy.
+
+    A connection to a proxy with TLS ends there: `http.client` would ask for the tunnel, with the password of the
+    proxy, before the TLS.
+    """
     next_hop = proxy or url
-    host, port = next_hop.hostname or "", next_hop.port
+    host, port = next_hop.hostname or "", next_hop.port or PORTS[next_hop.scheme]
     if url.scheme != "https":
         return http.client.HTTPConnection(host, port, timeout=TIMEOUT)
-    context = ssl.create_default_context(cafile=ca_bundle or None)
-    connection = http.client.HTTPSConnection(host, port, timeout=TIMEOUT, context=context)
-    if proxy:
+    connection = http.client.HTTPSConnection(host, port, timeout=TIMEOUT, context=_context(ca_bundle))
+    if proxy and not _is_encrypted(proxy):
         headers = {}
         if proxy.username:
             pair = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
             headers["Proxy-Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
         connection.set_tunnel(url.hostname or "", url.port or 443, headers)
     return connection
+
+
+def _context(ca_bundle: str | None) -> ssl.SSLContext:
+    """Return the TLS settings with the authorities that the client trusts."""
+    if not ca_bundle:
+        return ssl.create_default_context()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if not Path(ca_bundle).is_dir():
+        context.load_verify_locations(ca_bundle)
+        return context
+    for file in Path(ca_bundle).iterdir():
+        # A directory of certificates holds other files as well.
+        with suppress(OSError):
+            context.load_verify_locations(file)
+    return context
 
 
 def _certificate(connection: ssl.SSLSocket) -> str:
@@ -232,9 +256,3 @@ def _code(error: ChainframeError) -> int:
     if isinstance(error, AuthenticationError | PermissionDeniedError):
         return AUTHENTICATION
     return RATE_LIMIT if isinstance(error, RateLimitError) else NETWORK
-
-
-def _without_user(url: str) -> str:
-    before, at, after = url.rpartition("@")
-    scheme, slashes, _ = before.rpartition("//")
-    return f"{scheme}{slashes}***@{after}" if at else url

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
+use std::hash::{BuildHasher as _, RandomState};
 use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -142,16 +143,23 @@ pub fn compact(path: &Path) -> Result<u64, Error> {
         content.push_str(&interaction.to_line());
         content.push('\n');
     }
-    let temporary = PathBuf::from(format!("{}.{}.tmp", path.display(), std::process::id()));
-    let replace = || {
-        std::fs::write(&temporary, &content)?;
-        std::fs::rename(&temporary, path)
-    };
-    replace().map_err(|error| {
-        let _ = std::fs::remove_file(&temporary);
-        failed(path, "cannot be written", &error)
-    })?;
+    replace(path, content.as_bytes()).map_err(|error| failed(path, "cannot be written", &error))?;
     Ok(content.len() as u64)
+}
+
+/// Replaces a file through a new one with a random name, so that nothing is written through a link that another user of
+/// the directory has planted.
+fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    // The file that a link names is replaced, not the link.
+    let path = path.canonicalize()?;
+    let permissions = path.metadata()?.permissions();
+    let random = RandomState::new().hash_one(std::process::id());
+    let temporary = PathBuf::from(format!("{}.{random:016x}.tmp", path.display()));
+    let mut file = OpenOptions::new().write(true).create_new(true).open(&temporary)?;
+    let written = file.set_permissions(permissions).and_then(|()| file.write_all(content));
+    written.and_then(|()| std::fs::rename(&temporary, &path)).inspect_err(|_| {
+        let _ = std::fs::remove_file(&temporary);
+    })
 }
 
 /// The file, locked until it is closed.

@@ -134,7 +134,13 @@ impl Cassette {
     pub fn open(mut options: Options) -> Result<Self, Error> {
         // A working directory may change; the file stays.
         options.path = std::path::absolute(&options.path).unwrap_or(options.path);
-        let is_missing = !options.file().exists();
+        let metadata = options.file().metadata().ok();
+        // A pipe can be replayed. Recording would wait for its end, and has to seek.
+        if options.mode != Mode::None && metadata.as_ref().is_some_and(|metadata| !metadata.is_file()) {
+            let problem = "is not a regular file; name another to record".into();
+            return Err(Error::File { path: options.path, problem });
+        }
+        let is_missing = metadata.is_none();
         let interactions = file::load(options.file())?;
         let can_record = match options.mode {
             Mode::None => false,

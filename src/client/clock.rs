@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use reqwest::header::DATE;
+use http::header::DATE;
 
 use super::transport::Response;
 

@@ -2,10 +2,12 @@
 //! at a time; the pages of a result are the business of `query`.
 //!
 //! `request` retries attempts; `send` admits, signs and sends one attempt, or replays it from a cassette; `response`
-//! classifies its response. `transport` is the network, of which `http` is the real one.
+//! classifies its response. `transport` is the network, of which `http` is the real one; `connect` makes
+//! its connections.
 
 mod attempts;
 mod clock;
+mod connect;
 mod credentials;
 mod environment;
 mod error;
@@ -22,12 +24,13 @@ mod settings;
 mod sign;
 mod tls;
 mod transport;
+pub mod variables;
 
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use ::http::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::runtime::EnterGuard;
 use tokio::sync::Semaphore;
 
@@ -36,7 +39,7 @@ pub use credentials::{Credentials, Secret};
 pub use environment::Environment;
 pub use error::{ApiError, Error, Phase};
 pub use process::runtime;
-pub use proxy::Proxy;
+pub use proxy::{Proxy, Route};
 pub use rate_limiter::{RateLimit, RateLimiterState, SharedLimiters};
 pub use request::{Expectation, Fetched};
 pub use settings::{MAX_RESPONSE_BYTES, RequestOptions, Settings, SettingsInput};

@@ -2,10 +2,41 @@
 //! mistyped must not be bypassed.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use http::Uri;
 use percent_encoding::percent_decode_str;
 use url::Url;
 
 use super::error::Error;
+use super::settings::Settings;
+use super::variables;
+use crate::message::{Hint, Message};
+
+/// The way of a client's connections.
+pub enum Route {
+    Proxy(Proxy),
+    /// To the service itself, and why.
+    Direct {
+        reason: &'static str,
+    },
+}
+
+impl Route {
+    pub fn of(settings: &Settings) -> Result<Self, Error> {
+        if let Some(proxy) = &settings.proxy {
+            return Ok(Self::Proxy(proxy.clone()));
+        }
+        // A proxy of the environment is not on loopback: plain http would leave the machine.
+        if settings.is_loopback {
+            return Ok(Self::Direct { reason: "base_url is a loopback address" });
+        }
+        let proxy = Proxy::of_environment()?;
+        if is_exempt(&settings.origin)? {
+            return Ok(Self::Direct { reason: "NO_PROXY includes the host" });
+        }
+        let direct = Self::Direct { reason: "none in the environment" };
+        Ok(proxy.or_else(|| of_system(&settings.origin)).map_or(direct, Self::Proxy))
+    }
+}
 
 /// The address of a proxy, and the setting or variable that it came from.
 #[derive(Clone, PartialEq, Eq)]
@@ -33,17 +64,22 @@ impl Proxy {
     }
 
     /// The proxy that the environment sets for an `https` service, if any.
-    pub fn of_environment() -> Result<Option<Self>, Error> {
-        let found = VARIABLES.into_iter().find_map(|name| Some((name, set(name)?)));
-        found.map(|(name, address)| Self::parse(name, &address)).transpose()
+    fn of_environment() -> Result<Option<Self>, Error> {
+        for name in VARIABLES {
+            if let Some(address) = set(name)? {
+                return Self::parse(name, &address).map(Some);
+            }
+        }
+        Ok(None)
     }
 
     /// Restores the user name and password of an address that was pickled without them, from a variable of the
     /// environment that names the same proxy.
     pub fn with_credentials_of_environment(address: &str) -> Result<String, Error> {
         let bare = Self::parse("proxy", address)?;
-        let same = |name: &'static str| Self::parse(name, &set(name)?).ok().filter(|found| found.has_credentials());
-        let found = VARIABLES.into_iter().filter_map(same).find(|found| found.address() == bare.address());
+        let of_variable = |name: &'static str| Self::parse(name, &set(name).ok()??).ok();
+        let same = |found: &Self| found.has_credentials() && found.address() == bare.address();
+        let found = VARIABLES.into_iter().filter_map(of_variable).find(same);
         found.map(|found| found.url.into()).ok_or_else(|| {
             let problem = format!(
                 "({}) was pickled without its user name and password; set HTTPS_PROXY where the client is unpickled",
@@ -62,12 +98,23 @@ impl Proxy {
         !self.url.username().is_empty() || self.url.password().is_some()
     }
 
-    pub fn host_and_port(&self) -> (&str, u16) {
-        (self.url.host_str().unwrap_or_default(), self.url.port_or_known_default().unwrap_or(80))
+    /// Scheme, host and port.
+    pub fn uri(&self) -> Result<Uri, http::uri::InvalidUri> {
+        self.address().parse()
     }
 
-    pub fn is_plain(&self) -> bool {
-        self.url.scheme() == "http"
+    /// The address with user name and password.
+    pub fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// Fails for a service that is reached without TLS: its requests must not leave the machine.
+    pub fn check_origin(&self, origin: &Url) -> Result<(), Error> {
+        if origin.scheme() == "https" {
+            return Ok(());
+        }
+        let problem = Message::new("cannot be used with plain http, which must not leave this machine; omit it");
+        Err(Error::config(self.setting, problem.hint(Hint::check(&["base_url"]))))
     }
 
     /// The value of `Proxy-Authorization`.
@@ -75,10 +122,6 @@ impl Proxy {
         let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
         let pair = format!("{}:{}", decoded(self.url.username()), decoded(self.url.password().unwrap_or_default()));
         self.has_credentials().then(|| format!("Basic {}", STANDARD.encode(pair)))
-    }
-
-    pub fn for_reqwest(&self) -> Result<reqwest::Proxy, Error> {
-        reqwest::Proxy::all(self.url.clone()).map_err(|_| Error::config(self.setting, "must be the URL of a proxy"))
     }
 }
 
@@ -88,14 +131,30 @@ impl std::fmt::Debug for Proxy {
     }
 }
 
-fn set(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.trim().is_empty())
+/// The proxy of the system's settings, on systems that have such.
+#[cfg(any(target_os = "macos", windows))]
+fn of_system(origin: &Url) -> Option<Proxy> {
+    let origin: Uri = origin.as_str().parse().ok()?;
+    let found = hyper_util::client::proxy::matcher::Matcher::from_system().intercept(&origin)?;
+    Proxy::parse("proxy", &found.uri().to_string()).ok()
+}
+
+#[cfg(not(any(target_os = "macos", windows)))]
+const fn of_system(_: &Url) -> Option<Proxy> {
+    None
+}
+
+fn set(name: &'static str) -> Result<Option<String>, Error> {
+    Ok(variables::read(name, name)?.filter(|value| !value.trim().is_empty()))
 }
 
 /// True if `NO_PROXY` exempts the host.
-pub fn is_exempt(url: &Url) -> bool {
-    let list = set("NO_PROXY").or_else(|| set("no_proxy")).unwrap_or_default();
-    matches_no_proxy(&list, url)
+fn is_exempt(url: &Url) -> Result<bool, Error> {
+    let list = match set("NO_PROXY")? {
+        Some(list) => Some(list),
+        None => set("no_proxy")?,
+    };
+    Ok(matches_no_proxy(&list.unwrap_or_default(), url))
 }
 
 /// Entries are `*`, a domain with its subdomains, an address or a network such as `10.0.0.0/8`, each with an optional port.

@@ -1,6 +1,6 @@
 //! Classification of a response: the requested page, or a typed error.
 
-use reqwest::header::RETRY_AFTER;
+use http::header::RETRY_AFTER;
 
 use super::error::{ApiError, Error};
 use super::request::Expectation;

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, Utc};
-use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
+use http::header::{DATE, HeaderMap, RETRY_AFTER};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 

@@ -93,6 +93,10 @@ impl Settings {
                 return Err(Error::config(setting, "must not be empty; pass the short name of the chain"));
             }
         }
+        let proxy = given.proxy.map(|address| Proxy::parse("proxy", &address)).transpose()?;
+        if let Some(proxy) = &proxy {
+            proxy.check_origin(&url)?;
+        }
         let concurrency = within("concurrency", given.concurrency, 1, MAX_CONCURRENCY)?;
         Ok(Self {
             origin: Url::parse(&url.origin().ascii_serialization()).expect("the origin of a URL is one"),
@@ -110,7 +114,7 @@ impl Settings {
             concurrency: if given.cassette.is_some() { 1 } else { concurrency },
             strict: given.strict,
             max_response_bytes: within("max_response_bytes", given.max_response_bytes, 1, i32::MAX.into())?,
-            proxy: given.proxy.map(|address| Proxy::parse("proxy", &address)).transpose()?,
+            proxy,
             ca_bundle: given.ca_bundle,
             cassette: given.cassette,
             missing: given.missing,

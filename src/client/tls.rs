@@ -1,9 +1,13 @@
-//! The certificate authorities to trust: those of `ca_bundle`, of `REQUESTS_CA_BUNDLE`, or the platform's. (The platform's
-//! verifier reads `SSL_CERT_FILE` itself.)
+//! TLS: the certificate authorities to trust are those of `ca_bundle`, of `REQUESTS_CA_BUNDLE`, or the platform's. (The
+//! platform's verifier reads `SSL_CERT_FILE` itself.)
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use reqwest::Certificate;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::{ClientConfig, RootCertStore};
+use rustls_platform_verifier::Verifier;
 
 use super::error::Error;
 use super::settings::Settings;
@@ -11,14 +15,31 @@ use super::settings::Settings;
 /// The variable of the `requests` library, whose users have it set already.
 const VARIABLE: &str = "REQUESTS_CA_BUNDLE";
 
-/// Reads the bundle that replaces the platform's authorities, if one is set. Without TLS no authorities are needed: the
-/// platform's take five milliseconds to read.
-pub fn certificates(settings: &Settings, is_plain: bool) -> Result<Option<Vec<Certificate>>, Error> {
+/// The configuration of connections to the service and to its proxy; `None` if the service is reached without TLS: the
+/// platform's authorities take five milliseconds to read.
+pub fn config(settings: &Settings) -> Result<Option<ClientConfig>, Error> {
+    let bundle = bundle(settings)?;
+    if settings.origin.scheme() == "http" {
+        return Ok(None);
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let unusable = |error: rustls::Error| Error::config("ca_bundle", format!("cannot be used for TLS: {error}"));
+    let builder = ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions();
+    let builder = builder.map_err(unusable)?;
+    let builder = match bundle {
+        Some(authorities) => builder.with_root_certificates(authorities),
+        None => {
+            let verifier = Arc::new(Verifier::new(provider).map_err(unusable)?);
+            builder.dangerous().with_custom_certificate_verifier(verifier)
+        }
+    };
+    Ok(Some(builder.with_no_client_auth()))
+}
+
+/// The bundle that replaces the platform's authorities, if one is set.
+fn bundle(settings: &Settings) -> Result<Option<RootCertStore>, Error> {
     if let Some(path) = &settings.ca_bundle {
         return read("ca_bundle", path).map(Some);
-    }
-    if is_plain {
-        return Ok(Some(Vec::new()));
     }
     // The environment's bundle says nothing about a service on loopback.
     let variable = std::env::var_os(VARIABLE).filter(|path| !path.is_empty() && settings.origin.scheme() == "https");
@@ -26,7 +47,7 @@ pub fn certificates(settings: &Settings, is_plain: bool) -> Result<Option<Vec<Ce
 }
 
 /// The certificates of a PEM file, or of all PEM files of a directory.
-fn read(setting: &'static str, path: &Path) -> Result<Vec<Certificate>, Error> {
+fn read(setting: &'static str, path: &Path) -> Result<RootCertStore, Error> {
     let invalid = |problem: String| Error::config(setting, format!("({}) {problem}", path.display()));
     let failed = |error: std::io::Error| invalid(format!("cannot be read: {error}"));
     let mut certificates = Vec::new();
@@ -34,16 +55,22 @@ fn read(setting: &'static str, path: &Path) -> Result<Vec<Certificate>, Error> {
         for entry in std::fs::read_dir(path).map_err(failed)? {
             let file = entry.map_err(failed)?.path();
             // A directory of certificates holds revocation lists and links as well.
-            let pem = std::fs::read(&file).unwrap_or_default();
-            certificates.extend(Certificate::from_pem_bundle(&pem).unwrap_or_default());
+            certificates.extend(parse(&std::fs::read(&file).unwrap_or_default()));
         }
     } else {
-        let pem = std::fs::read(path).map_err(failed)?;
-        certificates = Certificate::from_pem_bundle(&pem).unwrap_or_default();
+        certificates = parse(&std::fs::read(path).map_err(failed)?);
     }
     if certificates.is_empty() {
-        Err(invalid("must contain at least one PEM certificate".into()))
-    } else {
-        Ok(certificates)
+        return Err(invalid("must contain at least one PEM certificate".into()));
     }
+    let mut authorities = RootCertStore::empty();
+    for certificate in certificates {
+        authorities.add(certificate).map_err(|error| invalid(format!("cannot be used for TLS: {error}")))?;
+    }
+    Ok(authorities)
+}
+
+/// The certificates of a PEM text; none if a part of it cannot be read.
+fn parse(pem: &[u8]) -> Vec<CertificateDer<'static>> {
+    CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().unwrap_or_default()
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use reqwest::header::{HeaderMap, HeaderName};
+use http::header::{HeaderMap, HeaderName};
 
 use super::error::Phase;
 use crate::message::{Hint, Message};

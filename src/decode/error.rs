@@ -86,7 +86,7 @@ pub fn one_line(text: &str, max_chars: usize) -> String {
 }
 
 /// True for control characters, line separators and marks of writing direction.
-fn is_unprintable(c: char) -> bool {
+pub fn is_unprintable(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -11,7 +11,7 @@ mod tests;
 
 pub use decoder::Decoder;
 pub use envelope::{Envelope, Page, code_and_msg};
-pub use error::{DecodeError, one_line};
+pub use error::{DecodeError, is_unprintable, one_line};
 
 /// The body without the byte order mark that some proxies put in front.
 fn strip_bom(body: &[u8]) -> &[u8] {

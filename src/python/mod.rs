@@ -50,6 +50,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(results::estimate::_restore_estimate, module)?)?;
     module.add_function(wrap_pyfunction!(client::calls::_restore_query, module)?)?;
     module.add_function(wrap_pyfunction!(client::internal::_signature, module)?)?;
+    module.add_function(wrap_pyfunction!(client::internal::_proxy, module)?)?;
     module.add_function(wrap_pyfunction!(client::calls::_resume_query, module)?)?;
     module.add_function(wrap_pyfunction!(client::cassette::_environment_cassette, module)?)?;
     module.add_function(wrap_pyfunction!(client::internal::_with_cassette, module)?)?;

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import os
 import pickle
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -192,7 +195,7 @@ def test_invalid_line_is_named_by_number(service: LocalService, path: Path) -> N
     with pytest.raises(cf.CassetteError, match=r"one\.jsonl line 3: unexpected end of line") as caught:
         Cassette(path)
     assert "\n" not in str(caught.value)
-    with pytest.raises(cf.CassetteError, match="cannot be read"):
+    with pytest.raises(cf.CassetteError, match="is not a regular file"):
         Cassette(path.parent)
 
 
@@ -267,3 +270,67 @@ def test_length_is_that_of_the_file_while_it_is_rerecorded(path: Path, service: 
             client.blocks(height=height).collect()
             assert len(rerecorded) == len(Cassette(path, mode="none"))
     assert len(rerecorded) == 5
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs modes and symbolic links")
+def test_rewritten_file_keeps_its_mode_and_follows_no_planted_link(path: Path, service: LocalService) -> None:
+    def record() -> list[str]:
+        with service.client(cassette=Cassette(path, mode="all")) as client:
+            client.tokens(max_items=5).collect()
+        del client
+        gc.collect()
+        return sorted(file.name for file in path.parent.iterdir())
+
+    record()
+    path.chmod(0o640)
+    precious = path.parent / "precious"
+    precious.write_text("precious", encoding="utf-8")
+    planted = [Path(f"{path}.{os.getpid()}.tmp"), Path(f"{path}.tmp"), path.with_suffix(".tmp")]
+    for link in planted:
+        link.symlink_to(precious)
+    before = path.stat().st_ino
+    assert record() == sorted([path.name, precious.name, *(link.name for link in planted)])
+    assert path.stat().st_ino != before
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert precious.read_text(encoding="utf-8") == "precious"
+    assert all(link.readlink() == precious for link in planted)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs symbolic links")
+def test_file_that_a_link_names_is_rewritten_and_not_the_link(path: Path, service: LocalService) -> None:
+    real = path.parent / "elsewhere" / "real.jsonl"
+    real.parent.mkdir(parents=True)
+    path.symlink_to(real)
+    for _ in range(2):
+        with service.client(cassette=Cassette(path, mode="all")) as client:
+            client.tokens(max_items=5).collect()
+        del client
+        gc.collect()
+    assert path.readlink() == real
+    assert len(lines(real)) == len(Cassette(path, mode="none")) == 1
+    assert [file.name for file in real.parent.iterdir()] == [real.name]
+
+
+def test_texts_of_a_cassette_are_printable_in_messages(path: Path) -> None:
+    evil = "\x1b[2J\x9b31m\u202e\u2066"
+    recorded = {"method": "GET", "path": f"/api/{evil}", "params": {"a": evil, evil: "b"}, "status": 200, "json": {}}
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(recorded) + "\n", encoding="utf-8")
+    with cf.Client(cassette=Cassette(path, mode="none")) as client, pytest.raises(cf.CassetteError) as caught:
+        client.tokens().first()
+    assert str(caught.value).isprintable()
+    path.write_text(f'{{"{evil}": 1, "method": "{evil}"}}', encoding="utf-8")
+    with pytest.raises(cf.CassetteError) as caught:
+        Cassette(path, mode="none")
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a named pipe")
+@pytest.mark.parametrize("mode", ["once", "new_episodes", "all"])
+def test_only_a_regular_file_is_recorded_into(path: Path, mode: str) -> None:
+    path.parent.mkdir(parents=True)
+    os.mkfifo(path)
+    for other in (path, path.parent, Path(os.devnull)):
+        with pytest.raises(cf.CassetteError, match=r": is not a regular file; name another to record$"):
+            Cassette(other, mode=mode)  # type: ignore[arg-type]
+    assert path.is_fifo()

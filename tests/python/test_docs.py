@@ -329,3 +329,15 @@ def test_inherited_members_are_left_out(site: Path) -> None:
 def test_testing_kit_links_to_the_api_reference(site: Path) -> None:
     assert 'href="api.html#cassette"' in page(site, "reference/testing.html")
     assert '<h2 id="cassette"' in page(site, "reference/api.html")
+
+
+def test_every_claim_of_the_threat_model_names_tests_that_exist() -> None:
+    text = (DOCS / "security.md").read_text(encoding="utf-8")
+    claims = [row.split("|")[2] for row in text.partition("| Claim |")[2].partition("\n\n")[0].splitlines()[2:]]
+    assert len(claims) > 10
+    for claim in claims:
+        named = re.findall(r"`(test_\w+\.py)(?:::(\w+))?`", claim)
+        assert named, claim
+        for file, name in named:
+            tests = (Path(__file__).parent / file).read_text(encoding="utf-8")
+            assert f"def {name}(" in tests if name else "def test_" in tests, (file, name)

@@ -14,9 +14,15 @@ import trustme
 
 from chainframe.testing import Fault, LocalService
 from strict_server import StrictServer
+from test_tls import TlsProxy
 
 COMMAND = str(Path(sysconfig.get_path("scripts")) / "chainframe")
 OURS = ("CHAINFRAME_", "SSL_CERT", "REQUESTS_CA")
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
 
 
 def run_doctor(settings: dict[str, str], *arguments: str) -> tuple[int, dict[str, tuple[str, str]]]:
@@ -107,11 +113,84 @@ def test_unknown_certificate_authority_fails_until_it_is_passed(service: LocalSe
 
 
 def test_password_of_a_proxy_is_redacted(service: LocalService) -> None:
-    code, found = run_doctor(of(service), "--proxy", "http://someone:canary-55@127.0.0.1:1")
+    settings = of(service, BASE_URL="https://data.example.com")
+    code, found = run_doctor(settings, "--proxy", "http://someone:canary-55@127.0.0.1:1")
     assert code == 5
     assert "canary-55" not in str(found)
     assert found["proxy"][1].startswith("http://***@127.0.0.1:1")
     assert found["tcp"][0] == "fail"
+
+
+def test_password_of_a_tls_proxy_is_sent_by_no_check_without_tls(
+    service: LocalService, authority: trustme.CA, tmp_path: Path
+) -> None:
+    bundle = tmp_path / "authority.pem"
+    authority.cert_pem.write_to_path(str(bundle))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    with TlsProxy(context, b"HTTP/1.1 403 No\r\n\r\n") as proxy:
+        settings = of(service, BASE_URL="https://data.example.com") | {"REQUESTS_CA_BUNDLE": str(bundle)}
+        settings["HTTPS_PROXY"] = f"https://someone:canary-55@{proxy.address}"
+        code, found = run_doctor(settings)
+    assert code == 5
+    assert "canary-55" not in str(found)
+    assert found["proxy"] == ("ok", f"https://***@{proxy.address}/ (from HTTPS_PROXY)")
+    assert found["tls"][0] == "ok"
+    assert "status 403" in found["request"][1]
+    assert proxy.in_clear == []
+    # The checks before the request send nothing.
+    assert next(head for head in proxy.encrypted if head).startswith(b"CONNECT data.example.com:443")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "localhost"])
+def test_no_check_of_a_service_on_loopback_leaves_through_a_proxy(service: LocalService, host: str) -> None:
+    """Nothing listens at the proxy, so a check that went there would fail."""
+    settings = of(service) | dict.fromkeys(("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY"), "http://[::1]:1")
+    settings["CHAINFRAME_BASE_URL"] = f"http://{host}:{service.url.rpartition(':')[2]}"
+    _, found = run_doctor(settings)
+    assert found["proxy"] == ("ok", "none (base_url is a loopback address)")
+    assert "::1" not in found["dns"][1].partition(" resolves")[0]
+
+
+@pytest.mark.parametrize(
+    ("base_url", "shown"),
+    [
+        ("https://data.example.com/?key=canary-77", "https://data.example.com/?***"),
+        ("https://data.example.com/#canary-77", "https://data.example.com/#***"),
+        ("https://someone:canary-77@data.example.com", "https://***@data.example.com"),
+        ("https://someone:canary/77@data.example.com/?a=canary@b", "https://***@b"),
+        ("someone:canary-77@data.example.com", "***@data.example.com"),
+    ],
+)
+def test_base_url_is_shown_without_secrets(service: LocalService, base_url: str, shown: str) -> None:
+    code, found = run_doctor(of(service), "--base-url", base_url)
+    assert code == 2
+    assert found["base_url"] == ("ok", f"{shown} (from the command line)")
+    assert "canary" not in str(found)
+    _, found = run_doctor(of(service, BASE_URL=base_url))
+    assert found["base_url"] == ("ok", f"{shown} (from CHAINFRAME_BASE_URL)")
+    assert "canary" not in str(found)
+
+
+@pytest.mark.parametrize("name", ["BASE_URL", "SECRET_KEY", "MAIN_CHAIN"])
+def test_variable_that_is_not_utf8_fails(service: LocalService, name: str) -> None:
+    code, found = run_doctor(of(service, **{name: os.fsdecode(b"caf\xe9")}))
+    assert code == 2
+    status, text = found[name.lower()]
+    assert (status, text) == ("fail", f"CHAINFRAME_{name} must be UTF-8 text; set it again in this encoding")
+
+
+def test_certificates_may_be_in_a_directory(service: LocalService, authority: trustme.CA, tmp_path: Path) -> None:
+    authority.cert_pem.write_to_path(str(tmp_path / "authority.pem"))
+    (tmp_path / "notes.txt").write_text("not a certificate", encoding="utf-8")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    with StrictServer(context) as server:
+        settings = of(service, BASE_URL=server.url)
+        for arguments, variables in ((["--ca-bundle", str(tmp_path)], {}), ([], {"REQUESTS_CA_BUNDLE": str(tmp_path)})):
+            _, found = run_doctor(settings | variables, *arguments)
+            assert found["tls"][0] == "ok"
+            assert "trustme" in found["tls"][1]
 
 
 def test_options_replace_the_environment(service: LocalService) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 import chainframe as cf
 from chainframe import errors
+from chainframe.errors.base import in_shell
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -168,3 +169,26 @@ def test_every_class_documents_its_cause_with_an_example(name: str) -> None:
     summary, _, rest = text.partition("\n\n")
     assert "\n" not in summary
     assert ">>> " in rest
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://app:{0}@localhost/chain.db",
+        "s3://KEY:{0}@bucket/x",
+        "s3:/KEY:{0}@bucket/x",
+        "https://{0}@proxy.example.com",
+        "http://someone:a/{0}:b@c@d.example.com",
+    ],
+)
+def test_message_omits_the_user_part_of_a_url(url: str) -> None:
+    url = url.format("canary-91")
+    for error in (
+        cf.ExportError(f"{url} exists", path=url),
+        cf.InvalidParameterError(f"({url}) is a database", parameter="target"),
+        cf.ConfigError(f"proxy '{url}' is wrong"),
+    ):
+        assert "canary" not in str(error) + in_shell(error)
+        assert "***@" in str(error)
+    text = "write to someone@example.com about https://example.com/a, see C:/a@b"
+    assert str(cf.ConfigError(text)) == text

@@ -348,3 +348,47 @@ def test_playback_repeats_on_request(stranger: pytest.Pytester, monkeypatch: pyt
         connect(service, connected)
         run(stranger, "test_repeats.py").assert_outcomes(passed=2)
     run(stranger, "test_repeats.py").assert_outcomes(passed=2)
+
+
+KILLED = """
+    import os
+    import chainframe as cf
+
+
+    def test_blocks(cassette):
+        with cf.Client() as client:
+            print("FIRST", client.blocks(max_items=1).collect()[0].hash)
+        if os.environ.get("KILL"):
+            os._exit(9)
+"""
+# What a killed run has left is offered under every name that another run could use.
+LEFTOVERS = """
+    import os, pathlib, shutil
+
+
+    def pytest_runtest_setup(item):
+        folder = pathlib.Path("cassettes/test_killed")
+        for left in folder.glob("*.part"):
+            for name in (os.getpid(), "0", ""):
+                shutil.copyfile(left, folder / f"test_blocks.jsonl.{name}.part")
+"""
+
+
+def test_recording_of_a_killed_run_is_not_taken_by_the_next(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CI", raising=False)
+    pytester.makepyfile(test_killed=KILLED)
+    pytester.makeconftest(LEFTOVERS)
+    seen = []
+    for seed, kill in ((1, "1"), (2, "")):
+        monkeypatch.setenv("KILL", kill)
+        with LocalService(transactions=50, seed=seed) as service:
+            connect(service, monkeypatch)
+            result = run(pytester, "-s")
+        seen += [line.split()[-1] for line in result.outlines if "FIRST" in line]
+    assert len(set(seen)) == 2
+    (cassette,) = pytester.path.glob("cassettes/**/*.jsonl")
+    text = cassette.read_text(encoding="utf-8")
+    assert seen[1] in text
+    assert seen[0] not in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import pickle
 import socket
 import threading
@@ -96,18 +97,12 @@ def test_a_refused_tunnel_names_the_proxy_and_its_status(
     assert (failure.phase, failure.retryable, failure.attempts) == ("connect", retryable, 1 + retryable)
 
 
-def test_a_407_in_plain_http_is_the_proxys(server: StrictServer) -> None:
-    with rejecting("407 Proxy Authentication Required") as proxy:
-        failure = failure_of(server.client(proxy=proxy, max_retries=3))
-    assert f"the proxy {proxy} requires a user name and password (status 407)" in str(failure)
-    assert (failure.retryable, failure.attempts) == (False, 1)
-
-
 def test_failed_connections_name_their_host_and_port(server: StrictServer) -> None:
     direct = failure_of(server.client(base_url="http://127.0.0.1:1", max_retries=0))
     assert "cannot connect to 127.0.0.1:1: Connection refused" in str(direct)
     assert "check base_url" in str(direct)
-    proxied = failure_of(server.client(proxy="http://127.0.0.1:1", max_retries=0))
+    through = {"base_url": "https://data.example.com", "proxy": "http://127.0.0.1:1"}
+    proxied = failure_of(server.client(**through, max_retries=0))
     assert "cannot connect to the proxy http://127.0.0.1:1: Connection refused" in str(proxied)
     assert "check proxy" in str(proxied)
 
@@ -115,9 +110,10 @@ def test_failed_connections_name_their_host_and_port(server: StrictServer) -> No
 def test_a_pickled_client_does_not_lose_its_proxy(service: LocalService, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("API_KEY", "SECRET_KEY", "PASSPHRASE"):
         monkeypatch.setenv(f"CHAINFRAME_{name}", getattr(service, name.lower()))
-    plain = service.client(proxy="http://127.0.0.1:3128")
+    base_url = "https://data.example.com"
+    plain = service.client(base_url=base_url, proxy="http://127.0.0.1:3128")
     assert pickle.loads(pickle.dumps(plain)) == plain
-    secret = service.client(proxy="http://someone:canary-44@127.0.0.1:3128")
+    secret = service.client(base_url=base_url, proxy="http://someone:canary-44@127.0.0.1:3128")
     pickled = pickle.dumps(secret)
     assert b"canary" not in pickled
     assert b"someone" not in pickled
@@ -128,3 +124,28 @@ def test_a_pickled_client_does_not_lose_its_proxy(service: LocalService, monkeyp
         pickle.loads(pickled)
     monkeypatch.setenv("ALL_PROXY", "http://someone:canary-44@127.0.0.1:3128")
     assert pickle.loads(pickled) == secret
+
+
+@pytest.mark.parametrize("base_url", ["http://127.0.0.1:9", "http://localhost:9/api", "http://[::1]:9"])
+@pytest.mark.parametrize("proxy", ["http://192.0.2.1:3128", "http://127.0.0.1:3128", "https://someone:canary@[::1]"])
+def test_plain_http_does_not_take_a_proxy(server: StrictServer, base_url: str, proxy: str) -> None:
+    with pytest.raises(cf.ConfigError, match=r"^proxy cannot be used with plain http") as caught:
+        server.client(base_url=base_url, proxy=proxy)
+    assert "canary" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "variable",
+    [
+        *("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"),
+        *("CHAINFRAME_BLOCK_NETWORK", "CHAINFRAME_LOG"),
+    ],
+)
+def test_variable_that_is_not_utf8_is_not_taken_for_unset(
+    server: StrictServer, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    # Latin-1.
+    monkeypatch.setenv(variable, os.fsdecode(b"http://someone:canary-\xfc@127.0.0.1:1"))
+    with pytest.raises(cf.ConfigError, match=rf"^{variable} must be UTF-8 text") as caught:
+        server.client(base_url="https://data.example.com")
+    assert "canary" not in str(caught.value)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import os
 import pickle
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -194,3 +196,24 @@ def test_result_windows_of_the_deployment_make_a_list_incomplete() -> None:
 def test_invalid_name_of_a_deployment_is_rejected(name: str, value: Any) -> None:
     with pytest.raises(cf.ConfigError, match=name):
         cf.Deployment(**{name: value})
+
+
+@pytest.mark.parametrize("name", ["base_url", "api_key", "secret_key", "passphrase", "main_chain", "zone_chain"])
+def test_setting_of_the_environment_that_is_not_utf8_is_not_missing(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    settings = {"base_url": "https://data.example.com", "api_key": "k", "secret_key": "s", "passphrase": "p"}
+    variable = f"CHAINFRAME_{name.upper()}"
+    monkeypatch.setenv(variable, os.fsdecode(b"canary-\xfc"))
+    with pytest.raises(cf.ConfigError, match=rf"^{name} \({variable}\) must be UTF-8 text") as caught:
+        cf.Client(**{other: value for other, value in settings.items() if other != name})  # type: ignore[arg-type]
+    assert "canary" not in str(caught.value)
+    # An argument takes its place.
+    cf.Client(**{"main_chain": "M", "zone_chain": "Z", **settings})  # type: ignore[arg-type]
+
+
+def test_mode_of_the_cassette_that_is_not_utf8_is_a_config_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CHAINFRAME_CASSETTE", str(tmp_path / "cassette.jsonl"))
+    monkeypatch.setenv("CHAINFRAME_CASSETTE_MODE", os.fsdecode(b"onc\xfc"))
+    with pytest.raises(cf.ConfigError, match=r"^CHAINFRAME_CASSETTE_MODE must be UTF-8 text"):
+        cf.Client()

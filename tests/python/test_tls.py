@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import re
 import socket
@@ -194,3 +195,93 @@ def test_an_unusable_bundle_of_the_environment_is_for_https_alone(
         assert len(client.blocks().collect()) == 1
     with pytest.raises(cf.ConfigError, match=r"^REQUESTS_CA_BUNDLE "):
         server.client(base_url="https://data.example.com")
+
+
+class TlsProxy:
+    """A proxy with TLS that rejects every tunnel, and keeps what is sent to it without TLS."""
+
+    def __init__(self, context: ssl.SSLContext, response: bytes) -> None:
+        self.in_clear: list[bytes] = []
+        self.encrypted: list[bytes] = []
+        self._context, self._response = context, response
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
+
+    def _serve(self) -> None:
+        with self._listener, contextlib.suppress(OSError):
+            while True:
+                connection, _ = self._listener.accept()
+                with connection, contextlib.suppress(OSError):
+                    connection.settimeout(10)
+                    first = connection.recv(4096, socket.MSG_PEEK)
+                    # 0x16 begins a handshake.
+                    if first[:1] not in {b"\x16", b""}:
+                        self.in_clear.append(first)
+                        continue
+                    with self._context.wrap_socket(connection, server_side=True) as tls:
+                        self.encrypted.append(tls.recv(4096))
+                        tls.sendall(self._response)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._thread.join(60)
+
+
+CREDENTIALS = base64.b64encode(b"someone:canary-66")
+
+
+@pytest.mark.parametrize("way", ["proxy", "HTTPS_PROXY"])
+@pytest.mark.parametrize(
+    ("response", "said"),
+    [
+        (b"HTTP/1.1 403 Forbidden\r\n\r\n", r"rejected the connection \(status 403\)"),
+        (b"HTTP/1.1 407 Denied\r\n\r\n", r"requires a user name and password \(status 407\)"),
+        (b"HTTP/1.1 503 Busy\r\n\r\n", r"rejected the connection \(status 503\)"),
+        (b"HTTP/1.1 20", "the proxy https://127"),
+        (b"", "the proxy https://127"),
+        (b"x" * 20_000, r"rejected the connection \("),
+    ],
+)
+def test_password_of_a_tls_proxy_is_sent_over_tls_only(  # noqa: PLR0917 - fixtures and the columns of a table
+    server: StrictServer,
+    authority: trustme.CA,
+    bundle: str,
+    monkeypatch: pytest.MonkeyPatch,
+    way: str,
+    response: bytes,
+    said: str,
+) -> None:
+    with TlsProxy(tls(authority, "127.0.0.1"), response) as proxy:
+        address = f"https://someone:canary-66@{proxy.address}"
+        if way != "proxy":
+            monkeypatch.setenv(way, address)
+        settings = {"proxy": address if way == "proxy" else None, "ca_bundle": bundle, "max_retries": 1}
+        failure = transport_error(server.client(base_url="https://data.example.com", **settings))
+    assert re.search(said, str(failure))
+    assert proxy.in_clear == []
+    assert all(CREDENTIALS in head for head in proxy.encrypted)
+    # One connection for each attempt: nothing else asks the proxy.
+    assert len(proxy.encrypted) == failure.attempts
+
+
+def test_proxy_with_an_unknown_certificate_gets_no_password(server: StrictServer, authority: trustme.CA) -> None:
+    with TlsProxy(tls(authority, "127.0.0.1"), b"") as proxy:
+        address = f"https://someone:canary-66@{proxy.address}"
+        failure = transport_error(server.client(base_url="https://data.example.com", proxy=address))
+    assert failure.phase == "tls"
+    assert (proxy.in_clear, proxy.encrypted) == ([], [])
+
+
+def test_tunnel_of_a_tls_proxy_carries_tls(server: StrictServer, authority: trustme.CA, bundle: str) -> None:
+    """The response to CONNECT is all that the proxy sends, so the handshake with the service fails in the tunnel."""
+    with TlsProxy(tls(authority, "127.0.0.1"), b"HTTP/1.1 200 OK\r\n\r\n") as proxy:
+        settings = {"proxy": f"https://{proxy.address}", "ca_bundle": bundle}
+        failure = transport_error(server.client(base_url="https://data.example.com", **settings))
+    assert "rejected" not in str(failure)
+    assert proxy.encrypted[0].startswith(b"CONNECT data.example.com:443 HTTP/1.1\r\n")
+    assert b"Proxy-Authorization" not in proxy.encrypted[0]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +54,22 @@ def test_every_platform_tests_its_wheel() -> None:
     assert all((entry.get("python") == "3.14t") == entry["name"].startswith("free") for entry in entries)
     tests = [step["if"] for step in job["steps"] if "test_wheel.py" in step.get("run", "")]
     assert tests == ["${{ !matrix.image }}", "${{ matrix.image }}"]
+
+
+def test_tools_of_a_release_are_pinned() -> None:
+    jobs = workflow("wheels")["jobs"]
+    steps = [step for job in jobs.values() for step in job["steps"]]
+    versions = {step["with"]["maturin-version"] for step in steps if "maturin-action" in step.get("uses", "")}
+    (group,) = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]["build"]
+    assert versions == {group.replace("maturin==", "v")}
+    images = {entry["image"] for entry in jobs["wheel"]["strategy"]["matrix"]["include"] if "image" in entry}
+    assert all(re.fullmatch(r"[\w.:-]+@sha256:[0-9a-f]{64}", image) for image in images)
+    # What is released was uploaded before the tests could change it.
+    for job in jobs.values():
+        runs = [step.get("run", step.get("uses", "")) for step in job["steps"]]
+        (uploaded,) = (index for index, run in enumerate(runs) if "upload-artifact" in run)
+        assert all(uploaded < index for index, run in enumerate(runs) if "test_wheel.py" in run)
+    assert all("dist:ro" in step["run"] for step in steps if "docker run" in step.get("run", ""))
 
 
 def test_links_of_the_readme_are_absolute_in_what_is_built() -> None:

@@ -12,6 +12,7 @@ from click.shell_completion import CompletionItem, get_completion_class
 
 from chainframe import ChainframeError, TransportError, __version__, _native
 from chainframe._arguments import similar
+from chainframe._text import shown
 from chainframe.cli import codes, core, follow
 from chainframe.cli.export import Terminated, destination, exit_code, sigterm_as_exception
 from chainframe.cli.settings import SETTINGS, client
@@ -272,7 +273,7 @@ def _verify(directory: str, sample: int, seed: int | None, **given: Any) -> int:
 
     def verify(made: Client) -> int:
         verification = Export.open(directory).verify(made, sample=sample, seed=seed)
-        click.echo(str(verification))
+        _echo(str(verification))
         return 0 if verification.ok else codes.DIFFERENT
 
     return _with_client(given, verify)
@@ -315,11 +316,11 @@ def _destination(following: Destination | None, output: dict[str, Any]) -> Desti
 def _estimate(query: Query[Any]) -> bool:
     """Prints the estimated cost of a run; True if the result would be incomplete."""
     estimate = query.estimate()
-    click.echo(repr(query).strip("<>"))
+    _echo(repr(query).strip("<>"))
     for name, text in estimate._facts():  # noqa: SLF001 - of this package
-        click.echo(f"{name}: {text}")
+        _echo(f"{name}: {text}")
     for limitation in estimate._limitations_in_shell():  # noqa: SLF001 - of this package
-        click.echo(limitation)
+        _echo(limitation)
     return bool(estimate.limitations)
 
 
@@ -351,8 +352,12 @@ def _text(error: Exception) -> str:
     return f"--output cannot be written: {error.strerror or error}{f': {error.filename}' if error.filename else ''}"
 
 
+def _echo(message: str) -> None:
+    click.echo(shown(message, sys.stdout))
+
+
 def _echo_error(message: str) -> None:
-    click.echo(f"chainframe: {message}", err=True)
+    click.echo(shown(f"chainframe: {message}", sys.stderr), err=True)
 
 
 for _endpoint in DECLARED["endpoints"]:

@@ -11,9 +11,20 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chainframe import CassetteError, Client, ConfigError, Deployment, TransportError, __version__, doctor
+from chainframe import (
+    CassetteError,
+    ChainframeError,
+    Client,
+    ConfigError,
+    Deployment,
+    TransportError,
+    __version__,
+    doctor,
+)
 from chainframe._native import _openapi as openapi_json
+from chainframe._text import shown
 from chainframe.cli.codes import FAILED, INTERRUPTED, NETWORK, USAGE
+from chainframe.errors.base import in_shell
 from chainframe.testing import Cassette, LocalService
 from chainframe.testing._drift import ERROR, compare
 
@@ -37,10 +48,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(error, OSError) and error.filename is None:
             # An error of standard output, not of a file.
             raise
-        print(f"chainframe: {error}", file=sys.stderr)
+        _print_error(error)
         return USAGE
     except KeyboardInterrupt:
         return INTERRUPTED
+
+
+def _print(text: str) -> None:
+    """Prints a line with texts of others."""
+    print(shown(text, sys.stdout))
+
+
+def _print_error(error: Exception) -> None:
+    text = in_shell(error) if isinstance(error, ChainframeError) else str(error)
+    print(shown(f"chainframe: {text}", sys.stderr), file=sys.stderr)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -227,15 +248,15 @@ def _show_cassette(options: argparse.Namespace) -> int:
     if not Path(options.file).exists():
         raise ConfigError(f"{options.file} does not exist")
     for number, interaction in enumerate(Cassette(options.file, mode="none").interactions, 1):
-        shown = {name: value for name, value in interaction.items() if name != "played"}
+        recorded = {name: value for name, value in interaction.items() if name != "played"}
         if options.json:
-            print(json.dumps(shown))
+            _print(json.dumps(recorded))
             continue
-        query = "&".join(f"{name}={value}" for name, value in shown["params"].items())
-        outcome = shown["status"] or shown["error"]
-        if shown["note"]:
-            print(f"# {shown['note']}")
-        print(f"{number:>4}  {outcome:<8} {shown['bytes']:>9}  {shown['method']} {shown['path']}?{query}")
+        query = "&".join(f"{name}={value}" for name, value in recorded["params"].items())
+        outcome = recorded["status"] or recorded["error"]
+        if recorded["note"]:
+            _print(f"# {recorded['note']}")
+        _print(f"{number:>4}  {outcome:<8} {recorded['bytes']:>9}  {recorded['method']} {recorded['path']}?{query}")
     return 0
 
 
@@ -244,10 +265,10 @@ def _diff_cassette(options: argparse.Namespace) -> int:
         try:
             findings = compare(options.file, client)
         except TransportError as error:
-            print(f"chainframe: {error}", file=sys.stderr)
+            _print_error(error)
             return NETWORK
     for finding in findings:
-        print(finding)
+        _print(str(finding))
     return FAILED if any(finding.severity == ERROR for finding in findings) else 0
 
 
@@ -301,6 +322,7 @@ def _doctor(options: argparse.Namespace) -> int:
     results = doctor.run_checks(deployment=deployment, proxy=options.proxy, ca_bundle=options.ca_bundle, given=given)
     for result in results:
         text = json.dumps(asdict(result)) if options.json else f"{result.status:5}{result.check:11}{result.text}"
-        print(text, flush=True)
+        _print(text)
+        sys.stdout.flush()
         code = code or result.code
     return code

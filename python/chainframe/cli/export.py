@@ -28,6 +28,7 @@ from chainframe import (
     ServiceError,
     TransportError,
 )
+from chainframe._text import shown_in
 from chainframe.cli.codes import FAILED, INCOMPLETE, LOCKED, TERMINATED, USAGE
 from chainframe.exports.directory import saved_rows
 from chainframe.exports.files import FORMATS, ROWS, TEXT_FORMATS, FileRequest, write_file
@@ -141,6 +142,8 @@ def destination(
     _reject("needs -o FILE or DIR; a stream cannot be resumed", {mode or "mode": mode, "since": since})
     if path is None and sys.stdout is None:
         raise InvalidParameterError("--output: standard output is closed; name a file")
+    if path is None and form not in TEXT_FORMATS and sys.stdout.isatty():
+        raise InvalidParameterError(f"--output: {form} is binary, and not for a terminal; redirect it, or name a file")
     return Stream(path, written)
 
 
@@ -184,7 +187,8 @@ class Stream:
         from chainframe.exports.formats import WRITERS  # noqa: PLC0415 - an extra, which the reader has checked
 
         with _suppress_incomplete_warning(), self._sink() as sink:
-            out = WRITERS[self.form.name](sink, batches.schema)
+            text = shown_in(sink) if self.form.name in TEXT_FORMATS else sink
+            out = WRITERS[self.form.name](text, batches.schema)
             for batch in batches:
                 out.write(batch)
                 sink.flush()

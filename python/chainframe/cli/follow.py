@@ -10,17 +10,19 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from chainframe import ExportError, InvalidParameterError
+from chainframe._text import shown_in
 from chainframe.cli.settings import Number
 from chainframe.exports.directory import sync_directory
 from chainframe.exports.locks import acquire_lock, release_lock
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
+    from io import BufferedWriter
 
     from chainframe import Client, Follow, Query, Report
     from chainframe.cli.export import Numbers
@@ -219,8 +221,9 @@ class Following:
             out = WRITERS["jsonl"](lines, table.schema)
             for batch in table.to_batches():
                 out.write(batch)
-        sys.stdout.buffer.write(lines.getvalue())
-        sys.stdout.buffer.flush()
+        sink = shown_in(cast("BufferedWriter", sys.stdout.buffer))
+        sink.write(lines.getvalue())
+        sink.flush()
 
     def saved(self) -> int | None:
         return None

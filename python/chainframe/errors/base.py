@@ -36,23 +36,27 @@ class ChainframeError(Exception):
     _shell_text: str | None = None
 
     def __init__(self, message: str = "", *, hints: Sequence[Hint] = (), retryable: bool | None = None) -> None:
-        text = _one_line(message)
-        super().__init__(text + _advice(hints))
+        super().__init__(_one_line(message, _advice(hints)))
         if hints:
             self.hints = tuple(hints)
-            self._shell_text = text + _advice(hints, in_shell=True)
+            self._shell_text = _one_line(message, _advice(hints, in_shell=True))
         if retryable is not None:
             self.retryable = retryable
 
 
 def in_shell(error: ChainframeError) -> str:
     """Return the message with options of the command line in place of parameters."""
-    return error._shell_text or str(error)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+    return _one_line(error._shell_text or str(error))  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
 
-def _one_line(message: str) -> str:
-    """Join the lines of a message of the API: a log line must not hold line breaks."""
-    return " ".join(message.splitlines())
+def _one_line(message: str, advice: str = "") -> str:
+    """Join the lines of a message, which a log has to keep apart, and omit the user parts of URLs."""
+    text = " ".join(message.splitlines()) + advice
+    if ":/" in text and "@" in text:
+        from chainframe._text import without_user_parts  # noqa: PLC0415 - `re` would delay every import of the package
+
+        return without_user_parts(text)
+    return text
 
 
 def _advice(hints: Sequence[Hint], *, in_shell: bool = False) -> str:
@@ -109,4 +113,4 @@ class InvalidParameterError(ChainframeError, ValueError):
     ) -> None:
         super().__init__(message if parameter is None else f"{parameter} {message}", hints=hints, retryable=retryable)
         if parameter is not None:
-            self._shell_text = f"--{parameter.replace('_', '-')} {_one_line(message)}{_advice(hints, in_shell=True)}"
+            self._shell_text = _one_line(f"--{parameter.replace('_', '-')} {message}", _advice(hints, in_shell=True))

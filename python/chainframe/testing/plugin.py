@@ -20,12 +20,14 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import secrets
 import shutil
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from chainframe import Client
 from chainframe._native import _block_network, _forget_cassette, _share_cassette
+from chainframe._text import escape
 from chainframe.testing import LocalService
 from chainframe.testing._drift import ERROR, Finding, compare
 
@@ -123,7 +125,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if findings:
         terminalreporter.section("recordings that differ from the service")
         for finding in findings:
-            terminalreporter.write_line(str(finding))
+            terminalreporter.write_line(escape(str(finding)))
 
 
 @pytest.hookimpl(trylast=True)
@@ -207,10 +209,7 @@ def _recording(request: pytest.FixtureRequest, path: Path) -> Generator[Cassette
         mode = "none" if path.exists() and path.stat().st_size else "new_episodes"
     staging = None
     if mode != "none":
-        staging = path.with_name(f"{path.name}.{os.getpid()}.part")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.exists():
-            shutil.copyfile(path, staging)
+        staging = _begin(path)
     before = request.config.stash[FAILED].copy()
     with pytest.MonkeyPatch.context() as environment:
         for variable, value in zip(VARIABLES, (path, mode, staging or ""), strict=True):
@@ -220,7 +219,7 @@ def _recording(request: pytest.FixtureRequest, path: Path) -> Generator[Cassette
         try:
             yield opened
             opened._compact()  # noqa: SLF001 - of the package
-            if staging and staging.exists() and not _failed(request, before):
+            if staging and staging.stat().st_size and not _failed(request, before):
                 staging.replace(path)
         finally:
             _forget_cassette(opened)
@@ -232,6 +231,20 @@ def _recording(request: pytest.FixtureRequest, path: Path) -> Generator[Cassette
     if is_compared and path.exists() and not _failed(request, before):
         with Client() as client:
             request.config.stash[FINDINGS] += compare(path, client)
+
+
+def _begin(path: Path) -> Path:
+    """Creates the file in which a cassette is recorded until the tests have passed.
+
+    Its name is random and the file new: a run that was killed has left its own, whose content belongs to no other run.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    staging = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
+    with staging.open("xb") as file:
+        if path.exists():
+            file.write(path.read_bytes())
+            shutil.copymode(path, staging)
+    return staging
 
 
 def _failed(request: pytest.FixtureRequest, before: set[str]) -> bool:

@@ -8,6 +8,7 @@ use super::hint;
 use crate::cassette;
 use crate::client::Error;
 use crate::columns::NumericOverflow;
+use crate::decode::is_unprintable;
 use crate::interface::ApiErrorKind;
 use crate::message::{self, Message, Syntax};
 
@@ -26,14 +27,14 @@ pub fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     module(py)?.getattr(name)
 }
 
-/// Text whose control characters are escaped: a terminal, a log or a C string takes it as it is. Python's errors join
+/// Text whose control characters and marks of writing direction are escaped: a terminal, a log or a C string takes it as it is. Python's errors join
 /// lines by themselves.
 pub fn printable(text: &str) -> String {
     let mut printable = String::with_capacity(text.len());
     for char in text.chars() {
         match char {
             '\n' | '\r' | '\t' => printable.push(char),
-            char if char.is_control() => printable.extend(char.escape_unicode()),
+            char if is_unprintable(char) => printable.extend(char.escape_unicode()),
             char => printable.push(char),
         }
     }

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyDict, PyList, PyTuple};
 
 use crate::cassette::{self, Mode, Options, Outcome};
+use crate::client::variables;
 use crate::python::base::arguments;
 use crate::python::base::errors;
 
@@ -169,6 +170,8 @@ pub fn _restore_cassette(
     open(py, options)
 }
 
+const MODE: &str = "CHAINFRAME_CASSETTE_MODE";
+
 /// Cassettes that the environment names, or has named. Replaced as a whole, so that no lock is held while Python code
 /// runs, nor during a fork.
 static OPENED: LazyLock<ArcSwap<HashMap<PathBuf, cassette::Cassette>>> = LazyLock::new(ArcSwap::default);
@@ -179,8 +182,8 @@ pub fn _environment_cassette(py: Python<'_>) -> PyResult<Option<Cassette>> {
     let named = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let Some(path) = named("CHAINFRAME_CASSETTE") else { return Ok(None) };
     let path = std::path::absolute(&path).unwrap_or_else(|_| path.into());
-    let name = named("CHAINFRAME_CASSETTE_MODE").unwrap_or_else(|| "once".into());
-    let mode = Mode::named(&name.to_string_lossy(), "CHAINFRAME_CASSETTE_MODE")
+    let name = variables::read(MODE, MODE).map_err(|error| errors::raise(py, &error))?;
+    let mode = Mode::named(name.as_deref().filter(|name| !name.is_empty()).unwrap_or("once"), MODE)
         .map_err(|error| errors::raise(py, &error.into()))?;
     if let Some(known) = OPENED.load().get(&path).filter(|known| known.mode() == mode) {
         return Ok(Some(Cassette { inner: known.clone() }));

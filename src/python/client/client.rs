@@ -15,7 +15,9 @@ use super::cassette::{_environment_cassette, Cassette};
 use super::deployment::Deployment;
 use super::on_attempt::OnAttempt;
 use super::rate_limit_state::RateLimitState;
-use crate::client::{self, Credentials, Error, Proxy, RateLimit, RequestOptions, Secret, Settings, SettingsInput};
+use crate::client::{
+    self, Credentials, Error, Proxy, RateLimit, RequestOptions, Secret, Settings, SettingsInput, variables,
+};
 use crate::interface::{self, Chain, ParamKind};
 use crate::message::{Hint, Message, variable};
 use crate::python::base::arguments;
@@ -32,6 +34,9 @@ const NO_URL: &str = "https://cassette.invalid";
 /// Credentials of a client that only replays.
 const NO_CREDENTIALS: &str = "no-credentials-for-a-replay";
 
+/// Variables that are read before there is a client, where an error could not be raised.
+const READ_EARLIER: [&str; 2] = ["CHAINFRAME_BLOCK_NETWORK", "CHAINFRAME_LOG"];
+
 type Any<'py> = Option<Bound<'py, PyAny>>;
 
 #[doc = doc!(Client)]
@@ -46,7 +51,10 @@ pub struct Client {
 
 /// The argument, or the environment's variable.
 fn setting(name: &'static str, given: Option<Argument<String>>) -> Result<Option<String>, Error> {
-    given.map(|given| given.named(name)).transpose().map(|given| given.or_else(|| std::env::var(variable(name)).ok()))
+    match given {
+        Some(given) => given.named(name).map(Some),
+        None => variables::read(name, &variable(name)),
+    }
 }
 
 /// A setting is missing that is needed to send requests, and so to record them.
@@ -149,6 +157,9 @@ impl Client {
         // missing setting when the first request has to be sent.
         let held = cassette.as_ref().is_some_and(|Cassette { inner }| !inner.can_record() || inner.may_replay());
         let checked = || {
+            for name in READ_EARLIER {
+                variables::read(name, name)?;
+            }
             let missing = RefCell::new(None);
             let needed = |name, given, stand_in: &str| match setting(name, given)? {
                 Some(found) => Ok(found),

@@ -5,7 +5,7 @@ use pyo3::types::{PyBytes, PyDict};
 
 use super::cassette::Cassette;
 use super::client::Client;
-use crate::client::{self, Proxy, Secret, Settings};
+use crate::client::{self, Proxy, Route, Secret, Settings};
 use crate::interface;
 use crate::python::base::block_on::block_on;
 use crate::python::base::errors;
@@ -28,6 +28,17 @@ pub fn _restore_client<'py>(given: &Bound<'py, PyDict>) -> PyResult<Bound<'py, P
 #[pyfunction]
 pub fn _signature(secret: String, timestamp: &str, target: &str) -> String {
     client::signature(&interface::Deployment::default(), &Secret::new(secret), timestamp, target)
+}
+
+/// For `chainframe doctor`: the URL of the proxy of a client and the setting that has it, or an empty text and the reason
+/// why there is none.
+#[pyfunction]
+pub fn _proxy(client: &Bound<'_, Client>) -> PyResult<(String, &'static str)> {
+    match Route::of(client.get().inner.settings()) {
+        Ok(Route::Proxy(proxy)) => Ok((proxy.url().to_string(), proxy.setting)),
+        Ok(Route::Direct { reason }) => Ok((String::new(), reason)),
+        Err(error) => Err(errors::raise(client.py(), &error)),
+    }
 }
 
 /// Status and body of the response to a recorded request.

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use axum::body::{Body, to_bytes};
 use futures_util::future::BoxFuture;
-use reqwest::header::{CONTENT_LENGTH, HeaderMap};
+use http::header::{CONTENT_LENGTH, HeaderMap};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::client::{Environment, Observer, Phase, Response, SharedLimiters, Transport, TransportError};

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use pyo3::prelude::*;
 
 use crate::columns::Columns;
+use crate::decode::is_unprintable;
 use crate::interface::{Field, Kind, RecordType};
 use crate::message::{Message, Syntax};
 use crate::python::base::convert;
@@ -46,12 +47,7 @@ pub fn escape(text: &str) -> String {
 /// The text without control characters, and without marks that turn the direction of writing: they would turn the text
 /// around them as well.
 fn harmless(text: &str) -> String {
-    let harmless = |char: char| match char {
-        '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
-        char if char.is_control() => '\u{fffd}',
-        char => char,
-    };
-    text.chars().map(harmless).collect()
+    text.chars().map(|char| if is_unprintable(char) { '\u{fffd}' } else { char }).collect()
 }
 
 /// Text that is shortened in the middle, as hashes are.
