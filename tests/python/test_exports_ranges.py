@@ -122,7 +122,7 @@ def test_removed_records_of_the_last_block_are_reported(server: StrictServer, tm
     chain.extend(2)
     second = query.to_parquet(tmp_path / "1", since=first)
     assert (second.rows, second.complete) == (2, True)
-    assert second.report.reasons == ["A reorganisation removed 1 of the records of the earlier export at height 101."]
+    assert second.report.reasons == ["A reorganization removed 1 of the records of the earlier export at height 101."]
 
 
 @pytest.mark.parametrize("stop", range(1, 8))
@@ -217,3 +217,37 @@ def test_command_continues_a_range_of_times(
     assert capsys.readouterr().err == ""
     assert sorted(transactions_of(tmp_path)) == sorted(expected)
     assert json.loads((tmp_path / "1" / "_manifest.json").read_text())["report"]["records"] >= 30
+
+
+def test_range_that_was_behind_for_a_night_repeats_nothing(server: StrictServer, tmp_path: Path) -> None:
+    chain = Blocks(server, 3, 2, 4, 2)
+    query = server.client().transactions(start_height=100)
+    exports = [query.to_parquet(tmp_path / "0")]
+    whole, chain.blocks = chain.blocks, chain.blocks[:2]
+    exports.append(query.to_parquet(tmp_path / "1", since=exports[-1]))
+    # The last block is listed in part.
+    chain.blocks = [*whole[:3], whole[3][:1]]
+    exports.append(query.to_parquet(tmp_path / "2", since=exports[-1]))
+    chain.blocks = whole
+    chain.extend(1, 2)
+    exports.append(query.to_parquet(tmp_path / "3", since=exports[-1]))
+    assert [export.rows for export in exports] == [11, 0, 0, 3]
+    assert not any(export.report.reasons for export in exports)
+
+
+def test_transactions_that_moved_out_of_the_last_block_are_not_exported_again(
+    server: StrictServer, tmp_path: Path
+) -> None:
+    chain = Blocks(server, 3, 2)
+    query = server.client().transactions(start_height=100)
+    exports = [query.to_parquet(tmp_path / "0")]
+    moved, dropped = chain.blocks[-1]
+    chain.blocks[-1] = []
+    chain.extend(1)
+    for row in (moved, dropped):
+        exports.append(query.to_parquet(tmp_path / str(len(exports)), since=exports[-1]))
+        chain.extend(1)
+        chain.blocks[-1].append({**row, "height": str(len(chain.blocks) + 99)})
+    exports.append(query.to_parquet(tmp_path / str(len(exports)), since=exports[-1]))
+    assert [export.rows for export in exports] == [5, 1, 1, 1]
+    assert [len(export.report.reasons) for export in exports] == [0, 1, 0, 0]

@@ -79,9 +79,13 @@ class Manifest:
     """Relative path and SHA-256 of the manifest of the export that this one continues."""
     since_watermark: list[list[Any]] | None = None
     """Watermark of the export that this one continues, unless `settled`."""
+    since_absent: list[list[Any]] = field(default_factory=list)
+    """The `absent` of that export."""
     settled: Settled | None = None
     watermark: list[list[Any]] = field(default_factory=list)
     """Key and height of the newest records, newest first."""
+    absent: list[list[Any]] = field(default_factory=list)
+    """Key, height, and whether it was reported, of records of the series that were not in the list, and may come back."""
     cursor: dict[str, Any] | None = None
     """Position in the result after the last part."""
     parts: list[Part] = field(default_factory=list)

@@ -220,6 +220,7 @@ class ExportRequest:
             manifest.since = series.link(directory, self.directory)
             if self.settle is None:
                 manifest.since_watermark = earlier.watermark
+                manifest.since_absent = manifest.absent = earlier.absent
         return manifest
 
     def _check_settled(self, manifest: Manifest) -> None:
