@@ -132,7 +132,7 @@ class WatermarkMatcher:
             self.met = min(self._runs, key=lambda run: run.start)
 
     def repeated(self) -> list[int]:
-        """Indices, among the held new records, of those that the series has: a reorganization moved them, or they were absent."""
+        """Indices, among the held new records, of those that the series has: they were absent, or have moved."""
         known = Counter(self._known[: self._num_vanished()]) + self._expected
         found = []
         for index, (key, _) in enumerate(self._new_held(), self.num_new):
@@ -176,10 +176,8 @@ class WatermarkMatcher:
         if self.met is None and self.passed is None:
             return ["The newest records of the earlier export were not reached: records in between are missing."]
         if self.met is None and not self._is_grown():
-            return [
-                f"The list ends at height {self._top}, below the records that the earlier export remembers (height "
-                f"{self._lowest} and up): the service is behind, and nothing was written."
-            ]
+            where = f"at height {self._top}, below the records that the earlier export remembers"
+            return [f"The list ends {where} (height {self._lowest} and up): it is behind, and nothing was written."]
         found = []
         if removed := self._removed():
             heights = [record.height for record in removed if record.height is not None]

@@ -15,16 +15,26 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from chainframe._native import Hint
+from chainframe._paths import read_regular
 from chainframe.errors import ExportError
+from chainframe.exports.kinds import KINDS, is_count, is_height, is_report
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 VERSION = 1
-PART = re.compile(r"(?:part|corrections)-\d{6,}\.parquet")
+# Readers of directories skip names with an underscore, and those of `*.parquet` the other suffix: what was corrected is
+# not a record of its own.
+PART = re.compile(r"part-[0-9]{6,}\.parquet|_corrections-[0-9]{6,}\.pq")
+# What a state of another form raises.
+MALFORMED = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 MAX_SHOWN = 60
 HINTS = (Hint("use_another_directory"), Hint("start_over"))
 """Advice for a directory that holds something else."""
+
+
+class UnsupportedVersionError(Exception):
+    """The manifest was written by a newer release."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +47,7 @@ class Part:
     sha256: str
 
     def __post_init__(self) -> None:
-        if not PART.fullmatch(self.name):
+        if not (PART.fullmatch(self.name) and is_count(self.rows) and is_count(self.bytes)):
             raise ValueError(self.name)
 
 
@@ -64,6 +74,11 @@ class Settled:
     is_compared: bool = False
     corrections: list[Part] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        is_right = is_count(self.settle) and is_height(self.end_height) and is_height(self.corrected_above)
+        if not (is_right and isinstance(self.is_compared, bool)):
+            raise ValueError(self.settle)
+
 
 @dataclass
 class Manifest:
@@ -85,7 +100,7 @@ class Manifest:
     watermark: list[list[Any]] = field(default_factory=list)
     """Key and height of the newest records, newest first."""
     absent: list[list[Any]] = field(default_factory=list)
-    """Key, height, and whether it was reported, of records of the series that were not in the list, and may come back."""
+    """Records of the series that are not in the list and may come back: key, height, and true if a report named it."""
     cursor: dict[str, Any] | None = None
     """Position in the result after the last part."""
     parts: list[Part] = field(default_factory=list)
@@ -118,29 +133,38 @@ class Manifest:
         }
 
     def apply(self, change: dict[str, Any]) -> None:
-        self.parts += [Part(**part) for part in change["parts"]]
-        self.watermark += change["watermark"]
-        self.cursor = _changed(self.cursor or {}, change["cursor"]) or None
-        self.report = _changed(self.report, change["report"])
-        self.settled = _settled(change["settled"])
-        self.revision = change["revision"]
+        # All of it or, if the line is malformed, nothing.
+        parts = [*self.parts, *(Part(**part) for part in change["parts"])]
+        watermark = [*self.watermark, *change["watermark"]]
+        cursor = _changed(self.cursor or {}, change["cursor"]) or None
+        report = _changed(self.report, change["report"])
+        settled = _settled(change["settled"])
+        self.parts, self.watermark, self.cursor, self.report = parts, watermark, cursor, report
+        self.settled, self.revision = settled, change["revision"]
 
     @classmethod
-    def from_state(cls, state: Any, path: Path) -> Manifest:  # noqa: ANN401 - JSON
-        """Checks the state read from `path`."""
-        message = f"{path} is not the manifest of an export"
-        try:
-            members = dict(state)
-            version = members.pop("version")
-            parts = [Part(**part) for part in members.pop("parts")]
-            members["settled"] = _settled(members["settled"])
-        except (ValueError, TypeError, KeyError, AttributeError):
-            raise ExportError(message, path=str(path), hints=HINTS) from None
-        if version != VERSION:
-            message = f"{path}: unsupported manifest version {version} (expected {VERSION})"
-        elif members.keys() | {"parts"} == {member.name for member in fields(cls)}:
-            return cls(parts=parts, **members)
-        raise ExportError(message, path=str(path), hints=HINTS)
+    def from_state(cls, state: Any) -> Manifest:  # noqa: ANN401 - JSON
+        """Returns the manifest of a state that was read; raises one of `MALFORMED` if it has another form."""
+        members = dict(state)
+        version = members.pop("version")
+        if is_count(version) and version != VERSION:
+            raise UnsupportedVersionError(version)
+        members["parts"] = [Part(**part) for part in members["parts"]]
+        members["settled"] = _settled(members["settled"])
+        if version != VERSION or members.keys() != {member.name for member in fields(cls)}:
+            raise ValueError(version)
+        manifest = cls(**members)
+        manifest.check_kinds()
+        return manifest
+
+    def check_kinds(self) -> None:
+        """Raises one of `MALFORMED` if a member is of another kind than an export writes."""
+        for name, is_right in KINDS.items():
+            if not is_right(getattr(self, name)):
+                raise ValueError(name)
+        names = {part.name for part in self.files}
+        if len(names) < len(self.files) or (self.finished and not (self.parts and is_report(self.report))):
+            raise ValueError(names)
 
     def check_same_query(
         self, found: Manifest, path: Path, *, continued: bool = False, has_moving_end: bool = False
@@ -179,16 +203,30 @@ def read_manifest(directory: Path) -> Manifest | None:
     """State of the export in `directory`, with the journal of an unfinished run, or None if there is no export."""
     path = directory / Manifest.NAME
     try:
-        state = json.loads(path.read_text(encoding="utf-8"))
+        content = _content(path)
+        manifest = None if content is None else Manifest.from_state(json.loads(content.decode()))
+        journal = _content(directory / Manifest.JOURNAL)
+        if manifest is not None and journal is not None:
+            _apply_journal(manifest, journal)
+            manifest.check_kinds()
+    except UnsupportedVersionError as error:
+        message = f"{path}: unsupported manifest version {error} (expected {VERSION})"
+        raise ExportError(message, path=str(path), hints=HINTS) from None
+    except MALFORMED:
+        raise ExportError(f"{path} is not the manifest of an export", path=str(path), hints=HINTS) from None
+    return manifest
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return read_regular(path)
     except FileNotFoundError:
         return None
-    except ValueError:
-        state = None
-    manifest = Manifest.from_state(state, path)
-    try:
-        journal = (directory / Manifest.JOURNAL).read_bytes()
-    except FileNotFoundError:
-        return manifest
+    except OSError as error:
+        raise ExportError(f"{path}: {error.strerror}", path=str(path)) from error
+
+
+def _apply_journal(manifest: Manifest, journal: bytes) -> None:
     for line in journal.splitlines(keepends=True):
         # Power loss may leave any bytes in a line that was being written; what follows it was not committed either.
         try:
@@ -196,14 +234,13 @@ def read_manifest(directory: Path) -> Manifest | None:
             # A crash may leave a journal beside the manifest that already includes it.
             if line.endswith(b"\n") and change["revision"] == manifest.revision + 1:
                 manifest.apply(change)
-        except (ValueError, TypeError, KeyError, AttributeError):
+        except MALFORMED:
             break
-    return manifest
 
 
 def manifest_checksum(directory: Path) -> str:
     """SHA-256 of the manifest in `directory`."""
-    return hashlib.sha256((directory / Manifest.NAME).read_bytes()).hexdigest()
+    return hashlib.sha256(_content(directory / Manifest.NAME) or b"").hexdigest()
 
 
 def _settled(state: dict[str, Any] | None) -> Settled | None:

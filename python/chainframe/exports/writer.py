@@ -234,6 +234,7 @@ class ParquetWriter:
         if not parts:
             # An empty result has a schema too.
             parts = self._parts(self._table(self.query.partial[:0]))
+        self.store.check_present(self.manifest)
         now, report = self._buffer.report(), self._report()
         complete = is_complete and not now.reasons and (now.complete or self._is_met())
         finished = replace(

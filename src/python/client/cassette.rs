@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 
 use arc_swap::ArcSwap;
 use pyo3::prelude::*;
-use pyo3::types::{PyAny, PyDict, PyList, PyTuple};
+use pyo3::types::{PyAny, PyDict, PyList, PyModule, PyTuple};
 
 use crate::cassette::{self, Mode, Options, Outcome};
 use crate::python::base::arguments;
@@ -29,13 +29,15 @@ impl Cassette {
     )]
     fn new(
         py: Python<'_>,
-        path: PathBuf,
+        path: &Bound<'_, PyAny>,
         mode: &str,
         allow_playback_repeats: Option<&Bound<'_, PyAny>>,
         unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         arguments::reject(&py.get_type::<Self>(), unknown)?;
         let allow_playback_repeats = arguments::flag("allow_playback_repeats", allow_playback_repeats)?;
+        let path: PathBuf =
+            PyModule::import(py, "chainframe._paths")?.getattr("local_path")?.call1((path, "path"))?.extract()?;
         let mode = Mode::named(mode, "mode").map_err(|error| errors::raise(py, &error.into()))?;
         open(py, Options { allow_playback_repeats, ..Options::new(path, mode) })
     }

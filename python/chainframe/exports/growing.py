@@ -1,0 +1,89 @@
+"""`Query.to_parquet_series`: a directory of exports, each of which continues the one before.
+
+The names are numbers, so no clock decides which export is the newest, and the links between the exports are relative,
+so the directory can be moved.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from chainframe._paths import local_path
+from chainframe.errors import ExportError, InvalidParameterError
+from chainframe.exports import series
+from chainframe.exports.directory import locked_dir
+from chainframe.exports.manifest import read_manifest
+from chainframe.exports.parquet import ExportRequest, in_thread, write_parquet, write_parquet_async
+
+if TYPE_CHECKING:
+    from os import PathLike
+    from pathlib import Path
+
+    from chainframe import Client, Query
+    from chainframe.exports import Export
+
+SETTLE = 64
+
+
+def to_parquet_series(
+    query: Query[Any],
+    client: Client,
+    path: str | PathLike[str],
+    settle: int | None = SETTLE,
+    **options: Any,  # noqa: ANN401
+) -> Export:
+    options["settle"] = settle
+    directory = _checked(query, client, path, options)
+    with locked_dir(directory):
+        for target, since in _due(directory):
+            export = write_parquet(query, client, target, since=since, **options)
+    return export
+
+
+async def to_parquet_series_async(
+    query: Query[Any],
+    client: Client,
+    path: str | PathLike[str],
+    settle: int | None = SETTLE,
+    **options: Any,  # noqa: ANN401
+) -> Export:
+    options["settle"] = settle
+    directory = await in_thread(lambda: _checked(query, client, path, options))
+    with locked_dir(directory):
+        for target, since in await in_thread(lambda: _due(directory)):
+            export = await write_parquet_async(query, client, target, since=since, **options)
+    return export
+
+
+def _checked(query: Query[Any], client: Client, path: str | PathLike[str], options: dict[str, Any]) -> Path:
+    """Return the directory, after a check of the request, before anything is created or sent."""
+    directory = local_path(path, "path")
+    if query._growth_order() is None:  # noqa: SLF001 - of this package
+        message = "to_parquet_series needs a list with its newest record first or a range; call to_parquet"
+        raise InvalidParameterError(message)
+    manifest = ExportRequest(query, client, directory, **options).new_manifest()
+    if manifest.query["max_items"] is not None:
+        raise InvalidParameterError("cannot be combined with to_parquet_series", parameter="max_items")
+    if read_manifest(directory) is not None:
+        message = f"{directory} is one export; name another directory, or the one in which the exports of a series are"
+        raise ExportError(message, path=str(directory))
+    return directory
+
+
+def _due(directory: Path) -> list[tuple[Path, Path | None]]:
+    """Return the exports to write, each with the one that it continues: one that was interrupted, and a new one."""
+    newest = series.newest_of(directory)
+    if newest is None:
+        return [(directory / _name(0), series.newest_before(directory, 0))]
+    number, path = newest
+    found = read_manifest(path)
+    if found is not None and found.finished:
+        return [(directory / _name(number + 1), path)]
+    if found is None:
+        # Nothing is in it yet. The one before is that of the highest number, or of other names.
+        return [(path, series.newest_before(directory, number))]
+    return [(path, series.earlier(path, found)), (directory / _name(number + 1), path)]
+
+
+def _name(number: int) -> str:
+    return f"export-{number:06}"
