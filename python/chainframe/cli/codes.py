@@ -58,6 +58,10 @@ def whole_writes() -> Generator[None]:
 
 def sync_output() -> None:
     """Waits until a file at standard output is on the disk, which may be full only then."""
-    descriptor = sys.stdout.fileno()
+    try:
+        descriptor = sys.stdout.fileno()
+    except io.UnsupportedOperation:
+        # Replaced by a stream in memory.
+        return
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.fsync(descriptor)

@@ -195,6 +195,7 @@ class Store:
     @_reported
     def replace_with(self, staging: Store, manifest: Manifest) -> None:
         """Exchanges this export for a finished one; run again after a crash, it completes what was begun."""
+        _keep_mode(staging.path / Manifest.NAME, self.path / Manifest.NAME)
         # In between readers find no manifest, and so no finished export.
         (self.path / Manifest.NAME).unlink(missing_ok=True)
         sync_directory(self.path)
