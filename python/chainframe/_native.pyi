@@ -1106,7 +1106,7 @@ class Query(Generic[_R_co]):
         settle : int, optional
             Number of heights below the newest record at which the export of a directory ends, since a reorganization
             may still change them. With `since` it reads as many heights of the earlier export again, and writes what
-            changed to `_corrections-*.pq`; `chainframe.exports.read` applies them.
+            changed to `_corrections-*.data`; `chainframe.exports.read` applies them.
         columns : sequence of str, optional
             Columns to write, in this order; all by default.
         numbers : {"decimal", "float", "string"}

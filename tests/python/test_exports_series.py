@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
-import os
 import random
 import shutil
 from pathlib import Path
@@ -21,7 +21,7 @@ import chainframe as cf
 import chainframe.exports
 from chainframe.cli import main
 from chainframe.exports import Export
-from chainframe.exports.directory import locked_dir
+from chainframe.exports.directory import STAGING, locked_dir
 from chainframe.exports.manifest import Manifest, read_manifest
 from chainframe.testing import LocalService
 from conftest import environment
@@ -51,7 +51,7 @@ def test_series_equals_the_settled_list_after_each_call(growing: Any, tmp_path: 
         exports.append(query.to_parquet_series(tmp_path / "s", settle=6, max_rows_per_file=40))
         assert_settled(query, exports[-1].path)
         assert rows(read(tmp_path / "s")) == rows(read(exports[-1].path))
-        reorganize(service, chance.randint(1, 5))
+        reorganize(service, chance.randint(1, 11))
         advance(service, chance.randint(0, 3), chance.randint(1, 3))
     assert names(tmp_path / "s") == [f"export-{number:06}" for number in range(8)]
     assert any(export.corrections for export in exports)
@@ -123,40 +123,65 @@ def test_series_of_dated_exports_is_continued_by_its_links(growing: Any, tmp_pat
     assert rows(read(days)) == rows(read(tmp_path))  # type: ignore[arg-type]
 
 
-def test_series_of_a_thousand_nights_is_read_and_each_night_opens_few(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_series_of_a_thousand_nights_is_read_and_goes_on(growing: Any, tmp_path: Path) -> None:
+    service, query = growing
+    # With "../" for each night, the path of the first would be longer than a path may be.
+    series = tmp_path / "warehouse" / "chain=main" / "blocks of the zone chain"
+    query.to_parquet_series(series, settle=6)
+    link_nights(series, 1_000)
+    export = query.to_parquet_series(series, settle=6)
+    advance(service, 5)
+    export = query.to_parquet_series(series, settle=6)
+    assert export.rows
+    assert_settled(query, export.path)
+
+
+def test_each_night_opens_the_exports_whose_heights_it_compares(
+    growing: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with LocalService(transactions=150) as service, service.client(rate_limit=None) as client:
-        advance(service, 10)
-        query = client.blocks(page_size=50, columns=None) if False else client.blocks(page_size=50)
-        query.to_parquet_series(tmp_path / "s", settle=2)
-        number = 1_000
-        # The links of nights without news, as the exports write them.
-        template = json.loads((tmp_path / "s" / "export-000000" / Manifest.NAME).read_text())
-        opened: list[Path] = []
-        monkeypatch.setattr(chainframe.exports.series, "FIRST_SPAN", 4)
-        advance(service, 1, 8)
-        query.to_parquet_series(tmp_path / "s", settle=2)
-        link_nights(tmp_path / "s", number, template)
-        original = chainframe.exports.series.read_manifest
+    service, query = growing
+    monkeypatch.setattr(chainframe.exports.series, "FIRST_SPAN", 4)
+    original = chainframe.exports.series.read_manifest
+    opened: list[Path] = []
 
-        def recorded(directory: Path) -> Manifest | None:
-            opened.append(directory)
-            return original(directory)
+    def recorded(directory: Path) -> Manifest | None:
+        opened.append(directory)
+        return original(directory)
 
-        monkeypatch.setattr(chainframe.exports.series, "read_manifest", recorded)
-        for _ in range(3):
-            advance(service, 3, 4)
-            opened.clear()
-            export = query.to_parquet_series(tmp_path / "s", settle=2)
-            assert len(opened) < 12
-        assert_settled(query, export.path)
-        assert len(names(tmp_path / "s")) == number + 3
+    monkeypatch.setattr(chainframe.exports.series, "read_manifest", recorded)
+    for _ in range(40):
+        opened.clear()
+        query.to_parquet_series(tmp_path, settle=6)
+        assert len(opened) < 12
+        advance(service, 2)
+    assert_settled(query, tmp_path / "export-000039")
 
 
-def link_nights(series: Path, count: int, template: dict[str, Any]) -> None:
-    """Adds exports of nights without news until there are `count`."""
-    del template
+def test_export_without_news_is_replaced(growing: Any, tmp_path: Path) -> None:
+    service, query = growing
+    for news in (0, 0, 0, 3, 0, 0):
+        advance(service, news)
+        export = query.to_parquet_series(tmp_path, settle=6)
+        assert bool(export.rows) == bool(news or export.path.name == "export-000000")
+    assert names(tmp_path) == ["export-000000", "export-000001", "export-000002"]
+    assert_settled(query, export.path)
+    advance(service, 5, 60)
+    service.faults = [{"kind": "status", "status": 503, "every": 4}]
+    with pytest.raises(cf.ServiceUnavailableError):
+        query.to_parquet_series(tmp_path, settle=6, max_rows_per_file=20)
+    service.faults = []
+    # The pages that had arrived are kept.
+    staged = read_manifest(tmp_path / "export-000002" / STAGING)
+    assert staged is not None
+    assert staged.rows > 0
+    export = query.to_parquet_series(tmp_path, settle=6, max_rows_per_file=20)
+    assert (export.path.name, export.rows) == ("export-000002", 300)
+    assert len(export.parts) > 15
+    assert_settled(query, export.path)
+
+
+def link_nights(series: Path, count: int) -> None:
+    """Adds exports of nights without news, each of which continues the one before, until there are `count`."""
     first = len(names(series))
     for number in range(first, count):
         before, here = series / f"export-{number - 1:06}", series / f"export-{number:06}"
@@ -171,7 +196,7 @@ def link_nights(series: Path, count: int, template: dict[str, Any]) -> None:
             "name": "part-000000.parquet",
             "rows": 0,
             "bytes": len(content),
-            "sha256": chainframe.exports.manifest.hashlib.sha256(content).hexdigest(),
+            "sha256": hashlib.sha256(content).hexdigest(),
         }
         state["settled"] |= {"corrections": [], "corrected_above": None}
         state |= {"since": chainframe.exports.series.link(before, here), "parts": [part]}
@@ -259,16 +284,6 @@ def corrected(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return export, sum(pq.read_metadata(part).num_rows for part in series.rglob("part-*.parquet"))
 
 
-def spark_rows(path: str) -> int:
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - slow, and not always installed
-
-    session = SparkSession.builder.master("local[1]").getOrCreate()
-    try:
-        return int(session.read.option("recursiveFileLookup", "true").parquet(path).count())
-    finally:
-        session.stop()
-
-
 READERS: dict[str, Any] = {
     "pandas": lambda path: len(pd.read_parquet(path)),
     "pyarrow": lambda path: pq.read_table(path).num_rows,
@@ -288,10 +303,15 @@ def test_readers_of_directories_skip_corrections(corrected: Any, reader: str) ->
         assert READERS[reader](str(export.path.parent)) == in_parts
 
 
-@pytest.mark.skipif("CHAINFRAME_TEST_SPARK" not in os.environ, reason="it starts Spark")
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::ResourceWarning")
 def test_spark_skips_corrections(corrected: Any) -> None:
+    test_spark = pytest.importorskip("test_spark", exc_type=ImportError)
+    if not test_spark.HAS_SPARK:
+        pytest.skip("Spark is not installed; make spark")
     export, in_parts = corrected
-    assert spark_rows(str(export.path.parent)) == in_parts
+    with test_spark.spark_session("local[1]") as spark:
+        series = spark.read.option("recursiveFileLookup", "true").parquet(str(export.path.parent))
+        assert series.count() == in_parts
 
 
 def test_dask_skips_corrections(corrected: Any) -> None:
@@ -303,8 +323,8 @@ def test_damage_at_any_position_is_noticed_when_the_series_is_read(corrected: An
     series = tmp_path / "s"
     shutil.copytree(corrected[0].path.parent, series)
     assert read(series).num_rows
-    files = [path for path in series.rglob("*") if path.suffix in {".parquet", ".pq"}]
-    assert {path.suffix for path in files} == {".parquet", ".pq"}
+    files = [path for path in series.rglob("*") if path.suffix in {".parquet", ".data"}]
+    assert {path.suffix for path in files} == {".parquet", ".data"}
     chance = random.Random(1)
     for path in files:
         content = path.read_bytes()

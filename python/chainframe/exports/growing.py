@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from chainframe._paths import local_path
 from chainframe.errors import ExportError, InvalidParameterError
 from chainframe.exports import series
-from chainframe.exports.directory import locked_dir
+from chainframe.exports.directory import STAGING, locked_dir
 from chainframe.exports.manifest import read_manifest
 from chainframe.exports.parquet import ExportRequest, in_thread, write_parquet, write_parquet_async
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from chainframe import Client, Query
     from chainframe.exports import Export
+    from chainframe.exports.manifest import Manifest
 
 SETTLE = 64
 
@@ -35,8 +36,8 @@ def to_parquet_series(
     options["settle"] = settle
     directory = _checked(query, client, path, options)
     with locked_dir(directory):
-        for target, since in _due(directory):
-            export = write_parquet(query, client, target, since=since, **options)
+        for target, since, mode in _due(directory):
+            export = write_parquet(query, client, target, mode=mode, since=since, **options)
     return export
 
 
@@ -50,8 +51,8 @@ async def to_parquet_series_async(
     options["settle"] = settle
     directory = await in_thread(lambda: _checked(query, client, path, options))
     with locked_dir(directory):
-        for target, since in await in_thread(lambda: _due(directory)):
-            export = await write_parquet_async(query, client, target, since=since, **options)
+        for target, since, mode in await in_thread(lambda: _due(directory)):
+            export = await write_parquet_async(query, client, target, mode=mode, since=since, **options)
     return export
 
 
@@ -70,19 +71,29 @@ def _checked(query: Query[Any], client: Client, path: str | PathLike[str], optio
     return directory
 
 
-def _due(directory: Path) -> list[tuple[Path, Path | None]]:
-    """Return the exports to write, each with the one that it continues: one that was interrupted, and a new one."""
-    newest = series.newest_of(directory)
-    if newest is None:
-        return [(directory / _name(0), series.newest_before(directory, 0))]
-    number, path = newest
-    found = read_manifest(path)
-    if found is not None and found.finished:
-        return [(directory / _name(number + 1), path)]
-    if found is None:
-        # Nothing is in it yet. The one before is that of the highest number, or of other names.
-        return [(path, series.newest_before(directory, number))]
-    return [(path, series.earlier(path, found)), (directory / _name(number + 1), path)]
+def _due(directory: Path) -> list[tuple[Path, Path | None, str]]:
+    """Return the exports to write, each with the one that it continues, and the mode.
+
+    One that was interrupted is finished before another begins, and one without news is replaced, so that a series is as
+    long as it has news.
+    """
+    number, newest = series.newest_of(directory) or (-1, None)
+    found = None if newest is None else read_manifest(newest)
+    if newest is None or found is None:
+        # Nothing is in the directory of the newest, if there is one.
+        number = max(number, 0)
+        return [(directory / _name(number), series.newest_before(directory, number), "resume")]
+    if not found.finished:
+        return [(newest, series.earlier(newest, found), "resume"), (directory / _name(number + 1), newest, "resume")]
+    if _has_news(found):
+        return [(directory / _name(number + 1), newest, "resume")]
+    is_begun = read_manifest(newest / STAGING) is not None
+    return [(newest, series.earlier(newest, found), "resume" if is_begun else "overwrite")]
+
+
+def _has_news(manifest: Manifest) -> bool:
+    corrections = manifest.settled.corrections if manifest.settled else []
+    return bool(manifest.rows or corrections or manifest.report["reasons"] or manifest.since is None)
 
 
 def _name(number: int) -> str:

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 VERSION = 1
-# Readers of directories skip names with an underscore, and those of `*.parquet` the other suffix: what was corrected is
-# not a record of its own.
-PART = re.compile(r"part-[0-9]{6,}\.parquet|_corrections-[0-9]{6,}\.pq")
+# A correction is not a record of its own. Most readers of directories skip a name with an underscore; Dask, polars and
+# DuckDB go by the suffix.
+PART = re.compile(r"part-[0-9]{6,}\.parquet|_corrections-[0-9]{6,}\.data")
 # What a state of another form raises.
 MALFORMED = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 MAX_SHOWN = 60

@@ -68,7 +68,7 @@ def read(series: Export | str | PathLike[str] | Sequence[Export | str | PathLike
     directories = [directory_of(each, "series") for each in given]
     if not directories:
         raise InvalidParameterError("must name at least one export", parameter="series")
-    members = [*_back(directories[0])][::-1] if len(directories) == 1 else _ordered(directories)
+    members = [*_back(_member(directories[0]))][::-1] if len(directories) == 1 else _ordered(directories)
     for member in members:
         member.verify()
     return _fold(members)
@@ -190,7 +190,7 @@ def newest_before(series: Path, number: int) -> Path | None:
 
 def earlier(directory: Path, manifest: Manifest) -> Path | None:
     """Return the export that the one in a directory continues."""
-    return None if manifest.since is None else _linked(directory, manifest.since)
+    return None if manifest.since is None else _linked(directory, manifest.since).path
 
 
 def _entries(series: Path) -> list[Path]:
@@ -202,7 +202,7 @@ def _entries(series: Path) -> list[Path]:
 
 def directory_of(export: Export | str | PathLike[str], parameter: str) -> Path:
     """Return the directory of an export: that of its manifest, and of a series that of its newest export."""
-    path = export.path if not isinstance(export, str | os.PathLike) else local_path(export, parameter)
+    path = local_path(getattr(export, "path", export), parameter)
     if path.name == Manifest.NAME:
         return path.parent
     newest = None if (path / Manifest.NAME).exists() else newest_of(path)
@@ -233,15 +233,16 @@ class _Member:
             verify_part(self.path, part)
 
 
-def _linked(directory: Path, since: dict[str, str]) -> Path:
+def _linked(directory: Path, since: dict[str, str]) -> _Member:
     # The link is relative to where the directory is, through whatever links it was named. Without "..", the path of the
     # first of a thousand exports is as short as that of the last.
     earlier = Path(os.path.normpath(directory.resolve() / since["path"]))
-    if _member(earlier).sha256 != since["sha256"]:
+    member = _member(earlier)
+    if member.sha256 != since["sha256"]:
         raise ExportError(
             f"{earlier} is not the export that {directory} continues; export {directory} again", path=str(directory)
         )
-    return earlier
+    return member
 
 
 def _member(directory: Path) -> _Member:
@@ -253,12 +254,12 @@ def _member(directory: Path) -> _Member:
     return _Member(directory, manifest)
 
 
-def _back(newest: Path) -> Iterator[_Member]:
+def _back(newest: _Member) -> Iterator[_Member]:
     """The exports of a series, newest first, each read when it is asked for."""
-    member = _member(newest)
+    member = newest
     yield member
     while (since := member.manifest.since) is not None:
-        member = _member(_linked(member.path, since))
+        member = _linked(member.path, since)
         yield member
 
 

@@ -148,7 +148,7 @@ class SettledWriter(ParquetWriter):
             return
         added, corrections, above = self._compared()
         parts = self._parts(added) if added is not None and added.num_rows else []
-        files = [self._write_part("_corrections-000000.pq", corrections)] if corrections is not None else []
+        files = [self._write_part("_corrections-000000.data", corrections)] if corrections is not None else []
         settled = replace(self._settled, corrections=files, corrected_above=above, is_compared=True)
         if self._again_cursor:
             self._commit(parts, [], self._again_cursor, settled)
