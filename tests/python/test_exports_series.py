@@ -25,6 +25,7 @@ from chainframe.exports.directory import STAGING, locked_dir
 from chainframe.exports.manifest import Manifest, read_manifest
 from chainframe.testing import LocalService
 from conftest import environment
+from strict_server import Request, Response, StrictServer, page_of
 from test_exports_settled import advance, assert_settled, reorganize, rows
 
 
@@ -349,3 +350,43 @@ def test_damaged_export_is_not_continued(growing: Any, tmp_path: Path) -> None:
         advance(service, 3)
         with pytest.raises(cf.ExportError, match="is damaged"):
             query.to_parquet_series(series, settle=settle)
+
+
+@pytest.mark.parametrize("call", ["blocks", "transactions", "transactions from"])
+@pytest.mark.parametrize("behind", [1, 7, 9])
+def test_list_that_was_behind_removes_nothing_from_a_settled_series(
+    server: StrictServer, tmp_path: Path, call: str, behind: int
+) -> None:
+    name, _, is_range = call.partition(" ")
+    key = "hash" if name == "blocks" else "txid"
+    heights = range(100, 160)
+    head = 159
+
+    def respond(request: Request) -> Response:
+        found = [
+            {key: f"0x{height:x}", "height": str(height), "transactionTime": "1"}
+            for height in heights
+            if height <= head
+        ]
+        if "height" in request.query:
+            found = [row for row in found if row["height"] == request.query["height"]]
+        page, limit = int(request.query["page"]), int(request.query["limit"])
+        total = {"total": str(len(found))} if name == "blocks" else {}
+        pages = {"totalPage": str(-(-len(found) // limit)), "page": str(page), "limit": str(limit)}
+        return page_of(name, found[::-1][(page - 1) * limit : page * limit], **pages, **total)
+
+    server.on(name, respond)
+    client = server.client()
+    query = client.transactions(start_height=100) if is_range else getattr(client, name)()
+    query.to_parquet_series(tmp_path, settle=5)
+    head -= 5 + behind
+    if behind > 5:
+        with pytest.raises(cf.ExportError, match="it is behind: run the export again later") as caught:
+            query.to_parquet_series(tmp_path, settle=5)
+        assert caught.value.retryable
+    else:
+        assert not query.to_parquet_series(tmp_path, settle=5).corrections
+        assert read(tmp_path).num_rows == 55
+    heights, head = range(100, 164), 163
+    assert not query.to_parquet_series(tmp_path, settle=5).corrections
+    assert sorted(read(tmp_path)["height"].to_pylist()) == list(range(100, 159))
