@@ -71,7 +71,7 @@ def test_series_without_settle_has_each_record_once(growing: Any, tmp_path: Path
     assert sorted(found, reverse=True) == [block.height for block in query]
 
 
-def test_series_that_was_moved_goes_on(growing: Any, tmp_path: Path) -> None:
+def test_series_that_was_moved_is_continued(growing: Any, tmp_path: Path) -> None:
     service, query = growing
     query.to_parquet_series(tmp_path / "a" / "s", settle=6)
     deep = tmp_path.joinpath(*["long" * 20] * 8)
@@ -124,7 +124,7 @@ def test_series_of_dated_exports_is_continued_by_its_links(growing: Any, tmp_pat
     assert rows(read(days)) == rows(read(tmp_path))  # type: ignore[arg-type]
 
 
-def test_series_of_a_thousand_nights_is_read_and_goes_on(growing: Any, tmp_path: Path) -> None:
+def test_series_of_a_thousand_nights_is_read_and_continued(growing: Any, tmp_path: Path) -> None:
     service, query = growing
     # With "../" for each night, the path of the first would be longer than a path may be.
     series = tmp_path / "warehouse" / "chain=main" / "blocks of the zone chain"

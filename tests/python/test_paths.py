@@ -28,7 +28,7 @@ URLS = [
     "S3://bucket/blocks.csv",
     Path("s3://bucket/blocks"),
 ]
-NAMES = ["", "a\0b", None, 5, b"blocks", "~nobody-has-this-name/blocks"]
+NAMES = ["", "a\0b", None, 5, b"blocks", "~unknown-user/blocks"]
 
 CALLS: dict[str, Any] = {
     "to_parquet": lambda query, path: query.to_parquet(path),

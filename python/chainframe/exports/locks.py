@@ -22,8 +22,8 @@ _NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EINVAL, errno.ENOTSUP, errno.EOPN
 def acquire_lock(path: Path, locked: Path, message: str) -> int:
     """Takes the lock of `locked`, which is the file `path`, or raises `ExportError` with the message if it is held.
 
-    The system releases it when the process ends; its file then stays for the next to take. Only those who may write the
-    file can open it, since whoever has it open can hold the lock.
+    The system releases it when the process ends; its file then stays for the next to take. Only users who may write
+    the file can open it, since a process that has it open can hold the lock.
     """
     while True:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | _OPEN_FLAGS, 0o222)
