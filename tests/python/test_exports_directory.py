@@ -458,8 +458,9 @@ async def awaited(query: Any, directory: Path) -> Any:
     return await query.to_parquet_async(directory)
 
 
+KINDS: tuple[Any, ...] = (1.5, "x", [[]])
 WRONG_KINDS: list[dict[str, Any]] = [
-    *({name: value} for name in Manifest.__dataclass_fields__ for value in (1.5, "x", [[]])),
+    *({name: value} for name in Manifest.__dataclass_fields__ for value in KINDS),
     *({name: {"a": [1]}} for name in Manifest.__dataclass_fields__ if name != "cursor"),
     {"query": {"call": "gone", "chain": "X", "arguments": {}}},
     {"watermark": [["0xzz", 1]]},

@@ -26,10 +26,10 @@ from chainframe import (
     ServiceError,
     TransportError,
 )
-from chainframe._paths import check_file, form_of, local_path, suffix_of
+from chainframe._paths import TEXT_FORMATS, check_file, form_of, local_path, suffix_of
 from chainframe.cli.codes import FAILED, INCOMPLETE, LOCKED, TERMINATED, USAGE
 from chainframe.exports.directory import saved_rows
-from chainframe.exports.files import FORMATS, ROWS, TEXT_FORMATS, FileRequest, write_file
+from chainframe.exports.files import FORMATS, ROWS, FileRequest, write_file
 from chainframe.exports.growing import SETTLE, to_parquet_series
 from chainframe.exports.parquet import write_parquet
 from chainframe.progress import may_be_shown
@@ -126,7 +126,7 @@ def destination(
     path = None if output in {None, "-"} else local_path(output, "output")
     is_directory = path is not None and (str(output).endswith(("/", os.sep)) or path.is_dir())
     if not is_directory:
-        given = {"max-rows-per-file": max_rows_per_file, "settle": settle, "series": series}
+        given: dict[str, object] = {"max-rows-per-file": max_rows_per_file, "settle": settle, "series": series}
         _reject("needs a directory, such as -o transfers/", given)
     if series:
         _reject("cannot be combined with --series", {mode or "mode": mode, "since": since})

@@ -36,9 +36,11 @@ def to_parquet_series(
     options["settle"] = settle
     directory = _checked(query, client, path, options)
     with locked_dir(directory):
-        for target, since, mode in _due(directory):
-            export = write_parquet(query, client, target, mode=mode, since=since, **options)
-    return export
+        written = [
+            write_parquet(query, client, target, mode=mode, since=since, **options)
+            for target, since, mode in _due(directory)
+        ]
+    return written[-1]
 
 
 async def to_parquet_series_async(
@@ -51,9 +53,11 @@ async def to_parquet_series_async(
     options["settle"] = settle
     directory = await in_thread(lambda: _checked(query, client, path, options))
     with locked_dir(directory):
-        for target, since, mode in await in_thread(lambda: _due(directory)):
-            export = await write_parquet_async(query, client, target, mode=mode, since=since, **options)
-    return export
+        written = [
+            await write_parquet_async(query, client, target, mode=mode, since=since, **options)
+            for target, since, mode in await in_thread(lambda: _due(directory))
+        ]
+    return written[-1]
 
 
 def _checked(query: Query[Any], client: Client, path: str | PathLike[str], options: dict[str, Any]) -> Path:
