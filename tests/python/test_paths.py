@@ -124,6 +124,13 @@ def test_home_is_expanded_wherever_a_path_is_taken(
     assert list((tmp_path / "here").iterdir()) == []
 
 
+def test_url_in_the_environment_is_no_cassette(client: cf.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHAINFRAME_CASSETTE", "s3://bucket/cassette.jsonl")
+    with pytest.raises(cf.InvalidParameterError, match=r"CHAINFRAME_CASSETTE \(s3://...\) must be a local path"):
+        cf.Client(base_url="http://127.0.0.1:9", api_key="k", secret_key="s", passphrase="p")
+    del client
+
+
 def test_windows_drive_is_not_a_scheme() -> None:
     assert local_path("C:/exports/blocks", "path") == Path("C:/exports/blocks")
 

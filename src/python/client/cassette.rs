@@ -36,8 +36,7 @@ impl Cassette {
     ) -> PyResult<Self> {
         arguments::reject(&py.get_type::<Self>(), unknown)?;
         let allow_playback_repeats = arguments::flag("allow_playback_repeats", allow_playback_repeats)?;
-        let path: PathBuf =
-            PyModule::import(py, "chainframe._paths")?.getattr("local_path")?.call1((path, "path"))?.extract()?;
+        let path = local_path(path, "path")?;
         let mode = Mode::named(mode, "mode").map_err(|error| errors::raise(py, &error.into()))?;
         open(py, Options { allow_playback_repeats, ..Options::new(path, mode) })
     }
@@ -171,6 +170,11 @@ pub fn _restore_cassette(
     open(py, options)
 }
 
+/// A path that a caller gave, with `~` expanded; a URL is refused.
+fn local_path(path: &Bound<'_, PyAny>, parameter: &str) -> PyResult<PathBuf> {
+    PyModule::import(path.py(), "chainframe._paths")?.getattr("local_path")?.call1((path, parameter))?.extract()
+}
+
 /// Cassettes that the environment names, or has named. Replaced as a whole, so that no lock is held while Python code
 /// runs, nor during a fork.
 static OPENED: LazyLock<ArcSwap<HashMap<PathBuf, cassette::Cassette>>> = LazyLock::new(ArcSwap::default);
@@ -180,7 +184,8 @@ static OPENED: LazyLock<ArcSwap<HashMap<PathBuf, cassette::Cassette>>> = LazyLoc
 pub fn _environment_cassette(py: Python<'_>) -> PyResult<Option<Cassette>> {
     let named = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let Some(path) = named("CHAINFRAME_CASSETTE") else { return Ok(None) };
-    let path = std::path::absolute(&path).unwrap_or_else(|_| path.into());
+    let path = local_path(path.into_pyobject(py)?.as_any(), "CHAINFRAME_CASSETTE")?;
+    let path = std::path::absolute(&path).unwrap_or(path);
     let name = named("CHAINFRAME_CASSETTE_MODE").unwrap_or_else(|| "once".into());
     let mode = Mode::named(&name.to_string_lossy(), "CHAINFRAME_CASSETTE_MODE")
         .map_err(|error| errors::raise(py, &error.into()))?;
