@@ -181,6 +181,8 @@ class Manifest:
         for name in dict.fromkeys([*theirs, *ours]):
             if name not in free and ours.get(name) != theirs.get(name):
                 there, here = (_shown(name, side.get(name)) for side in (theirs, ours))
+                if name == "since":
+                    there, here = (_shown_link(side.since) for side in (found, self))
                 message = f"{path} holds an export of another query: {name} is {there} there and {here} here"
                 if continued:
                     message += "; since needs an export of the same query"
@@ -275,6 +277,10 @@ def _changed(old: dict[str, Any], difference: dict[str, Any]) -> dict[str, Any]:
         else:
             del new[name]
     return new
+
+
+def _shown_link(since: dict[str, str] | None) -> str:
+    return "None" if since is None else f"{since['path']!r} (SHA-256 {since['sha256'][:8]})"
 
 
 def _shown(name: str, value: object) -> str:
