@@ -107,8 +107,8 @@ def client(given: dict[str, Any], *, streams_to_terminal: bool) -> Client:
     settings = {name: given[name] for name in _CLIENT if name in passed}
     if streams_to_terminal:
         settings.setdefault("progress", False)
-    modes = {name: mode for name, (mode, _) in _CASSETTE.items() if name in passed}
-    cassettes = [Cassette(local_path(given[name], name), mode) for name, mode in modes.items()]
+    named = [name for name in _CASSETTE if name in passed]
+    cassettes = [Cassette(local_path(given[name], name), _CASSETTE[name][0]) for name in named]
     if len(cassettes) > 1:
         raise click.UsageError("--record and --replay cannot be combined")
     if cassettes:

@@ -32,7 +32,7 @@ def is_report(value: object) -> bool:
     return True
 
 
-def _is_flag(value: object) -> bool:
+def is_flag(value: object) -> bool:
     return isinstance(value, bool)
 
 
@@ -76,7 +76,7 @@ def _is_key(value: object) -> bool:
 
 
 _is_watermark = _is_list_of(_is_key, is_height)
-_is_absent = _is_list_of(_is_key, is_height, _is_flag)
+_is_absent = _is_list_of(_is_key, is_height, is_flag)
 KINDS: dict[str, Callable[[Any], bool]] = {
     "query": _is_query,
     "numbers": lambda value: value in ("decimal", "float", "string"),
@@ -87,8 +87,8 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "watermark": _is_watermark,
     "absent": _is_absent,
     "cursor": lambda value: value is None or isinstance(value, dict),
-    "finished": _is_flag,
-    "complete": _is_flag,
+    "finished": is_flag,
+    "complete": is_flag,
     "report": lambda value: value == {} or is_report(value),
     "revision": is_count,
 }

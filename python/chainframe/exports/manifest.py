@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from chainframe._native import Hint
 from chainframe._paths import read_regular
 from chainframe.errors import ExportError
-from chainframe.exports.kinds import KINDS, is_count, is_height, is_report
+from chainframe.exports.kinds import KINDS, is_count, is_flag, is_height, is_report
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,7 +76,7 @@ class Settled:
 
     def __post_init__(self) -> None:
         is_right = is_count(self.settle) and is_height(self.end_height) and is_height(self.corrected_above)
-        if not (is_right and isinstance(self.is_compared, bool)):
+        if not (is_right and is_flag(self.is_compared)):
             raise ValueError(self.settle)
 
 
