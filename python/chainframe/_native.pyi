@@ -1096,7 +1096,8 @@ class Query(Generic[_R_co]):
         Parameters
         ----------
         path : str or path
-            Directory for several files, created if it does not exist; or one file, if the name ends in ".parquet".
+            Directory for several files, created if it does not exist; or one file, if the name ends in ".parquet". A
+            new directory whose name ends like that of another file, such as "blocks.pq", needs a "/" at its end.
         mode : {"resume", "overwrite", "error"}
             For a directory that holds an export: "resume" continues it or returns the finished one, "overwrite" writes
             a new one and keeps the old files until it is complete, "error" raises `ExportError`.
@@ -1107,7 +1108,7 @@ class Query(Generic[_R_co]):
         settle : int, optional
             Number of heights below the newest record at which the export of a directory ends, since a reorganization
             may still change them. With `since` it reads as many heights of the earlier export again, and writes what
-            changed to `corrections-*.parquet`; `chainframe.exports.read` applies them.
+            changed to `_corrections-*.data`; `chainframe.exports.read` applies them.
         columns : sequence of str, optional
             Columns to write, in this order; all by default.
         numbers : {"decimal", "float", "string"}
@@ -1150,6 +1151,67 @@ class Query(Generic[_R_co]):
     ) -> Export:
         """`to_parquet` for asyncio."""
 
+    def to_parquet_series(
+        self,
+        path: str | PathLike[str],
+        *,
+        settle: int | None = 64,
+        columns: Sequence[str] | None = None,
+        numbers: _Numbers = "decimal",
+        max_rows_per_file: int = 65_536,
+    ) -> Export:
+        """Add what is new to a directory of exports, each of which continues the one before.
+
+        The first call exports the whole result. Each later one, such as that of every night, writes the records that
+        are newer, and corrects what changed. A call after an interrupted one finishes that export first.
+        `chainframe.exports.read` returns all records of the series, each once.
+
+        Parameters
+        ----------
+        path : str or path
+            Directory of the series, created if it does not exist. It gets a directory `export-000000`,
+            `export-000001`, … with each call, and may be moved as a whole. A series of exports that were made with
+            `to_parquet` in other directories below it is continued.
+        settle : int or None
+            Number of heights below the newest record at which an export ends, and that the next one reads again, as for
+            `to_parquet`. If None, nothing is held back, and nothing that was exported is corrected.
+        columns : sequence of str, optional
+            Columns to write, in this order; all by default.
+        numbers : {"decimal", "float", "string"}
+            Type of amounts and estimates, as for `Records`.
+        max_rows_per_file : int
+            Maximum number of rows of one file. A file is also closed every 25 seconds.
+
+        Returns
+        -------
+        Export
+            The newest export of the series.
+
+        Raises
+        ------
+        ExportError
+            The newest export is damaged, is of another query, or cannot be written; or another process is adding to the
+            series (`retryable`).
+        SettledHeightError
+            A height changed more than `settle` heights below the end of the series.
+
+        Examples
+        --------
+        >>> client.cross_chain_transactions().to_parquet_series("transfers", settle=64)
+        >>> chainframe.exports.read("transfers").to_table()
+        """
+
+    async def to_parquet_series_async(
+        self,
+        path: str | PathLike[str],
+        *,
+        settle: int | None = 64,
+        columns: Sequence[str] | None = None,
+        numbers: _Numbers = "decimal",
+        max_rows_per_file: int = 65_536,
+    ) -> Export:
+        """`to_parquet_series` for asyncio."""
+
     def to_csv(
         self,
         path: str | PathLike[str],
@@ -1161,12 +1223,13 @@ class Query(Generic[_R_co]):
     ) -> Export:
         """Write the result as one CSV file, which is replaced when it is complete.
 
-        An interrupted run keeps what it fetched in a directory beside the file, and the same call continues it.
+        An interrupted run keeps what it fetched in a directory beside the file, and the same call continues it. A file
+        that is replaced keeps its permissions.
 
         Parameters
         ----------
         path : str or path
-            The file. Its directory must exist.
+            The file. Its directory must exist. If the name ends in ".csv.gz", the file is compressed.
         mode : {"resume", "overwrite", "error"}
             "resume" continues an interrupted run, "overwrite" starts over, "error" raises `ExportError` if the file
             exists.
@@ -1214,12 +1277,13 @@ class Query(Generic[_R_co]):
     ) -> Export:
         """Write the result as one JSON lines file, which is replaced when it is complete.
 
-        An interrupted run keeps what it fetched in a directory beside the file, and the same call continues it.
+        An interrupted run keeps what it fetched in a directory beside the file, and the same call continues it. A file
+        that is replaced keeps its permissions.
 
         Parameters
         ----------
         path : str or path
-            The file. Its directory must exist.
+            The file. Its directory must exist. If the name ends in ".jsonl.gz", the file is compressed.
         mode : {"resume", "overwrite", "error"}
             "resume" continues an interrupted run, "overwrite" starts over, "error" raises `ExportError` if the file
             exists.

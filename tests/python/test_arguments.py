@@ -23,8 +23,8 @@ REQUIRED: dict[type, dict[str, tuple[object, ...]]] = {
         "with_options": (),
     },
     cf.Query: {
-        **dict.fromkeys(("to_parquet", "to_csv", "to_json", "sync"), ("x",)),
-        **dict.fromkeys(("to_parquet_async", "to_csv_async", "to_json_async"), ("x",)),
+        **dict.fromkeys(("to_parquet", "to_parquet_series", "to_csv", "to_json", "sync"), ("x",)),
+        **dict.fromkeys(("to_parquet_async", "to_parquet_series_async", "to_csv_async", "to_json_async"), ("x",)),
         **dict.fromkeys(("to_pandas", "to_polars", "to_arrow", "to_dicts"), ()),
         **dict.fromkeys(("batches", "to_arrow_batch_reader", "follow"), ()),
     },

@@ -216,14 +216,14 @@ def test_mode_error_leaves_an_export_unchanged(client: cf.Client, tmp_path: Path
 
 
 def test_foreign_files_are_left_alone(client: cf.Client, tmp_path: Path) -> None:
-    foreign, other = tmp_path / "mine.parquet", tmp_path / "mine.txt"
+    foreign, other = tmp_path / "mine.parquet", tmp_path / "mine"
     other.write_text("mine")
     pq.write_table(pa.table({"a": [1]}), foreign)
     with pytest.raises(cf.ExportError, match=r"mine\.parquet"):
         client.blocks().to_parquet(tmp_path)
     with pytest.raises(cf.ExportError, match="is a file"):
         client.blocks().to_parquet(other)
-    assert names(tmp_path) == ["mine.parquet", "mine.txt"]
+    assert names(tmp_path) == ["mine", "mine.parquet"]
     beside = tmp_path / "beside"
     beside.mkdir()
     (beside / "notes.txt").write_text("mine")

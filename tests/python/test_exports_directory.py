@@ -15,11 +15,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import chainframe as cf
+import chainframe.exports
 from chainframe.cli import main
 from chainframe.exports import directory as export_directory
 from chainframe.exports import locks, writer
 from chainframe.exports.directory import Store, locked_dir, saved_rows
 from chainframe.exports.manifest import Manifest, Part, Progress, read_manifest
+from chainframe.exports.writer import COUNTS
 from chainframe.testing import LocalService
 from conftest import environment
 
@@ -110,12 +112,13 @@ def test_parts_are_cut_by_time(failing: Any, tmp_path: Path, monkeypatch: pytest
 
 def test_journal_holds_only_what_changes(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    manifest = Manifest(query={"call": "logs", "arguments": {}}, numbers="decimal", schema={})
+    manifest = Manifest(query={"call": "logs", "chain": "X", "arguments": {}}, numbers="decimal", schema={})
     store.begin(manifest)
     hashes = [f"0x{number:064x}" for number in range(1_000)]
     for number in range(50):
         part = Part(name=f"part-{number:06}.parquet", rows=1, bytes=1, sha256="0")
-        report = {"missing": hashes[: 20 * number], "records": number + 1}
+        report = {**dict.fromkeys(COUNTS, 0), "complete": False, "reasons": [], "missing": hashes[: 20 * number]}
+        report["records"] = number + 1
         change = manifest.change(Progress([part], [], {"args": hashes, "position": number}, report))
         store.commit(change)
         manifest.apply(change)
@@ -165,8 +168,6 @@ def test_links_are_not_followed(failing: Any, tmp_path: Path) -> None:
     precious.write_text("mine")
     directory = tmp_path / "export"
     directory.mkdir()
-    (directory / "._manifest.json.tmp").symlink_to(precious)
-    (directory / ".part-000000.parquet.tmp").symlink_to(precious)
     export = failing[1].to_parquet(directory)
     assert precious.read_text() == "mine"
     export.parts[0].rename(tmp_path / "elsewhere.parquet")
@@ -321,3 +322,183 @@ def test_lookup_of_many_hashes_takes_little_memory(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     growth, *_ = json.loads(done.stdout)
     assert growth < 100 << 20
+
+
+# Links to another export in place of everything that an export puts beside or below what it was named.
+LINKS = {
+    "out.csv.part": lambda query: query.to_csv("out.csv", mode="overwrite"),
+    "out.jsonl.part": lambda query: query.to_json("out.jsonl"),
+    "out.parquet.part": lambda query: query.to_parquet("out.parquet", mode="error"),
+    "daily/.overwrite": lambda query: query.to_parquet("daily", mode="overwrite"),
+    "daily/.lock": lambda query: query.to_parquet("daily"),
+    "daily/_manifest.json": lambda query: query.to_parquet("daily"),
+    "daily/_journal.jsonl": lambda query: query.to_parquet("daily"),
+    "daily": lambda query: query.to_parquet("daily", mode="overwrite"),
+    "series": lambda query: query.to_parquet_series("series"),
+    "series/export-000000": lambda query: query.to_parquet_series("series"),
+    "out.csv": lambda query: query.to_csv("out.csv", mode="overwrite"),
+}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a privilege there")
+@pytest.mark.parametrize("is_awaited", [False, True])
+@pytest.mark.parametrize("link", LINKS)
+def test_nothing_is_read_or_removed_through_a_link(
+    failing: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, link: str, is_awaited: Any
+) -> None:
+    service, query = failing
+    monkeypatch.chdir(tmp_path)
+    query.to_parquet("archive", max_rows_per_file=30)
+    archive = {path.name: path.read_bytes() for path in Path("archive").iterdir()}
+    path = Path(link)
+    path.parent.mkdir(exist_ok=True)
+    name = path.name if path.name in {"_manifest.json", "_journal.jsonl"} else ""
+    path.symlink_to(tmp_path / "archive" / name)
+    if path.name == "out.csv":
+        path.unlink()
+        path.symlink_to(tmp_path / "archive" / "_manifest.json")
+    sent = service.request_count
+
+    class Awaited:
+        def __getattr__(self, method: str) -> Any:
+            def call(*arguments: Any, **options: Any) -> None:
+                async def run() -> None:
+                    await getattr(query, f"{method}_async")(*arguments, **options)
+
+                asyncio.run(run())
+
+            return call
+
+    with pytest.raises(cf.ExportError):
+        LINKS[link](Awaited() if is_awaited else query)
+    assert service.request_count == sent
+    assert {path.name: path.read_bytes() for path in Path("archive").iterdir()} == archive
+    assert path.is_symlink()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a pipe has a name on Unix only")
+@pytest.mark.parametrize("name", [Manifest.NAME, Manifest.JOURNAL, ".lock"])
+def test_pipe_in_place_of_a_file_is_not_waited_for(failing: Any, tmp_path: Path, name: str) -> None:
+    failing[1].to_parquet(tmp_path)
+    (tmp_path / name).unlink(missing_ok=True)
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(cf.ExportError, match=name):
+        failing[1].to_parquet(tmp_path)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="permissions are Unix's")
+def test_replaced_files_keep_their_permissions(failing: Any, tmp_path: Path) -> None:
+    _, query = failing
+    export = query.to_parquet(tmp_path / "d")
+    for path in (*export.parts, export.manifest):
+        path.chmod(0o640)
+    again = query.to_parquet(tmp_path / "d", mode="overwrite", columns=["height"])
+    assert {path.stat().st_mode & 0o777 for path in (*again.parts, again.manifest)} == {0o640}
+    for name, method in (("a.csv", "to_csv"), ("a.jsonl", "to_json"), ("a.parquet", "to_parquet")):
+        (tmp_path / name).write_text("")
+        (tmp_path / name).chmod(0o600)
+        getattr(query, method)(tmp_path / name)
+        assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.skipif(os.name == "nt", reason="permissions are Unix's")
+def test_records_beside_a_private_file_are_private(failing: Any, tmp_path: Path) -> None:
+    service, query = failing
+    service.faults = [{"kind": "status", "status": 503, "every": 4}]
+    with pytest.raises(cf.ServiceUnavailableError):
+        query.to_csv(tmp_path / "a.csv")
+    assert (tmp_path / "a.csv.part").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.skipif(os.name == "nt", reason="permissions are Unix's")
+def test_lock_can_be_opened_by_writers_only(tmp_path: Path) -> None:
+    with locked_dir(tmp_path / "d"):
+        assert not (tmp_path / "d" / ".lock").stat().st_mode & 0o444
+
+
+def test_part_that_is_removed_during_the_run_is_an_error(failing: Any, tmp_path: Path) -> None:
+    _, query = failing
+    write = Store.write_part
+
+    def remove(self: Store, name: str, *arguments: Any) -> Part:
+        part = write(self, name, *arguments)
+        if name == "part-000003.parquet":
+            (tmp_path / "part-000001.parquet").unlink()
+        return part
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Store, "write_part", remove)
+        with pytest.raises(cf.ExportError, match=r"part-000001\.parquet is missing"):
+            query.to_parquet(tmp_path, max_rows_per_file=20)
+    assert not getattr(read_manifest(tmp_path), "finished", True)
+
+
+def test_finished_export_that_cannot_be_written_to_is_opened(
+    failing: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, query = failing
+    export = query.to_parquet(tmp_path)
+
+    # A read-only mount: root is refused as well.
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    monkeypatch.setattr(Path, "unlink", refuse)
+    monkeypatch.setattr(export_directory, "acquire_lock", refuse)
+    sent = service.request_count
+    assert query.to_parquet(tmp_path) == export
+    assert asyncio.run(awaited(query, tmp_path)) == export
+    assert service.request_count == sent
+    with pytest.raises(cf.ExportError, match="Read-only file system"):
+        query.to_parquet(tmp_path, mode="overwrite")
+
+
+async def awaited(query: Any, directory: Path) -> Any:
+    return await query.to_parquet_async(directory)
+
+
+KINDS: tuple[Any, ...] = (1.5, "x", [[]])
+WRONG_KINDS: list[dict[str, Any]] = [
+    *({name: value} for name in Manifest.__dataclass_fields__ for value in KINDS),
+    *({name: {"a": [1]}} for name in Manifest.__dataclass_fields__ if name != "cursor"),
+    {"query": {"call": "gone", "chain": "X", "arguments": {}}},
+    {"watermark": [["0xzz", 1]]},
+    {"watermark": [["ab", True]]},
+    {"absent": [["ab", 1]]},
+    {"since": {"path": "a\0b", "sha256": "0"}},
+    {"parts": []},
+    {"parts": [{"name": "part-000000.parquet", "rows": True, "bytes": 1, "sha256": ""}]},
+    {"parts": [{"name": "part-\u0660\u0660\u0660\u0660\u0660\u0660.parquet", "rows": 1, "bytes": 1, "sha256": ""}]},
+    {"settled": {"settle": "a", "end_height": 1, "corrected_above": 1, "is_compared": True, "corrections": []}},
+    {"cursor": {"version": 7}, "finished": False},
+    {"version": [1]},
+    {"version": 1e400},
+]
+
+
+@pytest.mark.parametrize("change", WRONG_KINDS, ids=str)
+def test_manifest_of_other_kinds_is_an_export_error(failing: Any, tmp_path: Path, change: dict[str, Any]) -> None:
+    service, query = failing
+    export = query.to_parquet(tmp_path / "d")
+    export.manifest.write_text(json.dumps(json.loads(export.manifest.read_text()) | change))
+    sent = service.request_count
+    calls: list[Any] = [
+        lambda: query.to_parquet(tmp_path / "d"),
+        lambda: query.to_parquet(tmp_path / "e", since=tmp_path / "d"),
+        lambda: chainframe.exports.read(tmp_path / "d"),
+        lambda: chainframe.exports.Export.open(tmp_path / "d"),
+        lambda: query.to_parquet_series(tmp_path / "d"),
+        lambda: query.follow(start=export),
+    ]
+    for call in calls:
+        with pytest.raises(cf.ChainframeError):
+            call()
+    assert service.request_count == sent
+
+
+@pytest.mark.parametrize("text", ["[" * 200_000, "9" * 10_000, "null", "\ufeff{}", '{"version": 1}'])
+def test_manifest_that_is_no_state_is_an_export_error(failing: Any, tmp_path: Path, text: str) -> None:
+    (tmp_path / Manifest.NAME).write_text(text)
+    with pytest.raises(cf.ExportError, match="is not the manifest"):
+        failing[1].to_parquet(tmp_path)

@@ -122,7 +122,7 @@ def test_removed_records_of_the_last_block_are_reported(server: StrictServer, tm
     chain.extend(2)
     second = query.to_parquet(tmp_path / "1", since=first)
     assert (second.rows, second.complete) == (2, True)
-    assert second.report.reasons == ["A reorganisation removed 1 of the records of the earlier export at height 101."]
+    assert second.report.reasons == ["A reorganization removed 1 of the records of the earlier export at height 101."]
 
 
 @pytest.mark.parametrize("stop", range(1, 8))
@@ -160,8 +160,8 @@ def test_range_may_have_a_height_at_one_end_and_a_time_at_the_other(server: Stri
 
 
 def transactions_of(directory: Path) -> list[str]:
-    days = sorted(directory.iterdir())
-    return [str(one) for day in days for one in pq.read_table(day).column("tx_id").to_pylist()]
+    files = sorted(directory.rglob("part-*.parquet"))
+    return [str(one) for file in files for one in pq.read_table(file).column("tx_id").to_pylist()]
 
 
 def more_than_a_list_can_hold(service: LocalService) -> None:
@@ -175,24 +175,26 @@ def more_than_a_list_can_hold(service: LocalService) -> None:
 def test_nightly_recipe_of_many_transactions_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = (Path(__file__).parents[2] / "docs" / "guide" / "exports.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    (recipe,) = [block for block in blocks if "since=" in block and "start_time=" in block]
+    (recipe,) = [block for block in blocks if "to_parquet_series(" in block and "start_time=" in block]
+    recipe = f"import chainframe as cf\n{recipe}"
     monkeypatch.chdir(tmp_path)
     with LocalService(transactions=300) as service:
         newest = service.client().transactions(max_items=200).collect()
         begin = newest[-1].transaction_time
         assert begin is not None
-        recipe = recipe.replace("2026-01-01T00:00Z", begin.isoformat())
+        recipe = recipe.replace("2026-01-29T00:00Z", begin.isoformat())
+        recipe = recipe.replace('("transactions")', '("transactions", settle=1)')
         for name in ("base_url", "api_key", "secret_key", "passphrase"):
             value = service.url if name == "base_url" else getattr(service, name)
             monkeypatch.setenv(f"CHAINFRAME_{name.upper()}", value)
         exec(compile(recipe, "exports.md", "exec"), {})
-        (today,) = (tmp_path / "transactions").iterdir()
-        today.rename(today.with_name("2020-01-01"))
         before = len(transactions_of(tmp_path / "transactions"))
         more_than_a_list_can_hold(service)
         exec(compile(recipe, "exports.md", "exec"), {})
         found = transactions_of(tmp_path / "transactions")
-        expected = [str(record.tx_id) for record in service.client().transactions(start_time=begin)]
+        records = service.client().transactions(start_time=begin).collect()
+        end = max(record.height or 0 for record in records) - 1
+        expected = [str(record.tx_id) for record in records if (record.height or 0) <= end]
     assert len(found) - before > 10_000
     assert sorted(found) == sorted(expected)
 
@@ -217,3 +219,37 @@ def test_command_continues_a_range_of_times(
     assert capsys.readouterr().err == ""
     assert sorted(transactions_of(tmp_path)) == sorted(expected)
     assert json.loads((tmp_path / "1" / "_manifest.json").read_text())["report"]["records"] >= 30
+
+
+def test_range_that_was_behind_for_a_night_repeats_nothing(server: StrictServer, tmp_path: Path) -> None:
+    chain = Blocks(server, 3, 2, 4, 2)
+    query = server.client().transactions(start_height=100)
+    exports = [query.to_parquet(tmp_path / "0")]
+    whole, chain.blocks = chain.blocks, chain.blocks[:2]
+    exports.append(query.to_parquet(tmp_path / "1", since=exports[-1]))
+    # The last block is listed in part.
+    chain.blocks = [*whole[:3], whole[3][:1]]
+    exports.append(query.to_parquet(tmp_path / "2", since=exports[-1]))
+    chain.blocks = whole
+    chain.extend(1, 2)
+    exports.append(query.to_parquet(tmp_path / "3", since=exports[-1]))
+    assert [export.rows for export in exports] == [11, 0, 0, 3]
+    assert not any(export.report.reasons for export in exports)
+
+
+def test_transactions_that_moved_out_of_the_last_block_are_not_exported_again(
+    server: StrictServer, tmp_path: Path
+) -> None:
+    chain = Blocks(server, 3, 2)
+    query = server.client().transactions(start_height=100)
+    exports = [query.to_parquet(tmp_path / "0")]
+    moved, dropped = chain.blocks[-1]
+    chain.blocks[-1] = []
+    chain.extend(1)
+    for row in (moved, dropped):
+        exports.append(query.to_parquet(tmp_path / str(len(exports)), since=exports[-1]))
+        chain.extend(1)
+        chain.blocks[-1].append({**row, "height": str(len(chain.blocks) + 99)})
+    exports.append(query.to_parquet(tmp_path / str(len(exports)), since=exports[-1]))
+    assert [export.rows for export in exports] == [5, 1, 1, 1]
+    assert [len(export.report.reasons) for export in exports] == [0, 1, 0, 0]

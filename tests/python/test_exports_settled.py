@@ -104,7 +104,7 @@ def test_series_equals_the_settled_list(tmp_path: Path, call: str, seed: int) ->
             advance(service, chance.randint(0, 8), chance.randint(1, 3))
         everything = chainframe.exports.read(days).to_table()
         assert rows(everything) == rows(chainframe.exports.read(days[-1]).to_table())
-    assert corrections == sum(len([*day.glob("corrections-*.parquet")]) for day in days)
+    assert corrections == sum(len([*day.glob("_corrections-*.data")]) for day in days)
 
 
 @pytest.mark.parametrize("call", ["transactions", "blocks"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 from pathlib import Path
 from threading import Lock
@@ -12,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import chainframe as cf
-from chainframe.exports.high_water_mark import WatermarkMatcher
+from chainframe.exports import Export
+from chainframe.exports.high_water_mark import Absent, WatermarkMatcher
 from chainframe.testing import LocalService
 from strict_server import Request, Response, StrictServer, page_of
 
@@ -166,7 +168,7 @@ def test_failed_export_of_a_series_is_resumed(server: StrictServer, tmp_path: Pa
     with pytest.raises(cf.ServiceUnavailableError):
         query.to_parquet(day, since=first, max_rows_per_file=25)
     chain.grow(5)
-    with pytest.raises(cf.ExportError, match="since is"):
+    with pytest.raises(cf.ExportError, match=r"since is '../0' \(SHA-256 \w{8}\) there and None here"):
         query.to_parquet(day)
     export = query.to_parquet(day, since=first, max_rows_per_file=25)
     # The first failure left no list to hold on to.
@@ -254,33 +256,31 @@ def test_series_against_the_local_service_has_each_record_once(tmp_path: Path, c
     assert len(parts) > exports[0].rows
 
 
-def test_nightly_recipe_of_the_docs_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nightly_recipe_of_the_docs_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     text = (Path(__file__).parents[2] / "docs" / "guide" / "exports.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    (recipe,) = [
-        block for block in blocks if "since=" in block and "start_time=" not in block and "settle=" not in block
-    ]
+    (recipe,) = [block for block in blocks if "to_parquet_series(" in block and "start_time=" not in block]
     monkeypatch.chdir(tmp_path)
-    with LocalService(transactions=2_000, growth=5) as service:
+    with LocalService(transactions=2_000) as service:
         for name in ("base_url", "api_key", "secret_key", "passphrase"):
             value = service.url if name == "base_url" else getattr(service, name)
             monkeypatch.setenv(f"CHAINFRAME_{name.upper()}", value)
-        # A night that was cut off, and one that was not run at all.
-        service.set_faults([{"kind": "status", "status": 410, "path": "cross"}])
-        query = service.client().cross_chain_transactions()
-        with pytest.raises(cf.ServiceError):
-            query.to_parquet(tmp_path / "cross-chain" / "2020-01-01")
-        service.set_faults([])
         for _ in range(2):
             exec(compile(recipe, "exports.md", "exec"), {})
-        after = service.request_count
+            service.growth = 300
+            service.client().cross_chain_transactions().first()
+            service.growth = 0
+        # A night that is cut off.
+        service.set_faults([{"kind": "status", "status": 410, "path": "cross"}])
+        with pytest.raises(cf.ServiceError):
+            exec(compile(recipe, "exports.md", "exec"), {})
+        service.set_faults([])
         exec(compile(recipe, "exports.md", "exec"), {})
-        assert service.request_count == after
-        now = [transfer.zone_tx_hash for transfer in query]
-    days = sorted((tmp_path / "cross-chain").iterdir(), reverse=True)
-    found = [one for day in days for one in pq.read_table(day).column("zone_tx_hash").to_pylist()]
-    assert found == now[len(now) - len(found) :]
-    assert len(found) > 50
+        newest = [transfer.zone_block_height or 0 for transfer in service.client().cross_chain_transactions()]
+    settled = sum(height <= max(newest) - 64 for height in newest)
+    assert capsys.readouterr().out.splitlines()[-1] == str(settled)
 
 
 def pairs(keys: list[str]) -> list[tuple[str, int | None]]:
@@ -373,3 +373,84 @@ def test_list_below_the_remembered_heights_is_not_read(server: StrictServer, tmp
     assert (second.rows, second.complete) == (105, False)
     chain.grow(1)
     assert query.to_parquet(tmp_path / "2", since=second).rows == 1
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("behind", [1, 3, 60, 99])
+def test_list_that_was_behind_for_a_night_repeats_nothing(
+    server: StrictServer, tmp_path: Path, call: str, behind: int
+) -> None:
+    chain = Chain(server, call, 400)
+    query = chain.query(server.client(), page_size=50)
+    exports = [query.to_parquet(tmp_path / "0")]
+    whole, chain.rows = chain.rows, chain.rows[behind:]
+    exports += [query.to_parquet(tmp_path / "1", since=exports[-1])]
+    chain.rows = whole
+    chain.grow(5)
+    exports += [query.to_parquet(tmp_path / "2", since=exports[-1])]
+    chain.grow(2)
+    exports += [query.to_parquet(tmp_path / "3", since=exports[-1])]
+    assert [export.rows for export in exports] == [400, 0, 5, 2]
+    assert [export.report.reasons for export in exports] == [[]] * 4
+
+
+def test_list_that_ends_below_the_watermark_says_so_and_loses_nothing(server: StrictServer, tmp_path: Path) -> None:
+    chain = Chain(server, "transactions", 400)
+    query = chain.query(server.client(), page_size=50)
+    first = query.to_parquet(tmp_path / "0")
+    whole, chain.rows = chain.rows, chain.rows[150:]
+    with pytest.warns(cf.IncompleteResultWarning, match="ends at height 250, below .* 301 and up.* is behind"):
+        second = query.to_parquet(tmp_path / "1", since=first)
+    assert (second.rows, second.complete) == (0, False)
+    chain.rows = whole
+    chain.grow(4)
+    third = query.to_parquet(tmp_path / "2", since=second)
+    assert (third.rows, third.report.reasons) == (4, [])
+
+
+def test_records_that_were_removed_and_come_back_are_not_exported_again(server: StrictServer, tmp_path: Path) -> None:
+    chain = Chain(server, "transactions", 300)
+    query = chain.query(server.client(), page_size=50)
+    exports = [query.to_parquet(tmp_path / "0")]
+    removed, chain.rows = chain.rows[:3], chain.rows[3:]
+    # Two nights later they are listed again, one after the other, above records that are new.
+    for back in ([], [], removed[:1], removed[1:]):
+        chain.grow(2)
+        chain.rows[:0] = back
+        chain.grow(1)
+        exports.append(query.to_parquet(tmp_path / str(len(exports)), since=exports[-1]))
+    assert [export.rows for export in exports] == [300, 3, 3, 3, 3]
+    assert [len(export.report.reasons) for export in exports] == [0, 1, 0, 0, 0]
+    found = [one for export in exports for one in ids(export.path, "transactions")]
+    assert len(found) == len(set(found))
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_series_answered_by_replicas_that_lag_has_each_record_once(
+    server: StrictServer, tmp_path: Path, seed: int
+) -> None:
+    chance = random.Random(seed)
+    call = CALLS[seed % len(CALLS)]
+    chain = Chain(server, call, 150)
+    query = chain.query(server.client(), page_size=chance.choice([7, 20, 50]))
+    exports: list[Export] = []
+    for night in range(7):
+        chain.grow(chance.choice([0, 1, 4, 30]))
+        whole = chain.rows
+        chain.rows = whole[chance.choice([0, 0, 1, 5, 40]) :]
+        exports.append(query.to_parquet(tmp_path / str(night), since=exports[-1] if exports else None))
+        chain.rows = whole
+    exports.append(query.to_parquet(tmp_path / "last", since=exports[-1]))
+    found = [one for export in reversed(exports) for one in ids(export.path, call)]
+    assert found == newest_first(chain.made, 1)
+    assert not any(export.report.reasons for export in exports)
+
+
+def test_absent_records_above_many_new_ones_are_not_exported_again() -> None:
+    known = [f"{number}" for number in range(100)]
+    absent = [Absent("back", 7, is_reported=True)]
+    matcher = WatermarkMatcher(pairs(known), absent)
+    matcher.push(pairs(["0", "back", *(f"new {number}" for number in range(6_000))]))
+    assert list(matcher.returned) == [1]
+    matcher.push(pairs(known))
+    assert matcher.absent() == []

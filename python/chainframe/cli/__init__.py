@@ -20,12 +20,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        try:
-            return _run(given)
-        finally:
-            # An error of buffered output is reported here, and not by the interpreter at exit.
-            if sys.stdout is not None:
-                sys.stdout.flush()
+        with codes.whole_writes():
+            try:
+                return _run(given)
+            finally:
+                # An error of buffered output is reported here, and not by the interpreter at exit.
+                if sys.stdout is not None:
+                    sys.stdout.flush()
     except KeyboardInterrupt:
         return codes.INTERRUPTED
     except BrokenPipeError:

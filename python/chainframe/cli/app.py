@@ -163,13 +163,13 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
             ["-o", "--output"],
             metavar="FILE",
             type=click.Path(),
-            help="A .parquet, .csv, .jsonl or .arrow file, replaced when complete; or a directory for Parquet files, "
-            "ending with /. Default: standard output.",
+            help="A .parquet, .csv, .jsonl, .csv.gz, .jsonl.gz or .arrow file, replaced when complete; or a directory "
+            "for Parquet files, ending with /. Default: standard output.",
         ),
         click.Option(
             ["--format"],
             type=click.Choice(FORMATS),
-            help="Output format, if the file name does not determine it. Default: jsonl.",
+            help="Output format, if the file name has no suffix. Default: jsonl.",
         ),
         click.Option(
             ["--columns"],
@@ -195,11 +195,17 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
             help="Directory of an earlier export: write only records that are newer.",
         ),
         click.Option(
+            ["--series"],
+            is_flag=True,
+            default=None,
+            help="Add what is new to the series of exports in a directory, and correct its last heights.",
+        ),
+        click.Option(
             ["--settle"],
             type=click.IntRange(min=1),
             metavar="N",
-            help="End a directory's export N heights below the newest record; with --since, correct the last N. "
-            "With --follow, hold back N heights (12).",
+            help="End a directory's export N heights below the newest record; with --since or --series (64), correct "
+            "the last N. With --follow, hold back N heights (12).",
         ),
         click.Option(
             ["--max-rows-per-file"],
@@ -309,7 +315,7 @@ def _with_client(given: dict[str, Any], function: Callable[[Client], int]) -> in
 def _destination(following: Destination | None, output: dict[str, Any]) -> Destination:
     return following or destination(
         *(output[name] for name in ("output", "format", "numbers", "columns")),
-        **{name: output[name] for name in ("mode", "since", "settle", "max_rows_per_file")},
+        **{name: output[name] for name in ("mode", "since", "series", "settle", "max_rows_per_file")},
     )
 
 

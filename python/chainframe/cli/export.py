@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-import stat
 import sys
 import threading
 import warnings
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 from chainframe import (
@@ -28,10 +26,12 @@ from chainframe import (
     ServiceError,
     TransportError,
 )
+from chainframe._paths import TEXT_FORMATS, check_file, form_of, local_path, suffix_of
 from chainframe._text import shown_in
 from chainframe.cli.codes import FAILED, INCOMPLETE, LOCKED, TERMINATED, USAGE
 from chainframe.exports.directory import saved_rows
-from chainframe.exports.files import FORMATS, ROWS, TEXT_FORMATS, FileRequest, write_file
+from chainframe.exports.files import FORMATS, ROWS, FileRequest, write_file
+from chainframe.exports.growing import SETTLE, to_parquet_series
 from chainframe.exports.parquet import write_parquet
 from chainframe.progress import may_be_shown
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from contextlib import AbstractContextManager
     from io import BufferedWriter
+    from pathlib import Path
     from types import FrameType
 
 # The first that fits; all other errors of chainframe are about the command line.
@@ -118,27 +119,33 @@ def destination(
     *,
     mode: Mode | None,
     since: str | None,
+    series: bool | None,
     settle: int | None,
     max_rows_per_file: int | None,
 ) -> Destination:
     """Checks the options of the output before anything is sent."""
-    is_directory = _is_directory(output)
+    path = None if output in {None, "-"} else local_path(output, "output")
+    is_directory = path is not None and (str(output).endswith(("/", os.sep)) or path.is_dir())
     if not is_directory:
-        _reject("needs a directory, such as -o transfers/", {"max-rows-per-file": max_rows_per_file, "settle": settle})
-    if is_directory:
+        given: dict[str, object] = {"max-rows-per-file": max_rows_per_file, "settle": settle, "series": series}
+        _reject("needs a directory, such as -o transfers/", given)
+    if series:
+        _reject("cannot be combined with --series", {mode or "mode": mode, "since": since})
+    if path and is_directory:
         if form not in {None, "parquet"}:
             raise InvalidParameterError(f"--output: the directory {output} gets Parquet files; for {form}, name a file")
         written = OutputFormat("parquet", numbers, columns)
-        return Directory(Path(str(output)), written, mode or "resume", since, settle, max_rows_per_file or ROWS)
-    path = None if output in {None, "-"} else Path(str(output)).resolve()
-    form = _format(form, output, path)
+        rows = max_rows_per_file or ROWS
+        return Directory(path, written, mode or "resume", since, bool(series), settle, rows)
+    form, is_compressed = _format(form, path)
     if path and not path.parent.is_dir():
         raise InvalidParameterError(f"--output: {path.parent} is not a directory; create it first")
     written = OutputFormat(form, numbers, columns)
-    if path and not (path.exists() and not stat.S_ISREG(path.stat().st_mode)):
+    if path and not _is_device(path):
+        check_file(path)
         if not os.access(path.parent, os.W_OK):
             raise InvalidParameterError(f"--output: {path.parent} is not writable; name a file elsewhere")
-        return File(FileRequest(path, form, mode or "resume", since, columns, numbers))
+        return File(FileRequest(path, form, is_compressed, mode or "resume", since, columns, numbers))
     _reject("needs -o FILE or DIR; a stream cannot be resumed", {mode or "mode": mode, "since": since})
     if path is None and sys.stdout is None:
         raise InvalidParameterError("--output: standard output is closed; name a file")
@@ -154,21 +161,27 @@ def _reject(problem: str, options: dict[str, object]) -> None:
             raise InvalidParameterError(f"--{name} {problem}")
 
 
-def _is_directory(output: str | None) -> bool:
-    if output in {None, "", "-"}:
-        return False
-    return str(output).endswith(("/", os.sep)) or Path(str(output)).is_dir()
+def _is_device(path: Path) -> bool:
+    """True for a pipe or a device, which is written into; /dev/stdout is a link to whatever standard output is."""
+    is_special = path.exists() and not path.is_file() and not path.is_dir()
+    return is_special or path.parts[:2] in {("/", "dev"), ("/", "proc")}
 
 
-def _format(form: str | None, output: str | None, path: Path | None) -> str:
-    form = form or (path.suffix.lower().removeprefix(".") if path else "jsonl")
-    if form not in FORMATS:
-        raise InvalidParameterError(
-            f"--output must end in .{', .'.join(FORMATS)}, or / for a directory, or use --format; got {output}"
-        )
+def _format(form: str | None, path: Path | None) -> tuple[str, bool]:
+    """The format that the name of the file or the option says, and True if the file is compressed."""
+    suffix = suffix_of(path) if path else ""
+    named = form_of(suffix)
+    if (suffix and named is None) or (path and not suffix and form is None):
+        forms = ", ".join(f".{each}" for each in FORMATS)
+        message = f"--output must end in {forms}, .csv.gz or .jsonl.gz, or / for a directory, or have no suffix"
+        raise InvalidParameterError(f"{message} and --format; got {path}")
+    if named is None:
+        named = form or "jsonl", False
+    if form not in {None, named[0]}:
+        raise InvalidParameterError(f"--format {form} contradicts --output {path}; omit --format, or name another file")
     if path is None and form == "parquet":
         raise InvalidParameterError("--output: parquet needs a file; name one, or stream arrow")
-    return form
+    return named
 
 
 @dataclass(frozen=True)
@@ -214,27 +227,27 @@ class Directory:
     form: OutputFormat
     mode: Mode
     since: str | None
+    series: bool
     settle: int | None
     max_rows_per_file: int
 
     def run(self, query: Query[Any], client: Client) -> tuple[Report, str]:
+        options: dict[str, Any] = {
+            "columns": self.form.columns,
+            "numbers": self.form.numbers or "decimal",
+            "max_rows_per_file": self.max_rows_per_file,
+        }
         with _suppress_incomplete_warning():
-            export = write_parquet(
-                query,
-                client,
-                self.path,
-                mode=self.mode,
-                since=self.since,
-                settle=self.settle,
-                columns=self.form.columns,
-                numbers=self.form.numbers or "decimal",
-                max_rows_per_file=self.max_rows_per_file,
-            )
+            if self.series:
+                export = to_parquet_series(query, client, self.path, settle=self.settle or SETTLE, **options)
+            else:
+                options |= {"mode": self.mode, "since": self.since, "settle": self.settle}
+                export = write_parquet(query, client, self.path, **options)
         files = f"{len(export.parts):,} file{'s' if len(export.parts) > 1 else ''}"
-        return export.report, f"{export.rows:,} records in {files} in {self.path}"
+        return export.report, f"{export.rows:,} records in {files} in {export.path}"
 
     def saved(self) -> int | None:
-        return saved_rows(self.path)
+        return None if self.series else saved_rows(self.path)
 
     def streams_to_terminal(self) -> bool:
         return False

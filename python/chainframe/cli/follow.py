@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from chainframe import ExportError, InvalidParameterError
+from chainframe._paths import check_file, local_path
 from chainframe._text import shown_in
+from chainframe.cli.codes import sync_output
 from chainframe.cli.settings import Number
-from chainframe.exports.directory import sync_directory
+from chainframe.exports.directory import atomic_write
 from chainframe.exports.locks import acquire_lock, release_lock
 
 if TYPE_CHECKING:
@@ -77,7 +79,7 @@ def following(given: Mapping[str, Any], output: Mapping[str, Any]) -> Following 
             if given[name]:
                 raise InvalidParameterError(f"{_flag(name)} needs --follow")
         return None
-    for name in ("mode", "since", "max_rows_per_file", "dry_run"):
+    for name in ("mode", "since", "series", "max_rows_per_file", "dry_run"):
         if output[name]:
             raise InvalidParameterError(f"{_flag(name)} cannot be combined with --follow")
     if output["output"] not in {None, "-"} or output["format"] not in {None, "jsonl"}:
@@ -93,7 +95,7 @@ def following(given: Mapping[str, Any], output: Mapping[str, Any]) -> Following 
         undo=given["undo"],
         columns=output["columns"],
         numbers=output["numbers"] or "string",
-        cursor=CursorFile(Path(given["cursor_file"])) if given["cursor_file"] else None,
+        cursor=CursorFile(local_path(given["cursor_file"], "cursor_file")) if given["cursor_file"] else None,
     )
 
 
@@ -110,6 +112,7 @@ class CursorFile:
     @contextmanager
     def locked(self) -> Generator[None]:
         """One run has the file at a time: two would print the same records, and each overwrite the other's position."""
+        check_file(self.path)
         lock = self.path.with_name(f".{self.path.name}.lock")
         message = f"--cursor-file {self.path} is locked by another run; wait until it ends, or name another file"
         try:
@@ -147,18 +150,10 @@ class CursorFile:
             raise InvalidParameterError(f"{message}; name another file, or delete it to start over") from error
 
     def write(self, cursor: str) -> None:
-        temporary = self.path.with_name(f".{self.path.name}.tmp")
         try:
-            temporary.unlink(missing_ok=True)
-            with temporary.open("xb") as file:
+            with atomic_write(self.path) as file:
                 file.write(f"{cursor}\n".encode())
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(self.path)
-            sync_directory(self.path.parent)
         except OSError as error:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
             raise self._error("written", error) from error
 
     def _error(self, verb: str, error: Exception) -> ExportError:
@@ -188,8 +183,7 @@ class Following:
         options: dict[str, Any] = {"settle": self.settle, "undo": self.undo}
         for event in (follow := self._follow(query, options)):
             self._print(event)
-            if self.cursor:
-                self.cursor.write(follow.cursor)
+            self._save(follow)
         if self.cursor:
             self.cursor.write(follow.cursor)
         return follow.report
@@ -206,8 +200,14 @@ class Following:
             for event in first:
                 self._print(event)
             start = first.cursor
-            self.cursor.write(start)
+            self._save(first)
         return query.follow(start=start, **polled)
+
+    def _save(self, follow: Follow[Any]) -> None:
+        """Stores the position after what was printed, once the output has it."""
+        if self.cursor:
+            sync_output()
+            self.cursor.write(follow.cursor)
 
     def _print(self, event: Any) -> None:  # noqa: ANN401 - Records or Undo
         """Prints an event as one write, so that an interrupt falls before or after it."""

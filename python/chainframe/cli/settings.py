@@ -9,6 +9,7 @@ import click
 from click.core import ParameterSource
 
 from chainframe import Client, Deployment
+from chainframe._paths import local_path
 from chainframe.testing import Cassette
 
 
@@ -106,7 +107,8 @@ def client(given: dict[str, Any], *, streams_to_terminal: bool) -> Client:
     settings = {name: given[name] for name in _CLIENT if name in passed}
     if streams_to_terminal:
         settings.setdefault("progress", False)
-    cassettes = [Cassette(given[name], mode) for name, (mode, _) in _CASSETTE.items() if name in passed]
+    named = [name for name in _CASSETTE if name in passed]
+    cassettes = [Cassette(local_path(given[name], name), _CASSETTE[name][0]) for name in named]
     if len(cassettes) > 1:
         raise click.UsageError("--record and --replay cannot be combined")
     if cassettes:

@@ -1,7 +1,8 @@
 """Directory of an export: its lock, and what is durably in it.
 
 Files are written under a temporary name, synced and renamed, so that under a file's name there is the complete file or
-none. What the manifest does not list is removed by the next run.
+none. What the manifest does not list is removed by the next run. A symbolic link in place of a directory is refused
+when its `Store` is made, before anything below it is read, written or removed.
 """
 
 from __future__ import annotations
@@ -11,16 +12,20 @@ import functools
 import hashlib
 import json
 import os
+import re
 import sys
+import uuid
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, ParamSpec, TypeVar
 
+from chainframe._paths import check_file, mode_of, refuse_link
 from chainframe.errors import ExportError
 from chainframe.exports.locks import acquire_lock, release_lock
 from chainframe.exports.manifest import HINTS, PART, Manifest, Part, read_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
+    from io import BufferedWriter
     from pathlib import Path
 
 P = ParamSpec("P")
@@ -29,6 +34,8 @@ T = TypeVar("T")
 LOCK = ".lock"
 STAGING = ".overwrite"
 """Directory for an export that is to replace another when it is complete."""
+TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{16}\.tmp")
+READ_ONLY = {errno.EROFS, errno.EACCES, errno.EPERM}
 
 
 def _reported(method: Callable[P, T]) -> Callable[P, T]:
@@ -47,14 +54,16 @@ def _reported(method: Callable[P, T]) -> Callable[P, T]:
 
 def disk_error(error: OSError, path: Path) -> ExportError:
     named = str(error.filename2 or error.filename or path)
-    return ExportError(f"{named}: {error.strerror or error}; what was committed before is kept", path=named)
+    kept = "; what was committed before is kept" if path.exists() else ""
+    return ExportError(f"{named}: {error.strerror or error}{kept}", path=named)
 
 
 @contextmanager
-def locked_dir(path: Path) -> Generator[None]:
+def locked_dir(path: Path, mode: int = 0o777) -> Generator[None]:
     """Creates the directory and holds its lock, which one export has at a time."""
+    refuse_link(path)
     try:
-        _make_durably(path)
+        _make_durably(path, mode)
         message = f"{path} is locked by another export; try again when it has ended"
         lock = acquire_lock(path / LOCK, path, message)
     except FileExistsError:
@@ -71,6 +80,7 @@ class Store:
     """Manifest, journal and parts of one export in a directory that is locked."""
 
     def __init__(self, path: Path) -> None:
+        refuse_link(path)
         self.path = path
         self._journal: BinaryIO | None = None
 
@@ -91,16 +101,14 @@ class Store:
     def begin(self, manifest: Manifest) -> None:
         """Writes the manifest with which a run begins, and removes what an earlier one left unlisted."""
         _make_durably(self.path)
-        if self.path.is_symlink():
-            raise ExportError(f"{self.path} is a symbolic link; remove it", path=str(self.path))
         self._replace_manifest(manifest)
         self.remove_orphans(manifest)
 
-    @_reported
     def remove_leftovers(self, manifest: Manifest) -> None:
-        """Removes what a run left that was killed just after it had finished the export."""
-        (self.path / Manifest.JOURNAL).unlink(missing_ok=True)
-        self.remove_orphans(manifest)
+        """Removes what a run left that was killed just after it had finished the export, unless all is read-only."""
+        with suppress(OSError):
+            (self.path / Manifest.JOURNAL).unlink(missing_ok=True)
+            self.remove_orphans(manifest)
 
     @_reported
     def write_part(self, name: str, rows: int, write: Callable[[BinaryIO], object]) -> Part:
@@ -144,20 +152,8 @@ class Store:
         (self.path / Manifest.JOURNAL).unlink(missing_ok=True)
 
     def _write(self, name: str, write: Callable[[BinaryIO], object]) -> None:
-        temporary = self.path / f".{name}.tmp"
-        try:
-            # Created exclusively: a symbolic link under this name is not followed.
-            temporary.unlink(missing_ok=True)
-            with temporary.open("xb") as file:
-                write(file)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(self.path / name)
-        except BaseException:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
-            raise
-        sync_directory(self.path)
+        with atomic_write(self.path / name) as file:
+            write(file)
 
     @_reported
     def check_no_foreign_files(self, *, but_parts: bool = False) -> None:
@@ -175,9 +171,9 @@ class Store:
         listed = {part.name for part in manifest.files} if manifest else set()
         for path in self.path.iterdir():
             name = path.name
-            temporary = name.startswith(".") and name.endswith(".tmp")
-            ours = PART.fullmatch(name) or (temporary and (name[1:-4] == Manifest.NAME or PART.fullmatch(name[1:-4])))
-            if ours and name not in listed:
+            temporary = TEMPORARY.fullmatch(name)
+            is_ours = PART.fullmatch(temporary[1] if temporary else name)
+            if (is_ours and name not in listed) or (temporary and temporary[1] == Manifest.NAME):
                 path.unlink(missing_ok=True)
 
     @_reported
@@ -189,27 +185,23 @@ class Store:
 
     def verify(self, manifest: Manifest) -> None:
         for part in manifest.files:
-            self.verify_part(part)
+            verify_part(self.path, part)
 
-    @_reported
-    def verify_part(self, part: Part) -> None:
-        path = self.path / part.name
-        if not path.is_file() or path.is_symlink():
-            problem = "is missing"
-        elif path.stat().st_size != part.bytes or _checksum(path) != part.sha256:
-            problem = "is damaged: its checksum differs from the manifest's"
-        else:
-            return
-        raise ExportError(f"{path} {problem}; restore it, or export again", path=str(path), hints=HINTS)
+    def check_present(self, manifest: Manifest) -> None:
+        """Raises `ExportError` if a listed file is gone or has another size, as when another process removed it."""
+        for part in manifest.files:
+            verify_part(self.path, part, by_checksum=False)
 
     @_reported
     def replace_with(self, staging: Store, manifest: Manifest) -> None:
         """Exchanges this export for a finished one; run again after a crash, it completes what was begun."""
+        _keep_mode(staging.path / Manifest.NAME, self.path / Manifest.NAME)
         # In between readers find no manifest, and so no finished export.
         (self.path / Manifest.NAME).unlink(missing_ok=True)
         sync_directory(self.path)
         for part in manifest.files:
             with suppress(FileNotFoundError):
+                _keep_mode(staging.path / part.name, self.path / part.name)
                 (staging.path / part.name).replace(self.path / part.name)
         (self.path / Manifest.JOURNAL).unlink(missing_ok=True)
         self.remove_orphans(manifest)
@@ -231,15 +223,62 @@ class Store:
             self.path.rmdir()
 
 
+def verify_part(directory: Path, part: Part, *, by_checksum: bool = True) -> None:
+    """Raises `ExportError` if a file is not as the manifest lists it."""
+    path = directory / part.name
+    try:
+        if not path.is_file() or path.is_symlink():
+            problem = "is missing"
+        elif path.stat().st_size != part.bytes or (by_checksum and _checksum(path) != part.sha256):
+            problem = "is damaged: its checksum differs from the manifest's"
+        else:
+            return
+    except OSError as error:
+        raise disk_error(error, path) from error
+    raise ExportError(f"{path} {problem}; restore it, or export again", path=str(path), hints=HINTS)
+
+
+@contextmanager
+def atomic_write(path: Path) -> Generator[BufferedWriter]:
+    """A file that replaces `path` when the block ends, with its permissions, and is removed if the block raises.
+
+    Its name is random, and it is created: what another user may have put under a name that can be guessed is not used.
+    """
+    check_file(path)
+    mode = mode_of(path)
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:16]}.tmp")
+    try:
+        with open(
+            temporary, "xb", opener=lambda name, flags: os.open(name, flags, 0o666 if mode is None else mode)
+        ) as file:
+            if mode is not None:
+                temporary.chmod(mode)
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+    sync_directory(path.parent)
+
+
+def _keep_mode(new: Path, old: Path) -> None:
+    mode = mode_of(old)
+    if mode is not None and mode_of(new) is not None:
+        new.chmod(mode)
+
+
 def _checksum(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _make_durably(path: Path) -> None:
+def _make_durably(path: Path, mode: int = 0o777) -> None:
     """Creates a directory, and syncs the names of those that are new."""
     missing = [parent for parent in (path, *path.parents) if not parent.exists()]
-    path.mkdir(parents=True, exist_ok=True)
+    path.mkdir(mode, parents=True, exist_ok=True)
     for directory in missing:
         sync_directory(directory.parent)
 

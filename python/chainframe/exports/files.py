@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import os
-import uuid
-from contextlib import contextmanager, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from gzip import GzipFile
 from typing import TYPE_CHECKING, Any
 
 from chainframe._native import Hint
+from chainframe._paths import FORMS, TEXT_FORMATS, check_file, refuse_link
 from chainframe.errors import ExportError, IncompleteResultError, InvalidParameterError, NumericOverflowError
-from chainframe.exports.directory import Store, disk_error, locked_dir, saved_rows, sync_directory
+from chainframe.exports.directory import Store, atomic_write, disk_error, locked_dir, saved_rows
 from chainframe.exports.parquet import MODES, Export, in_thread, write_parquet, write_parquet_async
 from chainframe.frames import load
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from contextlib import AbstractContextManager
     from io import BufferedWriter
     from pathlib import Path
 
     from chainframe import Client, Query
 
-FORMATS = ("parquet", "csv", "jsonl", "arrow")
-TEXT_FORMATS = ("csv", "jsonl")
+FORMATS = tuple(dict.fromkeys(FORMS.values()))
 # A repeated run would raise them again at the same record.
 NON_RESUMABLE = (ExportError, IncompleteResultError, NumericOverflowError)
 ROWS = 65_536
@@ -34,6 +33,7 @@ class FileRequest:
 
     path: Path
     form: str
+    is_compressed: bool = False
     mode: str = "resume"
     since: Any = None
     columns: list[str] | None = None
@@ -54,6 +54,8 @@ class FileRequest:
             "numbers": self.numbers or ("string" if self.form in TEXT_FORMATS else "decimal"),
             # Read once and removed.
             "compression": "lz4",
+            # The file may be one that only its owner may read.
+            "permissions": 0o700,
         }
 
     def prepare(self) -> None:
@@ -68,6 +70,8 @@ class FileRequest:
             raise ExportError(f"{self.path} is a directory; name a file", path=str(self.path))
         if not self.path.parent.is_dir():
             raise ExportError(f"{self.path.parent} is not a directory; create it first", path=str(self.path.parent))
+        check_file(self.path)
+        refuse_link(self.parts)
         if self.parts.is_dir() and (self.mode == "overwrite" or not Store(self.parts).has_manifest):
             self.discard()
 
@@ -78,17 +82,21 @@ class FileRequest:
         from chainframe.exports.formats import WRITERS  # noqa: PLC0415 - likewise
 
         try:
-            with atomic_write(self.path) as sink:
+            with atomic_write(self.path) as file, self._compressed(file) as sink:
                 out = WRITERS[self.form](sink, pyarrow.parquet.read_schema(export.parts[0]))
                 for part in export.parts:
-                    with pyarrow.parquet.ParquetFile(part) as file:
-                        for batch in file.iter_batches(ROWS):
+                    with pyarrow.parquet.ParquetFile(part) as stored:
+                        for batch in stored.iter_batches(ROWS):
                             out.write(batch)
                 out.close()
         except OSError as error:
             raise disk_error(error, self.path) from error
         self.discard()
         return Export(path=self.path, parts=(self.path,), rows=export.rows, report=export.report, manifest=None)
+
+    def _compressed(self, file: BufferedWriter) -> AbstractContextManager[Any]:
+        # Without name and time, so that equal results are equal files.
+        return GzipFile("", "wb", fileobj=file, mtime=0) if self.is_compressed else nullcontext(file)
 
     def clean_up(self, error: BaseException) -> None:
         """Remove parts that the next run cannot use."""
@@ -121,19 +129,3 @@ async def write_file_async(query: Query[Any], client: Client, request: FileReque
     except BaseException as error:
         request.clean_up(error)
         raise
-
-
-@contextmanager
-def atomic_write(path: Path) -> Generator[BufferedWriter]:
-    """A file that replaces `path` when the block ends, and is removed if it raises."""
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
-    try:
-        with temporary.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    sync_directory(path.parent)

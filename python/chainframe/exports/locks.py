@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -13,16 +14,22 @@ from chainframe.errors import ExportError
 if TYPE_CHECKING:
     from pathlib import Path
 
+# A link is not followed, and a pipe not waited for.
+_OPEN_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 
 def acquire_lock(path: Path, locked: Path, message: str) -> int:
     """Takes the lock of `locked`, which is the file `path`, or raises `ExportError` with the message if it is held.
 
-    The system releases it when the process ends; its file then stays for the next to take.
+    The system releases it when the process ends; its file then stays for the next to take. Only users who may write
+    the file can open it, since a process that has it open can hold the lock.
     """
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | _OPEN_FLAGS, 0o222)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise ExportError(f"{path} is not a regular file; remove it", path=str(path))
         try:
             _try_lock(descriptor)
             # The holder may have removed the file just before the lock was free.

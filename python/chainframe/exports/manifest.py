@@ -15,16 +15,26 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from chainframe._native import Hint
+from chainframe._paths import read_regular
 from chainframe.errors import ExportError
+from chainframe.exports.kinds import KINDS, is_count, is_flag, is_height, is_report
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 VERSION = 1
-PART = re.compile(r"(?:part|corrections)-\d{6,}\.parquet")
+# A correction is not a record of its own. Most readers of directories skip a name with an underscore; Dask, polars and
+# DuckDB go by the suffix.
+PART = re.compile(r"part-[0-9]{6,}\.parquet|_corrections-[0-9]{6,}\.data")
+# What a state of another form raises.
+MALFORMED = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 MAX_SHOWN = 60
 HINTS = (Hint("use_another_directory"), Hint("start_over"))
 """Advice for a directory that holds something else."""
+
+
+class UnsupportedVersionError(Exception):
+    """The manifest was written by a newer release."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +47,7 @@ class Part:
     sha256: str
 
     def __post_init__(self) -> None:
-        if not PART.fullmatch(self.name):
+        if not (PART.fullmatch(self.name) and is_count(self.rows) and is_count(self.bytes)):
             raise ValueError(self.name)
 
 
@@ -64,6 +74,11 @@ class Settled:
     is_compared: bool = False
     corrections: list[Part] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        is_right = is_count(self.settle) and is_height(self.end_height) and is_height(self.corrected_above)
+        if not (is_right and is_flag(self.is_compared)):
+            raise ValueError(self.settle)
+
 
 @dataclass
 class Manifest:
@@ -79,9 +94,13 @@ class Manifest:
     """Relative path and SHA-256 of the manifest of the export that this one continues."""
     since_watermark: list[list[Any]] | None = None
     """Watermark of the export that this one continues, unless `settled`."""
+    since_absent: list[list[Any]] = field(default_factory=list)
+    """The `absent` of that export."""
     settled: Settled | None = None
     watermark: list[list[Any]] = field(default_factory=list)
     """Key and height of the newest records, newest first."""
+    absent: list[list[Any]] = field(default_factory=list)
+    """Records of the series that are not in the list and may come back: key, height, and true if a report named it."""
     cursor: dict[str, Any] | None = None
     """Position in the result after the last part."""
     parts: list[Part] = field(default_factory=list)
@@ -114,29 +133,38 @@ class Manifest:
         }
 
     def apply(self, change: dict[str, Any]) -> None:
-        self.parts += [Part(**part) for part in change["parts"]]
-        self.watermark += change["watermark"]
-        self.cursor = _changed(self.cursor or {}, change["cursor"]) or None
-        self.report = _changed(self.report, change["report"])
-        self.settled = _settled(change["settled"])
-        self.revision = change["revision"]
+        # All of it or, if the line is malformed, nothing.
+        parts = [*self.parts, *(Part(**part) for part in change["parts"])]
+        watermark = [*self.watermark, *change["watermark"]]
+        cursor = _changed(self.cursor or {}, change["cursor"]) or None
+        report = _changed(self.report, change["report"])
+        settled = _settled(change["settled"])
+        self.parts, self.watermark, self.cursor, self.report = parts, watermark, cursor, report
+        self.settled, self.revision = settled, change["revision"]
 
     @classmethod
-    def from_state(cls, state: Any, path: Path) -> Manifest:  # noqa: ANN401 - JSON
-        """Checks the state read from `path`."""
-        message = f"{path} is not the manifest of an export"
-        try:
-            members = dict(state)
-            version = members.pop("version")
-            parts = [Part(**part) for part in members.pop("parts")]
-            members["settled"] = _settled(members["settled"])
-        except (ValueError, TypeError, KeyError, AttributeError):
-            raise ExportError(message, path=str(path), hints=HINTS) from None
-        if version != VERSION:
-            message = f"{path}: unsupported manifest version {version} (expected {VERSION})"
-        elif members.keys() | {"parts"} == {member.name for member in fields(cls)}:
-            return cls(parts=parts, **members)
-        raise ExportError(message, path=str(path), hints=HINTS)
+    def from_state(cls, state: Any) -> Manifest:  # noqa: ANN401 - JSON
+        """Returns the manifest of a state that was read; raises one of `MALFORMED` if it has another form."""
+        members = dict(state)
+        version = members.pop("version")
+        if is_count(version) and version != VERSION:
+            raise UnsupportedVersionError(version)
+        members["parts"] = [Part(**part) for part in members["parts"]]
+        members["settled"] = _settled(members["settled"])
+        if version != VERSION or members.keys() != {member.name for member in fields(cls)}:
+            raise ValueError(version)
+        manifest = cls(**members)
+        manifest.check_kinds()
+        return manifest
+
+    def check_kinds(self) -> None:
+        """Raises one of `MALFORMED` if a member is of another kind than an export writes."""
+        for name, is_right in KINDS.items():
+            if not is_right(getattr(self, name)):
+                raise ValueError(name)
+        names = {part.name for part in self.files}
+        if len(names) < len(self.files) or (self.finished and not (self.parts and is_report(self.report))):
+            raise ValueError(names)
 
     def check_same_query(
         self, found: Manifest, path: Path, *, continued: bool = False, has_moving_end: bool = False
@@ -153,6 +181,8 @@ class Manifest:
         for name in dict.fromkeys([*theirs, *ours]):
             if name not in free and ours.get(name) != theirs.get(name):
                 there, here = (_shown(name, side.get(name)) for side in (theirs, ours))
+                if name == "since":
+                    there, here = (_shown_link(side.since) for side in (found, self))
                 message = f"{path} holds an export of another query: {name} is {there} there and {here} here"
                 if continued:
                     message += "; since needs an export of the same query"
@@ -175,16 +205,30 @@ def read_manifest(directory: Path) -> Manifest | None:
     """State of the export in `directory`, with the journal of an unfinished run, or None if there is no export."""
     path = directory / Manifest.NAME
     try:
-        state = json.loads(path.read_text(encoding="utf-8"))
+        content = _content(path)
+        manifest = None if content is None else Manifest.from_state(json.loads(content.decode()))
+        journal = _content(directory / Manifest.JOURNAL)
+        if manifest is not None and journal is not None:
+            _apply_journal(manifest, journal)
+            manifest.check_kinds()
+    except UnsupportedVersionError as error:
+        message = f"{path}: unsupported manifest version {error} (expected {VERSION})"
+        raise ExportError(message, path=str(path), hints=HINTS) from None
+    except MALFORMED:
+        raise ExportError(f"{path} is not the manifest of an export", path=str(path), hints=HINTS) from None
+    return manifest
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return read_regular(path)
     except FileNotFoundError:
         return None
-    except ValueError:
-        state = None
-    manifest = Manifest.from_state(state, path)
-    try:
-        journal = (directory / Manifest.JOURNAL).read_bytes()
-    except FileNotFoundError:
-        return manifest
+    except OSError as error:
+        raise ExportError(f"{path}: {error.strerror}", path=str(path)) from error
+
+
+def _apply_journal(manifest: Manifest, journal: bytes) -> None:
     for line in journal.splitlines(keepends=True):
         # Power loss may leave any bytes in a line that was being written; what follows it was not committed either.
         try:
@@ -192,14 +236,13 @@ def read_manifest(directory: Path) -> Manifest | None:
             # A crash may leave a journal beside the manifest that already includes it.
             if line.endswith(b"\n") and change["revision"] == manifest.revision + 1:
                 manifest.apply(change)
-        except (ValueError, TypeError, KeyError, AttributeError):
+        except MALFORMED:
             break
-    return manifest
 
 
 def manifest_checksum(directory: Path) -> str:
     """SHA-256 of the manifest in `directory`."""
-    return hashlib.sha256((directory / Manifest.NAME).read_bytes()).hexdigest()
+    return hashlib.sha256(_content(directory / Manifest.NAME) or b"").hexdigest()
 
 
 def _settled(state: dict[str, Any] | None) -> Settled | None:
@@ -234,6 +277,10 @@ def _changed(old: dict[str, Any], difference: dict[str, Any]) -> dict[str, Any]:
         else:
             del new[name]
     return new
+
+
+def _shown_link(since: dict[str, str] | None) -> str:
+    return "None" if since is None else f"{since['path']!r} (SHA-256 {since['sha256'][:8]})"
 
 
 def _shown(name: str, value: object) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 from typing import TYPE_CHECKING, Any
 
+from chainframe._paths import COMPRESSED, FORMS, form_of, local_path, suffix_of
 from chainframe.errors import InvalidParameterError
 from chainframe.exports.files import FileRequest, write_file, write_file_async
+from chainframe.exports.growing import to_parquet_series, to_parquet_series_async
 from chainframe.exports.parquet import Export, write_parquet, write_parquet_async
 
 if TYPE_CHECKING:
@@ -15,19 +17,26 @@ if TYPE_CHECKING:
     from chainframe import Client, Query
 
 
-# The method for each suffix of a file.
-_METHODS = {
-    ".parquet": "to_parquet",
-    ".csv": "to_csv",
-    **dict.fromkeys((".json", ".jsonl", ".ndjson"), "to_json"),
-    ".xlsx": "to_pandas().to_excel",
-    ".feather": "to_pandas().to_feather",
-}
+__all__ = [
+    "to_csv",
+    "to_csv_async",
+    "to_json",
+    "to_json_async",
+    "to_parquet",
+    "to_parquet_async",
+    "to_parquet_series",
+    "to_parquet_series_async",
+]
+
+METHODS = {"parquet": "to_parquet", "csv": "to_csv", "jsonl": "to_json"}
+_OTHERS = {".xlsx": "to_pandas().to_excel", ".feather": "to_pandas().to_feather", ".arrow": "to_pandas().to_feather"}
 
 
 def to_parquet(query: Query[Any], client: Client, path: str | PathLike[str], **options: Any) -> Export:  # noqa: ANN401
-    file = _parquet_file(_file(path, "to_parquet"), options)
-    return write_file(query, client, file) if file else write_parquet(query, client, path, **options)
+    file = _parquet_file(path, options)
+    return (
+        write_file(query, client, file) if file else write_parquet(query, client, local_path(path, "path"), **options)
+    )
 
 
 async def to_parquet_async(
@@ -36,44 +45,55 @@ async def to_parquet_async(
     path: str | PathLike[str],
     **options: Any,  # noqa: ANN401
 ) -> Export:
-    file = _parquet_file(_file(path, "to_parquet"), options)
+    file = _parquet_file(path, options)
     if file:
         return await write_file_async(query, client, file)
-    return await write_parquet_async(query, client, path, **options)
+    return await write_parquet_async(query, client, local_path(path, "path"), **options)
 
 
 def to_csv(query: Query[Any], client: Client, path: str | PathLike[str], **options: Any) -> Export:  # noqa: ANN401
-    return write_file(query, client, FileRequest(_file(path, "to_csv"), "csv", **options))
+    return write_file(query, client, _file(path, "csv", options))
 
 
 async def to_csv_async(query: Query[Any], client: Client, path: str | PathLike[str], **options: Any) -> Export:  # noqa: ANN401
-    return await write_file_async(query, client, FileRequest(_file(path, "to_csv"), "csv", **options))
+    return await write_file_async(query, client, _file(path, "csv", options))
 
 
 def to_json(query: Query[Any], client: Client, path: str | PathLike[str], **options: Any) -> Export:  # noqa: ANN401
-    return write_file(query, client, FileRequest(_file(path, "to_json"), "jsonl", **options))
+    return write_file(query, client, _file(path, "jsonl", options))
 
 
 async def to_json_async(query: Query[Any], client: Client, path: str | PathLike[str], **options: Any) -> Export:  # noqa: ANN401
-    return await write_file_async(query, client, FileRequest(_file(path, "to_json"), "jsonl", **options))
+    return await write_file_async(query, client, _file(path, "jsonl", options))
 
 
-def _parquet_file(path: Path, options: dict[str, Any]) -> FileRequest | None:
+def _parquet_file(path: str | PathLike[str], options: dict[str, Any]) -> FileRequest | None:
     """Return the request of a single file, or None if the path is that of a directory."""
-    if path.suffix.lower() != ".parquet" or path.is_dir():
+    local = local_path(path, "path")
+    if local.is_dir() or os.fspath(path).endswith(("/", os.sep)) or not suffix_of(local):
         return None
+    request = _file(path, "parquet", options)
     for name in ("max_rows_per_file", "settle"):
         if name in options:
-            raise InvalidParameterError(f"{name} needs a directory; {path} is a file")
-    return FileRequest(path, "parquet", **options)
+            raise InvalidParameterError(f"{name} needs a directory; {local} is a file")
+    return request
 
 
-def _file(path: str | PathLike[str], method: str) -> Path:
-    """Return the path, unless its suffix is that of another form."""
-    path = Path(path)
-    expected = _METHODS.get(path.suffix.lower(), method)
-    if expected != method and not path.is_dir():
-        raise InvalidParameterError(
-            f"({path}) ends in {path.suffix}; call {expected}, or pass another path", parameter="path"
-        )
-    return path
+def _file(path: str | PathLike[str], form: str, options: dict[str, Any]) -> FileRequest:
+    """Return the request of a file, unless its suffix is that of another format."""
+    local = local_path(path, "path")
+    suffix = "" if local.is_dir() else suffix_of(local)
+    named, is_compressed = form_of(suffix) or ((form, False) if not suffix else (None, False))
+    if named != form:
+        method = METHODS.get(named or "", _OTHERS.get(suffix))
+        advice = f"call {method}, or pass another path" if method else f"pass a path that ends in {_expected(form)}"
+        raise InvalidParameterError(f"({local}) ends in {suffix}; {advice}", parameter="path")
+    fields = {name: value for name, value in options.items() if name not in {"max_rows_per_file", "settle"}}
+    return FileRequest(local, form, is_compressed, **fields)
+
+
+def _expected(form: str) -> str:
+    if form == "parquet":
+        return ".parquet, or / for a directory"
+    suffix = next(suffix for suffix, named in FORMS.items() if named == form)
+    return f"{suffix} or {suffix}{COMPRESSED}"

@@ -14,15 +14,16 @@ from __future__ import annotations
 
 import html
 import json
+import os
+from contextlib import nullcontext
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from chainframe._arguments import suggesting
 from chainframe._native import Client, _restore_report
 from chainframe.errors import ChainframeError, ContextError, ExportError, InvalidParameterError
 from chainframe.exports import series
-from chainframe.exports.directory import STAGING, Store, disk_error, locked_dir
+from chainframe.exports.directory import STAGING, Store, locked_dir, verify_part
 from chainframe.exports.high_water_mark import height_of
 from chainframe.exports.manifest import HINTS, Manifest, Settled, read_manifest
 from chainframe.exports.settled import SettledWriter
@@ -33,7 +34,9 @@ from chainframe.frames import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
     from os import PathLike
+    from pathlib import Path
 
     from chainframe import Query, Report
     from chainframe.exports.verification import Verification
@@ -85,7 +88,7 @@ class Export:
         Parameters
         ----------
         directory : str or path
-            The directory.
+            The directory; of a series, for its newest export.
 
         Returns
         -------
@@ -100,13 +103,10 @@ class Export:
         --------
         >>> chainframe.exports.Export.open("blocks").verify()
         """
-        path = Path(directory)
+        path = series.directory_of(directory, "directory")
         if path.is_file():
             raise ExportError(f"{path} is a file; pass the directory of an export", path=str(path))
-        try:
-            manifest = read_manifest(path)
-        except OSError as error:
-            raise disk_error(error, path) from error
+        manifest = read_manifest(path)
         if manifest is None:
             raise ExportError(f"{path} holds no export", path=str(path))
         if not manifest.finished:
@@ -198,6 +198,8 @@ class ExportRequest:
     numbers: Any = "decimal"
     max_rows_per_file: int = 65_536
     compression: str = "zstd"
+    permissions: int = 0o777
+    """Permissions of the directory, if it is created, less the umask."""
 
     def new_manifest(self) -> Manifest:
         """Checks the request, before anything is created or sent."""
@@ -214,12 +216,12 @@ class ExportRequest:
             self._check_settled(manifest)
             manifest.settled = Settled(self.settle)
         if self.since is not None:
-            since = Path(self.since.path if isinstance(self.since, Export) else self.since)
+            since = series.directory_of(self.since, "since")
             earlier = self._load_earlier(manifest, since)
-            directory = _directory(since)
-            manifest.since = series.link(directory, self.directory)
+            manifest.since = series.link(since, self.directory)
             if self.settle is None:
                 manifest.since_watermark = earlier.watermark
+                manifest.since_absent = manifest.absent = earlier.absent
         return manifest
 
     def _check_settled(self, manifest: Manifest) -> None:
@@ -236,6 +238,14 @@ class ExportRequest:
 
     def _order(self) -> Any:  # noqa: ANN401
         return self.query._growth_order()  # noqa: SLF001 - of this package
+
+    def lock(self) -> AbstractContextManager[None]:
+        """The lock of the directory; none for a finished export below which nothing can be written."""
+        if self.mode == "resume" and self.directory.is_dir() and not os.access(self.directory, os.W_OK):
+            found = read_manifest(self.directory)
+            if found is not None and found.finished:
+                return nullcontext()
+        return locked_dir(self.directory, self.permissions)
 
     def open(self, new: Manifest) -> ParquetWriter:
         """The writer of a new, an unfinished or a finished export; changes nothing before `begin`."""
@@ -274,7 +284,7 @@ class ExportRequest:
         return Store(path)
 
     def _writer(self, store: Store, manifest: Manifest) -> ParquetWriter:
-        query = self.query if manifest.cursor is None else self.client.resume(json.dumps(manifest.cursor))
+        query = self.query if manifest.cursor is None else self._resumed(store, manifest.cursor)
         options: dict[str, Any] = {
             "order": self._order(),
             "columns": self.columns,
@@ -292,6 +302,13 @@ class ExportRequest:
             query = query._from_height(height)  # noqa: SLF001 - of this package
         return ParquetWriter(store, manifest, query, **options)
 
+    def _resumed(self, store: Store, cursor: dict[str, Any]) -> Query[Any]:
+        try:
+            return self.client.resume(json.dumps(cursor))
+        except InvalidParameterError as error:
+            path = str(store.path / Manifest.NAME)
+            raise ExportError(f"{path} is not the manifest of an export: {error}", path=path, hints=HINTS) from error
+
     def _load_earlier(self, manifest: Manifest, since: Path) -> Manifest:
         """The export that this one continues."""
         order = self._order()
@@ -299,10 +316,11 @@ class ExportRequest:
             raise InvalidParameterError("needs a list with its newest record first or a range", parameter="since")
         if manifest.query["max_items"] is not None:
             raise InvalidParameterError("cannot be combined with max_items", parameter="since")
-        directory = _directory(since)
-        if directory.resolve() == self.directory.resolve():
+        if since.resolve() == self.directory.resolve():
             raise InvalidParameterError("must not be the directory of this export", parameter="since")
-        earlier = read_manifest(directory)
+        if since.is_file():
+            raise InvalidParameterError(f"({since}) is a file; name the directory of an export", parameter="since")
+        earlier = read_manifest(since)
         if earlier is None:
             raise ExportError(f"{since} holds no export", path=str(since))
         if not earlier.finished:
@@ -310,17 +328,15 @@ class ExportRequest:
         manifest.check_same_query(earlier, since, continued=True, has_moving_end=order == "by_height")
         if earlier.settled is not None and self.settle is None:
             raise InvalidParameterError(f"must be given, as for {since}, which ends below the head", parameter="settle")
+        for part in earlier.parts:
+            verify_part(since, part)
         return earlier
 
 
-def _directory(since: Path) -> Path:
-    return since.parent if since.name == Manifest.NAME else since
-
-
-def write_parquet(query: Query[Any], client: Client, directory: str | PathLike[str], **options: Any) -> Export:  # noqa: ANN401
-    request = ExportRequest(query, client, Path(directory), **options)
+def write_parquet(query: Query[Any], client: Client, directory: Path, **options: Any) -> Export:  # noqa: ANN401
+    request = ExportRequest(query, client, directory, **options)
     manifest = request.new_manifest()
-    with DeferredSignals() as signals, locked_dir(request.directory):
+    with DeferredSignals() as signals, request.lock():
         writer = request.open(manifest)
         signals.interruptible(writer.verify)
         writer.begin()
@@ -339,12 +355,12 @@ def write_parquet(query: Query[Any], client: Client, directory: str | PathLike[s
 async def write_parquet_async(
     query: Query[Any],
     client: Client,
-    directory: str | PathLike[str],
+    directory: Path,
     **options: Any,  # noqa: ANN401
 ) -> Export:
-    request = ExportRequest(query, client, Path(directory), **options)
+    request = ExportRequest(query, client, directory, **options)
     manifest = await in_thread(request.new_manifest)
-    with cancelled_by_signal(), locked_dir(request.directory):
+    with cancelled_by_signal(), request.lock():
         writer = await in_thread(lambda: request.open(manifest))
         await in_thread(writer.verify)
         await in_thread(writer.begin)

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chainframe import _native
+from chainframe._paths import local_path
 from chainframe.errors import ExportError, InvalidParameterError
+from chainframe.exports.directory import verify_part
 from chainframe.exports.manifest import Manifest, manifest_checksum, read_manifest
 from chainframe.frames import load
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from os import PathLike
 
     import pyarrow as pa
@@ -27,15 +31,20 @@ CHANGE = "_change"
 """Column of corrections: "removed" or "replaced"."""
 FIRST_SPAN = 256
 """Heights below those that are compared, in which the next lower record is looked for first."""
+NUMBERED = re.compile("export-([0-9]{6,})")
+"""Name of an export that `Query.to_parquet_series` made."""
 
 
 def read(series: Export | str | PathLike[str] | Sequence[Export | str | PathLike[str]]) -> pyarrow.dataset.Dataset:
     """Read a series of exports as one data set, with their corrections applied.
 
+    The checksum of each file is compared first.
+
     Parameters
     ----------
     series : Export, str or path, or a sequence of them
-        The newest export, which names those that it continues; or all exports of the series, the oldest first.
+        The directory of a series that `Query.to_parquet_series` wrote; the newest export, which names those that it
+        continues; or all exports of the series, in any order.
 
     Returns
     -------
@@ -45,7 +54,7 @@ def read(series: Export | str | PathLike[str] | Sequence[Export | str | PathLike
     Raises
     ------
     ExportError
-        An export is missing, unfinished, not continued by the next one or was replaced since.
+        An export is missing, unfinished, not continued by the next one or was replaced since; or a file is damaged.
 
     Examples
     --------
@@ -56,10 +65,12 @@ def read(series: Export | str | PathLike[str] | Sequence[Export | str | PathLike
 
     load("pyarrow", extra="arrow")
     given = [series] if isinstance(series, str | os.PathLike | Export) else series
-    directories = [_directory_of(each) for each in given]
+    directories = [directory_of(each, "series") for each in given]
     if not directories:
         raise InvalidParameterError("must name at least one export", parameter="series")
-    members = _chain(directories[0]) if len(directories) == 1 else _checked(directories)
+    members = [*_back(_member(directories[0]))][::-1] if len(directories) == 1 else _ordered(directories)
+    for member in members:
+        member.verify()
     return _fold(members)
 
 
@@ -80,20 +91,33 @@ def read_tail(manifest: Manifest, directory: Path) -> Tail | None:
     if manifest.since is None or manifest.settled is None:
         return None
     pc: Any = load("pyarrow.compute", extra="arrow")
-    members = _chain(_linked(directory, manifest.since))
-    data, height = _fold(members), height_column(manifest.schema)
-    settled = members[-1].manifest.settled
-    end = settled.end_height if settled else pc.max(data.to_table(columns=[height])[height]).as_py()
+    height = height_column(manifest.schema)
+    earlier = _back(_linked(directory, manifest.since))
+    newest = next(earlier)
+    loaded = [newest]
+    """The newest exports, newest first: a long series is read as far back as heights are compared."""
+    settled = newest.manifest.settled
+    if settled is None:
+        loaded += earlier
+        end = pc.max(_fold(loaded[::-1]).to_table(columns=[height])[height]).as_py()
+    else:
+        end = settled.end_height
     if end is None:
-        return Tail(None, None, data.schema.empty_table())
+        return Tail(None, None, _fold(loaded).schema.empty_table())
     above, span = end - manifest.settled.settle, FIRST_SPAN
+    before = next(earlier, None)
     while True:
-        rows = data.to_table(filter=pc.field(height) > above - span)
+        while before is not None and before.highest > above - span:
+            loaded.append(before)
+            before = next(earlier, None)
+        rows = _fold(loaded[::-1]).to_table(filter=pc.field(height) > above - span)
         heights: Any = rows[height].to_pylist()
         below = [each for each in heights if each <= above]
         if below or span > above:
             break
         span *= 8
+    for member in loaded:
+        member.verify()
     lowest = max(below, default=None)
     if lowest is not None:
         rows = rows.filter(pc.field(height) >= lowest)
@@ -148,25 +172,77 @@ def _tuples(table: pa.Table) -> list[tuple[Any, ...]]:
     return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
+def newest_of(series: Path, below: float = inf) -> tuple[int, Path] | None:
+    """Return the number and directory of the newest export that `Query.to_parquet_series` made in a directory."""
+    found = [(int(match[1]), path) for path in _entries(series) if (match := NUMBERED.fullmatch(path.name))]
+    return max((each for each in found if each[0] < below), default=None)
+
+
+def newest_before(series: Path, number: int) -> Path | None:
+    """Return the newest of the exports below a number; if there is none, of those that were given other names."""
+    numbered = newest_of(series, number)
+    if numbered is not None:
+        return numbered[1]
+    # The one that no other continues.
+    directories = [path for path in _entries(series) if (path / Manifest.NAME).exists()]
+    return _ordered(directories)[-1].path if directories else None
+
+
+def earlier(directory: Path, manifest: Manifest) -> Path | None:
+    """Return the export that the one in a directory continues."""
+    return None if manifest.since is None else _linked(directory, manifest.since).path
+
+
+def _entries(series: Path) -> list[Path]:
+    try:
+        return sorted(path for path in series.iterdir() if path.is_dir() and not path.is_symlink())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def directory_of(export: Export | str | PathLike[str], parameter: str) -> Path:
+    """Return the directory of an export: that of its manifest, and of a series that of its newest export."""
+    path = local_path(getattr(export, "path", export), parameter)
+    if path.name == Manifest.NAME:
+        return path.parent
+    newest = None if (path / Manifest.NAME).exists() else newest_of(path)
+    return newest[1] if newest else path
+
+
 @dataclass(frozen=True)
 class _Member:
+    """A finished export of a series."""
+
     path: Path
     manifest: Manifest
 
+    @cached_property
+    def sha256(self) -> str:
+        return manifest_checksum(self.path)
 
-def _directory_of(export: Export | str | PathLike[str]) -> Path:
-    path = Path(export if isinstance(export, str | os.PathLike) else export.path)
-    return path.parent if path.name == Manifest.NAME else path
+    @property
+    def highest(self) -> float:
+        """A height above which it has no record."""
+        settled = self.manifest.settled
+        if settled is None:
+            return inf
+        return -inf if settled.end_height is None else settled.end_height
+
+    def verify(self) -> None:
+        for part in self.manifest.files:
+            verify_part(self.path, part)
 
 
-def _linked(directory: Path, since: dict[str, str]) -> Path:
-    earlier = directory / since["path"]
+def _linked(directory: Path, since: dict[str, str]) -> _Member:
+    # The link is relative to where the directory is, through whatever links it was named. Without "..", the path of the
+    # first of a thousand exports is as short as that of the last.
+    earlier = Path(os.path.normpath(directory.resolve() / since["path"]))
     member = _member(earlier)
-    if manifest_checksum(member.path) != since["sha256"]:
+    if member.sha256 != since["sha256"]:
         raise ExportError(
             f"{earlier} is not the export that {directory} continues; export {directory} again", path=str(directory)
         )
-    return earlier
+    return member
 
 
 def _member(directory: Path) -> _Member:
@@ -178,23 +254,36 @@ def _member(directory: Path) -> _Member:
     return _Member(directory, manifest)
 
 
-def _chain(newest: Path) -> list[_Member]:
-    """The exports of a series, oldest first."""
-    members = [_member(newest)]
-    while members[-1].manifest.since is not None:
-        members.append(_member(_linked(members[-1].path, members[-1].manifest.since)))
-    return members[::-1]
+def _back(newest: _Member) -> Iterator[_Member]:
+    """The exports of a series, newest first, each read when it is asked for."""
+    member = newest
+    yield member
+    while (since := member.manifest.since) is not None:
+        member = _linked(member.path, since)
+        yield member
 
 
-def _checked(directories: list[Path]) -> list[_Member]:
+def _ordered(directories: list[Path]) -> list[_Member]:
+    """The exports of a whole series, oldest first, by their links: names and times may be in any order."""
     members = [_member(directory) for directory in directories]
-    for index, member in enumerate(members):
-        since = member.manifest.since
-        before = members[index - 1].path if index else None
-        if (since["sha256"] if since else None) != (manifest_checksum(before) if before else None):
-            expected = f"does not continue {before}" if before else "is not the first of its series"
-            raise ExportError(f"{member.path} {expected}; name all exports, the oldest first", path=str(member.path))
-    return members
+    after = {member.manifest.since["sha256"] if member.manifest.since else "": member for member in members}
+    ordered = list[_Member]()
+    while (member := after.pop(ordered[-1].sha256 if ordered else "", None)) is not None:
+        ordered.append(member)
+    if len(ordered) < len(members):
+        path = next(member.path for member in members if member not in ordered)
+        known = f"does not continue {ordered[-1].path}" if ordered else "is not the first of its series"
+        raise ExportError(f"{path} {known}; name all exports of one series", path=str(path))
+    return ordered
+
+
+@dataclass
+class _Piece:
+    """Rows of a series: a file, or what is left of one."""
+
+    rows: Path | pa.Table
+    highest: float
+    """A height above which it has no row."""
 
 
 def _fold(members: list[_Member]) -> pyarrow.dataset.Dataset:
@@ -204,7 +293,7 @@ def _fold(members: list[_Member]) -> pyarrow.dataset.Dataset:
         if member.manifest.schema != members[0].manifest.schema:
             message = f"{member.path} has other columns than {members[0].path}; read them one by one"
             raise ExportError(message, path=str(member.path))
-    pieces: list[Path | pa.Table] = []
+    pieces: list[_Piece] = []
     for member in members:
         manifest = member.manifest
         settled = manifest.settled
@@ -212,11 +301,12 @@ def _fold(members: list[_Member]) -> pyarrow.dataset.Dataset:
             corrections = _concatenated([member.path / part.name for part in settled.corrections])
             rows = corrections.drop_columns([CHANGE])
             gone = set(row_keys(rows, manifest))
-            pieces = [_without(piece, gone, settled.corrected_above, manifest) for piece in pieces]
-            pieces.append(rows.filter(_is(corrections[CHANGE], "replaced")))
-        pieces += [member.path / part.name for part in manifest.parts]
-    files = [str(piece) for piece in pieces if isinstance(piece, Path)]
-    tables = [piece for piece in pieces if not isinstance(piece, Path)]
+            for piece in pieces:
+                _remove(piece, gone, settled.corrected_above, manifest)
+            pieces.append(_Piece(rows.filter(_is(corrections[CHANGE], "replaced")), member.highest))
+        pieces += [_Piece(member.path / part.name, member.highest) for part in manifest.parts]
+    files = [str(piece.rows) for piece in pieces if isinstance(piece.rows, Path)]
+    tables = [piece.rows for piece in pieces if not isinstance(piece.rows, Path)]
     schema = parquet.read_schema(members[0].path / members[0].manifest.parts[0].name)
     found = [dataset.dataset(files, schema=schema, format="parquet")] if files else []
     found += [dataset.dataset(table.cast(schema)) for table in tables]
@@ -236,28 +326,31 @@ def _is(column: Any, value: str) -> Any:  # noqa: ANN401 - of pyarrow
     return compute.equal(column, value)
 
 
-def _without(piece: Path | pa.Table, gone: set[tuple[Any, ...]], above: int, manifest: Manifest) -> Path | pa.Table:
+def _remove(piece: _Piece, gone: set[tuple[Any, ...]], above: int, manifest: Manifest) -> None:
     """Drop the rows with these keys above a height; a file without such rows stays a file."""
     parquet: Any = load("pyarrow.parquet", extra="arrow")
+    if piece.highest <= above:
+        return
     height = height_column(manifest.schema)
-    if isinstance(piece, Path):
-        if _highest(parquet.read_metadata(piece), height) <= above:
-            return piece
-        table = parquet.read_table(piece)
-    else:
-        table = piece
+    table = piece.rows
+    if isinstance(table, Path):
+        piece.highest = _highest(parquet.read_metadata(table), height)
+        if piece.highest <= above:
+            return
+        table = parquet.read_table(table)
     heights = table[height].to_pylist()
     keep = [
         value is None or value <= above or key not in gone
         for value, key in zip(heights, row_keys(table, manifest), strict=True)
     ]
-    arrow: Any = load("pyarrow", extra="arrow")
-    return piece if all(keep) else table.filter(arrow.array(keep, arrow.bool_()))
+    if not all(keep):
+        arrow: Any = load("pyarrow", extra="arrow")
+        piece.rows = table.filter(arrow.array(keep, arrow.bool_()))
 
 
 def _highest(metadata: Any, column: str) -> float:  # noqa: ANN401 - of pyarrow
     """The highest value in a file by its statistics."""
-    highest = float("-inf")
+    highest = -inf
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
         for index in range(group.num_columns):
@@ -265,6 +358,6 @@ def _highest(metadata: Any, column: str) -> float:  # noqa: ANN401 - of pyarrow
             if part.path_in_schema == column:
                 statistics = part.statistics
                 if statistics is None or not statistics.has_min_max:
-                    return float("inf") if group.num_rows else highest
+                    return inf if group.num_rows else highest
                 highest = max(highest, statistics.max)
     return highest

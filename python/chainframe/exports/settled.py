@@ -53,6 +53,8 @@ class SettledWriter(ParquetWriter):
         self._waiting: deque[int | None] = deque()
         """Heights of the rows that arrived in a range and are not known to be settled."""
         self._top: int | None = None
+        self._highest: int | None = None
+        """The highest height that this run has read."""
 
     @property
     def _settled(self) -> Settled:
@@ -73,6 +75,8 @@ class SettledWriter(ParquetWriter):
         for _, height in self._buffer.new_keys():
             if self._met:
                 break
+            if height is not None:
+                self._highest = height if self._highest is None else max(self._highest, height)
             if self._order == "by_height":
                 self._next_of_range(height)
             else:
@@ -148,7 +152,7 @@ class SettledWriter(ParquetWriter):
             return
         added, corrections, above = self._compared()
         parts = self._parts(added) if added is not None and added.num_rows else []
-        files = [self._write_part("corrections-000000.parquet", corrections)] if corrections is not None else []
+        files = [self._write_part("_corrections-000000.data", corrections)] if corrections is not None else []
         settled = replace(self._settled, corrections=files, corrected_above=above, is_compared=True)
         if self._again_cursor:
             self._commit(parts, [], self._again_cursor, settled)
@@ -169,7 +173,7 @@ class SettledWriter(ParquetWriter):
         schema = self._table(self.query.partial[:0]).schema
         new = arrow.concat_tables([schema.empty_table(), *self._again])
         above = tail.end_height - self._settled.settle
-        found = compare(tail.rows.cast(schema), new, self.manifest, above)
+        found = compare(self._comparable(tail.rows, tail.end_height, above).cast(schema), new, self.manifest, above)
         if found.deepest is not None:
             raise SettledHeightError(
                 f"{self.store.path}: height {found.deepest} changed after it was exported, {self._settled.settle} "
@@ -178,6 +182,19 @@ class SettledWriter(ParquetWriter):
                 path=str(self.store.path),
             )
         return found.added, found.corrections, above
+
+    def _comparable(self, earlier: pa.Table, end: int, above: int) -> pa.Table:
+        """Rows of the earlier exports up to the head of the list: one that is behind does not remove those above it."""
+        head = self._highest
+        if self._resumed or (head is not None and head >= end):
+            return earlier
+        if head is None or head < above:
+            path = str(self.store.path)
+            where = "has no record" if head is None else f"ends at height {head}"
+            message = f"{path}: the list {where}, and the earlier export ends at height {end}"
+            raise ExportError(f"{message}; it is behind: run the export again later", path=path, retryable=True)
+        pc: Any = load("pyarrow.compute", extra="arrow")
+        return earlier.filter(pc.field(height_column(earlier.schema.names)) <= head)
 
     def _finish(self) -> None:
         reasons: list[str] = []

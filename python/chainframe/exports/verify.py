@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chainframe import _native
 from chainframe.errors import ExportError
-from chainframe.exports.directory import Store
+from chainframe.exports.directory import verify_part
 from chainframe.exports.manifest import read_manifest
 from chainframe.exports.verification import Difference, Verification
 from chainframe.frames import load
@@ -366,6 +366,6 @@ def damaged_files(path: Path, manifest: Manifest) -> Iterator[str]:
     """Names of the files that are missing or are not as they were written."""
     for part in manifest.files:
         try:
-            Store(path).verify_part(part)
+            verify_part(path, part)
         except ExportError:
             yield part.name

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from chainframe._native import _restore_report
 from chainframe.errors import ExportError, NumericOverflowError
-from chainframe.exports.high_water_mark import WATERMARK, HeightMatcher, WatermarkMatcher, height_of
+from chainframe.exports.high_water_mark import WATERMARK, Absent, HeightMatcher, WatermarkMatcher, height_of
 from chainframe.exports.manifest import Part, Progress
 from chainframe.frames import load
 
@@ -53,8 +53,13 @@ class ParquetWriter:
         self._compression = compression
         self._order = order
         since = manifest.since_watermark
-        self._matcher = WatermarkMatcher(since) if since and self._order == "newest_first" else None
-        self._range = HeightMatcher(since) if since and self._order == "by_height" else None
+        absent = [Absent(*record) for record in manifest.since_absent]
+        self._matcher: WatermarkMatcher | None = None
+        self._range: HeightMatcher | None = None
+        if since and self._order == "newest_first":
+            self._matcher = WatermarkMatcher(since, absent, manifest.watermark)
+        elif since and self._order == "by_height":
+            self._range = HeightMatcher(since, absent)
         self._resumed = manifest.cursor is not None
         self._released = 0
         self._has_gap = False
@@ -123,7 +128,18 @@ class ParquetWriter:
             keys = self._buffer.new_keys()
             self._matcher.push(keys)
             self._keys += [list(key) for key in keys[: WATERMARK - len(self._keys)]]
-            self._release(self._matcher.num_new)
+            self._release_new(self._matcher, self._matcher.num_new)
+
+    def _release_new(self, matcher: WatermarkMatcher, end: int) -> None:
+        """Releases the rows before an index of the list, except those that the series has."""
+        while matcher.returned and matcher.returned[0] < end:
+            self._skip_at(matcher.returned.popleft())
+        self._release(end)
+
+    def _skip_at(self, index: int) -> None:
+        self._release(index)
+        self._buffer.skip(1)
+        self._released += 1
 
     def _release(self, end: int) -> None:
         """Releases the rows before index `end` of the list, and writes the files that they fill."""
@@ -218,6 +234,7 @@ class ParquetWriter:
         if not parts:
             # An empty result has a schema too.
             parts = self._parts(self._table(self.query.partial[:0]))
+        self.store.check_present(self.manifest)
         now, report = self._buffer.report(), self._report()
         complete = is_complete and not now.reasons and (now.complete or self._is_met())
         finished = replace(
@@ -244,20 +261,23 @@ class ParquetWriter:
             path = self.store.path
             message = f"{path}: the list was read to its end, and the newest records of the export named by since"
             raise ExportError(f"{message} are not in it; export without since", path=str(path))
+        self._release_new(matcher, matcher.num_new)
         for index in matcher.repeated():
-            self._release(index)
-            self._buffer.skip(1)
-            self._released += 1
+            self._skip_at(index)
         self._release(matcher.end)
+        self.manifest.absent = [list(record) for record in matcher.absent()]
         watermark = [*self._earlier_watermark, *self._keys[: matcher.end], *matcher.known_below()][:WATERMARK]
         return watermark, matcher.findings()
 
     def _end_of_range(self) -> tuple[list[list[Any]], list[str]]:
         """Keys of the records of the highest block, and what to report."""
-        known = [*(self.manifest.since_watermark or []), *self.manifest.watermark]
+        earlier, reasons = self.manifest.since_watermark or [], list[str]()
+        # A run that continues an interrupted one does not read the highest block of the earlier export.
+        if self._range is not None and not self._resumed and self._buffer.report().requests:
+            earlier, reasons = self._range.known(), self._range.findings()
+            self.manifest.absent = [list(record) for record in self._range.absent()]
+        known = [*earlier, *self.manifest.watermark]
         height = height_of(known)
-        was_read = self._range is not None and not self._resumed and self._buffer.report().requests
-        reasons = self._range.findings() if self._range is not None and was_read else []
         return [pair for pair in known if pair[1] == height], reasons
 
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 
 use arc_swap::ArcSwap;
 use pyo3::prelude::*;
-use pyo3::types::{PyAny, PyDict, PyList, PyTuple};
+use pyo3::types::{PyAny, PyDict, PyList, PyModule, PyTuple};
 
 use crate::cassette::{self, Mode, Options, Outcome};
 use crate::client::variables;
@@ -30,13 +30,14 @@ impl Cassette {
     )]
     fn new(
         py: Python<'_>,
-        path: PathBuf,
+        path: &Bound<'_, PyAny>,
         mode: &str,
         allow_playback_repeats: Option<&Bound<'_, PyAny>>,
         unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         arguments::reject(&py.get_type::<Self>(), unknown)?;
         let allow_playback_repeats = arguments::flag("allow_playback_repeats", allow_playback_repeats)?;
+        let path = local_path(path, "path")?;
         let mode = Mode::named(mode, "mode").map_err(|error| errors::raise(py, &error.into()))?;
         open(py, Options { allow_playback_repeats, ..Options::new(path, mode) })
     }
@@ -172,6 +173,11 @@ pub fn _restore_cassette(
 
 const MODE: &str = "CHAINFRAME_CASSETTE_MODE";
 
+/// A path that a caller gave, with `~` expanded; a URL is refused.
+fn local_path(path: &Bound<'_, PyAny>, parameter: &str) -> PyResult<PathBuf> {
+    PyModule::import(path.py(), "chainframe._paths")?.getattr("local_path")?.call1((path, parameter))?.extract()
+}
+
 /// Cassettes that the environment names, or has named. Replaced as a whole, so that no lock is held while Python code
 /// runs, nor during a fork.
 static OPENED: LazyLock<ArcSwap<HashMap<PathBuf, cassette::Cassette>>> = LazyLock::new(ArcSwap::default);
@@ -181,7 +187,8 @@ static OPENED: LazyLock<ArcSwap<HashMap<PathBuf, cassette::Cassette>>> = LazyLoc
 pub fn _environment_cassette(py: Python<'_>) -> PyResult<Option<Cassette>> {
     let named = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let Some(path) = named("CHAINFRAME_CASSETTE") else { return Ok(None) };
-    let path = std::path::absolute(&path).unwrap_or_else(|_| path.into());
+    let path = local_path(path.into_pyobject(py)?.as_any(), "CHAINFRAME_CASSETTE")?;
+    let path = std::path::absolute(&path).unwrap_or(path);
     let name = variables::read(MODE, MODE).map_err(|error| errors::raise(py, &error))?;
     let mode = Mode::named(name.as_deref().filter(|name| !name.is_empty()).unwrap_or("once"), MODE)
         .map_err(|error| errors::raise(py, &error.into()))?;

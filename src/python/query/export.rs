@@ -32,6 +32,8 @@ exports! {
         max_rows_per_file=65_536)"
     to_parquet_async "($self, path, *, mode='resume', since=None, settle=None, columns=None, numbers='decimal', \
         max_rows_per_file=65_536)"
+    to_parquet_series "($self, path, *, settle=64, columns=None, numbers='decimal', max_rows_per_file=65_536)"
+    to_parquet_series_async "($self, path, *, settle=64, columns=None, numbers='decimal', max_rows_per_file=65_536)"
     to_csv "($self, path, *, mode='resume', since=None, columns=None, numbers='string')"
     to_csv_async "($self, path, *, mode='resume', since=None, columns=None, numbers='string')"
     to_json "($self, path, *, mode='resume', since=None, columns=None, numbers='string')"
@@ -71,11 +73,13 @@ fn exported<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = query.py();
     let to_directory = method.starts_with("to_parquet");
+    let to_series = method.starts_with("to_parquet_series");
     let options = PyDict::new(py);
     options.set_item("numbers", if to_directory { "decimal" } else { "string" })?;
     for (name, value) in given.into_iter().flatten() {
         let name: String = name.extract()?;
         match name.as_str() {
+            "settle" if to_series && value.is_none() => options.set_item(&name, value)?,
             "settle" | "max_rows_per_file" if to_directory && value.is_none() => continue,
             "settle" | "max_rows_per_file" if to_directory => options.set_item(&name, count(&name, Some(&value))?)?,
             "columns" if !value.is_none() => options.set_item(&name, value.extract::<ColumnNames>()?.0)?,
@@ -83,7 +87,8 @@ fn exported<'py>(
                 value.extract::<DecimalPolicy>()?;
                 options.set_item(&name, value)?;
             }
-            "mode" | "since" | "columns" => options.set_item(&name, value)?,
+            "columns" => options.set_item(&name, value)?,
+            "mode" | "since" if !to_series => options.set_item(&name, value)?,
             _ => return Err(arguments::unexpected(&query.getattr(method)?, &name)),
         }
     }

@@ -1,0 +1,94 @@
+"""Paths that callers give, and the checks before anything is read or written under them."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from pathlib import Path
+
+from chainframe.errors import ExportError, InvalidParameterError
+
+URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+"""Scheme of two characters or more, so that the drive of a Windows path is none; `Path` has joined the slashes."""
+SUFFIX = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,7}")
+"""A suffix that names a file format; the end of "2026.01.05" does not."""
+FORMS = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    **dict.fromkeys((".jsonl", ".json", ".ndjson"), "jsonl"),
+    ".arrow": "arrow",
+}
+COMPRESSED = ".gz"
+TEXT_FORMATS = ("csv", "jsonl")
+
+
+def local_path(given: object, parameter: str) -> Path:
+    """Returns the path of a local file or directory, with `~` expanded; raises `InvalidParameterError` for a URL."""
+    text = os.fspath(given) if isinstance(given, str | os.PathLike) else None
+    if not isinstance(text, str):
+        raise InvalidParameterError(f"must be a str or path; got {type(given).__name__}", parameter=parameter)
+    if scheme := URL.match(text):
+        # Only the scheme is shown, since a URL may contain a password.
+        shown = f"{scheme[0].rstrip('/')}//..."
+        message = f"({shown}) must be a local path; write to a local directory, then copy it"
+        raise InvalidParameterError(message, parameter=parameter)
+    if not text or "\0" in text:
+        raise InvalidParameterError(f"({text!r}) must name a file or directory", parameter=parameter)
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        message = f"({text}) has no home directory; for a name that begins with ~, write ./{text}"
+        raise InvalidParameterError(message, parameter=parameter) from None
+
+
+def suffix_of(path: Path) -> str:
+    """Returns the suffix that names the format, with that of a compression, in lower case: ".csv", ".csv.gz", or ""."""
+    *before, last = ["", *path.suffixes]
+    if not SUFFIX.fullmatch(last):
+        return ""
+    inner = before[-1] if before and before[-1].lower() in FORMS else ""
+    return f"{inner}{last}".lower()
+
+
+def form_of(suffix: str) -> tuple[str, bool] | None:
+    """Returns the format that a suffix names, and True if it is compressed; None if no format has that suffix."""
+    inner = suffix.removesuffix(COMPRESSED)
+    form = FORMS.get(inner)
+    is_compressed = inner != suffix
+    if form is None or (is_compressed and form not in TEXT_FORMATS):
+        return None
+    return form, is_compressed
+
+
+def refuse_link(path: Path) -> None:
+    """Raises `ExportError` for a symbolic link: no export makes one, and what it refers to belongs to someone else."""
+    if path.is_symlink():
+        raise ExportError(f"{path} is a symbolic link; remove it, or name what it refers to", path=str(path))
+
+
+def check_file(path: Path) -> None:
+    """Raises `ExportError` unless a file can be made or replaced there: a pipe or a device would be lost."""
+    refuse_link(path)
+    if path.exists() and not path.is_file():
+        raise ExportError(f"{path} is not a regular file; name another", path=str(path))
+
+
+def read_regular(path: Path) -> bytes:
+    """Returns the content of a regular file; a link is not followed, and a pipe not waited for."""
+    refuse_link(path)
+    flags = (getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
+    descriptor = os.open(path, os.O_RDONLY | sum(flags))
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ExportError(f"{path} is not a regular file; remove it", path=str(path))
+        return file.read()
+
+
+def mode_of(path: Path) -> int | None:
+    """Returns the permissions of a regular file, which one that replaces it keeps; None if there is none."""
+    try:
+        found = path.lstat().st_mode
+    except OSError:
+        return None
+    return stat.S_IMODE(found) if stat.S_ISREG(found) else None

@@ -1,0 +1,104 @@
+"""`Query.to_parquet_series`: a directory of exports, each of which continues the one before.
+
+The names are numbers, so no clock decides which export is the newest, and the links between the exports are relative,
+so the directory can be moved.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from chainframe._paths import local_path
+from chainframe.errors import ExportError, InvalidParameterError
+from chainframe.exports import series
+from chainframe.exports.directory import STAGING, locked_dir
+from chainframe.exports.manifest import read_manifest
+from chainframe.exports.parquet import ExportRequest, in_thread, write_parquet, write_parquet_async
+
+if TYPE_CHECKING:
+    from os import PathLike
+    from pathlib import Path
+
+    from chainframe import Client, Query
+    from chainframe.exports import Export
+    from chainframe.exports.manifest import Manifest
+
+SETTLE = 64
+
+
+def to_parquet_series(
+    query: Query[Any],
+    client: Client,
+    path: str | PathLike[str],
+    settle: int | None = SETTLE,
+    **options: Any,  # noqa: ANN401
+) -> Export:
+    options["settle"] = settle
+    directory = _checked(query, client, path, options)
+    with locked_dir(directory):
+        written = [
+            write_parquet(query, client, target, mode=mode, since=since, **options)
+            for target, since, mode in _due(directory)
+        ]
+    return written[-1]
+
+
+async def to_parquet_series_async(
+    query: Query[Any],
+    client: Client,
+    path: str | PathLike[str],
+    settle: int | None = SETTLE,
+    **options: Any,  # noqa: ANN401
+) -> Export:
+    options["settle"] = settle
+    directory = await in_thread(lambda: _checked(query, client, path, options))
+    with locked_dir(directory):
+        written = [
+            await write_parquet_async(query, client, target, mode=mode, since=since, **options)
+            for target, since, mode in await in_thread(lambda: _due(directory))
+        ]
+    return written[-1]
+
+
+def _checked(query: Query[Any], client: Client, path: str | PathLike[str], options: dict[str, Any]) -> Path:
+    """Return the directory, after a check of the request, before anything is created or sent."""
+    directory = local_path(path, "path")
+    if query._growth_order() is None:  # noqa: SLF001 - of this package
+        message = "to_parquet_series needs a list with its newest record first or a range; call to_parquet"
+        raise InvalidParameterError(message)
+    manifest = ExportRequest(query, client, directory, **options).new_manifest()
+    if manifest.query["max_items"] is not None:
+        raise InvalidParameterError("cannot be combined with to_parquet_series", parameter="max_items")
+    if read_manifest(directory) is not None:
+        message = f"{directory} is one export; name another directory, or the one in which the exports of a series are"
+        raise ExportError(message, path=str(directory))
+    return directory
+
+
+def _due(directory: Path) -> list[tuple[Path, Path | None, str]]:
+    """Return the exports to write, each with the one that it continues, and the mode.
+
+    One that was interrupted is finished before another begins, and one without news is replaced, so that a series is as
+    long as it has news.
+    """
+    number, newest = series.newest_of(directory) or (-1, None)
+    found = None if newest is None else read_manifest(newest)
+    if newest is None or found is None:
+        # Nothing is in the directory of the newest, if there is one.
+        number = max(number, 0)
+        return [(directory / _name(number), series.newest_before(directory, number), "resume")]
+    if not found.finished:
+        return [(newest, series.earlier(newest, found), "resume"), (directory / _name(number + 1), newest, "resume")]
+    if _has_news(found):
+        return [(directory / _name(number + 1), newest, "resume")]
+    is_begun = read_manifest(newest / STAGING) is not None
+    return [(newest, series.earlier(newest, found), "resume" if is_begun else "overwrite")]
+
+
+def _has_news(manifest: Manifest) -> bool:
+    corrections = manifest.settled.corrections if manifest.settled else []
+    return bool(manifest.rows or corrections or manifest.report["reasons"] or manifest.since is None)
+
+
+def _name(number: int) -> str:
+    return f"export-{number:06}"

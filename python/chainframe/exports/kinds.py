@@ -1,0 +1,95 @@
+"""Kinds of the members of a manifest. It may have been edited, or written by someone else."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from chainframe import _native
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+KEY = re.compile("[0-9a-f]{1,16}")
+
+
+def is_count(value: object) -> bool:
+    return type(value) is int and value >= 0
+
+
+def is_height(value: object) -> bool:
+    return value is None or type(value) is int
+
+
+def is_report(value: object) -> bool:
+    """True for the members of a report, of an export that has written something."""
+    try:
+        _native._restore_report(value)  # type: ignore[arg-type]  # noqa: SLF001 - of this package
+    except (ValueError, TypeError, KeyError, OverflowError):
+        return False
+    return True
+
+
+def is_flag(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(text, str) for pair in value.items() for text in pair)
+
+
+def _is_query(value: Any) -> bool:  # noqa: ANN401 - JSON
+    if not (
+        isinstance(value, dict) and isinstance(value.get("arguments"), dict) and isinstance(value.get("chain"), str)
+    ):
+        return False
+    most = value.get("max_items")
+    return value.get("call") in _calls() and (most is None or is_count(most))
+
+
+@cache
+def _calls() -> frozenset[str]:
+    declared = json.loads(_native._declaration())  # noqa: SLF001 - of this package
+    return frozenset(endpoint["name"] for endpoint in declared["endpoints"])
+
+
+def _is_link(value: Any) -> bool:  # noqa: ANN401 - JSON
+    return value is None or (_is_texts(value) and value.keys() == {"path", "sha256"} and "\0" not in value["path"])
+
+
+def _is_list_of(*kinds: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    def is_right(value: object) -> bool:
+        return isinstance(value, list) and all(
+            isinstance(row, list)
+            and len(row) == len(kinds)
+            and all(is_kind(item) for is_kind, item in zip(kinds, row, strict=True))
+            for row in value
+        )
+
+    return is_right
+
+
+def _is_key(value: object) -> bool:
+    return isinstance(value, str) and KEY.fullmatch(value) is not None
+
+
+_is_watermark = _is_list_of(_is_key, is_height)
+_is_absent = _is_list_of(_is_key, is_height, is_flag)
+KINDS: dict[str, Callable[[Any], bool]] = {
+    "query": _is_query,
+    "numbers": lambda value: value in ("decimal", "float", "string"),
+    "schema": _is_texts,
+    "since": _is_link,
+    "since_watermark": lambda value: value is None or _is_watermark(value),
+    "since_absent": _is_absent,
+    "watermark": _is_watermark,
+    "absent": _is_absent,
+    "cursor": lambda value: value is None or isinstance(value, dict),
+    "finished": is_flag,
+    "complete": is_flag,
+    "report": lambda value: value == {} or is_report(value),
+    "revision": is_count,
+}
+"""Test of each member but the parts, which test themselves."""

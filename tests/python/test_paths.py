@@ -1,0 +1,213 @@
+"""Paths that callers give: local ones only, with `~` expanded, and suffixes that say what is written."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import chainframe as cf
+import chainframe.exports
+from chainframe._paths import local_path
+from chainframe.cli import main
+from chainframe.exports import Export
+from chainframe.testing import Cassette, LocalService
+
+URLS = [
+    "s3://bucket/blocks",
+    "gs://user:password@bucket/blocks.csv?key=password",
+    "file:///tmp/blocks.parquet",
+    "abfss://container@account/blocks.jsonl",
+    "hdfs+ssl://host/blocks/",
+    "S3://bucket/blocks.csv",
+    Path("s3://bucket/blocks"),
+]
+NAMES = ["", "a\0b", None, 5, b"blocks", "~unknown-user/blocks"]
+
+CALLS: dict[str, Any] = {
+    "to_parquet": lambda query, path: query.to_parquet(path),
+    "to_csv": lambda query, path: query.to_csv(path),
+    "to_json": lambda query, path: query.to_json(path, mode="overwrite"),
+    "to_parquet_series": lambda query, path: query.to_parquet_series(path),
+    "to_parquet_async": lambda query, path: asyncio.run(awaited(query.to_parquet_async, path)),
+    "to_csv_async": lambda query, path: asyncio.run(awaited(query.to_csv_async, path)),
+    "to_json_async": lambda query, path: asyncio.run(awaited(query.to_json_async, path)),
+    "to_parquet_series_async": lambda query, path: asyncio.run(awaited(query.to_parquet_series_async, path)),
+    "since": lambda query, path: query.to_parquet("new", since=path),
+    "read": lambda _, path: chainframe.exports.read(path),
+    "read of many": lambda _, path: chainframe.exports.read([path]),
+    "open": lambda _, path: Export.open(path),
+    "cassette": lambda _, path: Cassette(path),
+}
+
+
+async def awaited(method: Any, path: Any) -> Any:
+    return await method(path)
+
+
+@pytest.fixture
+def query(service: LocalService, client: cf.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A query, in an empty directory; nothing is sent and nothing written."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    sent = service.request_count
+    yield client.blocks(max_items=5)
+    assert service.request_count == sent
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("path", [*URLS, *NAMES], ids=repr)
+def test_path_that_is_not_local_is_refused(query: Any, call: str, path: Any) -> None:
+    if call == "since" and path is None:
+        pytest.skip("None is the default")
+    if call in {"read of many", "read"} and isinstance(path, int | None):
+        pytest.skip("it takes a sequence")
+    with pytest.raises(cf.InvalidParameterError) as caught:
+        CALLS[call](query, path)
+    assert str(caught.value).startswith(("path ", "since ", "series ", "directory "))
+    assert "password" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ["blocks", "-o"],
+        ["blocks", "--since"],
+        ["blocks", "--record"],
+        ["blocks", "--replay"],
+        ["blocks", "--follow", "--cursor-file"],
+        ["verify"],
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("url", ["s3://bucket/blocks", "gs://user:password@bucket/blocks.csv", "file:///tmp/blocks/"])
+def test_command_refuses_urls(  # noqa: PLR0917 - fixtures
+    at_service: LocalService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, option: list[str], url: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sent = at_service.request_count
+    more = ["-o", "new/"] if "--since" in option else []
+    assert main([*option, url, *more]) == 2
+    error = capsys.readouterr().err
+    assert "must be a local path" in error
+    assert "password" not in error
+    assert (at_service.request_count, list(tmp_path.iterdir())) == (sent, [])
+
+
+def test_home_is_expanded_wherever_a_path_is_taken(
+    at_service: LocalService, client: cf.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    (tmp_path / "here").mkdir()
+    home.mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setenv("HOME", str(home))
+    del at_service
+    query = client.blocks(max_items=5)
+    query.to_parquet("~/a")
+    client.blocks().to_parquet(Path("~") / "b")
+    client.blocks().to_parquet("~/c", since="~/b")
+    client.blocks().to_parquet_series("~/s")
+    query.to_csv("~/a.csv")
+    Cassette("~/cassette.jsonl", "all")
+    assert chainframe.exports.read("~/a").count_rows() == Export.open("~/a").rows == 5
+    assert main(["blocks", "--max-items", "5", "-o", "~/d.csv"]) == 0
+    assert main(["blocks", "--max-items", "5", "-o", "~/e/", "--record", "~/f.jsonl"]) == 0
+    assert {"a", "b", "c", "s", "a.csv", "d.csv", "e", "f.jsonl"} <= {path.name for path in home.iterdir()}
+    assert list((tmp_path / "here").iterdir()) == []
+
+
+def test_url_in_the_environment_is_no_cassette(client: cf.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHAINFRAME_CASSETTE", "s3://bucket/cassette.jsonl")
+    with pytest.raises(cf.InvalidParameterError, match=r"CHAINFRAME_CASSETTE \(s3://...\) must be a local path"):
+        cf.Client(base_url="http://127.0.0.1:9", api_key="k", secret_key="s", passphrase="p")
+    del client
+
+
+def test_windows_drive_is_not_a_scheme() -> None:
+    assert local_path("C:/exports/blocks", "path") == Path("C:/exports/blocks")
+
+
+@pytest.mark.parametrize("name", ["b.csv.gz", "b.CSV.GZ", "b.jsonl.gz", "b.json.gz", "b.ndjson.gz"])
+def test_suffix_of_a_compression_compresses(
+    at_service: LocalService, client: cf.Client, tmp_path: Path, name: str
+) -> None:
+    del at_service
+    path = tmp_path / name
+    method = "to_csv" if "csv" in name.lower() else "to_json"
+    getattr(client.blocks(), method)(path)
+    content = path.read_bytes()
+    assert main(["blocks", "-o", str(path), "--overwrite"]) == 0
+    assert path.read_bytes() == content
+    plain = tmp_path / "plain"
+    getattr(client.blocks(), method)(plain)
+    assert gzip.decompress(content) == plain.read_bytes()
+    if method == "to_csv":
+        assert len(pd.read_csv(path, compression="gzip")) == len(client.blocks().collect())
+    else:
+        assert json.loads(gzip.decompress(content).splitlines()[0])["height"]
+
+
+REFUSED = [
+    *(("to_csv", name) for name in ("b.txt", "b.tsv", "b.csv.zst", "b.csv.bz2", "b.jsonl.gz", "b.gz", "b.parquet.gz")),
+    *(("to_json", name) for name in ("b.txt", "b.csv.gz", "b.jsonl.xz", "b.arrow", "b.xml")),
+    *(("to_parquet", name) for name in ("b.parquet.gz", "b.pq", "b.parq", "b.csv.gz", "b.db", "b.zip", "b.arrow")),
+]
+
+
+@pytest.mark.parametrize(("method", "name"), REFUSED)
+def test_suffix_that_promises_something_else_is_refused(query: Any, method: str, name: str) -> None:
+    with pytest.raises(cf.InvalidParameterError, match=r"path \(.*\) ends in \..*; (pass|call) "):
+        getattr(query, method)(name)
+
+
+@pytest.mark.parametrize("name", ["2026.01.05", "v1.2", "day=5", "blocks.d/"])
+def test_directory_may_have_a_dot_in_its_name(client: cf.Client, tmp_path: Path, name: str) -> None:
+    assert client.blocks(max_items=5).to_parquet(f"{tmp_path}/{name}").manifest == tmp_path / name / "_manifest.json"
+
+
+CONTRADICTIONS = [
+    (["-o", "b.csv", "--format", "jsonl"], "--format jsonl contradicts --output b.csv"),
+    (["-o", "b.jsonl.gz", "--format", "csv"], "--format csv contradicts --output b.jsonl.gz"),
+    (["-o", "b.parquet", "--format", "arrow"], "--format arrow contradicts"),
+    (["-o", "b.csv.zst"], "--output must end in"),
+    (["-o", "b.txt", "--format", "csv"], "--output must end in"),
+    (["-o", "b.parquet.gz"], "--output must end in"),
+    (["-o", "b"], "--output must end in"),
+]
+
+
+@pytest.mark.parametrize("wrong", CONTRADICTIONS, ids=str)
+def test_command_refuses_a_name_that_contradicts_the_format(
+    at_service: LocalService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, wrong: Any
+) -> None:
+    options, expected = wrong
+    monkeypatch.chdir(tmp_path)
+    sent = at_service.request_count
+    assert main(["blocks", *options]) == 2
+    assert expected in capsys.readouterr().err
+    assert (at_service.request_count, list(tmp_path.iterdir())) == (sent, [])
+    assert main(["blocks", "--max-items", "2", "-o", "b", "--format", "csv"]) == 0
+    assert len(Path("b").read_text().splitlines()) == 3
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a pipe has a name on Unix only")
+@pytest.mark.parametrize("method", ["to_csv", "to_json"])
+def test_file_that_is_not_regular_is_refused(
+    service: LocalService, client: cf.Client, tmp_path: Path, method: str
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    sent = service.request_count
+    for path in (tmp_path / "pipe", Path(os.devnull)):
+        for mode in ("resume", "overwrite", "error"):
+            with pytest.raises(cf.ExportError, match=r"is not a regular file|exists"):
+                getattr(client.blocks(), method)(path, mode=mode)
+    assert service.request_count == sent
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
