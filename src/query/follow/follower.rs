@@ -217,6 +217,10 @@ impl Follower {
         }
         let stepped =
             if matches!(self.phase, Phase::Newest) { self.on_newest(rows, stop) } else { self.on_older(stop) };
+        if matches!(self.phase, Phase::Newest) && self.round.reading.top().is_none() {
+            // After an error of an empty list the next call reads the list again.
+            return stepped;
+        }
         self.settle(stepped)
     }
 

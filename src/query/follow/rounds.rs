@@ -41,7 +41,7 @@ impl Follower {
     /// The newest page: decides whether there is anything to do.
     pub(super) fn on_newest(&mut self, rows: &[RowFacts], stop: Stop) -> Step {
         self.round.first_page = page_hash(rows);
-        let Some(top) = self.round.reading.top() else { return Ok(self.on_empty(stop)) };
+        let Some(top) = self.round.reading.top() else { return self.on_empty(stop) };
         self.round.target = self.target(top);
         self.pace.observe(self.head.map_or(top, |head| head.height.max(top)), self.now);
         let may_probe = self.spec.head == HeadSource::Chain && self.round.probe == Probe::NotYet;
@@ -75,19 +75,22 @@ impl Follower {
     }
 
     /// The newest page has no records of a block.
-    fn on_empty(&mut self, stop: Stop) -> Vec<Event> {
-        let is_followed = self.memory.is_some();
-        if is_followed && matches!(stop, Stop::Page(_)) {
+    fn on_empty(&mut self, stop: Stop) -> Step {
+        let known = self.memory.as_ref().map(Memory::highest);
+        if known.is_some() && matches!(stop, Stop::Page(_)) {
             self.phase = Phase::Walk;
-            return Vec::new();
+            return Ok(Vec::new());
+        }
+        if let Some(highest) = known.flatten().filter(|_| self.spec.forgets == Forgets::Never) {
+            return Err(self.spec.emptied(highest));
         }
         self.rest();
-        if is_followed || matches!(stop, Stop::Page(_)) {
-            return Vec::new();
+        if known.is_some() || matches!(stop, Stop::Page(_)) {
+            return Ok(Vec::new());
         }
         let memory = Memory::start_after(self.spec.low - 1);
         self.memory = Some(memory.clone());
-        vec![Event { kind: EventKind::Moved, memory }]
+        Ok(vec![Event { kind: EventKind::Moved, memory }])
     }
 
     /// Ends a round that delivers nothing.
