@@ -6,7 +6,7 @@ import re
 import sys
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import adbc_driver_manager
 
@@ -40,7 +40,7 @@ HAS_WORK = (
     "WHERE pid = pg_backend_pid() AND mode <> 'AccessShareLock' AND locktype <> 'virtualxid')"
 )
 RETRYABLE = re.compile(r"08|40|53|57|25P03|55P03|23505|42P07")
-"""SQLSTATEs of lost connections, conflicts, limits, shutdowns and timeouts, and of tables that two runs make at once."""
+"""SQLSTATEs of lost connections, conflicts, limits, shutdowns, timeouts, and of tables that two runs make at once."""
 
 
 class PostgresqlSink:
@@ -225,11 +225,13 @@ def connect(url: str, table: str) -> PostgresqlSink:
 def _redacted(text: str, url: str) -> str:
     try:
         split = urlsplit(url)
-        given = [*(split.netloc.rpartition("@")[0].split(":", 1)), *sum(parse_qs(split.query).values(), [])]
+        values = split.netloc.rpartition("@")[0].split(":", 1)
+        values += [value for name, value in parse_qsl(split.query) if name in {"user", "password", "sslpassword"}]
     except ValueError:
         return "the URL is not valid"
-    for value in sorted({each for value in given for each in (value, unquote(value)) if each}, key=len, reverse=True):
-        text = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", "***", text)
+    spellings = {spelling for value in values for spelling in (value, unquote(value)) if spelling}
+    for spelling in sorted(spellings, key=len, reverse=True):
+        text = re.sub(rf"(?<!\w){re.escape(spelling)}(?!\w)", "***", text)
     return text
 
 

@@ -11,6 +11,7 @@ use super::client::Client;
 use super::deployment::Deployment;
 use super::simulation::{self, Random};
 use crate::cassette;
+use crate::client::process::check_threads;
 use crate::client::{self, Error};
 use crate::columns::{Columns, ColumnsBuilder};
 use crate::decode::{Decoder, Envelope};
@@ -92,6 +93,7 @@ impl LocalService {
         let settings = given().map_err(|error: Error| errors::raise(py, &error))?;
         let started = py.detach(|| {
             if !simulated {
+                check_threads().map_err(ServiceError::Start)?;
                 return Ok(Self { inner: Service::start(settings)?, random: None });
             }
             let (time, random) = simulation::world(settings.seed).map_err(ServiceError::Start)?;

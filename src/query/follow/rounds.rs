@@ -23,6 +23,7 @@ impl Round {
             target: i64::MIN,
             probe: Probe::NotYet,
             more: None,
+            kept_from: None,
             walkable: None,
             beginning: Probe::NotYet,
         }
@@ -191,12 +192,12 @@ impl Follower {
         }
         match stop {
             Stop::Page(_) if can_range && self.is_range_cheaper(depth) => self.begin_ranges(),
-            Stop::Page(_) if can_range && self.is_too_large(depth) => self.begin_ranges_below(),
+            Stop::Page(_) if can_range && self.is_too_large(depth) => return self.leave_walk(),
             Stop::Page(_) => {
                 self.phase = Phase::Walk;
                 return Ok(Vec::new());
             }
-            Stop::Window if can_range => self.begin_ranges_below(),
+            Stop::Window if can_range => return self.leave_walk(),
             Stop::Window if self.spec.ranges != Ranges::None => {
                 return Err(self.spec.unsettled_gap(depth, self.round.reading.complete_from()));
             }
@@ -258,6 +259,16 @@ impl Follower {
             Ranges::List | Ranges::ByCount | Ranges::None => f64::INFINITY,
         };
         self.round.pages == 1 && self.spec.changes == Changes::Held && range < self.pages_to(depth)
+    }
+
+    /// Leaves a walk that is too long. Ranges read as lists end where its rows begin, once these are proven.
+    fn leave_walk(&mut self) -> Step {
+        if self.spec.ranges == Ranges::List && self.round.pages > 1 {
+            self.phase = Phase::Verify(Conclusion::Ranges);
+        } else {
+            self.begin_ranges_below();
+        }
+        Ok(Vec::new())
     }
 
     /// Begins ranges since the walk cannot reach the position. Height by height, they end where another walk can, with
@@ -340,7 +351,13 @@ impl Follower {
             // Known heights fill the range: it ends with the first new one, however many records that has.
             self.phase = Phase::Range { low, high: first };
         } else if up_to < self.range_end() {
-            self.span = self.span.saturating_mul(2);
+            let doubled = self.span.saturating_mul(2);
+            self.span = match (self.spec.ranges, rows.len() as u64) {
+                (Ranges::List, 0) => self.span.saturating_mul(8),
+                (Ranges::List, rows) => doubled.min(self.fitting_span(rows, up_to - low + 1)),
+                // Other ranges are cut where they hold too many records.
+                _ => doubled,
+            };
             self.next_range();
         } else if up_to < self.round.target {
             self.phase = Phase::Resting { until: Duration::ZERO };
@@ -367,6 +384,11 @@ impl Follower {
 
     /// Delivers what the walk has read, or fails.
     pub(super) fn conclude(&mut self, conclusion: Conclusion) -> Step {
+        if let Conclusion::Ranges = conclusion {
+            self.round.kept_from = Some(self.round.reading.complete_from());
+            self.begin_ranges_below();
+            return Ok(Vec::new());
+        }
         let Some(mut memory) = self.memory.take() else { return Ok(Vec::new()) };
         let mut events = Vec::new();
         if let Conclusion::Changed(height) = conclusion {
