@@ -70,7 +70,7 @@ static RUNTIME: PerProcess<Handle> = PerProcess::new();
 /// takes half as much CPU again. Work of milliseconds runs in [`long`].
 pub fn runtime() -> std::io::Result<Handle> {
     RUNTIME.get(|| {
-        check_threads()?;
+        check_threads(1)?;
         let mut builder = Builder::new_multi_thread();
         builder
             .worker_threads(1)
@@ -88,10 +88,18 @@ pub fn runtime() -> std::io::Result<Handle> {
     })
 }
 
-/// Fails if the process may start no thread. Tokio panics then.
-pub fn check_threads() -> std::io::Result<()> {
-    let started = std::thread::Builder::new().name("chainframe".into()).spawn(|| {})?;
-    started.join().map_err(|_| ErrorKind::Other.into())
+/// Fails if the process may not start that many threads. Tokio panics then.
+pub fn check_threads(count: usize) -> std::io::Result<()> {
+    let (open, wait) = std::sync::mpsc::channel::<()>();
+    let wait = Mutex::new(wait);
+    std::thread::scope(|scope| {
+        let started = (0..count).try_for_each(|_| {
+            let builder = std::thread::Builder::new().name("chainframe".into());
+            builder.spawn_scoped(scope, || drop(wait.lock().map(|wait| wait.recv()))).map(drop)
+        });
+        drop(open);
+        started
+    })
 }
 
 /// Bytes that take milliseconds to decode or to copy.

@@ -1,8 +1,8 @@
 """Modules that the extension module imports by name, where no analysis of Python sources sees them."""
 
 # ruff: noqa: N999, INP001 - PyInstaller's name
-from PyInstaller.utils.hooks import collect_submodules, copy_metadata
+from PyInstaller.utils.hooks import collect_submodules
 
-# The testing kit and integrations need libraries that an application may not have; it names those that it uses.
-hiddenimports = collect_submodules("chainframe", lambda name: not name.startswith("chainframe.integrations."))
-datas = copy_metadata("chainframe")
+# Integrations and the plugin of pytest need libraries of their own: an application that uses them imports them.
+OTHERS = ("chainframe.integrations.", "chainframe.testing.plugin")
+hiddenimports = collect_submodules("chainframe", lambda name: not name.startswith(OTHERS))

@@ -35,7 +35,7 @@ const NO_CREDENTIALS: &str = "no-credentials-for-a-replay";
 type Any<'py> = Option<Bound<'py, PyAny>>;
 
 #[doc = doc!(Client)]
-#[pyclass(frozen, module = "chainframe")]
+#[pyclass(frozen, weakref, module = "chainframe")]
 pub struct Client {
     pub inner: client::Client,
     pub progress: ProgressMode,
