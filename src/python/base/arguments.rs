@@ -243,7 +243,7 @@ fn arg(value: &Bound<'_, PyAny>, kind: ParamKind) -> Result<Arg, Problem> {
     if value.is_instance_of::<PyBool>() {
         return Err(Problem::Rejected("must not be a bool"));
     }
-    if !matches!(kind, ParamKind::Hashes { .. }) && is_missing(value) {
+    if !matches!(kind, ParamKind::Hashes { .. } | ParamKind::Amount { .. }) && is_missing(value) {
         return Err(Problem::Rejected("must not be a missing value"));
     }
     match kind {
@@ -284,7 +284,7 @@ fn digits(value: &Bound<'_, PyAny>) -> Option<Arg> {
     Some(Arg::Integer(index.str().ok()?.to_str().ok()?.to_owned()))
 }
 
-/// True for pandas.NaT, whose comparison with itself is false, and for floats and decimals that are not a number.
+/// True for pandas.NaT and for floats that are not a number: they do not equal themselves.
 fn is_missing(value: &Bound<'_, PyAny>) -> bool {
     value.ne(value).unwrap_or(false)
 }
