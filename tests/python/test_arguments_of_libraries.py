@@ -81,7 +81,10 @@ BAD: list[tuple[Any, str]] = [
     (b"\x01", r"^tx_ids must be .*; got bytes of 1 bytes, not 32"),
     (7, r"^tx_ids must be a transaction hash or a list of them; got 7"),
     (pd.DataFrame({"tx_id": [GOOD]}), r"^tx_ids must be .*; got a DataFrame: pass one of its columns"),
-    (lambda: pytest.importorskip("polars").DataFrame({"tx_id": [GOOD]}), r"^tx_ids must be .*; got a DataFrame: pass one of its columns"),
+    (
+        lambda: pytest.importorskip("polars").DataFrame({"tx_id": [GOOD]}),
+        r"^tx_ids must be .*; got a DataFrame: pass one of its columns",
+    ),
     (pa.table({"tx_id": [GOOD]}), r"^tx_ids must be .*; got a Table: pass one of its columns"),
 ]
 

@@ -183,7 +183,7 @@ def test_frozen_application_holds_the_modules_that_the_core_imports(monkeypatch:
         monkeypatch.setitem(sys.modules, name, module)  # type: ignore[arg-type]
     (directory,) = _pyinstaller.hook_dirs()
     hook: dict[str, Any] = {}
-    exec(Path(directory, "hook-chainframe.py").read_text(encoding="utf-8"), hook)  # noqa: S102 - as PyInstaller does
+    exec(Path(directory, "hook-chainframe.py").read_text(encoding="utf-8"), hook)
     wanted = imported_by_the_core()
     assert {"chainframe.progress", "chainframe.exports.methods", "chainframe.sinks.base"} <= wanted
     assert wanted <= set(hook["hiddenimports"])

@@ -575,6 +575,34 @@ def test_delta_table_that_lost_its_position_names_reset(tmp_path: Path, monkeypa
     assert stored(place) == FINAL
 
 
+@pytest.mark.parametrize("start", [18_000_000, None])
+def test_long_list_of_an_address_takes_hardly_more_requests_than_pages(start: int | None) -> None:
+    arrow: Any = pytest.importorskip("pyarrow")
+    count, address = 30_000, "0x" + "ab" * 20
+    heights = [18_000_000 + (row * row // 20_000 if row % 3 else row) for row in range(count)]
+    heights.sort(reverse=True)
+    columns: dict[str, Any] = {
+        "tx_id": [f"0x{row:064x}" for row in range(count, 0, -1)],
+        "block_hash": [f"0x{height:064x}" for height in heights],
+        "height": heights,
+        "transaction_time": [1_769_000_000_000 + height for height in heights],
+        "from_address": [address] * count,
+        "to_address": ["0xb"] * count,
+        "amount": ["1"] * count,
+        "state": ["success"] * count,
+        "symbol": ["X"] * count,
+    }
+    data = {"address_transactions": arrow.table(columns)}
+    with LocalService(transactions=0, data=data) as service, service.client(rate_limit=None) as client:
+        with duckdb.connect() as connection:
+            options = {} if start is None else {"start_height": start}
+            synced = client.address_transactions(address, **options).sync(connection, table="t")
+            rows = connection.sql("select tx_id from t order by tx_id").fetchall()
+        assert synced.requests == service.request_count <= 1.1 * count / 50
+    expected = [tx for tx, height in zip(columns["tx_id"], heights, strict=True) if height < heights[0]]
+    assert [row[0] for row in rows] == sorted(expected)
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), cf.TransportError("gone")])
 def test_what_arrived_before_an_interrupt_is_committed(place: tuple[str, str], error: BaseException) -> None:
     target = opened(place)

@@ -1,6 +1,6 @@
 """Modules that the extension module imports by name, where no analysis of Python sources sees them."""
 
-# ruff: noqa: N999, INP001 - PyInstaller's name
+# ruff: noqa: N999 - PyInstaller's name
 from PyInstaller.utils.hooks import collect_submodules
 
 # Integrations and the plugin of pytest need libraries of their own: an application that uses them imports them.

@@ -175,7 +175,8 @@ class Job:
         params = {param["name"]: param for param in _CALLS[call]["params"]}
         numbers = ("page_size", "max_items") if _CALLS[call]["page_size_max"] else ()
         arguments_known = [*params, "chain", *numbers]
-        known = [*arguments_known, *(name for name in (*_OF_BOTH, *_OF_READS, *_OF_STREAMS) if name not in numbers)]
+        others = (name for name in (*_OF_BOTH, *_OF_READS, *_OF_STREAMS) if name != "max_items")
+        known = [*arguments_known, *others]
         for name in sorted(given.keys() - {*arguments_known}):
             meant = similar(name, known)
             raise InvalidParameterError(f"unexpected option {name!r} for {call}{meant}; options are {', '.join(known)}")

@@ -223,9 +223,9 @@ fn first_line(text: &str) -> String {
 
 enum Problem {
     Rejected(&'static str),
-    /// Of a value that is not shown: it may be long.
+    /// Problem of a list of hashes.
     Hashes(String),
-    /// Of one item of a list.
+    /// Problem of one item of a list.
     Item(usize, String),
     Raised(PyErr),
 }
