@@ -263,7 +263,7 @@ impl Follow {
             let first = self.follower().first_due();
             match self.plan.read_range((low, end), first, max_rows, &self.report).await? {
                 RangeRead::TooLarge { rows, reached } => {
-                    self.follower().on_large_range(rows, reached);
+                    self.follower().on_large_range(end, rows, reached);
                     return Ok(Vec::new());
                 }
                 RangeRead::UpTo(reached, pages) => {

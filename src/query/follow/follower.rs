@@ -284,18 +284,18 @@ impl Follower {
         self.round.kept_from
     }
 
-    /// The range has more records than may be held: `rows` of them are from `reached` on.
-    pub fn on_large_range(&mut self, rows: u64, reached: i64) {
+    /// The range up to `high` has more records than may be held: `rows` of them are from `reached` on.
+    pub fn on_large_range(&mut self, high: i64, rows: u64, reached: i64) {
         let first = self.first_due();
-        let Phase::Range { high, .. } = self.phase else { return };
         let half = (high - first) / 2;
         let fitting = half.min(self.fitting_span(rows, high.saturating_sub(reached).saturating_add(1)));
         // Records may be as dense below, or nowhere but here.
-        let span = if rows > self.spec.max_rows { fitting } else { (half as f64 * fitting as f64).sqrt() as i64 };
-        let high = first.saturating_add(span.max(0));
-        self.span = high - first + 1;
-        if let Phase::Range { high: end, .. } = &mut self.phase {
-            *end = high;
+        let is_known = rows > self.spec.max_rows;
+        let span = if is_known { fitting } else { (half as f64 * fitting as f64).sqrt() as i64 };
+        let end = first.saturating_add(span.max(0));
+        if let Phase::Range { high, .. } = &mut self.phase {
+            *high = end;
+            self.span = end - first + 1;
         }
     }
 

@@ -286,7 +286,7 @@ impl Run {
                 self.walk.lists = vec![all];
                 if !is_cut && self.rows.len() as u64 > max_rows {
                     let reached = self.rows[max_rows as usize].height.unwrap_or(high);
-                    self.follower.on_large_range(max_rows + 1, reached);
+                    self.follower.on_large_range(high, max_rows + 1, reached);
                     return Ok(Stepped::Request);
                 }
                 let rows = self.rows.clone();
