@@ -1385,7 +1385,16 @@ class Query(Generic[_R_co]):
         poll: float | Literal["auto"] | None = "auto",
         undo: Literal[True],
     ) -> Follow[Records[_R_co] | Undo]: ...
-    def sync(self, target: object, *, table: str | None = None, settle: int = 12) -> Synced:
+    def sync(
+        self,
+        target: object,
+        *,
+        table: str | None = None,
+        settle: int = 12,
+        columns: Sequence[str] | None = None,
+        numbers: _Numbers = "decimal",
+        reset: bool = False,
+    ) -> Synced:
         """Bring a table up to date with the query, each record once, even if the process is killed and run again.
 
         The first run inserts all records, later runs what is new, read as `follow` reads it. Rows and position are
@@ -1393,14 +1402,26 @@ class Query(Generic[_R_co]):
         Of several runs at the same time one can commit. There is no asynchronous form: a run ends when it has caught
         up, which suits a scheduled job.
 
+        A table that was dropped, renamed or emptied is begun again. One that others changed in another way is an error.
+
         Parameters
         ----------
         target : connection, DeltaTable, str or path
-            A DuckDB connection, a connection of `adbc_driver_postgresql.dbapi`, or a Delta Lake table or its location.
+            A DuckDB connection or database file, a connection of `adbc_driver_postgresql.dbapi` or a URL
+            `postgresql://...`, or a Delta Lake table or its location. The connection must have no open transaction.
         table : str, optional
-            Name of the table in the database; the first run creates it. Not for Delta Lake.
+            Name of the table in the database, also as `schema.table`, or `catalog.schema.table` for DuckDB; the first
+            run creates it. A name that has dots is put in double quotes. Not for Delta Lake.
         settle : int
             Heights at the head that are read again, since a reorganization may have changed them.
+        columns : sequence of str, optional
+            Columns of the table, the height among them; all by default.
+        numbers : {"decimal", "float", "string"}
+            Type of amounts and estimates, as for `Records`. "string" holds amounts of any size.
+        reset : bool
+            Whether to fetch the table again, from the beginning: after a reorganization that is deeper than what is
+            remembered, after changes by others, for another query or for other columns. Only a table of `sync` can be
+            reset.
 
         Returns
         -------
@@ -1409,11 +1430,16 @@ class Query(Generic[_R_co]):
         Raises
         ------
         ExportError
-            The table exists and was not made by `sync`, or another run has committed meanwhile.
+            The table was not made by `sync` or was changed by others, another run has committed meanwhile, the
+            connection has an open transaction, or the database failed. `retryable` says whether it may pass.
         InvalidParameterError
             The target is of no known kind, it holds another query, or the call cannot be followed.
         FollowGapError
             The API no longer returns the records that come next.
+        ReorganizationError
+            A height changed below all that are remembered, or the list has become empty; see `reset`.
+        NumericOverflowError
+            An amount does not fit into a decimal; see `numbers`.
 
         Examples
         --------

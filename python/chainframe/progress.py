@@ -15,6 +15,7 @@ import threading
 import time
 import warnings
 import weakref
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypedDict
 
 if TYPE_CHECKING:
@@ -50,11 +51,13 @@ def start(run: Run, call: str, always: bool, in_loop: bool) -> Bar | None:  # no
     A loop over the records may print them: its bar would be among them on a terminal. A loop may also stop reading, and
     then has no bar until it continues.
     """
-    if always:
-        return Bar(run, call, delay=0)
-    if not (_is_interactive(in_loop=in_loop) and importlib.util.find_spec("tqdm")):
+    if not (always or (_is_interactive(in_loop=in_loop) and importlib.util.find_spec("tqdm"))):
         return None
-    return Bar(run, call, delay=SHOW_AFTER_SECONDS, awaits_reading=in_loop)
+    try:
+        return Bar(run, call, delay=0) if always else Bar(run, call, delay=SHOW_AFTER_SECONDS, awaits_reading=in_loop)
+    except RuntimeError:
+        # No thread is to be had. The run needs none of Python's.
+        return None
 
 
 def require_tqdm() -> None:
@@ -69,17 +72,19 @@ def _is_interactive(*, in_loop: bool) -> bool:
         return True
     if in_loop and may_be_shown(sys.stdout):
         return False
-    return sys.stderr is not None and sys.stderr.isatty()
+    return _answers(sys.stderr, lambda out: out.isatty())
 
 
 def may_be_shown(out: TextIO | None) -> bool:
     """True for a terminal, and for a pipe: the program that reads it may print to the terminal."""
-    if out is None:
-        return False
+    return _answers(out, lambda out: out.isatty() or stat.S_ISFIFO(os.fstat(out.fileno()).st_mode))
+
+
+def _answers(out: TextIO | None, question: Callable[[TextIO], bool]) -> bool:
+    """Ask a stream, which may be closed or in memory, or an object of any kind that a program put in its place."""
     try:
-        return out.isatty() or stat.S_ISFIFO(os.fstat(out.fileno()).st_mode)
-    except (AttributeError, OSError, ValueError):
-        # A stream in memory, or one that is closed.
+        return out is not None and bool(question(out))
+    except Exception:  # noqa: BLE001 - a bar is not worth the failure of a run
         return False
 
 
@@ -93,8 +98,8 @@ class Bar:
         self._awaits_reading = awaits_reading
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, name=f"chainframe progress of {call}", daemon=True)
-        _open.add(self)
         self._thread.start()
+        _open.add(self)
 
     def close(self) -> None:
         """Draws the last state and ends the thread."""
@@ -105,6 +110,11 @@ class Bar:
             self._thread.join()
 
     def _watch(self) -> None:
+        # A stream that was closed, or that fails, has no bar.
+        with suppress(OSError, ValueError, AttributeError):
+            self._show()
+
+    def _show(self) -> None:
         if self._ended.wait(self._delay):
             return
         state = self._run.read()

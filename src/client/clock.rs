@@ -8,7 +8,7 @@ use http::header::DATE;
 use super::transport::Response;
 
 /// Smallest correction in milliseconds that is worth another request: the `Date` header has whole seconds.
-const MIN_CORRECTION_MS: i64 = 5_000;
+pub const MIN_CORRECTION_MS: i64 = 5_000;
 
 /// The offset that is added to the local clock, in milliseconds.
 #[derive(Debug, Default)]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::clock::MIN_CORRECTION_MS;
 use crate::cassette;
 use crate::columns::NumericOverflow;
 use crate::interface::{ApiErrorKind, DeploymentError};
@@ -138,6 +139,11 @@ impl ApiError {
             return Message::new(format!("{text}; {problem}")).hint(Hint::check(&["base_url", "proxy"]));
         }
         if let Some(ahead) = self.clock_ahead {
+            if ahead.abs() < MIN_CORRECTION_MS {
+                let problem =
+                    "the system clock agrees with this server's; another server of the API may have another time";
+                return Message::new(format!("{text}; {problem}")).hint(Hint::RetryLater);
+            }
             let (seconds, side) = (ahead.abs() as f64 / 1e3, if ahead < 0 { "behind" } else { "ahead of" });
             text += &format!("; the system clock is {seconds:.1} s {side} the server's");
         }

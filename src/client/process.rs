@@ -1,6 +1,8 @@
 //! State of one process: its runtime and its connections. A forked child must not touch those of its parent.
 
+use std::io::ErrorKind;
 use std::ops::{Deref, DerefMut};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwapOption;
@@ -68,17 +70,35 @@ static RUNTIME: PerProcess<Handle> = PerProcess::new();
 /// takes half as much CPU again. Work of milliseconds runs in [`long`].
 pub fn runtime() -> std::io::Result<Handle> {
     RUNTIME.get(|| {
-        let runtime: Runtime = Builder::new_multi_thread()
+        check_threads(1)?;
+        let mut builder = Builder::new_multi_thread();
+        builder
             .worker_threads(1)
             .event_interval(POLLS_PER_EVENT)
             .global_queue_interval(POLLS_PER_EVENT)
             .thread_name("chainframe")
-            .enable_all()
-            .build()?;
+            .enable_all();
+        // Another thread may have taken the last one meanwhile.
+        let built = catch_unwind(AssertUnwindSafe(|| builder.build()));
+        let runtime: Runtime = built.unwrap_or_else(|_| Err(ErrorKind::WouldBlock.into()))?;
         let handle = runtime.handle().clone();
         // It lives as long as the process: joining its threads at exit could wait for a stalled request.
         std::mem::forget(runtime);
         Ok(handle)
+    })
+}
+
+/// Fails if the process may not start that many threads. Tokio panics then.
+pub fn check_threads(count: usize) -> std::io::Result<()> {
+    let (open, wait) = std::sync::mpsc::channel::<()>();
+    let wait = Mutex::new(wait);
+    std::thread::scope(|scope| {
+        let started = (0..count).try_for_each(|_| {
+            let builder = std::thread::Builder::new().name("chainframe".into());
+            builder.spawn_scoped(scope, || drop(wait.lock().map(|wait| wait.recv()))).map(drop)
+        });
+        drop(open);
+        started
     })
 }
 

@@ -47,6 +47,9 @@ struct Running {
 }
 
 impl Service {
+    /// Threads that a service on a port needs.
+    pub const THREADS: usize = 3;
+
     /// Fills the database and listens; both are done when this returns.
     pub fn start(settings: Settings) -> Result<Self, ServiceError> {
         settings.check()?;
@@ -61,7 +64,7 @@ impl Service {
         listener.set_nonblocking(true).map_err(bind_error)?;
         let url = format!("http://{}", listener.local_addr().map_err(bind_error)?);
         let runtime = Builder::new_multi_thread()
-            .worker_threads(2)
+            .worker_threads(Self::THREADS - 1)
             // Lookups wait for one database connection, so more threads would only wait with them.
             .max_blocking_threads(4)
             .thread_name("local-service")

@@ -235,9 +235,11 @@ WRONG = [
     ({}, "resource must be one of tokens, .*; got None"),
     ({"resource": "coins"}, "resource must be one of .*; got 'coins'"),
     ({"resource": "blocks", "min_amount": "5"}, "unexpected option 'min_amount' for blocks"),
+    ({"resource": "blocks", "nmPartitions": "5"}, "for blocks; did you mean 'numPartitions'?"),
+    ({"resource": "transactions", "start_hight": "5"}, "for transactions; did you mean 'start_height'?"),
     (
         {"resource": "logs", "tx_ids": "0x1", "page_size": "5"},
-        "unexpected option 'page_size' for logs; options are tx_ids, chain$",
+        "unexpected option 'page_size' for logs; options are tx_ids, chain, resource, .*, numPartitions, .*, start, ",
     ),
     ({"resource": "token_transfers"}, "token_contract_address is required for token_transfers"),
     ({"resource": "blocks", "numPartitions": "many"}, "numPartitions must be an integer; got 'many'"),

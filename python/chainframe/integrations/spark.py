@@ -28,6 +28,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from chainframe import Client, InvalidParameterError, Query, _native
+from chainframe._arguments import similar
 
 try:
     import pyarrow as pa
@@ -58,9 +59,10 @@ _CALLS: dict[str, dict[str, Any]] = {
 }
 
 
-# Options of one door only.
+# Options of reads only, of streams only, and of both.
 _OF_READS = ("numPartitions", "concurrent_tasks", "push_filters", "max_items")
 _OF_STREAMS = ("start", "settle", "max_rows_per_batch")
+_OF_BOTH = ("resource", "numbers", "columns", "rate_limit", "strict")
 
 
 class ChainframeSource(DataSource):
@@ -172,9 +174,12 @@ class Job:
         )
         params = {param["name"]: param for param in _CALLS[call]["params"]}
         numbers = ("page_size", "max_items") if _CALLS[call]["page_size_max"] else ()
-        known = [*params, "chain", *numbers]
-        for name in sorted(given.keys() - {*known}):
-            raise InvalidParameterError(f"unexpected option {name!r} for {call}; options are {', '.join(known)}")
+        arguments_known = [*params, "chain", *numbers]
+        others = (name for name in (*_OF_BOTH, *_OF_READS, *_OF_STREAMS) if name != "max_items")
+        known = [*arguments_known, *others]
+        for name in sorted(given.keys() - {*arguments_known}):
+            meant = similar(name, known)
+            raise InvalidParameterError(f"unexpected option {name!r} for {call}{meant}; options are {', '.join(known)}")
         for name in (name for name, param in params.items() if param["required"] and name not in given):
             raise InvalidParameterError(f"{name} is required for {call}")
         integers = {name: _number(given, name) for name in numbers if name in given}

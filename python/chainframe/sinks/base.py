@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+import json
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from chainframe.errors import ChainframeError, ExportError, InvalidParameterError
-from chainframe.exports.series import height_column
-from chainframe.frames import load
+from chainframe.errors import (
+    ChainframeError,
+    ExportError,
+    InvalidParameterError,
+    NumericOverflowError,
+    ReorganizationError,
+)
+from chainframe.sinks.contract import Change, Clear, Extent, Position, Sink, foreign, height_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pyarrow as pa
 
 ROWS = 65_536
@@ -46,106 +54,151 @@ class Synced:
 
 
 @dataclass(frozen=True)
-class Position:
-    """Position of a target in the list that it follows."""
+class Form:
+    """Columns and number types of a table."""
 
-    cursor: str
-    height: int | None
+    columns: tuple[str, ...] | None = None
+    numbers: str = "decimal"
 
+    def table(self, event: Any) -> pa.Table:  # noqa: ANN401 - a batch of a follower
+        table: pa.Table = event.to_arrow(numbers=self.numbers, columns=self.columns)
+        return table
 
-@dataclass
-class Change:
-    """Content of one transaction: rows to delete, rows to insert, and the position after them."""
-
-    undo_after: int | None = None
-    """Rows above this height are deleted; None deletes none."""
-    tables: list[pa.Table] = field(default_factory=list)
-    position: Position | None = None
-
-    @property
-    def rows(self) -> int:
-        return sum(table.num_rows for table in self.tables)
-
-    def table(self) -> pa.Table | None:
-        arrow: Any = load("pyarrow", extra="arrow")
-        joined: pa.Table | None = arrow.concat_tables(self.tables) if self.tables else None
-        return joined
+    def stored(self) -> str:
+        return json.dumps({"columns": self.columns, "numbers": self.numbers})
 
 
-class Sink(Protocol):
-    """A target of `sync`."""
-
-    def position(self) -> Position | None:
-        """Read the position; None for a table that does not exist yet."""
-        ...
-
-    def commit(self, change: Change, before: Position | None) -> int:
-        """Apply a change in one transaction, if the position still is `before`; returns the number of deleted rows."""
-        ...
-
-
-# Names of files that are meant for a connection.
+# Names of files that are databases of DuckDB.
 DATABASE_SUFFIXES = (".duckdb", ".ddb", ".db")
+POSTGRESQL = ("postgresql", "postgres")
+# Schemes of databases, which are not locations of a Delta table.
+DATABASES = {"duckdb", "mariadb", "mssql", "mysql", "oracle", "redshift", "snowflake", "sqlite", "clickhouse"}
+KINDS = "a DuckDB connection, an ADBC connection to PostgreSQL, a URL of PostgreSQL, a DeltaTable or a path"
 
 
-def sync(query: Any, target: Any, *, table: str | None = None, settle: int = 12) -> Synced:  # noqa: ANN401
+def sync(
+    query: Any,  # noqa: ANN401
+    target: Any,  # noqa: ANN401
+    *,
+    table: str | None = None,
+    settle: int = 12,
+    columns: Sequence[str] | None = None,
+    numbers: str = "decimal",
+    reset: bool = False,
+) -> Synced:
     """Implementation of `Query.sync`."""
-    return run(query, sink_of(target, table), settle)
+    if columns is not None and height_of(columns) is None:
+        problem = f"({', '.join(columns)}) must contain the height, by which sync finds the rows of a reorganization"
+        raise InvalidParameterError(problem, parameter="columns")
+    form = Form(None if columns is None else tuple(columns), numbers)
+    return run(query, sink_of(target, table), settle, form, reset=reset)
 
 
 def sink_of(target: Any, table: str | None) -> Sink:  # noqa: ANN401
     """Select the sink by the type of the target; only the library of that target is imported."""
+    if table is not None and not isinstance(table, str):
+        raise InvalidParameterError(f"must be a string; got {type(table).__name__}", parameter="table")
     libraries = {kind.__module__.partition(".")[0] for kind in type(target).__mro__}
+    scheme = target.partition("://")[0].lower() if isinstance(target, str) and "://" in target else None
+    if scheme in POSTGRESQL:
+        return _postgresql_of(target, _named(table))
+    if scheme is not None and scheme.partition("+")[0] in {*DATABASES, *POSTGRESQL}:
+        raise InvalidParameterError(f"must be {KINDS}; got a URL of {scheme}", parameter="target")
+    if isinstance(target, str | Path) and scheme is None and Path(target).suffix in DATABASE_SUFFIXES:
+        return _duckdb_of(Path(target), table)
     if isinstance(target, str | Path) or "deltalake" in libraries:
         if table is not None:
             raise InvalidParameterError("must not be given for Delta Lake, whose target is a table", parameter="table")
-        if isinstance(target, str | Path) and Path(target).suffix in DATABASE_SUFFIXES:
-            problem = (
-                f"({target}) is a database, not the directory of a Delta table; pass duckdb.connect({str(target)!r})"
-            )
-            raise InvalidParameterError(problem, parameter="target")
         from chainframe.sinks.delta import DeltaSink  # noqa: PLC0415 - needs deltalake
 
         return DeltaSink(target)
-    if not table:
-        raise InvalidParameterError("must name a table of the database", parameter="table")
     if libraries & {"duckdb", "_duckdb"}:
         from chainframe.sinks.duckdb import DuckDbSink  # noqa: PLC0415 - needs duckdb
 
-        return DuckDbSink(target, table)
+        return DuckDbSink(target, _named(table))
     if "adbc_driver_manager" in libraries:
         from chainframe.sinks.postgresql import PostgresqlSink  # noqa: PLC0415 - needs the driver
 
-        return PostgresqlSink(target, table)
-    kinds = "a DuckDB connection, an ADBC connection to PostgreSQL, a DeltaTable or a path"
-    raise InvalidParameterError(f"must be {kinds}; got {type(target).__name__}", parameter="target")
+        return PostgresqlSink(target, _named(table))
+    raise InvalidParameterError(f"must be {KINDS}; got {type(target).__name__}", parameter="target")
 
 
-def run(query: Any, sink: Sink, settle: int) -> Synced:  # noqa: ANN401
-    """Commit all that a follower delivers, until it has caught up."""
-    state = _State(sink)
-    follow = query.follow(start=state.start(), settle=settle, poll=None, undo=True)
+def _named(table: str | None) -> str:
+    if not table:
+        raise InvalidParameterError("must name a table of the database", parameter="table")
+    return table
+
+
+def _postgresql_of(url: str, table: str) -> Sink:
     try:
-        for event in follow:
-            state.take(event)
-    except ChainframeError:
-        # The records that arrived before the error are not fetched again.
-        state.commit()
-        raise
-    state.commit(follow.cursor)
-    return replace(state.result, requests=follow.report.requests)
+        import adbc_driver_postgresql  # noqa: F401, PLC0415 - an optional library
+    except ImportError as error:
+        message = "adbc_driver_postgresql is not installed; run: pip install adbc-driver-postgresql pyarrow"
+        raise ModuleNotFoundError(message, name="adbc_driver_postgresql") from error
+    from chainframe.sinks.postgresql import connect  # noqa: PLC0415 - needs the driver
+
+    return connect(url, table)
+
+
+def _duckdb_of(path: Path, table: str | None) -> Sink:
+    if table is None:
+        problem = (
+            f"({path}) is a database, not the directory of a Delta table; pass table= too, or "
+            f"duckdb.connect({str(path)!r})"
+        )
+        raise InvalidParameterError(problem, parameter="target")
+    from chainframe.sinks.duckdb import connect  # noqa: PLC0415 - needs duckdb
+
+    return connect(path, _named(table))
+
+
+def run(query: Any, sink: Sink, settle: int, form: Form = Form(), *, reset: bool = False) -> Synced:  # noqa: ANN401 - frozen
+    """Commit all that a follower delivers, until it has caught up."""
+    try:
+        state = _State(sink, form, reset=reset)
+        follow = query.follow(start=state.start, settle=settle, poll=None, undo=True)
+        try:
+            for event in follow:
+                state.take(event)
+        except (ChainframeError, KeyboardInterrupt) as error:
+            # The records that arrived before the error are not fetched again.
+            state.commit_before(error)
+            if not isinstance(error, ChainframeError) or (advised := _advised(error, state.has_rows)) is error:
+                raise
+            raise advised from error
+        state.commit(follow.cursor, is_last=True)
+        return replace(state.result, requests=follow.report.requests)
+    finally:
+        sink.close()
+
+
+def _advised(error: ChainframeError, has_rows: bool) -> ChainframeError:  # noqa: FBT001 - a fact
+    """Say with an error of the list what `sync` offers."""
+    if isinstance(error, ReorganizationError):
+        message = f"{error}; with sync, pass reset=True to fetch the table again"
+        return ReorganizationError(message, height=error.height)
+    if isinstance(error, NumericOverflowError) and has_rows:
+        message = f"{error}; with sync, reset=True too, since the table has rows"
+        return NumericOverflowError(message, column=error.column, row=error.row, text=error.text)
+    return error
 
 
 class _State:
-    def __init__(self, sink: Sink) -> None:
+    def __init__(self, sink: Sink, form: Form, *, reset: bool) -> None:
         self._sink = sink
-        self._position = sink.position()
-        self._change = Change()
-        height = self._position.height if self._position else None
+        self._form = form
+        self._stored, extent = sink.look()
+        known, clear = _begin(self._stored, extent, form, sink.name, reset=reset)
+        self._change = Change(clear=clear)
+        self.start = known.cursor if known else "beginning"
+        self._rows = known.rows if known else 0
+        self._next: tuple[str, int | None] | None = None
+        height = known.height if known else None
         self.result = Synced(rows_added=0, rows_removed=0, height=height, requests=0, commits=0)
 
-    def start(self) -> str:
-        return self._position.cursor if self._position else "beginning"
+    @property
+    def has_rows(self) -> bool:
+        return self._rows > 0
 
     def take(self, event: Any) -> None:  # noqa: ANN401
         # The last change stays for the end, whose position shows the next run what is not new.
@@ -154,43 +207,76 @@ class _State:
             self.commit()
         if is_undo:
             self._change.undo_after = event.after_height
-            self._change.position = Position(event.cursor, event.after_height)
+            self._next = (event.cursor, event.after_height)
             return
-        rows: pa.Table = event.to_arrow()
-        heights: Any = rows[height_column(rows.schema.names)]
+        rows = self._form.table(event)
+        heights: Any = rows[height_of(rows.schema.names)]
         highest = max((height for height in heights.to_pylist() if height is not None), default=self.result.height)
         self._change.tables.append(rows)
-        self._change.position = Position(event.cursor, highest)
+        self._next = (event.cursor, highest)
 
-    def commit(self, cursor: str | None = None) -> None:
+    def commit_before(self, error: BaseException) -> None:
+        """Commit what arrived before an error, which is the one to raise if that fails too."""
+        try:
+            self.commit()
+        except ExportError as failed:
+            error.add_note(f"what was fetched could not be committed: {failed}")
+
+    def commit(self, cursor: str | None = None, *, is_last: bool = False) -> None:
         change, self._change = self._change, Change()
-        if change.position is None:
+        if self._next is None and not (is_last and change.clear is not Clear.NOTHING):
+            self._change = change
             return
-        change.position = replace(change.position, cursor=cursor or change.position.cursor)
-        removed = self._sink.commit(change, self._position)
-        self._position = change.position
+        reached, height = self._next or ("", None)
+        self._next = None
+
+        def after(removed: int) -> Position:
+            rows = self._rows - removed + change.rows
+            return Position(cursor or reached, height, rows, self._form.stored())
+
+        removed = self._sink.commit(change, self._stored, after)
+        self._stored = after(removed)
+        self._rows = self._stored.rows
+        if is_last:
+            self._sink.finish(self._stored)
         self.result = replace(
             self.result,
             rows_added=self.result.rows_added + change.rows,
             rows_removed=self.result.rows_removed + removed,
-            height=change.position.height,
+            height=height,
             commits=self.result.commits + 1,
         )
 
 
-def check_unchanged(found: Position | None, before: Position | None, name: str) -> None:
-    """Raise `ExportError` if another run has committed since the position was read."""
-    if found != before:
-        raise ExportError(
-            f"{name}: another run of sync has committed meanwhile; run it again", path=name, retryable=True
+def _begin(
+    stored: Position | None, extent: Extent | None, form: Form, name: str, *, reset: bool
+) -> tuple[Position | None, Clear]:
+    """Compare a table with what `sync` left: returns the position to continue from, and what has to go before.
+
+    A table that is gone, or empty, is begun again.
+    """
+    if stored is None or extent is None:
+        if extent is not None:
+            raise foreign(name)
+        return None, Clear.NOTHING
+    is_other = stored.form != form.stored()
+    if reset or extent.rows == 0:
+        is_emptied = stored.rows > 0 or is_other or reset
+        return None if is_emptied else stored, Clear.TABLE if is_other else Clear.ROWS if reset else Clear.NOTHING
+    if not stored.cursor:
+        message = f"{name}: the log no longer holds the last commit of sync; pass reset=True to fetch the table again"
+        raise ExportError(message, path=name)
+    if is_other:
+        message = (
+            f"{name} was made with other columns or number types ({stored.form}); pass those, or reset=True to fetch "
+            "the table again"
         )
-
-
-def foreign(name: str) -> ExportError:
-    return ExportError(f"{name} exists and was not made by sync; name another table", path=name)
-
-
-def quoted(name: str) -> str:
-    """Return an identifier of SQL."""
-    doubled = name.replace('"', '""')
-    return f'"{doubled}"'
+        raise ExportError(message, path=name)
+    is_whole = extent.highest is not None and (stored.height is None or extent.highest <= stored.height)
+    if extent.rows != stored.rows or not is_whole:
+        message = (
+            f"{name} has {extent.rows} rows up to height {extent.highest}, and sync left {stored.rows} up to "
+            f"{stored.height}: others have changed it; pass reset=True to fetch the table again"
+        )
+        raise ExportError(message, path=name)
+    return stored, Clear.NOTHING

@@ -2,77 +2,165 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError
 
 from chainframe.errors import ExportError
-from chainframe.exports.series import height_column
-from chainframe.sinks.base import Change, Position, check_unchanged, foreign
+from chainframe.sinks.contract import (
+    Change,
+    Clear,
+    Extent,
+    Failure,
+    Position,
+    check_unchanged,
+    database_errors,
+    height_of,
+    without_user,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from os import PathLike
 
 APP = "chainframe"
 """Identifier of the application transactions, whose version counts the commits of `sync`."""
 CURSOR, HEIGHT, VERSION = "chainframe.cursor", "chainframe.height", "chainframe.version"
-"""Metadata of a commit of `sync`."""
+ROWS, FORM = "chainframe.rows", "chainframe.form"
+"""Metadata of a commit of `sync`; properties of the table after a run."""
+LOST = Position(cursor="", height=None, rows=0, form="")
+MAX_PROPERTY = 100_000
+"""Characters of a cursor that is stored as a property: each later checkpoint holds it."""
 
 
 class DeltaSink:
-    """A Delta Lake table. The metadata of each commit hold the position after it."""
+    """A Delta Lake table. The metadata of each commit hold the position after it.
+
+    After a run the table's properties hold it too: the log forgets old commits.
+    """
 
     def __init__(self, target: deltalake.DeltaTable | str | PathLike[str]) -> None:
         self._table = target if isinstance(target, deltalake.DeltaTable) else None
         self._uri = target.table_uri if isinstance(target, deltalake.DeltaTable) else str(target)
+        self.name = without_user(self._uri)
         self._version = 0
 
-    def position(self) -> Position | None:
-        if self._table is None:
-            if not deltalake.DeltaTable.is_deltatable(self._uri):
-                return None
-            self._table = deltalake.DeltaTable(self._uri)
-        self._table.update_incremental()
-        version = self._table.transaction_version(APP)
-        if version is None:
-            raise foreign(self._uri)
-        self._version = version
-        for commit in self._table.history():
-            if commit.get(VERSION) == str(version):
-                height = commit.get(HEIGHT)
-                return Position(commit[CURSOR], None if height is None else int(height))
-        message = f"{self._uri}: the log no longer holds the last commit of sync; write a new table"
-        raise ExportError(message, path=self._uri)
+    def look(self) -> tuple[Position | None, Extent | None]:
+        with self._errors():
+            if self._table is None:
+                if not deltalake.DeltaTable.is_deltatable(self._uri):
+                    return None, None
+                self._table = deltalake.DeltaTable(self._uri)
+            self._table.update_incremental()
+            return self._stored(self._table), _extent(self._table)
 
-    def commit(self, change: Change, before: Position | None) -> int:
+    def commit(self, change: Change, before: Position | None, after: Callable[[int], Position]) -> int:
         # The library does not reject a repeated transaction; it does reject one that runs at the same time.
-        check_unchanged(self.position(), before, self._uri)
-        rows, position, removed = change.table(), change.position, 0
-        assert position is not None  # noqa: S101 - a change ends at a position
-        version = self._version + 1
-        height = {} if position.height is None else {HEIGHT: str(position.height)}
+        stored, _ = self.look()
+        check_unchanged(stored, before, self.name)
+        rows, table, removed, above = change.table(), self._table, 0, None
+        if change.undo_after is not None and table is not None:
+            files = table.to_pyarrow_dataset()
+            column = height_of(files.schema.names) or "height"
+            above = f"{column} > {int(change.undo_after)}"
+            removed = _count(files, column, change.undo_after)
+        position, version = after(removed), self._version + 1
         properties = deltalake.CommitProperties(
-            # Strings: deltalake 1.5 takes no others.
-            custom_metadata={CURSOR: position.cursor, VERSION: str(version)} | height,
+            custom_metadata=_metadata(position, version),
             app_transactions=[deltalake.Transaction(APP, version)],
             # Not after a commit of another run.
             max_commit_retries=0,
         )
-        above = None
-        if change.undo_after is not None and self._table is not None:
-            files = self._table.to_pyarrow_dataset()
-            column = height_column(files.schema.names)
-            above = f"{column} > {int(change.undo_after)}"
-            removed = self._count(files, column, change.undo_after)
-        if rows is None and self._table is not None:
-            self._table.delete(above or "false", commit_properties=properties)
-        elif rows is not None:
-            mode: Any = "append" if above is None else "overwrite"
-            target = self._uri if self._table is None else self._table
-            deltalake.write_deltalake(target, rows, mode=mode, predicate=above, commit_properties=properties)
+        with self._errors():
+            if rows is None and table is not None:
+                gone = "true" if change.clear is not Clear.NOTHING else above or "false"
+                table.delete(gone, commit_properties=properties)
+            elif table is None:
+                deltalake.write_deltalake(self._uri, rows, commit_properties=properties)
+            else:
+                is_replaced = change.clear is not Clear.NOTHING
+                deltalake.write_deltalake(
+                    table,
+                    rows,
+                    mode="append" if above is None and not is_replaced else "overwrite",
+                    predicate=None if is_replaced else above,
+                    # A column that a user added has no value in new rows.
+                    schema_mode="overwrite" if change.clear is Clear.TABLE else "merge",
+                    commit_properties=properties,
+                )
         return removed
 
-    def _count(self, files: Any, column: str, height: int) -> int:  # noqa: ANN401
-        import pyarrow.compute  # noqa: PLC0415 - deltalake has it
+    def finish(self, position: Position | None) -> None:
+        if position is None or len(position.cursor) > MAX_PROPERTY:
+            return
+        # The run is committed already: what fails here is tried again by the next one.
+        with suppress(ExportError), self._errors():
+            stored, _ = self.look()
+            if self._table is not None and stored == position:
+                metadata = _metadata(position, self._version)
+                self._table.alter.set_table_properties(metadata, raise_if_not_exists=False)
 
-        return int(files.count_rows(filter=pyarrow.compute.field(column) > height))
+    def close(self) -> None:
+        pass
+
+    def _stored(self, table: deltalake.DeltaTable) -> Position | None:
+        version = table.transaction_version(APP)
+        if version is None:
+            return None
+        self._version = version
+        properties = table.metadata().configuration
+        if properties.get(VERSION) == str(version):
+            return _position(properties)
+        # The last commits first: the log may be long.
+        commits = (commit for limit in (10, None) for commit in table.history(limit))
+        found = next((commit for commit in commits if commit.get(VERSION) == str(version)), None)
+        return LOST if found is None else _position(found)
+
+    def _errors(self) -> Any:  # noqa: ANN401 - a context manager
+        return database_errors(self.name, (DeltaError, OSError), _kind)
+
+
+def _metadata(position: Position, version: int) -> dict[str, str]:
+    height = {} if position.height is None else {HEIGHT: str(position.height)}
+    # Strings: deltalake 1.5 takes no others.
+    rows = {ROWS: str(position.rows), FORM: position.form}
+    return {CURSOR: position.cursor, VERSION: str(version)} | height | rows
+
+
+def _position(metadata: dict[str, Any]) -> Position:
+    height = metadata.get(HEIGHT)
+    rows, form = int(metadata.get(ROWS, 0)), str(metadata.get(FORM, ""))
+    return Position(metadata[CURSOR], None if height is None else int(height), rows, form)
+
+
+def _extent(table: deltalake.DeltaTable) -> Extent:
+    """Read rows and highest height from the statistics of the files, or from the files if they have none."""
+    import pyarrow.compute  # noqa: PLC0415 - deltalake has it
+
+    files: Any = pyarrow.table(table.get_add_actions(flatten=True))
+    column = height_of([field.name for field in table.schema().fields])
+    names = ["num_records", f"max.{column}"]
+    if all(name in files.column_names and files[name].null_count == 0 for name in names):
+        rows, highest = (pyarrow.compute.sum(files[names[0]]), pyarrow.compute.max(files[names[1]]))
+        return Extent(rows.as_py() or 0, highest.as_py())
+    data: Any = table.to_pyarrow_dataset()
+    if column is None:
+        return Extent(data.count_rows(), None)
+    heights = data.to_table(columns=[column])[column]
+    return Extent(len(heights), pyarrow.compute.max(heights).as_py())
+
+
+def _count(files: Any, column: str, height: int) -> int:  # noqa: ANN401
+    import pyarrow.compute  # noqa: PLC0415 - deltalake has it
+
+    return int(files.count_rows(filter=pyarrow.compute.field(column) > height))
+
+
+def _kind(error: Exception) -> Failure:
+    if isinstance(error, CommitFailedError):
+        return Failure.CONFLICT
+    # Of the store, and not of a name or a permission.
+    may_pass = isinstance(error, OSError) and not isinstance(error, FileNotFoundError | PermissionError)
+    return Failure.MAY_PASS if may_pass else Failure.LASTING

@@ -2,80 +2,176 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from chainframe.exports.series import height_column
-from chainframe.sinks.base import Change, Position, check_unchanged, foreign, quoted
+import duckdb
+
+from chainframe.sinks.contract import (
+    STATE,
+    Change,
+    Clear,
+    Extent,
+    Failure,
+    Position,
+    check_unchanged,
+    database_errors,
+    height_of,
+    name_parts,
+    open_transaction,
+    quoted,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from os import PathLike
 
     from duckdb import DuckDBPyConnection
 
-STATE = "_chainframe"
-BATCH = "_chainframe_batch"
+BATCH = f"{STATE}_batch"
 
 
 class DuckDbSink:
-    """A table of a DuckDB database; positions of all tables are in the table `_chainframe`."""
+    """A table of a DuckDB database; positions are in the table `_chainframe` of its schema."""
 
-    def __init__(self, connection: DuckDBPyConnection, table: str) -> None:
+    def __init__(self, connection: DuckDBPyConnection, table: str, *, is_own: bool = False) -> None:
         self._connection = connection
-        self._table = table
+        self.name = table
+        self._parts = name_parts(table, limit=3)
+        self._is_own = is_own
+        # Catalog, schema and name, as the database has them.
+        self._place = ("", "", "")
 
-    def position(self) -> Position | None:
-        found = self._position()
-        if found is None and self._exists(self._table):
-            raise foreign(self._table)
-        return found
+    def look(self) -> tuple[Position | None, Extent | None]:
+        self._check_idle()
+        with self._transaction():
+            self._place = self._resolve()
+            return self._stored(), self._extent()
 
-    def commit(self, change: Change, before: Position | None) -> int:
-        execute = self._execute
-        rows, name = change.table(), quoted(self._table)
-        position = change.position
-        assert position is not None  # noqa: S101 - a change ends at a position
-        removed = 0
-        execute("BEGIN TRANSACTION")
-        try:
-            check_unchanged(self._position(), before, self._table)
+    def commit(self, change: Change, before: Position | None, after: Callable[[int], Position]) -> int:
+        execute, table, state = self._execute, quoted(*self._place), quoted(*self._place[:2], STATE)
+        rows, removed = change.table(), 0
+        with self._transaction():
+            check_unchanged(self._stored(), before, self.name)
+            if change.clear is Clear.TABLE:
+                execute(f"DROP TABLE {table}")
+            elif change.clear is Clear.ROWS:
+                execute(f"DELETE FROM {table}")  # noqa: S608 - quoted
             if change.undo_after is not None and before is not None:
-                column = quoted(height_column(self._columns()))
-                removed = execute(f"DELETE FROM {name} WHERE {column} > ?", [change.undo_after])[0][0]  # noqa: S608
+                column = quoted(height_of(self._columns()) or "height")
+                removed = execute(f"DELETE FROM {table} WHERE {column} > ?", [change.undo_after])[0][0]  # noqa: S608
             if rows is not None:
                 self._connection.register(BATCH, rows)
-                execute(f"CREATE TABLE IF NOT EXISTS {name} AS FROM {BATCH} LIMIT 0")
-                execute(f"INSERT INTO {name} BY NAME FROM {BATCH}")
-            execute(f"CREATE TABLE IF NOT EXISTS {STATE} (name VARCHAR PRIMARY KEY, cursor VARCHAR, height BIGINT)")
+                try:
+                    execute(f"CREATE TABLE IF NOT EXISTS {table} AS FROM {BATCH} LIMIT 0")
+                    execute(f"INSERT INTO {table} BY NAME FROM {BATCH}")
+                finally:
+                    with suppress(duckdb.Error):
+                        self._connection.unregister(BATCH)
             execute(
-                f"INSERT OR REPLACE INTO {STATE} VALUES (?, ?, ?)",  # noqa: S608 - a constant
-                [self._table, position.cursor, position.height],
+                f"CREATE TABLE IF NOT EXISTS {state} "
+                "(name VARCHAR PRIMARY KEY, cursor VARCHAR, height BIGINT, rows BIGINT, form VARCHAR)"
             )
-            execute("COMMIT")
-        except BaseException:
-            self._connection.rollback()
-            raise
-        finally:
-            if rows is not None:
-                self._connection.unregister(BATCH)
+            position = after(removed)
+            values = [self._key(), position.cursor, position.height, position.rows, position.form]
+            execute(f"INSERT OR REPLACE INTO {state} VALUES (?, ?, ?, ?, ?)", values)  # noqa: S608 - quoted
         return removed
 
-    def _position(self) -> Position | None:
-        if not self._exists(STATE):
+    def finish(self, position: Position | None) -> None:
+        pass
+
+    def close(self) -> None:
+        if self._is_own:
+            self._connection.close()
+
+    def _check_idle(self) -> None:
+        """Check that no transaction of the caller is open. To begin another one would end it."""
+        with database_errors(self.name, duckdb.Error, _kind):
+            try:
+                # Without a transaction, each statement has one of its own.
+                first, second = (self._execute("SELECT txid_current()")[0] for _ in range(2))
+            except duckdb.TransactionException as error:
+                raise open_transaction(self.name) from error
+        if first == second:
+            raise open_transaction(self.name)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """Run the statements of a transaction of one's own."""
+        with database_errors(self.name, duckdb.Error, _kind):
+            self._execute("BEGIN TRANSACTION")
+            try:
+                yield
+                self._execute("COMMIT")
+            except BaseException:
+                # After an error of COMMIT there is no transaction any more, and that would hide the cause.
+                with suppress(duckdb.Error):
+                    self._connection.rollback()
+                raise
+
+    def _resolve(self) -> tuple[str, str, str]:
+        """Find the table as the database itself does, or the place of a new one."""
+        name, *above = reversed(self._parts)
+        current, schema, path = self._execute("SELECT current_catalog(), current_schema(), current_schemas(false)")[0]
+        if len(above) == 2:  # noqa: PLR2004 - schema and catalog
+            places = [(above[1], above[0])]
+        elif above:
+            select = (
+                "SELECT count(*) FROM information_schema.schemata "
+                "WHERE lower(catalog_name) = lower(?) AND lower(schema_name) = lower(?)"
+            )
+            is_schema = self._execute(select, [current, above[0]])[0][0]
+            places = [(current, above[0])] if is_schema else [(above[0], "main")]
+        else:
+            places = [(current, each) for each in dict.fromkeys([*path, schema])]
+        found = (self._table_in(*place, name) for place in places)
+        default = places[0] if above else (current, schema)
+        return next((place for place in found if place), (*default, name))
+
+    def _table_in(self, catalog: str, schema: str, name: str) -> tuple[str, str, str] | None:
+        select = (
+            "SELECT table_catalog, table_schema, table_name FROM information_schema.tables WHERE "
+            "lower(table_catalog) = lower(?) AND lower(table_schema) = lower(?) AND lower(table_name) = lower(?)"
+        )
+        found = self._execute(select, [catalog, schema, name])
+        return found[0] if found else None
+
+    def _key(self) -> str:
+        # DuckDB compares names without case.
+        return self._place[2].lower()
+
+    def _stored(self) -> Position | None:
+        if self._table_in(*self._place[:2], STATE) is None:
             return None
-        select = f"SELECT cursor, height FROM {STATE} WHERE name = ?"  # noqa: S608 - a constant
-        found = self._execute(select, [self._table])
+        state = quoted(*self._place[:2], STATE)
+        found = self._execute(f"SELECT cursor, height, rows, form FROM {state} WHERE name = ?", [self._key()])  # noqa: S608
         return Position(*found[0]) if found else None
 
-    def _exists(self, table: str) -> bool:
-        select = (
-            "SELECT count(*) FROM information_schema.tables "
-            "WHERE table_name = ? AND table_schema = current_schema() AND table_catalog = current_catalog()"
-        )
-        return bool(self._execute(select, [table])[0][0])
+    def _extent(self) -> Extent | None:
+        if self._table_in(*self._place) is None:
+            return None
+        column = height_of(self._columns())
+        highest = f"max({column})" if column else "NULL"
+        return Extent(*self._execute(f"SELECT count(*), {highest} FROM {quoted(*self._place)}")[0])  # noqa: S608
 
     def _columns(self) -> list[str]:
-        return [row[0] for row in self._execute(f"DESCRIBE {quoted(self._table)}")]
+        return [row[0] for row in self._execute(f"DESCRIBE {quoted(*self._place)}")]
 
     def _execute(self, statement: str, values: Sequence[object] = ()) -> list[Any]:
         """Run a statement and fetch its result, so that the connection is free for the next one."""
         return self._connection.execute(statement, list(values)).fetchall()
+
+
+def _kind(error: duckdb.Error) -> Failure:
+    if isinstance(error, duckdb.TransactionException):
+        # Of COMMIT, whose error may be one of the disk.
+        is_conflict = "conflict" in str(error).lower() or STATE in str(error) or "PRIMARY KEY" in str(error)
+        return Failure.CONFLICT if is_conflict else Failure.MAY_PASS
+    may_pass = isinstance(error, duckdb.IOException | duckdb.OutOfMemoryException | duckdb.InterruptException)
+    return Failure.MAY_PASS if may_pass else Failure.LASTING
+
+
+def connect(path: PathLike[str], table: str) -> DuckDbSink:
+    """Open a database file."""
+    with database_errors(table, duckdb.Error, _kind):
+        return DuckDbSink(duckdb.connect(path), table, is_own=True)

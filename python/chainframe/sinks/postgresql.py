@@ -2,28 +2,60 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, unquote, urlsplit
 
-from chainframe.errors import InvalidParameterError
-from chainframe.exports.series import height_column
-from chainframe.sinks.base import Change, Position, check_unchanged, foreign, quoted
+import adbc_driver_manager
+
+from chainframe.errors import ExportError, InvalidParameterError
+from chainframe.sinks.contract import (
+    STATE,
+    Change,
+    Clear,
+    Extent,
+    Failure,
+    Position,
+    check_unchanged,
+    database_errors,
+    height_of,
+    name_parts,
+    one_line,
+    open_transaction,
+    quoted,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from adbc_driver_manager.dbapi import Connection
 
-STATE = "_chainframe"
 EXACT = (1, 11)
 """First version of the ADBC driver that stores every decimal as it is."""
+# A transaction that has changed nothing and locked nothing may end.
+HAS_WORK = (
+    "SELECT txid_current_if_assigned() IS NOT NULL OR EXISTS (SELECT FROM pg_locks "
+    "WHERE pid = pg_backend_pid() AND mode <> 'AccessShareLock' AND locktype <> 'virtualxid')"
+)
+RETRYABLE = re.compile(r"08|40|53|57|25P03|55P03|23505|42P07")
+"""SQLSTATEs of lost connections, conflicts, limits, shutdowns, timeouts, and of tables that two runs make at once."""
 
 
 class PostgresqlSink:
-    """A table of a PostgreSQL database; positions of all tables are in the table `_chainframe`."""
+    """A table of a PostgreSQL database; positions are in the table `_chainframe` of its schema."""
 
-    def __init__(self, connection: Connection, table: str) -> None:
+    def __init__(self, connection: Connection, table: str, *, is_own: bool = False) -> None:
         self._connection: Any = connection
-        self._table = table
-        vendor = self._connection.adbc_get_info().get("vendor_name")
+        self.name = table
+        self._is_own = is_own
+        with self._errors():
+            try:
+                vendor = self._connection.adbc_get_info().get("vendor_name")
+            except adbc_driver_manager.ProgrammingError as error:
+                # Only a transaction that has failed keeps the driver from asking.
+                raise open_transaction(table) from error
         if vendor != "PostgreSQL":
             raise InvalidParameterError(f"must be a connection to PostgreSQL; got {vendor}", parameter="target")
         version = getattr(sys.modules.get("adbc_driver_postgresql"), "__version__", None)
@@ -32,67 +64,187 @@ class PostgresqlSink:
                 f"must be a connection of adbc-driver-postgresql >= 1.11, which stores amounts exactly; got {version}"
             )
             raise InvalidParameterError(message, parameter="target")
+        self._parts = name_parts(table, limit=3)
+        # Schema and name, as the database has them.
+        self._place = ("", "")
+        self._was_autocommit: bool | None = None
 
-    def position(self) -> Position | None:
+    def look(self) -> tuple[Position | None, Extent | None]:
+        self._take_over()
+        with self._transaction() as cursor:
+            self._place = self._resolve(cursor)
+            return self._stored(cursor), self._extent(cursor)
+
+    def commit(self, change: Change, before: Position | None, after: Callable[[int], Position]) -> int:
+        rows, removed = change.table(), 0
+        schema, name = self._place
+        table, state = quoted(schema, name), quoted(schema, STATE)
+        with self._transaction() as cursor:
+            execute = cursor.execute
+            execute(
+                f"CREATE TABLE IF NOT EXISTS {state} "
+                "(name text PRIMARY KEY, cursor text NOT NULL, height bigint, rows bigint, form text)"
+            )
+            # One run at a time: the others wait here, then find another position.
+            execute(f"LOCK TABLE {state} IN EXCLUSIVE MODE")
+            check_unchanged(self._stored(cursor), before, self.name)
+            if change.clear is Clear.TABLE:
+                execute(f"DROP TABLE {table}")
+            elif change.clear is Clear.ROWS:
+                execute(f"DELETE FROM {table}")  # noqa: S608 - quoted
+            if change.undo_after is not None and before is not None:
+                column = quoted(height_of(self._columns(cursor)) or "height")
+                above = f"FROM {table} WHERE {column} > {int(change.undo_after)}"
+                removed = _one(cursor, f"SELECT count(*) {above}")[0]
+                execute(f"DELETE {above}")
+            if rows is not None:
+                cursor.adbc_ingest(name, rows, mode="create_append", db_schema_name=schema)
+            execute(f"DELETE FROM {state} WHERE name = $1", (name,))  # noqa: S608 - quoted
+            position = after(removed)
+            execute(
+                f"INSERT INTO {state} (name, cursor, height, rows, form) VALUES ($1, $2, $3, $4, $5)",  # noqa: S608
+                (name, position.cursor, position.height, position.rows, position.form),
+            )
+        return removed
+
+    def finish(self, position: Position | None) -> None:
+        pass
+
+    def close(self) -> None:
+        if self._is_own:
+            self._connection.close()
+        elif self._was_autocommit is not None:
+            with suppress(adbc_driver_manager.Error):
+                self._connection.adbc_connection.set_autocommit(self._was_autocommit)
+
+    def _errors(self) -> Any:  # noqa: ANN401 - a context manager
+        return database_errors(self.name, adbc_driver_manager.Error, _kind)
+
+    def _take_over(self) -> None:
+        """Check that no work of the caller is open. Between its transactions `sync` holds none."""
+        connection = self._connection.adbc_connection
+        with self._errors():
+            self._was_autocommit = connection.get_option("adbc.connection.autocommit") == "true"
+            try:
+                status = connection.get_option("adbc.postgresql.transaction_status")
+                if status == "inerror" or (status != "idle" and self._has_work()):
+                    raise open_transaction(self.name)
+                connection.set_autocommit(True)
+            except ExportError:
+                self._was_autocommit = None
+                raise
+
+    def _has_work(self) -> bool:
+        if self._was_autocommit:
+            # Of a BEGIN of the caller's.
+            return True
         with self._connection.cursor() as cursor:
-            found = self._position(cursor)
-            is_foreign = found is None and self._exists(cursor, self._table)
-        # The reading began a transaction.
-        self._connection.rollback()
-        if is_foreign:
-            raise foreign(self._table)
-        return found
+            return bool(_one(cursor, HAS_WORK)[0])
 
-    def commit(self, change: Change, before: Position | None) -> int:
-        rows, position, removed = change.table(), change.position, 0
-        assert position is not None  # noqa: S101 - a change ends at a position
-        try:
-            with self._connection.cursor() as cursor:
-                execute = cursor.execute
-                execute(
-                    f"CREATE TABLE IF NOT EXISTS {STATE} (name text PRIMARY KEY, cursor text NOT NULL, height bigint)"
-                )
-                # One run at a time: the others wait here, then find another position.
-                execute(f"LOCK TABLE {STATE} IN EXCLUSIVE MODE")
-                check_unchanged(self._position(cursor), before, self._table)
-                if change.undo_after is not None and before is not None:
-                    column = quoted(height_column(self._columns(cursor)))
-                    above = f"FROM {quoted(self._table)} WHERE {column} > {int(change.undo_after)}"
-                    execute(f"SELECT count(*) {above}")
-                    removed = cursor.fetchone()[0]
-                    execute(f"DELETE {above}")
-                if rows is not None:
-                    cursor.adbc_ingest(self._table, rows, mode="create_append")
-                execute(f"DELETE FROM {STATE} WHERE name = $1", (self._table,))  # noqa: S608 - a constant
-                execute(
-                    f"INSERT INTO {STATE} VALUES ($1, $2, $3)",  # noqa: S608 - a constant
-                    (self._table, position.cursor, position.height),
-                )
-            self._connection.commit()
-        except BaseException:
-            self._connection.rollback()
-            raise
-        return int(removed)
+    @contextmanager
+    def _transaction(self) -> Iterator[Any]:
+        connection = self._connection.adbc_connection
+        with self._errors():
+            connection.set_autocommit(False)
+            try:
+                with self._connection.cursor() as cursor:
+                    # Whatever the server's default is: the position is read after the lock was taken.
+                    cursor.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+                    yield cursor
+                connection.commit()
+            except BaseException:
+                # The connection may be lost, and an error of this would hide the cause.
+                with suppress(adbc_driver_manager.Error):
+                    connection.rollback()
+                raise
+            finally:
+                with suppress(adbc_driver_manager.Error):
+                    connection.set_autocommit(True)
 
-    def _position(self, cursor: Any) -> Position | None:  # noqa: ANN401
-        if not self._exists(cursor, STATE):
+    def _resolve(self, cursor: Any) -> tuple[str, str]:  # noqa: ANN401
+        """Find the table as the database itself does, or the place of a new one."""
+        name, *above = reversed(self._parts)
+        database, schema = _one(cursor, "SELECT current_database()::text, current_schema()::text")
+        if above[1:] not in ([], [database]):
+            message = f"({self.name!r}) must be a table of the connection's database, which is {database}"
+            raise InvalidParameterError(message, parameter="table")
+        if above:
+            return above[0], name
+        found = (
+            "SELECT table_schema::text FROM information_schema.tables WHERE table_name = $1 "
+            "AND table_schema = any(current_schemas(false)) "
+            "ORDER BY array_position(current_schemas(false), table_schema::name) LIMIT 1"
+        )
+        cursor.execute(found, (name,))
+        row = cursor.fetchone()
+        if row is None and schema is None:
+            message = f"{self.name}: search_path has no schema; name one, as in schema.{self.name}"
+            raise ExportError(message, path=self.name)
+        return (row[0] if row else schema), name
+
+    def _stored(self, cursor: Any) -> Position | None:  # noqa: ANN401
+        schema, name = self._place
+        if not self._columns(cursor, STATE):
             return None
-        cursor.execute(f"SELECT cursor, height FROM {STATE} WHERE name = $1", (self._table,))  # noqa: S608 - a constant
+        cursor.execute(
+            f"SELECT cursor, height, rows, form FROM {quoted(schema, STATE)} WHERE name = $1",  # noqa: S608 - quoted
+            (name,),
+        )
         found = cursor.fetchone()
         return None if found is None else Position(*found)
 
-    def _exists(self, cursor: Any, table: str) -> bool:  # noqa: ANN401
-        cursor.execute(
-            "SELECT count(*) FROM information_schema.tables "
-            "WHERE table_name = $1 AND table_schema = any(current_schemas(false))",
-            (table,),
-        )
-        return bool(cursor.fetchone()[0])
+    def _extent(self, cursor: Any) -> Extent | None:  # noqa: ANN401
+        columns = self._columns(cursor)
+        if not columns:
+            return None
+        column = height_of(columns)
+        highest = f"max({column})" if column else "NULL::bigint"
+        return Extent(*_one(cursor, f"SELECT count(*), {highest} FROM {quoted(*self._place)}"))  # noqa: S608 - quoted
 
-    def _columns(self, cursor: Any) -> list[str]:  # noqa: ANN401
+    def _columns(self, cursor: Any, table: str | None = None) -> list[str]:  # noqa: ANN401
         cursor.execute(
-            "SELECT column_name::text FROM information_schema.columns "
-            "WHERE table_name = $1 AND table_schema = any(current_schemas(false))",
-            (self._table,),
+            "SELECT column_name::text FROM information_schema.columns WHERE table_schema = $1 AND table_name = $2",
+            (self._place[0], table or self._place[1]),
         )
         return [row[0] for row in cursor.fetchall()]
+
+
+def connect(url: str, table: str) -> PostgresqlSink:
+    """Open the database of a URL. No message shows its user or password."""
+    from adbc_driver_postgresql import dbapi  # noqa: PLC0415 - an optional library
+
+    try:
+        connection = dbapi.connect(url)
+    except adbc_driver_manager.Error as error:
+        message = f"{table}: cannot connect: {_redacted(one_line(error), url)}"
+        # Not chained: the text of the cause may hold the URL.
+        raise ExportError(message, path=table, retryable=_kind(error) is Failure.MAY_PASS) from None
+    return PostgresqlSink(connection, table, is_own=True)
+
+
+def _redacted(text: str, url: str) -> str:
+    try:
+        split = urlsplit(url)
+        values = split.netloc.rpartition("@")[0].split(":", 1)
+        values += [value for name, value in parse_qsl(split.query) if name in {"user", "password", "sslpassword"}]
+    except ValueError:
+        return "the URL is not valid"
+    spellings = {spelling for value in values for spelling in (value, unquote(value)) if spelling}
+    for spelling in sorted(spellings, key=len, reverse=True):
+        text = re.sub(rf"(?<!\w){re.escape(spelling)}(?!\w)", "***", text)
+    return text
+
+
+def _one(cursor: Any, statement: str) -> Any:  # noqa: ANN401
+    cursor.execute(statement)
+    return cursor.fetchone()
+
+
+def _kind(error: adbc_driver_manager.Error) -> Failure:
+    state = error.sqlstate
+    if state is None:
+        # The driver's own, of a connection that is lost or not to be had.
+        may_pass = isinstance(error, adbc_driver_manager.OperationalError)
+    else:
+        may_pass = RETRYABLE.match(state) is not None
+    return Failure.MAY_PASS if may_pass else Failure.LASTING

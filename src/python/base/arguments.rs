@@ -6,7 +6,7 @@ use pyo3::PyTypeInfo;
 use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyString, PyTuple};
 
 use super::errors;
 use crate::client::Error;
@@ -205,7 +205,8 @@ pub fn flag(name: &str, given: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
 /// A single argument.
 pub fn argument(py: Python<'_>, name: &str, value: &Bound<'_, PyAny>, kind: ParamKind) -> PyResult<Arg> {
     arg(value, kind).map_err(|problem| match problem {
-        Problem::Rejected(problem) if matches!(kind, ParamKind::Hashes { .. }) => errors::parameter(py, name, problem),
+        Problem::Hashes(problem) => errors::parameter(py, name, &problem),
+        Problem::Item(index, problem) => errors::parameter(py, &format!("{name}[{index}]"), &problem),
         Problem::Rejected(problem) => match value.repr() {
             Ok(given) => errors::parameter(py, name, &format!("{problem}; got {}", first_line(&given.to_string()))),
             // An integer may have too many digits.
@@ -222,6 +223,10 @@ fn first_line(text: &str) -> String {
 
 enum Problem {
     Rejected(&'static str),
+    /// Problem of a list of hashes.
+    Hashes(String),
+    /// Problem of one item of a list.
+    Item(usize, String),
     Raised(PyErr),
 }
 
@@ -238,7 +243,11 @@ fn arg(value: &Bound<'_, PyAny>, kind: ParamKind) -> Result<Arg, Problem> {
     if value.is_instance_of::<PyBool>() {
         return Err(Problem::Rejected("must not be a bool"));
     }
+    if !matches!(kind, ParamKind::Hashes { .. } | ParamKind::Amount { .. }) && is_missing(value) {
+        return Err(Problem::Rejected("must not be a missing value"));
+    }
     match kind {
+        ParamKind::Text | ParamKind::Hashes { .. } if let Some(hex) = hex_of_bytes(value) => Ok(Arg::String(hex)),
         ParamKind::Text | ParamKind::OneOf(_) => Err(Problem::Rejected("must be a string")),
         ParamKind::Hashes { .. } => hashes(value),
         ParamKind::Height => {
@@ -255,7 +264,7 @@ fn arg(value: &Bound<'_, PyAny>, kind: ParamKind) -> Result<Arg, Problem> {
         }
         ParamKind::Time => {
             if is_instance(value, "datetime", "datetime", &DATETIME)? {
-                return microseconds(value)?.map(Arg::Time).ok_or(Problem::Rejected(
+                return microseconds(value).ok().flatten().map(Arg::Time).ok_or(Problem::Rejected(
                     "must be an aware datetime; set a tzinfo such as datetime.UTC on the naive one",
                 ));
             }
@@ -275,18 +284,50 @@ fn digits(value: &Bound<'_, PyAny>) -> Option<Arg> {
     Some(Arg::Integer(index.str().ok()?.to_str().ok()?.to_owned()))
 }
 
+/// True for pandas.NaT and for floats that are not a number: they do not equal themselves.
+fn is_missing(value: &Bound<'_, PyAny>) -> bool {
+    value.ne(value).unwrap_or(false)
+}
+
+/// Hexadecimal form of an address or a hash that is given as bytes, as web3 and eth-account do.
+fn hex_of_bytes(value: &Bound<'_, PyAny>) -> Option<String> {
+    let bytes = value.cast::<PyBytes>().ok()?.as_bytes();
+    let digits = bytes.iter().map(|byte| format!("{byte:02x}"));
+    matches!(bytes.len(), 20 | 32).then(|| digits.fold("0x".to_owned(), |text, digits| text + &digits))
+}
+
 fn hashes(value: &Bound<'_, PyAny>) -> Result<Arg, Problem> {
+    const FORM: &str = "must be a transaction hash or a list of them";
+    let kind = value.get_type().qualname().map_or_else(|_| String::new(), |name| name.to_string());
+    // The items of a data frame are its columns or their names, those of bytes are numbers.
+    if value.hasattr("columns")? {
+        return Err(Problem::Hashes(format!("{FORM}; got a {kind}: pass one of its columns")));
+    }
+    if value.is_instance_of::<PyBytes>() {
+        return Err(Problem::Hashes(format!("{FORM}; got {kind} of {} bytes, not 32", value.len()?)));
+    }
     let Ok(items) = value.try_iter() else {
-        return Err(Problem::Rejected("must be a transaction hash or a list of them"));
+        return Err(Problem::Hashes(format!("{FORM}; got {}", shown(value))));
     };
     let mut many = Vec::new();
-    for item in items {
-        match item?.cast::<PyString>() {
-            Ok(text) => many.push(self::text(text).map_err(Problem::Rejected)?),
-            Err(_) => return Err(Problem::Rejected("must be a list of strings")),
-        }
+    for (index, item) in items.enumerate() {
+        many.push(hash(&item?).map_err(|problem| Problem::Item(index, problem))?);
     }
     Ok(Arg::List(many))
+}
+
+/// One hash of a list. Items of Arrow arrays are scalars, which hold a value of Python.
+fn hash(item: &Bound<'_, PyAny>) -> Result<String, String> {
+    let scalar = item.call_method0("as_py").ok();
+    let item = scalar.as_ref().unwrap_or(item);
+    if let Ok(text) = item.cast::<PyString>() {
+        return self::text(text).map_err(str::to_owned);
+    }
+    hex_of_bytes(item).ok_or_else(|| format!("must be a string, or 32 bytes; got {}", shown(item)))
+}
+
+fn shown(value: &Bound<'_, PyAny>) -> String {
+    value.repr().map_or_else(|_| "a value without a repr".into(), |text| first_line(&text.to_string()))
 }
 
 /// Microseconds since the epoch of an aware datetime; None of a naive one.

@@ -22,7 +22,12 @@ use crate::virtual_time::VirtualTime;
 const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 pub fn handle(py: Python<'_>) -> PyResult<Handle> {
-    runtime().map_err(|error| errors::context(py, &format!("failed to start the Tokio runtime: {error}")))
+    runtime().map_err(|error| no_runtime(py, &error))
+}
+
+pub fn no_runtime(py: Python<'_>, error: &std::io::Error) -> PyErr {
+    let advice = "the process may be at its limit of threads (ulimit -u, pids limit of the container)";
+    errors::context(py, &format!("failed to start the Tokio runtime: {error}; {advice}"))
 }
 
 /// Aborts a task when it is dropped.

@@ -8,6 +8,7 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
@@ -118,6 +119,10 @@ fn interrupt_main(py: Python<'_>) -> PyResult<()> {
 
 /// Has the exit hook called before the interpreter finalizes.
 pub fn install(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    if !is_main_interpreter(module.py()) {
+        // It may end after the main one has begun to: a thread that enters the hook then does not get back.
+        return Ok(());
+    }
     let hook = wrap_pyfunction!(before_exit, module)?;
     let is_finalizing = module.py().import("sys")?.getattr("is_finalizing")?.unbind();
     let _ = IS_FINALIZING.set(module.py(), is_finalizing);
@@ -139,4 +144,9 @@ fn before_exit(py: Python<'_>) -> PyResult<()> {
         }
     });
     Ok(())
+}
+
+fn is_main_interpreter(_py: Python<'_>) -> bool {
+    // SAFETY: this thread is attached, so that it has a current interpreter.
+    unsafe { ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) == 0 }
 }

@@ -40,7 +40,7 @@ const READ_EARLIER: [&str; 2] = ["CHAINFRAME_BLOCK_NETWORK", "CHAINFRAME_LOG"];
 type Any<'py> = Option<Bound<'py, PyAny>>;
 
 #[doc = doc!(Client)]
-#[pyclass(frozen, module = "chainframe")]
+#[pyclass(frozen, weakref, module = "chainframe")]
 pub struct Client {
     pub inner: client::Client,
     pub progress: ProgressMode,

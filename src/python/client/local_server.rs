@@ -1,5 +1,7 @@
 //! The local service, for the testing kit.
 
+use std::io::ErrorKind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
 use bytes::Bytes;
@@ -11,6 +13,7 @@ use super::client::Client;
 use super::deployment::Deployment;
 use super::simulation::{self, Random};
 use crate::cassette;
+use crate::client::process::check_threads;
 use crate::client::{self, Error};
 use crate::columns::{Columns, ColumnsBuilder};
 use crate::decode::{Decoder, Envelope};
@@ -92,7 +95,11 @@ impl LocalService {
         let settings = given().map_err(|error: Error| errors::raise(py, &error))?;
         let started = py.detach(|| {
             if !simulated {
-                return Ok(Self { inner: Service::start(settings)?, random: None });
+                check_threads(Service::THREADS).map_err(ServiceError::Start)?;
+                // Tokio panics where a thread is not to be had.
+                let started = catch_unwind(AssertUnwindSafe(|| Service::start(settings)));
+                let started = started.unwrap_or_else(|_| Err(ServiceError::Start(ErrorKind::WouldBlock.into())));
+                return Ok(Self { inner: started?, random: None });
             }
             let (time, random) = simulation::world(settings.seed).map_err(ServiceError::Start)?;
             Ok(Self { inner: Service::simulate(settings, time)?, random: Some(random) })

@@ -4,8 +4,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyModule};
 
 use super::query::{Query, count};
-use crate::columns::DecimalPolicy;
+use crate::columns::{DecimalPolicy, schema};
 use crate::python::base::arguments::{self, ColumnNames};
+use crate::python::results::arrow;
 
 /// Declares the exports. They differ in their options only.
 macro_rules! exports {
@@ -44,24 +45,37 @@ exports! {
 impl Query {
     #[doc = doc!(Query.sync)]
     #[pyo3(
-        signature = (target, *, table=None, settle=None, **unknown),
-        text_signature = "($self, target, *, table=None, settle=12)"
+        signature = (target, *, table=None, **options),
+        text_signature = "($self, target, *, table=None, settle=12, columns=None, numbers='decimal', reset=False)"
     )]
     fn sync<'py>(
         slf: &Bound<'py, Self>,
         target: &Bound<'py, PyAny>,
         table: Option<&Bound<'py, PyAny>>,
-        settle: Option<&Bound<'py, PyAny>>,
-        unknown: Option<&Bound<'py, PyDict>>,
+        options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        arguments::reject_in::<Self>(py, "sync", unknown)?;
-        let options = PyDict::new(py);
-        options.set_item("table", table)?;
-        if let Some(settle) = settle {
-            options.set_item("settle", settle)?;
+        let checked = PyDict::new(py);
+        checked.set_item("table", table)?;
+        for (name, value) in options.into_iter().flatten() {
+            let name: String = name.extract()?;
+            match name.as_str() {
+                "columns" if value.is_none() => {}
+                "columns" => {
+                    let names = value.extract::<ColumnNames>()?;
+                    arrow::project(py, schema(slf.get().record(), DecimalPolicy::Decimal), Some(&names))?;
+                    checked.set_item(name, names.0)?;
+                }
+                "numbers" => {
+                    value.extract::<DecimalPolicy>()?;
+                    checked.set_item(name, value)?;
+                }
+                "reset" => checked.set_item(name, arguments::flag("reset", Some(&value))?)?,
+                "settle" => checked.set_item(name, value)?,
+                _ => return Err(arguments::unexpected(&slf.getattr("sync")?, &name)),
+            }
         }
-        PyModule::import(py, "chainframe.sinks.base")?.getattr("sync")?.call((slf, target), Some(&options))
+        PyModule::import(py, "chainframe.sinks.base")?.getattr("sync")?.call((slf, target), Some(&checked))
     }
 }
 

@@ -33,7 +33,7 @@ use crate::python::results::report::Report;
 use crate::query::{self, GrowthOrder, Pages, Run, SharedReport};
 
 #[doc = doc!(Query)]
-#[pyclass(frozen, module = "chainframe")]
+#[pyclass(frozen, weakref, module = "chainframe")]
 pub struct Query {
     pub(super) run: Run,
     pub(super) client: Py<PyAny>,

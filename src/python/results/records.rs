@@ -20,7 +20,7 @@ use crate::python::base::errors;
 use crate::query::{self, State};
 
 #[doc = doc!(Records)]
-#[pyclass(frozen, sequence, module = "chainframe")]
+#[pyclass(frozen, sequence, weakref, module = "chainframe")]
 #[derive(Clone)]
 pub struct Records {
     pub inner: query::Records,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::follow_cursor::{FollowCursor, Position};
-use super::follow_plan::{FollowOptions, FollowPlan, FollowStart};
+use super::follow_plan::{FollowOptions, FollowPlan, FollowStart, RangeRead};
 use super::heights::Heights;
 use super::pages::Pages;
 use super::run::Run;
@@ -53,7 +53,9 @@ pub struct Follow {
     /// A second read, which proves the first one.
     look: Option<Walk>,
     /// Rows of the round, in the order of the list.
-    rows: Vec<(Columns, Vec<RowFacts>)>,
+    rows: Vec<PageRows>,
+    /// Rows of the walk that belong to the ranges after it.
+    kept: Option<Vec<PageRows>>,
     events: VecDeque<FollowEvent>,
     repeats: u32,
 }
@@ -63,6 +65,8 @@ enum State {
     Unresolved(Start),
     Started(Box<Follower>),
 }
+
+type PageRows = (Columns, Vec<RowFacts>);
 
 /// A read from the newest page down.
 struct Walk {
@@ -111,6 +115,7 @@ impl Follow {
             walk: None,
             look: None,
             rows: Vec::new(),
+            kept: None,
             events: VecDeque::new(),
             repeats: 0,
         })
@@ -226,6 +231,7 @@ impl Follow {
                     self.walk = Some(Walk::new(&self.plan.list, self.repeats));
                 }
                 self.rows.clear();
+                self.kept = None;
                 self.read_page(1).await
             }
             Request::Older { pages } => self.read_page(pages).await,
@@ -237,18 +243,40 @@ impl Follow {
                 self.follower().on_verified()
             }
             Request::Look { page } => self.look(page).await,
-            Request::Range { low, high, max_rows } => {
-                let read = self.plan.read_range((low, high), max_rows, &self.report).await?;
-                let Some((up_to, pages)) = read else {
-                    self.follower().on_large_range();
+            Request::Range { low, high, max_rows } => self.read_range((low, high), max_rows).await,
+        }
+    }
+
+    /// Reads a range. What the walk has read of it is not requested again.
+    async fn read_range(&mut self, (low, high): (i64, i64), max_rows: u64) -> Result<Vec<Event>, Error> {
+        let kept_from = self.follower().kept_from().unwrap_or(i64::MAX);
+        if self.kept.is_none() && kept_from < i64::MAX {
+            let pages = std::mem::take(&mut self.rows);
+            self.kept = Some(pages.iter().map(|page| from_height(page, kept_from)).collect());
+        }
+        let (end, mut rows) = match &self.kept {
+            Some(kept) if kept_from <= high => (kept_from - 1, kept.clone()),
+            _ => (high, Vec::new()),
+        };
+        let mut up_to = high;
+        if low <= end {
+            let first = self.follower().first_due();
+            match self.plan.read_range((low, end), first, max_rows, &self.report).await? {
+                RangeRead::TooLarge { rows, reached } => {
+                    self.follower().on_large_range(end, rows, reached);
                     return Ok(Vec::new());
-                };
-                self.walk = None;
-                self.rows = pages.into_iter().map(|columns| (columns.clone(), facts(&columns))).collect();
-                let rows: Vec<RowFacts> = self.rows.iter().flat_map(|(_, rows)| rows).copied().collect();
-                self.follower().on_range(up_to, &rows)
+                }
+                RangeRead::UpTo(reached, pages) => {
+                    up_to = if reached < end { reached } else { high };
+                    rows.extend(pages.into_iter().map(|columns| (columns.clone(), facts(&columns))));
+                }
             }
         }
+        self.walk = None;
+        self.rows = rows;
+        let rows = self.rows.iter().flat_map(|(_, rows)| rows).copied();
+        let rows: Vec<RowFacts> = rows.filter(|row| row.height.is_none_or(|height| height <= up_to)).collect();
+        self.follower().on_range(up_to, &rows)
     }
 
     /// Reads the next page of the walk, and up to `pages` at once.
@@ -334,6 +362,13 @@ impl Follow {
         self.report.update(|report| report.records += records.len() as u64);
         records
     }
+}
+
+/// The rows of a page from a height on.
+fn from_height((columns, rows): &PageRows, low: i64) -> PageRows {
+    let wanted = rows.iter().zip(0..).filter(|(row, _)| row.height.is_some_and(|height| height >= low));
+    let (rows, indices): (Vec<RowFacts>, Vec<u32>) = wanted.map(|(row, index)| (*row, index)).unzip();
+    (columns.take(&indices), rows)
 }
 
 impl Walk {

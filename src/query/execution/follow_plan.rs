@@ -15,7 +15,7 @@ use crate::message::{Hint, Message};
 use crate::query::follow::{Changes, FollowSpec, Forgets, HeadSource, Horizon, Poll, Proof, Ranges};
 use crate::query::request::{Arg, GrowthOrder, Query};
 use crate::query::results::SharedReport;
-use crate::query::snapshot::End;
+use crate::query::snapshot::{End, Rows};
 
 /// Delivered heights that are remembered beyond twice the settle distance.
 const REMEMBERED: usize = 16;
@@ -143,35 +143,41 @@ impl FollowPlan {
         Ok(query.canonical_args()?.get("start_height").and_then(serde_json::Value::as_i64).unwrap_or(0))
     }
 
-    /// Reads all records of a range of heights: the rows of each response, and the height up to which they are complete.
-    /// None if they are more than `max_rows` and cannot be split here.
+    /// Reads all records of a range of heights, which has new records from `first` on only.
     pub async fn read_range(
         &self,
         (low, high): (i64, i64),
+        first: i64,
         max_rows: u64,
         report: &SharedReport,
-    ) -> Result<Option<(i64, Vec<Columns>)>, Error> {
-        match self.spec.ranges {
-            Ranges::None => Ok(None),
+    ) -> Result<RangeRead, Error> {
+        let read = match self.spec.ranges {
+            Ranges::None => return Ok(RangeRead::TooLarge { rows: 0, reached: high }),
             Ranges::List => {
                 let query = self.list.with_heights(Some(low), Some(high))?.marked_recent();
-                Ok(collect(&query, max_rows, report).await?.map(|rows| (high, rows)))
+                return Ok(
+                    match collect(&query, Budget { max_rows, heights: Some((first.min(high), high)) }, report).await? {
+                        Collected::All(rows) => RangeRead::UpTo(high, rows),
+                        Collected::TooLarge { rows, reached } => RangeRead::TooLarge { rows, reached },
+                    },
+                );
             }
-            Ranges::ByHeight => self.read_heights((low, high), max_rows, report).await.map(Some),
+            Ranges::ByHeight => self.read_heights((low, high), max_rows, report).await,
             Ranges::ByCount => {
                 // A few heights are read one by one, and so are those whose pages are not found.
                 let counted = match max_rows {
                     u64::MAX => None,
                     _ => CountedRange::new(&self.list, report).read((low, high), max_rows).await?,
                 };
-                if counted.is_some() {
-                    return Ok(counted);
+                if let Some((up_to, rows)) = counted {
+                    return Ok(RangeRead::UpTo(up_to, rows));
                 }
                 let first = if low > 0 { None } else { Heights::of(&self.list, report).first().await? };
                 let low = first.unwrap_or(low);
-                self.read_heights((low, high), max_rows, report).await.map(Some)
+                self.read_heights((low, high), max_rows, report).await
             }
-        }
+        };
+        read.map(|(up_to, rows)| RangeRead::UpTo(up_to, rows))
     }
 
     /// The error of a height whose records cannot all be paged through.
@@ -190,8 +196,8 @@ impl FollowPlan {
         let concurrency = self.list.client().settings().concurrency;
         let each = stream::iter(low..=high).map(|height| async move {
             let query = self.list.with_args(vec![("height".into(), Arg::Integer(height.to_string()))], false)?;
-            let rows = collect(&query, u64::MAX, report).await.map_err(|error| self.too_large(height, error))?;
-            let rows = rows.unwrap_or_default();
+            let read = collect(&query, Budget::NONE, report).await.map_err(|error| self.too_large(height, error))?;
+            let Collected::All(rows) = read else { return Ok((height, Vec::new())) };
             Ok::<_, Error>((height, rows))
         });
         let mut each = std::pin::pin!(each.buffered(concurrency));
@@ -207,19 +213,57 @@ impl FollowPlan {
     }
 }
 
-/// The whole result of a query, or None if it has more records than `max_rows`.
-async fn collect(query: &Query, max_rows: u64, report: &SharedReport) -> Result<Option<Vec<Columns>>, Error> {
+/// Outcome of reading a range of heights.
+pub(super) enum RangeRead {
+    /// The rows of each response, complete up to this height.
+    UpTo(i64, Vec<Columns>),
+    /// More records than may be held: `rows` of them are from `reached` on.
+    TooLarge { rows: u64, reached: i64 },
+}
+
+/// Most records of a read, and the heights of the list.
+struct Budget {
+    max_rows: u64,
+    heights: Option<(i64, i64)>,
+}
+
+impl Budget {
+    const NONE: Self = Self { max_rows: u64::MAX, heights: None };
+
+    /// True if the records will be far more than may be held, if those below are as dense as these.
+    fn is_exceeded(&self, rows: u64, reached: i64) -> bool {
+        let Some((low, high)) = self.heights.filter(|_| self.max_rows < u64::MAX && rows > 0) else { return false };
+        let read = (high as f64 - reached as f64 + 1.0).max(1.0);
+        let expected = rows as f64 * (high as f64 - low as f64 + 1.0) / read;
+        rows > self.max_rows || expected > 2.0 * self.max_rows as f64
+    }
+}
+
+enum Collected {
+    All(Vec<Columns>),
+    TooLarge { rows: u64, reached: i64 },
+}
+
+/// The whole result of a query, unless it has more records than the budget.
+async fn collect(query: &Query, budget: Budget, report: &SharedReport) -> Result<Collected, Error> {
     let (mut pages, mut all, mut count) = (Pages::new(&Run::from(query.clone())), Vec::new(), 0);
+    if budget.max_rows < u64::MAX {
+        // The first page may show that there are too many.
+        pages.set_max_in_flight(1);
+    }
     let read = loop {
         match pages.next().await {
             Ok(Some(page)) => {
+                pages.set_max_in_flight(usize::MAX);
                 count += page.columns.rows() as u64;
+                let rows = page.columns.rows();
+                let reached = (0..rows).rev().find_map(|row| Rows::height(&page.columns, row)).unwrap_or(i64::MAX);
                 all.push(page.columns);
-                if count > max_rows {
-                    break Ok(None);
+                if budget.is_exceeded(count, reached) {
+                    break Ok(Collected::TooLarge { rows: count, reached });
                 }
             }
-            Ok(None) => break Ok(Some(all)),
+            Ok(None) => break Ok(Collected::All(all)),
             Err(error) => break Err(error),
         }
     };

@@ -49,6 +49,8 @@ pub(super) enum Conclusion {
     Undo(i64),
     /// This height changed, which cannot be undone.
     Changed(i64),
+    /// Ranges follow, up to what the walk has read.
+    Ranges,
 }
 
 /// The list as far as this round has read it.
@@ -65,6 +67,8 @@ pub(super) struct Round {
     pub probe: Probe,
     /// Pages that follow those that were read, where the API reports it.
     pub more: Option<u64>,
+    /// The height from which on the rows of the walk belong to the ranges that follow it.
+    pub kept_from: Option<i64>,
     /// The height from which on another walk is expected to reach the position, where this one could not.
     pub walkable: Option<i64>,
     /// The request for the height of the first block.
@@ -217,6 +221,10 @@ impl Follower {
         }
         let stepped =
             if matches!(self.phase, Phase::Newest) { self.on_newest(rows, stop) } else { self.on_older(stop) };
+        if matches!(self.phase, Phase::Newest) && self.round.reading.top().is_none() {
+            // After an error of an empty list the next call reads the list again.
+            return stepped;
+        }
         self.settle(stepped)
     }
 
@@ -271,13 +279,30 @@ impl Follower {
         self.settle(stepped)
     }
 
-    /// The range has more records than may be held.
-    pub fn on_large_range(&mut self) {
+    /// The height from which on the rows of the walk are those of ranges.
+    pub fn kept_from(&self) -> Option<i64> {
+        self.round.kept_from
+    }
+
+    /// The range up to `high` has more records than may be held: `rows` of them are from `reached` on.
+    pub fn on_large_range(&mut self, high: i64, rows: u64, reached: i64) {
         let first = self.first_due();
+        let half = (high - first) / 2;
+        let fitting = half.min(self.fitting_span(rows, high.saturating_sub(reached).saturating_add(1)));
+        // Records may be as dense below, or nowhere but here.
+        let is_known = rows > self.spec.max_rows;
+        let span = if is_known { fitting } else { (half as f64 * fitting as f64).sqrt() as i64 };
+        let end = first.saturating_add(span.max(0));
         if let Phase::Range { high, .. } = &mut self.phase {
-            *high = first.saturating_add((*high - first) / 2);
-            self.span = *high - first + 1;
+            *high = end;
+            self.span = end - first + 1;
         }
+    }
+
+    /// Heights of a range that holds somewhat fewer records than it may, if they are as dense as these.
+    pub(super) fn fitting_span(&self, rows: u64, heights: i64) -> i64 {
+        let density = rows as f64 / heights.max(1) as f64;
+        ((self.spec.max_rows as f64 * 0.7 / density.max(1e-9)) as i64).max(1)
     }
 
     /// Repeats the round, since a request of it failed or the list changed meanwhile.
@@ -318,7 +343,7 @@ impl Follower {
     }
 
     /// The lowest height that is not delivered.
-    pub(super) fn first_due(&self) -> i64 {
+    pub fn first_due(&self) -> i64 {
         self.memory.as_ref().map_or(i64::MAX, |memory| memory.position().saturating_add(1))
     }
 

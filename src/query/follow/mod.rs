@@ -21,10 +21,11 @@
 //! | | | otherwise | `Walk` |
 //! | `Walk` | `Older` | the next page | `Walk` |
 //! | | | reaches down to what is known, or to a height from which on known heights changed | `Verify` |
-//! | | | the list ends at the result window, or holds too many records | `Range`, height by height only up to where another walk reaches; `Failed` if the list cannot be read by height |
+//! | | | the list ends at the result window, or holds too many records | `Range`, height by height only up to where another walk reaches; `Failed` if the list cannot be read by height; `Verify` if ranges are lists, which end where the rows of the walk begin |
 //! | `Oldest` | `Oldest` | the height of the first block, where ranges begin at the beginning | `Range` |
 //! | `OldestFirst` | `Oldest` | the same, where the first page shows that the walk cannot reach it | as after `Walk` |
 //! | `Verify` | `Verify` | the pages are of one instant, by the count of the list | `Resting`, with events; `Failed` if known heights changed and changes are not undone |
+//! | | | the same, where ranges follow | `Range` |
 //! | | | the list has no count | `Look` |
 //! | `Look` | `Look` | the first records of the walk are still there | as after `Verify` |
 //! | | | they are not on the pages so far | `Look` |

@@ -23,6 +23,7 @@ impl Round {
             target: i64::MIN,
             probe: Probe::NotYet,
             more: None,
+            kept_from: None,
             walkable: None,
             beginning: Probe::NotYet,
         }
@@ -41,7 +42,7 @@ impl Follower {
     /// The newest page: decides whether there is anything to do.
     pub(super) fn on_newest(&mut self, rows: &[RowFacts], stop: Stop) -> Step {
         self.round.first_page = page_hash(rows);
-        let Some(top) = self.round.reading.top() else { return Ok(self.on_empty(stop)) };
+        let Some(top) = self.round.reading.top() else { return self.on_empty(stop) };
         self.round.target = self.target(top);
         self.pace.observe(self.head.map_or(top, |head| head.height.max(top)), self.now);
         let may_probe = self.spec.head == HeadSource::Chain && self.round.probe == Probe::NotYet;
@@ -75,19 +76,22 @@ impl Follower {
     }
 
     /// The newest page has no records of a block.
-    fn on_empty(&mut self, stop: Stop) -> Vec<Event> {
-        let is_followed = self.memory.is_some();
-        if is_followed && matches!(stop, Stop::Page(_)) {
+    fn on_empty(&mut self, stop: Stop) -> Step {
+        let known = self.memory.as_ref().map(Memory::highest);
+        if known.is_some() && matches!(stop, Stop::Page(_)) {
             self.phase = Phase::Walk;
-            return Vec::new();
+            return Ok(Vec::new());
+        }
+        if let Some(highest) = known.flatten().filter(|_| self.spec.forgets == Forgets::Never) {
+            return Err(self.spec.emptied(highest));
         }
         self.rest();
-        if is_followed || matches!(stop, Stop::Page(_)) {
-            return Vec::new();
+        if known.is_some() || matches!(stop, Stop::Page(_)) {
+            return Ok(Vec::new());
         }
         let memory = Memory::start_after(self.spec.low - 1);
         self.memory = Some(memory.clone());
-        vec![Event { kind: EventKind::Moved, memory }]
+        Ok(vec![Event { kind: EventKind::Moved, memory }])
     }
 
     /// Ends a round that delivers nothing.
@@ -188,12 +192,12 @@ impl Follower {
         }
         match stop {
             Stop::Page(_) if can_range && self.is_range_cheaper(depth) => self.begin_ranges(),
-            Stop::Page(_) if can_range && self.is_too_large(depth) => self.begin_ranges_below(),
+            Stop::Page(_) if can_range && self.is_too_large(depth) => return self.leave_walk(),
             Stop::Page(_) => {
                 self.phase = Phase::Walk;
                 return Ok(Vec::new());
             }
-            Stop::Window if can_range => self.begin_ranges_below(),
+            Stop::Window if can_range => return self.leave_walk(),
             Stop::Window if self.spec.ranges != Ranges::None => {
                 return Err(self.spec.unsettled_gap(depth, self.round.reading.complete_from()));
             }
@@ -255,6 +259,16 @@ impl Follower {
             Ranges::List | Ranges::ByCount | Ranges::None => f64::INFINITY,
         };
         self.round.pages == 1 && self.spec.changes == Changes::Held && range < self.pages_to(depth)
+    }
+
+    /// Leaves a walk that is too long. Ranges read as lists end where its rows begin, once these are proven.
+    fn leave_walk(&mut self) -> Step {
+        if self.spec.ranges == Ranges::List && self.round.pages > 1 {
+            self.phase = Phase::Verify(Conclusion::Ranges);
+        } else {
+            self.begin_ranges_below();
+        }
+        Ok(Vec::new())
     }
 
     /// Begins ranges since the walk cannot reach the position. Height by height, they end where another walk can, with
@@ -337,7 +351,13 @@ impl Follower {
             // Known heights fill the range: it ends with the first new one, however many records that has.
             self.phase = Phase::Range { low, high: first };
         } else if up_to < self.range_end() {
-            self.span = self.span.saturating_mul(2);
+            let doubled = self.span.saturating_mul(2);
+            self.span = match (self.spec.ranges, rows.len() as u64) {
+                (Ranges::List, 0) => self.span.saturating_mul(8),
+                (Ranges::List, rows) => doubled.min(self.fitting_span(rows, up_to - low + 1)),
+                // Other ranges are cut where they hold too many records.
+                _ => doubled,
+            };
             self.next_range();
         } else if up_to < self.round.target {
             self.phase = Phase::Resting { until: Duration::ZERO };
@@ -364,6 +384,11 @@ impl Follower {
 
     /// Delivers what the walk has read, or fails.
     pub(super) fn conclude(&mut self, conclusion: Conclusion) -> Step {
+        if let Conclusion::Ranges = conclusion {
+            self.round.kept_from = Some(self.round.reading.complete_from());
+            self.begin_ranges_below();
+            return Ok(Vec::new());
+        }
         let Some(mut memory) = self.memory.take() else { return Ok(Vec::new()) };
         let mut events = Vec::new();
         if let Conclusion::Changed(height) = conclusion {

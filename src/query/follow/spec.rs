@@ -168,6 +168,15 @@ impl FollowSpec {
         Error::Reorganization { endpoint: self.endpoint, height, problem }
     }
 
+    /// The error of a list without records, which had some up to `highest`.
+    pub(super) fn emptied(&self, highest: i64) -> Error {
+        let problem = format!(
+            "the list is empty, and had records up to height {highest} when it was read last; check the arguments, \
+             base_url and the deployment"
+        );
+        Error::Reorganization { endpoint: self.endpoint, height: highest, problem: problem.into() }
+    }
+
     pub(super) fn drift(&self) -> Error {
         let problem = Message::new("the newest records were replaced while the list was read");
         let problem = problem.hints([Hint::RetryLater]);

@@ -1,6 +1,6 @@
 //! Validation of a call's arguments against the declaration, before anything is sent.
 
-use chrono::{DateTime, SecondsFormat};
+use chrono::{DateTime, Days, FixedOffset, NaiveDate, NaiveTime, SecondsFormat};
 use serde::{Deserialize, Serialize};
 
 use super::slices::{Filters, Slices, TimeRange, Unresolved, split_by_year};
@@ -180,16 +180,32 @@ fn instant(arg: &Arg) -> Result<i64, &'static str> {
             if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
                 return epoch(text.parse().map_err(|_| FORM)?);
             }
-            let aware = DateTime::parse_from_rfc3339(text)
-                .or_else(|_| DateTime::parse_from_str(text, "%Y-%m-%dT%H:%M%:z"))
-                .or_else(|_| DateTime::parse_from_str(text, "%Y-%m-%dT%H:%M:%S%.f%z"))
-                .or_else(|_| DateTime::parse_from_str(&text.replace('Z', "+00:00"), "%Y-%m-%dT%H:%M%:z"));
-            aware.map(|time| time.timestamp_millis()).map_err(|_| {
-                let naive = text.len() >= 10 && text.is_ascii() && text.as_bytes()[4] == b'-';
-                if naive { "must have a UTC offset: Z, or one such as +02:00" } else { FORM }
+            iso_8601(text).map(|time| time.timestamp_millis()).ok_or_else(|| {
+                let date = text.len() >= 10 && text.is_ascii() && text.as_bytes()[4] == b'-';
+                let is_naive = date && !text[10..].contains(['Z', 'z', '+', '-']);
+                if is_naive { "must have a UTC offset: Z, or one such as +02:00" } else { FORM }
             })
         }
         _ => Err(FORM),
+    }
+}
+
+/// A date and time with an offset. The date may be one of a week, and 24:00 is the end of its day.
+fn iso_8601(text: &str) -> Option<DateTime<FixedOffset>> {
+    let (date, time) = text.split_at_checked(text.find(['T', 't', ' '])?)?;
+    let weekday = ["%G-W%V-%u", "%GW%V%u"].iter().find_map(|form| NaiveDate::parse_from_str(date, form).ok());
+    let date = weekday.map_or_else(|| date.to_owned(), |day| day.format("%Y-%m-%d").to_string());
+    let hour = time.get(1..3)?;
+    let text = format!("{date}{}{}{}", &time[..1], if hour == "24" { "00" } else { hour }, &time[3..]);
+    let parsed = DateTime::parse_from_rfc3339(&text)
+        .or_else(|_| DateTime::parse_from_str(&text, "%Y-%m-%dT%H:%M%:z"))
+        .or_else(|_| DateTime::parse_from_str(&text, "%Y-%m-%dT%H:%M:%S%.f%z"))
+        .or_else(|_| DateTime::parse_from_str(&text.replace('Z', "+00:00"), "%Y-%m-%dT%H:%M%:z"))
+        .ok()?;
+    match hour {
+        "24" if parsed.time() != NaiveTime::MIN => None,
+        "24" => parsed.checked_add_days(Days::new(1)),
+        _ => Some(parsed),
     }
 }
 
@@ -338,6 +354,35 @@ mod tests {
 
     fn text(text: &str) -> Arg {
         Arg::String(text.into())
+    }
+
+    #[test]
+    fn times_of_iso_8601_are_instants() {
+        let millis = |given: &str| parse_time("time", &text(given)).map_err(|error| error.to_string());
+        for (given, same) in [
+            ("2026-01-01T24:00:00Z", "2026-01-02T00:00Z"),
+            ("2024-02-29T24:00+02:00", "2024-03-01T00:00+02:00"),
+            ("2025-12-31T24:00:00.000Z", "2026-01-01T00:00Z"),
+            ("2026-W01-1T00:00Z", "2025-12-29T00:00Z"),
+            ("2020-W53-7T12:30:15.5-05:00", "2021-01-03T12:30:15.5-05:00"),
+            ("2026W011T24:00Z", "2025-12-30T00:00Z"),
+        ] {
+            assert_eq!(millis(given), millis(same), "{given}");
+            assert!(millis(given).is_ok(), "{given}");
+        }
+        for wrong in [
+            "2026-01-01T24:01Z",
+            "2026-01-01T24:00:00.001Z",
+            "2026-W54-1T00:00Z",
+            "2026-W01-8T00:00Z",
+            "2026-13-01T00:00Z",
+            "2026-01-01T25:00Z",
+            "TZ",
+            "2026-01-01T\u{e9}Z",
+        ] {
+            assert!(millis(wrong).unwrap_err().contains("must be an aware datetime, an ISO 8601 string"), "{wrong}");
+        }
+        assert!(millis("2026-01-01T24:00").unwrap_err().contains("must have a UTC offset"));
     }
 
     #[test]

@@ -285,7 +285,8 @@ impl Run {
                 self.rows = in_range.copied().collect();
                 self.walk.lists = vec![all];
                 if !is_cut && self.rows.len() as u64 > max_rows {
-                    self.follower.on_large_range();
+                    let reached = self.rows[max_rows as usize].height.unwrap_or(high);
+                    self.follower.on_large_range(high, max_rows + 1, reached);
                     return Ok(Stepped::Request);
                 }
                 let rows = self.rows.clone();
