@@ -7,6 +7,7 @@
 mod attempts;
 mod clock;
 mod credentials;
+mod empty;
 mod environment;
 mod error;
 mod http;
@@ -33,6 +34,7 @@ use tokio::sync::Semaphore;
 
 pub use attempts::{AttemptReport, Observer};
 pub use credentials::{Credentials, Secret};
+pub use empty::{BelievedEmpty, EmptyResponses};
 pub use environment::Environment;
 pub use error::{ApiError, Error, Phase};
 pub use process::runtime;
@@ -73,6 +75,7 @@ struct Shared {
     /// A permit for each request in flight.
     permits: PerProcess<Arc<Semaphore>>,
     budget: Budget,
+    empty_responses: Arc<EmptyResponses>,
     clock: Clock,
 }
 
@@ -99,6 +102,7 @@ impl Client {
             http: PerProcess::new(),
             permits: PerProcess::new(),
             budget: Budget::new(),
+            empty_responses: Arc::default(),
             clock: Clock::default(),
         };
         let client = Self { inner: Arc::new(Inner { settings, limiter: Arc::default(), shared: Arc::new(shared) }) };
@@ -140,6 +144,10 @@ impl Client {
     pub fn rate_limiter_state(&self) -> RateLimiterState {
         let _entered = self.enter_time();
         self.limiter().state()
+    }
+
+    pub fn empty_responses(&self) -> &Arc<EmptyResponses> {
+        &self.inner.shared.empty_responses
     }
 
     /// Time for which the rate limiter is expected to hold back that many requests.

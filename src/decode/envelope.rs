@@ -33,6 +33,15 @@ pub struct Page {
     pub chain_full_name: Option<String>,
     pub chain_short_name: Option<String>,
     pub columns: Columns,
+    /// True if the response has a page object.
+    pub has_page_object: bool,
+}
+
+impl Page {
+    /// True if the response has neither records nor a page object: nothing was found, or the API throttles.
+    pub fn is_bare(&self) -> bool {
+        self.columns.rows() == 0 && !self.has_page_object
+    }
 }
 
 /// Code and message of a response, if it has a code.
@@ -143,6 +152,7 @@ impl Decoder {
         page: &mut PageBuilder,
     ) -> Result<(), DecodeError> {
         let start = reader.json.current_index();
+        page.has_page_object = true;
         let mut has_list = false;
         reader.object(|reader, name| {
             match name {
@@ -179,6 +189,7 @@ struct PageBuilder {
     total: Option<u64>,
     chain_full_name: Option<String>,
     chain_short_name: Option<String>,
+    has_page_object: bool,
     rows: ColumnsBuilder,
 }
 
@@ -191,6 +202,7 @@ impl PageBuilder {
             total: None,
             chain_full_name: None,
             chain_short_name: None,
+            has_page_object: false,
             rows,
         }
     }
@@ -203,6 +215,7 @@ impl PageBuilder {
             total: self.total,
             chain_full_name: self.chain_full_name,
             chain_short_name: self.chain_short_name,
+            has_page_object: self.has_page_object,
             columns: self.rows.finish(),
         }
     }

@@ -150,23 +150,6 @@ pub(super) async fn fetch(
     must_have_rows: bool,
     report: &SharedReport,
 ) -> Result<Page, Error> {
-    let page = fetch_once(query, slice, request, must_have_rows, report).await?;
-    // A list without any record is fetched once more if the response does not even count its pages: some services answer
-    // so when they throttle.
-    let is_bare = page.columns.rows() == 0 && page.total_pages.is_none() && page.total.is_none();
-    if is_bare && query.endpoint().page_size_max().is_some() {
-        return fetch_once(query, slice, request, must_have_rows, report).await;
-    }
-    Ok(page)
-}
-
-async fn fetch_once(
-    query: &Query,
-    slice: u64,
-    request: PageRequest,
-    must_have_rows: bool,
-    report: &SharedReport,
-) -> Result<Page, Error> {
     let rows = if query.is_paged() { request.limit as usize } else { query.slices().hashes(slice).len().max(16) };
     let offset = (request.page - 1) * request.limit;
     let expected =
@@ -180,7 +163,11 @@ async fn fetch_once(
         report.retries += u64::from(attempts.saturating_sub(1));
         report.bytes += fetched.as_ref().map_or(0, |fetched| fetched.bytes as u64);
     });
-    Ok(fetched?.page)
+    let fetched = fetched?;
+    if let Some(believed) = fetched.believed_empty {
+        report.add_believed_empty(query.client().empty_responses(), believed);
+    }
+    Ok(fetched.page)
 }
 
 /// Description of a query's lists for their reader. Of each, `wanted` records are wanted, or all.

@@ -8,10 +8,16 @@ use tokio::time::Instant;
 
 use super::entries::Entries;
 use crate::client::process::{ForkSafeGuard, ForkSafeMutex};
+use crate::client::{BelievedEmpty, EmptyResponses};
 use crate::message::Message;
 
 /// Reason of a run with missing hashes.
 const NOT_RETURNED: &str = "Some of the requested transactions were not returned";
+/// Reason of a run with empty responses that may have been throttles.
+const EMPTY_RESPONSES: &str =
+    "Some responses were empty and did not count pages; some services throttle so: records may be missing";
+/// Empty responses that a run may have without a response with records at the same time: a list may be empty.
+const UNCONFIRMED: u64 = 1;
 
 #[derive(Clone, Debug, Default)]
 pub struct Report {
@@ -71,6 +77,23 @@ struct Shared {
     seen_reasons: HashSet<Message>,
     started: Instant,
     finished: bool,
+    believed: BelievedResponses,
+}
+
+/// Empty responses that were taken to mean that nothing was found.
+#[derive(Debug, Default)]
+struct BelievedResponses {
+    confirmed: u64,
+    unconfirmed: u64,
+    /// The client's knowledge of such responses, if there were any.
+    known: Option<Arc<EmptyResponses>>,
+}
+
+impl BelievedResponses {
+    fn are_doubtful(&self) -> bool {
+        let is_throttling = self.known.as_ref().is_some_and(|known| known.is_throttling());
+        self.unconfirmed > UNCONFIRMED || is_throttling && self.confirmed + self.unconfirmed > 0
+    }
 }
 
 impl Default for SharedReport {
@@ -87,6 +110,7 @@ impl SharedReport {
             seen_reasons: HashSet::new(),
             started: Instant::now(),
             finished: false,
+            believed: BelievedResponses::default(),
         };
         let report = Self { state: Arc::new(ForkSafeMutex::new(state)) };
         report.add_missing(missing);
@@ -121,6 +145,33 @@ impl SharedReport {
         }
     }
 
+    /// Adds an empty response that was taken to mean that nothing was found.
+    pub(in crate::query) fn add_believed_empty(&self, known: &Arc<EmptyResponses>, response: BelievedEmpty) {
+        let mut state = self.lock();
+        let believed = &mut state.believed;
+        match response {
+            BelievedEmpty::Confirmed => believed.confirmed += 1,
+            BelievedEmpty::Repeated => believed.unconfirmed += 1,
+        }
+        believed.known.get_or_insert_with(|| known.clone());
+        let are_doubtful = believed.are_doubtful();
+        drop(state);
+        if are_doubtful {
+            self.add_reason(EMPTY_RESPONSES);
+        }
+    }
+
+    /// Adds the reason of empty responses where one was not to be expected.
+    pub(in crate::query) fn doubt_empty_responses(&self) {
+        self.lock().believed.unconfirmed += UNCONFIRMED + 1;
+        self.add_reason(EMPTY_RESPONSES);
+    }
+
+    /// Reason of empty responses that may have been throttles, by what is known now.
+    pub(in crate::query) fn empty_responses_reason(&self) -> Option<Message> {
+        self.lock().believed.are_doubtful().then(|| EMPTY_RESPONSES.into())
+    }
+
     /// Adds requested hashes that were not returned.
     pub(in crate::query) fn add_missing(&self, missing: Vec<String>) {
         if missing.is_empty() {
@@ -152,6 +203,9 @@ impl SharedReport {
 
     /// Marks the end of the run, which is complete if no reason says otherwise.
     pub(in crate::query) fn finish(&self) {
+        if let Some(reason) = self.empty_responses_reason() {
+            self.add_reason(reason);
+        }
         let mut state = self.lock();
         if !std::mem::replace(&mut state.finished, true) {
             state.report.elapsed = state.started.elapsed();
