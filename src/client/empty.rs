@@ -56,7 +56,7 @@ struct State {
     confirmed: u32,
 }
 
-/// What to do about an empty response.
+/// Next step after an empty response.
 #[derive(Debug)]
 pub(super) enum Verdict {
     RepeatAfter(Duration),

@@ -163,6 +163,12 @@ impl Client {
         limiter
     }
 
+    /// The decoder of an endpoint's responses.
+    pub fn decoder(&self, endpoint: &'static Endpoint) -> &Decoder {
+        let index = ENDPOINTS.iter().position(|other| std::ptr::eq(other, endpoint));
+        &self.inner.shared.decoders[index.expect("endpoints are the declared ones")]
+    }
+
     fn permits(&self) -> Arc<Semaphore> {
         let made = || Ok::<_, Infallible>(Arc::new(Semaphore::new(self.inner.settings.concurrency)));
         let Ok(permits) = self.inner.shared.permits.get(made);

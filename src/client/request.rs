@@ -253,6 +253,8 @@ impl Client {
         }
         if stale_connection && attempts.free == 0 {
             attempts.free = 1;
+            // Other idle connections may be stale as well.
+            self.close();
             log::emit(Level::Info, || format!("{error}; sending again on another connection"));
             return Ok(Duration::ZERO);
         }

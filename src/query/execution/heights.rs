@@ -195,7 +195,10 @@ pub(super) async fn fetch_block(
     let args = vec![("height".to_owned(), Arg::Integer(height.to_string()))];
     let options = Options { chain: name.map(str::to_owned), max_items: Some(1), ..Options::default() };
     let query = Query::new(client, endpoint, args, options)?;
-    let page = fetch(&query, 0, PageRequest::first(1), false, report).await?;
+    let page = match fetch(&query, 0, PageRequest::first(1), false, report).await {
+        Err(error) if error.is_absent_block() => return Ok(None),
+        page => page?,
+    };
     match blocks(&page.columns).into_iter().next() {
         Some((returned, _)) if returned != height => {
             let problem = format!("the API returned block {returned} for height {height}");

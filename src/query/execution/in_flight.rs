@@ -6,7 +6,9 @@ use tokio::task::JoinHandle;
 
 use super::cursor::Cursor;
 use crate::client::{Error, Expectation, log, process};
+use crate::columns::Column;
 use crate::decode::Page;
+use crate::interface::Shape;
 use crate::planted::Bug;
 use crate::query::request::Query;
 use crate::query::results::SharedReport;
@@ -163,11 +165,51 @@ pub(super) async fn fetch(
         report.retries += u64::from(attempts.saturating_sub(1));
         report.bytes += fetched.as_ref().map_or(0, |fetched| fetched.bytes as u64);
     });
-    let fetched = fetched?;
+    let fetched = match fetched {
+        // One height of a range: there may be none between two others.
+        Err(error) if error.is_absent_block() && query.slices().height(slice).is_some() => {
+            return Ok(Page::empty(query.endpoint().record()));
+        }
+        fetched => fetched?,
+    };
     if let Some(believed) = fetched.believed_empty {
         report.add_believed_empty(query.client().empty_responses(), believed);
     }
+    check_heights(query, slice, &fetched.page)?;
     Ok(fetched.page)
+}
+
+/// Fails if a record lacks the height by which its slice was requested, or by which its list is followed.
+fn check_heights(query: &Query, slice: u64, page: &Page) -> Result<(), Error> {
+    let (columns, endpoint) = (&page.columns, query.endpoint());
+    let Some(height) = columns.record().height().filter(|_| columns.rows() > 0) else { return Ok(()) };
+    let is_slice = query.slices().height(slice).is_some();
+    // A pending record has the member, without a value.
+    let is_absent = page.members.in_all & 1 << height == 0;
+    let row = match columns.column(height) {
+        Column::Integer(heights) if is_slice => heights.iter().position(|height| height.is_none()),
+        _ => None,
+    };
+    if row.is_none() && !(is_absent && (is_slice || query.is_followed())) {
+        return Ok(());
+    }
+    let name = &query.client().decoder(endpoint).names()[height];
+    let list =
+        if let Shape::Paged { list, .. } = endpoint.shape { format!("data[0].{list}") } else { "data".to_owned() };
+    let path = row.map_or_else(|| list.clone(), |row| format!("{list}[{row}].{name}"));
+    let identity = columns
+        .record()
+        .identity
+        .iter()
+        .find_map(|name| columns.text(columns.record().position(name)?, row.unwrap_or(0)));
+    Err(Error::Format {
+        endpoint: endpoint.name,
+        path,
+        problem: format!("expected records with {name}, by which they are requested"),
+        excerpt: identity.unwrap_or_default().into(),
+        attempts: 1,
+        retryable: false,
+    })
 }
 
 /// Description of a query's lists for their reader. Of each, `wanted` records are wanted, or all.

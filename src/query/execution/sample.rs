@@ -77,7 +77,12 @@ impl Sampler {
         let projection = query.projection();
         let expectation = Expectation { row_hint, page, offset, must_have_rows: false, projection };
         let target = query.target(slice, page, limit, top);
-        let fetched = query.client().get(query.endpoint(), &target, expectation, &|| ()).await?;
+        let fetched = match query.client().get(query.endpoint(), &target, expectation, &|| ()).await {
+            Err(error) if error.is_absent_block() && query.slices().height(slice).is_some() => {
+                return Ok(Page::empty(query.endpoint().record()));
+            }
+            fetched => fetched?,
+        };
         if let Some(believed) = fetched.believed_empty {
             self.report.add_believed_empty(query.client().empty_responses(), believed);
         }

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use super::entries::Entries;
 use crate::client::process::{ForkSafeGuard, ForkSafeMutex};
 use crate::client::{BelievedEmpty, EmptyResponses};
+use crate::decode::Members;
 use crate::message::Message;
 
 /// Reason of a run with missing hashes.
@@ -16,6 +17,10 @@ const NOT_RETURNED: &str = "Some of the requested transactions were not returned
 /// Reason of a run with empty responses that may have been throttles.
 const EMPTY_RESPONSES: &str =
     "Some responses were empty and did not count pages; some services throttle so: records may be missing";
+/// Reason of a run with texts that are not as they were sent.
+const REPLACED: &str = "Some texts are not valid Unicode: characters were replaced by U+FFFD";
+/// Most names of unknown members.
+const MAX_UNKNOWN: usize = 64;
 /// Empty responses that a run may have without a response with records at the same time: a list may be empty.
 const UNCONFIRMED: u64 = 1;
 
@@ -34,10 +39,46 @@ pub struct Report {
     pub rereads: u64,
     /// Requested hashes that were not returned.
     pub missing: Entries<String>,
+    /// Members of the records.
+    pub members: MembersReport,
     /// Bytes of the response bodies, uncompressed.
     pub bytes: u64,
     pub elapsed: Duration,
     pub progress: Progress,
+}
+
+/// Members of the records of a run.
+#[derive(Clone, Debug, Default)]
+pub struct MembersReport {
+    /// First spelling of each declared member, once there are records.
+    declared: Option<Arc<[String]>>,
+    /// Bit i: some record has the member of column i.
+    in_some: u64,
+    pub unknown: Entries<String>,
+}
+
+impl MembersReport {
+    /// A report that is restored.
+    pub fn new(absent: Vec<String>, unknown: Vec<String>) -> Self {
+        Self { declared: Some(absent.into()), in_some: 0, unknown: unknown.into() }
+    }
+
+    /// Declared members that no record has.
+    pub fn absent(&self) -> Vec<String> {
+        let declared = self.declared.iter().flat_map(|names| names.iter().enumerate());
+        declared.filter(|(column, _)| self.in_some & 1 << column == 0).map(|(_, name)| name.clone()).collect()
+    }
+
+    fn add(&mut self, declared: &Arc<[String]>, in_some: u64, unknown: &[String]) {
+        self.declared.get_or_insert_with(|| declared.clone());
+        self.in_some |= in_some;
+        if unknown.is_empty() {
+            return;
+        }
+        let known = self.unknown.to_vec();
+        let added = unknown.iter().filter(|name| !known.contains(name)).take(MAX_UNKNOWN.saturating_sub(known.len()));
+        added.for_each(|name| self.unknown.push(name.clone()));
+    }
 }
 
 /// Completeness of the result as far as a report shows it.
@@ -198,7 +239,18 @@ impl SharedReport {
             report.retries += other.retries;
             report.pages += other.pages;
             report.bytes += other.bytes;
+            if let Some(declared) = &other.members.declared {
+                report.members.add(declared, other.members.in_some, &other.members.unknown.to_vec());
+            }
         });
+    }
+
+    /// Adds the members of a page with records.
+    pub(in crate::query) fn add_members(&self, declared: &Arc<[String]>, members: &Members) {
+        self.update(|report| report.members.add(declared, members.in_some, &members.unknown));
+        if members.has_replaced {
+            self.add_reason(REPLACED);
+        }
     }
 
     /// Marks the end of the run, which is complete if no reason says otherwise.
@@ -231,6 +283,7 @@ impl Report {
             retries: self.retries - earlier.retries,
             pages: self.pages - earlier.pages,
             bytes: self.bytes - earlier.bytes,
+            members: self.members.clone(),
             ..Self::default()
         }
     }
