@@ -219,7 +219,7 @@ def test_overflow_keeps_the_collected_records(server: StrictServer, way: str) ->
 @pytest.mark.parametrize("text", ["short", "x" * 13, "é" * 12, ""])
 def test_strings_in_polars_are_unchanged(server: StrictServer, text: str) -> None:
     texts = [text, None, "", "twelve bytes", "thirteen bytes", text]
-    server.on("tokens", page_of("tokens", [{"token": text} for text in texts]))
+    server.on("tokens", page_of("tokens", [{"tokenContractAddress": "0xa", "token": text} for text in texts]))
     with server.client() as client:
         frame = client.tokens().to_polars()
         assert frame.equals(pl.DataFrame(client.tokens().collect()))
