@@ -37,6 +37,7 @@ impl Default for Members {
 }
 
 impl Members {
+    #[inline(never)]
     pub(super) fn add_unknown(&mut self, name: &str) {
         if self.unknown.len() < MAX_UNKNOWN && name.len() <= MAX_NAME && !self.unknown.iter().any(|one| one == name) {
             self.unknown.push(name.to_owned());

@@ -159,7 +159,8 @@ impl Decoder {
         self.cell(reader, column, rows).map_err(|error| error.member(self.spelling(hint)))
     }
 
-    /// Decides about a member that may not be the only one of its column.
+    /// Decides about a member that may not be the only one of its column. Apart, so that the loop over members is small.
+    #[inline(never)]
     fn conflict(
         &self,
         reader: &mut Reader<'_>,
