@@ -27,7 +27,7 @@ pub fn event(input: &[u8]) -> usize {
     assert_eq!(Event::parse(event.declaration()).expect("its own spelling"), event);
     let own: Vec<String> = event.topic().into_iter().chain(topics.iter().map(|topic| (*topic).to_owned())).collect();
     let logs = serde_json::json!({"code": "0", "msg": "", "data": [
-        {"topics": topics, "data": data}, {"topics": own, "data": data},
+        {"logIndex": 0, "topics": topics, "data": data}, {"logIndex": 1, "topics": own, "data": data},
     ]});
     let logs = logs_of(logs.to_string());
     let decoded = events::decode(&event.into(), &logs, Projection::ALL).expect("the records have all columns");

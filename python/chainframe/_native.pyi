@@ -2363,6 +2363,17 @@ class Report:
         """Requested hashes that the API did not return."""
 
     @property
+    def members_absent(self) -> list[str]:
+        """Declared members that no record of the result has, by their first spelling. Their columns are null."""
+
+    @property
+    def members_unknown(self) -> list[str]:
+        """Members of the records that have no column, up to 64.
+
+        Together with `members_absent` they show a member that was renamed, in another letter case too.
+        """
+
+    @property
     def bytes(self) -> int:
         """Size of the response bodies in bytes, decompressed."""
 

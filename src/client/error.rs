@@ -217,6 +217,11 @@ impl Error {
         }
     }
 
+    /// True if the API says that it has no such block.
+    pub fn is_absent_block(&self) -> bool {
+        matches!(self, Self::Service(error) if matches!(error.code.as_deref(), Some("50040" | "50044")))
+    }
+
     /// True if the API throttles.
     pub fn is_throttle(&self) -> bool {
         match self {

@@ -9,6 +9,7 @@ mod attempts;
 mod clock;
 mod connect;
 mod credentials;
+mod empty;
 mod environment;
 mod error;
 mod http;
@@ -36,6 +37,7 @@ use tokio::sync::Semaphore;
 
 pub use attempts::{AttemptReport, Observer};
 pub use credentials::{Credentials, Secret};
+pub use empty::{BelievedEmpty, EmptyResponses};
 pub use environment::Environment;
 pub use error::{ApiError, Error, Phase};
 pub use process::runtime;
@@ -76,6 +78,7 @@ struct Shared {
     /// A permit for each request in flight.
     permits: PerProcess<Arc<Semaphore>>,
     budget: Budget,
+    empty_responses: Arc<EmptyResponses>,
     clock: Clock,
 }
 
@@ -102,6 +105,7 @@ impl Client {
             http: PerProcess::new(),
             permits: PerProcess::new(),
             budget: Budget::new(),
+            empty_responses: Arc::default(),
             clock: Clock::default(),
         };
         let client = Self { inner: Arc::new(Inner { settings, limiter: Arc::default(), shared: Arc::new(shared) }) };
@@ -145,6 +149,10 @@ impl Client {
         self.limiter().state()
     }
 
+    pub fn empty_responses(&self) -> &Arc<EmptyResponses> {
+        &self.inner.shared.empty_responses
+    }
+
     /// Time for which the rate limiter is expected to hold back that many requests.
     pub fn time_to_admit(&self, requests: u64) -> Duration {
         self.limiter().time_to_admit(requests)
@@ -156,6 +164,12 @@ impl Client {
         let made = || Ok::<_, Infallible>(shared.environment.limiters.get(settings.rate_limit, origin, key));
         let Ok(limiter) = self.inner.limiter.get(made);
         limiter
+    }
+
+    /// The decoder of an endpoint's responses.
+    pub fn decoder(&self, endpoint: &'static Endpoint) -> &Decoder {
+        let index = ENDPOINTS.iter().position(|other| std::ptr::eq(other, endpoint));
+        &self.inner.shared.decoders[index.expect("endpoints are the declared ones")]
     }
 
     fn permits(&self) -> Arc<Semaphore> {

@@ -83,6 +83,18 @@ struct RateController {
     /// Earliest time of the next request, apart from a burst.
     next: Option<Instant>,
     throttled: u64,
+    /// State before responses that may have been throttles, unless one was.
+    before_suspicion: Option<BeforeSuspicion>,
+}
+
+/// State that is restored if a suspected throttle was none.
+#[derive(Clone, Copy, Debug)]
+struct BeforeSuspicion {
+    rate: f64,
+    limit: Option<Limit>,
+    decreased: Option<Instant>,
+    next: Option<Instant>,
+    throttled: u64,
 }
 
 #[derive(Debug, Default)]
@@ -131,7 +143,7 @@ impl RateController {
             RateLimit::PerSecond(rate) => (rate, None),
             RateLimit::Unlimited => (f64::INFINITY, None),
         };
-        Self { rate, auto, next: None, throttled: 0 }
+        Self { rate, auto, next: None, throttled: 0, before_suspicion: None }
     }
 
     fn is_unlimited(&self) -> bool {
@@ -216,6 +228,7 @@ impl RateController {
     /// Records a throttled response to a request sent at `sent`. The rate is halved once for requests that were in flight
     /// together.
     fn throttled(&mut self, sent: Instant, now: Instant, retry_after: Option<Duration>) {
+        self.before_suspicion = None;
         self.throttled += 1;
         let Some(auto) = &mut self.auto else { return };
         if auto.decreased.is_some_and(|decreased| sent <= decreased) {
@@ -240,6 +253,36 @@ impl RateController {
         }
         let pause = THROTTLE_PAUSE.max(retry_after.unwrap_or_default().min(MAX_RETRY_AFTER));
         self.next = self.next.max(Some(now + pause));
+    }
+}
+
+// A throttle may come in disguise: it counts until it is acquitted.
+impl RateController {
+    /// Records a response that may be a throttle.
+    fn suspect(&mut self, sent: Instant, now: Instant) {
+        let auto = self.auto.as_ref();
+        let (limit, decreased) = (auto.and_then(|auto| auto.limit), auto.and_then(|auto| auto.decreased));
+        let Self { rate, next, throttled, .. } = *self;
+        let before = self.before_suspicion.unwrap_or(BeforeSuspicion { rate, limit, decreased, next, throttled });
+        self.throttled(sent, now, None);
+        self.before_suspicion = Some(before);
+    }
+
+    /// Takes back the effect of suspected throttles: one of them was none.
+    fn acquit(&mut self) {
+        let Some(before) = self.before_suspicion.take() else { return };
+        (self.next, self.throttled) = (before.next, before.throttled);
+        if let Some(auto) = &mut self.auto {
+            (auto.limit, auto.decreased) = (before.limit, before.decreased);
+            self.rate = self.rate.max(before.rate);
+        }
+    }
+
+    /// Records that the suspected response to a request sent at `sent` was a throttle.
+    fn convict(&mut self, sent: Instant, now: Instant) {
+        if self.before_suspicion.take().is_none() {
+            self.throttled(sent, now, None);
+        }
     }
 }
 
@@ -304,6 +347,19 @@ impl RateLimiter {
 
     pub fn throttled(&self, sent: Instant, retry_after: Option<Duration>) {
         self.lock().throttled(sent, Instant::now(), retry_after);
+    }
+
+    /// Records a response that may be a throttle, until it is acquitted or convicted.
+    pub fn suspect(&self, sent: Instant) {
+        self.lock().suspect(sent, Instant::now());
+    }
+
+    pub fn acquit(&self) {
+        self.lock().acquit();
+    }
+
+    pub fn convict(&self, sent: Instant) {
+        self.lock().convict(sent, Instant::now());
     }
 
     /// Time until that many requests are admitted, if all of them succeed.

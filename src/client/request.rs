@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::attempts::Observation;
+use super::empty::{BelievedEmpty, Control, Verdict};
 use super::error::{Error, Phase};
 use super::log::{self, Level};
 use super::process;
@@ -45,8 +46,12 @@ impl Expectation {
 #[derive(Debug)]
 pub struct Fetched {
     pub page: Page,
+    /// Set if the response was empty, and may have been a throttle.
+    pub believed_empty: Option<BelievedEmpty>,
     pub attempts: u32,
     pub bytes: usize,
+    pub(super) sent: Instant,
+    pub(super) replayed: bool,
     /// Duration of the last attempt, without the queue for a permit.
     pub elapsed: Duration,
     /// Time of the last attempt in that queue.
@@ -70,10 +75,21 @@ struct Attempts {
     sent: u32,
     /// Attempts that were sent again for free, and do not count as retries.
     free: u32,
+    /// Repetitions of a request whose response was empty; they do not count as retries.
+    repetitions: u32,
+    /// Time of sending of the first of them.
+    first_empty: Option<Instant>,
     /// Time spent in attempts and in the pauses between them. The queue for a permit is not included: it says nothing
     /// about the service, and grows with the caller's own requests.
     spent: Duration,
     signed_again: bool,
+}
+
+/// Decision about a request whose response was empty.
+enum Repetition {
+    Again,
+    /// Nothing was found; what is known of it, unless it was replayed.
+    Needless(Option<BelievedEmpty>),
 }
 
 impl Client {
@@ -115,14 +131,110 @@ impl Client {
             attempts.spent += started.elapsed();
             drop(observation);
             let failed = match outcome {
-                Ok(fetched) => {
+                Ok(mut fetched) => {
                     self.inner.shared.budget.deposit();
+                    if fetched.page.is_bare() {
+                        match self.prepare_repetition(target, policy, &mut attempts, &fetched, on_send).await {
+                            Repetition::Again => continue,
+                            Repetition::Needless(believed) => fetched.believed_empty = believed,
+                        }
+                    } else {
+                        self.on_page(endpoint, target, expectation, &attempts, &fetched);
+                    }
+                    fetched.attempts -= attempts.repetitions;
                     return Ok(fetched);
                 }
                 Err(failed) => failed,
             };
             let pause = self.prepare_retry(target, policy, &mut attempts, failed).await?;
             attempts.spent += pause;
+        }
+    }
+
+    /// Notes the response to a request, and what it shows of empty responses before it.
+    fn on_page(
+        &self,
+        endpoint: &'static Endpoint,
+        target: &str,
+        expectation: Expectation,
+        attempts: &Attempts,
+        fetched: &Fetched,
+    ) {
+        if fetched.replayed {
+            return;
+        }
+        let empty_responses = &self.inner.shared.empty_responses;
+        if fetched.page.columns.rows() > 0 {
+            // The first page of a list has records as long as the list does.
+            let expectation = Expectation { must_have_rows: true, ..expectation };
+            let control = || Some(Control { endpoint, target: target.to_owned(), expectation });
+            empty_responses.on_records(|| (expectation.page == 1).then(control).flatten(), fetched.sent);
+        }
+        if let Some(empty) = attempts.first_empty {
+            empty_responses.on_throttle();
+            self.limiter().convict(empty);
+        }
+    }
+
+    /// Waits until a request whose response was empty is to be repeated, or decides that nothing was found.
+    async fn prepare_repetition(
+        &self,
+        target: &str,
+        policy: Policy,
+        attempts: &mut Attempts,
+        fetched: &Fetched,
+        on_send: &(dyn Fn() + Sync),
+    ) -> Repetition {
+        if fetched.replayed && self.is_played_out(target) {
+            return Repetition::Needless(None);
+        }
+        attempts.first_empty.get_or_insert(fetched.sent);
+        let empty_responses = &self.inner.shared.empty_responses;
+        let mut verdict = empty_responses.decide(attempts.repetitions, fetched.sent);
+        if let Verdict::Check(control) = &verdict
+            && !fetched.replayed
+        {
+            self.check_control(control, on_send).await;
+            verdict = empty_responses.decide(attempts.repetitions, fetched.sent);
+        }
+        let wait = match verdict {
+            Verdict::RepeatAfter(wait) => wait.mul_f64(1.0 + (self.inner.shared.environment.jitter)() / 4.0),
+            Verdict::Check(_) => return self.believe(None),
+            Verdict::Believe(believed) => return self.believe(Some(believed).filter(|_| !fetched.replayed)),
+        };
+        if !fetched.replayed {
+            if policy.deadline.is_some_and(|deadline| attempts.spent + wait >= deadline) {
+                return self.believe(Some(BelievedEmpty::Repeated));
+            }
+            log::emit(Level::Info, || {
+                format!("GET {target} returned nothing; asking again in {:.3} s", wait.as_secs_f64())
+            });
+            tokio::time::sleep(wait).await;
+            attempts.spent += wait;
+        }
+        attempts.repetitions += 1;
+        Repetition::Again
+    }
+
+    fn believe(&self, believed: Option<BelievedEmpty>) -> Repetition {
+        self.limiter().acquit();
+        Repetition::Needless(believed)
+    }
+
+    /// Requests a page that had records, to see whether the service returns records now.
+    async fn check_control(&self, control: &Control, on_send: &(dyn Fn() + Sync)) {
+        let Control { endpoint, target, expectation } = control;
+        let empty_responses = &self.inner.shared.empty_responses;
+        let Ok(admission) = self.admit(target, true).await else { return empty_responses.discard_control() };
+        on_send();
+        let mut observation = self.observe(endpoint, target, 1, admission.waited());
+        match self.attempt(endpoint, target, *expectation, 1, admission, &mut observation).await {
+            Ok(fetched) => empty_responses.on_records(|| None, fetched.sent),
+            Err(Attempt { error: Error::Empty { .. }, .. }) => {
+                empty_responses.on_throttle();
+                empty_responses.discard_control();
+            }
+            Err(_) => empty_responses.discard_control(),
         }
     }
 
@@ -141,6 +253,8 @@ impl Client {
         }
         if stale_connection && attempts.free == 0 {
             attempts.free = 1;
+            // Other idle connections may be stale as well.
+            self.close();
             log::emit(Level::Info, || format!("{error}; sending again on another connection"));
             return Ok(Duration::ZERO);
         }
@@ -156,7 +270,8 @@ impl Client {
         // A replay takes no time and costs the service nothing.
         let policy = if replayed { Policy { deadline: None, ..policy } } else { policy };
         let jitter = (self.inner.shared.environment.jitter)();
-        let decision = policy.decide(retry, attempts.sent - attempts.free, attempts.spent, jitter);
+        let counted = attempts.sent - attempts.free - attempts.repetitions;
+        let decision = policy.decide(retry, counted, attempts.spent, jitter);
         let RetryDecision::RetryAfter(pause) = decision else { return Err(error) };
         if replayed {
             return Ok(Duration::ZERO);
@@ -225,10 +340,14 @@ impl Client {
         });
         let error = match classified {
             Ok(page) => {
-                if !replayed {
-                    self.limiter().succeeded(sent);
+                match page.is_bare() {
+                    _ if replayed => {}
+                    false => self.limiter().succeeded(sent),
+                    true if self.inner.shared.empty_responses.is_routine() => {}
+                    true => self.limiter().suspect(sent),
                 }
-                return Ok(Fetched { page, attempts, bytes: response.body.len(), elapsed: sent.elapsed(), waited });
+                let (bytes, elapsed) = (response.body.len(), sent.elapsed());
+                return Ok(Fetched { page, believed_empty: None, attempts, bytes, sent, replayed, elapsed, waited });
             }
             Err(error) => error,
         };

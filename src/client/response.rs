@@ -7,7 +7,7 @@ use super::request::Expectation;
 use super::transport::Response;
 use super::{Client, clock, retry};
 use crate::decode::{self, Page, one_line};
-use crate::interface::{ApiErrorKind, ENDPOINTS, Endpoint};
+use crate::interface::{ApiErrorKind, Endpoint};
 
 const OK: u16 = 200;
 /// A response that a transforming proxy has passed on: its body is decoded as strictly as any.
@@ -15,7 +15,7 @@ const NON_AUTHORITATIVE: u16 = 203;
 /// Bytes of a message that are searched for secrets.
 const MAX_ECHO: usize = 32 << 10;
 /// Characters of a message or path that are shown.
-const MAX_SHOWN: usize = 200;
+const MAX_SHOWN: usize = 300;
 
 impl Client {
     pub(super) fn classify(
@@ -33,7 +33,7 @@ impl Client {
         };
         let (code, msg) = if matches!(response.status, OK | NON_AUTHORITATIVE) {
             let Expectation { row_hint, projection, .. } = expectation;
-            match self.inner.shared.decoders[index(endpoint)].decode_columns(&response.body, row_hint, projection) {
+            match self.decoder(endpoint).decode_columns(&response.body, row_hint, projection) {
                 Ok(decode::Envelope::Page(page)) if expectation.contradicts(&page) => {
                     let problem = format!("page {} is empty but the API reports more records", expectation.page);
                     return Err(Error::Empty { endpoint: endpoint.name, problem, attempts });
@@ -44,7 +44,7 @@ impl Client {
                     return Err(Error::Format {
                         endpoint: endpoint.name,
                         path: shown(&error.path()),
-                        problem: error.problem.clone(),
+                        problem: shown(&error.problem),
                         excerpt: error.excerpt(&response.body, mask),
                         attempts,
                         retryable: error.broken,
@@ -68,8 +68,4 @@ impl Client {
             clock_ahead: skew.map(|skew| -skew),
         })))
     }
-}
-
-fn index(endpoint: &'static Endpoint) -> usize {
-    ENDPOINTS.iter().position(|other| std::ptr::eq(other, endpoint)).expect("endpoints are the declared ones")
 }

@@ -1,5 +1,7 @@
 //! The decoder of one endpoint in one deployment: its field names with the deployment's chain names filled in.
 
+use std::sync::Arc;
+
 use crate::interface::{Deployment, Endpoint, RecordType, Shape};
 
 /// Number of records that any page may have.
@@ -16,9 +18,13 @@ pub struct Decoder {
     pub(super) deployment: Deployment,
     /// Most records that the deployment returns in one response, if it sets a limit.
     max_results: usize,
+    /// Bit i: column i is part of a record's identity.
+    pub(super) identity: u64,
     /// Wire name as written between two values, and its column. The first spelling of every field comes first, in declared
     /// order.
     keys: Vec<(String, usize)>,
+    /// First spelling of each column.
+    names: Arc<[String]>,
 }
 
 impl Decoder {
@@ -34,7 +40,10 @@ impl Decoder {
         let keys = (0..most).flat_map(spelling).collect();
         let max_results =
             deployment.max_results(endpoint.limit).and_then(|most| usize::try_from(most).ok()).unwrap_or(0);
-        Self { record, shape: endpoint.shape, deployment: deployment.clone(), max_results, keys }
+        let names = record.fields.iter().map(|field| deployment.expand(field.wire[0])).collect();
+        let identity = record.identity.iter().filter_map(|name| record.position(name));
+        let identity = identity.fold(0, |mask, column| mask | 1 << column);
+        Self { record, shape: endpoint.shape, deployment: deployment.clone(), max_results, identity, keys, names }
     }
 
     /// Maximum number of records of a response to a request for `rows`: a body of a few kilobytes can hold millions
@@ -54,6 +63,15 @@ impl Decoder {
         Some(self.keys[found].1)
     }
 
+    /// Index of a wire name among the keys.
+    pub(super) fn key(&self, name: &str) -> Option<usize> {
+        self.keys.iter().position(|(written, _)| unquoted(written) == name)
+    }
+
+    pub(super) fn key_column(&self, key: usize) -> usize {
+        self.keys[key].1
+    }
+
     /// The next member where members come in declared order.
     pub(super) fn expected(&self, hint: usize) -> Option<(&str, usize)> {
         self.keys.get(hint).map(|(written, column)| (written.as_str(), *column))
@@ -62,6 +80,11 @@ impl Decoder {
     /// The wire name that was found most recently.
     pub(super) fn spelling(&self, hint: usize) -> &str {
         unquoted(&self.keys[hint - 1].0)
+    }
+
+    /// First spelling of each column.
+    pub fn names(&self) -> &Arc<[String]> {
+        &self.names
     }
 }
 

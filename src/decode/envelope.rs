@@ -5,10 +5,11 @@ use bytes::Bytes;
 use super::decoder::Decoder;
 use super::error::DecodeError;
 use super::json::ValueKind;
+use super::members::Members;
 use super::record::{Reader, syntax};
 use super::strip_bom;
 use crate::columns::{Columns, ColumnsBuilder, Projection};
-use crate::interface::{Kind, Shape};
+use crate::interface::{Kind, RecordType, Shape};
 use crate::planted::Bug;
 
 /// The content of a well-formed response.
@@ -33,6 +34,24 @@ pub struct Page {
     pub chain_full_name: Option<String>,
     pub chain_short_name: Option<String>,
     pub columns: Columns,
+    /// True if the response has a page object.
+    pub has_page_object: bool,
+    /// Members of its records.
+    pub members: Members,
+}
+
+impl Page {
+    /// The only page of a list without records.
+    pub fn empty(record: &'static RecordType) -> Self {
+        let paging = Paging { total_pages: Some(0), ..Paging::default() };
+        let rows = ColumnsBuilder::new(record, 0);
+        PageBuilder { paging, has_page_object: true, rows }.finish(Members::default())
+    }
+
+    /// True if the response has neither records nor a page object: nothing was found, or the API throttles.
+    pub fn is_bare(&self) -> bool {
+        self.columns.rows() == 0 && !self.has_page_object
+    }
 }
 
 /// Code and message of a response, if it has a code.
@@ -88,7 +107,8 @@ impl Decoder {
         let body = strip_bom(whole);
         let mut reader = Reader::new(body, self.record_limit(rows), projection);
         let (mut code, mut msg, mut has_data) = (None, String::new(), false);
-        let mut page = PageBuilder::new(ColumnsBuilder::of_page(self.record, rows, whole, projection));
+        let rows = ColumnsBuilder::of_page(self.record, rows, whole, projection);
+        let mut page = PageBuilder { paging: Paging::default(), has_page_object: false, rows };
         if reader.peek()? != ValueKind::Object {
             return Err(reader.error("expected an object with code, msg and data"));
         }
@@ -96,8 +116,11 @@ impl Decoder {
             match name {
                 "code" => code = scalar(reader)?,
                 "msg" => msg = scalar(reader)?.unwrap_or_default(),
-                "data" if !has_data => {
-                    has_data = true;
+                "data" => {
+                    // Two could be two versions of the response, or two parts of it.
+                    if std::mem::replace(&mut has_data, true) {
+                        return Err(reader.error("the response has \"data\" twice"));
+                    }
                     match self.shape {
                         Shape::Direct => self.records(reader, &mut page.rows)?,
                         Shape::Paged { list, total, .. } => self.pages(reader, list, total, &mut page)?,
@@ -112,7 +135,7 @@ impl Decoder {
             None => Err(DecodeError::new("the code is missing", 0..body.len()).member("code")),
             Some(code) if !is_success(&code) => Ok(Envelope::Error { code, msg }),
             Some(_) if !has_data => Err(DecodeError::new("data is missing", 0..body.len()).member("data")),
-            Some(_) => Ok(Envelope::Page(page.finish())),
+            Some(_) => Ok(Envelope::Page(page.finish(reader.members))),
         }
     }
 
@@ -143,6 +166,8 @@ impl Decoder {
         page: &mut PageBuilder,
     ) -> Result<(), DecodeError> {
         let start = reader.json.current_index();
+        (page.paging, page.has_page_object) = (Paging::default(), true);
+        let paging = &mut page.paging;
         let mut has_list = false;
         reader.object(|reader, name| {
             match name {
@@ -153,18 +178,18 @@ impl Decoder {
                     }
                     self.records(reader, &mut page.rows)?;
                 }
-                "page" => page.number = count(reader)?,
-                "limit" => page.limit = count(reader)?,
-                "totalPage" => page.total_pages = count(reader)?,
-                "chainFullName" => page.chain_full_name = scalar(reader)?,
-                "chainShortName" => page.chain_short_name = scalar(reader)?,
-                _ if Some(name) == total => page.total = count(reader)?,
+                "page" => set(&mut paging.number, reader, count)?,
+                "limit" => set(&mut paging.limit, reader, count)?,
+                "totalPage" => set(&mut paging.total_pages, reader, count)?,
+                "chainFullName" => set(&mut paging.chain_full_name, reader, scalar)?,
+                "chainShortName" => set(&mut paging.chain_short_name, reader, scalar)?,
+                _ if Some(name) == total => set(&mut paging.total, reader, count)?,
                 _ => reader.skip()?,
             }
             Ok(())
         })?;
         // Without its list a page is empty only if a count says so; anything else would lose records silently.
-        if has_list || page.total_pages == Some(0) || page.total == Some(0) {
+        if has_list || paging.total_pages == Some(0) || paging.total == Some(0) {
             return Ok(());
         }
         Err(DecodeError::new("the records are missing", start..reader.json.current_index()).member(list))
@@ -173,39 +198,55 @@ impl Decoder {
 
 /// A page that is being decoded.
 struct PageBuilder {
+    paging: Paging,
+    has_page_object: bool,
+    rows: ColumnsBuilder,
+}
+
+/// Members of the page object apart from its list.
+#[derive(Default)]
+struct Paging {
     number: Option<u64>,
     limit: Option<u64>,
     total_pages: Option<u64>,
     total: Option<u64>,
     chain_full_name: Option<String>,
     chain_short_name: Option<String>,
-    rows: ColumnsBuilder,
 }
 
 impl PageBuilder {
-    fn new(rows: ColumnsBuilder) -> Self {
-        Self {
-            number: None,
-            limit: None,
-            total_pages: None,
-            total: None,
-            chain_full_name: None,
-            chain_short_name: None,
-            rows,
-        }
-    }
-
-    fn finish(mut self) -> Page {
+    fn finish(mut self, members: Members) -> Page {
+        let Paging { number, limit, total_pages, total, chain_full_name, chain_short_name } = self.paging;
         Page {
-            number: self.number,
-            limit: self.limit,
-            total_pages: self.total_pages,
-            total: self.total,
-            chain_full_name: self.chain_full_name,
-            chain_short_name: self.chain_short_name,
+            number,
+            limit,
+            total_pages,
+            total,
+            chain_full_name,
+            chain_short_name,
             columns: self.rows.finish(),
+            has_page_object: self.has_page_object,
+            members,
         }
     }
+}
+
+/// Reads a member that may come twice, with one value.
+fn set<T: PartialEq>(
+    slot: &mut Option<T>,
+    reader: &mut Reader<'_>,
+    read: impl Fn(&mut Reader<'_>) -> Result<Option<T>, DecodeError>,
+) -> Result<(), DecodeError> {
+    let start = reader.json.current_index();
+    let value = read(reader)?;
+    if slot.is_some() && value.is_some() && *slot != value {
+        return Err(DecodeError::new(
+            "differs from an earlier member of this name",
+            start..reader.json.current_index(),
+        ));
+    }
+    *slot = value.or(slot.take());
+    Ok(())
 }
 
 /// A string, or a number as written; `None` for an empty string or null.

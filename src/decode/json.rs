@@ -33,6 +33,8 @@ pub(super) struct Json<'j> {
     specials: Specials,
     /// The last string that had escapes, unescaped.
     unescaped: String,
+    /// True if a surrogate without its pair was replaced since this was last cleared.
+    pub has_replaced: bool,
 }
 
 /// The range of a string without escapes, or `None` if it had some: the string is then in `unescaped`.
@@ -44,11 +46,31 @@ impl<'j> Json<'j> {
             Ok(text) => (text, false),
             Err(error) => (std::str::from_utf8(&body[..error.valid_up_to()]).unwrap_or_default(), true),
         };
-        Self { text, at: 0, cut, specials: Specials::of(text.as_bytes()), unescaped: String::new() }
+        Self {
+            text,
+            at: 0,
+            cut,
+            specials: Specials::of(text.as_bytes()),
+            unescaped: String::new(),
+            has_replaced: false,
+        }
     }
 
     pub fn current_index(&self) -> usize {
         self.at
+    }
+
+    /// Returns to the beginning of a value or of a member.
+    pub fn seek(&mut self, at: usize) {
+        self.at = at;
+    }
+
+    /// The value that comes next, as it was written.
+    pub fn raw(&mut self) -> Result<&'j str, SyntaxError> {
+        self.skip_whitespace();
+        let start = self.at;
+        self.skip()?;
+        Ok(&self.text[start..self.at])
     }
 
     fn peek_byte(&self) -> Option<u8> {
@@ -177,8 +199,9 @@ impl<'j> Json<'j> {
         if self.peek_byte() != Some(b'"') {
             return self.broken("control character in a string");
         }
-        if unescape(&self.text[start..at], &mut self.unescaped).is_none() {
-            return self.broken("invalid escape");
+        match unescape(&self.text[start..at], &mut self.unescaped) {
+            Some(is_replaced) => self.has_replaced |= is_replaced,
+            None => return self.broken("invalid escape"),
         }
         self.at += 1;
         Ok(None)
@@ -265,8 +288,9 @@ impl<'j> Json<'j> {
 }
 
 /// Writes the string between two quotes to `out`, or returns `None` for an invalid escape. A surrogate without its pair
-/// becomes U+FFFD: programs that cut a name within an emoji send one.
-fn unescape(mut text: &str, out: &mut String) -> Option<()> {
+/// becomes U+FFFD, and true is returned: programs that cut a name within an emoji send one.
+fn unescape(mut text: &str, out: &mut String) -> Option<bool> {
+    let mut is_replaced = false;
     out.clear();
     while let Some((plain, escape)) = text.split_once('\\') {
         out.push_str(plain);
@@ -283,7 +307,10 @@ fn unescape(mut text: &str, out: &mut String) -> Option<()> {
                 let paired = pair.and_then(|pair| String::from_utf16(&pair).ok()).filter(|_| is_surrogate(unit));
                 match paired.and_then(|paired| paired.chars().next()) {
                     Some(character) => (character, 11),
-                    None => (char::from_u32(unit.into()).unwrap_or(char::REPLACEMENT_CHARACTER), 5),
+                    None => {
+                        is_replaced |= is_surrogate(unit);
+                        (char::from_u32(unit.into()).unwrap_or(char::REPLACEMENT_CHARACTER), 5)
+                    }
                 }
             }
             _ => return None,
@@ -292,7 +319,7 @@ fn unescape(mut text: &str, out: &mut String) -> Option<()> {
         text = &escape[length..];
     }
     out.push_str(text);
-    Some(())
+    Some(is_replaced)
 }
 
 /// The UTF-16 code unit of an escape such as `u00e9`.

@@ -3,6 +3,7 @@
 use super::decoder::Decoder;
 use super::error::DecodeError;
 use super::json::{Json, SyntaxError, ValueKind};
+use super::members::{Members, TWICE, Use};
 use crate::columns::{ColumnsBuilder, Projection};
 use crate::interface::{Kind, ParseError};
 
@@ -12,7 +13,19 @@ pub(super) struct Reader<'j> {
     /// Most records to decode.
     record_limit: usize,
     /// Columns to decode. The values of others are checked for syntax only.
-    projection: Projection,
+    pub projection: Projection,
+    /// Members of the records so far.
+    pub members: Members,
+}
+
+/// A record that is being decoded.
+struct Record {
+    /// Index of its first byte.
+    start: usize,
+    /// Bit i: the member of column i came.
+    columns: u64,
+    /// Bit i: a later spelling of column i was skipped.
+    skipped: u64,
 }
 
 pub(super) fn syntax(error: SyntaxError) -> DecodeError {
@@ -21,7 +34,7 @@ pub(super) fn syntax(error: SyntaxError) -> DecodeError {
 
 impl<'j> Reader<'j> {
     pub fn new(body: &'j [u8], record_limit: usize, projection: Projection) -> Self {
-        Self { json: Json::new(body), record_limit, projection }
+        Self { json: Json::new(body), record_limit, projection, members: Members::default() }
     }
 
     #[inline]
@@ -95,20 +108,32 @@ impl Decoder {
         if rows.rows() >= reader.record_limit {
             return Err(reader.error(format!("the response has more than {} records", reader.record_limit)));
         }
+        let mut record = Record { start: reader.json.current_index(), columns: 0, skipped: 0 };
         let mut hint = 0;
         let mut more = reader.json.enter(b'}').map_err(syntax)?;
         while more {
-            let column = self.column(reader.json.key().map_err(syntax)?, &mut hint);
-            self.member(reader, column, hint, rows)?;
+            let name = reader.json.key().map_err(syntax)?;
+            let column = self.column(name, &mut hint);
+            if column.is_none() {
+                reader.members.add_unknown(name);
+            }
+            self.member(reader, column, hint, &mut record, rows)?;
             // Nearly always the next declared member follows, without whitespace.
             while let Some((written, column)) = self.expected(hint)
                 && reader.json.consume(written)
             {
                 hint += 1;
-                self.member(reader, Some(column), hint, rows)?;
+                self.member(reader, Some(column), hint, &mut record, rows)?;
             }
             more = reader.json.next_element(b'}').map_err(syntax)?;
         }
+        if record.columns & self.identity == 0 {
+            return Err(self.unidentified(reader, record.start));
+        }
+        if reader.json.has_replaced {
+            self.replaced(reader, record.start)?;
+        }
+        reader.members.add_record(record.columns);
         rows.finish_row();
         Ok(())
     }
@@ -119,10 +144,42 @@ impl Decoder {
         reader: &mut Reader<'_>,
         column: Option<usize>,
         hint: usize,
+        record: &mut Record,
         rows: &mut ColumnsBuilder,
     ) -> Result<(), DecodeError> {
-        let Some(column) = column.filter(|column| reader.projection.contains(*column)) else { return reader.skip() };
+        let Some(column) = column else { return reader.skip() };
+        let (came, is_later_spelling) = (record.columns & 1 << column != 0, hint > self.record.fields.len());
+        if (came || is_later_spelling) && self.conflict(reader, record, column, hint)? == Use::Skip {
+            return reader.skip();
+        }
+        record.columns |= 1 << column;
+        if !reader.projection.contains(column) {
+            return reader.skip();
+        }
         self.cell(reader, column, rows).map_err(|error| error.member(self.spelling(hint)))
+    }
+
+    /// Decides about a member that may not be the only one of its column. Apart, so that the loop over members is small.
+    #[inline(never)]
+    fn conflict(
+        &self,
+        reader: &mut Reader<'_>,
+        record: &mut Record,
+        column: usize,
+        hint: usize,
+    ) -> Result<Use, DecodeError> {
+        let at_member = |error: DecodeError| error.member(self.spelling(hint));
+        if hint > self.record.fields.len() && self.record.fields[column].is_hex {
+            let is_again = record.skipped & 1 << column != 0;
+            if is_again || self.loose(reader, record.start, hint - 1).map_err(at_member)? == Use::Skip {
+                record.skipped |= 1 << column;
+                return if is_again { Err(at_member(reader.error(TWICE))) } else { Ok(Use::Skip) };
+            }
+        }
+        if record.columns & 1 << column == 0 {
+            return Ok(Use::Read);
+        }
+        self.repeated(reader, record.start, hint - 1).map_err(at_member)
     }
 
     fn cell(&self, reader: &mut Reader<'_>, column: usize, rows: &mut ColumnsBuilder) -> Result<(), DecodeError> {

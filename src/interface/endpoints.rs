@@ -79,6 +79,8 @@ pub struct Param {
     pub doc: &'static str,
     /// Columns whose values the parameter bounds: a filter on such a column can be sent as the parameter.
     pub bounds: &'static [(&'static str, Bound)],
+    /// True if a range certainly includes the value: the API's document says so, or the client sees to it.
+    pub is_inclusive: bool,
 }
 
 /// Values of a column that the records of a list have where a parameter is given.
@@ -130,6 +132,10 @@ impl Param {
         Self { bounds, ..self }
     }
 
+    const fn inclusive(self) -> Self {
+        Self { is_inclusive: true, ..self }
+    }
+
     /// The wire name, or `None` if the API has no such filter.
     pub fn wire(&self) -> Option<&'static str> {
         match self.role {
@@ -166,7 +172,7 @@ impl Param {
 /// The kind of a parameter's value, which is checked before it is sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ParamKind {
-    /// Any string but the empty one.
+    /// An address or a hash.
     Text,
     /// An integer from 0 to 2^63-1.
     Height,
@@ -182,15 +188,15 @@ pub enum ParamKind {
 }
 
 const fn optional(name: &'static str, wire: &'static str, kind: ParamKind, doc: &'static str) -> Param {
-    Param { name, role: ParamRole::Plain(wire), kind, required: false, doc, bounds: &[] }
+    Param { name, role: ParamRole::Plain(wire), kind, required: false, doc, bounds: &[], is_inclusive: false }
 }
 
 const fn required(name: &'static str, wire: &'static str, kind: ParamKind, doc: &'static str) -> Param {
-    Param { name, role: ParamRole::Plain(wire), kind, required: true, doc, bounds: &[] }
+    Param { required: true, ..optional(name, wire, kind, doc) }
 }
 
 const fn from(name: &'static str, wire: &'static str, to: &'static str, kind: ParamKind, doc: &'static str) -> Param {
-    Param { name, role: ParamRole::RangeStart(wire, to), kind, required: false, doc, bounds: &[] }
+    Param { role: ParamRole::RangeStart(wire, to), ..optional(name, wire, kind, doc) }
 }
 
 const START_TIME: Param = Param {
@@ -200,6 +206,7 @@ const START_TIME: Param = Param {
     required: false,
     doc: "Blocks of this time or later.",
     bounds: &[("transaction_time", Bound::AtLeast), ("zone_block_time", Bound::AtLeast)],
+    is_inclusive: true,
 };
 const END_TIME: Param = Param {
     name: "end_time",
@@ -208,6 +215,7 @@ const END_TIME: Param = Param {
     required: false,
     doc: "Blocks of this time or earlier.",
     bounds: &[("transaction_time", Bound::AtMost), ("zone_block_time", Bound::AtMost)],
+    is_inclusive: true,
 };
 const START_HEIGHT: Param =
     from("start_height", "startBlockHeight", "end_height", ParamKind::Height, "Lowest block height, inclusive.")
@@ -273,9 +281,11 @@ pub static ENDPOINTS: [Endpoint; 9] = [
             .bounding(&[("protocol_type", Bound::SameNumber)]),
             TOKEN_CONTRACT,
             from("start_time", "startTime", "end_time", ParamKind::Time, "Issued at this time or later.")
-                .bounding(&[("issue_date", Bound::AtLeast)]),
+                .bounding(&[("issue_date", Bound::AtLeast)])
+                .inclusive(),
             optional("end_time", "endTime", ParamKind::Time, "Issued at this time or earlier.")
-                .bounding(&[("issue_date", Bound::AtMost)]),
+                .bounding(&[("issue_date", Bound::AtMost)])
+                .inclusive(),
             optional(
                 "order_by",
                 "orderBy",
@@ -320,8 +330,8 @@ pub static ENDPOINTS: [Endpoint; 9] = [
                 ("zone_tx_hash", Bound::EqualInSome),
             ]),
             HEIGHT,
-            START_HEIGHT,
-            END_HEIGHT,
+            START_HEIGHT.inclusive(),
+            END_HEIGHT.inclusive(),
             START_TIME,
             END_TIME,
             optional("address", "address", ParamKind::Text, "Only transactions that involve this address.").bounding(&[
@@ -420,6 +430,7 @@ pub static ENDPOINTS: [Endpoint; 9] = [
                 required: false,
                 doc: "Lowest block height, inclusive.",
                 bounds: &[("height", Bound::AtLeast)],
+                is_inclusive: true,
             },
             Param {
                 name: "end_height",
@@ -428,6 +439,7 @@ pub static ENDPOINTS: [Endpoint; 9] = [
                 required: false,
                 doc: "Highest block height, inclusive. Default: the newest block.",
                 bounds: &[("height", Bound::AtMost)],
+                is_inclusive: true,
             },
             START_TIME,
             END_TIME,

@@ -25,12 +25,15 @@ pub struct Field {
     /// Every spelling seen on the wire.
     pub wire: &'static [&'static str],
     pub kind: Kind,
+    /// True if some services send other texts, which are not hex, under a later spelling: such a text is no value of a
+    /// record that has the first spelling.
+    pub is_hex: bool,
     /// One line of meaning, for people.
     pub doc: &'static str,
 }
 
 const fn field(name: &'static str, wire: &'static [&'static str], kind: Kind, doc: &'static str) -> Field {
-    Field { name, wire, kind, doc }
+    Field { name, wire, kind, is_hex: false, doc }
 }
 
 impl RecordType {
@@ -88,7 +91,10 @@ const AMOUNT: Field = field("amount", &["amount"], Amount, "Amount moved, in who
 const SYMBOL: Field = field("symbol", &["symbol", "transactionSymbol"], Utf8, "Symbol of the coin moved.");
 const TRANSACTION_SYMBOL: Field =
     field("transaction_symbol", &["transactionSymbol", "symbol"], Utf8, "Symbol of the coin or token moved.");
-const METHOD_ID: Field = field("method_id", &["methodId", "method"], Utf8, "Identifier of the contract method called.");
+const METHOD_ID: Field = Field {
+    is_hex: true,
+    ..field("method_id", &["methodId", "method"], Utf8, "Identifier of the contract method called.")
+};
 const STATE: Field = field("state", &["state"], Utf8, "`success`, `fail` or `pending`.");
 const NONCE: Field = field("nonce", &["nonce"], Integer, "Number of earlier transactions of the sender.");
 const GAS_USED: Field = field("gas_used", &["gasUsed"], Integer, "Gas used.");

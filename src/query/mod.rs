@@ -15,5 +15,6 @@ pub use execution::{
 pub use follow::{Changes, Horizon, Poll};
 pub use request::{Arg, GrowthOrder, Options, Query, parse_time};
 pub use results::{
-    Batch, Batches, Checkpoint, Entries, Page, Partial, Progress, Records, Report, SharedReport, State, record_keys,
+    Batch, Batches, Checkpoint, Entries, MembersReport, Page, Partial, Progress, Records, Report, SharedReport, State,
+    record_keys,
 };

@@ -237,7 +237,9 @@ print(records, peak() - early)
 @pytest.mark.parametrize("way", ["batches", "reader", "records"])
 def test_memory_of_a_stream_does_not_depend_on_its_length(way: str) -> None:
     """A third of a gigabyte passes through; what it may leave is a small part of that."""
-    page = page_of("tokens", [{"token": "number", "website": "x" * 200_000}] * 5, totalPage="300").body
+    page = page_of(
+        "tokens", [{"tokenContractAddress": "0xa", "token": "number", "website": "x" * 200_000}] * 5, totalPage="300"
+    ).body
     with StrictServer() as server:
         count = iter(range(1_000_000))
         # No two pages are the same.

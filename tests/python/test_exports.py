@@ -418,7 +418,7 @@ def test_export_uses_bounded_memory(tmp_path: Path) -> None:
         query = dict(parse_qsl(target.partition("?")[2]))
         page, limit = int(query["page"]), int(query["limit"])
         numbers = range((page - 1) * limit, min(page * limit, 1_500))
-        records = [{"token": str(number), "website": "x" * 200_000} for number in numbers]
+        records = [{"tokenContractAddress": str(number), "website": "x" * 200_000} for number in numbers]
         return page_of("tokens", records, page=str(page), limit=str(limit), totalPage=str(-(-1_500 // limit)))
 
     with StrictServer() as server:

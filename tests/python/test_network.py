@@ -368,3 +368,37 @@ def test_exhausted_file_descriptors_are_named() -> None:
     ran = subprocess.run([sys.executable, "-c", OUT_OF_FILES], capture_output=True, text=True, check=False, timeout=60)
     assert "too many open files (ulimit -n)" in ran.stdout, ran.stderr
     assert "base_url" not in ran.stdout
+
+
+def test_request_on_a_stale_connection_is_sent_again_on_a_new_one() -> None:
+    """The server ends each connection when a second request arrives on it: all idle ones are stale."""
+    body = BLOCKS.body
+    reply = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+    together = threading.Barrier(4)
+
+    def serve(connection: socket.socket, *, waits: bool) -> None:
+        with connection:
+            connection.recv(1 << 16)
+            if waits:
+                together.wait(20)
+            connection.sendall(reply)
+            connection.recv(1 << 16)
+
+    def accept(listener: socket.socket) -> None:
+        for number in range(64):
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=serve, args=(connection,), kwargs={"waits": number < 4}, daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=accept, args=(listener,), daemon=True).start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        server = StrictServer()
+        server._http.server_close()
+        with server.client(base_url=url, max_retries=0) as client:
+            with ThreadPoolExecutor(4) as pool:
+                list(pool.map(lambda _: client.blocks().collect(), range(4)))
+            for _ in range(6):
+                assert len(client.blocks().collect()) == 1

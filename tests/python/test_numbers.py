@@ -168,7 +168,7 @@ def test_overflow_row_counts_over_pages_and_slices(server: StrictServer) -> None
 
 
 def test_estimates_are_doubles_in_columns_and_exact_in_records(server: StrictServer) -> None:
-    server.on("tokens", page_of("tokens", [{"token": text, "price": text} for text in EDGES]))
+    server.on("tokens", page_of("tokens", [{"tokenContractAddress": text, "price": text} for text in EDGES]))
     with server.client() as client:
         records = client.tokens().collect()
     assert [token.price for token in records] == [Decimal(text) for text in EDGES]
@@ -178,7 +178,9 @@ def test_estimates_are_doubles_in_columns_and_exact_in_records(server: StrictSer
 
 
 def test_estimate_beyond_the_range_of_doubles_raises(server: StrictServer) -> None:
-    server.on("tokens", page_of("tokens", [{"price": "1"}, {"price": "-1e400"}]))
+    server.on(
+        "tokens", page_of("tokens", [{"tokenContractAddress": "0xa", "price": price} for price in ("1", "-1e400")])
+    )
     with server.client() as client:
         records = client.tokens().collect()
     assert records[1].price == Decimal("-1e400")
@@ -190,7 +192,7 @@ def test_estimate_beyond_the_range_of_doubles_raises(server: StrictServer) -> No
 @pytest.mark.parametrize("text", NO_NUMBERS)
 @pytest.mark.parametrize(("call", "field"), [("token_transfers", "amount"), ("tokens", "price")])
 def test_invalid_number_is_a_format_error_with_its_path(server: StrictServer, call: str, field: str, text: str) -> None:
-    server.on(call, page_of(call, [{field: "1"}, {field: text}]))
+    server.on(call, page_of(call, [{"tokenContractAddress": "0xa", field: each} for each in ("1", text)]))
     with server.client() as client:
         query = client.tokens() if call == "tokens" else client.token_transfers("0xa")
         with pytest.raises(cf.ResponseFormatError) as caught:
@@ -217,7 +219,7 @@ def test_overflow_keeps_the_collected_records(server: StrictServer, way: str) ->
 @pytest.mark.parametrize("text", ["short", "x" * 13, "é" * 12, ""])
 def test_strings_in_polars_are_unchanged(server: StrictServer, text: str) -> None:
     texts = [text, None, "", "twelve bytes", "thirteen bytes", text]
-    server.on("tokens", page_of("tokens", [{"token": text} for text in texts]))
+    server.on("tokens", page_of("tokens", [{"tokenContractAddress": "0xa", "token": text} for text in texts]))
     with server.client() as client:
         frame = client.tokens().to_polars()
         assert frame.equals(pl.DataFrame(client.tokens().collect()))

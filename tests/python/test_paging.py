@@ -15,6 +15,11 @@ from chainframe.testing import LocalService
 from strict_server import Request, Response, Script, StrictServer, page_of
 
 
+def listed(first: int, count: int) -> list[dict[str, str]]:
+    """Transactions of these heights, newest first."""
+    return [{"txId": f"0x{height:x}", "height": str(height)} for height in range(first, first - count, -1)]
+
+
 def heights(first: int, count: int) -> list[dict[str, str]]:
     return [{"height": str(height), "hash": f"0x{height:x}"} for height in range(first, first - count, -1)]
 
@@ -171,14 +176,14 @@ def test_every_list_is_read_as_its_snapshot(server: StrictServer, call: str, by:
 
 
 def test_short_page_before_the_end_raises(server: StrictServer) -> None:
-    short = {"1": heights(300, 100), "2": heights(200, 7), "3": heights(100, 100)}
+    short = {"1": listed(300, 100), "2": listed(200, 7), "3": listed(100, 100)}
     server.on("transactions", lambda request: page_of("transactions", short[request.query["page"]], totalPage="3"))
     with pytest.raises(cf.PaginationDriftError, match="none that follows those returned"):
         server.client().transactions().collect()
 
 
 def test_address_list_is_reported_as_limited_to_a_year(server: StrictServer) -> None:
-    server.on("address_transactions", page_of("address_transactions", heights(9, 1)))
+    server.on("address_transactions", page_of("address_transactions", listed(9, 1)))
     with pytest.warns(cf.IncompleteResultWarning, match="last 12 months of an address"):
         assert not server.client().address_transactions("0x1").collect().report.complete
     server.on("address_transactions", page_of("address_transactions", [], totalPage="0"))

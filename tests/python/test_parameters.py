@@ -110,16 +110,13 @@ def sent(server: StrictServer, call: str, run: Callable[[cf.Client], cf.Query[An
 
 
 ODD = [
-    "a b",
     "a+b",
     "a&b=c",
-    "a,b",
     "100%",
     "a/b?c#d",
     "é",
     "日本",
     "😀",
-    "a\tb",
     'a"b',
     "{target}",
     "a~b",
@@ -132,6 +129,54 @@ ODD = [
 @pytest.mark.parametrize("text", ODD)
 def test_special_characters_are_sent_unchanged(server: StrictServer, text: str) -> None:
     assert sent(server, "token_transfers", lambda c: c.token_transfers(text)) == {"tokenContractAddress": text}
+
+
+FOREIGN = {
+    "0xa\n": "U+000A",
+    " 0xa": "U+0020",
+    "0x a": "U+0020",
+    "0xa\t": "U+0009",
+    "0xa\x00": "U+0000",
+    "0xa\x85": "U+0085",
+    "0xa\xa0": "U+00A0",
+    "0xa\u3000": "U+3000",
+    "\ufeff0xa": "U+FEFF",
+    "0x\u200ba": "U+200B",
+    "0xa\u2060": "U+2060",
+    "0xa\u00ad": "U+00AD",
+    "0xa\u202e": "U+202E",
+    "0xa\u2028": "U+2028",
+    "0xa\ufe0f": "U+FE0F",
+    "0xa\U000e0020": "U+E0020",
+    "0xa\u3164": "U+3164",
+    "0xa,": "a comma",
+    ",0xa": "a comma",
+    "0xa,0xb": "a comma",
+}
+ADDRESSES: dict[str, Callable[[cf.Client, str], cf.Query[Any]]] = {
+    "token_contract_address": lambda client, text: client.token_transfers(text),
+    "token_contract_address of tokens": lambda client, text: client.tokens(token_contract_address=text),
+    "address": lambda client, text: client.address_transactions(text),
+    "tx_id": lambda client, text: client.cross_chain_transactions(tx_id=text),
+    "address of cross": lambda client, text: client.cross_chain_transactions(address=text),
+    "from_address": lambda client, text: client.cross_chain_transactions(from_address=text),
+    "to_address": lambda client, text: client.cross_chain_transactions(to_address=text),
+    "block_hash": lambda client, text: client.transactions(block_hash=text),
+    "tx_ids[0]": lambda client, text: client.logs(text),
+    "tx_ids[1]": lambda client, text: client.transactions_by_hash(["0xb", text]),
+}
+
+
+@pytest.mark.parametrize("text", FOREIGN)
+@pytest.mark.parametrize("name", ADDRESSES)
+def test_character_that_no_address_has_is_named_and_nothing_is_sent(server: StrictServer, name: str, text: str) -> None:
+    with server.client() as client, pytest.raises(cf.InvalidParameterError) as raised:
+        ADDRESSES[name](client, text)
+    message = str(raised.value)
+    assert message.startswith(name.partition(" of ")[0] + " must be one")
+    assert FOREIGN[text] in message
+    assert message.isprintable()
+    assert server.requests == []
 
 
 def test_hashes_are_sent_in_one_parameter(server: StrictServer) -> None:

@@ -88,7 +88,7 @@ def test_partitions_of_tokens_are_cut_by_time(busy: LocalService, most: int) -> 
 
 
 def test_record_without_a_time_is_in_one_partition(server: StrictServer) -> None:
-    server.on("tokens", page_of("tokens", [{"token": "A", "issueDate": ""}], totalPage="1", page="1"))
+    server.on("tokens", page_of("tokens", [{"tokenContractAddress": "0xa", "issueDate": ""}], totalPage="1", page="1"))
     with server.client() as client:
         parts = client.tokens(start_time=0, end_time=1_000_000_000).partitions(5)
         assert [len(pickle.loads(pickle.dumps(part.query.to_dicts()))) for part in parts] == [1, 0, 0, 0, 0]

@@ -180,7 +180,7 @@ def test_returned_lists_do_not_change_the_record() -> None:
     ],
 )
 def test_times_of_all_years_are_exact(server: StrictServer, milliseconds: int, expected: datetime) -> None:
-    server.on("blocks", page_of("blocks", [{"blockTime": str(milliseconds)}]))
+    server.on("blocks", page_of("blocks", [{"hash": "0xa", "blockTime": str(milliseconds)}]))
     with server.client() as client:
         block = client.blocks().first()
     assert block is not None

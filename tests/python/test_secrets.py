@@ -49,7 +49,7 @@ def test_client_pickles_without_secrets(server: StrictServer, monkeypatch: pytes
     monkeypatch.setenv("CHAINFRAME_API_KEY", API_KEY)
     monkeypatch.setenv("CHAINFRAME_SECRET_KEY", SECRET_KEY)
     monkeypatch.setenv("CHAINFRAME_PASSPHRASE", PASSPHRASE)
-    server.on("tokens", page_of("tokens", [{"token": "A"}]))
+    server.on("tokens", page_of("tokens", [{"tokenContractAddress": "0xa", "token": "A"}]))
     with pickle.loads(pickled) as again:
         assert repr(again) == whole
         again.tokens().collect()

@@ -163,7 +163,7 @@ class Narrowing:
         """Hashes to which a list can be narrowed if the API compares the right one."""
         if self._solver is None or self._client is None or len(queries) != 1:
             return None
-        lookup = looked_up(self.resource, arguments(queries[0]), self._solver)
+        lookup = looked_up(self.resource, arguments(queries[0]), self._solver, self._is_valid)
         return lookup and replace(lookup, found=shown(self._client, lookup.column))
 
     def with_arguments(self, query: Query[Any], wanted: Arguments) -> Query[Any]:

@@ -49,6 +49,8 @@ class Column:
     low: str | None = None
     low_is_excluded: bool = False
     high: str | None = None
+    # Ends that the API may exclude: one step wider, they cannot lose a record.
+    open_ends: frozenset[str] = frozenset()
     sides: dict[str, tuple[str, str]] = field(default_factory=dict)
 
 
@@ -75,6 +77,8 @@ def bounded_columns(resource: str) -> dict[str, Column]:
         # Times for which heights have to be found are no filters of the API.
         for name, bound in {} if parameter["is resolved"] else parameter["bounds"].items():
             column = columns.setdefault(name, Column())
+            if bound in ("at least", "at most") and not parameter["is inclusive"]:
+                column.open_ends |= {parameter["name"]}
             match bound:
                 case "equal":
                     column.equal = parameter["name"]
@@ -154,14 +158,16 @@ def narrowed(
     return [combined for choice in several if is_valid(combined := common | choice)] or [common]
 
 
-def looked_up(resource: str, given: Arguments, solver: Solver) -> Lookup | None:
+def looked_up(resource: str, given: Arguments, solver: Solver, is_valid: Callable[[Arguments], bool]) -> Lookup | None:
     """The fewest hashes that the filter accepts in a column which a parameter may compare."""
     columns = {name: column.equal_in_some for name, column in bounded_columns(resource).items() if column.equal_in_some}
     found: list[Lookup] = []
     for name, parameter in columns.items():
         points = solver.points(name) or []
         hashes = list({point.lower(): point for point in points}.values())
-        if hashes and "" not in points and len(hashes) <= MAX_QUERIES and parameter not in given:
+        if not hashes or len(hashes) > MAX_QUERIES or parameter in given:
+            continue
+        if all(is_valid(given | {parameter: each}) for each in hashes):
             directions = solver.points(DIRECTION) or DIRECTIONS
             compared = [each for each in columns if columns[each] == parameter]
             found.append(Lookup(parameter, name, compared, hashes, directions))
@@ -189,7 +195,7 @@ def timed(
     passed = Range(_integer(given.get(bounds.low), kind), _integer(given.get(bounds.high), kind))
     wanted = [each for each in map(passed.intersected, wanted) if each]
     column = Column(low=bounds.low, high=bounds.high)
-    choices = [given | _bounded(column, each, kind, is_ranged=True) for each in wanted]
+    choices = [given | _bounded(column, each, kind, passed, is_ranged=True) for each in wanted]
     return choices if all(map(is_valid, choices)) else None
 
 
@@ -235,7 +241,7 @@ def _by_range(
         wanted = [Range(wanted[0].low, wanted[-1].high)]
     passed = Range(_integer(given.get(column.low), kind), _integer(given.get(column.high or ""), kind))
     wanted = [each for each in map(passed.intersected, wanted) if each]
-    return [_bounded(column, each, kind, is_ranged=is_ranged) for each in wanted]
+    return [_bounded(column, each, kind, passed, is_ranged=is_ranged) for each in wanted]
 
 
 def _by_value(parameter: str, ranges: list[Range]) -> list[Arguments] | None:
@@ -261,14 +267,19 @@ def _is_expanded(resource: str, column: Column) -> bool:
     return any(parameter["name"] == column.low and parameter["wire"] is None for parameter in parameters(resource))
 
 
-def _bounded(column: Column, wanted: Range, kind: pa.DataType, *, is_ranged: bool) -> Arguments:
+def _bounded(column: Column, wanted: Range, kind: pa.DataType, passed: Range, *, is_ranged: bool) -> Arguments:
+    """Arguments for a range, within the one that was passed with the call. The filter is applied again locally."""
     if column.equal is not None and wanted.is_point and not is_ranged:
         return {column.equal: wanted.low}
     arguments: Arguments = {}
     if column.low is not None and wanted.low is not None:
-        arguments[column.low] = _value(wanted.low - column.low_is_excluded, kind)
+        is_wider = column.low_is_excluded or (column.low in column.open_ends and wanted.low != passed.low)
+        # No height or amount is negative.
+        if not (is_wider and wanted.low == 0):
+            arguments[column.low] = _value(wanted.low - is_wider, kind)
     if column.high is not None and wanted.high is not None:
-        arguments[column.high] = _value(wanted.high, kind)
+        is_wider = column.high in column.open_ends and wanted.high != passed.high
+        arguments[column.high] = _value(wanted.high + is_wider, kind)
     return arguments
 
 

@@ -73,6 +73,37 @@ fn auto_stops_limiting_a_service_that_never_throttles() {
 }
 
 #[test]
+fn suspected_throttle_counts_until_it_is_acquitted() {
+    let (start, second) = (Instant::now(), SECOND);
+    let state = |controller: &RateController| (controller.rate, controller.throttled, controller.next);
+    for limit in [RateLimit::Auto, RateLimit::PerSecond(5.0)] {
+        let mut controller = RateController::new(limit);
+        controller.try_acquire(start);
+        let before = state(&controller);
+        controller.suspect(start, start + second);
+        controller.suspect(start, start + second * 3);
+        assert_eq!(controller.throttled, 2);
+        assert_eq!(controller.rate < before.0, limit == RateLimit::Auto);
+        controller.acquit();
+        assert_eq!(state(&controller), before);
+        controller.acquit();
+        assert_eq!(state(&controller), before);
+        // A throttle is not taken back, whether it was suspected before or not.
+        for is_suspected in [true, false] {
+            let throttled = controller.throttled;
+            if is_suspected {
+                controller.suspect(start + second * 5, start + second * 6);
+            }
+            controller.convict(start + second * 5, start + second * 6);
+            let after = state(&controller);
+            controller.acquit();
+            assert_eq!(state(&controller), after);
+            assert_eq!(controller.throttled, throttled + 1);
+        }
+    }
+}
+
+#[test]
 fn clients_of_one_key_share_a_limiter() {
     let shared = |key| SharedLimiters::default().get(RateLimit::Auto, "http://127.0.0.1:1", key);
     assert!(Arc::ptr_eq(&shared("a"), &shared("a")));

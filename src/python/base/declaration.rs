@@ -41,6 +41,7 @@ pub fn _declaration() -> String {
                         "kind": kind(param.kind),
                         "doc": param.doc,
                         "bounds": bounds(param.bounds),
+                        "is inclusive": param.is_inclusive,
                         "is resolved": matches!(param.role, ParamRole::TimeOfHeight(..)),
                     })
                 })

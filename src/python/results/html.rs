@@ -209,6 +209,10 @@ fn sentences(sentences: &[Message]) -> String {
     html
 }
 
+fn names(names: &[String]) -> String {
+    if names.is_empty() { "none".into() } else { shorten(&names.join(", "), SENTENCE) }
+}
+
 pub fn report(report: &Report) -> String {
     let facts = [
         ("records", count(report.records)),
@@ -219,6 +223,8 @@ pub fn report(report: &Report) -> String {
         ("records that moved", count(report.moved)),
         ("lists read again", count(report.rereads)),
         ("missing", count(report.missing.len() as u64)),
+        ("members absent", names(&report.members.absent())),
+        ("members unknown", names(&report.members.unknown.to_vec())),
         ("bytes", count(report.bytes)),
         ("seconds", format!("{:.2}", report.elapsed.as_secs_f64())),
     ];

@@ -94,6 +94,18 @@ impl Report {
         self.inner.missing.to_vec()
     }
 
+    #[doc = doc!(Report.members_absent)]
+    #[getter]
+    fn members_absent(&self) -> Vec<String> {
+        self.inner.members.absent()
+    }
+
+    #[doc = doc!(Report.members_unknown)]
+    #[getter]
+    fn members_unknown(&self) -> Vec<String> {
+        self.inner.members.unknown.to_vec()
+    }
+
     #[doc = doc!(Report.bytes)]
     #[getter]
     fn bytes(&self) -> u64 {
@@ -155,6 +167,8 @@ impl Report {
         members.set_item("moved", report.moved)?;
         members.set_item("rereads", report.rereads)?;
         members.set_item("missing", report.missing.to_vec())?;
+        members.set_item("members_absent", report.members.absent())?;
+        members.set_item("members_unknown", report.members.unknown.to_vec())?;
         members.set_item("bytes", report.bytes)?;
         members.set_item("elapsed", report.elapsed.as_secs_f64())?;
         Ok(members)
@@ -164,6 +178,8 @@ impl Report {
 #[pyfunction]
 pub fn _restore_report(members: &Bound<'_, PyDict>) -> PyResult<Report> {
     let member = |name: &str| members.as_any().get_item(name);
+    // Older reports have no such members.
+    let names = |name: &str| members.get_item(name)?.map_or_else(|| Ok(Vec::new()), |names| names.extract());
     let inner = query::Report {
         complete: member("complete")?.extract()?,
         reasons: from_json::<Vec<Message>>(&member("reasons")?)?.into(),
@@ -176,6 +192,7 @@ pub fn _restore_report(members: &Bound<'_, PyDict>) -> PyResult<Report> {
         moved: member("moved")?.extract()?,
         rereads: member("rereads")?.extract()?,
         missing: member("missing")?.extract::<Vec<String>>()?.into(),
+        members: query::MembersReport::new(names("members_absent")?, names("members_unknown")?),
         bytes: member("bytes")?.extract()?,
         elapsed: Duration::try_from_secs_f64(member("elapsed")?.extract()?).unwrap_or_default(),
         progress: query::Progress::default(),

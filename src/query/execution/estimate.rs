@@ -89,14 +89,15 @@ impl Run {
             let limitations = found.reasons.to_vec();
             return Ok(Estimate { pages: none, requests: none, records: none, limitations, ..Estimate::default() });
         }
-        let sampler = Sampler::default();
+        let sampler = Sampler::new(report.clone());
         let (size, limitations) = match (num_slices, query.slices().height(first)) {
             (1, _) => list(query, &sampler, first, offset).await?,
             (_, Some(low)) => (heights(query, &sampler, first, num_slices, low).await?, Vec::new()),
             _ => slices(query, &sampler, first, num_slices).await?,
         };
         let mut estimate = limited(query, size, num_slices);
-        estimate.limitations = [found.reasons.to_vec(), limitations].concat();
+        report.finish();
+        estimate.limitations = [report.read().reasons.to_vec(), limitations].concat();
         let alone = if num_slices == 1 { requests_alone(query, estimate.pages.expected) } else { 0 };
         estimate.estimated_seconds = seconds(query, resolved, estimate.requests.expected, alone, &sampler);
         estimate.requests = estimate.requests.plus(Bounds::exact(resolved.requests));

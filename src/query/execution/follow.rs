@@ -322,6 +322,9 @@ impl Follow {
             let now = walk.pages.report().read();
             self.report.add_cost(&now.since(&walk.counted));
             walk.counted = now;
+            if let Some(reason) = walk.pages.report().empty_responses_reason() {
+                self.report.add_reason(reason);
+            }
         }
     }
 

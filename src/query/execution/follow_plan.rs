@@ -91,7 +91,7 @@ impl FollowPlan {
                 "which resumes from a cursor; make the call again and pass the cursor of a follower",
             ));
         }
-        let list = query.with_heights(None, None)?;
+        let list = query.with_heights(None, None)?.followed();
         let has_heights = ["height", "zone_block_height"].iter().any(|name| endpoint.record().position(name).is_some());
         if !list.may_grow() {
             return Err(reject(&query, "whose block has all its records; omit the filter by block"));

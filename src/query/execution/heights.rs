@@ -23,7 +23,14 @@ const MAX_REQUESTS: usize = 200;
 /// Returns the height of the last block of a chain that is not later than `time`, in Unix milliseconds. Blocks without
 /// transactions count as absent on a chain whose blocks the API does not list.
 pub async fn height_at(client: &Client, chain: Chain, name: Option<&str>, time: i64) -> Result<i64, Error> {
-    match Heights::new(client, chain, name, &SharedReport::default()).find(time).await? {
+    let report = SharedReport::default();
+    let found = Heights::new(client, chain, name, &report).find(time).await?;
+    if report.empty_responses_reason().is_some() {
+        let problem = "responses were empty and did not count pages: the service may throttle so".to_owned();
+        let attempts = u32::try_from(report.read().requests).unwrap_or(u32::MAX);
+        return Err(Error::Empty { endpoint: call(chain), problem, attempts });
+    }
+    match found {
         Found::At(height) => Ok(height),
         Found::Before(first) | Found::BeforeSampled(first) => {
             Err(Error::parameter("time", format!("must not be before the first block, which has height {first}")))
@@ -91,6 +98,10 @@ impl<'c> Heights<'c> {
     async fn first_page(&mut self) -> Result<&Head, Error> {
         if self.head.is_none() {
             let page = self.page(1, false).await?;
+            // A chain has blocks.
+            if page.is_bare() {
+                self.report.doubt_empty_responses();
+            }
             let hash = page_hash(&facts(&page.columns));
             self.head = Some(Head { blocks: blocks(&page.columns), pages: page.total_pages, hash });
         }
@@ -181,16 +192,13 @@ pub(super) async fn fetch_block(
     report: &SharedReport,
 ) -> Result<Option<Block>, Error> {
     let endpoint = declared(chain);
-    let names: &[&str] = match chain {
-        // A range of one height: its empty responses are fetched twice before they are believed.
-        Chain::Main => &["start_height", "end_height"],
-        Chain::Zone => &["height"],
-    };
-    let args: Vec<(String, Arg)> =
-        names.iter().map(|name| ((*name).to_owned(), Arg::Integer(height.to_string()))).collect();
+    let args = vec![("height".to_owned(), Arg::Integer(height.to_string()))];
     let options = Options { chain: name.map(str::to_owned), max_items: Some(1), ..Options::default() };
     let query = Query::new(client, endpoint, args, options)?;
-    let page = fetch(&query, 0, PageRequest::first(1), false, report).await?;
+    let page = match fetch(&query, 0, PageRequest::first(1), false, report).await {
+        Err(error) if error.is_absent_block() => return Ok(None),
+        page => page?,
+    };
     match blocks(&page.columns).into_iter().next() {
         Some((returned, _)) if returned != height => {
             let problem = format!("the API returned block {returned} for height {height}");

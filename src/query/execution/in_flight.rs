@@ -7,8 +7,9 @@ use tokio::task::JoinHandle;
 use super::cursor::Cursor;
 use super::selection::Selection;
 use crate::client::{Error, Expectation, log, process};
+use crate::columns::Column;
 use crate::decode::Page;
-use crate::interface::{ApiErrorKind, Order};
+use crate::interface::{ApiErrorKind, Order, Shape};
 use crate::planted::Bug;
 use crate::query::audit::{self, ListAudit, Returned, Subject};
 use crate::query::request::Query;
@@ -227,23 +228,6 @@ pub(super) async fn fetch(
     must_have_rows: bool,
     report: &SharedReport,
 ) -> Result<Page, Error> {
-    let page = fetch_once(query, slice, request, must_have_rows, report).await?;
-    // A list without any record is fetched once more if the response does not even count its pages: some services answer
-    // so when they throttle.
-    let is_bare = page.columns.rows() == 0 && page.total_pages.is_none() && page.total.is_none();
-    if is_bare && query.endpoint().page_size_max().is_some() {
-        return fetch_once(query, slice, request, must_have_rows, report).await;
-    }
-    Ok(page)
-}
-
-async fn fetch_once(
-    query: &Query,
-    slice: u64,
-    request: PageRequest,
-    must_have_rows: bool,
-    report: &SharedReport,
-) -> Result<Page, Error> {
     let rows = if query.is_paged() { request.limit as usize } else { query.slices().hashes(slice).len().max(16) };
     let offset = (request.page - 1) * request.limit;
     let expected =
@@ -257,7 +241,51 @@ async fn fetch_once(
         report.retries += u64::from(attempts.saturating_sub(1));
         report.bytes += fetched.as_ref().map_or(0, |fetched| fetched.bytes as u64);
     });
-    Ok(fetched?.page)
+    let fetched = match fetched {
+        // One height of a range: there may be none between two others.
+        Err(error) if error.is_absent_block() && query.slices().height(slice).is_some() => {
+            return Ok(Page::empty(query.endpoint().record()));
+        }
+        fetched => fetched?,
+    };
+    if let Some(believed) = fetched.believed_empty {
+        report.add_believed_empty(query.client().empty_responses(), believed);
+    }
+    check_heights(query, slice, &fetched.page)?;
+    Ok(fetched.page)
+}
+
+/// Fails if a record lacks the height by which its slice was requested, or by which its list is followed.
+fn check_heights(query: &Query, slice: u64, page: &Page) -> Result<(), Error> {
+    let (columns, endpoint) = (&page.columns, query.endpoint());
+    let Some(height) = columns.record().height().filter(|_| columns.rows() > 0) else { return Ok(()) };
+    let is_slice = query.slices().height(slice).is_some();
+    // A pending record has the member, without a value.
+    let is_absent = page.members.in_all & 1 << height == 0;
+    let row = match columns.column(height) {
+        Column::Integer(heights) if is_slice => heights.iter().position(|height| height.is_none()),
+        _ => None,
+    };
+    if row.is_none() && !(is_absent && (is_slice || query.is_followed())) {
+        return Ok(());
+    }
+    let name = &query.client().decoder(endpoint).names()[height];
+    let list =
+        if let Shape::Paged { list, .. } = endpoint.shape { format!("data[0].{list}") } else { "data".to_owned() };
+    let path = row.map_or_else(|| list.clone(), |row| format!("{list}[{row}].{name}"));
+    let identity = columns
+        .record()
+        .identity
+        .iter()
+        .find_map(|name| columns.text(columns.record().position(name)?, row.unwrap_or(0)));
+    Err(Error::Format {
+        endpoint: endpoint.name,
+        path,
+        problem: format!("expected records with {name}, by which they are requested"),
+        excerpt: identity.unwrap_or_default().into(),
+        attempts: 1,
+        retryable: false,
+    })
 }
 
 /// Description of a query's lists for their reader. Of each, `wanted` records are wanted, or all.

@@ -310,6 +310,9 @@ impl Pages {
             columns = columns.slice(0, left as usize);
         }
         self.delivered += columns.rows() as u64;
+        if page.columns.rows() > 0 {
+            report.add_members(query.client().decoder(query.endpoint()).names(), &page.members);
+        }
         report.update(|report| {
             report.pages += 1;
             report.records += columns.rows() as u64;

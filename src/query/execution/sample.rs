@@ -10,6 +10,7 @@ use crate::client::{Error, Expectation};
 use crate::columns::Column;
 use crate::decode::Page;
 use crate::query::request::{Options, Query};
+use crate::query::results::SharedReport;
 
 /// Requests that narrow the position of a height in a list.
 const POSITION_REQUESTS: u64 = 12;
@@ -32,7 +33,10 @@ impl Sample {
 
 /// Fetches samples, and counts what they took.
 #[derive(Debug, Default)]
-pub(super) struct Sampler(Mutex<Taken>);
+pub(super) struct Sampler {
+    taken: Mutex<Taken>,
+    report: SharedReport,
+}
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Taken {
@@ -44,8 +48,13 @@ struct Taken {
 }
 
 impl Sampler {
+    /// Samples whose empty responses are added to a report.
+    pub fn new(report: SharedReport) -> Self {
+        Self { report, ..Self::default() }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Taken> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Expected duration of that many requests without a rate limiter.
@@ -68,7 +77,15 @@ impl Sampler {
         let projection = query.projection();
         let expectation = Expectation { row_hint, page, offset, must_have_rows: false, projection };
         let target = query.target(slice, page, limit, top);
-        let fetched = query.client().get(query.endpoint(), &target, expectation, &|| ()).await?;
+        let fetched = match query.client().get(query.endpoint(), &target, expectation, &|| ()).await {
+            Err(error) if error.is_absent_block() && query.slices().height(slice).is_some() => {
+                return Ok(Page::empty(query.endpoint().record()));
+            }
+            fetched => fetched?,
+        };
+        if let Some(believed) = fetched.believed_empty {
+            self.report.add_believed_empty(query.client().empty_responses(), believed);
+        }
         let mut taken = self.lock();
         taken.requests += 1;
         taken.elapsed += fetched.elapsed;

@@ -107,7 +107,10 @@ fn check(param: &Param, arg: &Arg) -> Result<ParamValue, Error> {
         (ParamKind::Text, Arg::String(text)) if text.is_empty() => {
             reject(Message::new("must not be empty").hint(Hint::Omit(param.name.into())))
         }
-        (ParamKind::Text, Arg::String(text)) => Ok(ParamValue::String(text.clone())),
+        (ParamKind::Text, Arg::String(text)) => match foreign_character(text) {
+            Some(found) => reject(Message::new(format!("must be one address or hash; {found}"))),
+            None => Ok(ParamValue::String(text.clone())),
+        },
         (ParamKind::Text, _) => reject("must be a string".into()),
         (ParamKind::Height, Arg::Integer(digits) | Arg::String(digits)) => {
             match digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse()) {
@@ -138,13 +141,34 @@ fn check(param: &Param, arg: &Arg) -> Result<ParamValue, Error> {
     }
 }
 
+/// The first character that no address or hash has: white space, a control or format character, or a comma. Such
+/// characters come with copied text and are hard to see; a service that ignores them, or strips them, returns a result
+/// that looks right.
+fn foreign_character(text: &str) -> Option<String> {
+    // Fillers are letters to Unicode, although they are not drawn.
+    let is_filler = |c| matches!(c, '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}');
+    // What Rust escapes apart from these is not drawn: control and format characters, and marks without a letter.
+    let is_invisible = |c: char| !matches!(c, '"' | '\'' | '\\') && c.escape_debug().len() > 1;
+    let found = text.chars().find(|c| *c == ',' || c.is_whitespace() || is_filler(*c) || is_invisible(*c))?;
+    let name = match found {
+        ',' => "a comma",
+        '\u{feff}' => "a byte order mark",
+        c if c.is_whitespace() => "white space",
+        c if c.is_control() => "a control character",
+        _ => "an invisible character",
+    };
+    Some(format!("got {text:?}, which has {name} (U+{:04X})", u32::from(found)))
+}
+
 /// Each hash once, in the requested order; letters of either case are the same hash.
 fn hashes(param: &Param, given: &[String]) -> Result<ParamValue, Error> {
     let mut seen = std::collections::HashSet::new();
     let mut hashes = Vec::new();
     for (index, hash) in given.iter().enumerate() {
-        if hash.is_empty() || hash.contains(|c: char| c == ',' || c.is_whitespace()) {
-            let problem = Message::new(format!("must be one transaction hash; got {hash:?}")).hint(Hint::PassSeveral);
+        let found = if hash.is_empty() { Some("got \"\"".to_owned()) } else { foreign_character(hash) };
+        if let Some(found) = found {
+            let problem = Message::new(format!("must be one transaction hash; {found}"));
+            let problem = if hash.contains(',') { problem.hint(Hint::PassSeveral) } else { problem };
             return Err(Error::parameter(format!("{}[{index}]", param.name), problem));
         }
         if seen.insert(hash.to_ascii_lowercase()) {
@@ -411,7 +435,7 @@ mod tests {
             (
                 "logs",
                 vec![("tx_ids", text("0x1,0x2"))],
-                "tx_ids[0] must be one transaction hash; got \"0x1,0x2\"; pass several as a list",
+                "tx_ids[0] must be one transaction hash; got \"0x1,0x2\", which has a comma (U+002C); pass several as a list",
             ),
             (
                 "transactions",

@@ -37,6 +37,8 @@ pub struct Query {
     options: Options,
     /// True if all blocks of the query are younger than a year.
     is_recent: bool,
+    /// True if new records are followed, by their heights.
+    is_followed: bool,
     projection: Projection,
 }
 
@@ -84,6 +86,7 @@ impl Query {
             args,
             options,
             is_recent: false,
+            is_followed: false,
             projection: Projection::ALL,
         })
     }
@@ -108,6 +111,16 @@ impl Query {
 
     pub fn chain(&self) -> &str {
         &self.chain
+    }
+
+    /// The same query for a follower, which needs the height of each record.
+    #[must_use]
+    pub(in crate::query) fn followed(self) -> Self {
+        Self { is_followed: true, ..self }
+    }
+
+    pub(in crate::query) fn is_followed(&self) -> bool {
+        self.is_followed
     }
 
     pub(in crate::query) fn slices(&self) -> &Slices {
@@ -142,7 +155,8 @@ impl Query {
         let times = times.filter(|(start, end)| start.is_some() || end.is_some()).or(self.options.times);
         let options = Options { times, ..self.options.clone() };
         let query = Self::new(&self.client, self.endpoint, args, options)?;
-        Ok(Self { max_items: self.max_items, page_size: self.page_size, projection: self.projection, ..query })
+        let Self { max_items, page_size, projection, is_followed, .. } = *self;
+        Ok(Self { max_items, page_size, projection, is_followed, ..query })
     }
 
     /// The same range of heights or times from `height` on.

@@ -18,4 +18,4 @@ pub use partial::Partial;
 pub(super) use partial::PartialMark;
 pub use records::Records;
 pub(super) use records::RecordsBuilder;
-pub use report::{Progress, Report, SharedReport, State};
+pub use report::{MembersReport, Progress, Report, SharedReport, State};

@@ -8,10 +8,21 @@ use tokio::time::Instant;
 
 use super::entries::Entries;
 use crate::client::process::{ForkSafeGuard, ForkSafeMutex};
+use crate::client::{BelievedEmpty, EmptyResponses};
+use crate::decode::Members;
 use crate::message::Message;
 
 /// Reason of a run with missing hashes.
 const NOT_RETURNED: &str = "Some of the requested transactions were not returned";
+/// Reason of a run with empty responses that may have been throttles.
+const EMPTY_RESPONSES: &str =
+    "Some responses were empty and did not count pages; some services throttle so: records may be missing";
+/// Reason of a run with texts that are not as they were sent.
+const REPLACED: &str = "Some texts are not valid Unicode: characters were replaced by U+FFFD";
+/// Most names of unknown members.
+const MAX_UNKNOWN: usize = 64;
+/// Empty responses that a run may have without a response with records at the same time: a list may be empty.
+const UNCONFIRMED: u64 = 1;
 
 #[derive(Clone, Debug, Default)]
 pub struct Report {
@@ -32,10 +43,46 @@ pub struct Report {
     pub rereads: u64,
     /// Requested hashes that were not returned.
     pub missing: Entries<String>,
+    /// Members of the records.
+    pub members: MembersReport,
     /// Bytes of the response bodies, uncompressed.
     pub bytes: u64,
     pub elapsed: Duration,
     pub progress: Progress,
+}
+
+/// Members of the records of a run.
+#[derive(Clone, Debug, Default)]
+pub struct MembersReport {
+    /// First spelling of each declared member, once there are records.
+    declared: Option<Arc<[String]>>,
+    /// Bit i: some record has the member of column i.
+    in_some: u64,
+    pub unknown: Entries<String>,
+}
+
+impl MembersReport {
+    /// A report that is restored.
+    pub fn new(absent: Vec<String>, unknown: Vec<String>) -> Self {
+        Self { declared: Some(absent.into()), in_some: 0, unknown: unknown.into() }
+    }
+
+    /// Declared members that no record has.
+    pub fn absent(&self) -> Vec<String> {
+        let declared = self.declared.iter().flat_map(|names| names.iter().enumerate());
+        declared.filter(|(column, _)| self.in_some & 1 << column == 0).map(|(_, name)| name.clone()).collect()
+    }
+
+    fn add(&mut self, declared: &Arc<[String]>, in_some: u64, unknown: &[String]) {
+        self.declared.get_or_insert_with(|| declared.clone());
+        self.in_some |= in_some;
+        if unknown.is_empty() {
+            return;
+        }
+        let known = self.unknown.to_vec();
+        let added = unknown.iter().filter(|name| !known.contains(name)).take(MAX_UNKNOWN.saturating_sub(known.len()));
+        added.for_each(|name| self.unknown.push(name.clone()));
+    }
 }
 
 /// Completeness of the result as far as a report shows it.
@@ -75,6 +122,23 @@ struct Shared {
     seen_reasons: HashSet<Message>,
     started: Instant,
     finished: bool,
+    believed: BelievedResponses,
+}
+
+/// Empty responses that were taken to mean that nothing was found.
+#[derive(Debug, Default)]
+struct BelievedResponses {
+    confirmed: u64,
+    unconfirmed: u64,
+    /// The client's knowledge of such responses, if there were any.
+    known: Option<Arc<EmptyResponses>>,
+}
+
+impl BelievedResponses {
+    fn are_doubtful(&self) -> bool {
+        let is_throttling = self.known.as_ref().is_some_and(|known| known.is_throttling());
+        self.unconfirmed > UNCONFIRMED || is_throttling && self.confirmed + self.unconfirmed > 0
+    }
 }
 
 impl Default for SharedReport {
@@ -91,6 +155,7 @@ impl SharedReport {
             seen_reasons: HashSet::new(),
             started: Instant::now(),
             finished: false,
+            believed: BelievedResponses::default(),
         };
         let report = Self { state: Arc::new(ForkSafeMutex::new(state)) };
         report.add_missing(missing);
@@ -125,6 +190,33 @@ impl SharedReport {
         }
     }
 
+    /// Adds an empty response that was taken to mean that nothing was found.
+    pub(in crate::query) fn add_believed_empty(&self, known: &Arc<EmptyResponses>, response: BelievedEmpty) {
+        let mut state = self.lock();
+        let believed = &mut state.believed;
+        match response {
+            BelievedEmpty::Confirmed => believed.confirmed += 1,
+            BelievedEmpty::Repeated => believed.unconfirmed += 1,
+        }
+        believed.known.get_or_insert_with(|| known.clone());
+        let are_doubtful = believed.are_doubtful();
+        drop(state);
+        if are_doubtful {
+            self.add_reason(EMPTY_RESPONSES);
+        }
+    }
+
+    /// Adds the reason of empty responses where one was not to be expected.
+    pub(in crate::query) fn doubt_empty_responses(&self) {
+        self.lock().believed.unconfirmed += UNCONFIRMED + 1;
+        self.add_reason(EMPTY_RESPONSES);
+    }
+
+    /// Reason of empty responses that may have been throttles, by what is known now.
+    pub(in crate::query) fn empty_responses_reason(&self) -> Option<Message> {
+        self.lock().believed.are_doubtful().then(|| EMPTY_RESPONSES.into())
+    }
+
     /// Adds requested hashes that were not returned.
     pub(in crate::query) fn add_missing(&self, missing: Vec<String>) {
         if missing.is_empty() {
@@ -152,11 +244,25 @@ impl SharedReport {
             report.retries += other.retries;
             report.pages += other.pages;
             report.bytes += other.bytes;
+            if let Some(declared) = &other.members.declared {
+                report.members.add(declared, other.members.in_some, &other.members.unknown.to_vec());
+            }
         });
+    }
+
+    /// Adds the members of a page with records.
+    pub(in crate::query) fn add_members(&self, declared: &Arc<[String]>, members: &Members) {
+        self.update(|report| report.members.add(declared, members.in_some, &members.unknown));
+        if members.has_replaced {
+            self.add_reason(REPLACED);
+        }
     }
 
     /// Marks the end of the run, which is complete if no reason says otherwise.
     pub(in crate::query) fn finish(&self) {
+        if let Some(reason) = self.empty_responses_reason() {
+            self.add_reason(reason);
+        }
         let mut state = self.lock();
         if !std::mem::replace(&mut state.finished, true) {
             state.report.elapsed = state.started.elapsed();
@@ -182,6 +288,7 @@ impl Report {
             retries: self.retries - earlier.retries,
             pages: self.pages - earlier.pages,
             bytes: self.bytes - earlier.bytes,
+            members: self.members.clone(),
             ..Self::default()
         }
     }

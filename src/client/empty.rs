@@ -1,0 +1,171 @@
+//! `EmptyResponses`: what a client knows of responses without records or a page object. By them a service says that
+//! nothing was found, or throttles in disguise; the request is repeated until one of the two is shown.
+//!
+//! Evidence of a throttle: a repeated request brings a page, or a control request, for a page that had records, is empty
+//! as well. Evidence of nothing found: repeated requests are empty and a response to a request of the same time has
+//! records.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::process::ForkSafeMutex;
+use super::request::Expectation;
+use crate::interface::Endpoint;
+
+/// Wait before the first repetition; it doubles with each. Services count requests over a second as a rule, so that two
+/// waits outlast a throttle.
+const FIRST_WAIT: Duration = Duration::from_millis(400);
+/// Repetitions where no page is known to have records.
+const REPETITIONS: u32 = 2;
+/// Repetitions where a control request follows.
+const REPETITIONS_BEFORE_CONTROL: u32 = 1;
+/// Repetitions at a service that has throttled by empty responses.
+const REPETITIONS_IF_THROTTLING: u32 = 4;
+/// Confirmed empty responses after which a service is taken to answer so where it finds nothing: the rate limiter does not
+/// hear of further ones, unless they are disproved.
+const ROUTINE: u32 = 4;
+
+/// Evidence for an empty response that was taken to mean that nothing was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BelievedEmpty {
+    /// A response of the same time had records.
+    Confirmed,
+    /// Repeated requests were empty as well.
+    Repeated,
+}
+
+/// A request for a page that had records.
+#[derive(Clone, Debug)]
+pub(super) struct Control {
+    pub endpoint: &'static Endpoint,
+    pub target: String,
+    pub expectation: Expectation,
+}
+
+#[derive(Debug, Default)]
+pub struct EmptyResponses(ForkSafeMutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    control: Option<Control>,
+    /// Latest time of sending of a request that returned records.
+    last_records: Option<Instant>,
+    /// True once an empty response was disproved.
+    is_throttling: bool,
+    confirmed: u32,
+}
+
+/// Next step after an empty response.
+#[derive(Debug)]
+pub(super) enum Verdict {
+    RepeatAfter(Duration),
+    Check(Control),
+    Believe(BelievedEmpty),
+}
+
+impl EmptyResponses {
+    /// True if the service has throttled by empty responses.
+    pub fn is_throttling(&self) -> bool {
+        self.0.lock().is_throttling
+    }
+
+    /// True if empty responses are no sign of a throttle, as far as is known.
+    pub(super) fn is_routine(&self) -> bool {
+        let state = self.0.lock();
+        !state.is_throttling && state.confirmed >= ROUTINE
+    }
+
+    /// Takes a response with records to a request sent at `sent`.
+    pub(super) fn on_records(&self, control: impl FnOnce() -> Option<Control>, sent: Instant) {
+        let mut state = self.0.lock();
+        state.last_records = state.last_records.max(Some(sent));
+        if let Some(control) = control() {
+            state.control = Some(control);
+        }
+    }
+
+    /// Notes that an empty response was a throttle: its repetition was not empty, or the control request was.
+    pub(super) fn on_throttle(&self) {
+        self.0.lock().is_throttling = true;
+    }
+
+    /// Forgets a control request whose response was empty: its records may be gone for good.
+    pub(super) fn discard_control(&self) {
+        self.0.lock().control = None;
+    }
+
+    /// Decides about an empty response to a request that was repeated `repetitions` times, the last time at `sent`.
+    pub(super) fn decide(&self, repetitions: u32, sent: Instant) -> Verdict {
+        let mut state = self.0.lock();
+        let has_control = state.control.is_some();
+        let wanted = match (state.is_throttling, has_control) {
+            (true, _) => REPETITIONS_IF_THROTTLING,
+            (false, true) => REPETITIONS_BEFORE_CONTROL,
+            (false, false) => REPETITIONS,
+        };
+        if repetitions < wanted {
+            let is_routine = state.confirmed >= ROUTINE;
+            let longer = u32::from(has_control && !state.is_throttling && !is_routine);
+            return Verdict::RepeatAfter(FIRST_WAIT * (1 << (repetitions + longer)));
+        }
+        let is_confirmed = state.last_records.is_some_and(|records| records >= sent);
+        match &state.control {
+            Some(control) if !is_confirmed => Verdict::Check(control.clone()),
+            _ => {
+                state.confirmed += u32::from(is_confirmed);
+                Verdict::Believe(if is_confirmed { BelievedEmpty::Confirmed } else { BelievedEmpty::Repeated })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::columns::Projection;
+    use crate::interface::ENDPOINTS;
+
+    fn control() -> Option<Control> {
+        let expectation =
+            Expectation { row_hint: 1, page: 1, offset: 0, must_have_rows: true, projection: Projection::ALL };
+        Some(Control { endpoint: &ENDPOINTS[0], target: "/".into(), expectation })
+    }
+
+    /// Repetitions until a request at `sent` is believed or compared with a control request.
+    fn repetitions(responses: &EmptyResponses, sent: Instant) -> (u32, Verdict) {
+        let verdict = |count| responses.decide(count, sent);
+        let is_repeated = |count: &u32| matches!(verdict(*count), Verdict::RepeatAfter(_));
+        let count = (0..10).take_while(is_repeated).count() as u32;
+        (count, verdict(count))
+    }
+
+    #[test]
+    fn empty_response_is_believed_by_repetition_or_by_records_of_the_same_time() {
+        let (responses, start) = (EmptyResponses::default(), Instant::now());
+        let later = start + Duration::from_secs(1);
+        let believed = |verdict| if let Verdict::Believe(believed) = verdict { Some(believed) } else { None };
+        let (count, verdict) = repetitions(&responses, later);
+        assert_eq!((count, believed(verdict)), (REPETITIONS, Some(BelievedEmpty::Repeated)));
+        responses.on_records(control, start);
+        let (count, verdict) = repetitions(&responses, later);
+        assert_eq!((count, believed(verdict)), (REPETITIONS_BEFORE_CONTROL, None));
+        responses.on_records(|| None, later);
+        let (count, verdict) = repetitions(&responses, later);
+        assert_eq!((count, believed(verdict)), (REPETITIONS_BEFORE_CONTROL, Some(BelievedEmpty::Confirmed)));
+    }
+
+    #[test]
+    fn empty_responses_are_routine_until_one_is_disproved() {
+        let (responses, now) = (EmptyResponses::default(), Instant::now());
+        responses.on_records(control, now);
+        for _ in 0..ROUTINE {
+            assert!(!responses.is_routine());
+            responses.decide(REPETITIONS_BEFORE_CONTROL, now);
+        }
+        assert!(responses.is_routine());
+        responses.on_throttle();
+        assert!(!responses.is_routine() && responses.is_throttling());
+        assert_eq!(repetitions(&responses, now).0, REPETITIONS_IF_THROTTLING);
+    }
+}

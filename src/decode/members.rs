@@ -1,0 +1,221 @@
+//! Members of records: those that came, and what is done about a record whose members contradict each other.
+
+use super::decoder::Decoder;
+use super::error::DecodeError;
+use super::json::ValueKind;
+use super::record::{Reader, syntax};
+use crate::interface::{Kind, Number};
+
+/// Most names of unknown members that are kept: a body may have thousands.
+const MAX_UNKNOWN: usize = 64;
+/// Most bytes of such a name.
+const MAX_NAME: usize = 100;
+/// Most members of a record that an error names.
+const MAX_SHOWN: usize = 12;
+/// Problem of a member that is there twice.
+pub(super) const TWICE: &str = "the record has this member twice";
+/// Length of a method identifier without its prefix.
+const SELECTOR: usize = 8;
+
+/// Members of the records of a page.
+#[derive(Clone, Debug)]
+pub struct Members {
+    /// Bit i: some record has the member of column i, whatever its value.
+    pub in_some: u64,
+    /// Bit i: each record has it.
+    pub in_all: u64,
+    /// Members of no column.
+    pub unknown: Vec<String>,
+    /// True if a character of a text is not valid Unicode, and was replaced by U+FFFD.
+    pub has_replaced: bool,
+}
+
+impl Default for Members {
+    fn default() -> Self {
+        Self { in_some: 0, in_all: u64::MAX, unknown: Vec::new(), has_replaced: false }
+    }
+}
+
+impl Members {
+    #[inline(never)]
+    pub(super) fn add_unknown(&mut self, name: &str) {
+        if self.unknown.len() < MAX_UNKNOWN && name.len() <= MAX_NAME && !self.unknown.iter().any(|one| one == name) {
+            self.unknown.push(name.to_owned());
+        }
+    }
+
+    pub(super) fn add_record(&mut self, columns: u64) {
+        self.in_some |= columns;
+        self.in_all &= columns;
+    }
+}
+
+/// Treatment of a member's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    Read,
+    Skip,
+}
+
+impl Decoder {
+    /// Error of a record without any member that identifies it. The reader is behind the record.
+    #[cold]
+    pub(super) fn unidentified(&self, reader: &mut Reader<'_>, start: usize) -> DecodeError {
+        let end = reader.json.current_index();
+        let (mut found, mut count) = (Vec::new(), 0);
+        let read = self.each_member(reader, start, |_, name, _| {
+            count += 1;
+            if found.len() < MAX_SHOWN {
+                found.push(name.to_owned());
+            }
+            Ok(())
+        });
+        if let Err(error) = read {
+            return error;
+        }
+        let names = self.names().iter().enumerate();
+        let expected = names.filter(|(column, _)| self.identity & 1 << column != 0);
+        let expected: Vec<_> = expected.map(|(_, name)| name.as_str()).collect();
+        let found = match (found.is_empty(), count > MAX_SHOWN) {
+            (true, _) => "no member".to_owned(),
+            (false, false) => found.join(", "),
+            (false, true) => found.join(", ") + " and others",
+        };
+        let problem = format!("expected a {} with {}; found {found}", self.record.name, expected.join(" or "));
+        DecodeError::new(problem, start..end)
+    }
+
+    /// Decides about the second member of one column: a second spelling of it, or the same one twice.
+    #[cold]
+    pub(super) fn repeated(&self, reader: &mut Reader<'_>, start: usize, key: usize) -> Result<Use, DecodeError> {
+        let (value_at, column) = (reader.json.current_index(), self.key_column(key));
+        let mut earlier = None;
+        let mut is_same_name = false;
+        self.each_member(reader, start, |reader, name, at| {
+            let other = self.key(name).filter(|other| at < value_at && self.key_column(*other) == column);
+            if let Some(other) = other {
+                is_same_name |= other == key;
+                earlier = value(reader)?.or(earlier.take());
+            } else {
+                reader.skip()?;
+            }
+            Ok(())
+        })?;
+        reader.json.seek(value_at);
+        let current = value(reader)?;
+        let end = reader.json.current_index();
+        reader.json.seek(value_at);
+        let error = |problem| Err(DecodeError::new(problem, value_at..end));
+        if is_same_name {
+            return error(TWICE.to_owned());
+        }
+        match (earlier, current) {
+            (None, Some(_)) => Ok(Use::Read),
+            (_, None) => Ok(Use::Skip),
+            (Some(earlier), Some(current)) if is_equal(self.record.fields[column].kind, &earlier, &current) => {
+                Ok(Use::Skip)
+            }
+            (Some(earlier), Some(_)) => {
+                error(format!("another spelling of this member has the value {}", shortened(&earlier)))
+            }
+        }
+    }
+
+    /// Decides about a later spelling of a field, under which some services send another text than its value.
+    #[cold]
+    pub(super) fn loose(&self, reader: &mut Reader<'_>, start: usize, key: usize) -> Result<Use, DecodeError> {
+        let (value_at, column) = (reader.json.current_index(), self.key_column(key));
+        let is_identifier = match reader.json.peek().map_err(syntax)? {
+            ValueKind::String => is_hex(reader.json.string().map_err(syntax)?),
+            _ => true,
+        };
+        let mut has_first = false;
+        if !is_identifier {
+            self.each_member(reader, start, |reader, name, _| {
+                has_first |= self.key(name) == Some(column);
+                reader.skip()
+            })?;
+        }
+        reader.json.seek(value_at);
+        Ok(if has_first { Use::Skip } else { Use::Read })
+    }
+
+    /// Decides about a record with a character that was replaced. The reader is behind the record.
+    #[cold]
+    pub(super) fn replaced(&self, reader: &mut Reader<'_>, start: usize) -> Result<(), DecodeError> {
+        let end = reader.json.current_index();
+        let mut has_replaced = false;
+        self.each_member(reader, start, |reader, name, at| {
+            let column = self.key(name).map(|key| self.key_column(key));
+            reader.json.has_replaced = false;
+            reader.skip()?;
+            match column.filter(|column| reader.json.has_replaced && reader.projection.contains(*column)) {
+                Some(column) if self.identity & 1 << column != 0 => {
+                    let problem = "expected valid Unicode: a surrogate has no pair";
+                    return Err(DecodeError::new(problem, at..reader.json.current_index()));
+                }
+                found => has_replaced |= found.is_some(),
+            }
+            Ok(())
+        })?;
+        reader.json.seek(end);
+        reader.json.has_replaced = false;
+        reader.members.has_replaced |= has_replaced;
+        Ok(())
+    }
+
+    /// Calls `each` for every member of the record at `start`, with the reader at its value. Leaves the reader behind it.
+    fn each_member(
+        &self,
+        reader: &mut Reader<'_>,
+        start: usize,
+        mut each: impl FnMut(&mut Reader<'_>, &str, usize) -> Result<(), DecodeError>,
+    ) -> Result<(), DecodeError> {
+        reader.json.seek(start);
+        reader.object(|reader, name| {
+            let (at, before) = (reader.json.current_index(), reader.json.current_index());
+            each(reader, name, at)?;
+            if reader.json.current_index() == before { reader.skip() } else { Ok(()) }
+        })
+    }
+}
+
+/// A value as text, without the quotes of a string; `None` for an empty string or null.
+fn value(reader: &mut Reader<'_>) -> Result<Option<String>, DecodeError> {
+    Ok(match reader.peek()? {
+        ValueKind::Null => reader.skip().map(|()| None)?,
+        ValueKind::String => Some(reader.json.string().map_err(syntax)?.to_owned()).filter(|text| !text.is_empty()),
+        _ => Some(reader.json.raw().map_err(syntax)?.to_owned()),
+    })
+}
+
+/// True if two texts are one value of that kind.
+fn is_equal(kind: Kind, one: &str, other: &str) -> bool {
+    one == other
+        || match kind {
+            Kind::Integer => Kind::integer(one).is_ok_and(|one| Kind::integer(other) == Ok(one)),
+            Kind::Time => Kind::time(one).is_ok_and(|one| Kind::time(other).is_ok_and(|other| one.0 == other.0)),
+            Kind::Boolean => Kind::flag(one).is_ok_and(|one| Kind::flag(other) == Ok(one)),
+            Kind::Uint256 => {
+                Kind::raw_integer(one).is_ok_and(|one| Kind::raw_integer(other).is_ok_and(|two| one == two))
+            }
+            Kind::Amount | Kind::ApproxDecimal => {
+                let numbers = Number::parse(one).zip(Number::parse(other));
+                numbers.is_some_and(|(one, other)| !one.is_less_than(&other) && !other.is_less_than(&one))
+            }
+            // Hashes and addresses have no case.
+            Kind::Utf8 | Kind::Direction => is_hex(one) && one.eq_ignore_ascii_case(other),
+            Kind::Utf8List => false,
+        }
+}
+
+/// True for hex digits with their prefix, or without it if they are as many as a method identifier has.
+fn is_hex(text: &str) -> bool {
+    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    let digits = digits.or(Some(text).filter(|text| text.len() == SELECTOR));
+    digits.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+fn shortened(text: &str) -> String {
+    format!("{:?}", text.chars().take(80).collect::<String>())
+}

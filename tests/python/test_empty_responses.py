@@ -1,0 +1,139 @@
+"""Empty responses without a page object: nothing found, or a throttle in disguise."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+import chainframe as cf
+from chainframe.testing import Fault, LocalService
+from strict_server import Response, StrictServer, envelope, page_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+THROTTLED: dict[str, list[Fault]] = {
+    "every other response": [{"kind": "empty", "every": 2}],
+    "every third response": [{"kind": "empty", "every": 3}],
+    "every seventh response": [{"kind": "empty", "every": 7}],
+    "the first 2 responses": [{"kind": "empty", "times": 2}],
+    "the first 9 responses": [{"kind": "empty", "times": 9}],
+    "the first 40 responses": [{"kind": "empty", "times": 40}],
+}
+# Nothing distinguishes one list of which every response is empty from an empty list.
+LONGER_THAN_ANY_REPETITION = {"the first 9 responses", "the first 40 responses"}
+ONE_LIST = {"tokens", "transfers", "blocks", "one block", "an address"}
+Call = Callable[[cf.Client], cf.Query[Any]]
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[LocalService]:
+    with LocalService(transactions=2_000, seed=5, simulated=True) as service:
+        yield service
+
+
+@pytest.fixture(scope="module")
+def calls(service: LocalService) -> dict[str, Call]:
+    with service.client(rate_limit=None) as client:
+        token = client.token_transfers(client.tokens().first().token_contract_address).first()
+        newest = client.transactions(max_items=80).collect()
+    height, ids = newest[0].height, [record.tx_id for record in newest]
+    address = newest[0].input.split(",")[0]
+    return {
+        "a range": lambda client: client.transactions(start_height=height - 30, end_height=height),
+        "logs": lambda client: client.logs(ids),
+        "hashes": lambda client: client.transactions_by_hash(ids),
+        "transfers": lambda client: client.token_transfers(token.token_contract_address),
+        "tokens": lambda client: client.tokens(),
+        "blocks": lambda client: client.blocks(),
+        "one block": lambda client: client.transactions(height=height),
+        "an address": lambda client: client.address_transactions(address),
+    }
+
+
+@pytest.mark.parametrize("rate_limit", ["auto", None, 20.0])
+@pytest.mark.parametrize("faults", THROTTLED)
+def test_result_under_a_throttle_by_empty_responses_is_right_or_incomplete(
+    service: LocalService, calls: dict[str, Call], faults: str, rate_limit: Any
+) -> None:
+    for name, call in calls.items():
+        if faults in LONGER_THAN_ANY_REPETITION and name in ONE_LIST:
+            continue
+        service.faults = []
+        with service.client(rate_limit=None) as client:
+            wanted = list(call(client).collect())
+        service.faults = THROTTLED[faults]
+        with service.client(rate_limit=rate_limit, max_retries=20, deadline=None) as client:
+            records = call(client).collect()
+        assert list(records) == wanted or not records.report.complete, (name, len(records), len(wanted))
+    service.faults = []
+
+
+def test_height_under_a_throttle_by_empty_responses_is_right_or_an_error(service: LocalService) -> None:
+    service.faults = []
+    with service.client() as client:
+        block = client.transactions(max_items=500).collect()[-1]
+        for faults in THROTTLED.values():
+            service.faults = faults
+            with service.client(max_retries=20) as throttled:
+                found: object = None
+                with suppress(cf.PaginationDriftError):
+                    found = throttled.height_at(block.transaction_time)
+                assert found in {None, block.height}
+            service.faults = []
+
+
+def test_an_honest_empty_list_takes_two_more_requests_and_leaves_the_rate(server: StrictServer) -> None:
+    server.on("token_transfers", Response(envelope([])))
+    with server.client(rate_limit="auto") as client:
+        before = client.rate_limit_state
+        records = client.token_transfers("0xa").collect()
+        after = client.rate_limit_state
+    assert (len(records), records.report.complete) == (0, True)
+    assert (records.report.requests, records.report.retries) == (3, 0)
+    assert (after.rate, after.throttled) == (before.rate, 0)
+
+
+def test_an_empty_page_object_is_believed_at_once(server: StrictServer) -> None:
+    server.on("token_transfers", page_of("token_transfers", [], totalPage=""))
+    with server.client() as client:
+        assert client.token_transfers("0xa").collect().report.requests == 1
+
+
+def test_transactions_without_logs_are_confirmed_by_others_with_logs(server: StrictServer) -> None:
+    def logs(request: Any) -> Response:
+        number = int(request.query["txId"], 16)
+        rows = [] if number % 3 else [{"txId": request.query["txId"], "logIndex": "0"}]
+        return Response(envelope(rows))
+
+    server.on("logs", logs)
+    with server.client(concurrency=8) as client:
+        records = client.logs([hex(number) for number in range(24)]).collect()
+    assert [record.tx_id for record in records] == [hex(number) for number in range(0, 24, 3)]
+    assert records.report.complete
+    assert records.report.requests <= 24 + 2 * 16
+
+
+def test_several_lists_that_are_all_empty_are_reported(server: StrictServer) -> None:
+    server.on("logs", Response(envelope([])))
+    with server.client() as client, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        report = client.logs(["0x1", "0x2"]).collect().report
+        assert not report.complete
+        assert "empty and did not count pages" in report.reasons[0]
+        assert client.logs(["0x1"]).collect().report.complete
+
+
+def test_a_throttle_is_counted_once_a_repetition_shows_it(server: StrictServer) -> None:
+    page = page_of("token_transfers", [{"txid": "0x1"}], totalTransfer="1")
+    server.on("token_transfers", Response(envelope([])), page)
+    with server.client(rate_limit="auto") as client:
+        before = client.rate_limit_state.rate
+        assert len(client.token_transfers("0xa").collect()) == 1
+        after = client.rate_limit_state
+    assert after.throttled == 1
+    assert before is not None
+    assert after.rate is not None
+    assert after.rate < before

@@ -1,0 +1,234 @@
+"""Records of another shape: members that identify them, members twice, spellings that differ, broken Unicode."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from typing import Any
+
+import pytest
+
+import chainframe as cf
+from chainframe.testing import LocalService
+from strict_server import Request, Response, StrictServer, error, page_of, rows_of
+
+CALLS: dict[str, Any] = {
+    "tokens": lambda client: client.tokens(),
+    "token_transfers": lambda client: client.token_transfers("0xa"),
+    "cross_chain_transactions": lambda client: client.cross_chain_transactions(),
+    "blocks": lambda client: client.blocks(),
+    "address_transactions": lambda client: client.address_transactions("0xa"),
+    "large_transactions": lambda client: client.large_transactions(),
+    "transactions": lambda client: client.transactions(),
+    "transactions_by_hash": lambda client: client.transactions_by_hash("0xa"),
+    "logs": lambda client: client.logs("0xa"),
+}
+
+
+def collected(server: StrictServer, call: str, records: list[Any], **options: Any) -> cf.Records[Any]:
+    server.on(call, rows_of(call, records))
+    with server.client(**options) as client:
+        result: cf.Records[Any] = CALLS[call](client).collect()
+    return result
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize(
+    "record",
+    [{}, {"state": "success"}, {"txHash": "0x1", "blockHeight": "3"}, {"TXID": "0x1", "HASH": "0x1", "Id": "0x1"}],
+    ids=["nothing", "no identity", "other names", "another case"],
+)
+def test_record_without_a_member_that_identifies_it_is_an_error(
+    server: StrictServer, call: str, record: dict[str, str]
+) -> None:
+    with pytest.raises(cf.ResponseFormatError) as raised:
+        collected(server, call, [record])
+    assert raised.value.path.endswith("[0]")
+    assert "expected a" in str(raised.value)
+    for name in record or ["no member"]:
+        assert name in str(raised.value).partition("found")[2]
+
+
+def test_record_of_another_shape_after_good_ones_is_named(server: StrictServer) -> None:
+    with pytest.raises(
+        cf.ResponseFormatError, match=r"blockList|data\[0\].data\[2\]: expected a Block with hash or height"
+    ):
+        collected(server, "blocks", [{"hash": "0x1"}, {"height": "2"}, {"blockHash": "0x3", "number": "3"}])
+
+
+def test_members_that_no_record_has_and_unknown_ones_are_reported(server: StrictServer) -> None:
+    rows = [{"hash": "0x1", "blockHeight": "2"}, {"hash": "0x2", "blockTime": "", "Miner": "0x3", "blockHeight": "1"}]
+    records = collected(server, "blocks", rows)
+    report = records.report
+    assert report.members_absent == ["height", "miner", "transactionCount"]
+    assert report.members_unknown == ["blockHeight", "Miner"]
+    assert report.complete
+    again = pickle.loads(pickle.dumps(report))
+    assert (again, again.members_absent, again.members_unknown) == (
+        report,
+        report.members_absent,
+        report.members_unknown,
+    )
+    assert "blockHeight, Miner" in report._repr_html_()
+
+
+def test_members_of_the_deployment_are_reported_by_its_names(server: StrictServer) -> None:
+    report = collected(server, "cross_chain_transactions", [{"id": "0x1"}]).report
+    assert {"alphaTxHash", "betaBlockHeight"} <= set(report.members_absent)
+    assert collected(server, "cross_chain_transactions", []).report.members_absent == []
+
+
+def test_a_service_that_sends_all_members_lacks_none() -> None:
+    with LocalService(transactions=300, seed=3) as service, service.client() as client:
+        for records in (client.blocks().collect(), client.transactions().collect(), client.tokens().collect()):
+            assert (records.report.members_absent, records.report.members_unknown) == ([], [])
+
+
+SPELLINGS = [
+    ("transactions", "txfee", "txFee", "tx_fee", "1.5", "2"),
+    ("transactions", "isFromContract", "isInputContract", "is_input_contract", True, False),
+    ("token_transfers", "transactionSymbol", "symbol", "transaction_symbol", "AAA", "BBB"),
+    ("transactions_by_hash", "methodId", "method", "method_id", "0xa9059cbb", "0x23b872dd"),
+]
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("order", [1, -1])
+def test_spellings_of_one_field_agree_in_any_order_or_are_an_error(
+    server: StrictServer, spelling: tuple[Any, ...], order: int
+) -> None:
+    call, first, second, name, value, other = spelling
+    identity = {"txid" if call in {"transactions", "token_transfers"} else "txId": "0xa"}
+
+    def read(one: Any, two: Any) -> Any:
+        members = dict([*identity.items(), *[(first, one), (second, two)][::order]])
+        return collected(server, call, [members])[0].to_dict()[name]
+
+    expected = read(value, value)
+    assert str(expected) == str(value)
+    assert read(value, "") == read("", value) == read(value, None) == read(None, value) == expected
+    with pytest.raises(cf.ResponseFormatError, match="another spelling"):
+        read(value, other)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize(("one", "other"), [("1.50", "1.5"), ("2.625E-6", "0.000002625"), (1, "1.0")])
+def test_spellings_with_one_value_written_differently_agree(
+    server: StrictServer, one: Any, other: Any, order: int
+) -> None:
+    members = dict([("txid", "0xa"), *[("txfee", one), ("txFee", other)][::order]])
+    assert collected(server, "transactions", [members])[0].tx_fee is not None
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("name", ["transfer", "swap", "add", "0xtransfer"])
+@pytest.mark.parametrize("identifier", ["0xa9059cbb", "", None])
+def test_a_method_name_is_no_identifier(server: StrictServer, identifier: str | None, name: str, order: int) -> None:
+    members = dict([("txId", "0xa"), *[("methodId", identifier), ("method", name)][::order]])
+    assert collected(server, "transactions_by_hash", [members])[0].method_id == identifier
+    assert collected(server, "transactions_by_hash", [{"txId": "0xa", "method": name}])[0].method_id == name
+
+
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        (b'{"code":"0","data":[],"msg":"","data":[{"totalPage":"1","data":[{"hash":"0x1"}]}]}', "data"),
+        (b'{"code":"0","data":[{"totalPage":"1","data":[],"data":[{"hash":"0x1"}]}]}', "data[0].data"),
+        (b'{"code":"0","data":[{"totalPage":"1","totalPage":"2","data":[{"hash":"0x1"}]}]}', "data[0].totalPage"),
+        (b'{"code":"0","data":[{"totalPage":"1","data":[{"hash":"0x1","hash":"0x2"}]}]}', "data[0].data[0].hash"),
+        (b'{"code":"0","data":[{"totalPage":"1","data":[{"hash":"0x1","hash":"0x1"}]}]}', "data[0].data[0].hash"),
+        (b'{"code":"0","data":[{"totalPage":"1","data":[{"height":"","hash":"0x1","height":"3"}]}]}', "[0].height"),
+    ],
+)
+def test_member_twice_is_an_error(server: StrictServer, body: bytes, path: str) -> None:
+    server.on("blocks", Response(body))
+    with server.client() as client, pytest.raises(cf.ResponseFormatError) as raised:
+        client.blocks().collect()
+    assert raised.value.path.endswith(path)
+
+
+def test_member_twice_with_one_value_in_the_page_object_is_read(server: StrictServer) -> None:
+    server.on(
+        "blocks", Response(b'{"code":"0","data":[{"page":"1","page":1,"totalPage":"1","data":[{"hash":"0x1"}]}]}')
+    )
+    with server.client() as client:
+        assert [block.hash for block in client.blocks()] == ["0x1"]
+
+
+def broken(call: str, member: str) -> Response:
+    record = {"txid": "0xa", "tokenContractAddress": "0xb", "extra": "none", member: "B\ud83d"}
+    return rows_of(call, [json.loads(json.dumps(record))])
+
+
+@pytest.mark.parametrize(("call", "member"), [("token_transfers", "tokenId"), ("tokens", "tokenContractAddress")])
+def test_lone_surrogate_in_an_identity_is_an_error(server: StrictServer, call: str, member: str) -> None:
+    server.on(call, broken(call, member))
+    with server.client() as client, pytest.raises(cf.ResponseFormatError, match="surrogate") as raised:
+        CALLS[call](client).collect()
+    assert raised.value.path.endswith(f"[0].{member}")
+
+
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+def test_lone_surrogate_in_another_text_is_replaced_and_reported(server: StrictServer) -> None:
+    server.on("tokens", broken("tokens", "tokenFullName"))
+    with server.client() as client:
+        records = client.tokens().collect()
+    assert [token.token_full_name for token in records] == ["B\ufffd"]
+    assert records.report.reasons == ["Some texts are not valid Unicode: characters were replaced by U+FFFD."]
+    server.on("tokens", broken("tokens", "extra"))
+    with server.client() as client:
+        assert client.tokens().collect().report.complete
+
+
+RENAMED = [{"txid": f"0x{number}", "blockHeight": str(990 - number)} for number in range(3)]
+
+
+def test_slices_by_height_refuse_records_without_one(server: StrictServer) -> None:
+    for rows in (RENAMED, [{"txid": "0x1", "height": ""}], [{"txid": "0x1", "height": "990"}, {"txid": "0x2"}]):
+        server.on("transactions", page_of("transactions", rows))
+        with server.client() as client:
+            with pytest.raises(cf.ResponseFormatError, match="with height"):
+                client.transactions(start_height=990, end_height=991).collect()
+            assert len(client.transactions().collect()) == len(rows)
+
+
+@pytest.mark.parametrize("call", ["transactions", "address_transactions", "large_transactions"])
+def test_following_refuses_records_without_a_height(server: StrictServer, call: str) -> None:
+    rows = [{("txId" if call == "address_transactions" else "txid"): f"0x{n}", "blockHeight": str(n)} for n in range(3)]
+    server.on(call, page_of(call, rows))
+    server.on("transactions", page_of("transactions", RENAMED))
+    with server.client() as client, pytest.raises(cf.ResponseFormatError, match="height"):
+        list(CALLS[call](client).follow(start="beginning", poll=None))
+
+
+def test_following_waits_for_the_height_of_a_pending_record() -> None:
+    with (
+        LocalService(transactions=400, seed=3, simulated=True, growth=1, pending=(0.5, 2)) as service,
+        service.client() as client,
+    ):
+        client.large_transactions().collect()
+        follow = client.large_transactions().follow(start="beginning", poll=None)
+        followed = [record for batch in follow for record in batch]
+        assert followed
+        assert all(record.height is not None for record in followed)
+
+
+@pytest.mark.parametrize(("status", "code"), [(200, "50040"), (400, "50044")])
+def test_height_without_a_block_is_empty_in_a_range_and_an_error_alone(
+    server: StrictServer, status: int, code: str
+) -> None:
+    def respond(request: Request) -> Response:
+        height = int(request.query["height"])
+        return error(status, code) if height % 2 else page_of("transactions", [{"txid": hex(height), "height": height}])
+
+    server.on("transactions", respond)
+    with server.client() as client:
+        records = client.transactions(start_height=10, end_height=15).collect()
+        assert [record.height for record in records] == [10, 12, 14]
+        assert records.report.complete
+        with pytest.raises(cf.NotFoundError):
+            client.transactions(height=11).collect()
+        assert client.transactions(start_height=10, end_height=15).estimate().records == 3
+    server.on("transactions", error(200, "50038"))
+    with server.client() as client, pytest.raises(cf.BadRequestError):
+        client.transactions(start_height=10, end_height=15).collect()
