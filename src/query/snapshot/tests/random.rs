@@ -68,6 +68,7 @@ fn any(random: &mut fastrand::Rng) -> Bounds {
         wanted: 0,
         first_page: FirstPage::Located,
         defect: None,
+        is_audited: true,
         rates: Some(Rates {
             growth: random.choose(size + 1),
             is_steady: random.bool(),
