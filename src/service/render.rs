@@ -35,6 +35,8 @@ struct Member {
     /// Quoted, with its colon.
     key: String,
     kind: Kind,
+    /// True if it identifies a record, and so is there without a value too.
+    is_identity: bool,
 }
 
 impl Renderer {
@@ -47,7 +49,8 @@ impl Renderer {
         let source = |table: &'static Table| Source { table, select: table.select(record) };
         let member = |field: &crate::interface::Field| {
             let name = field.wire.first().map_or_else(|| field.name.to_owned(), |name| deployment.expand(name));
-            Member { key: format!("{}:", quoted(&name)), kind: field.kind }
+            let is_identity = record.identity.contains(&field.name);
+            Member { key: format!("{}:", quoted(&name)), kind: field.kind, is_identity }
         };
         Some(Renderer {
             endpoint,
@@ -211,7 +214,8 @@ impl Renderer {
             let value = row.get_ref(index)?;
             // A number or a time without a value is empty; what is empty text is some text, so no text is not there.
             let is_text = matches!(member.kind, Kind::Boolean | Kind::Utf8 | Kind::Direction | Kind::Utf8List);
-            if is_text && value == ValueRef::Null {
+            let is_absent = is_text && value == ValueRef::Null;
+            if is_absent && !member.is_identity {
                 continue;
             }
             if out.len() > start {
@@ -219,6 +223,7 @@ impl Renderer {
             }
             out.push_str(&member.key);
             match (member.kind, value) {
+                _ if is_absent => out.push_str("null"),
                 (Kind::Boolean, value) => out.push_str(if value == ValueRef::Integer(0) { "false" } else { "true" }),
                 (Kind::Utf8List, ValueRef::Text(list)) => out.push_str(&String::from_utf8_lossy(list)),
                 (Kind::Direction, ValueRef::Text(text)) => {

@@ -232,3 +232,10 @@ def test_height_without_a_block_is_empty_in_a_range_and_an_error_alone(
     server.on("transactions", error(200, "50038"))
     with server.client() as client, pytest.raises(cf.BadRequestError):
         client.transactions(start_height=10, end_height=15).collect()
+
+
+def test_loaded_records_without_an_identity_are_served_and_read() -> None:
+    with LocalService(transactions=0) as service, service.client() as client:
+        service.load("tokens", [{"token": "A", "total_market_cap": 2}, {"token": "C", "total_market_cap": 1}])
+        tokens = client.tokens().collect()
+        assert [(token.token, token.token_contract_address) for token in tokens] == [("A", None), ("C", None)]
