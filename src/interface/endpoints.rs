@@ -334,12 +334,14 @@ pub static ENDPOINTS: [Endpoint; 9] = [
             END_HEIGHT.inclusive(),
             START_TIME,
             END_TIME,
-            optional("address", "address", ParamKind::Text, "Only transactions that involve this address.").bounding(&[
-                ("from_address", Bound::InvolvedInSome),
-                ("to_address", Bound::InvolvedInSome),
-                ("source_address", Bound::InvolvedInSome),
-                ("target_address", Bound::InvolvedInSome),
-            ]),
+            optional("address", "address", ParamKind::Text, "Only transactions that involve this address.").bounding(
+                &[
+                    ("from_address", Bound::InvolvedInSome),
+                    ("to_address", Bound::InvolvedInSome),
+                    ("source_address", Bound::InvolvedInSome),
+                    ("target_address", Bound::InvolvedInSome),
+                ],
+            ),
             optional("from_address", "from", ParamKind::Text, "Only from this sender.")
                 .bounding(&[("from_address", Bound::Equal)]),
             optional("to_address", "to", ParamKind::Text, "Only to this recipient.")

@@ -19,9 +19,9 @@ mod known_keys;
 mod list;
 mod places;
 mod repeats;
-mod unreturned;
 #[cfg(test)]
 mod tests;
+mod unreturned;
 
 pub use arguments::Arguments;
 pub use list::{End, ListAudit, Returned, Subject};

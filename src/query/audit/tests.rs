@@ -54,7 +54,8 @@ fn take_as(
     total: Option<u64>,
     returned: std::ops::Range<usize>,
 ) -> Result<(), String> {
-    let response = Response { rows, page: Some(request.page), limit: Some(request.limit), total_pages: Some(pages), total };
+    let response =
+        Response { rows, page: Some(request.page), limit: Some(request.limit), total_pages: Some(pages), total };
     audit.on_response(&request, &response, &Returned { rows: returned, kept: None })
 }
 

@@ -14,7 +14,9 @@ use crate::planted::Bug;
 use crate::query::audit::{self, ListAudit, Returned, Subject};
 use crate::query::request::Query;
 use crate::query::results::{KeyedRows, SharedReport};
-use crate::query::snapshot::{Accepted, End, FirstPage, ListKind, ListReader, ListSpec, PageRequest, Purpose, Response, Tuning};
+use crate::query::snapshot::{
+    Accepted, End, FirstPage, ListKind, ListReader, ListSpec, PageRequest, Purpose, Response, Tuning,
+};
 
 /// One slice of a run: its list and the requests that are in flight for it.
 pub(super) struct SliceFetcher {
@@ -331,7 +333,13 @@ fn subject(query: &Query) -> Subject {
 
 /// A fetched page as its list's reader takes it.
 pub(super) fn response(page: &Page) -> Response<'_> {
-    Response { rows: &page.columns, page: page.number, limit: page.limit, total_pages: page.total_pages, total: page.total }
+    Response {
+        rows: &page.columns,
+        page: page.number,
+        limit: page.limit,
+        total_pages: page.total_pages,
+        total: page.total,
+    }
 }
 
 /// True if an empty response would contradict what is known of the list.

@@ -430,7 +430,8 @@ fn incomplete_reasons(query: &Query, fetcher: &SliceFetcher) -> Vec<Message> {
     }
     let missing = fetcher.audit.missing_heights();
     if missing > 0 {
-        reasons.push(format!("The heights of blocks have gaps: {missing} blocks are missing between the others").into());
+        reasons
+            .push(format!("The heights of blocks have gaps: {missing} blocks are missing between the others").into());
     }
     if fetcher.audit.has_uncertain_repeats() {
         reasons.push(EQUAL_RECORDS.into());

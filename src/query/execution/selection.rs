@@ -104,9 +104,9 @@ impl Selector<'_> {
                 None => kept.push(row as u32),
                 Some(parameter) => self.drop_rows(
                     1,
-                    Message::new("The API returned records that contradict ").parameter(parameter).text(
-                        ": they were dropped, and it may not have applied the filter",
-                    ),
+                    Message::new("The API returned records that contradict ")
+                        .parameter(parameter)
+                        .text(": they were dropped, and it may not have applied the filter"),
                 ),
             }
         }
@@ -157,7 +157,10 @@ impl Selector<'_> {
                 self.on_repeated(columns, first, row);
             }
         }
-        self.drop_rows(foreign, "The API returned logs of other transactions than the requested one: they were dropped");
+        self.drop_rows(
+            foreign,
+            "The API returned logs of other transactions than the requested one: they were dropped",
+        );
         if kept.len() == columns.rows() { Selection::All } else { Selection::Rows(kept) }
     }
 

@@ -24,7 +24,7 @@ impl SnapshotReader {
         if self.snapshot.length == Length::Pending {
             return Ok(self.on_first_of_several(view));
         }
-        let accepted = self.deliver(view, 0..view.rows.len());
+        let accepted = self.deliver(view, 0..view.rows.len())?;
         self.phase = self.ahead();
         self.finish(view, accepted)
     }
@@ -166,7 +166,7 @@ impl SnapshotReader {
         };
         self.proof = self.proof.max(needed);
         let to = rows.min(from + self.snapshot.page_rows().max(self.spec.page_size) as usize);
-        let accepted = self.deliver(view, from..to);
+        let accepted = self.deliver(view, from..to)?;
         match self.phase {
             // By their count, pages requested ahead are of use unless most of their records were delivered.
             Phase::Ahead { .. } if has_drifted && (!self.snapshot.is_counted() || from * 2 > rows) => {
@@ -208,7 +208,7 @@ impl SnapshotReader {
         if has_changed {
             return Err(self.drift_error("the list of one block changed while it was read"));
         }
-        let accepted = self.deliver(view, from..view.rows.len());
+        let accepted = self.deliver(view, from..view.rows.len())?;
         self.finish(view, accepted)
     }
 
@@ -248,7 +248,7 @@ impl SnapshotReader {
         self.proof = Proof::FinalLook;
         let repeats = self.delivered.last().is_none_or(|last| last == key);
         self.phase = if repeats { Phase::Single } else { Phase::Overlap(Attempt::First) };
-        let accepted = self.deliver(view, 0..1);
+        let accepted = self.deliver(view, 0..1)?;
         self.finish(view, accepted)
     }
 
@@ -258,23 +258,23 @@ impl SnapshotReader {
     }
 
     /// Reads rows as the next records of the snapshot, and returns those that were not returned before.
-    pub(super) fn deliver(&mut self, view: &View<'_>, rows: Range<usize>) -> Accepted {
+    pub(super) fn deliver(&mut self, view: &View<'_>, rows: Range<usize>) -> Result<Accepted, Error> {
         // The first of several partitions begins with the anchors of the snapshot.
         if self.spec.kind == ListKind::Growing && self.delivered.end() == 0 && self.snapshot.anchors.is_empty() {
             self.snapshot.set_anchors(&view.keys(rows.clone()), self.spec.tuning.max_anchors);
         }
-        let first = rows.start + self.rows_to_skip(view, &rows);
+        let first = rows.start + self.rows_to_skip(view, &rows)?;
         self.read(view, rows.start..first);
         let before = self.checkpoint();
         self.read(view, first..rows.end);
         self.returned += (rows.end - first) as u64;
         self.drift.misses = 0;
-        Accepted { rows: first..rows.end, fresh: None, before }
+        Ok(Accepted { rows: first..rows.end, fresh: None, before })
     }
 
     /// Number of leading rows that were returned before the snapshot began, or that are newer.
-    fn rows_to_skip(&mut self, view: &View<'_>, rows: &Range<usize>) -> usize {
-        let Some(earlier) = &self.earlier else { return 0 };
+    fn rows_to_skip(&mut self, view: &View<'_>, rows: &Range<usize>) -> Result<usize, Error> {
+        let Some(earlier) = &self.earlier else { return Ok(0) };
         let read = [self.delivered.keys(), &view.keys(rows.clone())].concat();
         let begins_at = |at: &usize| {
             let count = earlier.keys().len().min(read.len() - at);
@@ -291,18 +291,18 @@ impl SnapshotReader {
         };
         if self.returned == 0 && found.is_some_and(|at| is_reordered(&at)) {
             if self.delivered.end() > 0 {
-                // Records were skipped as newer: the list ends without its first page, and is read again.
-                return rows.len();
+                // Records were skipped as newer.
+                return Err(self.first_page_error());
             }
             self.earlier = None;
-            return 0;
+            return Ok(0);
         }
         let newer = found.and_then(|at| at.checked_sub(earlier.base()));
-        let Some(newer) = newer.filter(|newer| *newer <= self.most_newer()) else { return rows.len() };
+        let Some(newer) = newer.filter(|newer| *newer <= self.most_newer()) else { return Ok(rows.len()) };
         let returned = if self.returned > 0 { earlier.end() } else { 0 };
         self.drift.has_changed |= newer > 0;
         self.earlier = None;
-        (newer + returned).saturating_sub(self.delivered.end()) as usize
+        Ok((newer + returned).saturating_sub(self.delivered.end()) as usize)
     }
 
     /// Most records that can have been added before the length was known.

@@ -17,10 +17,10 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
+use super::ListCheckpoint;
 use super::evidence::Snapshot;
 use super::reader::End;
 use super::spec::{Accepted, ListSpec, PageRequest, Purpose, Response};
-use super::ListCheckpoint;
 use crate::client::Error;
 
 /// Most times that the pages are read. Records move a few positions at a time, so that the second pass finds nearly all

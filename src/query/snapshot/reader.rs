@@ -148,7 +148,8 @@ impl SnapshotReader {
     /// Ends the list here, since the caller wants no more records; a final look may still be due. False if it was at its
     /// end already.
     pub fn stop(&mut self) -> bool {
-        let is_reading = !matches!(self.phase, Phase::Done(_) | Phase::Failed(_) | Phase::TailLook(_) | Phase::FinalLook(..));
+        let is_reading =
+            !matches!(self.phase, Phase::Done(_) | Phase::Failed(_) | Phase::TailLook(_) | Phase::FinalLook(..));
         if is_reading {
             self.end_beginning();
         }
@@ -218,7 +219,9 @@ impl SnapshotReader {
     /// Begins another snapshot, unless records were returned and some of this one were read.
     fn restart(&mut self, error: Error) -> Result<Accepted, Error> {
         let is_final = self.returned > 0 && self.delivered.end() > 0;
-        if is_final || !self.may_begin_again() {
+        // A first page that was not returned is not looked for any more.
+        let is_looking = self.returned == 0 && self.earlier.is_some() && self.snapshot.length.exact().is_some();
+        if is_final || !(self.may_begin_again() || is_looking) {
             self.fail(error.clone());
             return Err(error);
         }

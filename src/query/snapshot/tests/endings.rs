@@ -125,7 +125,8 @@ fn list_whose_pages_are_empty_raises() {
         while reader.error().is_none() && reader.end().is_none() {
             let request = reader.next_request(0).expect("a request");
             let rows = Keys(if (request.page, request.limit) == (1, 1) { vec![1] } else { Vec::new() });
-            let response = Response { rows: &rows, page: None, limit: Some(request.limit), total_pages: Some(7), total: None };
+            let response =
+                Response { rows: &rows, page: None, limit: Some(request.limit), total_pages: Some(7), total: None };
             let _ = reader.on_response(&request, &response);
         }
         assert!(reader.end().is_none(), "{wanted:?}");

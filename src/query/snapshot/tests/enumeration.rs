@@ -128,8 +128,9 @@ fn check(cases: &[(&str, Bounds, Bounds, u64)]) {
             tally.schedules, tally.right, tally.drift, tally.incomplete, tally.wrong
         );
         let is_stable = small.growth.1 + small.losses + small.reorganisations == 0;
-        let is_harmless =
-            small.window.is_none() && small.defect.is_none() && (is_stable || small.losses + small.reorganisations + small.symbols == 0);
+        let is_harmless = small.window.is_none()
+            && small.defect.is_none()
+            && (is_stable || small.losses + small.reorganisations + small.symbols == 0);
         let is_expected = size != Size::Small || tally.schedules == *expected;
         if tally.wrong > 0 || is_harmless && tally.drift > 0 || !is_expected {
             if size == Size::Tiny {
@@ -157,31 +158,31 @@ fn every_schedule_of_distinct_records_with_a_count_is_right_or_raises() {
             "counted, growth, deletion, death",
             Bounds { growth: (2, 2), losses: 1, deaths: 1, max_length: 4, ..c },
             Bounds { growth: (3, 2), losses: 1, deaths: 1, ..c },
-            112_723,
+            100_144,
         ),
         (
             "counted, growth, deletion, two in flight",
             Bounds { growth: (2, 2), losses: 1, concurrency: 2, max_length: 5, ..c },
             Bounds { growth: (3, 2), losses: 1, concurrency: 2, ..c },
-            29_699,
+            27_072,
         ),
         (
             "counted, growth, deletion, missing counts",
             Bounds { growth: (1, 1), losses: 1, omissions: 2, max_length: 4, ..c },
             Bounds { growth: (2, 2), losses: 1, omissions: 2, max_length: 5, ..c },
-            40_112,
+            30_651,
         ),
         (
             "counted, growth, reorganization, death",
             Bounds { growth: (1, 1), reorganisations: 1, deaths: 1, max_length: 4, ..c },
             Bounds { growth: (2, 2), reorganisations: 1, deaths: 1, max_length: 5, ..c },
-            36_183,
+            36_086,
         ),
         (
             "counted, growth, deletion, reorganization",
             Bounds { growth: (1, 1), losses: 1, reorganisations: 1, max_length: 4, ..c },
             Bounds { growth: (1, 1), losses: 1, reorganisations: 1, max_length: 5, ..c },
-            99_884,
+            85_487,
         ),
     ]);
 }
@@ -195,49 +196,49 @@ fn every_schedule_of_distinct_records_without_a_count_is_right_or_raises() {
             "uncounted, growth, death",
             Bounds { growth: (2, 2), deaths: 1, ..u },
             Bounds { growth: (4, 2), deaths: 1, ..u },
-            11_312,
+            12_860,
         ),
         (
             "uncounted, growth, deletion, death",
             Bounds { growth: (2, 2), losses: 1, deaths: 1, max_length: 4, ..u },
             Bounds { growth: (3, 2), losses: 1, deaths: 1, max_length: 5, ..u },
-            612_264,
+            717_377,
         ),
         (
             "uncounted, growth, deletion, two in flight",
             Bounds { growth: (2, 2), losses: 1, concurrency: 2, max_length: 4, ..u },
             Bounds { growth: (3, 2), losses: 1, concurrency: 2, max_length: 5, ..u },
-            31_443,
+            35_467,
         ),
         (
             "uncounted, larger pages, growth, deletion",
             Bounds { growth: (2, 2), losses: 1, max_page: 6, ..u },
             Bounds { growth: (3, 2), losses: 1, deaths: 1, max_page: 6, max_length: 5, ..u },
-            37_950,
+            40_774,
         ),
         (
             "uncounted, smaller pages than documented",
             Bounds { growth: (2, 1), losses: 1, max_page: 6, served: 2, ..u },
             Bounds { growth: (3, 1), losses: 1, max_page: 6, served: 2, ..u },
-            196_425,
+            212_853,
         ),
         (
             "uncounted, smaller pages than documented, growth",
             Bounds { growth: (2, 1), deaths: 1, max_page: 6, served: 2, ..u },
             Bounds { growth: (4, 1), deaths: 1, max_page: 6, served: 2, ..u },
-            19_722,
+            21_987,
         ),
         (
             "uncounted, growth, reorganization, death",
             Bounds { growth: (1, 1), reorganisations: 1, shallow: true, deaths: 1, max_length: 4, ..u },
             Bounds { growth: (2, 2), reorganisations: 1, shallow: true, deaths: 1, max_length: 5, ..u },
-            35_333,
+            45_509,
         ),
         (
             "uncounted, growth, deletion, reorganization",
             Bounds { growth: (1, 1), losses: 1, reorganisations: 1, shallow: true, max_length: 4, ..u },
             Bounds { growth: (1, 1), losses: 1, reorganisations: 1, shallow: true, max_length: 5, ..u },
-            82_770,
+            92_307,
         ),
     ]);
 }
@@ -258,67 +259,67 @@ fn every_schedule_of_duplicate_records_is_right_or_raises() {
             "counted, duplicates, growth, death",
             Bounds { growth: (2, 2), deaths: 1, ..c },
             Bounds { growth: (3, 2), deaths: 1, ..c },
-            48_087,
+            49_023,
         ),
         (
             "counted, duplicates, growth, deletion",
             Bounds { growth: (1, 1), losses: 1, ..c },
             Bounds { growth: (2, 2), losses: 1, max_length: 5, ..c },
-            32_045,
+            32_765,
         ),
         (
             "counted, duplicates, deletion, two in flight",
             Bounds { symbols: 3, losses: 1, concurrency: 2, ..c },
             Bounds { symbols: 3, losses: 1, concurrency: 2, max_length: 5, ..c },
-            6_342,
+            6_390,
         ),
         (
             "uncounted, duplicates, growth",
             Bounds { growth: (2, 2), ..d },
             Bounds { growth: (3, 2), max_length: 5, ..d },
-            15_818,
+            18_954,
         ),
         (
             "uncounted, duplicates, deletion, death",
             Bounds { losses: 1, deaths: 1, ..d },
             Bounds { symbols: 3, losses: 1, deaths: 1, max_length: 5, ..d },
-            39_368,
+            41_410,
         ),
         (
             "uncounted, runs, growth, death",
             Bounds { growth: (2, 2), deaths: 1, ..rows },
             Bounds { growth: (3, 2), deaths: 1, ..rows },
-            532_293,
+            646_408,
         ),
         (
             "uncounted, runs, growth, deletion",
             Bounds { growth: (1, 1), losses: 1, ..rows },
             Bounds { growth: (2, 2), losses: 1, ..rows },
-            157_573,
+            185_739,
         ),
         (
             "uncounted, runs, larger pages, growth, death",
             Bounds { growth: (2, 2), deaths: 1, max_page: 6, max_length: 4, ..rows },
             Bounds { growth: (3, 2), deaths: 1, max_page: 6, ..rows },
-            87_622,
+            103_126,
         ),
         (
             "uncounted, runs, larger pages, deletion",
             Bounds { growth: (1, 1), losses: 1, max_page: 6, ..rows },
             Bounds { growth: (2, 2), losses: 1, max_page: 6, ..rows },
-            102_359,
+            116_033,
         ),
         (
             "uncounted, duplicates, growth, deletion",
             Bounds { growth: (1, 1), losses: 1, ..d },
             Bounds { symbols: 3, growth: (1, 1), losses: 1, max_length: 5, ..d },
-            108_064,
+            123_416,
         ),
         (
             "uncounted, duplicates, larger pages",
             Bounds { growth: (1, 1), losses: 1, max_page: 6, ..d },
             Bounds { symbols: 3, growth: (1, 1), losses: 1, max_page: 6, max_length: 5, ..d },
-            70_392,
+            74_292,
         ),
     ]);
 }
@@ -332,14 +333,14 @@ fn every_schedule_of_a_service_that_breaks_an_assumption_is_right_or_raises() {
     let two = |bounds: Bounds| Bounds { concurrency: 2, ..bounds };
     let death = |bounds: Bounds| Bounds { deaths: 1, max_length: 4, ..bounds };
     let mut cases = Vec::new();
-    for (name, defect) in [
-        ("ties reordered", Defect::TiesReordered),
-        ("replica with a gap", Defect::ReplicaWithGap),
-        ("page ignored", Defect::PageIgnored),
-        ("count one more", Defect::CountOneMore),
-        ("count one less", Defect::CountOneLess),
-        ("count cached", Defect::CountCached),
-        ("record listed late", Defect::LateRecord),
+    for (name, defect, expected) in [
+        ("ties reordered", Defect::TiesReordered, [27, 74, 36, 110, 60, 534, 90, 566]),
+        ("replica with a gap", Defect::ReplicaWithGap, [108, 270, 151, 534, 385, 3_474, 515, 4_189]),
+        ("page ignored", Defect::PageIgnored, [6, 12, 7, 11, 6, 28, 7, 30]),
+        ("count one more", Defect::CountOneMore, [82, 529, 107, 938, 155, 2_009, 254, 2_572]),
+        ("count one less", Defect::CountOneLess, [12, 34, 13, 56, 32, 378, 39, 514]),
+        ("count cached", Defect::CountCached, [6, 27, 7, 16, 6, 238, 7, 15]),
+        ("record listed late", Defect::LateRecord, [38, 104, 55, 142, 47, 359, 86, 333]),
     ] {
         for (kind, bounds) in [("counted", c), ("uncounted", u)] {
             let bounds = broken(defect, bounds);
@@ -349,11 +350,13 @@ fn every_schedule_of_a_service_that_breaks_an_assumption_is_right_or_raises() {
                 ("two in flight", two(bounds)),
                 ("death", death(bounds)),
             ] {
-                cases.push((format!("{name}, {kind}, {how}"), bounds));
+                let schedules = expected[cases.len() % expected.len()];
+                cases.push((format!("{name}, {kind}, {how}"), bounds, schedules));
             }
         }
     }
-    let cases: Vec<_> = cases.iter().map(|(name, bounds)| (name.as_str(), *bounds, *bounds, 0)).collect();
+    let cases: Vec<_> =
+        cases.iter().map(|(name, bounds, schedules)| (name.as_str(), *bounds, *bounds, *schedules)).collect();
     check(&cases);
 }
 
@@ -369,12 +372,12 @@ fn no_list_beyond_its_result_window_is_called_complete() {
     check(&[
         ("counted, window, stable", c, c, 24),
         ("uncounted, window, stable", u, u, 24),
-        ("counted, window, growth", growth(c), large(growth(c)), 353),
+        ("counted, window, growth", growth(c), large(growth(c)), 387),
         ("uncounted, window, growth", growth(u), large(growth(u)), 445),
-        ("counted, window, deletion, death", loss(c), loss(c), 4_725),
-        ("uncounted, window, deletion, death", loss(u), loss(u), 4_744),
-        ("counted, window, growth, deletion", both(c), large(both(c)), 3_705),
-        ("uncounted, window, growth, deletion", both(u), large(both(u)), 3_734),
+        ("counted, window, deletion, death", loss(c), loss(c), 4_141),
+        ("uncounted, window, deletion, death", loss(u), loss(u), 4_775),
+        ("counted, window, growth, deletion", both(c), large(both(c)), 3_781),
+        ("uncounted, window, growth, deletion", both(u), large(both(u)), 3_738),
     ]);
 }
 
@@ -394,17 +397,17 @@ fn every_beginning_of_a_list_is_right_or_raises() {
         ("counted, beginning, stable", c, c, 105),
         ("uncounted, beginning, stable", u, u, 210),
         ("counted, beginning, growth, death", growth(c), growth(c), 6_505),
-        ("uncounted, beginning, growth, death", growth(u), growth(u), 14_080),
-        ("counted, beginning, growth, deletion", loss(c), death(loss(c)), 7_522),
-        ("uncounted, beginning, growth, deletion", loss(u), death(loss(u)), 16_666),
-        ("counted, beginning, deletion, two in flight", in_flight(c), in_flight(c), 1_539),
-        ("uncounted, beginning, deletion, two in flight", in_flight(u), in_flight(u), 2_837),
-        ("uncounted, beginning, reorganization", reorganisation, death(reorganisation), 12_106),
-        ("uncounted, beginning, window, growth", window(growth(u)), window(growth(u)), 20_383),
-        ("uncounted, beginning, window, growth, deletion", window(loss(u)), death(window(loss(u))), 16_905),
+        ("uncounted, beginning, growth, death", growth(u), growth(u), 16_237),
+        ("counted, beginning, growth, deletion", loss(c), death(loss(c)), 6_719),
+        ("uncounted, beginning, growth, deletion", loss(u), death(loss(u)), 16_575),
+        ("counted, beginning, deletion, two in flight", in_flight(c), in_flight(c), 1_504),
+        ("uncounted, beginning, deletion, two in flight", in_flight(u), in_flight(u), 2_860),
+        ("uncounted, beginning, reorganization", reorganisation, death(reorganisation), 13_365),
+        ("uncounted, beginning, window, growth", window(growth(u)), window(growth(u)), 21_225),
+        ("uncounted, beginning, window, growth, deletion", window(loss(u)), death(window(loss(u))), 16_930),
         ("uncounted, beginning, window, two in flight", window(in_flight(u)), window(in_flight(u)), 2_064),
         ("uncounted, beginning, duplicates", duplicates, duplicates, 496),
-        ("uncounted, beginning, duplicates, deletion", lossy, death(lossy), 7_560),
+        ("uncounted, beginning, duplicates, deletion", lossy, death(lossy), 7_860),
     ]);
 }
 
@@ -419,12 +422,12 @@ fn every_schedule_of_a_first_page_that_is_returned_at_once_is_right_or_raises() 
     let reorganisation = Bounds { growth: (1, 1), reorganisations: 1, shallow: true, ..u };
     let death = |bounds: Bounds| Bounds { deaths: 1, ..bounds };
     check(&[
-        ("at once, growth, death", growth, Bounds { growth: (4, 2), max_length: 6, ..growth }, 2_704),
-        ("at once, growth, deletion, death", deletion, Bounds { growth: (2, 2), ..deletion }, 32_064),
-        ("at once, growth, reorganization", reorganisation, death(reorganisation), 2_562),
-        ("at once, duplicates, growth", Bounds { growth: (2, 2), ..d }, Bounds { growth: (3, 2), ..d }, 15_818),
-        ("at once, duplicates, deletion", Bounds { losses: 1, ..d }, death(Bounds { losses: 1, ..d }), 1_836),
-        ("at once, window, growth, deletion", window, death(window), 3_710),
+        ("at once, growth, death", growth, Bounds { growth: (4, 2), max_length: 6, ..growth }, 3_196),
+        ("at once, growth, deletion, death", deletion, Bounds { growth: (2, 2), ..deletion }, 34_188),
+        ("at once, growth, reorganization", reorganisation, death(reorganisation), 2_842),
+        ("at once, duplicates, growth", Bounds { growth: (2, 2), ..d }, Bounds { growth: (3, 2), ..d }, 17_970),
+        ("at once, duplicates, deletion", Bounds { losses: 1, ..d }, death(Bounds { losses: 1, ..d }), 1_860),
+        ("at once, window, growth, deletion", window, death(window), 3_711),
     ]);
 }
 

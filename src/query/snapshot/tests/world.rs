@@ -3,7 +3,8 @@
 use super::super::reader::Phase;
 use super::super::spec::Rows;
 use super::super::{
-    Accepted, End, FirstPage, ListCheckpoint, ListKind, ListSpec, PageRequest, Purpose, Response, SnapshotReader, Tuning,
+    Accepted, End, FirstPage, ListCheckpoint, ListKind, ListSpec, PageRequest, Purpose, Response, SnapshotReader,
+    Tuning,
 };
 use super::adversary::{Adversary, Defect};
 use super::choices::Choices;
@@ -380,7 +381,8 @@ impl<'a> World<'a> {
             let (request, served) = open.remove(0);
             let served = served.expect("served above");
             self.phase = phase_name(&reader.phase);
-            let accepted = match served.take(&mut reader, Some(&mut audit).filter(|_| self.bounds.is_audited), &request) {
+            let accepted = match served.take(&mut reader, Some(&mut audit).filter(|_| self.bounds.is_audited), &request)
+            {
                 Ok(accepted) => accepted,
                 Err(error) => return Verdict::Drift(error),
             };
@@ -447,11 +449,7 @@ impl<'a> World<'a> {
             Some(defect) => self.adversary.is_right(defect, &self.states, &got),
             None => self.is_right(&got, wanted.unwrap_or(usize::MAX), may_lack_newer),
         };
-        if is_right {
-            Verdict::Right
-        } else {
-            Verdict::Wrong(got)
-        }
+        if is_right { Verdict::Right } else { Verdict::Wrong(got) }
     }
 
     /// True if the reader keeps no more of what it has read than it may.
