@@ -13,10 +13,10 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-SOURCES = ["query/snapshot", "message", "planted.rs"]
+SOURCES = ["query/snapshot", "query/audit", "message", "planted.rs"]
 DEPENDENCIES = ["fastrand", "serde", "serde_json"]
 
-# The only part of `client` that the reader uses.
+# The parts of other modules that the reader and the audit use.
 LIB = """\
 #![allow(dead_code, unused_imports)]
 pub mod message;
@@ -36,10 +36,24 @@ pub mod client {
     }
 }
 
+pub mod interface {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Order {
+        NewestFirst,
+        Consecutive,
+        Ranked,
+        AsRequested,
+    }
+}
+
 pub mod query {
+    pub mod audit;
     pub mod snapshot;
 }
 """
+
+# The arguments of a query are compared with records, which the package does not have.
+LEFT_OUT = ["mod arguments;\n", "pub use arguments::Arguments;\n"]
 
 
 def manifest() -> str:
@@ -72,6 +86,14 @@ def main() -> None:
             shutil.copytree(ROOT / "src" / source, copy)
         else:
             shutil.copyfile(ROOT / "src" / source, copy)
+    audit = target / "src/query/audit/mod.rs"
+    text = audit.read_text()
+    for line in LEFT_OUT:
+        if line not in text:
+            raise SystemExit(f"{audit} has no line {line!r}")
+        text = text.replace(line, "")
+    audit.write_text(text)
+    (target / "src/query/audit/arguments.rs").unlink()
     (target / "src" / "lib.rs").write_text(LIB)
     (target / "Cargo.toml").write_text(manifest())
     (target / ".cargo").mkdir(exist_ok=True)

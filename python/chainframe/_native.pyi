@@ -249,7 +249,7 @@ class Client:
         self,
         *,
         protocol_type: Literal["token_20", "token_721", "token_1155", "token_10"] | None = None,
-        token_contract_address: str | None = None,
+        token_contract_address: str | bytes | None = None,
         start_time: _Instant | None = None,
         end_time: _Instant | None = None,
         order_by: Literal["totalMarketCap", "transactionAmount24h"] | None = None,
@@ -294,7 +294,7 @@ class Client:
 
     def token_transfers(
         self,
-        token_contract_address: str,
+        token_contract_address: str | bytes,
         *,
         min_amount: _Amount | None = None,
         max_amount: _Amount | None = None,
@@ -341,10 +341,10 @@ class Client:
         end_height: int | None = None,
         start_time: _Instant | None = None,
         end_time: _Instant | None = None,
-        address: str | None = None,
-        from_address: str | None = None,
-        to_address: str | None = None,
-        token_contract_address: str | None = None,
+        address: str | bytes | None = None,
+        from_address: str | bytes | None = None,
+        to_address: str | bytes | None = None,
+        token_contract_address: str | bytes | None = None,
         chain: str | None = None,
         page_size: int | None = None,
         max_items: int | None = None,
@@ -426,7 +426,7 @@ class Client:
 
     def address_transactions(
         self,
-        address: str,
+        address: str | bytes,
         *,
         start_height: int | None = None,
         end_height: int | None = None,
@@ -515,7 +515,7 @@ class Client:
     def transactions(
         self,
         *,
-        block_hash: str | None = None,
+        block_hash: str | bytes | None = None,
         height: int | None = None,
         start_height: int | None = None,
         end_height: int | None = None,
@@ -564,7 +564,9 @@ class Client:
         >>> client.transactions(start_time="2026-01-31T00:00Z").collect()
         """
 
-    def transactions_by_hash(self, tx_ids: str | Iterable[str], *, chain: str | None = None) -> Query[Transaction]:
+    def transactions_by_hash(
+        self, tx_ids: str | bytes | Iterable[str | bytes], *, chain: str | None = None
+    ) -> Query[Transaction]:
         """Transactions of the main chain by their hashes, in the order given.
 
         Parameters
@@ -589,7 +591,7 @@ class Client:
         >>> client.transactions_by_hash(["0x71c8...", "0x0a52..."]).to_dicts()
         """
 
-    def logs(self, tx_ids: str | Iterable[str], *, chain: str | None = None) -> Query[EventLog]:
+    def logs(self, tx_ids: str | bytes | Iterable[str | bytes], *, chain: str | None = None) -> Query[EventLog]:
         """Event logs of one transaction or several, in the order given.
 
         Parameters

@@ -123,7 +123,15 @@ class Bar:
             if self._ended.wait(INTERVAL):
                 return
             state = self._run.read()
-        bar = _tqdm()(desc=self._call, total=state["total"], unit=f" {state['unit']}", smoothing=0, dynamic_ncols=True)
+        # With a delay, tqdm does not draw in its constructor, where a stream that fails would leave its lock held for good.
+        bar = _tqdm()(
+            desc=self._call,
+            total=state["total"],
+            unit=f" {state['unit']}",
+            smoothing=0,
+            dynamic_ncols=True,
+            delay=1e-9,
+        )
         # The run began before the bar.
         bar.start_t = time.time() - state["elapsed"]
         self._draw(bar)
@@ -142,7 +150,8 @@ class Bar:
         bar.unit = f" {state['unit']}"
         bar.n = state["done"]
         bar.set_postfix_str(", ".join(_facts(state)), refresh=False)
-        bar.refresh()
+        with bar.get_lock():
+            bar.refresh(nolock=True)
 
 
 def _facts(state: State) -> list[str]:

@@ -69,8 +69,8 @@ def envelope(data: object, *, code: object = "0", msg: str = "") -> bytes:
 
 
 def page_of(call: str, records: list[Any], **members: object) -> Response:
-    """A page with these records; the only page of its list, unless `members` have other counts."""
-    page: dict[str, object] = {"page": "1", "limit": "50", "totalPage": "1", **members}
+    """A page without its number; the only page of its list, unless `members` have other counts."""
+    page: dict[str, object] = {"limit": "50", "totalPage": "1", **members}
     page[LISTS.get(call, "transactionList")] = records
     return Response(envelope([page]))
 

@@ -52,12 +52,12 @@ FORMS: dict[str, Callable[[list[str]], Any]] = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_hashes_of_any_library_are_looked_up(client: cf.Client, form: str) -> None:
-    hashes = [record.tx_id for record in client.transactions(max_items=3).collect()]
+    hashes: list[Any] = [record.tx_id for record in client.transactions(max_items=3).collect()]
     assert [record.tx_id for record in client.transactions_by_hash(FORMS[form](hashes)).collect()] == hashes
 
 
 def test_one_hash_and_address_may_be_bytes(client: cf.Client) -> None:
-    record = client.transactions(max_items=1).collect()[0]
+    record: Any = client.transactions(max_items=1).collect()[0]
     (found,) = client.transactions_by_hash(HexBytes.fromhex(record.tx_id[2:])).collect()
     assert found.tx_id == record.tx_id
     assert repr(client.address_transactions(bytes.fromhex("ab" * 20))) == repr(
@@ -122,6 +122,12 @@ def test_time_with_a_failing_offset_is_an_invalid_parameter(client: cf.Client) -
     class Zone(dt.tzinfo):
         def utcoffset(self, _moment: dt.datetime | None) -> dt.timedelta:
             raise ValueError("no such zone")
+
+        def dst(self, _moment: dt.datetime | None) -> None:
+            return None
+
+        def tzname(self, _moment: dt.datetime | None) -> None:
+            return None
 
     with pytest.raises(cf.InvalidParameterError, match=r"^start_time must be an aware datetime"):
         client.transactions(start_time=dt.datetime(2026, 1, 1, tzinfo=Zone()))

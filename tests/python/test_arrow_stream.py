@@ -29,9 +29,10 @@ PAGES = 40
 
 
 def numbered(request: Request) -> Response:
-    """Page n of forty: five records of height n."""
+    """Page n of forty: five blocks of the heights from 200 down."""
     number = int(request.query["page"])
-    rows = [{"hash": f"0x{number}-{row}", "height": str(number)} for row in range(5)]
+    top = 5 * (PAGES - number + 1)
+    rows = [{"hash": f"0x{number}-{row}", "height": str(top - row)} for row in range(5)]
     return page_of("blocks", rows, totalPage=str(PAGES), total=str(5 * PAGES), page=str(number), limit="5")
 
 
@@ -109,7 +110,7 @@ def test_batch_reader_yields_batches_of_the_given_size(server: StrictServer) -> 
         batches = list(query.to_arrow_batch_reader(batch_size=32))
     assert [len(batch) for batch in batches] == [32] * 6 + [8]
     heights = [height for batch in batches for height in batch.column("height").to_pylist()]
-    assert heights == [number for number in range(1, PAGES + 1) for _ in range(5)]
+    assert heights == list(range(5 * PAGES, 0, -1))
     assert query.report.complete
 
 
@@ -175,12 +176,12 @@ def test_error_is_raised_after_the_records_before_it(server: StrictServer) -> No
     server.on("blocks", failing)
     with server.client(concurrency=3) as client:
         records = iter(client.blocks(page_size=5))
-        assert [next(records).height for _ in range(40)] == [number for number in range(1, 9) for _ in range(5)]
+        assert [next(records).height for _ in range(40)] == list(range(200, 160, -1))
         for _ in range(2):
             with pytest.raises(cf.ServiceUnavailableError):
                 next(records)
         server.on("blocks", numbered)
-        assert [record.height for record in records] == [number for number in range(9, 41) for _ in range(5)]
+        assert [record.height for record in records] == list(range(160, 0, -1))
 
 
 @pytest.mark.parametrize("way", ["records", "batches", "reader", "stream"])
@@ -218,7 +219,7 @@ def peak():
 
 url, way = sys.argv[1:]
 client = cf.Client(base_url=url, api_key="k", secret_key="s", passphrase="p", rate_limit=None, concurrency=2)
-query = client.tokens(page_size=5)
+query = client.large_transactions(page_size=5)
 if way == "batches":
     batches = query.batches(batch_size=10)
 elif way == "reader":
@@ -237,9 +238,7 @@ print(records, peak() - early)
 @pytest.mark.parametrize("way", ["batches", "reader", "records"])
 def test_memory_of_a_stream_does_not_depend_on_its_length(way: str) -> None:
     """A third of a gigabyte passes through; what it may leave is a small part of that."""
-    page = page_of(
-        "tokens", [{"tokenContractAddress": "0xa", "token": "number", "website": "x" * 200_000}] * 5, totalPage="300"
-    ).body
+    page = page_of("large_transactions", [{"txid": "number", "input": "x" * 200_000}] * 5, totalPage="300").body
     with StrictServer() as server:
         count = iter(range(1_000_000))
         # No two pages are the same.
@@ -261,18 +260,19 @@ def peak():
 
 import sys
 client = cf.Client(base_url=sys.argv[1], api_key="k", secret_key="s", passphrase="p", rate_limit=None, concurrency=2)
-query = client.blocks()
+query = client.cross_chain_transactions()
 duckdb.execute("set enable_progress_bar = false")
 before = peak()
-print(*duckdb.sql("select count(*), count(hash) from query").fetchall()[0], peak() - before)
+print(*duckdb.sql("select count(*), count(id) from query").fetchall()[0], peak() - before)
 """
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak of memory is read from /proc")
 def test_two_million_records_pass_through_a_relation() -> None:
     """They are about 300 MB of columns. Pages in flight and DuckDB's buffers take up to 200."""
-    rows = [{"hash": "0x" + "a" * 128, "height": "1"}] * 10_000
-    page = page_of("blocks", [{"hash": "number"}, *rows[1:]], totalPage="200", total="2000000").body
+    rows = [{"id": "0x" + "a" * 128, "zoneBlockHeight": "1"}] * 10_000
+    listed = [{"id": "number", "zoneBlockHeight": "1"}, *rows[1:]]
+    page = page_of("cross_chain_transactions", listed, totalPage="200", total="2000000").body
     with StrictServer() as server:
         count = iter(range(1_000_000))
         server.respond = lambda *_: Response(page.replace(b"number", b"%d" % next(count), 1))  # type: ignore[method-assign]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "guide" / "integrations.md").read_text(encoding="utf-8")
-RECIPES = dict(re.findall(r"^## ([^\n]+)\n.*?^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
+RECIPES = dict(re.findall(r"^## ([^\n]+)\n(?:(?!^## ).)*?^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
 BEGIN = PAGE.partition("```python\n")[2].partition("```")[0]
 KEYS = ["zone_block_height", "zone_tx_hash", "main_tx_hash", "token_contract_address", "token_id", "value_raw"]
 

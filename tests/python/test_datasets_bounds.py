@@ -96,7 +96,7 @@ def test_arguments_of_the_call_are_sent_as_given(server: StrictServer) -> None:
         found = dataset.to_table(filter=(column <= amount("7")) & (column >= amount("2")))
     assert found.column("amount").to_pylist() == [5, 6, 7]
     sent = server.requests[0].query
-    assert (Decimal(sent["minAmount"]), Decimal(sent["maxAmount"])) == (5, 7 + STEP)
+    assert (Decimal(sent["minAmount"]), Decimal(sent["maxAmount"])) == (Decimal(5), 7 + STEP)
 
 
 @pytest.mark.parametrize("text", ["0xa,0xb", " 0xa", "0xa\u200b"])

@@ -37,8 +37,9 @@ def service() -> Iterator[LocalService]:
 @pytest.fixture(scope="module")
 def calls(service: LocalService) -> dict[str, Call]:
     with service.client(rate_limit=None) as client:
-        token = client.token_transfers(client.tokens().first().token_contract_address).first()
-        newest = client.transactions(max_items=80).collect()
+        first: Any = client.tokens().first()
+        token: Any = client.token_transfers(first.token_contract_address).first()
+        newest: Any = client.transactions(max_items=80).collect()
     height, ids = newest[0].height, [record.tx_id for record in newest]
     address = newest[0].input.split(",")[0]
     return {
@@ -74,7 +75,7 @@ def test_result_under_a_throttle_by_empty_responses_is_right_or_incomplete(
 def test_height_under_a_throttle_by_empty_responses_is_right_or_an_error(service: LocalService) -> None:
     service.faults = []
     with service.client() as client:
-        block = client.transactions(max_items=500).collect()[-1]
+        block: Any = client.transactions(max_items=500).collect()[-1]
         for faults in THROTTLED.values():
             service.faults = faults
             with service.client(max_retries=20) as throttled:

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import chainframe as cf
-import chainframe.exports
+import chainframe.exports.series
 from chainframe.cli import main
 from chainframe.exports import Export
 from chainframe.exports.directory import STAGING, locked_dir

@@ -180,7 +180,7 @@ def test_frozen_application_holds_the_modules_that_the_core_imports(monkeypatch:
 
     hooks = types.SimpleNamespace(collect_submodules=collect_submodules)
     for name, module in (("PyInstaller", hooks), ("PyInstaller.utils", hooks), ("PyInstaller.utils.hooks", hooks)):
-        monkeypatch.setitem(sys.modules, name, module)  # type: ignore[arg-type]
+        monkeypatch.setitem(sys.modules, name, module)
     (directory,) = _pyinstaller.hook_dirs()
     hook: dict[str, Any] = {}
     exec(Path(directory, "hook-chainframe.py").read_text(encoding="utf-8"), hook)
@@ -231,7 +231,8 @@ def test_client_query_and_records_can_be_weakly_referenced() -> None:
 def test_calls_are_patched_on_the_class() -> None:
     with LocalService(transactions=30) as service, service.client() as client:
         with mock.patch.object(cf.Client, "blocks", return_value=[1]):
-            assert client.blocks() == [1]
+            patched: Any = client.blocks()
+            assert patched == [1]
         assert len(client.blocks().collect()) == 30
 
 

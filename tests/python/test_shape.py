@@ -43,6 +43,7 @@ def test_record_without_a_member_that_identifies_it_is_an_error(
 ) -> None:
     with pytest.raises(cf.ResponseFormatError) as raised:
         collected(server, call, [record])
+    assert raised.value.path is not None
     assert raised.value.path.endswith("[0]")
     assert "expected a" in str(raised.value)
     for name in record or ["no member"]:
@@ -144,6 +145,7 @@ def test_member_twice_is_an_error(server: StrictServer, body: bytes, path: str) 
     server.on("blocks", Response(body))
     with server.client() as client, pytest.raises(cf.ResponseFormatError) as raised:
         client.blocks().collect()
+    assert raised.value.path is not None
     assert raised.value.path.endswith(path)
 
 
@@ -165,6 +167,7 @@ def test_lone_surrogate_in_an_identity_is_an_error(server: StrictServer, call: s
     server.on(call, broken(call, member))
     with server.client() as client, pytest.raises(cf.ResponseFormatError, match="surrogate") as raised:
         CALLS[call](client).collect()
+    assert raised.value.path is not None
     assert raised.value.path.endswith(f"[0].{member}")
 
 

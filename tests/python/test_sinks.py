@@ -21,7 +21,8 @@ import pytest
 import chainframe as cf
 import postgres
 from chainframe.sinks import Synced, base
-from chainframe.sinks.base import Sink, run, sink_of
+from chainframe.sinks.base import run, sink_of
+from chainframe.sinks.contract import Sink
 from chainframe.sinks.delta import DeltaSink
 from chainframe.sinks.duckdb import DuckDbSink
 from chainframe.sinks.postgresql import PostgresqlSink

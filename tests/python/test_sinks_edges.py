@@ -13,12 +13,14 @@ import adbc_driver_postgresql.dbapi as postgresql
 import deltalake
 import duckdb
 import pytest
+from deltalake.exceptions import CommitFailedError
 from deltalake.schema import Field, PrimitiveType
 
 import chainframe as cf
 import postgres
+from chainframe.sinks import Synced
 from chainframe.sinks.base import Form, run, sink_of
-from chainframe.sinks.contract import name_parts
+from chainframe.sinks.contract import Change, Position, name_parts
 from chainframe.sinks.duckdb import DuckDbSink
 from chainframe.sinks.postgresql import PostgresqlSink
 from chainframe.testing import LocalService, make_records
@@ -95,7 +97,7 @@ def opened(place: tuple[str, str]) -> Any:
     return {"duckdb": duckdb.connect, "delta": str, "postgresql": postgresql.connect}[kind](where)
 
 
-def synced(place: tuple[str, str], events: list[Any] = EVENTS, form: Form | None = None, **options: Any) -> cf.Synced:
+def synced(place: tuple[str, str], events: list[Any] = EVENTS, form: Form | None = None, **options: Any) -> Synced:
     target = opened(place)
     try:
         return run(
@@ -233,13 +235,14 @@ def test_columns_and_numbers_are_those_of_the_first_run(place: tuple[str, str]) 
 def test_columns_without_the_height_and_unknown_ones_are_rejected_before_a_request() -> None:
     with LocalService(transactions=50) as service, service.client() as client, duckdb.connect() as connection:
         sync: Any = client.transactions().sync
-        for options, message in [
+        cases: list[tuple[dict[str, Any], str]] = [
             ({"columns": ["tx_id"]}, r"columns \(tx_id\) must contain the height"),
             ({"columns": ["height", "hight"]}, "hight"),
             ({"numbers": "exact"}, "numbers must be one of"),
             ({"reset": "yes"}, "reset must be True or False"),
             ({"table": 3}, "table must be a string; got int"),
-        ]:
+        ]
+        for options, message in cases:
             with pytest.raises(cf.InvalidParameterError, match=message):
                 sync(connection, **({"table": "t"} | options))
         with pytest.raises(TypeError, match="columns"):
@@ -470,9 +473,9 @@ def test_runs_of_duckdb_at_the_same_time_are_an_export_error(first: list[Any]) -
     class Overtaken(DuckDbSink):
         """A sink whose transaction is overtaken after its first statement."""
 
-        def commit(self, *arguments: Any) -> int:
+        def commit(self, change: Change, before: Position | None, after: Callable[[int], Position]) -> int:
             self.is_committing = True
-            return super().commit(*arguments)
+            return super().commit(change, before, after)
 
         def _stored(self) -> Any:
             found = super()._stored()
@@ -526,7 +529,7 @@ def test_commit_that_another_writer_of_a_delta_table_overtook_is_an_export_error
     synced(place, EVENTS[:2])
 
     def fail(*_arguments: object, **_options: object) -> None:
-        raise deltalake.exceptions.CommitFailedError("Failed to commit transaction: 0")
+        raise CommitFailedError("Failed to commit transaction: 0")
 
     with monkeypatch.context() as patch:
         patch.setattr(deltalake, "write_deltalake", fail)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,7 +95,7 @@ def sync(
     return run(query, sink_of(target, table), settle, form, reset=reset)
 
 
-def sink_of(target: Any, table: str | None) -> Sink:  # noqa: ANN401
+def sink_of(target: Any, table: object) -> Sink:  # noqa: ANN401
     """Select the sink by the type of the target; only the library of that target is imported."""
     if table is not None and not isinstance(table, str):
         raise InvalidParameterError(f"must be a string; got {type(table).__name__}", parameter="table")
@@ -131,7 +132,7 @@ def _named(table: str | None) -> str:
 
 def _postgresql_of(url: str, table: str) -> Sink:
     try:
-        import adbc_driver_postgresql  # noqa: F401, PLC0415 - an optional library
+        import_module("adbc_driver_postgresql")
     except ImportError as error:
         message = "adbc_driver_postgresql is not installed; run: pip install adbc-driver-postgresql pyarrow"
         raise ModuleNotFoundError(message, name="adbc_driver_postgresql") from error
@@ -210,7 +211,7 @@ class _State:
             self._next = (event.cursor, event.after_height)
             return
         rows = self._form.table(event)
-        heights: Any = rows[height_of(rows.schema.names)]
+        heights: Any = rows[height_of(rows.schema.names) or "height"]
         highest = max((height for height in heights.to_pylist() if height is not None), default=self.result.height)
         self._change.tables.append(rows)
         self._next = (event.cursor, highest)

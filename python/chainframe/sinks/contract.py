@@ -12,7 +12,7 @@ from chainframe.errors import ExportError, InvalidParameterError
 from chainframe.frames import load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable
 
     import pyarrow as pa
 
@@ -128,7 +128,7 @@ class Failure(Enum):
 @contextmanager
 def database_errors(
     name: str, kinds: type[Exception] | tuple[type[Exception], ...], kind_of: Callable[[Any], Failure]
-) -> Iterator[None]:
+) -> Generator[None]:
     """Raise the errors of a library as `ExportError`, with their cause."""
     try:
         yield

@@ -60,7 +60,9 @@ class DeltaSink:
         # The library does not reject a repeated transaction; it does reject one that runs at the same time.
         stored, _ = self.look()
         check_unchanged(stored, before, self.name)
-        rows, table, removed, above = change.table(), self._table, 0, None
+        # Without a table there are rows.
+        rows: Any = change.table()
+        table, removed, above = self._table, 0, None
         if change.undo_after is not None and table is not None:
             files = table.to_pyarrow_dataset()
             column = height_of(files.schema.names) or "height"
@@ -81,10 +83,12 @@ class DeltaSink:
                 deltalake.write_deltalake(self._uri, rows, commit_properties=properties)
             else:
                 is_replaced = change.clear is not Clear.NOTHING
+                # The library's types have no call with either mode.
+                mode: Any = "append" if above is None and not is_replaced else "overwrite"
                 deltalake.write_deltalake(
                     table,
                     rows,
-                    mode="append" if above is None and not is_replaced else "overwrite",
+                    mode=mode,
                     predicate=None if is_replaced else above,
                     # A column that a user added has no value in new rows.
                     schema_mode="overwrite" if change.clear is Clear.TABLE else "merge",

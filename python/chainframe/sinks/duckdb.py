@@ -23,8 +23,8 @@ from chainframe.sinks.contract import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from os import PathLike
+    from collections.abc import Callable, Generator, Sequence
+    from pathlib import Path
 
     from duckdb import DuckDBPyConnection
 
@@ -96,7 +96,7 @@ class DuckDbSink:
             raise open_transaction(self.name)
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def _transaction(self) -> Generator[None]:
         """Run the statements of a transaction of one's own."""
         with database_errors(self.name, duckdb.Error, _kind):
             self._execute("BEGIN TRANSACTION")
@@ -114,7 +114,7 @@ class DuckDbSink:
         name, *above = reversed(self._parts)
         current, schema, path = self._execute("SELECT current_catalog(), current_schema(), current_schemas(false)")[0]
         if len(above) == 2:  # noqa: PLR2004 - schema and catalog
-            places = [(above[1], above[0])]
+            places: list[tuple[str, str]] = [(above[1], above[0])]
         elif above:
             select = (
                 "SELECT count(*) FROM information_schema.schemata "
@@ -125,7 +125,7 @@ class DuckDbSink:
         else:
             places = [(current, each) for each in dict.fromkeys([*path, schema])]
         found = (self._table_in(*place, name) for place in places)
-        default = places[0] if above else (current, schema)
+        default: tuple[str, str] = places[0] if above else (current, schema)
         return next((place for place in found if place), (*default, name))
 
     def _table_in(self, catalog: str, schema: str, name: str) -> tuple[str, str, str] | None:
@@ -171,7 +171,7 @@ def _kind(error: duckdb.Error) -> Failure:
     return Failure.MAY_PASS if may_pass else Failure.LASTING
 
 
-def connect(path: PathLike[str], table: str) -> DuckDbSink:
+def connect(path: Path, table: str) -> DuckDbSink:
     """Open a database file."""
     with database_errors(table, duckdb.Error, _kind):
         return DuckDbSink(duckdb.connect(path), table, is_own=True)

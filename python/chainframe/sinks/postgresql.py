@@ -28,7 +28,7 @@ from chainframe.sinks.contract import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator
 
     from adbc_driver_manager.dbapi import Connection
 
@@ -142,7 +142,7 @@ class PostgresqlSink:
             return bool(_one(cursor, HAS_WORK)[0])
 
     @contextmanager
-    def _transaction(self) -> Iterator[Any]:
+    def _transaction(self) -> Generator[Any]:
         connection = self._connection.adbc_connection
         with self._errors():
             connection.set_autocommit(False)

@@ -45,6 +45,8 @@ def make_records(call: Call, data: Any) -> Records[Any]:  # noqa: ANN401 - any l
         raise ConfigError(f"{path} is a response of the API; pass it to LocalService.load")
     columns, sources = _normalize.columns(call, content, Deployment())
     report = {"complete": True, "records": len(sources)}
-    zeros = dict.fromkeys(("requests", "retries", "pages", "duplicates_dropped", "dropped", "moved", "rereads", "bytes"), 0)
+    zeros = dict.fromkeys(
+        ("requests", "retries", "pages", "duplicates_dropped", "dropped", "moved", "rereads", "bytes"), 0
+    )
     members = {**zeros, **report, "reasons": [], "missing": [], "elapsed": 0.0}
     return _restore_records(_requests.record(call), columns, _restore_report(members))

@@ -113,9 +113,13 @@ impl Arguments {
 }
 
 impl Condition {
-    /// True if one of the columns meets the test, or none of them has a value.
+    /// True if one of the columns meets the test, or none of them has a value. A value that is not known may meet it.
     fn is_possible(&self, columns: &Columns, row: usize) -> bool {
-        let results = self.columns.iter().filter_map(|column| self.test.is_met(&columns.value(*column, row)));
+        let values = || self.columns.iter().map(|column| columns.value(*column, row));
+        if values().any(|value| matches!(value, Value::Null)) {
+            return true;
+        }
+        let results = values().filter_map(|value| self.test.is_met(&value));
         results.reduce(|some, other| some || other).unwrap_or(true)
     }
 }
@@ -124,7 +128,7 @@ impl Test {
     /// `None` if the value is missing.
     fn is_met(&self, value: &Value<'_>) -> Option<bool> {
         match (self, value) {
-            (_, Value::Utf8("") | Value::Number("") | Value::Null) => None,
+            (_, Value::Utf8("") | Value::Number("")) => None,
             (Self::Text(_), Value::Utf8(text)) if text.contains(',') => None,
             (Self::Text(expected), Value::Utf8(text)) => Some(text.eq_ignore_ascii_case(expected)),
             (Self::Digits(expected), Value::Utf8(text)) => {

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::known_keys::KnownKeys;
 use super::places::Places;
-use super::repeats::{Look, Repeats};
+use super::repeats::{Look, Repeats, occurs_twice};
 use super::unreturned::Unreturned;
 use crate::interface::Order;
 use crate::query::snapshot::{ListKind, PageRequest, Purpose, Response};
@@ -53,6 +53,8 @@ pub struct ListAudit {
     /// Block hash of the records of one block.
     block: Option<u64>,
     witness: Option<Witness>,
+    /// Records of the first page of one block, by offset and key, if another run read it.
+    first_page: Vec<(u64, u64)>,
     /// Number of pages that the list of one block has.
     pages: Option<u64>,
     /// Height of the latest returned record, if its page was in descending order.
@@ -101,12 +103,19 @@ impl ListAudit {
             places: if offset > 0 { Places::continued() } else { Places::default() },
             block: None,
             witness,
+            first_page: Vec::new(),
             pages: None,
             height: None,
             missing_heights: 0,
             // The records before a cursor came with another response.
             responses: u32::from(offset > 0),
         }
+    }
+
+    /// Takes records of the first page that an earlier run has read.
+    #[must_use]
+    pub fn after_first_page(self, first_page: Vec<(u64, u64)>) -> Self {
+        Self { first_page: if self.subject.kind == ListKind::Fixed { first_page } else { Vec::new() }, ..self }
     }
 
     /// Takes a response, of which rows are about to be returned. Fails with what contradicts them.
@@ -116,6 +125,9 @@ impl ListAudit {
         response: &Response<'_>,
         returned: &Returned<'_>,
     ) -> Result<(), String> {
+        if self.subject.kind == ListKind::Lookup {
+            return Ok(());
+        }
         check_echo(request, response)?;
         check_numbers(request, response)?;
         if request.purpose == Purpose::Audit {
@@ -192,16 +204,22 @@ impl ListAudit {
     }
 
     fn check_keys(&mut self, response: &Response<'_>, kept: &[usize]) -> Result<(), String> {
+        if self.subject.order == Order::Consecutive && self.height.is_some() {
+            // Heights that fall from record to record repeat none.
+            self.returned += kept.len() as u64;
+            return Ok(());
+        }
         let mut keys = Vec::new();
         for row in kept {
             let key = response.rows.key(*row);
             if !self.known.insert(key) {
                 self.has_equal_records = true;
-                if self.subject.has_unique_keys {
-                    return Err("a record was received again".into());
-                }
                 if keys.is_empty() {
                     keys = (0..response.rows.len()).map(|row| response.rows.key(row)).collect();
+                }
+                // Records without a key may be equal: a response that shows both has two.
+                if self.subject.has_unique_keys && !occurs_twice(key, &keys) {
+                    return Err("a record was received again".into());
                 }
                 let distance = self.recent.iter().rev().position(|recent| *recent == key);
                 let first = distance.map(|distance| self.returned - 1 - distance as u64);
@@ -224,17 +242,18 @@ impl ListAudit {
 
     /// True if something is still to be proven once the reader has ended.
     pub fn is_open(&self, end: &End) -> bool {
-        self.has_open_witness() || self.repeats.are_open() || self.may_go_on(end)
+        self.has_open_witness() || self.repeats.are_open() || self.may_continue(end)
     }
 
-    /// Where records are equal, keys do not show which of them was returned.
-    fn may_go_on(&self, end: &End) -> bool {
+    /// True if the list may continue. If records are equal, keys do not show which of them was returned.
+    fn may_continue(&self, end: &End) -> bool {
         end.is_whole && !self.has_equal_records && self.unreturned.may_follow(&self.known)
     }
 
     /// True if the pages of one block are still to be compared with its first page, or with the records before a cursor.
     fn has_open_witness(&self) -> bool {
-        self.subject.kind == ListKind::Fixed && self.responses > 1 && self.witness.is_some()
+        let has_witness = self.witness.is_some() || !self.first_page.is_empty();
+        self.subject.kind == ListKind::Fixed && self.responses > 1 && has_witness
     }
 
     /// Request for what is still to be proven once the reader has ended.
@@ -244,10 +263,13 @@ impl ListAudit {
             let page = witness.last() / end.page_rows + 1;
             return Some(PageRequest { page, limit: page_size, height_bound: None, purpose: Purpose::Audit });
         }
-        if self.may_go_on(end) {
+        if self.may_continue(end) {
             let last = self.returned.saturating_sub(1).saturating_add_signed(end.drift);
             self.looks_at_end = true;
             return Some(self.unreturned.request(last, page_size));
+        }
+        if self.has_open_witness() {
+            return Some(PageRequest { purpose: Purpose::Audit, ..PageRequest::first(page_size) });
         }
         let request = self.repeats.next_request(end.drift, page_size, max_page_size);
         if request.is_none() {
@@ -261,6 +283,16 @@ impl ListAudit {
             && let Some(witness) = self.witness.take()
         {
             return self.check_witness(&witness, request, response);
+        }
+        if self.has_open_witness() {
+            let first_page = std::mem::take(&mut self.first_page);
+            let is_there = |(offset, key): &(u64, u64)| {
+                let row = *offset as usize;
+                // A later anchor may lie on another page.
+                row >= response.rows.len() || response.rows.key(row) == *key
+            };
+            let is_same = response.rows.len() > 0 && first_page.iter().all(is_there);
+            return if is_same { Ok(()) } else { Err("the list of one block changed while it was read".into()) };
         }
         if std::mem::take(&mut self.looks_at_end) {
             return match self.unreturned.on_look(request, response, &self.known) {
@@ -292,7 +324,7 @@ impl ListAudit {
         Err("the list of one block changed while it was read".into())
     }
 
-    /// What the result lacks or leaves open, once nothing is left to request. Fails if the result contradicts itself.
+    /// Fails if the result contradicts itself, once nothing is left to request.
     pub fn on_end(&self) -> Result<(), String> {
         if self.responses > 1 && !self.places.are_confirmed() {
             return Err("no response confirms the first page".into());

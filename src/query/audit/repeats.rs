@@ -112,6 +112,6 @@ impl Repeats {
     }
 }
 
-fn occurs_twice(key: u64, keys: &[u64]) -> bool {
+pub fn occurs_twice(key: u64, keys: &[u64]) -> bool {
     keys.iter().filter(|other| **other == key).count() > 1
 }

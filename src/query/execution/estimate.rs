@@ -11,7 +11,7 @@ use super::run::Run;
 use super::sample::{Recent, Sample, Sampler, height};
 use crate::client::Error;
 use crate::decode::Page;
-use crate::interface::ResultLimit;
+use crate::interface::{Order, ResultLimit};
 use crate::message::Message;
 use crate::query::request::Query;
 use crate::query::results::SharedReport;
@@ -106,12 +106,17 @@ impl Run {
 }
 
 /// Requests that a list takes beside its pages: a list without a count is read from its head again once its length is
-/// known, and a list with a count is compared with its first page in the end.
+/// known, and compared with its first page in the end if several pages were in flight, as others are anyway. A ranked list
+/// takes the length.
 fn requests_beside_pages(query: &Query, pages: u64) -> u64 {
-    match (query.is_paged() && query.may_grow() && pages > 1, counts_pages_only(query)) {
+    let is_ranked = query.endpoint().order == Order::Ranked;
+    match (query.is_paged() && pages > 1, counts_pages_only(query)) {
         (false, _) => 0,
-        (true, true) => 2,
-        (true, false) => 1,
+        (true, true) if query.may_grow() && !is_ranked => {
+            let in_flight = query.client().settings().concurrency as u64;
+            2 + u64::from(in_flight > 1)
+        }
+        (true, _) => 1,
     }
 }
 

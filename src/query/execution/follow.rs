@@ -321,6 +321,12 @@ impl Follow {
         for walk in self.walk.iter_mut().chain(&mut self.look) {
             let now = walk.pages.report().read();
             self.report.add_cost(&now.since(&walk.counted));
+            // Other reasons of a round, such as the result window, do not concern the follower.
+            let dropped = now.dropped - walk.counted.dropped;
+            for reason in walk.pages.report().reasons_of_dropped() {
+                self.report.add_dropped(0, reason);
+            }
+            self.report.update(|report| report.dropped += dropped);
             walk.counted = now;
             if let Some(reason) = walk.pages.report().empty_responses_reason() {
                 self.report.add_reason(reason);

@@ -68,7 +68,8 @@ impl SliceFetcher {
         if query.is_paged() {
             let spec = ListSpec { first_page, ..list_spec(query, wanted) };
             fetcher.list = ListReader::resumed(spec, cursor.offset, &cursor.list);
-            fetcher.audit = ListAudit::new(subject(query), cursor.offset, &cursor.latest);
+            let audit = ListAudit::new(subject(query), cursor.offset, &cursor.latest);
+            fetcher.audit = audit.after_first_page(cursor.list.first_page());
         } else {
             fetcher.skip = cursor.offset;
         }

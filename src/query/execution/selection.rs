@@ -82,8 +82,7 @@ impl Selector<'_> {
 
     fn drop_rows(&self, rows: usize, reason: impl Into<Message>) {
         if rows > 0 {
-            self.report.add_reason(reason);
-            self.report.update(|report| report.dropped += rows as u64);
+            self.report.add_dropped(rows as u64, reason);
         }
     }
 
@@ -161,7 +160,19 @@ impl Selector<'_> {
             foreign,
             "The API returned logs of other transactions than the requested one: they were dropped",
         );
+        self.check_block(columns, &kept);
         if kept.len() == columns.rows() { Selection::All } else { Selection::Rows(kept) }
+    }
+
+    /// A transaction is in one block: logs of two are of two versions of it.
+    fn check_block(&self, columns: &Columns, kept: &[u32]) {
+        let Some(block) = columns.record().position("block_hash") else { return };
+        let mut hashes =
+            kept.iter().filter_map(|row| columns.text(block, *row as usize)).filter(|hash| !hash.is_empty());
+        let Some(first) = hashes.next() else { return };
+        if hashes.any(|hash| !hash.eq_ignore_ascii_case(first)) {
+            self.report.add_reason("The API returned logs of one transaction in two blocks: it was replaced meanwhile");
+        }
     }
 
     /// Counts a record that a response has twice; two versions of it are a reason.

@@ -200,10 +200,13 @@ impl Query {
         self.projection
     }
 
-    /// The same query, of which only these columns are decoded.
+    /// The same query, of which only these columns are decoded, and those that its arguments bound.
     #[must_use]
     pub fn with_columns(&self, names: &[String]) -> Self {
-        Self { projection: Projection::with_keys(self.endpoint.record(), names), ..self.clone() }
+        let given = self.args.iter().filter_map(|(name, _)| self.endpoint.param(name));
+        let bounded = given.flat_map(|param| param.bounds).map(|(column, _)| (*column).to_owned());
+        let needed: Vec<String> = names.iter().cloned().chain(bounded).collect();
+        Self { projection: Projection::with_keys(self.endpoint.record(), &needed), ..self.clone() }
     }
 
     pub(in crate::query) fn max_items(&self) -> Option<u64> {

@@ -120,6 +120,7 @@ struct Shared {
     report: Report,
     /// Entries of `report.reasons`.
     seen_reasons: HashSet<Message>,
+    reasons_of_dropped: Vec<Message>,
     started: Instant,
     finished: bool,
     believed: BelievedResponses,
@@ -153,6 +154,7 @@ impl SharedReport {
         let state = Shared {
             report: Report::default(),
             seen_reasons: HashSet::new(),
+            reasons_of_dropped: Vec::new(),
             started: Instant::now(),
             finished: false,
             believed: BelievedResponses::default(),
@@ -179,6 +181,22 @@ impl SharedReport {
             state.report.elapsed = state.started.elapsed();
         }
         change(&mut state.report);
+    }
+
+    /// Counts records that contradict the request, with the reason.
+    pub(in crate::query) fn add_dropped(&self, rows: u64, reason: impl Into<Message>) {
+        let reason = reason.into();
+        self.add_reason(reason.clone());
+        let mut state = self.lock();
+        state.report.dropped += rows;
+        if !state.reasons_of_dropped.contains(&reason) {
+            state.reasons_of_dropped.push(reason);
+        }
+    }
+
+    /// Reasons of the records that were dropped.
+    pub(in crate::query) fn reasons_of_dropped(&self) -> Vec<Message> {
+        self.lock().reasons_of_dropped.clone()
     }
 
     /// Adds a reason, once.

@@ -38,6 +38,12 @@ impl ListCheckpoint {
         self.delivered.end() == 0 && self.proof == Proof::Overlap && self.ranked.is_none()
     }
 
+    /// Some records of the first page, by offset and key.
+    pub fn first_page(&self) -> Vec<(u64, u64)> {
+        let first = self.snapshot.first.map(|key| (0, key));
+        first.into_iter().chain(self.snapshot.anchors.iter().flatten().copied()).collect()
+    }
+
     pub(super) fn of_ranked(ranked: RankedCheckpoint) -> Self {
         Self { ranked: Some(ranked), ..Self::default() }
     }

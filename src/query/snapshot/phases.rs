@@ -260,7 +260,8 @@ impl SnapshotReader {
     /// Reads rows as the next records of the snapshot, and returns those that were not returned before.
     pub(super) fn deliver(&mut self, view: &View<'_>, rows: Range<usize>) -> Result<Accepted, Error> {
         // The first of several partitions begins with the anchors of the snapshot.
-        if self.spec.kind == ListKind::Growing && self.delivered.end() == 0 && self.snapshot.anchors.is_empty() {
+        let is_changing = matches!(self.spec.kind, ListKind::Growing | ListKind::Fixed);
+        if is_changing && self.delivered.end() == 0 && self.snapshot.anchors.is_empty() {
             self.snapshot.set_anchors(&view.keys(rows.clone()), self.spec.tuning.max_anchors);
         }
         let first = rows.start + self.rows_to_skip(view, &rows)?;

@@ -57,6 +57,8 @@ pub struct RankedReader {
     /// Page whose response was taken last, or 0.
     page: u64,
     pass: u32,
+    /// Least length of the list by any response of this pass.
+    least: u64,
     /// Records that were received again in the first pass, or late.
     moved: u64,
 }
@@ -77,6 +79,7 @@ impl RankedReader {
             pages: None,
             page: 0,
             pass: 1,
+            least: 0,
             moved: 0,
         }
     }
@@ -156,7 +159,7 @@ impl RankedReader {
             Phase::Length => {
                 let end = self.end_of_pass(response);
                 self.phase = end.map_or(Phase::Pass { next_page: 1 }, Phase::Done);
-                self.pass += 1;
+                (self.pass, self.least) = (self.pass + 1, 0);
                 Accepted::default()
             }
             Phase::Done(_) | Phase::Failed(_) => Accepted::default(),
@@ -182,6 +185,8 @@ impl RankedReader {
             self.moved += u64::from(is_moved);
         }
         (self.page, self.pages) = (request.page, response.total_pages.or(self.pages));
+        let full_pages = self.pages.unwrap_or(0).saturating_sub(1);
+        self.least = self.least.max(full_pages.saturating_mul(self.snapshot.page_rows()));
         if self.is_last(request, response) {
             self.phase = self.after_last(request, response);
         }
@@ -214,7 +219,8 @@ impl RankedReader {
         let of_pages = pages.saturating_sub(2) * rows + 1..=(pages + 1) * rows;
         match length {
             Some(length) if !of_pages.contains(&length) => Some(End::UnknownLength),
-            Some(length) if self.returned() >= length => Some(End::List),
+            // A part of the service that lacks records may have answered last.
+            Some(length) if self.returned() >= length.max(self.least) => Some(End::List),
             Some(_) if self.pass >= MAX_PASSES => Some(End::Unsettled),
             Some(_) => None,
             None => Some(End::UnknownLength),

@@ -1,0 +1,256 @@
+"""Responses that contradict the request or each other: never a wrong result that is called complete."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import chainframe as cf
+from strict_server import Request, Response, StrictServer, page_of, rows_of
+
+Row = dict[str, Any]
+
+# A call, its arguments, a record that meets them and one that does not.
+FILTERS: list[tuple[str, Row, Row, Row]] = [
+    ("tokens", {"token_contract_address": "0xAA"}, {"tokenContractAddress": "0xaa"}, {"tokenContractAddress": "0xbb"}),
+    (
+        "tokens",
+        {"protocol_type": "token_721"},
+        {"tokenContractAddress": "0xaa", "protocolType": "ERC721"},
+        {"tokenContractAddress": "0xbb", "protocolType": "ERC20"},
+    ),
+    (
+        "token_transfers",
+        {"token_contract_address": "0xaa"},
+        {"txid": "0x1", "tokenContractAddress": "0xAA"},
+        {"txid": "0x2", "tokenContractAddress": "0xbb"},
+    ),
+    (
+        "token_transfers",
+        {"token_contract_address": "0xaa", "min_amount": "5"},
+        {"txid": "0x1", "amount": "5.0"},
+        {"txid": "0x2", "amount": "4.999999999999999999"},
+    ),
+    (
+        "token_transfers",
+        {"token_contract_address": "0xaa", "max_amount": "5"},
+        {"txid": "0x1", "amount": "5"},
+        {"txid": "0x2", "amount": "5.000000000000000001"},
+    ),
+    ("cross_chain_transactions", {"tx_id": "0xAB"}, {"id": "0xab", "from": "0x1"}, {"id": "0xcd", "from": "0x1"}),
+    (
+        "cross_chain_transactions",
+        {"from_address": "0xaa"},
+        {"id": "0x1", "from": "0xAA"},
+        {"id": "0x2", "from": "0xbb"},
+    ),
+    ("cross_chain_transactions", {"to_address": "0xaa"}, {"id": "0x1", "to": "0xaa"}, {"id": "0x2", "to": "0xbb"}),
+    (
+        "cross_chain_transactions",
+        {"token_contract_address": "0xaa"},
+        {"id": "0x1", "tokenContractAddress": "0xaa"},
+        {"id": "0x2", "tokenContractAddress": "0xbb"},
+    ),
+    (
+        "cross_chain_transactions",
+        {"address": "0xaa"},
+        {"id": "0x1", "from": "0xbb", "to": "0xcc", "sourceAddress": "0xdd", "targetAddress": "0xaa"},
+        {"id": "0x2", "from": "0xbb", "to": "0xcc", "sourceAddress": "0xdd", "targetAddress": ""},
+    ),
+    ("blocks", {"height": 7}, {"hash": "0x1", "height": "7"}, {"hash": "0x2", "height": "8"}),
+    (
+        "address_transactions",
+        {"address": "0xaa"},
+        {"txId": "0x1", "from": "0xAA", "to": "0xbb"},
+        {"txId": "0x2", "from": "0xcc", "to": "0xbb"},
+    ),
+    (
+        "address_transactions",
+        {"address": "0xaa", "direction": "to"},
+        {"txId": "0x1", "from": "0xbb", "to": "0xaa"},
+        {"txId": "0x2", "from": "0xaa", "to": "0xbb"},
+    ),
+    ("large_transactions", {"min_amount": 1_000}, {"txid": "0x1", "amount": "1000"}, {"txid": "0x2", "amount": "999"}),
+    ("large_transactions", {"height": 7}, {"txid": "0x1", "height": "7"}, {"txid": "0x2", "height": "6"}),
+    ("transactions", {"height": 7}, {"txid": "0x1", "height": "7"}, {"txid": "0x2", "height": "6"}),
+    (
+        "transactions",
+        {"block_hash": "0xAA"},
+        {"txid": "0x1", "blockHash": "0xaa"},
+        {"txid": "0x2", "blockHash": "0xbb"},
+    ),
+    ("logs", {"tx_ids": "0xAA"}, {"txId": "0xaa", "logIndex": "1"}, {"txId": "0xbb", "logIndex": "2"}),
+    ("transactions_by_hash", {"tx_ids": "0xAA"}, {"txId": "0xaa"}, {"txId": "0xbb"}),
+]
+
+
+@pytest.mark.parametrize(("call", "arguments", "possible", "impossible"), FILTERS)
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+def test_record_that_contradicts_an_argument_is_dropped_with_a_reason(
+    server: StrictServer, call: str, arguments: Row, possible: Row, impossible: Row
+) -> None:
+    server.on(call, rows_of(call, [impossible, possible]))
+    with server.client() as client:
+        records = getattr(client, call)(**arguments).collect()
+        assert len(records) == 1
+        assert records.report.dropped == 1
+        assert not records.report.complete
+        with pytest.raises(cf.IncompleteResultError):
+            getattr(client.with_options(strict=True), call)(**arguments).collect()
+        server.on(call, rows_of(call, [possible]))
+        assert getattr(client, call)(**arguments).collect().report.dropped == 0
+
+
+@pytest.mark.parametrize("value", [None, "", "0xbb,0xcc"], ids=["null", "empty", "list"])
+def test_missing_value_and_list_of_addresses_contradict_nothing(server: StrictServer, value: str | None) -> None:
+    server.on("token_transfers", page_of("token_transfers", [{"txid": "0x1", "tokenContractAddress": value}]))
+    with server.client() as client:
+        report = client.token_transfers("0xaa").collect().report
+    assert (report.complete, report.records, report.dropped) == (True, 1, 0)
+
+
+def test_page_of_another_chain_is_dropped(server: StrictServer) -> None:
+    server.on("tokens", page_of("tokens", [{"tokenContractAddress": "0xaa"}], chainShortName="ELSEWHERE"))
+    with server.client() as client, pytest.warns(cf.IncompleteResultWarning, match="ELSEWHERE"):
+        assert len(client.tokens().collect()) == 0
+
+
+def listed(call: str, view: Callable[[int, Request], list[Row]], **members: object) -> Callable[[Request], Response]:
+    """A list that the n-th request to it sees so."""
+    requests = iter(range(1_000_000))
+
+    def respond(request: Request) -> Response:
+        rows, limit, page = view(next(requests), request), int(request.query["limit"]), int(request.query["page"])
+        pages = {"totalPage": str(math.ceil(len(rows) / limit)), "limit": str(limit)}
+        return page_of(call, rows[(page - 1) * limit : page * limit], **{**pages, **members})
+
+    return respond
+
+
+def block(count: int, name: str = "a") -> list[Row]:
+    return [{"txid": f"0x{name}{row:04}", "blockHash": f"0x{name}", "height": "7"} for row in range(count)]
+
+
+def outcome(client: cf.Client, **arguments: Any) -> list[str | None] | None:
+    """Hashes of a result that is called complete, or None."""
+    try:
+        records = client.transactions(**arguments).collect()
+    except cf.PaginationDriftError:
+        return None
+    return [record.tx_id for record in records] if records.report.complete else None
+
+
+@pytest.mark.parametrize(("records", "requests"), [(50, 1), (120, 4), (150, 4)])
+def test_list_of_one_block_costs_one_request_more_than_its_pages(
+    server: StrictServer, records: int, requests: int
+) -> None:
+    server.on("transactions", listed("transactions", lambda *_: block(records)))
+    with server.client() as client:
+        assert len(outcome(client, height=7) or []) == records
+    assert len(server.requests) == requests
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda number, _request: random.Random(number).sample(block(120), 120),
+        lambda number, _request: block(120, "a" if number % 3 == 0 else "b"),
+        lambda number, _request: block(120 if number == 0 else 121)[::-1],
+        lambda _number, request: block(120)[:50] * 3 if request.query["page"] != "1" else block(120),
+    ],
+    ids=["reordered", "replaced", "extended", "page ignored"],
+)
+@pytest.mark.parametrize("arguments", [{"height": 7}, {"block_hash": "0xa"}, {"start_height": 7, "end_height": 7}])
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+def test_list_of_one_block_that_changes_is_never_called_complete(
+    server: StrictServer, view: Callable[[int, Request], list[Row]], arguments: Row
+) -> None:
+    server.on("transactions", listed("transactions", view))
+    with server.client() as client:
+        found = outcome(client, **arguments)
+    assert found is None or sorted(filter(None, found)) in [
+        [row["txid"] for row in block(count, name)] for count in (120, 121) for name in "ab"
+    ]
+
+
+def test_cursor_within_a_block_that_was_replaced_is_noticed(server: StrictServer) -> None:
+    views = iter(["a", "a", *"bbbbbb"])
+    server.on("transactions", listed("transactions", lambda *_: block(120, next(views))))
+    with server.client(concurrency=1) as client:
+        pages = client.transactions(height=7).pages()
+        next(pages)
+        cursor = next(pages).cursor
+        with pytest.raises(cf.PaginationDriftError):
+            client.resume(cursor).collect()
+
+
+def test_tokens_that_move_with_every_request_are_returned_once_each(server: StrictServer) -> None:
+    tokens = [{"tokenContractAddress": f"0x{token:03}"} for token in range(300)]
+
+    def view(number: int, _request: Request) -> list[Row]:
+        ranks = random.Random(number)
+        return sorted(tokens, key=lambda token: int(token["tokenContractAddress"], 16) + ranks.randrange(60))
+
+    server.on("tokens", listed("tokens", view))
+    with server.client() as client:
+        records = client.tokens().collect()
+        assert records.report.complete
+        assert records.report.moved > 0
+        assert sorted(filter(None, (token.token_contract_address for token in records))) == [
+            token["tokenContractAddress"] for token in tokens
+        ]
+        pages = client.tokens(page_size=20).pages()
+        first = next(pages)
+        rest = client.resume(first.cursor).collect()
+        known = {token.token_contract_address for token in first.records}
+        assert known.isdisjoint(token.token_contract_address for token in rest)
+        assert len(known) + len(rest) == 300
+
+
+@pytest.mark.parametrize(("pages", "reason"), [("100", "how many records"), ("5", "how many records")])
+def test_number_of_pages_that_is_capped_is_no_length(server: StrictServer, pages: str, reason: str) -> None:
+    rows = [{"txid": f"0x{row:04}", "height": str(9_000 - row)} for row in range(340)]
+
+    def capped(request: Request) -> Response:
+        total = min(int(pages), math.ceil(len(rows) / int(request.query["limit"])))
+        limit, page = int(request.query["limit"]), int(request.query["page"])
+        return page_of("transactions", rows[(page - 1) * limit : page * limit], totalPage=str(total), limit=str(limit))
+
+    server.on("transactions", capped)
+    with server.client() as client, pytest.warns(cf.IncompleteResultWarning, match=reason):
+        assert len(client.transactions().collect()) == min(340, 50 * int(pages))
+
+
+@pytest.mark.parametrize("refusal", ["code", "empty", "last page"])
+def test_pages_beyond_the_result_window_end_the_list_with_its_reason(server: StrictServer, refusal: str) -> None:
+    rows = [{"txid": f"0x{row:04}", "height": str(9_000 - row)} for row in range(400)]
+
+    def respond(request: Request) -> Response:
+        limit, page = int(request.query["limit"]), int(request.query["page"])
+        counts = {"totalPage": str(math.ceil(len(rows) / limit)), "totalTransfer": "400", "limit": str(limit)}
+        if (page - 1) * limit >= 200 and refusal == "code":
+            return Response(b'{"code":"50036","msg":"Result window is too large","data":[]}')
+        if (page - 1) * limit >= 200 and refusal == "last page":
+            page = 200 // limit
+        shown = rows[:200] if refusal != "last page" else rows
+        return page_of("token_transfers", shown[(page - 1) * limit : page * limit], **counts)
+
+    server.on("token_transfers", respond)
+    deployment = cf.Deployment(header_prefix="XY", main="alpha", zone="beta", result_window=200)
+    with server.client(deployment=deployment) as client, pytest.warns(cf.IncompleteResultWarning, match="can be paged"):
+        assert len(client.token_transfers("0xaa").collect()) == 200
+
+
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+def test_two_versions_of_a_looked_up_record_are_reported(server: StrictServer) -> None:
+    versions = [{"txId": "0xaa", "state": "pending"}, {"txId": "0xaa", "state": "success", "height": "7"}]
+    server.on("transactions_by_hash", rows_of("transactions_by_hash", versions))
+    server.on("logs", rows_of("logs", [{"txId": "0xaa", "logIndex": "1", "data": "0x0"}] * 2))
+    with server.client() as client:
+        assert "two versions" in client.transactions_by_hash("0xaa").collect().report.reasons[0]
+        logs = client.logs("0xaa").collect()
+    assert (len(logs), logs.report.complete, logs.report.duplicates_dropped) == (1, True, 1)
