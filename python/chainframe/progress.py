@@ -123,7 +123,7 @@ class Bar:
             if self._ended.wait(INTERVAL):
                 return
             state = self._run.read()
-        # With a delay, tqdm does not draw in its constructor, where a stream that fails would leave its lock held for good.
+        # With a delay, tqdm does not draw in its constructor, where a failing stream would keep its lock for good.
         bar = _tqdm()(
             desc=self._call,
             total=state["total"],

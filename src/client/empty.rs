@@ -25,6 +25,8 @@ const REPETITIONS_IF_THROTTLING: u32 = 4;
 /// Confirmed empty responses after which a service is taken to answer so where it finds nothing: the rate limiter does not
 /// hear of further ones, unless they are disproved.
 const ROUTINE: u32 = 4;
+/// Of such empty responses, one in so many is repeated all the same. If it is disproved, the results with the others say so.
+const SAMPLED: u32 = 16;
 
 /// Evidence for an empty response that was taken to mean that nothing was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +56,8 @@ struct State {
     /// True once an empty response was disproved.
     is_throttling: bool,
     confirmed: u32,
+    /// Empty responses since they are routine.
+    routine: u32,
 }
 
 /// Next step after an empty response.
@@ -98,6 +102,12 @@ impl EmptyResponses {
     /// Decides about an empty response to a request that was repeated `repetitions` times, the last time at `sent`.
     pub(super) fn decide(&self, repetitions: u32, sent: Instant) -> Verdict {
         let mut state = self.0.lock();
+        if repetitions == 0 && !state.is_throttling && state.confirmed >= ROUTINE {
+            state.routine += 1;
+            if state.routine % SAMPLED != 0 {
+                return Verdict::Believe(BelievedEmpty::Confirmed);
+            }
+        }
         let has_control = state.control.is_some();
         let wanted = match (state.is_throttling, has_control) {
             (true, _) => REPETITIONS_IF_THROTTLING,
@@ -164,6 +174,8 @@ mod tests {
             responses.decide(REPETITIONS_BEFORE_CONTROL, now);
         }
         assert!(responses.is_routine());
+        let repeated = |_: &u32| matches!(responses.decide(0, now), Verdict::RepeatAfter(_));
+        assert_eq!((0..4 * SAMPLED).filter(repeated).count(), 4);
         responses.on_throttle();
         assert!(!responses.is_routine() && responses.is_throttling());
         assert_eq!(repetitions(&responses, now).0, REPETITIONS_IF_THROTTLING);

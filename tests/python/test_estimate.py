@@ -219,7 +219,7 @@ def test_estimate_uses_the_page_size_of_the_response(server: StrictServer) -> No
     rows = [{"txid": f"0x{number}"} for number in range(50)]
     server.on("transactions", page_of("transactions", rows, totalPage="7", limit="50"))
     estimate = server.client().transactions().estimate()
-    assert (estimate.records_range, estimate.requests_range) == ((301, 350), (9, 9))
+    assert (estimate.records_range, estimate.requests_range) == ((301, 350), (10, 10))
     assert (estimate.records, estimate.pages, estimate.is_exact) == (325, 7, False)
 
 

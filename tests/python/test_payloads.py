@@ -56,7 +56,11 @@ def plain(value: object, expected: object) -> object:
 def test_response_decodes_to_the_expected_records(file: str, tmp_path: Path) -> None:
     wanted = EXPECTED[file]
     hashes = tuple(record["tx_id"] for record in wanted.get("records", []) if record.get("tx_id")) or ("0xa",)
-    sample = Sample(token="0xa", address="0xb", height=0, tx_ids=hashes[:1] if file.startswith("logs") else hashes)
+    # The arguments are those of the first record.
+    first = (wanted.get("records") or [{}])[0]
+    token = first.get("token_contract_address") or "0xa"
+    address = first.get("from_address") or "0xb"
+    sample = Sample(token=token, address=address, height=0, tx_ids=hashes[:1] if file.startswith("logs") else hashes)
     with cf.Client(cassette=cassette(file, sample, tmp_path), max_retries=0) as client:
         pages = sample.query(client, file.partition(".")[0]).pages()
         if "path" in wanted:

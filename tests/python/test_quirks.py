@@ -331,7 +331,8 @@ def test_json_of_every_string(server: StrictServer) -> None:
     text = 'a"b\\c\n\u2028 é 日本 😀 \x00'
     assert one(server, "tokens", tokenFullName=text).token_full_name == text
     escaped = json.dumps(
-        {"code": "0", "data": [{"tokenList": [{"token": text, "tokenContractAddress": "0xa"}]}]}, ensure_ascii=False
+        {"code": "0", "data": [{"totalPage": "1", "tokenList": [{"token": text, "tokenContractAddress": "0xa"}]}]},
+        ensure_ascii=False,
     ).encode()
     (record,) = collect(server, "tokens", Response(escaped))
     assert record.token == text

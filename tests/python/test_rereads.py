@@ -24,7 +24,8 @@ class Blocks:
 
     def __call__(self, request: Request) -> Response:
         page, limit = int(request.query["page"]), int(request.query["limit"])
-        rows = [{"hash": name, "height": "7"} for name in self.names()[(page - 1) * limit : page * limit]]
+        names = list(enumerate(self.names()))[(page - 1) * limit : page * limit]
+        rows = [{"hash": name, "height": str(1_000 - index)} for index, name in names]
         pages = str(-(-self.length // limit))
         total = str(self.length)
         response = page_of("blocks", rows, page=str(page), limit=str(limit), totalPage=pages, total=total)
@@ -142,4 +143,4 @@ def test_only_the_list_of_one_height_is_read_again(server: StrictServer) -> None
     records = server.client(concurrency=1).transactions(start_height=6, end_height=8, page_size=2).collect()
     expected = [f"{height}-{number}" for height in (6, 7, 8) for number in range(3)]
     assert sorted(str(record.tx_id) for record in records) == expected
-    assert (records.report.complete, records.report.rereads, lengths) == (True, 1, {"6": 2, "7": 4, "8": 2})
+    assert (records.report.complete, records.report.rereads, lengths) == (True, 1, {"6": 3, "7": 5, "8": 3})

@@ -25,8 +25,8 @@ class List:
 
     def __call__(self, request: Request) -> Response:
         page, limit = int(request.query["page"]), int(request.query["limit"])
-        rows = [{"hash": name, "txid": name, "height": "7"} for name in self.records[(page - 1) * limit : page * limit]]
-        total = {"total": str(len(self.records))} if self.call == "blocks" else {}
+        rows = [{"id": name, "txid": name, "height": "7"} for name in self.records[(page - 1) * limit : page * limit]]
+        total = {"total": str(len(self.records))} if self.call == "cross_chain_transactions" else {}
         pages = str(-(-len(self.records) // limit))
         response = page_of(self.call, rows, page=str(page), limit=str(limit), totalPage=pages, **total)
         self.responses += 1
@@ -67,19 +67,22 @@ def read(server: StrictServer, changing: List, **options: Any) -> list[str]:
 
 
 def names(records: Any) -> list[str]:
-    return [record.hash if hasattr(record, "hash") else record.tx_id for record in records]
+    return [record.id if hasattr(record, "id") else record.tx_id for record in records]
 
 
 SCHEDULES: dict[str, tuple[List, int]] = {
-    "rolling window": (List("blocks", numbered(16), {3: both(add("new"), delete(16))}), 5),
-    "deep reorganization": (List("blocks", "a b c d e f", {1: both(delete(*range(6)), add(*"uvwxyz"))}), 2),
-    "deleted at the seam and below": (List("blocks", numbered(41), {2: delete(19, 30)}), 10),
+    "rolling window": (List("cross_chain_transactions", numbered(16), {3: both(add("new"), delete(16))}), 5),
+    "deep reorganization": (
+        List("cross_chain_transactions", "a b c d e f", {1: both(delete(*range(6)), add(*"uvwxyz"))}),
+        2,
+    ),
+    "deleted at the seam and below": (List("cross_chain_transactions", numbered(41), {2: delete(19, 30)}), 10),
     "deleted after the length is known": (List("transactions", numbered(60), {2: delete(45)}), 20),
     "growth hides deletions": (List("transactions", "a b c d", {2: both(add("n"), delete(1, 3))}), 2),
     "duplicate across pages": (List("transactions", "a b b d", {3: delete(0)}), 2),
     "there and back": (List("transactions", "a b c d e f", {3: delete(0), 4: add("n")}), 2),
-    "pattern with a deletion": (List("blocks", "a b a", {1: both(add("a"), delete(3))}), 1),
-    "duplicates at the head": (List("blocks", "x x x y", {1: both(add("x", "x"), delete(5))}), 3),
+    "pattern with a deletion": (List("cross_chain_transactions", "a b a", {1: both(add("a"), delete(3))}), 1),
+    "duplicates at the head": (List("cross_chain_transactions", "x x x y", {1: both(add("x", "x"), delete(5))}), 3),
 }
 
 
@@ -110,11 +113,11 @@ def test_deleted_records_of_a_counted_list_raise(server: StrictServer, schedule:
 
 
 def test_deletion_between_a_cursor_and_its_resumption_raises(server: StrictServer) -> None:
-    changing = List("blocks", numbered(9), {1: delete(5)})
-    server.on("blocks", changing)
+    changing = List("cross_chain_transactions", numbered(9), {1: delete(5)})
+    server.on("cross_chain_transactions", changing)
     client = server.client(concurrency=1)
-    query = client.blocks(page_size=5)
-    assert next(iter(query)).hash == "r0"
+    query = client.cross_chain_transactions(page_size=5)
+    assert next(iter(query)).id == "r0"
     with pytest.raises(cf.PaginationDriftError):
         client.resume(query.cursor).collect()
 
@@ -125,7 +128,7 @@ def test_deletion_between_a_cursor_and_its_resumption_raises(server: StrictServe
         ("transactions", "a b b d", 2),
         ("transactions", "a b a b", 2),
         ("transactions", "a b c b c c a", 3),
-        ("blocks", "x x x x x", 3),
+        ("cross_chain_transactions", "x x x x x", 3),
     ],
 )
 def test_duplicates_of_a_stable_list_are_all_returned(
@@ -134,7 +137,7 @@ def test_duplicates_of_a_stable_list_are_all_returned(
     assert read(server, List(call, records), page_size=page_size) == records.split()
 
 
-@pytest.mark.parametrize("call", ["blocks", "transactions"])
+@pytest.mark.parametrize("call", ["cross_chain_transactions", "transactions"])
 def test_list_that_grows_by_a_page_per_response_is_read_within_three_times_its_pages(
     server: StrictServer, call: str
 ) -> None:
@@ -146,7 +149,7 @@ def test_list_that_grows_by_a_page_per_response_is_read_within_three_times_its_p
     assert changing.responses <= 3 * 10
 
 
-@pytest.mark.parametrize("call", ["blocks", "transactions"])
+@pytest.mark.parametrize("call", ["cross_chain_transactions", "transactions"])
 def test_what_fits_into_a_page_takes_one_request(server: StrictServer, call: str) -> None:
     for records, options in ((numbered(30), {}), (numbered(500), {"max_items": 20}), (numbered(500), {})):
         changing = List(call, records)
@@ -185,9 +188,9 @@ def test_part_of_a_list_takes_few_more_requests_than_its_pages(
 
 def test_resumed_query_that_wants_no_more_records_verifies_those_it_returned(server: StrictServer) -> None:
     replaced = both(delete(*range(6)), add(*"uvwxyz"))
-    server.on("blocks", List("blocks", numbered(10), {2: replaced}))
+    server.on("cross_chain_transactions", List("cross_chain_transactions", numbered(10), {2: replaced}))
     client = server.client(concurrency=1)
-    pages = client.blocks(page_size=2, max_items=4).pages()
+    pages = client.cross_chain_transactions(page_size=2, max_items=4).pages()
     cursor = [next(pages) for _ in range(2)][1].cursor
     with pytest.raises(cf.PaginationDriftError, match="deleted or replaced"):
         client.resume(cursor).collect()

@@ -44,7 +44,7 @@ class DeltaSink:
     def __init__(self, target: deltalake.DeltaTable | str | PathLike[str]) -> None:
         self._table = target if isinstance(target, deltalake.DeltaTable) else None
         self._uri = target.table_uri if isinstance(target, deltalake.DeltaTable) else str(target)
-        self.name = without_user(self._uri)
+        self.name: str = without_user(self._uri)
         self._version = 0
 
     def look(self) -> tuple[Position | None, Extent | None]:
@@ -76,7 +76,7 @@ class DeltaSink:
             max_commit_retries=0,
         )
         with self._errors():
-            if rows is None and table is not None:
+            if not change.tables and table is not None:
                 gone = "true" if change.clear is not Clear.NOTHING else above or "false"
                 table.delete(gone, commit_properties=properties)
             elif table is None:

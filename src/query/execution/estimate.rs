@@ -110,11 +110,13 @@ impl Run {
 /// takes the length.
 fn requests_beside_pages(query: &Query, pages: u64) -> u64 {
     let is_ranked = query.endpoint().order == Order::Ranked;
-    match (query.is_paged() && pages > 1, counts_pages_only(query)) {
+    match (query.is_paged() && pages > 1 && query.slices().count() == 1, counts_pages_only(query)) {
         (false, _) => 0,
         (true, true) if query.may_grow() && !is_ranked => {
-            let in_flight = query.client().settings().concurrency as u64;
-            2 + u64::from(in_flight > 1)
+            // The second page shows whether others may be requested at once. At the result window the length is unknown.
+            let are_several = pages > 2 && query.client().settings().concurrency > 1;
+            let is_known = query.result_window().is_none_or(|window| pages * query.page_size() < window - window / 100);
+            2 + u64::from(are_several && is_known)
         }
         (true, _) => 1,
     }

@@ -312,10 +312,11 @@ pub(super) fn list_spec(query: &Query, wanted: Option<u64>) -> ListSpec {
     }
 }
 
-/// True if the API rejects a request that it would serve for another page.
+/// True if the API rejects a request that it would serve for another page, or has nothing there.
 fn is_refusal(error: &Error) -> bool {
     match error {
         Error::Service(error) => matches!(error.kind, ApiErrorKind::BadRequest | ApiErrorKind::NotFound),
+        Error::Empty { .. } => true,
         _ => false,
     }
 }

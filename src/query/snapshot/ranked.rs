@@ -54,7 +54,7 @@ pub struct RankedReader {
     known: HashSet<u64>,
     /// Number of pages by the latest response.
     pages: Option<u64>,
-    /// Page whose response was taken last, or 0.
+    /// Page whose response was taken last, or 0. Without a number of pages, one without a new record ends the list.
     page: u64,
     pass: u32,
     /// Least length of the list by any response of this pass.
@@ -187,7 +187,8 @@ impl RankedReader {
         (self.page, self.pages) = (request.page, response.total_pages.or(self.pages));
         let full_pages = self.pages.unwrap_or(0).saturating_sub(1);
         self.least = self.least.max(full_pages.saturating_mul(self.snapshot.page_rows()));
-        if self.is_last(request, response) {
+        let is_last = fresh.is_empty() && response.total_pages.is_none() || self.is_last(request, response);
+        if is_last {
             self.phase = self.after_last(request, response);
         }
         Accepted { rows: 0..response.rows.len(), fresh: Some(fresh), before }
