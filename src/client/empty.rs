@@ -25,7 +25,8 @@ const REPETITIONS_IF_THROTTLING: u32 = 4;
 /// Confirmed empty responses after which a service is taken to answer so where it finds nothing: the rate limiter does not
 /// hear of further ones, unless they are disproved.
 const ROUTINE: u32 = 4;
-/// Of such empty responses, one in so many is repeated all the same. If it is disproved, the results with the others say so.
+/// Number of routine empty responses of which the last is repeated all the same. If it is disproved, results with the others
+/// say so.
 const SAMPLED: u32 = 16;
 
 /// Evidence for an empty response that was taken to mean that nothing was found.
@@ -104,7 +105,7 @@ impl EmptyResponses {
         let mut state = self.0.lock();
         if repetitions == 0 && !state.is_throttling && state.confirmed >= ROUTINE {
             state.routine += 1;
-            if state.routine % SAMPLED != 0 {
+            if !state.routine.is_multiple_of(SAMPLED) {
                 return Verdict::Believe(BelievedEmpty::Confirmed);
             }
         }

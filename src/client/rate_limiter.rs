@@ -93,7 +93,6 @@ struct BeforeSuspicion {
     rate: f64,
     limit: Option<Limit>,
     decreased: Option<Instant>,
-    next: Option<Instant>,
     throttled: u64,
 }
 
@@ -262,8 +261,8 @@ impl RateController {
     fn suspect(&mut self, sent: Instant, now: Instant) {
         let auto = self.auto.as_ref();
         let (limit, decreased) = (auto.and_then(|auto| auto.limit), auto.and_then(|auto| auto.decreased));
-        let Self { rate, next, throttled, .. } = *self;
-        let before = self.before_suspicion.unwrap_or(BeforeSuspicion { rate, limit, decreased, next, throttled });
+        let Self { rate, throttled, .. } = *self;
+        let before = self.before_suspicion.unwrap_or(BeforeSuspicion { rate, limit, decreased, throttled });
         self.throttled(sent, now, None);
         self.before_suspicion = Some(before);
     }
@@ -271,7 +270,8 @@ impl RateController {
     /// Takes back the effect of suspected throttles: one of them was none.
     fn acquit(&mut self) {
         let Some(before) = self.before_suspicion.take() else { return };
-        (self.next, self.throttled) = (before.next, before.throttled);
+        // The time of the next request stays: others were admitted since.
+        self.throttled = before.throttled;
         if let Some(auto) = &mut self.auto {
             (auto.limit, auto.decreased) = (before.limit, before.decreased);
             self.rate = self.rate.max(before.rate);

@@ -44,7 +44,7 @@ CHANGES: dict[str, tuple[Any, list[str]]] = {
     "gone": (each_block(lambda block: block.update(old="1")), [f"warning: {PATH}: data[].data[].old is gone"]),
     "new": (each_block(lambda block: block.pop("miner")), [f"info: {PATH}: data[].data[].miner is new (string)"]),
     "kind": (
-        each_block(lambda block: block.update(height=7)),
+        each_block(lambda block: block.update(height=int(block["height"]))),
         [f"error: {PATH}: data[].data[].height was a number and is a string"],
     ),
     "renamed": (

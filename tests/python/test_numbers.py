@@ -178,9 +178,8 @@ def test_estimates_are_doubles_in_columns_and_exact_in_records(server: StrictSer
 
 
 def test_estimate_beyond_the_range_of_doubles_raises(server: StrictServer) -> None:
-    server.on(
-        "tokens", page_of("tokens", [{"tokenContractAddress": "0xa", "price": price} for price in ("1", "-1e400")])
-    )
+    rows = [{"tokenContractAddress": f"0x{row}", "price": price} for row, price in enumerate(("1", "-1e400"))]
+    server.on("tokens", page_of("tokens", rows))
     with server.client() as client:
         records = client.tokens().collect()
     assert records[1].price == Decimal("-1e400")
@@ -219,7 +218,8 @@ def test_overflow_keeps_the_collected_records(server: StrictServer, way: str) ->
 @pytest.mark.parametrize("text", ["short", "x" * 13, "é" * 12, ""])
 def test_strings_in_polars_are_unchanged(server: StrictServer, text: str) -> None:
     texts = [text, None, "", "twelve bytes", "thirteen bytes", text]
-    server.on("tokens", page_of("tokens", [{"tokenContractAddress": "0xa", "token": text} for text in texts]))
+    rows = [{"tokenContractAddress": f"0x{row}", "token": text} for row, text in enumerate(texts)]
+    server.on("tokens", page_of("tokens", rows))
     with server.client() as client:
         frame = client.tokens().to_polars()
         assert frame.equals(pl.DataFrame(client.tokens().collect()))

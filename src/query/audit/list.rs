@@ -157,10 +157,12 @@ impl ListAudit {
         if self.subject.kind != ListKind::Fixed {
             return Ok(());
         }
-        for block in kept.iter().filter_map(|row| response.rows.block(*row)) {
-            if *self.block.get_or_insert(block) != block {
-                return Err("records of one height have two block hashes: the block was replaced".into());
-            }
+        let blocks: Vec<u64> = kept.iter().filter_map(|row| response.rows.block(*row)).collect();
+        // A response with records of two blocks is of one moment all the same: a record may be listed late.
+        if let Some(block) = blocks.first().filter(|first| blocks.iter().all(|block| block == *first))
+            && self.block.replace(*block).is_some_and(|known| known != *block)
+        {
+            return Err("records of one height have two block hashes: the block was replaced".into());
         }
         if request.page == 1 {
             self.pages = response.total_pages;

@@ -113,7 +113,7 @@ impl Cursor {
                 };
                 let list = match after {
                     Some(after) if is_whole => after.get(),
-                    _ => before.clone().advanced(received, rows.min(received.rows())),
+                    _ => ListCheckpoint::clone(before).advanced(received, rows.min(received.rows())),
                 };
                 let at = Self::at(query, page.slice, offset + rows as u64, list, remaining);
                 let latest = rows.saturating_sub(LATEST_KEYS)..rows.min(received.rows());

@@ -327,7 +327,7 @@ impl Pages {
                 offset,
                 received: if cut { columns.clone() } else { received },
                 received_rows: if let Selection::Rows(rows) = selection { Some(rows) } else { None },
-                before,
+                before: Box::new(before),
                 after: self.latest.clone(),
             },
         };

@@ -57,7 +57,7 @@ pub enum Source {
         /// Index in `received` of each row, where some were left out.
         received_rows: Option<Vec<u32>>,
         /// State of the list before this page.
-        before: ListCheckpoint,
+        before: Box<ListCheckpoint>,
         /// State of the list after it, unless the page was cut by `max_items`.
         after: Option<LatestCheckpoint>,
     },

@@ -9,6 +9,7 @@ use chainframe::client::{Client, Credentials, Error, Phase, Secret, Settings, Se
 use chainframe::columns::Columns;
 use chainframe::decode::{Decoder, Envelope};
 use chainframe::interface::{ApiErrorKind, Deployment, ENDPOINTS, endpoint};
+use chainframe::message::Message;
 use chainframe::query::{Arg, Checkpoint, Cursor, Options, Pages, Query, Report, Run, record_keys};
 use fastrand::Rng;
 
@@ -327,6 +328,10 @@ async fn record_and_replay(seed: u64, world: &Arc<World>, counts: &mut Counts) {
     }
 }
 
+fn is_of_empty_responses(reason: &Message) -> bool {
+    reason.to_string().starts_with("Some responses were empty")
+}
+
 /// Judges a result that ended. True if it is complete.
 fn judge(world: &World, call: &Call, given: &[String], report: &Report) -> bool {
     world.note(&format!("end: {} records, complete={}", given.len(), report.complete));
@@ -335,7 +340,9 @@ fn judge(world: &World, call: &Call, given: &[String], report: &Report) -> bool 
         if report.reasons.is_empty() {
             world.violation("an incomplete result gives no reason".into());
         }
-        if world.plan.is_quiet() {
+        // Nothing tells an empty look-up from a throttle of this kind.
+        let is_doubtful = report.reasons.to_vec().iter().all(is_of_empty_responses);
+        if world.plan.is_quiet() && !is_doubtful {
             world.violation(format!("a list at rest is incomplete: {:?}", report.reasons));
         }
         return false;
