@@ -25,8 +25,8 @@ const REPETITIONS_IF_THROTTLING: u32 = 4;
 /// Confirmed empty responses after which a service is taken to answer so where it finds nothing: the rate limiter does not
 /// hear of further ones, unless they are disproved.
 const ROUTINE: u32 = 4;
-/// Number of routine empty responses of which the last is repeated all the same. If it is disproved, results with the others
-/// say so.
+/// Number of routine empty responses of which the last is compared with a control request all the same. If it is disproved,
+/// results with the others say so.
 const SAMPLED: u32 = 16;
 
 /// Evidence for an empty response that was taken to mean that nothing was found.
@@ -105,9 +105,11 @@ impl EmptyResponses {
         let mut state = self.0.lock();
         if repetitions == 0 && !state.is_throttling && state.confirmed >= ROUTINE {
             state.routine += 1;
-            if !state.routine.is_multiple_of(SAMPLED) {
-                return Verdict::Believe(BelievedEmpty::Confirmed);
-            }
+            let is_confirmed = state.last_records.is_some_and(|records| records >= sent);
+            return match state.control.clone().filter(|_| state.routine.is_multiple_of(SAMPLED) && !is_confirmed) {
+                Some(control) => Verdict::Check(control),
+                None => Verdict::Believe(BelievedEmpty::Confirmed),
+            };
         }
         let has_control = state.control.is_some();
         let wanted = match (state.is_throttling, has_control) {
@@ -175,8 +177,10 @@ mod tests {
             responses.decide(REPETITIONS_BEFORE_CONTROL, now);
         }
         assert!(responses.is_routine());
-        let repeated = |_: &u32| matches!(responses.decide(0, now), Verdict::RepeatAfter(_));
-        assert_eq!((0..4 * SAMPLED).filter(repeated).count(), 4);
+        let later = now + Duration::from_secs(1);
+        let checked = |_: &u32| matches!(responses.decide(0, later), Verdict::Check(_));
+        assert_eq!((0..4 * SAMPLED).filter(checked).count(), 4);
+        assert!((0..4 * SAMPLED).all(|_| matches!(responses.decide(0, now), Verdict::Believe(_))));
         responses.on_throttle();
         assert!(!responses.is_routine() && responses.is_throttling());
         assert_eq!(repetitions(&responses, now).0, REPETITIONS_IF_THROTTLING);

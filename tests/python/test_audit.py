@@ -41,7 +41,12 @@ FILTERS: list[tuple[str, Row, Row, Row]] = [
         {"txid": "0x1", "amount": "5"},
         {"txid": "0x2", "amount": "5.000000000000000001"},
     ),
-    ("cross_chain_transactions", {"tx_id": "0xAB"}, {"id": "0xab"}, {"id": "0xcd", "alphaTxHash": "0x1", "betaTxHash": "0x2"}),
+    (
+        "cross_chain_transactions",
+        {"tx_id": "0xAB"},
+        {"id": "0xab"},
+        {"id": "0xcd", "alphaTxHash": "0x1", "betaTxHash": "0x2"},
+    ),
     (
         "cross_chain_transactions",
         {"from_address": "0xaa"},

@@ -172,7 +172,7 @@ def test_places_that_meet_are_compared_however_far_they_extend(
 
 def test_altered_list_differs_from_lookups_by_hash(wrong: LocalService, rows: Rows, tmp_path: Path) -> None:
     altered = [{**row, "amount": Decimal(1)} if index == 5 else row for index, row in enumerate(rows)]
-    wrong.load("transactions", [*altered, {**rows[0], "tx_id": "0x" + "1" * 64}])
+    wrong.load("transactions", [{**rows[0], "tx_id": "0x" + "1" * 64}, *altered])
     with wrong.client() as client:
         verification = client.transactions().to_parquet(tmp_path).verify(sample=2_000)
     assert set(verification.differences) == {

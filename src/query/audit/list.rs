@@ -59,6 +59,8 @@ pub struct ListAudit {
     pages: Option<u64>,
     /// Height of the latest returned record, if its page was in descending order.
     height: Option<i64>,
+    /// Key of the block that was returned last.
+    latest_block: Option<u64>,
     /// Heights of blocks that no record has.
     missing_heights: u64,
     /// Responses of which rows were returned.
@@ -106,6 +108,7 @@ impl ListAudit {
             first_page: Vec::new(),
             pages: None,
             height: None,
+            latest_block: latest.last().copied(),
             missing_heights: 0,
             // The records before a cursor came with another response.
             responses: u32::from(offset > 0),
@@ -191,10 +194,13 @@ impl ListAudit {
             return Err(format!("a page begins at height {first}, below records of height {above}"));
         }
         if self.subject.order == Order::Consecutive {
-            let is_strict = heights.is_sorted_by(|above, below| above > below) && self.height != Some(first);
-            if !is_strict {
-                return Err("two blocks have one height".into());
+            // A response may list the blocks of two forks, each once.
+            let keys: Vec<u64> = kept.iter().map(|row| response.rows.key(*row)).collect();
+            let with_previous = self.latest_block.into_iter().chain(keys.iter().copied());
+            if with_previous.clone().zip(with_previous.skip(1)).any(|(above, below)| above == below) {
+                return Err("a block was received again".into());
             }
+            self.latest_block = keys.last().copied();
             let with_previous = self.height.into_iter().chain(heights.iter().copied());
             let skipped = |(above, below): (i64, i64)| (above - below - 1).max(0).unsigned_abs();
             let pairs = with_previous.clone().zip(with_previous.skip(1));

@@ -277,8 +277,9 @@ impl Network {
         if is_in_turn && seen.not_before.is_some_and(|until| now + TICK < until) {
             violations.push("a request is repeated before Retry-After".into());
         }
-        // One attempt more for a corrected clock.
-        if is_alone && plan.is_quiet() && seen.failures > plan.max_retries + 1 {
+        // One attempt more for a corrected clock. Repetitions of a request whose response was empty are no retries.
+        let is_counted = plan.faults.empty == 0.0;
+        if is_counted && is_alone && plan.is_quiet() && seen.failures > plan.max_retries + 1 {
             violations.push(format!("{} attempts of {}", seen.failures + 1, plan.max_retries + 1));
         }
         drop(client);
