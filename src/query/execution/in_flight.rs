@@ -349,7 +349,9 @@ fn must_have_rows(list: &ListReader, request: &PageRequest) -> bool {
     match request.purpose {
         Purpose::CountProbe => request.page == 1,
         // They are requested where the list is expected to have moved to.
-        Purpose::FinalLook | Purpose::Audit => false,
+        Purpose::FinalLook => false,
+        // The pages of one block had records.
+        Purpose::Audit => list.spec().kind == ListKind::Fixed,
         // The last page of a list has at least one record.
         Purpose::Records => {
             let position = (request.page - 1) * request.limit;
