@@ -205,8 +205,7 @@ impl View<'_> {
     pub fn lengths(&self) -> RangeInclusive<i64> {
         let end = self.position + self.len() as i64;
         let of_pages = |pages: u64| i64::try_from(pages.saturating_mul(self.page_size)).unwrap_or(i64::MAX);
-        // The least length that the number of pages shows.
-        let is_capped = |pages: u64| (pages - 1).saturating_mul(self.page_size).saturating_add(1) >= self.window;
+        let is_capped = |pages: u64| pages.saturating_mul(self.page_size) >= self.window;
         match self.pages {
             Some(pages) if is_capped(pages) => of_pages(pages - 1).saturating_add(1)..=i64::MAX,
             _ if self.is_last() => end..=end,
