@@ -106,7 +106,7 @@ mutants: .venv/pip
 	ENUMERATE=tiny target/tools/bin/cargo-mutants mutants --dir target/mutants --output target || true
 	target/tools/bin/cargo-mutants mutants --iterate --dir target/mutants --output target || true
 	@# Of every changed reader, the results that are wrong and called complete in spite of the audit: "caught" ones.
-	ENUMERATE=audit target/tools/bin/cargo-mutants mutants --dir target/mutants --output target/audited -- --lib enumeration || true
+	ENUMERATE=audit target/tools/bin/cargo-mutants mutants --dir target/mutants --output target/audited -- enumeration || true
 	@echo "changes of the reader whose wrong results the audit passes: $$(wc -l < target/audited/mutants.out/caught.txt)"
 
 # Looks, by coverage, for inputs that fail a check, each target for the given time: make fuzz SECONDS=600 TARGETS=number

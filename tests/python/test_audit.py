@@ -259,3 +259,29 @@ def test_two_versions_of_a_looked_up_record_are_reported(server: StrictServer) -
         assert "two versions" in client.transactions_by_hash("0xaa").collect().report.reasons[0]
         logs = client.logs("0xaa").collect()
     assert (len(logs), logs.report.complete, logs.report.duplicates_dropped) == (1, True, 1)
+
+
+@pytest.mark.parametrize("member", ["height", "blockHash"])
+def test_logs_of_one_transaction_in_two_blocks_are_reported(server: StrictServer, member: str) -> None:
+    logs = [{"txId": "0xaa", "logIndex": str(row), "height": "7", "blockHash": "0xb"} for row in range(3)]
+    server.on("logs", rows_of("logs", [*logs[:2], {**logs[2], member: "8"}]))
+    with server.client() as client, pytest.warns(cf.IncompleteResultWarning, match="in two blocks"):
+        assert len(client.logs("0xaa").collect()) == 3
+
+
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+def test_follower_reads_on_below_pages_that_contradict_its_filter(server: StrictServer) -> None:
+    """The records that meet the filter are the oldest, below two whole pages of others."""
+    rows = [
+        {"txId": f"0x{height:04}", "height": str(height), "blockHash": f"0xb{height}", "from": "0xcc", "to": to}
+        for height, to in ((height, "0xaa" if height <= 30 else "0xbb") for height in range(80, 0, -1))
+    ]
+    server.on("address_transactions", listed("address_transactions", lambda *_: rows))
+    server.on("transactions", page_of("transactions", [{"txid": "0xhead", "height": "90"}]))
+    with server.client() as client:
+        query = client.address_transactions("0xaa", direction="to", page_size=20)
+        follower = query.follow(start="beginning", poll=None)
+        found = [record.height for batch in follower for record in batch]
+        assert found == list(range(1, len(found) + 1))
+        assert len(found) >= 18
+        assert "contradict address" in follower.report.reasons[0]

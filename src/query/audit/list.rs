@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use super::growth::{Growth, Seen};
 use super::known_keys::KnownKeys;
 use super::places::Places;
 use super::repeats::{Look, Repeats, occurs_twice};
@@ -21,6 +22,8 @@ pub struct Subject {
     pub has_unique_keys: bool,
     pub page_size: u64,
     pub max_page_size: u64,
+    /// True if reported growth is compared with the head of the list: one request more, for a reason at most.
+    pub compares_growth: bool,
 }
 
 /// Records that are known with their offsets: those of the first page, or the last ones before a cursor.
@@ -41,14 +44,19 @@ impl Witness {
 pub struct ListAudit {
     subject: Subject,
     known: KnownKeys,
+    /// Number of records that the reader accepted, and so the offset of the next one.
+    next: u64,
+    /// Records that have to be at their offsets.
+    ends: Vec<(u64, u64)>,
     /// Latest returned keys, and the number of all of them.
     recent: VecDeque<u64>,
     returned: u64,
     has_equal_records: bool,
     repeats: Repeats,
     unreturned: Unreturned,
-    /// True while the request in flight is for the end of the list.
-    looks_at_end: bool,
+    growth: Growth,
+    /// The request of the audit that is in flight, if it is for one of the ends of the list.
+    look: Option<ListEnd>,
     places: Places,
     /// Block hash of the records of one block.
     block: Option<u64>,
@@ -65,6 +73,13 @@ pub struct ListAudit {
     missing_heights: u64,
     /// Responses of which rows were returned.
     responses: u32,
+}
+
+/// An end of the list that is requested once more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ListEnd {
+    Head,
+    Tail,
 }
 
 /// The end of a list, as its reader sees it.
@@ -84,6 +99,7 @@ pub struct Returned<'a> {
     pub rows: Range<usize>,
     /// Those of them that do not contradict the arguments; all if `None`.
     pub kept: Option<&'a [u32]>,
+    pub seen: Seen,
 }
 
 impl ListAudit {
@@ -96,12 +112,15 @@ impl ListAudit {
         Self {
             subject,
             known,
+            next: offset,
+            ends: Vec::new(),
             recent: latest.iter().copied().collect(),
             returned: offset,
             has_equal_records: false,
             repeats: Repeats::default(),
             unreturned: Unreturned::default(),
-            looks_at_end: false,
+            growth: Growth::default(),
+            look: None,
             places: if offset > 0 { Places::continued() } else { Places::default() },
             block: None,
             witness,
@@ -117,8 +136,19 @@ impl ListAudit {
 
     /// Takes records of the first page that an earlier run has read.
     #[must_use]
-    pub fn after_first_page(self, first_page: Vec<(u64, u64)>) -> Self {
-        Self { first_page: if self.subject.kind == ListKind::Fixed { first_page } else { Vec::new() }, ..self }
+    pub fn after_first_page(mut self, first_page: Vec<(u64, u64)>) -> Self {
+        if self.subject.kind == ListKind::Fixed {
+            self.first_page = first_page;
+        } else {
+            self.growth.begin(first_page);
+        }
+        self
+    }
+
+    /// Takes the records at the ends of a partition, by offset and key.
+    #[must_use]
+    pub fn between(self, ends: &[(u64, u64)]) -> Self {
+        Self { ends: ends.to_vec(), ..self }
     }
 
     /// Takes a response, of which rows are about to be returned. Fails with what contradicts them.
@@ -133,9 +163,17 @@ impl ListAudit {
         }
         check_echo(request, response)?;
         check_numbers(request, response)?;
+        // A record that is equal to one of the first ones would be taken for it.
+        if self.subject.compares_growth && request.height_bound.is_none() && !self.has_equal_records {
+            self.growth.on_response(request, response, returned.seen);
+        }
         if request.purpose == Purpose::Audit {
             return self.on_look(request, response);
         }
+        if self.next == 0 {
+            self.growth.begin((0..).zip(returned.rows.clone().map(|row| response.rows.key(row))));
+        }
+        self.check_ends(response, &returned.rows)?;
         let is_snapshot = self.subject.kind == ListKind::Growing && request.height_bound.is_none();
         if is_snapshot && !self.places.on_response(request, response, &returned.rows) {
             return Err("records do not follow each other by the number of records that the API reports".into());
@@ -155,6 +193,19 @@ impl ListAudit {
         self.check_block(request, response, &kept)?;
         self.check_order(response, &kept)?;
         self.check_keys(response, &kept)
+    }
+
+    /// A partition has the records at its ends that the partitions next to it do not have.
+    fn check_ends(&mut self, response: &Response<'_>, rows: &Range<usize>) -> Result<(), String> {
+        let offsets = self.next..self.next + rows.len() as u64;
+        self.next = offsets.end;
+        let is_there = |(offset, key): &(u64, u64)| {
+            !offsets.contains(offset) || response.rows.key(rows.start + (offset - offsets.start) as usize) == *key
+        };
+        if self.ends.iter().all(is_there) {
+            return Ok(());
+        }
+        Err("a partition does not begin or end with its records".into())
     }
 
     fn check_block(&mut self, request: &PageRequest, response: &Response<'_>, kept: &[usize]) -> Result<(), String> {
@@ -251,12 +302,17 @@ impl ListAudit {
 
     /// True if something is still to be proven once the reader has ended.
     pub fn is_open(&self, end: &End) -> bool {
-        self.has_open_witness() || self.repeats.are_open() || self.may_continue(end)
+        self.has_open_witness() || self.repeats.are_open() || self.may_continue(end) || self.may_not_have_grown(end)
     }
 
     /// True if the list may continue. If records are equal, keys do not show which of them was returned.
     fn may_continue(&self, end: &End) -> bool {
         end.is_whole && !self.has_equal_records && self.unreturned.may_follow(&self.known)
+    }
+
+    /// True if the list has grown by some responses, and its head is not known to have moved.
+    fn may_not_have_grown(&self, end: &End) -> bool {
+        end.is_whole && !self.has_equal_records && self.growth.is_open()
     }
 
     /// True if the pages of one block are still to be compared with its first page, or with the records before a cursor.
@@ -274,8 +330,12 @@ impl ListAudit {
         }
         if self.may_continue(end) {
             let last = self.returned.saturating_sub(1).saturating_add_signed(end.drift);
-            self.looks_at_end = true;
+            self.look = Some(ListEnd::Tail);
             return Some(self.unreturned.request(last, page_size));
+        }
+        if self.may_not_have_grown(end) {
+            self.look = Some(ListEnd::Head);
+            return Some(self.growth.request());
         }
         if self.has_open_witness() {
             return Some(PageRequest { purpose: Purpose::Audit, ..PageRequest::first(page_size) });
@@ -303,11 +363,16 @@ impl ListAudit {
             let is_same = response.rows.len() > 0 && first_page.iter().all(is_there);
             return if is_same { Ok(()) } else { Err("the list of one block changed while it was read".into()) };
         }
-        if std::mem::take(&mut self.looks_at_end) {
-            return match self.unreturned.on_look(request, response, &self.known) {
-                true => Ok(()),
-                false => Err("records follow the last one that the reported number of records leaves room for".into()),
-            };
+        match self.look.take() {
+            Some(ListEnd::Head) => {
+                self.growth.on_look(response);
+                return Ok(());
+            }
+            Some(ListEnd::Tail) if self.unreturned.on_look(request, response, &self.known) => return Ok(()),
+            Some(ListEnd::Tail) => {
+                return Err("records follow the last one that the reported number of records leaves room for".into());
+            }
+            None => {}
         }
         match self.repeats.on_look(response.rows) {
             Look::Open => Ok(()),
@@ -344,6 +409,11 @@ impl ListAudit {
     /// Heights of blocks between the returned ones that no record has.
     pub fn missing_heights(&self) -> u64 {
         self.missing_heights
+    }
+
+    /// True if some responses reported a growth that others contradict.
+    pub fn has_doubtful_growth(&self) -> bool {
+        self.growth.is_contradicted()
     }
 
     /// True if equal records were returned that no response could show together.

@@ -11,10 +11,13 @@
 //! | order | a page begins above the end of the page before it | `PaginationDriftError` |
 //! | heights | blocks whose heights are not consecutive | a reason |
 //! | end | a record below a returned one that was not returned, and is still there | `PaginationDriftError` |
+//! | growth | a length that rises by more than the first records move down | a reason |
+//! | ends | a partition that does not begin or end with the records at its cuts | `PaginationDriftError` |
 //! | numbers | records on a page beyond the last | `PaginationDriftError` |
 //! | places | records that do not follow each other by the count; a count that was not confirmed in the end | `PaginationDriftError` |
 
 mod arguments;
+mod growth;
 mod known_keys;
 mod list;
 mod places;
@@ -24,4 +27,5 @@ mod tests;
 mod unreturned;
 
 pub use arguments::Arguments;
+pub use growth::Seen;
 pub use list::{End, ListAudit, Returned, Subject};

@@ -1,6 +1,6 @@
 //! The audit alone: responses that contradict each other, and honest ones.
 
-use super::{End, ListAudit, Returned, Subject};
+use super::{End, ListAudit, Returned, Seen, Subject};
 use crate::interface::Order;
 use crate::query::snapshot::{ListKind, PageRequest, Purpose, Response, Rows};
 
@@ -31,6 +31,7 @@ const LIST: Subject = Subject {
     has_unique_keys: false,
     page_size: 3,
     max_page_size: 6,
+    compares_growth: false,
 };
 const BLOCKS: Subject = Subject { order: Order::Consecutive, has_unique_keys: true, ..LIST };
 const ONE_BLOCK: Subject = Subject { kind: ListKind::Fixed, ..LIST };
@@ -56,7 +57,7 @@ fn take_as(
 ) -> Result<(), String> {
     let response =
         Response { rows, page: Some(request.page), limit: Some(request.limit), total_pages: Some(pages), total };
-    audit.on_response(&request, &response, &Returned { rows: returned, kept: None })
+    audit.on_response(&request, &response, &Returned { rows: returned, kept: None, seen: Seen::default() })
 }
 
 /// Gives a page to the audit, all of whose rows are returned.
@@ -88,7 +89,7 @@ fn response_that_names_another_page_is_a_contradiction() {
     let rows = keys(&[1]);
     let response = Response { rows: &rows, page: Some(1), limit: None, total_pages: None, total: None };
     let request = PageRequest { page: 2, ..PageRequest::first(3) };
-    let returned = Returned { rows: 0..1, kept: None };
+    let returned = Returned { rows: 0..1, kept: None, seen: Seen::default() };
     let error = ListAudit::new(LIST, 0, &[]).on_response(&request, &response, &returned).unwrap_err();
     assert_eq!(error, "the response to page 2 says that it is page 1");
 }
@@ -245,4 +246,36 @@ fn records_of_a_counted_list_follow_each_other_by_the_count() {
     let look = PageRequest { purpose: Purpose::FinalLook, ..PageRequest::first(3) };
     take_as(&mut audit, look, &keys(&[1, 2, 3]), 2, Some(5), 0..0).unwrap();
     audit.on_end().unwrap();
+}
+
+/// The audit of a list of 4 records, after pages of one record: the length that each reports, and its record.
+fn growth_of(responses: &[(u64, u64)]) -> ListAudit {
+    let mut audit = ListAudit::new(Subject { compares_growth: true, ..LIST }, 0, &[]);
+    take(&mut audit, 1, &keys(&[1, 2, 3]), 2).unwrap();
+    for (length, key) in responses {
+        let request = audit.next_request(&WHOLE).unwrap_or(PageRequest::first(1));
+        let rows = keys(&[*key]);
+        let response = Response { rows: &rows, page: None, limit: Some(1), total_pages: Some(*length), total: None };
+        let seen = Seen { length: Some(4), drift: 0 };
+        audit.on_response(&request, &response, &Returned { rows: 0..0, kept: None, seen }).unwrap();
+    }
+    assert!(!audit.is_open(&WHOLE));
+    audit
+}
+
+#[test]
+fn growth_without_newer_records_is_doubtful() {
+    assert!(growth_of(&[(6, 1)]).has_doubtful_growth());
+    assert!(!growth_of(&[(4, 1)]).has_doubtful_growth());
+}
+
+#[test]
+fn growth_that_moves_the_first_record_is_confirmed() {
+    assert!(!growth_of(&[(6, 99), (6, 1)]).has_doubtful_growth());
+}
+
+#[test]
+fn growth_that_later_responses_do_not_report_is_looked_at_three_times() {
+    assert!(growth_of(&[(6, 99), (4, 3), (4, 3), (6, 3)]).has_doubtful_growth());
+    assert!(!growth_of(&[(6, 99), (4, 3), (4, 3), (4, 3)]).has_doubtful_growth());
 }

@@ -11,7 +11,7 @@ use crate::columns::Column;
 use crate::decode::Page;
 use crate::interface::{ApiErrorKind, Order, Shape};
 use crate::planted::Bug;
-use crate::query::audit::{self, ListAudit, Returned, Subject};
+use crate::query::audit::{self, ListAudit, Returned, Seen, Subject};
 use crate::query::request::Query;
 use crate::query::results::{KeyedRows, SharedReport};
 use crate::query::snapshot::{
@@ -69,7 +69,7 @@ impl SliceFetcher {
             let spec = ListSpec { first_page, ..list_spec(query, wanted) };
             fetcher.list = ListReader::resumed(spec, cursor.offset, &cursor.list);
             let audit = ListAudit::new(subject(query), cursor.offset, &cursor.latest);
-            fetcher.audit = audit.after_first_page(cursor.list.first_page());
+            fetcher.audit = audit.after_first_page(cursor.list.first_page()).between(cursor.list.ends());
         } else {
             fetcher.skip = cursor.offset;
         }
@@ -145,7 +145,8 @@ impl SliceFetcher {
             self.cancel_in_flight();
         }
         let selection = select(&accepted).of_fresh(accepted.fresh.as_deref());
-        let returned = Returned { rows: accepted.rows.clone(), kept: selection.rows() };
+        let seen = Seen { length: self.list.snapshot().length.exact(), drift: self.list.drift() };
+        let returned = Returned { rows: accepted.rows.clone(), kept: selection.rows(), seen };
         let audited = self.audit.on_response(request, &response, &returned);
         audited.map_err(|contradiction| self.contradicted(contradiction))?;
         Ok((accepted, selection))
@@ -330,6 +331,7 @@ fn subject(query: &Query) -> Subject {
         has_unique_keys: endpoint.has_unique_keys,
         page_size: spec.page_size,
         max_page_size: spec.max_page_size,
+        compares_growth: spec.kind == ListKind::Growing,
     }
 }
 

@@ -24,6 +24,8 @@ use crate::query::snapshot::{Accepted, End, FirstPage, PageRequest};
 pub(super) const UNKNOWN_LENGTH: &str = "The API does not report how many records the list has: some may be missing.";
 
 /// Reason of a list with equal records on pages far apart.
+const DOUBTFUL_GROWTH: &str = "Some responses reported more records than others, and none of the newest ones is new: a part of the service may lack \
+     records";
 const EQUAL_RECORDS: &str = "The list has equal records that are too far apart to be requested together: some may be one \
                              record that was received twice.";
 
@@ -435,6 +437,9 @@ fn incomplete_reasons(query: &Query, fetcher: &SliceFetcher) -> Vec<Message> {
     }
     if fetcher.audit.has_uncertain_repeats() {
         reasons.push(EQUAL_RECORDS.into());
+    }
+    if fetcher.audit.has_doubtful_growth() {
+        reasons.push(DOUBTFUL_GROWTH.into());
     }
     reasons
 }

@@ -8,7 +8,7 @@ use crate::client::Error;
 use crate::interface::{ParamKind, ParamRole};
 use crate::query::request::{Arg, Query};
 use crate::query::results::SharedReport;
-use crate::query::snapshot::{PageRequest, SnapshotReader};
+use crate::query::snapshot::{Cut, PageRequest, SnapshotReader};
 
 /// Largest number of partitions of one query.
 const MAX_PARTITIONS: u64 = 100_000;
@@ -76,36 +76,47 @@ fn split_hashes(query: &Query, name: &str, num_partitions: u64) -> Result<Vec<Ru
     partitions.collect()
 }
 
-/// Splits a list that the API counts by offsets: counted from its end they do not change, and each partition finds its
-/// first record by the records before it.
+/// Splits a list that the API counts by offsets: counted from its end they do not change. Two partitions are cut between
+/// records that one response showed next to each other; each has to begin and to end with them.
 async fn split_list(query: &Query, num_partitions: u64) -> Result<Vec<Run>, Error> {
     let unsplit = || Ok(vec![query.clone().into()]);
     if !query.endpoint().counts() || !query.may_grow() {
         return unsplit();
     }
     let mut list = SnapshotReader::new(list_spec(query, None));
-    let mut request = PageRequest::first(query.page_size());
+    let request = PageRequest::first(query.page_size());
     let page = fetch(query, 0, request, false, &SharedReport::default()).await?;
     let accepted = list.on_response(&request, &response(&page))?;
     let (Some(total), Some(pages)) = (page.total, page.total_pages) else { return unsplit() };
     let rows = list.snapshot().page_rows();
     let end = total.min(pages.saturating_mul(rows)).min(query.max_items().unwrap_or(u64::MAX));
-    let mut starts = vec![(0, accepted.before.of_partition())];
+    let mut cuts: Vec<Cut> = Vec::new();
     for (first, _) in split(1, end.div_ceil(rows) as i64, num_partitions).into_iter().skip(1) {
-        request.page = first as u64 - 1;
-        let page = fetch(query, 0, request, true, &SharedReport::default()).await?;
-        let before = starts.last().map_or(0, |(offset, _)| *offset);
-        let start = list.checkpoint_after(&request, &response(&page));
-        starts.extend(start.filter(|(offset, _)| (before + 1..end).contains(offset)));
+        let offset = (first as u64 - 1) * rows;
+        let Some(request) = page_around(offset, query) else { break };
+        let page = fetch(query, 0, request, false, &SharedReport::default()).await?;
+        let before = cuts.last().map_or(0, |cut| cut.offset);
+        let cut = list.cut_near(offset, &request, &response(&page));
+        cuts.extend(cut.filter(|cut| (before + 1..end).contains(&cut.offset)));
     }
     // The last partition reads to the end of the list, and so checks that all of it was there; of an empty one nothing.
     let last = query.max_items().or((end == 0).then_some(0));
-    let ends: Vec<_> = starts.iter().skip(1).map(|(offset, _)| Some(*offset)).chain([last]).collect();
-    let partitions = starts.into_iter().zip(ends).map(|((offset, list), end)| {
-        let remaining = end.map(|end| end.saturating_sub(offset));
-        Run::from_position(query, offset, list, remaining)
+    let starts = std::iter::once(None).chain(cuts.iter().map(Some));
+    let ends = cuts.iter().map(Some).chain([None]);
+    let partitions = starts.zip(ends).map(|(start, end)| {
+        let offset = start.map_or(0, |start| start.offset);
+        let remaining = end.map(|end| end.offset).or(last).map(|end| end.saturating_sub(offset));
+        Run::from_position(query, offset, accepted.before.clone().between(start, end), remaining)
     });
     partitions.collect()
+}
+
+/// The page that shows the records on both sides of an offset, and most of them.
+fn page_around(offset: u64, query: &Query) -> Option<PageRequest> {
+    let margin = |limit: &u64| (offset % limit).min(limit - offset % limit);
+    let sizes = 2..=query.endpoint().page_size_max().map_or(1, u64::from);
+    let limit = sizes.filter(|limit| margin(limit) > 0).max_by_key(margin)?;
+    Some(PageRequest { page: offset / limit + 1, ..PageRequest::first(limit) })
 }
 
 fn range(query: &Query) -> Option<Range> {

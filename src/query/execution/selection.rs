@@ -11,6 +11,7 @@ use crate::message::Message;
 use crate::query::audit::Arguments;
 use crate::query::request::Query;
 use crate::query::results::SharedReport;
+use crate::query::snapshot::Rows;
 
 /// Rows of a response that belong to the result, in its order.
 pub(super) enum Selection {
@@ -166,11 +167,15 @@ impl Selector<'_> {
 
     /// A transaction is in one block: logs of two are of two versions of it.
     fn check_block(&self, columns: &Columns, kept: &[u32]) {
-        let Some(block) = columns.record().position("block_hash") else { return };
-        let mut hashes =
-            kept.iter().filter_map(|row| columns.text(block, *row as usize)).filter(|hash| !hash.is_empty());
-        let Some(first) = hashes.next() else { return };
-        if hashes.any(|hash| !hash.eq_ignore_ascii_case(first)) {
+        let record = columns.record();
+        let hashes = |index: usize| {
+            let texts = kept.iter().filter_map(move |row| columns.text(index, *row as usize));
+            texts.filter(|text| !text.is_empty()).map(str::to_ascii_lowercase)
+        };
+        let mut heights = kept.iter().filter_map(|row| Rows::height(columns, *row as usize));
+        let differ_in_hash = record.position("block_hash").is_some_and(|index| differs(&mut hashes(index)));
+        let in_two_blocks = differ_in_hash || differs(&mut heights);
+        if in_two_blocks {
             self.report.add_reason("The API returned logs of one transaction in two blocks: it was replaced meanwhile");
         }
     }
@@ -208,4 +213,9 @@ impl Selector<'_> {
         self.report.add_missing(missing.iter().map(|index| requested[*index as usize].clone()).collect());
         Selection::Hashes { rows, found, missing }
     }
+}
+
+/// True if not all values are equal.
+fn differs<T: PartialEq>(values: &mut impl Iterator<Item = T>) -> bool {
+    values.next().is_some_and(|first| values.any(|value| value != first))
 }

@@ -154,6 +154,7 @@ impl Follower {
             self.phase = if self.is_head_enough() { Phase::HeadFirst } else { Phase::Newest };
         }
         Ok(match &self.phase {
+            Phase::Newest if self.round.pages > 0 => Request::Older { pages: 1 },
             Phase::Resting { .. } | Phase::Newest => Request::Newest,
             Phase::HeadFirst | Phase::Head => Request::Head,
             Phase::Oldest | Phase::OldestFirst => Request::Oldest,

@@ -75,18 +75,19 @@ impl Follower {
         self.on_older(stop)
     }
 
-    /// The newest page has no records of a block.
+    /// The pages so far have no records of a block: they wait for one, or contradict the arguments and were dropped.
     fn on_empty(&mut self, stop: Stop) -> Step {
-        let known = self.memory.as_ref().map(Memory::highest);
-        if known.is_some() && matches!(stop, Stop::Page(_)) {
-            self.phase = Phase::Walk;
+        if matches!(stop, Stop::Page(_)) {
             return Ok(Vec::new());
         }
+        let known = self.memory.as_ref().map(Memory::highest);
         if let Some(highest) = known.flatten().filter(|_| self.spec.forgets == Forgets::Never) {
+            // The next call reads the list again.
+            self.round.pages = 0;
             return Err(self.spec.emptied(highest));
         }
         self.rest();
-        if known.is_some() || matches!(stop, Stop::Page(_)) {
+        if known.is_some() {
             return Ok(Vec::new());
         }
         let memory = Memory::start_after(self.spec.low - 1);

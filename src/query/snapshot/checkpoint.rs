@@ -63,10 +63,20 @@ impl ListCheckpoint {
         are_small && has_keys && (1..=page_sizes.most).contains(&page_sizes.least)
     }
 
-    /// The position for one of several partitions of the snapshot.
+    /// The position for one of several partitions of the snapshot, between two cuts.
     #[must_use]
-    pub fn of_partition(self) -> Self {
+    pub fn between(mut self, start: Option<&Cut>, end: Option<&Cut>) -> Self {
+        if let Some(start) = start {
+            (self.delivered, self.shift) = (Delivered::at(start.offset), start.shift);
+            self.snapshot.ends.push((start.offset, start.below));
+        }
+        self.snapshot.ends.extend(end.map(|end| (end.offset - 1, end.above)));
         Self { proof: Proof::FinalLook, ..self }
+    }
+
+    /// Records at the ends of a partition, by offset and key.
+    pub fn ends(&self) -> &[(u64, u64)] {
+        &self.snapshot.ends
     }
 
     /// The position after the first `rows` of these rows, which come next.
@@ -84,6 +94,18 @@ impl ListCheckpoint {
         self.delivered = self.delivered.latest(least);
         self
     }
+}
+
+/// A cut between two records that one response shows next to each other.
+#[derive(Clone, Copy, Debug)]
+pub struct Cut {
+    /// Offset of the record below.
+    pub offset: u64,
+    /// Keys of both.
+    pub above: u64,
+    below: u64,
+    /// Drift at the response.
+    shift: i64,
 }
 
 impl SnapshotReader {
@@ -130,6 +152,20 @@ impl SnapshotReader {
         }
         let shift = if self.earlier.is_some() { 0 } else { self.drift.shift };
         ListCheckpoint { snapshot, delivered, shift, proof: self.proof, height_bound: self.bound, ranked: None }
+    }
+
+    /// The cut that is nearest to an offset in a page of a list with a count.
+    pub fn cut_near(&self, offset: u64, request: &PageRequest, response: &Response<'_>) -> Option<Cut> {
+        let mut snapshot = self.snapshot.clone();
+        let view = snapshot.view(request, response, self.spec.window());
+        let first = by_count(&view, &snapshot)?;
+        let row = (offset as i64 - first).clamp(1, (view.len() as i64 - 1).max(1)) as usize;
+        if row >= view.rows.len() {
+            return None;
+        }
+        let offset = u64::try_from(first + row as i64).ok()?;
+        let (above, below) = (view.rows.key(row - 1), view.rows.key(row));
+        Some(Cut { offset, above, below, shift: view.position - first })
     }
 
     /// The end of a page of a list with a count: its offset, and the position there.

@@ -76,6 +76,9 @@ pub struct Snapshot {
     /// single later ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub anchors: Vec<Vec<(u64, u64)>>,
+    /// Records at the ends of a partition, by offset and key.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ends: Vec<(u64, u64)>,
 }
 
 impl Snapshot {

@@ -62,7 +62,7 @@ mod spec;
 #[cfg(test)]
 mod tests;
 
-pub use checkpoint::ListCheckpoint;
+pub use checkpoint::{Cut, ListCheckpoint};
 pub use evidence::Snapshot;
 pub use list::ListReader;
 pub use reader::{End, SnapshotReader};

@@ -34,7 +34,7 @@ fn first_partition_raises_if_the_first_record_of_the_snapshot_was_replaced() {
     for (first, is_right) in [(0, true), (100, false)] {
         let (mut list, mut reader) = ((0..20).collect::<Vec<_>>(), SnapshotReader::new(spec(ListKind::Growing)));
         let (_, before) = next_page(&mut reader, &list, true);
-        let mut first_partition = SnapshotReader::resumed(spec(ListKind::Growing), 0, &before.of_partition());
+        let mut first_partition = SnapshotReader::resumed(spec(ListKind::Growing), 0, &before.between(None, None));
         list[0] = first;
         let mut has_raised = false;
         while first_partition.end().is_none() && !has_raised {
@@ -55,7 +55,7 @@ fn checkpoint_has_what_is_needed_of_the_records_before_it() {
             (rows, before) = next_page(&mut reader, &list, is_counted);
         }
         assert_eq!((rows.0.len(), before.is_start(), reader.checkpoint().is_start()), (3, true, false));
-        assert!(!before.clone().of_partition().is_start());
+        assert!(!before.clone().between(None, None).is_start());
         assert_eq!(SnapshotReader::resumed(spec(ListKind::Growing), 0, &before).next_request(0).unwrap().page, 1);
         let inside = before.advanced(&rows, 2);
         assert_eq!(inside.delivered, if is_counted { Delivered::at(2) } else { Delivered::of(vec![0, 1]) });

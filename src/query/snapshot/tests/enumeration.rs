@@ -121,7 +121,9 @@ impl Size {
 /// Enumerates the schedules of each case, and checks their number and that none is wrong.
 fn check(cases: &[(&str, Bounds, Bounds, u64)]) {
     let (size, mut unexpected) = (Size::of_environment(), Vec::new());
-    for (name, small, large, expected) in cases {
+    // Keys tell the audit what was returned; equal records have one key.
+    let is_checked = |bounds: &Bounds| size != Size::Audit || bounds.symbols == 0;
+    for (name, small, large, expected) in cases.iter().filter(|(_, small, ..)| is_checked(small)) {
         let tally = enumerate(match size {
             Size::Tiny | Size::Audit => Bounds { max_length: small.max_length - 1, ..*small },
             Size::Small => *small,

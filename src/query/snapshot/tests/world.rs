@@ -10,7 +10,7 @@ use super::adversary::{Adversary, Defect};
 use super::choices::Choices;
 use crate::interface::Order;
 use crate::message::Hint;
-use crate::query::audit::{self, ListAudit, Returned, Subject};
+use crate::query::audit::{self, ListAudit, Returned, Seen, Subject};
 
 /// Bounds of the schedules.
 #[derive(Clone, Copy, Debug)]
@@ -135,7 +135,8 @@ impl Served {
             _ => reader.on_response(request, &response).map_err(|error| error.to_string())?,
         };
         if let Some(audit) = audit {
-            audit.on_response(request, &response, &Returned { rows: accepted.rows.clone(), kept: None })?;
+            let seen = Seen { length: reader.snapshot().length.exact(), drift: reader.drift() };
+            audit.on_response(request, &response, &Returned { rows: accepted.rows.clone(), kept: None, seen })?;
         }
         Ok(accepted)
     }
@@ -230,6 +231,7 @@ impl<'a> World<'a> {
         Subject {
             kind: spec.kind,
             order: Order::NewestFirst,
+            compares_growth: false,
             has_unique_keys: self.bounds.symbols == 0,
             page_size: spec.page_size,
             max_page_size: spec.max_page_size,
@@ -428,7 +430,8 @@ impl<'a> World<'a> {
                 let spec = ListSpec { first_page, ..spec };
                 reader = SnapshotReader::resumed(spec, got.len() as u64, &checkpoint);
                 let latest: Vec<u64> = got[got.len().saturating_sub(8)..].iter().map(|record| record.key).collect();
-                audit = ListAudit::new(self.subject(&reader.spec), got.len() as u64, &latest);
+                audit = ListAudit::new(self.subject(&reader.spec), got.len() as u64, &latest)
+                    .after_first_page(checkpoint.first_page());
             }
         }
         if let Some(error) = reader.error() {

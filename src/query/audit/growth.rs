@@ -1,0 +1,88 @@
+//! `Growth`: growth that responses reported, compared with the head of the list. A list becomes longer by records above the
+//! known ones, so these have moved down at least as far. Otherwise one of several servers lacks records of another one.
+
+use crate::query::snapshot::{PageRequest, Purpose, Response};
+
+/// Records of the first page that are kept.
+const KEPT: usize = 64;
+/// Requests for the head: another server may answer the next one.
+const MAX_LOOKS: u32 = 3;
+
+/// The snapshot, as the reader sees it after a response.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Seen {
+    pub length: Option<u64>,
+    /// Distance by which the list has moved.
+    pub drift: i64,
+}
+
+#[derive(Debug, Default)]
+pub struct Growth {
+    /// Records of the first page, by offset and key.
+    head: Vec<(u64, u64)>,
+    /// Length of the snapshot.
+    length: Option<u64>,
+    /// Greatest growth that was reported and is not confirmed by the head.
+    most: u64,
+    looks: u32,
+    is_contradicted: bool,
+}
+
+impl Growth {
+    /// Takes the first records of the list.
+    pub fn begin(&mut self, head: impl IntoIterator<Item = (u64, u64)>) {
+        if self.head.is_empty() {
+            self.head = head.into_iter().take(KEPT).collect();
+        }
+    }
+
+    /// Takes a response, which may show how far the head has moved.
+    pub fn on_response(&mut self, request: &PageRequest, response: &Response<'_>, seen: Seen) {
+        if seen.length != self.length {
+            (self.length, self.most) = (seen.length, 0);
+        }
+        let is_single = request.limit == 1 && response.rows.len() == 1;
+        let length = response.total.or(response.total_pages.filter(|_| is_single));
+        let growth = length.zip(self.length).map_or(0, |(length, known)| length.saturating_sub(known));
+        let reported = growth.max(u64::try_from(seen.drift).unwrap_or(0));
+        if reported > self.most {
+            (self.most, self.looks) = (reported, 0);
+        }
+        let position = (request.page - 1).saturating_mul(request.limit);
+        if self.most == 0 || position > self.most + KEPT as u64 {
+            return;
+        }
+        let moved = (0..response.rows.len()).find_map(|row| {
+            let offset = self.head.iter().find(|(_, key)| *key == response.rows.key(row))?.0;
+            (position + row as u64).checked_sub(offset)
+        });
+        let Some(moved) = moved else { return };
+        self.is_contradicted |= is_single && moved < growth;
+        if moved >= self.most {
+            self.most = 0;
+        }
+    }
+
+    /// True if a response said that the list is longer than the records of its head left room for.
+    pub fn is_contradicted(&self) -> bool {
+        self.is_contradicted
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.most > 0 && !self.head.is_empty() && !self.is_contradicted && self.looks < MAX_LOOKS
+    }
+
+    /// The record that was the first of the list, if it has moved as far as was reported.
+    pub fn request(&mut self) -> PageRequest {
+        self.looks += 1;
+        PageRequest { page: self.most + 1, limit: 1, height_bound: None, purpose: Purpose::Audit }
+    }
+
+    /// Takes the response to that request. A record that is not known is newer, or has replaced the head.
+    pub fn on_look(&mut self, response: &Response<'_>) {
+        let is_known = |key: u64| self.head.iter().any(|(_, known)| *known == key);
+        if response.rows.len() != 1 || !is_known(response.rows.key(0)) {
+            self.most = 0;
+        }
+    }
+}
