@@ -39,7 +39,9 @@ impl Growth {
     /// Takes a response, which may show how far the head has moved.
     pub fn on_response(&mut self, request: &PageRequest, response: &Response<'_>, seen: Seen) {
         if seen.length != self.length {
+            // The response from which the length is known reports no growth, whatever its count says.
             (self.length, self.most) = (seen.length, 0);
+            return;
         }
         let is_single = request.limit == 1 && response.rows.len() == 1;
         let length = response.total.or(response.total_pages.filter(|_| is_single));

@@ -162,7 +162,9 @@ impl ListAudit {
             return Ok(());
         }
         check_echo(request, response)?;
-        check_numbers(request, response)?;
+        if request.purpose != Purpose::Audit {
+            check_numbers(request, response)?;
+        }
         // A record that is equal to one of the first ones would be taken for it.
         if self.subject.compares_growth && request.height_bound.is_none() && !self.has_equal_records {
             self.growth.on_response(request, response, returned.seen);
