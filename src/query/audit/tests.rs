@@ -252,7 +252,8 @@ fn records_of_a_counted_list_follow_each_other_by_the_count() {
 fn growth_of(responses: &[(u64, u64)]) -> ListAudit {
     let mut audit = ListAudit::new(Subject { compares_growth: true, ..LIST }, 0, &[]);
     take(&mut audit, 1, &keys(&[1, 2, 3]), 2).unwrap();
-    for (length, key) in responses {
+    // The first of them shows the length.
+    for (length, key) in [(4, 1)].iter().chain(responses) {
         let request = audit.next_request(&WHOLE).unwrap_or(PageRequest::first(1));
         let rows = keys(&[*key]);
         let response = Response { rows: &rows, page: None, limit: Some(1), total_pages: Some(*length), total: None };
