@@ -216,6 +216,23 @@ def test_tokens_that_move_with_every_request_are_returned_once_each(server: Stri
         assert len(known) + len(rest) == 300
 
 
+def test_tokens_that_one_server_lacks_are_requested_again(server: StrictServer) -> None:
+    """One server lacks a token and sends page 2 and the length; only the last page shows that there is one more."""
+    tokens = [{"tokenContractAddress": f"0x{token:03}"} for token in range(45)]
+    answered: set[tuple[str, str]] = set()
+
+    def view(_number: int, request: Request) -> list[Row]:
+        sent = (request.query["page"], request.query["limit"])
+        is_lacking = sent in {("2", "20"), ("1", "1")} and sent not in answered
+        answered.add(sent)
+        return tokens[:25] + tokens[26:] if is_lacking else tokens
+
+    server.on("tokens", listed("tokens", view))
+    with server.client() as client:
+        records = client.tokens(page_size=20).collect()
+    assert len({token.token_contract_address for token in records}) == len(records) == 45
+
+
 @pytest.mark.parametrize(("pages", "reason"), [("100", "how many records"), ("5", "how many records")])
 def test_number_of_pages_that_is_capped_is_no_length(server: StrictServer, pages: str, reason: str) -> None:
     rows = [{"txid": f"0x{row:04}", "height": str(9_000 - row)} for row in range(340)]

@@ -207,7 +207,7 @@ impl ListAudit {
         if self.ends.iter().all(is_there) {
             return Ok(());
         }
-        Err("a partition does not begin or end with its records".into())
+        Err("a partition does not begin or end with the records at its cuts; make the partitions again".into())
     }
 
     fn check_block(&mut self, request: &PageRequest, response: &Response<'_>, kept: &[usize]) -> Result<(), String> {

@@ -24,10 +24,12 @@ use crate::query::snapshot::{Accepted, End, FirstPage, PageRequest};
 pub(super) const UNKNOWN_LENGTH: &str = "The API does not report how many records the list has: some may be missing.";
 
 /// Reason of a list with equal records on pages far apart.
-const DOUBTFUL_GROWTH: &str = "Some responses reported more records than others, and none of the newest ones is new: a part of the service may lack \
-     records";
 const EQUAL_RECORDS: &str = "The list has equal records that are too far apart to be requested together: some may be one \
                              record that was received twice.";
+
+/// Reason of a list whose head contradicts the growth that some responses reported.
+const DOUBTFUL_GROWTH: &str = "Some responses reported more records than others, and none of the newest ones is new: a \
+                               part of the service may lack records; run the query again.";
 
 /// A run in progress. Dropping it, or a future of it, cancels its requests and loses no page.
 pub struct Pages {

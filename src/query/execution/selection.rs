@@ -167,15 +167,13 @@ impl Selector<'_> {
 
     /// A transaction is in one block: logs of two are of two versions of it.
     fn check_block(&self, columns: &Columns, kept: &[u32]) {
-        let record = columns.record();
-        let hashes = |index: usize| {
+        let block_hash = columns.record().position("block_hash");
+        let hashes = block_hash.into_iter().flat_map(|index| {
             let texts = kept.iter().filter_map(move |row| columns.text(index, *row as usize));
             texts.filter(|text| !text.is_empty()).map(str::to_ascii_lowercase)
-        };
-        let mut heights = kept.iter().filter_map(|row| Rows::height(columns, *row as usize));
-        let differ_in_hash = record.position("block_hash").is_some_and(|index| differs(&mut hashes(index)));
-        let in_two_blocks = differ_in_hash || differs(&mut heights);
-        if in_two_blocks {
+        });
+        let heights = kept.iter().filter_map(|row| Rows::height(columns, *row as usize));
+        if differ(hashes) || differ(heights) {
             self.report.add_reason("The API returned logs of one transaction in two blocks: it was replaced meanwhile");
         }
     }
@@ -216,6 +214,6 @@ impl Selector<'_> {
 }
 
 /// True if not all values are equal.
-fn differs<T: PartialEq>(values: &mut impl Iterator<Item = T>) -> bool {
+fn differ<T: PartialEq>(mut values: impl Iterator<Item = T>) -> bool {
     values.next().is_some_and(|first| values.any(|value| value != first))
 }

@@ -9,7 +9,7 @@
 //! | `Pass` | the next pages, several in flight | another page follows | `Pass` |
 //! | | | the only page of the list | `Done` |
 //! | | | the last of several pages | `Length`; `Done` at the result window |
-//! | `Length` | a page of one record: its number of pages is the length | as many records were received | `Done`; once more `Length` if records have moved |
+//! | `Length` | a page of one record: its number of pages is the length | as many records were received | `Done` |
 //! | | | more records are listed | `Pass` from page 1 on, a few times, and then `Done` |
 //! | | | no length, or one that contradicts the pages | `Done`: the length is unknown |
 
@@ -59,8 +59,6 @@ pub struct RankedReader {
     pass: u32,
     /// Least length of the list by any response of this pass.
     least: u64,
-    /// Responses of this pass to a request for the length.
-    lengths: u32,
     /// Records that were received again in the first pass, or late.
     moved: u64,
 }
@@ -82,7 +80,6 @@ impl RankedReader {
             page: 0,
             pass: 1,
             least: 0,
-            lengths: 0,
             moved: 0,
         }
     }
@@ -160,7 +157,9 @@ impl RankedReader {
         match self.phase {
             Phase::Pass { .. } => self.on_page(request, response),
             Phase::Length => {
-                self.on_length(response);
+                let end = self.end_of_pass(response);
+                self.phase = end.map_or(Phase::Pass { next_page: 1 }, Phase::Done);
+                (self.pass, self.least) = (self.pass + 1, 0);
                 Accepted::default()
             }
             Phase::Done(_) | Phase::Failed(_) => Accepted::default(),
@@ -212,17 +211,6 @@ impl RankedReader {
             }
             _ => Phase::Length,
         }
-    }
-
-    /// Ends the pass. Where records have moved, a second response confirms the length: one of several servers may lack some.
-    fn on_length(&mut self, response: &Response<'_>) {
-        let end = self.end_of_pass(response);
-        self.lengths += 1;
-        if end == Some(End::List) && self.moved > 0 && self.lengths == 1 {
-            return;
-        }
-        self.phase = end.map_or(Phase::Pass { next_page: 1 }, Phase::Done);
-        (self.pass, self.least, self.lengths) = (self.pass + 1, 0, 0);
     }
 
     /// The end of the list, if another pass would find nothing, or was made often enough.
