@@ -1858,9 +1858,10 @@ class Records(Sequence[_R_co]):
     ) -> pd.DataFrame:
         """Convert to a pandas DataFrame.
 
-        Times are `datetime64[ms, UTC]`, integers `int64` (`Int64` where a value is missing), flags `bool` (`boolean`),
-        strings pandas' default string dtype, and estimates `float64`. Amounts are exact: Arrow decimals with 18 places,
-        wide enough (`decimal256(37, 18)`) that pandas adds, multiplies and divides them without rounding.
+        Times are `datetime64` in the resolution of the installed pandas, integers `int64` (`Int64` where a value is
+        missing), flags `bool` (`boolean`),
+        strings pandas' default string dtype, and estimates `float64`. Amounts have `chainframe.exact.ExactDtype`: sums,
+        differences and products of them are exact.
 
         Parameters
         ----------

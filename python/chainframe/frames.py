@@ -56,6 +56,7 @@ class _Dtypes:
 
     def __init__(self, pandas: Any, pyarrow: Any, *, nullable: bool) -> None:  # noqa: ANN401 - modules
         self._pandas, self._pyarrow, self._nullable = pandas, pyarrow, nullable
+        self._unit = pandas.DatetimeIndex(["2026-01-01"]).unit
         self._masked = {
             pyarrow.int64(): pandas.Int64Dtype(),
             pyarrow.uint64(): pandas.UInt64Dtype(),
@@ -68,7 +69,9 @@ class _Dtypes:
         pandas, types = self._pandas, self._pyarrow.types
         series: pd.Series[Any]
         if types.is_decimal(column.type):
-            series = pandas.Series(pandas.arrays.ArrowExtensionArray(self._wide(column)))
+            series = pandas.Series(self._exact(column))
+        elif types.is_timestamp(column.type):
+            series = self._times(column).to_pandas()
         elif types.is_list(column.type):
             series = pandas.Series(column.to_pylist(), dtype=object)
         elif self._nullable or column.null_count:
@@ -78,17 +81,20 @@ class _Dtypes:
             series = column.to_pandas()
         return series
 
-    def _wide(self, column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
-        """Decimals on which pandas can do arithmetic: Arrow gives a product all the digits that its factors could need,
-        75 here of the 76 that it has. The rare amount of 20 digits before the point leaves room for sums only.
-        """
-        pyarrow = self._pyarrow
-        if column.type.scale == 0:
-            return column
+    def _exact(self, column: pa.ChunkedArray[Any]) -> Any:  # noqa: ANN401 - a pandas array
         try:
-            return column.cast(pyarrow.decimal256(37, 18))
-        except pyarrow.ArrowInvalid:
-            return column.cast(pyarrow.decimal256(38, 18))
+            from chainframe.exact import ExactArray  # noqa: PLC0415 - needs pandas
+        except (AttributeError, ImportError, TypeError):
+            # pandas' array of Arrow columns has no stable interface. Without it, neither has ours.
+            return self._pandas.arrays.ArrowExtensionArray(column)
+        return ExactArray(column)
+
+    def _times(self, column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
+        """Times in the unit of pandas' own, with which they join; as they are if that unit cannot hold them."""
+        try:
+            return column.cast(self._pyarrow.timestamp(self._unit, column.type.tz))
+        except self._pyarrow.ArrowInvalid:
+            return column
 
 
 def to_polars(stream: ArrowStream) -> pl.DataFrame:

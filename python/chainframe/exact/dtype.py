@@ -1,0 +1,77 @@
+"""The dtype of exact amounts in pandas."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from chainframe.exact import callers
+from chainframe.exact.integers import NARROW, WIDE
+from chainframe.exact.operands import PLACES
+
+
+class ExactDtype(pd.ArrowDtype):
+    """pandas dtype of exact decimal numbers, stored as Arrow decimals of 38 digits, 18 of them decimal places.
+
+    The default of amounts in `to_pandas()`. Sums, differences, products and cumulative sums are exact at any number of
+    digits up to 76; beyond, they raise `NumericOverflowError`. Functions of doubles, such as quantiles, logarithms and
+    charts, take the nearest doubles. A column with more than 38 digits raises when it leaves pandas.
+
+    Examples
+    --------
+    >>> from chainframe.exact import ExactDtype
+    >>> frame = pd.read_csv("amounts.csv", dtype={"amount": ExactDtype()})
+    """
+
+    def __init__(self, pyarrow_dtype: Any = None) -> None:
+        super().__init__(pa.decimal128(NARROW, PLACES) if pyarrow_dtype is None else pyarrow_dtype)
+
+    @property
+    def numpy_dtype(self) -> Any:
+        return np.dtype(float) if callers.need_doubles() else np.dtype(object)
+
+    @property
+    def kind(self) -> Any:
+        return self.numpy_dtype.kind
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype that numpy takes for this one, as that of its arrays."""
+        return np.dtype(float)
+
+    @classmethod
+    def construct_array_type(cls) -> type[Any]:  # an instance's in pandas 3
+        from chainframe.exact.array import ExactArray  # noqa: PLC0415 - which imports this module
+
+        return ExactArray
+
+    @classmethod
+    def construct_from_string(cls, string: str) -> Any:
+        # Column metadata of Parquet files has the name of the Arrow type, which must go on meaning pandas' own dtype.
+        raise TypeError(f"{string!r} is not a name of {cls.__name__}; pass {cls.__name__}()")
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, str):
+            return other == self.name
+        return isinstance(other, ExactDtype) and self.pyarrow_dtype == other.pyarrow_dtype
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def _get_common_dtype(self, dtypes: list[Any]) -> Any:
+        scale = whole = 0
+        for dtype in dtypes:
+            arrow = getattr(dtype, "pyarrow_dtype", None)
+            if arrow is not None and pa.types.is_decimal(arrow):
+                scale, whole = max(scale, arrow.scale), max(whole, arrow.precision - arrow.scale)
+            elif getattr(dtype, "kind", None) in ("i", "u") or (arrow is not None and pa.types.is_integer(arrow)):
+                whole = max(whole, 20)  # digits of the largest 64-bit integer
+            elif getattr(dtype, "kind", None) == "f":
+                return np.dtype(float)
+            elif arrow is None or not pa.types.is_null(arrow):
+                return None
+        width = whole + scale
+        return ExactDtype(pa.decimal128(NARROW, scale) if width <= NARROW else pa.decimal256(WIDE, scale))

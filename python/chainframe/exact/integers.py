@@ -1,0 +1,134 @@
+"""Arrow decimals as Python integers and back: arithmetic that Arrow lacks or would round."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from chainframe.errors import NumericOverflowError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# Most digits of Arrow's two decimal types. Other libraries read only the first.
+NARROW, WIDE = 38, 76
+
+
+def unscaled(column: pa.ChunkedArray[Any]) -> np.ndarray[Any, Any]:
+    """Returns the values without their decimal point, as Python integers; zero where a value is missing."""
+    words = column.type.byte_width // 8
+    if column.null_count:
+        column = pc.fill_null(column, pa.scalar(Decimal(0), column.type))
+    parts = [np.empty(0, object)]
+    for chunk in column.chunks:
+        if len(chunk):
+            buffer: Any = chunk.buffers()[1]
+            limbs = np.frombuffer(buffer, "<u8", words * len(chunk), 8 * words * chunk.offset)
+            limbs = limbs.reshape(len(chunk), words)
+            values = limbs[:, -1].astype("<i8").astype(object)
+            for word in reversed(range(words - 1)):
+                values = (values << 64) | limbs[:, word].astype(object)
+            parts.append(values)
+    return np.concatenate(parts)
+
+
+def column_of(values: Sequence[int], scale: int, missing: np.ndarray[Any, Any] | None, places: int) -> pa.Array[Any]:
+    """Returns a column of the values divided by 10^scale, in 38 digits if these hold every value, else in 76.
+
+    The column has `places` decimal places, or as many as the values need.
+    """
+    divisor, largest = math.gcd(*values), max(map(abs, values), default=0)
+    least = scale
+    while least > 0 and divisor % 10 == 0 and divisor:
+        divisor, least = divisor // 10, least - 1
+    least = least if divisor else 0
+
+    def fits(target: int, digits: int) -> bool:
+        return target <= digits and _shift(largest, target - scale) < 10**digits
+
+    target = next((each for each in (max(places, least), least) if fits(each, NARROW)), least)
+    width = 16 if fits(target, NARROW) else 32
+    if not fits(target, 2 * NARROW):
+        raise overflow(_text(largest, scale), WIDE)
+    shifted = values if target == scale else [_shift(value, target - scale) for value in values]
+    data = b"".join([value.to_bytes(width, "little", signed=True) for value in shifted])
+    arrow_type: Any = pa.decimal128(NARROW, target) if width == 16 else pa.decimal256(WIDE, target)  # noqa: PLR2004
+    validity = None if missing is None or not missing.any() else pa.array(~missing).buffers()[1]
+    return pa.Array.from_buffers(arrow_type, len(values), [validity, pa.py_buffer(data)])
+
+
+def _shift(value: int, places: int) -> int:
+    """Returns the value times 10^places, which leaves no remainder."""
+    factor: int = 10 ** abs(places)
+    return value * factor if places >= 0 else value // factor
+
+
+def parts(value: Decimal) -> tuple[int, int]:
+    """Returns the digits of a finite number as an integer, and the number of decimal places."""
+    sign, digits, exponent = value.as_tuple()
+    whole = int("".join(map(str, digits)) or "0") * (-1 if sign else 1)
+    places = int(exponent)
+    return (whole * 10**places, 0) if places >= 0 else (whole, -places)
+
+
+def decimal(value: int, scale: int) -> Decimal:
+    """Returns the value divided by 10^scale, without trailing zeros and at any number of digits."""
+    return Decimal(_text(value, scale))
+
+
+def texts(values: Sequence[int], scale: int) -> list[str]:
+    """Returns the values divided by 10^scale in digits, without an exponent or trailing zeros."""
+    return [_text(value, scale) for value in values]
+
+
+def _text(value: int, scale: int) -> str:
+    digits = str(abs(value)).zfill(scale + 1)
+    whole, places = digits[: len(digits) - scale], digits[len(digits) - scale :].rstrip("0")
+    return ("-" if value < 0 else "") + whole + ("." + places if places else "")
+
+
+def doubles(values: Sequence[int], scale: int, missing: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Returns the nearest doubles, which a cast by Arrow is not; NaN where a value is missing."""
+    divisor = 10**scale
+    found = np.fromiter((value / divisor for value in values), np.float64, len(values))
+    found[missing] = np.nan
+    return found
+
+
+def ratio(numerator: int, denominator: int) -> float:
+    """Returns the nearest double of a quotient; an infinity or NaN if the denominator is zero, as doubles have it."""
+    if denominator:
+        return numerator / denominator
+    return math.nan if numerator == 0 else math.copysign(math.inf, numerator)
+
+
+def divide(values: Sequence[int], numerator_scale: int, divisor: int, divisor_scale: int) -> tuple[list[int], int]:
+    """Returns quotients and their scale, rounded half to even at the last place that 38 digits leave them."""
+    factor = 10**divisor_scale
+    divisor *= 10**numerator_scale
+    largest = max(map(abs, values), default=0) * factor // abs(divisor)
+    whole = len(str(largest)) if largest else 0
+    scale = max(NARROW - whole, 0)
+    factor *= 10**scale
+    return [_half_even(value * factor, divisor) for value in values], scale
+
+
+def _half_even(numerator: int, denominator: int) -> int:
+    if denominator < 0:
+        numerator, denominator = -numerator, -denominator
+    quotient, remainder = divmod(numerator, denominator)
+    twice = 2 * remainder
+    return quotient + (twice > denominator or (twice == denominator and quotient % 2))
+
+
+def overflow(text: str, digits: int) -> NumericOverflowError:
+    return NumericOverflowError(
+        f"{text} has more than the {digits} digits of an exact column; "
+        "take .astype(float) for the nearest doubles, or .round() fewer decimal places first",
+        text=text,
+    )

@@ -1,0 +1,250 @@
+"""Exact columns in pandas against Python's `decimal`, on numbers of every size."""
+
+from __future__ import annotations
+
+import decimal
+import io
+import math
+import operator
+import pickle
+import random
+import sqlite3
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+import chainframe as cf
+
+pd: Any = pytest.importorskip("pandas")
+pa: Any = pytest.importorskip("pyarrow")
+np: Any = pytest.importorskip("numpy")
+
+from chainframe.exact import ExactArray, ExactDtype  # noqa: E402 - needs pandas
+
+# Python's own arithmetic rounds to 28 digits.
+EXACT = decimal.Context(prec=400)
+
+
+def amounts(seed: int, count: int = 40, *, missing: bool = False) -> list[Decimal | None]:
+    """Numbers of one to 38 digits with up to 18 places, of both signs, some equal as doubles."""
+    source = random.Random(seed)
+    found: list[Decimal | None] = [Decimal(0), Decimal("1e-18"), Decimal("0.1"), Decimal("0.100000000000000001")]
+    while len(found) < count:
+        digits, places = source.randint(1, 19), source.choice((0, 2, 6, 18))
+        whole = source.choice((-1, 1)) * source.randrange(10**digits)
+        found.append(Decimal(whole).scaleb(-places, EXACT))
+        if missing and source.random() < 0.2:
+            found.append(None)
+    source.shuffle(found)
+    return found[:count]
+
+
+def series(values: list[Decimal | None]) -> Any:
+    return pd.Series(ExactArray._from_sequence(values, dtype=ExactDtype()))
+
+
+def objects(values: Any) -> list[Any]:
+    return [None if value is pd.NA else value for value in values.tolist()]
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("name", ["add", "sub", "mul"])
+def test_arithmetic_of_two_columns_is_that_of_decimal(seed: int, name: str) -> None:
+    function = getattr(operator, name)
+    left, right = amounts(seed, missing=True), amounts(seed + 1000, missing=True)
+    with decimal.localcontext(EXACT):
+        expected = [None if a is None or b is None else function(a, b) for a, b in zip(left, right, strict=True)]
+    assert objects(function(series(left), series(right))) == expected
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "truediv", "floordiv", "mod", "radd", "rsub", "rmul"])
+@pytest.mark.parametrize("number", [2, -3, 10**18, Decimal("0.000001"), Decimal("-12345.678")])
+def test_arithmetic_with_a_number_is_that_of_decimal(seed: int, name: str, number: Any) -> None:
+    values = amounts(seed)
+    column = series(values)
+    reverse = name.startswith("r")
+    function = getattr(operator, name[1:] if reverse else name)
+    found = function(number, column) if reverse else function(column, number)
+    for value, result in zip(values, found, strict=True):
+        assert value is not None
+        pair = (Fraction(number), Fraction(value)) if reverse else (Fraction(value), Fraction(number))
+        exact = function(*pair)
+        error = abs(Fraction(result) - exact)
+        assert error == 0 or (name == "truediv" and error <= Fraction(1, 10**17))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_sums_and_cumulative_functions_are_those_of_decimal(seed: int) -> None:
+    values = amounts(seed, missing=True)
+    column, groups = series(values), [row % 3 for row in range(len(values))]
+    with decimal.localcontext(EXACT):
+        present = [value for value in values if value is not None]
+        assert column.sum() == sum(present)
+        assert (column.min(), column.max()) == (min(present), max(present))
+        running, total = [], Decimal(0)
+        for value in values:
+            total += value or 0
+            running.append(None if value is None else total)
+        assert objects(column.cumsum()) == running
+        by_group = column.groupby(groups)
+        sums = [sum(v for v, g in zip(values, groups, strict=True) if v is not None and g == each) for each in range(3)]
+        assert objects(by_group.sum()) == sums
+        assert objects(by_group.transform("sum")) == [sums[group] for group in groups]
+        assert objects(by_group.sum() - sums[0]) == [each - sums[0] for each in sums]
+        assert objects(column - by_group.transform("sum")) == [
+            None if value is None else value - sums[group] for value, group in zip(values, groups, strict=True)
+        ]
+        assert objects(by_group.cumsum().groupby(groups).last()) == [
+            next(v for v in reversed(objects(by_group.cumsum()[[g == each for g in groups]])) if v is not None)
+            for each in range(3)
+        ]
+
+
+def test_sum_beyond_38_digits_is_exact_and_stays_in_pandas() -> None:
+    large = Decimal("99999999999999999999.999999999999999999")
+    column = series([large] * 1000)
+    assert column.sum() == Fraction(large) * 1000
+    running = column.cumsum()
+    assert Fraction(running.iloc[-1]) == Fraction(large) * 1000
+    assert running.diff().dropna().eq(large).all()
+    with pytest.raises(cf.NumericOverflowError, match=r"38 digits of an exact column.*\.astype\(float\)"):
+        pa.array(running)
+    assert pa.array(running.head(1)).to_pylist() == [large]
+
+
+def test_product_beyond_76_digits_raises_with_the_remedy() -> None:
+    column = series([Decimal("99999999999999999999.999999999999999999")])
+    assert (column * column).iloc[0] == Fraction(column.iloc[0]) ** 2
+    with pytest.raises(cf.NumericOverflowError, match=r"76 digits of an exact column.*\.astype\(float\)"):
+        column * column * column
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_doubles_are_the_nearest(seed: int) -> None:
+    values = amounts(seed)
+    column = series(values)
+    nearest = [float(value) for value in values if value is not None]
+    assert column.astype(float).tolist() == nearest
+    assert np.asarray(column).tolist() == nearest
+    assert column.mean() == float(sum(map(Fraction, values)) / len(values))  # type: ignore[arg-type]
+    divisor = series(amounts(seed + 1))
+    for quotient, above, below in zip(column / divisor, values, divisor, strict=True):
+        assert above is not None
+        assert quotient == float(Fraction(above) / Fraction(below)) if below else not math.isfinite(quotient)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("name", ["lt", "le", "gt", "ge", "eq", "ne"])
+def test_comparison_is_that_of_decimal(seed: int, name: str) -> None:
+    function = getattr(operator, name)
+    left, right = amounts(seed), amounts(seed, 60)[:40]
+    assert function(series(left), series(right)).tolist() == list(map(function, left, right))
+    for number in (0, 10**30, Decimal("0.1"), Decimal("1e-40")):
+        assert function(series(left), number).tolist() == [function(value, number) for value in left]
+
+
+def test_numbers_equal_as_doubles_stay_distinct() -> None:
+    near = [Decimal("0.1"), Decimal("0.100000000000000001"), Decimal("0.1"), Decimal("123456789012345678.9")]
+    assert float(near[0]) == float(near[1])
+    column = series([*near])
+    frame = pd.DataFrame({"amount": column, "row": range(4)})
+    assert column.nunique() == 3
+    assert column.duplicated().tolist() == [False, False, True, False]
+    assert frame.groupby("amount").row.sum().tolist() == [2, 1, 3]
+    assert len(frame.merge(frame, on="amount")) == 6
+    assert column.isin([near[1]]).tolist() == [False, True, False, False]
+    assert column.rank().tolist() == [1.5, 3, 1.5, 4]
+    assert column.groupby([0] * 4).rank().tolist() == [1.5, 3, 1.5, 4]
+    assert column.value_counts()[near[0]] == 2
+    assert frame.set_index("amount").loc[near[1], "row"] == 1
+    assert frame.sort_values("amount", ascending=False).row.tolist()[:2] == [3, 1]
+    assert column.sort_values().searchsorted(near[1]) == 2
+    assert frame.drop_duplicates("amount").row.tolist() == [0, 1, 3]
+    assert column.unique().tolist() == [near[0], near[1], near[3]]
+    assert (pd.util.hash_pandas_object(column).nunique()) == 4
+    assert pd.util.hash_pandas_object(column, index=False).nunique() == 3
+    assert pd.factorize(column)[0].tolist() == [0, 1, 0, 2]
+
+
+def test_numbers_leave_as_exact_text() -> None:
+    values = [Decimal(0), Decimal("1e-18"), Decimal("-12345678901234567890.123456789012345678"), None]
+    frame = pd.DataFrame({"amount": series(values)})
+    expected = ["0", "0.000000000000000001", "-12345678901234567890.123456789012345678"]
+    assert frame.to_csv(index=False).split()[1:4] == expected
+    connection = sqlite3.connect(":memory:")
+    frame.to_sql("t", connection, index=False)
+    assert [row[0] for row in connection.execute("select amount from t")] == [*expected, None]
+    assert [row["amount"] for row in eval(frame.to_json(orient="records"), {"null": None})] == [*expected, None]
+    assert frame.amount.astype(str).tolist()[:3] == expected
+    assert [each for each in frame.amount.astype(object) if each is not pd.NA] == values[:3]
+    read = pd.read_csv(io.StringIO(frame.to_csv(index=False)), dtype={"amount": ExactDtype()})
+    assert objects(read.amount) == values
+
+
+def test_column_keeps_its_dtype_through_common_steps() -> None:
+    values = amounts(3, missing=True)
+    frame = pd.DataFrame({"amount": series(values), "key": [row % 4 for row in range(len(values))]})
+    steps = {
+        "concat": pd.concat([frame, frame]),
+        "empty": frame[:0],
+        "concat with empty": pd.concat([frame[:0], frame]),
+        "merge": frame.merge(frame[["key"]].drop_duplicates(), on="key"),
+        "pickle": pickle.loads(pickle.dumps(frame)),
+        "shift": frame.assign(amount=frame.amount.shift()),
+        "fillna": frame.fillna({"amount": 0}),
+        "reindex": frame.reindex(range(100)),
+        "where": frame.assign(amount=frame.amount.where(frame.key == 1, 0)),
+        "clip": frame.assign(amount=frame.amount.clip(upper=1.5)),
+        "round": frame.round({"amount": 2}),
+        "abs": frame.assign(amount=-frame.amount.abs()),
+        "combine": frame.assign(amount=frame.amount.combine_first(frame.amount)),
+        "group": frame.groupby("key", as_index=False).amount.sum(),
+        "pivot": frame.pivot_table(index="key", values="amount", aggfunc="sum"),
+        "copy": frame.copy(),
+    }
+    assert {name: step.amount.dtype for name, step in steps.items()} == dict.fromkeys(steps, ExactDtype())
+    assert steps["empty"].amount.sum() == 0
+    assert steps["fillna"].amount.sum() == frame.amount.sum()
+    assert objects(steps["pickle"].amount) == values
+    copied = frame.copy()
+    copied.loc[0, "amount"] = Decimal("7.5")
+    assert copied.amount.iloc[0] == Decimal("7.5")
+    assert objects(frame.amount) == values
+
+
+def test_value_that_does_not_fit_raises_instead_of_being_rounded() -> None:
+    column = series([Decimal(1), None])
+    for bad in (Decimal("1e-19"), Decimal(10) ** 21):
+        with pytest.raises(cf.NumericOverflowError, match="does not fit"):
+            column.fillna(bad)
+    with pytest.raises(TypeError, match="takes numbers"):
+        column + "a"
+    with pytest.raises(ZeroDivisionError, match="by zero"):
+        column / 0
+
+
+def test_functions_of_doubles_give_doubles() -> None:
+    column = series([Decimal("1.5"), None, Decimal(3)])
+    groups = column.groupby([0, 0, 0])
+    for found in (
+        column.std(),
+        column.median(),
+        column.quantile(0.5),
+        groups.quantile(0.5).iloc[0],
+        groups.median().iloc[0],
+        groups.std().iloc[0],
+        np.log1p(column).iloc[0],
+        (column * 2.5).iloc[0],
+        (column**0.5).iloc[0],
+        column.describe()["min"],
+        column.pct_change(fill_method=None).iloc[0],
+        column.rolling(1).mean().iloc[0],
+    ):
+        assert isinstance(found, float)
+    assert column.describe()["max"] == 3.0
+    assert (column**2).iloc[0] == Decimal("2.25")
+    assert groups.mean().iloc[0] == 2.25
+    assert pd.DataFrame({"amount": column}).select_dtypes("number").columns.tolist() == ["amount"]
