@@ -50,7 +50,7 @@ class ExactDtype(pd.ArrowDtype):
 
     @classmethod
     def construct_from_string(cls, string: str) -> Any:
-        # Column metadata of Parquet files has the name of the Arrow type, which must go on meaning pandas' own dtype.
+        # Column metadata of Parquet files has the name of the Arrow type, which must keep meaning pandas' own dtype.
         raise TypeError(f"{string!r} is not a name of {cls.__name__}; pass {cls.__name__}()")
 
     def __eq__(self, other: object) -> bool:
