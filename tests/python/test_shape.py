@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import pickle
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import chainframe as cf
+import chainframe.exports
+from chainframe._reports import merged_members
 from chainframe.testing import LocalService
 from strict_server import Request, Response, StrictServer, error, page_of, rows_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 CALLS: dict[str, Any] = {
     "tokens": lambda client: client.tokens(),
@@ -71,6 +76,62 @@ def test_members_that_no_record_has_and_unknown_ones_are_reported(server: Strict
         report.members_unknown,
     )
     assert "blockHeight, Miner" in report._repr_html_()
+
+
+def blocks_of_two_pages(server: StrictServer, *, fail_at: str | None) -> None:
+    """Fifty blocks of an older form and fifty of a newer one; one of the two pages fails."""
+    old = [{"hash": f"0x{number}", "blockHeight": f"{number}"} for number in range(150, 100, -1)]
+    new = [{"hash": f"0x{number}", "height": f"{number}", "New": ""} for number in range(100, 50, -1)]
+
+    def served(request: Request) -> Response:
+        page, size = request.query.get("page", "1"), int(request.query["limit"])
+        if page == fail_at:
+            return error(500, "50000")
+        rows = [*old, *new][(int(page) - 1) * size :][:size]
+        return page_of("blocks", rows, page=page, limit=str(size), totalPage=str(-(-100 // size)), total="100")
+
+    server.on("blocks", served)
+
+
+def test_members_of_a_continued_export_are_those_of_all_runs(server: StrictServer, tmp_path: Path) -> None:
+    with server.client(max_retries=0) as client:
+        blocks_of_two_pages(server, fail_at="2")
+        with pytest.raises(cf.ServiceError):
+            client.blocks(page_size=50).to_parquet(tmp_path / "x")
+        blocks_of_two_pages(server, fail_at=None)
+        export = client.blocks(page_size=50).to_parquet(tmp_path / "x")
+    assert export.rows == 100
+    for report in (export.report, cf.exports.Export.open(tmp_path / "x").report):
+        assert report.members_absent == ["miner", "blockTime", "transactionCount"]
+        assert report.members_unknown == ["blockHeight", "New"]
+
+
+def test_members_of_a_scan_are_those_of_its_queries(server: StrictServer) -> None:
+    blocks_of_two_pages(server, fail_at=None)
+    with server.client() as client:
+        dataset = client.blocks(page_size=50).dataset()
+        assert dataset.to_table().num_rows == 100
+    assert dataset.report.members_absent == ["miner", "blockTime", "transactionCount"]
+    assert dataset.report.members_unknown == ["blockHeight", "New"]
+
+
+@pytest.mark.parametrize(
+    ("runs", "absent", "unknown"),
+    [
+        ([], [], []),
+        ([(0, [], [])], [], []),
+        ([(0, [], []), (5, ["a", "b"], ["x"])], ["a", "b"], ["x"]),
+        ([(5, ["a", "b"], ["x"]), (5, ["b", "c"], ["y", "x"])], ["b"], ["x", "y"]),
+        ([(5, ["a"], []), (5, [], [])], [], []),
+        ([(5, [], [f"{number}" for number in range(50)]), (5, [], ["z"] * 99 + [*"abc"])], [], 54),
+        ([(5, [], [f"{number}" for number in range(90)])], [], 64),
+    ],
+)
+def test_members_of_runs_are_merged(runs: Any, absent: list[str], unknown: Any) -> None:
+    merged = merged_members(runs)
+    assert merged["members_absent"] == absent
+    names = merged["members_unknown"]
+    assert (len(names) if isinstance(unknown, int) else names) == unknown
 
 
 def test_members_of_the_deployment_are_reported_by_its_names(server: StrictServer) -> None:

@@ -24,6 +24,7 @@ from chainframe.sinks.contract import Change, Position, name_parts
 from chainframe.sinks.duckdb import DuckDbSink
 from chainframe.sinks.postgresql import PostgresqlSink
 from chainframe.testing import LocalService, make_records
+from strict_server import StrictServer, page_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -646,3 +647,23 @@ def test_user_part_of_a_url_is_in_no_message(address: str) -> None:
                 assert "canary" not in str(error) + repr(error)
                 error = error.__cause__
             assert service.request_count == 0
+
+
+def test_records_that_contradict_the_arguments_are_reported() -> None:
+    def row(number: int, sender: str) -> dict[str, str]:
+        return {"txId": f"0x{number}", "blockHash": f"0x{number}", "height": f"{number}", "from": sender, "to": "0xbb"}
+
+    rows = [row(30, "0xcc"), *(row(number, "0xaa") for number in range(29, 0, -1))]
+    with StrictServer() as server, duckdb.connect() as connection:
+        server.on("address_transactions", page_of("address_transactions", rows))
+        server.on("transactions", page_of("transactions", [{"txid": "0x99", "blockHash": "0x99", "height": "99"}]))
+        query = server.client().address_transactions("0xaa", start_height=1)
+        with pytest.warns(cf.IncompleteResultWarning, match="address"):
+            result = query.sync(connection, table="t")
+        assert (result.rows_added, result.report.dropped > 0, result.report.complete) == (28, True, False)
+        assert connection.sql("select count(*) from t").fetchall() == [(28,)]
+        # What was read is stored before the error.
+        strict = server.client().with_options(strict=True).address_transactions("0xaa", start_height=1)
+        with pytest.raises(cf.IncompleteResultError, match="address"):
+            strict.sync(connection, table="u")
+        assert connection.sql("select count(*) from u").fetchall() == [(28,)]

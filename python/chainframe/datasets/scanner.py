@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyarrow import compute as pc
 
 from chainframe._native import _restore_report
+from chainframe._reports import merged_members
 from chainframe.datasets.narrowing import DIRECT, MAX_COUNTS, Narrowing
 from chainframe.datasets.plan import DESCENDING, arguments
 from chainframe.datasets.projection import Columns, Projection
@@ -86,8 +87,9 @@ class Scanner:
         counts |= {name: sum(getattr(report, name) for report in [*reports, *self._spent]) for name in _SPENT}
         reasons = list(dict.fromkeys(reason for report in reports for reason in report.reasons))
         missing = list(dict.fromkeys(item for report in reports for item in report.missing))
+        members = merged_members((each.records, each.members_absent, each.members_unknown) for each in reports)
         complete = self._finished and not reasons
-        return _restore_report({**counts, "complete": complete, "reasons": reasons, "missing": missing})
+        return _restore_report({**counts, **members, "complete": complete, "reasons": reasons, "missing": missing})
 
     def explain(self) -> str:
         narrowing = self._narrowing

@@ -12,7 +12,7 @@ from chainframe._paths import local_path
 from chainframe.errors import ExportError, InvalidParameterError
 from chainframe.exports import series
 from chainframe.exports.directory import STAGING, locked_dir
-from chainframe.exports.manifest import read_manifest
+from chainframe.exports.manifest import AS_TEXT, read_manifest
 from chainframe.exports.parquet import ExportRequest, in_thread, write_parquet, write_parquet_async
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def to_parquet_series(
     with locked_dir(directory):
         written = [
             write_parquet(query, client, target, mode=mode, since=since, **options)
-            for target, since, mode in _due(directory)
+            for target, since, mode in _due(directory, options)
         ]
     return written[-1]
 
@@ -55,7 +55,7 @@ async def to_parquet_series_async(
     with locked_dir(directory):
         written = [
             await write_parquet_async(query, client, target, mode=mode, since=since, **options)
-            for target, since, mode in await in_thread(lambda: _due(directory))
+            for target, since, mode in await in_thread(lambda: _due(directory, options))
         ]
     return written[-1]
 
@@ -75,11 +75,11 @@ def _checked(query: Query[Any], client: Client, path: str | PathLike[str], optio
     return directory
 
 
-def _due(directory: Path) -> list[tuple[Path, Path | None, str]]:
+def _due(directory: Path, options: dict[str, Any]) -> list[tuple[Path, Path | None, str]]:
     """Return the exports to write, each with the one that it continues, and the mode.
 
     One that was interrupted is finished before another begins, and one without news is replaced, so that a series is as
-    long as it has news.
+    long as it has news. One that could not hold an amount is begun again when amounts are text.
     """
     number, newest = series.newest_of(directory) or (-1, None)
     found = None if newest is None else read_manifest(newest)
@@ -88,7 +88,8 @@ def _due(directory: Path) -> list[tuple[Path, Path | None, str]]:
         number = max(number, 0)
         return [(directory / _name(number), series.newest_before(directory, number), "resume")]
     if not found.finished:
-        return [(newest, series.earlier(newest, found), "resume"), (directory / _name(number + 1), newest, "resume")]
+        mode = "overwrite" if (found.numbers, options.get("numbers")) == AS_TEXT else "resume"
+        return [(newest, series.earlier(newest, found), mode), (directory / _name(number + 1), newest, "resume")]
     if _has_news(found):
         return [(directory / _name(number + 1), newest, "resume")]
     is_begun = read_manifest(newest / STAGING) is not None

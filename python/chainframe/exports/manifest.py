@@ -29,6 +29,8 @@ PART = re.compile(r"part-[0-9]{6,}\.parquet|_corrections-[0-9]{6,}\.data")
 # What a state of another form raises.
 MALFORMED = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 MAX_SHOWN = 60
+AS_TEXT = ("decimal", "string")
+"""Types of amounts of an export and of the next one of its series, after an amount that no decimal column holds."""
 HINTS = (Hint("use_another_directory"), Hint("start_over"))
 """Advice for a directory that holds something else."""
 
@@ -176,7 +178,10 @@ class Manifest:
         ours, theirs = self._request(), found._request()
         free = {"since", "settle", "max_items"} if continued else set()
         # The rows of a settled series are compared.
-        free |= {"numbers", "columns", "types"} if continued and self.settled is None else set()
+        if continued and self.settled is None:
+            free |= {"numbers", "columns", "types"}
+        elif continued and (found.numbers, self.numbers) == AS_TEXT:
+            free |= {"numbers", "types"}
         free |= {"end_height", "end_time"} if has_moving_end else set()
         for name in dict.fromkeys([*theirs, *ours]):
             if name not in free and ours.get(name) != theirs.get(name):

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cache, cached_property
 from math import inf
 from pathlib import Path
@@ -49,7 +50,8 @@ def read(series: Export | str | PathLike[str] | Sequence[Export | str | PathLike
     Returns
     -------
     pyarrow.dataset.Dataset
-        Each record once, in no particular order. Files without corrected records are read when the data set is.
+        Each record once, in no particular order. Files without corrected records are read when the data set is. If some
+        exports have amounts as text (`numbers="string"`), all amounts are text.
 
     Raises
     ------
@@ -141,35 +143,53 @@ def height_column(names: Iterable[str]) -> str:
 
 def key_columns(manifest: Manifest) -> list[str]:
     """Columns that a settled series needs: the height, and those that identify a record."""
-    fields, identity = _declared()[manifest.query["call"]]
-    return list(dict.fromkeys([height_column(fields), *identity]))
+    declared = _declared()[manifest.query["call"]]
+    return list(dict.fromkeys([height_column(declared.fields), *declared.identity]))
 
 
 def row_keys(table: pa.Table, manifest: Manifest) -> list[tuple[Any, ...]]:
     """Keys of the rows: the values that identify a record, or all of them where it has none of those."""
-    _, identity = _declared()[manifest.query["call"]]
-    keys = _tuples(table.select(identity))
-    rows = _tuples(table)
+    identity = _declared()[manifest.query["call"]].identity
+    keys = row_values(table.select(identity), manifest)
+    rows = row_values(table, manifest)
     return [
         key if any(isinstance(value, str) and value for value in key) else row
         for key, row in zip(keys, rows, strict=True)
     ]
 
 
+def row_values(table: pa.Table, manifest: Manifest) -> list[tuple[Any, ...]]:
+    """Values of the rows. Amounts that are text are numbers, equal to those of an export with decimals."""
+    amounts = _declared()[manifest.query["call"]].amounts
+    columns = [
+        [value if value is None else Decimal(value) for value in column.to_pylist()]
+        if name in amounts
+        else column.to_pylist()
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    ]
+    return list(zip(*columns, strict=True))
+
+
+@dataclass(frozen=True)
+class _Declared:
+    """Fields of the records of a call."""
+
+    fields: list[str]
+    identity: list[str]
+    amounts: frozenset[str]
+
+
 @cache
-def _declared() -> dict[str, tuple[list[str], list[str]]]:
-    """Fields and identifying fields of the records of each call."""
+def _declared() -> dict[str, _Declared]:
     declaration = json.loads(_native._declaration())  # noqa: SLF001 - of this package
     records = {record["name"]: record for record in declaration["records"]}
     found = {}
     for endpoint in declaration["endpoints"]:
         record = records[endpoint["record"]]
-        found[endpoint["name"]] = ([each["name"] for each in record["fields"]], record["identity"])
+        fields = {each["name"]: each["kind"] for each in record["fields"]}
+        amounts = frozenset(name for name, kind in fields.items() if kind == "amount")
+        found[endpoint["name"]] = _Declared([*fields], record["identity"], amounts)
     return found
-
-
-def _tuples(table: pa.Table) -> list[tuple[Any, ...]]:
-    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
 def newest_of(series: Path, below: float = inf) -> tuple[int, Path] | None:
@@ -289,10 +309,9 @@ class _Piece:
 def _fold(members: list[_Member]) -> pyarrow.dataset.Dataset:
     dataset: Any = load("pyarrow.dataset", extra="arrow")
     parquet: Any = load("pyarrow.parquet", extra="arrow")
-    for member in members[1:]:
-        if member.manifest.schema != members[0].manifest.schema:
-            message = f"{member.path} has other columns than {members[0].path}; read them one by one"
-            raise ExportError(message, path=str(member.path))
+    arrow: Any = load("pyarrow", extra="arrow")
+    amounts = _declared()[members[0].manifest.query["call"]].amounts
+    texts = _amounts_as_text(members, amounts)
     pieces: list[_Piece] = []
     for member in members:
         manifest = member.manifest
@@ -308,10 +327,26 @@ def _fold(members: list[_Member]) -> pyarrow.dataset.Dataset:
     files = [str(piece.rows) for piece in pieces if isinstance(piece.rows, Path)]
     tables = [piece.rows for piece in pieces if not isinstance(piece.rows, Path)]
     schema = parquet.read_schema(members[0].path / members[0].manifest.parts[0].name)
+    for name in texts:
+        schema = schema.set(schema.get_field_index(name), schema.field(name).with_type(arrow.string()))
     found = [dataset.dataset(files, schema=schema, format="parquet")] if files else []
     found += [dataset.dataset(table.cast(schema)) for table in tables]
     whole: pyarrow.dataset.Dataset = found[0] if len(found) == 1 else dataset.dataset(found)
     return whole
+
+
+def _amounts_as_text(members: list[_Member], amounts: frozenset[str]) -> set[str]:
+    """Return the amounts that are text in some of the exports; raises `ExportError` if other columns differ."""
+    first, texts = members[0], set[str]()
+    for member in members[1:]:
+        ours, theirs = first.manifest.schema, member.manifest.schema
+        differ = {name for name in ours if ours[name] != theirs.get(name)}
+        is_text = all("string" in {ours[name], theirs.get(name)} for name in differ)
+        if [*ours] != [*theirs] or not differ <= amounts or not is_text:
+            message = f"{member.path} has other columns than {first.path}; read them one by one"
+            raise ExportError(message, path=str(member.path))
+        texts |= differ
+    return texts
 
 
 def _concatenated(files: list[Path]) -> pa.Table:

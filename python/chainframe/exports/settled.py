@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from chainframe.errors import ExportError, SettledHeightError
-from chainframe.exports.series import CHANGE, Tail, height_column, row_keys
+from chainframe.exports.series import CHANGE, Tail, height_column, row_keys, row_values
 from chainframe.exports.writer import ParquetWriter
 from chainframe.frames import load
 
@@ -224,10 +224,7 @@ class Changes:
 def compare(old: pa.Table, new: pa.Table, manifest: Manifest, above: int) -> Changes:
     """Compare the rows of heights by identity and content. Heights up to `above` must be equal."""
     arrow: Any = load("pyarrow", extra="arrow")
-    sides = [
-        (row_keys(table, manifest), list(zip(*(c.to_pylist() for c in table.columns), strict=True)))
-        for table in (old, new)
-    ]
+    sides = [(row_keys(table, manifest), row_values(table, manifest)) for table in (old, new)]
     (old_keys, old_rows), (new_keys, new_rows) = sides
     height = old.schema.get_field_index(height_column(old.schema.names))
     ours, theirs = Counter(old_rows), Counter(new_rows)

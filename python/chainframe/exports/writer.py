@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from chainframe._native import _restore_report
+from chainframe._reports import merged_members
 from chainframe.errors import ExportError, NumericOverflowError
 from chainframe.exports.high_water_mark import WATERMARK, Absent, HeightMatcher, WatermarkMatcher, height_of
 from chainframe.exports.manifest import Part, Progress
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 MAX_AGE = 25.0
 """Seconds after which fetched records are written, even if the file is small."""
 COUNTS = ("requests", "retries", "pages", "duplicates_dropped", "dropped", "moved", "rereads", "bytes", "elapsed")
+MEMBERS: dict[str, Any] = {"records": 0, "members_absent": [], "members_unknown": []}
+"""Members of a report that concern the members of its records, with the values before any run."""
 
 
 class ParquetWriter:
@@ -183,7 +186,8 @@ class ParquetWriter:
             return records.to_arrow(self.manifest.numbers, columns=self._columns)  # type: ignore[arg-type]
         except NumericOverflowError as error:
             row = self.manifest.rows + (error.row or 0)
-            raise NumericOverflowError(str(error), column=error.column, row=row, text=error.text) from None
+            message = f'{error}; in to_parquet, pass mode="overwrite" too, since {self.store.path} holds this export'
+            raise NumericOverflowError(message, column=error.column, row=row, text=error.text) from None
 
     def _parts(self, table: pa.Table) -> list[Part]:
         slices = [table.slice(offset, self._max_rows) for offset in range(0, max(1, table.num_rows), self._max_rows)]
@@ -214,7 +218,9 @@ class ParquetWriter:
         """The report over all runs so far."""
         now = self._buffer.report()
         counts = {name: getattr(now, name) + self._before.get(name, 0) for name in COUNTS}
-        return {**counts, "complete": False, "reasons": now._reasons, "missing": now.missing}  # noqa: SLF001
+        earlier = (self._before.get(name, default) for name, default in MEMBERS.items())
+        members = merged_members([tuple(earlier), (now.records, now.members_absent, now.members_unknown)])  # type: ignore[list-item]
+        return {**counts, **members, "complete": False, "reasons": now._reasons, "missing": now.missing}  # noqa: SLF001
 
     def _finish(self) -> None:
         """Writes what is left, and the manifest of a finished export."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pyarrow as pa
+
+    from chainframe import Report
 
 ROWS = 65_536
 """Rows after which a commit is made. One height is never split."""
@@ -40,6 +42,9 @@ class Synced:
         Requests sent.
     commits : int
         Transactions committed; 0 if nothing was new.
+    report : Report
+        Report of what was read: `report.reasons` says, for example, that records which contradict the arguments were
+        dropped.
 
     Examples
     --------
@@ -52,6 +57,7 @@ class Synced:
     height: int | None
     requests: int
     commits: int
+    report: Report = field(repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -92,7 +98,9 @@ def sync(
         problem = f"({', '.join(columns)}) must contain the height, by which sync finds the rows of a reorganization"
         raise InvalidParameterError(problem, parameter="columns")
     form = Form(None if columns is None else tuple(columns), numbers)
-    return run(query, sink_of(target, table), settle, form, reset=reset)
+    synced = run(query, sink_of(target, table), settle, form, reset=reset)
+    query._settle(synced.report)  # noqa: SLF001 - of this package
+    return synced
 
 
 def sink_of(target: Any, table: object) -> Sink:  # noqa: ANN401
@@ -168,7 +176,7 @@ def run(query: Any, sink: Sink, settle: int, form: Form = Form(), *, reset: bool
                 raise
             raise advised from error
         state.commit(follow.cursor, is_last=True)
-        return replace(state.result, requests=follow.report.requests)
+        return state.result(follow.report)
     finally:
         sink.close()
 
@@ -194,8 +202,8 @@ class _State:
         self.start = known.cursor if known else "beginning"
         self._rows = known.rows if known else 0
         self._next: tuple[str, int | None] | None = None
-        height = known.height if known else None
-        self.result = Synced(rows_added=0, rows_removed=0, height=height, requests=0, commits=0)
+        self._height = known.height if known else None
+        self._added = self._removed = self._commits = 0
 
     @property
     def has_rows(self) -> bool:
@@ -212,7 +220,7 @@ class _State:
             return
         rows = self._form.table(event)
         heights: Any = rows[height_of(rows.schema.names) or "height"]
-        highest = max((height for height in heights.to_pylist() if height is not None), default=self.result.height)
+        highest = max((height for height in heights.to_pylist() if height is not None), default=self._height)
         self._change.tables.append(rows)
         self._next = (event.cursor, highest)
 
@@ -240,12 +248,19 @@ class _State:
         self._rows = self._stored.rows
         if is_last:
             self._sink.finish(self._stored)
-        self.result = replace(
-            self.result,
-            rows_added=self.result.rows_added + change.rows,
-            rows_removed=self.result.rows_removed + removed,
-            height=height,
-            commits=self.result.commits + 1,
+        self._added += change.rows
+        self._removed += removed
+        self._height = height
+        self._commits += 1
+
+    def result(self, report: Report) -> Synced:
+        return Synced(
+            rows_added=self._added,
+            rows_removed=self._removed,
+            height=self._height,
+            requests=report.requests,
+            commits=self._commits,
+            report=report,
         )
 
 
