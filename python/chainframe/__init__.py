@@ -5,7 +5,7 @@
 ...     frame = client.tokens().to_pandas()
 """
 
-from chainframe import _sequence
+from chainframe import _frame_protocols, _sequence
 from chainframe._native import (
     AddressTransaction,
     Block,
@@ -134,4 +134,4 @@ if not TYPE_CHECKING:
         return sorted({*globals(), *__all__})
 
 
-del _sequence, TYPE_CHECKING
+del _frame_protocols, _sequence, TYPE_CHECKING

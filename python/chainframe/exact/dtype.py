@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,9 @@ class ExactDtype(pd.ArrowDtype):
 
     @property
     def kind(self) -> Any:
-        return self.numpy_dtype.kind
+        """That of doubles for charts, which ask if a column is continuous; pandas itself would join by doubles."""
+        caller = sys._getframe(1).f_globals.get("__name__", "")
+        return self.numpy_dtype.kind if caller.startswith("pandas.") else "f"
 
     @property
     def dtype(self) -> Any:

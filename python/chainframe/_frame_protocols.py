@@ -1,0 +1,70 @@
+"""`Records` and `Query` as data frames to libraries that ask by another protocol than Arrow's."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from chainframe._native import Query, Records
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# The conversion to each library of which narwhals wraps a frame, and what it needs; the first that is installed.
+_CONVERSIONS = {"to_pandas": ("pandas", "pyarrow"), "to_polars": ("polars",), "to_arrow": ("pyarrow",)}
+# Constructors that make one column of a result, and the remedy. They offer no other way to refuse it.
+_MISTAKES = {
+    ("pandas.core.frame", "__init__"): "pd.DataFrame() does not read columns; call {name}.to_pandas()",
+    ("polars.convert.general", "from_arrow"): "pl.from_arrow() reads a series; call {name}.to_polars()",
+}
+_DEPTH = 4
+
+
+def _narwhals_dataframe(self: Any) -> Any:  # noqa: ANN401 - the type is private
+    """Returns the frame for narwhals, and so for altair, plotly, marimo and others."""
+    import narwhals  # noqa: PLC0415 - which asks for it
+
+    convert = next(name for name, needed in _CONVERSIONS.items() if all(map(find_spec, needed)))
+    return narwhals.from_native(getattr(self, convert)())._compliant_frame  # noqa: SLF001 - see above
+
+
+def _dataframe(self: Any, nan_as_null: bool = False, allow_copy: bool = True) -> Any:  # noqa: ANN401, FBT001, FBT002
+    """Returns the frame of the interchange protocol, which has no decimals: amounts are the nearest doubles."""
+    return self.to_arrow(numbers="float").__dataframe__(nan_as_null=nan_as_null, allow_copy=allow_copy)
+
+
+def _array(self: Any, _dtype: object = None, copy: bool | None = None) -> Any:  # noqa: ANN401, ARG001, FBT001
+    """Returns the records as objects, as numpy makes of any sequence."""
+    _refuse_mistakes(self)
+    import numpy as np  # noqa: PLC0415 - which asks for it
+
+    found = np.empty(len(self), object)
+    found[:] = list(self)
+    return found
+
+
+def _guarded(stream: Callable[..., object]) -> Callable[..., object]:
+    def __arrow_c_stream__(self: Any, requested_schema: object = None) -> object:  # noqa: ANN401, N807
+        _refuse_mistakes(self)
+        return stream(self, requested_schema)
+
+    return __arrow_c_stream__
+
+
+def _refuse_mistakes(result: object) -> None:
+    frame = sys._getframe(2)  # noqa: SLF001 - `inspect` would read the source of each
+    for _ in range(_DEPTH):
+        message = _MISTAKES.get((frame.f_globals.get("__name__", ""), frame.f_code.co_name))
+        if message is not None:
+            raise TypeError(message.format(name="records" if isinstance(result, Records) else "query"))
+        if frame.f_back is None:
+            return
+        frame = frame.f_back
+
+
+for _kind in (Query, Records):
+    _kind.__narwhals_dataframe__ = _narwhals_dataframe  # type: ignore[attr-defined]
+    _kind.__dataframe__ = _dataframe  # type: ignore[attr-defined]
+    _kind.__arrow_c_stream__ = _guarded(_kind.__arrow_c_stream__)  # type: ignore[method-assign, assignment]
+Records.__array__ = _array  # type: ignore[attr-defined]
