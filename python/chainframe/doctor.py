@@ -1,4 +1,4 @@
-"""`chainframe doctor`: checks of settings, proxy, DNS, TCP, TLS, clock and signature, and one signed request.
+"""`chainframe doctor`: checks of settings, proxy, DNS, TCP, TLS, clock and signature, and one signed request a chain.
 
 Each result is one line without secrets. Checks that depend on a failed one are skipped.
 """
@@ -27,11 +27,14 @@ from chainframe import (
     PermissionDeniedError,
     RateLimitError,
 )
+from chainframe._arguments import similar
 from chainframe._native import _proxy, _signature
 from chainframe._text import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from chainframe import Query
 
 USAGE, AUTHENTICATION, RATE_LIMIT, NETWORK = 2, 3, 4, 5
 TIMEOUT = 10.0
@@ -40,6 +43,19 @@ MAX_CLOCK_SKEW = 30.0
 SETTINGS: dict[str, str | None] = {"base_url": None, "main_chain": "MAIN", "zone_chain": "ZONE_CHAIN"}
 PORTS = {"http": 80, "https": 443}
 SECRETS = ("api_key", "secret_key", "passphrase")
+PREFIX = "CHAINFRAME_"
+OTHER_VARIABLES = (
+    "BLOCK_NETWORK",
+    "CACHE",
+    "CASSETTE",
+    "CASSETTE_MODE",
+    "CASSETTE_STAGING",
+    "LOG",
+    "MAX_REQUESTS",
+    "RATE_LIMIT",
+    "UPDATE_DOCS",
+)
+QUOTES = ('"', "'")
 VECTOR = (
     "S3CR3T",
     "2026-01-31T09:08:57.715Z",
@@ -62,7 +78,7 @@ def run_checks(
     *, deployment: Deployment, proxy: str | None, ca_bundle: str | None, given: dict[str, str]
 ) -> Iterator[CheckResult]:
     """Runs the checks and yields their results; `given` are settings that are not taken from the environment."""
-    settings = list(_settings(given))
+    settings = [*_settings(given), *_secrets(), *_unknown_variables()]
     yield from settings
     yield _self_test()
     if any(result.status == "fail" for result in settings):
@@ -83,7 +99,8 @@ def run_checks(
     with client:
         yield from _network(client, ca_bundle or os.environ.get("REQUESTS_CA_BUNDLE"))
         # The client may connect where the standard library does not, and its error is the one that counts.
-        yield _request(client)
+        yield _request("request", client.tokens())
+        yield _request("zone request", client.blocks())
 
 
 def _settings(given: dict[str, str]) -> Iterator[CheckResult]:
@@ -91,6 +108,8 @@ def _settings(given: dict[str, str]) -> Iterator[CheckResult]:
         variable = f"CHAINFRAME_{name.upper()}"
         if name in given:
             yield CheckResult(name, "ok", f"{without_secrets(given[name])} (from the command line)")
+        elif surplus := _surplus(os.environ.get(variable, "")):
+            yield CheckResult(name, "warn", f"{variable} has {surplus} around its value; remove it")
         elif not _is_utf8(value := os.environ.get(variable, "")):
             yield CheckResult(name, "fail", f"{variable} must be UTF-8 text; set it again in this encoding", USAGE)
         elif value:
@@ -100,14 +119,32 @@ def _settings(given: dict[str, str]) -> Iterator[CheckResult]:
             yield CheckResult(name, "ok", f"{default} (the default; {variable} is not set)")
         else:
             yield CheckResult(name, "fail", f"missing; set {variable}", USAGE)
+
+
+def _secrets() -> Iterator[CheckResult]:
     for name in SECRETS:
         variable = f"CHAINFRAME_{name.upper()}"
         if not _is_utf8(value := os.environ.get(variable, "")):
             yield CheckResult(name, "fail", f"{variable} must be UTF-8 text; set it again in this encoding", USAGE)
+        elif surplus := _surplus(value):
+            yield CheckResult(name, "warn", f"{variable} has {surplus} around its value; remove it")
         elif value:
             yield CheckResult(name, "ok", f"set (from {variable})")
         else:
             yield CheckResult(name, "fail", f"missing; set {variable}", USAGE)
+
+
+def _unknown_variables() -> Iterator[CheckResult]:
+    known = [f"{PREFIX}{name.upper()}" for name in (*SETTINGS, *SECRETS, *OTHER_VARIABLES)]
+    for variable in sorted(name for name in os.environ if name.startswith(PREFIX) and name not in known):
+        yield CheckResult("variables", "warn", f"{variable} is no variable of chainframe{similar(variable, known)}")
+
+
+def _surplus(value: str) -> str:
+    """Return what a file of settings has left around a value, or nothing."""
+    if value != value.strip():
+        return "white space"
+    return "quotes" if len(value) > 1 and value[0] == value[-1] and value[0] in QUOTES else ""
 
 
 def _is_utf8(value: str) -> bool:
@@ -244,12 +281,12 @@ def _certificate(connection: ssl.SSLSocket) -> str:
     )
 
 
-def _request(client: Client) -> CheckResult:
+def _request(check: str, query: Query[Any]) -> CheckResult:
     try:
-        token = client.tokens().first()
+        record = query.first()
     except ChainframeError as error:
-        return CheckResult("request", "fail", f"{type(error).__name__}: {error}", _code(error))
-    return CheckResult("request", "ok", "signed request succeeded" + ("" if token else ", without records"))
+        return CheckResult(check, "fail", f"{type(error).__name__}: {error}", _code(error))
+    return CheckResult(check, "ok", "signed request succeeded" + ("" if record else ", without records"))
 
 
 def _code(error: ChainframeError) -> int:

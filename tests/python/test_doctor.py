@@ -199,3 +199,42 @@ def test_options_replace_the_environment(service: LocalService) -> None:
     code, found = run_doctor(settings, "--base-url", service.url, "--zone-chain", service.zone_chain)
     assert code == 0
     assert found["base_url"] == ("ok", f"{service.url} (from the command line)")
+
+
+def test_each_chain_is_asked(service: LocalService) -> None:
+    code, found = run_doctor(of(service, ZONE_CHAIN="ELSEWHERE"))
+    assert code == 5
+    assert found["request"][0] == "ok"
+    status, text = found["zone request"]
+    assert status == "fail"
+    assert "50038" in text
+
+
+def test_unknown_variable_is_named_with_the_one_that_was_meant(service: LocalService) -> None:
+    code, found = run_doctor(of(service, APIKEY="canary-variable", CASSETTE_MODE="none"))
+    assert code == 0
+    assert found["variables"] == (
+        "warn",
+        "CHAINFRAME_APIKEY is no variable of chainframe; did you mean 'CHAINFRAME_API_KEY'?",
+    )
+
+
+@pytest.mark.parametrize(
+    ("setting", "before", "after", "surplus"),
+    [("API_KEY", "'", "'", "quotes"), ("SECRET_KEY", "", " ", "white space"), ("PASSPHRASE", '"', '"', "quotes")],
+)
+def test_quotes_and_blanks_around_a_secret_are_named(
+    setting: str, before: str, after: str, surplus: str, service: LocalService
+) -> None:
+    settings = of(service)
+    value = settings[f"CHAINFRAME_{setting}"]
+    code, found = run_doctor(settings | {f"CHAINFRAME_{setting}": f"{before}{value}{after}"})
+    assert code == 3
+    assert found[setting.lower()] == ("warn", f"CHAINFRAME_{setting} has {surplus} around its value; remove it")
+
+
+def test_quotes_around_a_chain_are_named(service: LocalService) -> None:
+    code, found = run_doctor(of(service, MAIN_CHAIN='"MAIN"'))
+    assert code == 5
+    assert found["main_chain"][0] == "warn"
+    assert "quotes" in found["main_chain"][1]
