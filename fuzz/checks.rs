@@ -134,6 +134,7 @@ static CLIENT: LazyLock<Client> = LazyLock::new(|| {
         max_retries: 0,
         rate_limit: RateLimit::Unlimited,
         concurrency: 1,
+        max_requests: None,
         strict: false,
         max_response_bytes: 1 << 20,
         proxy: None,

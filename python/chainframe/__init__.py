@@ -30,11 +30,13 @@ from chainframe._native import (
     TokenTransfer,
     Transaction,
     Undo,
+    Usage,
     __version__,
 )
 from chainframe.errors import (
     AuthenticationError,
     BadRequestError,
+    BudgetExceededError,
     CassetteError,
     CassetteMissError,
     ChainframeError,
@@ -72,6 +74,7 @@ __all__ = [
     "AuthenticationError",
     "BadRequestError",
     "Block",
+    "BudgetExceededError",
     "CassetteError",
     "CassetteMissError",
     "ChainTransaction",
@@ -118,6 +121,7 @@ __all__ = [
     "Transaction",
     "TransportError",
     "Undo",
+    "Usage",
     "__version__",
 ]
 

@@ -65,6 +65,7 @@ __all__ = [
     "TokenTransfer",
     "Transaction",
     "Undo",
+    "Usage",
     "_LocalService",
     "_PartBuffer",
     "__version__",
@@ -86,6 +87,7 @@ __all__ = [
     "_restore_records",
     "_restore_report",
     "_restore_schema",
+    "_restore_usage",
     "_resume_query",
     "_send_recorded",
     "_set_result",
@@ -185,7 +187,11 @@ class Client:
     max_retries : int
         Maximum number of retries after a transient error.
     rate_limit : "auto", float or None
-        "auto" adapts to the server, a number is requests per second, None is unlimited.
+        "auto" adapts to the server, a number is requests per second, None is unlimited. Default:
+        `CHAINFRAME_RATE_LIMIT` ("auto", "none" or a number), or "auto".
+    max_requests : int, optional
+        Maximum number of requests that the client sends, with all retries, threads, forked children and clients of
+        `with_options`. The next one raises `BudgetExceededError`. Default: `CHAINFRAME_MAX_REQUESTS`, or no bound.
     concurrency : int
         Maximum number of requests in flight, from 1 to 256.
     strict : bool
@@ -236,6 +242,7 @@ class Client:
         deadline: float | None = 120.0,
         max_retries: int = 5,
         rate_limit: Literal["auto"] | float | None = "auto",
+        max_requests: int | None = None,
         concurrency: int = 4,
         strict: bool = False,
         max_response_bytes: int = 67108864,
@@ -703,6 +710,21 @@ class Client:
         RateLimitState(rate=7.21, waiting=3, throttled=2, pause=0.109)
         """
 
+    @property
+    def usage(self) -> Usage:
+        """Requests, bytes and waits of this client so far, with all clients of `with_options`.
+
+        The difference of two shows what the calls between them took. A forked child continues with a copy of its
+        parent's figures.
+
+        Examples
+        --------
+        >>> before = client.usage
+        >>> records = client.blocks().collect()
+        >>> print(client.usage - before)
+        21 requests, 0 retries, 0 throttled, 612.4 kB received, 0.7 s held back by the rate limiter
+        """
+
     def _repr_html_(self) -> str: ...
     def with_options(
         self,
@@ -711,12 +733,13 @@ class Client:
         deadline: float | None = ...,
         max_retries: int = ...,
         rate_limit: Literal["auto"] | float | None = ...,
+        max_requests: int | None = ...,
         strict: bool = ...,
         progress: Literal["auto"] | bool = ...,
     ) -> Client:
         """Return a client with other options that shares the connections of this one.
 
-        It also shares the clock correction, the retry budget, the limit of requests in flight and, unless its
+        It also shares the clock correction, the retry budget, the limit of requests in flight, `usage` and, unless its
         `rate_limit` is another one, the rate limiter. Closing either client closes the idle connections of both.
 
         Parameters
@@ -729,6 +752,8 @@ class Client:
             Maximum number of retries after a transient error.
         rate_limit : "auto", float or None, optional
             "auto", requests per second, or None for unlimited.
+        max_requests : int or None, optional
+            Maximum number of requests of the returned client. They also count against the maximum of this one.
         strict : bool, optional
             If True, an incomplete result raises `IncompleteResultError`.
         progress : "auto" or bool, optional
@@ -805,6 +830,45 @@ class RateLimitState:
         """Seconds until the next request may be sent."""
 
     def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class Usage:
+    """Requests that a client has sent, and what it has received.
+
+    Examples
+    --------
+    >>> client.usage.requests
+    21
+    """
+
+    @property
+    def requests(self) -> int:
+        """Number of requests sent, with retries."""
+
+    @property
+    def retries(self) -> int:
+        """Number of requests that repeat a failed or an empty response."""
+
+    @property
+    def throttled(self) -> int:
+        """Number of responses that asked for fewer requests."""
+
+    @property
+    def replayed(self) -> int:
+        """Number of requests that a cassette answered; they are not in `requests`."""
+
+    @property
+    def bytes(self) -> int:
+        """Size of all response bodies, decompressed."""
+
+    @property
+    def waited(self) -> float:
+        """Seconds for which the rate limiter held requests back, summed over the requests."""
+
+    def _repr_html_(self) -> str: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __sub__(self, earlier: Usage, /) -> Usage:
+        """Usage since an earlier one."""
 
 @final
 class Query(Generic[_R_co]):
@@ -3492,6 +3556,7 @@ def _restore_estimate(
     limitations: Any,
 ) -> Estimate: ...
 def _restore_rate_limit_state(rate: float | None, waiting: int, throttled: int, pause: float) -> RateLimitState: ...
+def _restore_usage(requests: int, retries: int, throttled: int, replayed: int, bytes: int, waited: float) -> Usage: ...
 def _set_telemetry(functions: tuple[Callable[[str], Any], Callable[[Attempt], object]] | None) -> None: ...
 def _set_result(future: Any) -> None: ...
 def _restore_page(

@@ -28,6 +28,8 @@ pub enum Error {
     Drift { endpoint: &'static str, problem: Message },
     /// Records lie beyond the result window of the API.
     Window { endpoint: &'static str, problem: Message },
+    /// No more requests may be sent: `needed` would be, and `left` are.
+    Budget { max_requests: u64, left: u64, needed: u64 },
     /// A height that was delivered to a follower changed.
     Reorganization { endpoint: &'static str, height: i64, problem: Message },
     /// Heights that follow those of a follower are no longer returned.
@@ -192,6 +194,16 @@ impl Error {
             | Self::Window { endpoint, problem }
             | Self::Reorganization { endpoint, problem, .. }
             | Self::Gap { endpoint, problem, .. } => Message::new(format!("{endpoint}: ")).append(problem.clone()),
+            Self::Budget { max_requests, left, needed } => {
+                let problem = match left {
+                    0 => format!(" ({max_requests}) is reached: no further request was sent"),
+                    _ => format!(
+                        " ({max_requests}) leaves {left} requests, and the query needs at least {needed}: none of them was \
+                         sent"
+                    ),
+                };
+                Message::default().setting("max_requests").text(problem).hint(Hint::raise(&["max_requests"]))
+            }
             Self::Cassette(error @ cassette::Error::Miss { hint, .. }) => match hint {
                 Some(hint) => Message::new(format!("{error}; record it with {hint}")),
                 None => Message::new(error.to_string()).hint(Hint::Record),
@@ -244,6 +256,7 @@ impl Error {
             Self::Config { .. }
             | Self::InvalidParameter { .. }
             | Self::Window { .. }
+            | Self::Budget { .. }
             | Self::Reorganization { .. }
             | Self::Gap { .. }
             | Self::Cassette(_)

@@ -18,6 +18,7 @@ pub mod process;
 mod proxy;
 mod rate_limiter;
 mod request;
+mod request_bound;
 mod response;
 mod retry;
 mod send;
@@ -25,6 +26,7 @@ mod settings;
 mod sign;
 mod tls;
 mod transport;
+mod usage;
 pub mod variables;
 
 use std::convert::Infallible;
@@ -47,6 +49,7 @@ pub use request::{Expectation, Fetched};
 pub use settings::{MAX_RESPONSE_BYTES, RequestOptions, Settings, SettingsInput};
 pub use sign::{signature, timestamp};
 pub use transport::{Response, Transport, TransportError};
+pub use usage::Usage;
 
 use crate::decode::Decoder;
 use crate::interface::{ENDPOINTS, Endpoint};
@@ -55,7 +58,9 @@ use clock::Clock;
 use http::HttpTransport;
 use process::PerProcess;
 use rate_limiter::RateLimiter;
+use request_bound::{RequestBound, RequestBounds};
 use retry::Budget;
+use usage::UsageCounters;
 
 /// The client. Clones share everything.
 #[derive(Clone)]
@@ -66,6 +71,7 @@ pub struct Client {
 struct Inner {
     settings: Settings,
     limiter: Arc<PerProcess<Arc<RateLimiter>>>,
+    bounds: RequestBounds,
     shared: Arc<Shared>,
 }
 
@@ -80,6 +86,7 @@ struct Shared {
     budget: Budget,
     empty_responses: Arc<EmptyResponses>,
     clock: Clock,
+    usage: UsageCounters,
 }
 
 /// Names and constant values of the headers.
@@ -107,8 +114,11 @@ impl Client {
             budget: Budget::new(),
             empty_responses: Arc::default(),
             clock: Clock::default(),
+            usage: UsageCounters::default(),
         };
-        let client = Self { inner: Arc::new(Inner { settings, limiter: Arc::default(), shared: Arc::new(shared) }) };
+        let bounds = RequestBounds::default().and(settings.max_requests.map(RequestBound::new).transpose()?);
+        let inner = Inner { settings, limiter: Arc::default(), bounds, shared: Arc::new(shared) };
+        let client = Self { inner: Arc::new(inner) };
         // Made now, so that a bad certificate file or proxy is an error where it was given.
         if !client.only_replays() {
             client.transport()?;
@@ -116,13 +126,15 @@ impl Client {
         Ok(client)
     }
 
-    /// A client with other options that shares the connections, the clock, the retry budget and, unless its rate limit is
-    /// another one, the rate limiter.
+    /// A client with other options that shares the connections, the clock, the retry budget, the usage, the bounds of
+    /// requests and, unless its rate limit is another one, the rate limiter. A bound of its own applies as well.
     pub fn with_options(&self, options: RequestOptions) -> Result<Self, Error> {
-        let Inner { settings, limiter, shared } = &*self.inner;
+        let Inner { settings, limiter, bounds, shared } = &*self.inner;
         let settings = settings.with_options(options)?;
+        let own = settings.max_requests.filter(|_| options.max_requests.is_some());
+        let bounds = bounds.and(own.map(RequestBound::new).transpose()?);
         let limiter = if settings.rate_limit == self.settings().rate_limit { limiter.clone() } else { Arc::default() };
-        Ok(Self { inner: Arc::new(Inner { settings, limiter, shared: shared.clone() }) })
+        Ok(Self { inner: Arc::new(Inner { settings, limiter, bounds, shared: shared.clone() }) })
     }
 
     pub fn settings(&self) -> &Settings {
@@ -147,6 +159,21 @@ impl Client {
     pub fn rate_limiter_state(&self) -> RateLimiterState {
         let _entered = self.enter_time();
         self.limiter().state()
+    }
+
+    /// Figures of all requests so far, of this client and of those that share its connections.
+    pub fn usage(&self) -> Usage {
+        self.inner.shared.usage.read()
+    }
+
+    /// Requests that may still be sent, or `None` without a bound.
+    pub fn requests_left(&self) -> Option<u64> {
+        self.inner.bounds.left()
+    }
+
+    /// Fails if fewer than `needed` requests may still be sent. A cassette may answer some of them.
+    pub fn check_requests(&self, needed: u64) -> Result<(), Error> {
+        if self.settings().cassette.is_some() { Ok(()) } else { self.inner.bounds.check(needed) }
     }
 
     pub fn empty_responses(&self) -> &Arc<EmptyResponses> {

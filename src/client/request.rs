@@ -322,6 +322,9 @@ impl Client {
             log::emit(Level::Debug, || event(&format!("phase={} error={:?}", error.phase, error.problem.to_string())));
             Attempt::from_transport_error(endpoint, error, attempts, replayed)
         })?;
+        if !replayed {
+            self.inner.shared.usage.add_response(response.body.len());
+        }
         let mask = |text: &[u8]| self.settings().credentials.redact(text, &signature);
         let classify = || self.classify(endpoint, &response, expectation, attempts, &mask);
         let classified = process::long_if(response.body.len(), classify);
@@ -353,6 +356,7 @@ impl Client {
         };
         let retry_after = error.retry_after().filter(|_| !Bug::RetryAfterIgnored.is_planted());
         if error.is_throttle() && !replayed {
+            self.inner.shared.usage.add_throttle();
             self.limiter().throttled(sent, retry_after);
         }
         let skewed = matches!(&error, Error::Service(error) if error.kind == ApiErrorKind::ClockSkew);

@@ -24,7 +24,7 @@ const UNAUTHORIZED: u16 = 401;
 pub(super) enum Admission {
     /// A recorded outcome, which needs no permit.
     Replayed(Outcome),
-    /// A permit of the client, and the time that the queues took.
+    /// A permit of the client, and the time that the queues took. The request is counted already.
     Permit { _permit: Option<OwnedSemaphorePermit>, waited: Duration },
 }
 
@@ -64,6 +64,7 @@ impl Client {
         if let Some(cassette) = &settings.cassette {
             let request = self.cassette_request(target);
             if let Some(outcome) = cassette.play(&request)? {
+                self.inner.shared.usage.add_replay();
                 return Ok(Admission::Replayed(outcome));
             }
             if settings.missing.is_none() {
@@ -74,12 +75,17 @@ impl Client {
             return Err(Error::config(setting, problem.clone()));
         }
         cassette::check_network(|| self.cassette_request(target), settings.cassette.as_ref(), settings.is_loopback)?;
+        self.inner.bounds.check(1)?;
         let queued = Instant::now();
         // The semaphore is never closed. It comes first: a permit of the rate limiter is to be used at once.
         let permit = if Bug::PermitPerQuery.is_planted() { None } else { self.permits().acquire_owned().await.ok() };
-        if !(is_retry && Bug::RetriesBypassRateLimit.is_planted()) {
-            self.limiter().acquire().await;
-        }
+        let held_back = match is_retry && Bug::RetriesBypassRateLimit.is_planted() {
+            true => Duration::ZERO,
+            false => self.limiter().acquire().await,
+        };
+        // Nothing waits between here and the sending, so that each request that is counted is sent.
+        self.inner.bounds.take()?;
+        self.inner.shared.usage.add_request(is_retry, held_back);
         Ok(Admission::Permit { _permit: permit, waited: queued.elapsed() })
     }
 

@@ -35,6 +35,7 @@ pub struct SettingsInput {
     pub max_retries: i64,
     pub rate_limit: RateLimit,
     pub concurrency: i64,
+    pub max_requests: Option<i64>,
     pub strict: bool,
     pub max_response_bytes: i64,
     pub proxy: Option<String>,
@@ -50,6 +51,7 @@ pub struct RequestOptions {
     pub deadline: Option<Option<f64>>,
     pub max_retries: Option<i64>,
     pub rate_limit: Option<RateLimit>,
+    pub max_requests: Option<Option<i64>>,
     pub strict: Option<bool>,
 }
 
@@ -69,6 +71,8 @@ pub struct Settings {
     pub max_retries: u32,
     pub rate_limit: RateLimit,
     pub concurrency: usize,
+    /// Most requests that the client may send.
+    pub max_requests: Option<u64>,
     pub strict: bool,
     pub max_response_bytes: usize,
     pub proxy: Option<Proxy>,
@@ -112,6 +116,7 @@ impl Settings {
             rate_limit: rate_limit(given.rate_limit)?,
             // Prefetched requests that are dropped would be recorded by chance, and so replay by chance.
             concurrency: if given.cassette.is_some() { 1 } else { concurrency },
+            max_requests: max_requests(given.max_requests)?,
             strict: given.strict,
             max_response_bytes: within("max_response_bytes", given.max_response_bytes, 1, i32::MAX.into())?,
             proxy,
@@ -135,6 +140,9 @@ impl Settings {
         }
         if let Some(given) = options.rate_limit {
             settings.rate_limit = rate_limit(given)?;
+        }
+        if let Some(given) = options.max_requests {
+            settings.max_requests = max_requests(given)?;
         }
         settings.strict = options.strict.unwrap_or(settings.strict);
         Ok(settings)
@@ -207,6 +215,13 @@ fn deadline(value: Option<f64>) -> Result<Option<Duration>, Error> {
 
 fn max_retries(value: i64) -> Result<u32, Error> {
     within("max_retries", value, 0, u32::MAX.into())
+}
+
+fn max_requests(value: Option<i64>) -> Result<Option<u64>, Error> {
+    let Some(value) = value else { return Ok(None) };
+    let positive = u64::try_from(value).ok().filter(|value| *value > 0);
+    let problem = || Error::config("max_requests", format!("({value}) must be at least 1"));
+    positive.map(Some).ok_or_else(problem)
 }
 
 fn rate_limit(limit: RateLimit) -> Result<RateLimit, Error> {

@@ -20,6 +20,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<client::deployment::Deployment>()?;
     module.add_class::<client::client::Client>()?;
     module.add_class::<client::rate_limit_state::RateLimitState>()?;
+    module.add_class::<client::usage::Usage>()?;
     module.add_class::<query::query::Query>()?;
     module.add_class::<query::stream::Stream>()?;
     module.add_class::<query::follow::Follow>()?;
@@ -47,6 +48,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(base::hint::_restore_hint, module)?)?;
     module.add_function(wrap_pyfunction!(results::report::_restore_report, module)?)?;
     module.add_function(wrap_pyfunction!(client::rate_limit_state::_restore_rate_limit_state, module)?)?;
+    module.add_function(wrap_pyfunction!(client::usage::_restore_usage, module)?)?;
     module.add_function(wrap_pyfunction!(results::estimate::_restore_estimate, module)?)?;
     module.add_function(wrap_pyfunction!(client::calls::_restore_query, module)?)?;
     module.add_function(wrap_pyfunction!(client::internal::_signature, module)?)?;

@@ -42,6 +42,7 @@ TREE: dict[str, tuple[tuple[type, ...], tuple[str, ...], bool]] = {
     "ReorganizationError": ((cf.PaginationError,), ("height",), False),
     "FollowGapError": ((cf.PaginationError,), ("first_height", "last_height"), False),
     "IncompleteResultError": ((cf.PaginationError,), ("report", "partial"), False),
+    "BudgetExceededError": ((cf.ChainframeError,), ("max_requests",), False),
     "NumericOverflowError": ((cf.ChainframeError, OverflowError), ("column", "row", "text"), False),
     "ExportError": ((cf.ChainframeError,), ("path",), False),
     "SettledHeightError": ((cf.ExportError,), ("height", "path"), False),
@@ -50,6 +51,7 @@ TREE: dict[str, tuple[tuple[type, ...], tuple[str, ...], bool]] = {
 }
 EVERY = sorted(TREE)
 SAMPLES: dict[str, Any] = {
+    "max_requests": 20,
     "endpoint": "token_transfers",
     "status": 429,
     "code": "50011",

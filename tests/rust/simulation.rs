@@ -18,7 +18,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use chainframe::planted::{Bug, plant};
-use run::{Outcome, simulate};
+use run::{Outcome, simulate, simulate_bounded};
 
 /// Runs of an ordinary test.
 const SEEDS: u64 = 10_000;
@@ -75,6 +75,20 @@ fn no_seed_violates_an_invariant() {
     assert!(seeds < 1_000 || complete * 2 > runs, "{complete} of {runs} complete");
     assert!(seeds < 1_000 || deaths * 5 > runs && faults > runs, "{deaths} deaths, {faults} faults in {runs} runs");
     assert!(seeds < 1_000 || reorgs > 0 && drift > 0, "{reorgs} reorganizations, {drift} drift errors in {runs} runs");
+}
+
+/// Runs with bounds of requests in an ordinary test.
+const BOUNDED_SEEDS: u64 = 2_000;
+
+#[test]
+fn no_seed_exceeds_its_bound_of_requests() {
+    let seeds = variable("SIMULATION_SEEDS").unwrap_or(BOUNDED_SEEDS);
+    let complete = AtomicU64::new(0);
+    let each = |outcome: &Outcome| _ = complete.fetch_add(outcome.complete.into(), Ordering::Relaxed);
+    search(variable("SIMULATION_START").unwrap_or(0), seeds, simulate_bounded, &each);
+    let complete = complete.into_inner();
+    println!("{seeds} seeds with bounds: {complete} complete results");
+    assert!(seeds < 1_000 || complete * 2 > seeds, "{complete} of {seeds} complete");
 }
 
 /// Runs of followers in an ordinary test.

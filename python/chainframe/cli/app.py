@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -21,7 +22,7 @@ from chainframe.exports import Export
 from chainframe.exports.files import FORMATS, NON_RESUMABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
     from click import Context, Parameter
 
@@ -227,7 +228,7 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
         try:
             with sigterm_as_exception():
                 target = _destination(follow.following(follows, output) if can_follow else None, output)
-                with client(given, streams_to_terminal=target.streams_to_terminal()) as made:
+                with client(given, streams_to_terminal=target.streams_to_terminal()) as made, _stats(made, given):
                     query = getattr(made, endpoint["name"])(**arguments)
                     if output["dry_run"]:
                         limited = _estimate(query)
@@ -302,7 +303,7 @@ def _height_at(time: str, chain: Literal["main", "zone"], **given: Any) -> int: 
 def _with_client(given: dict[str, Any], function: Callable[[Client], int]) -> int:
     """Calls a function that returns an exit code, and reports its errors."""
     try:
-        with client(given, streams_to_terminal=True) as made:
+        with client(given, streams_to_terminal=True) as made, _stats(made, given):
             return function(made)
     except KeyboardInterrupt:
         _echo_error("interrupted")
@@ -310,6 +311,16 @@ def _with_client(given: dict[str, Any], function: Callable[[Client], int]) -> in
     except (ChainframeError, ModuleNotFoundError, OSError) as error:
         _echo_error(_text(error))
         return exit_code(error)
+
+
+@contextmanager
+def _stats(made: Client, given: dict[str, Any]) -> Generator[None]:
+    """Prints what a client has sent, if that is asked for, also after an error."""
+    try:
+        yield
+    finally:
+        if given["stats"]:
+            _echo_error(str(made.usage))
 
 
 def _destination(following: Destination | None, output: dict[str, Any]) -> Destination:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 from chainframe import (
     AuthenticationError,
+    BudgetExceededError,
     ChainframeError,
     Client,
     ExportError,
@@ -50,6 +51,7 @@ EXIT_CODES: tuple[tuple[type[Exception], int], ...] = (
     (TransportError, 5),
     (ResponseFormatError, 5),
     (PaginationError, INCOMPLETE),
+    (BudgetExceededError, INCOMPLETE),
     (ChainframeError, USAGE),
     (ModuleNotFoundError, USAGE),
 )

@@ -41,6 +41,7 @@ _CLIENT: dict[str, tuple[click.ParamType[Any], str]] = {
     "deadline": (Number(none=None), "Timeout of one request with all retries in seconds, or none."),
     "max_retries": (INTEGER, "Maximum retries for transient failures."),
     "rate_limit": (Number(auto="auto", none=None), "Requests per second, auto or none."),
+    "max_requests": (INTEGER, "Maximum requests, with retries; the next one ends the run with exit code 6."),
     "concurrency": (INTEGER, "Maximum requests in flight."),
     "max_response_bytes": (INTEGER, "Maximum size of a response body in bytes."),
     "proxy": (STRING, "Proxy URL."),
@@ -53,6 +54,7 @@ METAVARS = {
     "deadline": "SECONDS",
     "max_retries": "N",
     "rate_limit": "RATE",
+    "max_requests": "N",
     "concurrency": "N",
     "max_response_bytes": "BYTES",
     "ca_bundle": "FILE",
@@ -95,6 +97,7 @@ _CASSETTE: dict[str, tuple[Literal["all", "none"], str]] = {
 }
 SETTINGS = [
     *_options(),
+    click.Option(["--stats"], is_flag=True, help="Print the requests that were sent, on standard error."),
     *(click.Option([f"--{name}"], metavar="FILE", help=text) for name, (_, text) in _CASSETTE.items()),
 ]
 

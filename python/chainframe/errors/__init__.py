@@ -13,6 +13,7 @@ from chainframe.errors.files import (
     SettledHeightError,
 )
 from chainframe.errors.results import (
+    BudgetExceededError,
     FollowGapError,
     IncompleteResultError,
     IncompleteResultWarning,
@@ -41,6 +42,7 @@ from chainframe.errors.transport import (
 __all__ = [
     "AuthenticationError",
     "BadRequestError",
+    "BudgetExceededError",
     "CassetteError",
     "CassetteMissError",
     "ChainframeError",

@@ -136,6 +136,30 @@ class IncompleteResultWarning(UserWarning):
     """
 
 
+class BudgetExceededError(ChainframeError):
+    """The client has sent `max_requests` requests, or a query needs more than are left.
+
+    What was received before is kept: `query.partial` and the files of an export have it. The `cursor` continues with a
+    client that may send more. A query that is known to need more requests than are left sends none.
+
+    Attributes
+    ----------
+    max_requests : int
+        Maximum number of requests of the client.
+
+    Examples
+    --------
+    >>> except cf.BudgetExceededError as error:
+    ...     rest = cf.Client(max_requests=500).resume(error.cursor)
+    """
+
+    cursor: str | None = None
+
+    def __init__(self, message: str = "", *, max_requests: int | None = None, retryable: bool | None = None) -> None:
+        super().__init__(message, retryable=retryable)
+        self.max_requests = max_requests
+
+
 class NumericOverflowError(ChainframeError, OverflowError):
     """A number does not fit its column exactly: it has more than 18 decimals or more than 38 digits.
 

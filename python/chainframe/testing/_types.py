@@ -46,6 +46,7 @@ class ClientOptions(TypedDict, total=False):
     deadline: float | None
     max_retries: int
     rate_limit: Literal["auto"] | float | None
+    max_requests: int | None
     concurrency: int
     strict: bool
     max_response_bytes: int

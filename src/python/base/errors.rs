@@ -16,6 +16,10 @@ use crate::message::{self, Message, Syntax};
 const RESUME_NOTE: &str =
     "call client.resume(error.cursor) to continue from here; raise max_retries to tolerate more failures";
 
+/// Note on a run that its bound ended.
+const BUDGET_NOTE: &str =
+    "call client.resume(error.cursor) of a client that may send more requests to continue from here";
+
 /// The module of the error classes. An interpreter that finalizes cannot import it any more.
 pub fn module(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
     static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
@@ -82,6 +86,7 @@ pub fn raise_with_note(py: Python<'_>, error: &Error, cursor: impl Into<Option<S
     let value = raised.value(py);
     // Below a traceback, and not in the message: a log of it has no use for Python.
     let note = match cursor {
+        Some(_) if matches!(error, Error::Budget { .. }) => value.call_method1("add_note", (BUDGET_NOTE,)).map(drop),
         Some(_) if error.retryable() && error.attempts() > 0 => value.call_method1("add_note", (note,)).map(drop),
         _ => Ok(()),
     };
@@ -136,6 +141,10 @@ fn attributes<'py>(py: Python<'py>, error: &Error) -> PyResult<(&'static str, Me
             "PaginationDriftError"
         }
         Error::Window { .. } => "ResultWindowError",
+        Error::Budget { max_requests, .. } => {
+            given.set_item("max_requests", max_requests)?;
+            "BudgetExceededError"
+        }
         Error::Reorganization { height, .. } => {
             given.set_item("height", height)?;
             "ReorganizationError"

@@ -15,6 +15,7 @@ use super::cassette::{_environment_cassette, Cassette};
 use super::deployment::Deployment;
 use super::on_attempt::OnAttempt;
 use super::rate_limit_state::RateLimitState;
+use super::usage::Usage;
 use crate::client::{
     self, Credentials, Error, Proxy, RateLimit, RequestOptions, Secret, Settings, SettingsInput, variables,
 };
@@ -96,6 +97,33 @@ impl Readable for RateLimit {
     }
 }
 
+/// A rate limit that may be left to the environment.
+impl Readable for Option<RateLimit> {
+    const EXPECTED: &'static str = RateLimit::EXPECTED;
+
+    fn read(given: &Bound<'_, PyAny>) -> PyResult<Self> {
+        RateLimit::read(given).map(Some)
+    }
+}
+
+/// The rate limit of the environment: requests per second, `auto` or `none`.
+fn rate_limit_of_environment() -> Result<Option<RateLimit>, Error> {
+    let Some(text) = variables::read("rate_limit", &variable("rate_limit"))? else { return Ok(None) };
+    let invalid = || Error::config("rate_limit", format!("must be auto, none or requests per second; got {text:?}"));
+    match text.as_str() {
+        "auto" => Ok(Some(RateLimit::Auto)),
+        "none" => Ok(Some(RateLimit::Unlimited)),
+        text => Ok(Some(RateLimit::PerSecond(text.parse().map_err(|_| invalid())?))),
+    }
+}
+
+/// The bound of the environment.
+fn max_requests_of_environment() -> Result<Option<i64>, Error> {
+    let Some(text) = variables::read("max_requests", &variable("max_requests"))? else { return Ok(None) };
+    let invalid = |_| Error::config("max_requests", format!("must be an integer; got {text:?}"));
+    text.parse().map(Some).map_err(invalid)
+}
+
 /// A chain by its role in the deployment.
 struct ChainName(Chain);
 
@@ -116,12 +144,12 @@ impl Client {
     #[new]
     #[pyo3(signature = (
         *, base_url=None, api_key=None, secret_key=None, passphrase=None, main_chain=None, zone_chain=None,
-        deployment=None, timeout=or(30.0), deadline=Some(or(120.0)), max_retries=or(5), rate_limit=or(RateLimit::Auto),
-        concurrency=or(4), strict=or(false), max_response_bytes=or(67_108_864), proxy=None, ca_bundle=None, cassette=None,
+        deployment=None, timeout=or(30.0), deadline=Some(or(120.0)), max_retries=or(5), rate_limit=or(None),
+        max_requests=None, concurrency=or(4), strict=or(false), max_response_bytes=or(67_108_864), proxy=None, ca_bundle=None, cassette=None,
         progress=ProgressMode::Auto, on_attempt=None, **unknown,
     ), text_signature = "(*, base_url=None, api_key=None, secret_key=None, passphrase=None, main_chain=None, \
         zone_chain=None, deployment=None, timeout=30.0, deadline=120.0, max_retries=5, rate_limit='auto', \
-        concurrency=4, strict=False, max_response_bytes=67108864, proxy=None, ca_bundle=None, cassette=None, \
+        max_requests=None, concurrency=4, strict=False, max_response_bytes=67108864, proxy=None, ca_bundle=None, cassette=None, \
         progress='auto', on_attempt=None)")]
     #[expect(clippy::too_many_arguments, reason = "the settings, all by keyword")]
     fn new(
@@ -136,7 +164,8 @@ impl Client {
         timeout: Argument<f64>,
         deadline: Option<Argument<f64>>,
         max_retries: Argument<i64>,
-        rate_limit: Argument<RateLimit>,
+        rate_limit: Argument<Option<RateLimit>>,
+        max_requests: Option<Argument<i64>>,
         concurrency: Argument<i64>,
         strict: Argument<bool>,
         max_response_bytes: Argument<i64>,
@@ -183,7 +212,14 @@ impl Client {
                 timeout: timeout.named("timeout")?,
                 deadline: deadline.map(|deadline| deadline.named("deadline")).transpose()?,
                 max_retries: max_retries.named("max_retries")?,
-                rate_limit: rate_limit.named("rate_limit")?,
+                rate_limit: match rate_limit.named("rate_limit")? {
+                    Some(given) => given,
+                    None => rate_limit_of_environment()?.unwrap_or(RateLimit::Auto),
+                },
+                max_requests: match max_requests {
+                    Some(given) => Some(given.named("max_requests")?),
+                    None => max_requests_of_environment()?,
+                },
                 concurrency: concurrency.named("concurrency")?,
                 strict: strict.named("strict")?,
                 max_response_bytes: max_response_bytes.named("max_response_bytes")?,
@@ -263,9 +299,15 @@ impl Client {
         RateLimitState { inner: self.inner.rate_limiter_state() }
     }
 
+    #[doc = doc!(Client.usage)]
+    #[getter]
+    fn usage(&self) -> Usage {
+        Usage { inner: self.inner.usage() }
+    }
+
     #[doc = doc!(Client.with_options)]
     #[pyo3(signature = (**options), text_signature = "($self, *, timeout=..., deadline=..., max_retries=..., \
-        rate_limit=..., strict=..., progress=...)")]
+        rate_limit=..., max_requests=..., strict=..., progress=...)")]
     fn with_options(slf: Py<Self>, py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let (mut changes, mut progress) = (RequestOptions::default(), slf.get().progress);
         let named = |error: Error| errors::raise(py, &error);
@@ -279,6 +321,10 @@ impl Client {
                 }
                 "max_retries" => changes.max_retries = Some(given(&value, "max_retries").map_err(named)?),
                 "rate_limit" => changes.rate_limit = Some(given(&value, "rate_limit").map_err(named)?),
+                "max_requests" => {
+                    let bound = is_some.then(|| given(&value, "max_requests")).transpose().map_err(named)?;
+                    changes.max_requests = Some(bound);
+                }
                 "strict" => changes.strict = Some(given(&value, "strict").map_err(named)?),
                 "progress" => progress = value.extract()?,
                 _ => return Err(arguments::unexpected(slf.bind(py).getattr("with_options")?.as_any(), &name)),
@@ -356,17 +402,24 @@ impl Client {
             (RateLimit::PerSecond(rate), _) => format!("{rate} requests/s"),
             (RateLimit::Unlimited, _) => "none".into(),
         };
+        let max_requests = match (settings.max_requests, self.inner.requests_left()) {
+            (_, None) => "none".into(),
+            (Some(most), Some(left)) => format!("{most}, of which {left} are left"),
+            (None, Some(left)) => format!("{left} are left"),
+        };
         let deadline = settings.deadline.map_or("none".into(), |deadline| format!("{} s", deadline.as_secs_f64()));
         let facts = [
             ("main chain", settings.main_chain.clone()),
             ("zone chain", settings.zone_chain.clone()),
             ("rate limit", rate),
+            ("maximum of requests", max_requests),
             ("concurrency", settings.concurrency.to_string()),
             ("timeout, deadline", format!("{} s, {deadline}", settings.timeout.as_secs_f64())),
             ("retries", settings.max_retries.to_string()),
             ("strict", if settings.strict { "True" } else { "False" }.into()),
         ];
-        html::form("Client", &format!("of {}", settings.base_url()), &[html::pairs(&facts)])
+        let usage = html::pairs(&[("usage", html::usage(&self.inner.usage()))]);
+        html::form("Client", &format!("of {}", settings.base_url()), &[html::pairs(&facts), usage])
     }
 
     #[getter]
@@ -410,6 +463,7 @@ impl Client {
             RateLimit::PerSecond(rate) => given.set_item("rate_limit", rate)?,
             RateLimit::Unlimited => given.set_item("rate_limit", py.None())?,
         }
+        given.set_item("max_requests", settings.max_requests)?;
         given.set_item("concurrency", settings.concurrency)?;
         given.set_item("strict", settings.strict)?;
         given.set_item("max_response_bytes", settings.max_response_bytes)?;

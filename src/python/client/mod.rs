@@ -12,3 +12,4 @@ pub mod observer;
 pub mod on_attempt;
 pub mod rate_limit_state;
 mod simulation;
+pub mod usage;

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use pyo3::prelude::*;
 
+use crate::client::Usage;
 use crate::columns::Columns;
 use crate::decode::is_unprintable;
 use crate::interface::{Field, Kind, RecordType};
@@ -229,6 +230,28 @@ pub fn report(report: &Report) -> String {
         ("seconds", format!("{:.2}", report.elapsed.as_secs_f64())),
     ];
     form("Report", verdict(report), &[reasons(report), pairs(&facts)])
+}
+
+/// A size in bytes, for reading.
+pub fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_000 => counted(bytes, "byte"),
+        1_000..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
+        _ => format!("{:.1} MB", bytes as f64 / 1e6),
+    }
+}
+
+/// A usage in one line.
+pub fn usage(usage: &Usage) -> String {
+    let retries = if usage.retries == 1 { "retry" } else { "retries" };
+    format!(
+        "{}, {} {retries}, {} throttled, {} received, {:.1} s held back by the rate limiter",
+        counted(usage.requests, "request"),
+        count(usage.retries),
+        count(usage.throttled),
+        size(usage.bytes),
+        usage.waited.as_secs_f64()
+    )
 }
 
 /// Facts of an estimate, by name.

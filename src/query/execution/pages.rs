@@ -127,6 +127,10 @@ impl Pages {
     async fn start(&mut self) -> Result<(), Error> {
         let State::Unresolved(start) = &self.state else { return Ok(()) };
         self.query = resolve(&self.query, &self.report).await?;
+        let unread = self.query.slices().count().saturating_sub(start.as_ref().map_or(0, |start| start.slice + 1));
+        // Each slice takes a request, unless the run may end before the last of them.
+        let needed = if self.query.max_items().is_some() { unread.min(1) } else { unread };
+        self.query.client().check_requests(needed)?;
         self.arguments = Arguments::of(&self.query);
         if let Some(start) = start {
             if start.slice < self.query.slices().count() {

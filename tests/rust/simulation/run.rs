@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use chainframe::cassette::{self, Cassette, Mode};
-use chainframe::client::{Client, Credentials, Error, Phase, Secret, Settings, SettingsInput};
+use chainframe::client::{Client, Credentials, Error, Phase, RequestOptions, Secret, Settings, SettingsInput};
 use chainframe::columns::Columns;
 use chainframe::decode::{Decoder, Envelope};
 use chainframe::interface::{ApiErrorKind, Deployment, ENDPOINTS, endpoint};
@@ -39,10 +39,16 @@ pub struct Outcome {
 /// Runs one seed in a runtime of its own, whose clock moves only when everything waits.
 pub fn simulate(seed: u64) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-    runtime.block_on(run(seed))
+    runtime.block_on(run(seed, None))
 }
 
-async fn run(seed: u64) -> Outcome {
+/// The run of a seed, of whose results each process may send a few requests.
+pub fn simulate_bounded(seed: u64) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    runtime.block_on(run(seed, Some(Rng::with_seed(!seed))))
+}
+
+async fn run(seed: u64, bounds: Option<Rng>) -> Outcome {
     let mut rng = Rng::with_seed(seed);
     let plan = Plan::of(&mut rng);
     let world = World::new(seed, plan.clone(), rng.fork(), rows_of_body);
@@ -52,7 +58,7 @@ async fn run(seed: u64) -> Outcome {
         Kind::Cassette => record_and_replay(seed, &world, &mut counts).await,
         _ => {
             let call = Call::of(&plan, &world);
-            read(&world, &call, &mut counts).await;
+            read(&world, &call, &mut counts, bounds).await;
         }
     }
     let mut state = world.lock();
@@ -179,6 +185,7 @@ pub fn client(world: &Arc<World>, cassette: Option<Cassette>) -> Client {
         max_retries: plan.max_retries,
         rate_limit: plan.rate_limit,
         concurrency: plan.concurrency,
+        max_requests: None,
         strict: false,
         max_response_bytes: 1 << 20,
         proxy: None,
@@ -197,12 +204,19 @@ pub fn query(client: &Client, call: &Call, plan: &Plan) -> Query {
 }
 
 /// Reads one result, through deaths and errors, and judges it.
-async fn read(world: &Arc<World>, call: &Call, counts: &mut Counts) {
+async fn read(world: &Arc<World>, call: &Call, counts: &mut Counts, mut bounds: Option<Rng>) {
     let plan = world.plan.clone();
     let mut given: Vec<String> = Vec::new();
     let mut cursor: Option<String> = None;
     for life in 0..MAX_LIVES {
-        let client = client(world, None);
+        let mut client = client(world, None);
+        // The bound grows, so that a list whose beginning takes some requests is read in the end.
+        let bound = bounds.as_mut().map(|rng| rng.u64(1..=4) << life);
+        if let Some(bound) = bound {
+            let options = RequestOptions { max_requests: Some(Some(bound as i64)), ..RequestOptions::default() };
+            client = client.with_options(options).unwrap();
+        }
+        let before = world.lock().requests;
         let run = match &cursor {
             None => Run::from(query(&client, call, &plan)),
             Some(cursor) => Run::resume(&client, cursor).expect("a cursor of this version can be resumed"),
@@ -225,6 +239,7 @@ async fn read(world: &Arc<World>, call: &Call, counts: &mut Counts) {
             let page = match page {
                 Ok(Some(page)) => page,
                 Ok(None) => {
+                    check_bound(world, &client, bound, before, false);
                     counts.complete = judge(world, call, &given, &pages.report().read());
                     return;
                 }
@@ -246,6 +261,7 @@ async fn read(world: &Arc<World>, call: &Call, counts: &mut Counts) {
             given.extend(rows);
             world.lock().last_given = given.last().cloned();
         };
+        check_bound(world, &client, bound, before, matches!(error, Error::Budget { left: 0, .. }));
         if matches!(&error, Error::Internal(text) if text.is_empty()) {
             continue;
         }
@@ -253,9 +269,17 @@ async fn read(world: &Arc<World>, call: &Call, counts: &mut Counts) {
         judge_error(world, &error);
         counts.drift += u64::from(matches!(error, Error::Drift { .. }));
         check_repeats(world, call, &given);
-        if !error.retryable() {
+        if !error.retryable() && !matches!(error, Error::Budget { .. }) {
             return;
         }
+    }
+}
+
+/// A client sends no more requests than its bound, and as many before it says so.
+fn check_bound(world: &World, client: &Client, bound: Option<u64>, before: u64, is_reached: bool) {
+    let (sent, arrived) = (client.usage().requests, world.lock().requests - before);
+    if let Some(bound) = bound.filter(|bound| sent > *bound || arrived > *bound || is_reached && sent < *bound) {
+        world.violation(format!("{sent} requests were sent and {arrived} arrived, where {bound} may be"));
     }
 }
 
@@ -399,6 +423,7 @@ pub fn judge_error(world: &World, error: &Error) {
             // Attempts and the pauses between them count, the queue for the rate limit does not.
             world.lock().longest + Duration::from_millis(2) < deadline
         }
+        Error::Budget { .. } => false,
         Error::Drift { .. } => plan.is_quiet(),
         Error::Internal(_) | Error::Config { .. } | Error::InvalidParameter { .. } | Error::Cassette(_) => true,
         _ => !(had_faults || slow),

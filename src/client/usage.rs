@@ -1,0 +1,80 @@
+//! `Usage`: the requests and responses of a client so far, with all clients that derive from it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Attempts that were sent.
+    pub requests: u64,
+    /// Attempts among them that repeat another one.
+    pub retries: u64,
+    /// Responses that asked for fewer requests.
+    pub throttled: u64,
+    /// Attempts that a cassette answered. They are not sent.
+    pub replayed: u64,
+    /// Bytes of response bodies without their content encoding.
+    pub bytes: u64,
+    /// Time for which requests were held back by the rate limiter, summed over the requests.
+    pub waited: Duration,
+}
+
+/// The figures of a usage while they grow.
+#[derive(Debug, Default)]
+pub(super) struct UsageCounters {
+    requests: AtomicU64,
+    retries: AtomicU64,
+    throttled: AtomicU64,
+    replayed: AtomicU64,
+    bytes: AtomicU64,
+    waited_micros: AtomicU64,
+}
+
+impl UsageCounters {
+    pub fn read(&self) -> Usage {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Usage {
+            requests: read(&self.requests),
+            retries: read(&self.retries),
+            throttled: read(&self.throttled),
+            replayed: read(&self.replayed),
+            bytes: read(&self.bytes),
+            waited: Duration::from_micros(read(&self.waited_micros)),
+        }
+    }
+
+    /// Adds a request that is sent now, after the rate limiter held it back.
+    pub fn add_request(&self, is_retry: bool, waited: Duration) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        self.retries.fetch_add(is_retry.into(), Ordering::Relaxed);
+        self.waited_micros.fetch_add(u64::try_from(waited.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    pub fn add_replay(&self) {
+        self.replayed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn add_response(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub fn add_throttle(&self) {
+        self.throttled.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl std::ops::Sub for Usage {
+    type Output = Self;
+
+    /// The usage since an earlier one.
+    fn sub(self, earlier: Self) -> Self {
+        Self {
+            requests: self.requests.saturating_sub(earlier.requests),
+            retries: self.retries.saturating_sub(earlier.retries),
+            throttled: self.throttled.saturating_sub(earlier.throttled),
+            replayed: self.replayed.saturating_sub(earlier.replayed),
+            bytes: self.bytes.saturating_sub(earlier.bytes),
+            waited: self.waited.saturating_sub(earlier.waited),
+        }
+    }
+}

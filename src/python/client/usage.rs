@@ -1,0 +1,98 @@
+//! `Usage`: what a client has sent and received so far.
+
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::client;
+use crate::python::results::html;
+
+#[doc = doc!(Usage)]
+#[pyclass(frozen, eq, module = "chainframe")]
+#[derive(Clone, Copy, PartialEq)]
+pub struct Usage {
+    pub inner: client::Usage,
+}
+
+#[pymethods]
+impl Usage {
+    #[doc = doc!(Usage.requests)]
+    #[getter]
+    fn requests(&self) -> u64 {
+        self.inner.requests
+    }
+
+    #[doc = doc!(Usage.retries)]
+    #[getter]
+    fn retries(&self) -> u64 {
+        self.inner.retries
+    }
+
+    #[doc = doc!(Usage.throttled)]
+    #[getter]
+    fn throttled(&self) -> u64 {
+        self.inner.throttled
+    }
+
+    #[doc = doc!(Usage.replayed)]
+    #[getter]
+    fn replayed(&self) -> u64 {
+        self.inner.replayed
+    }
+
+    #[doc = doc!(Usage.bytes)]
+    #[getter]
+    fn bytes(&self) -> u64 {
+        self.inner.bytes
+    }
+
+    #[doc = doc!(Usage.waited)]
+    #[getter]
+    fn waited(&self) -> f64 {
+        self.inner.waited.as_secs_f64()
+    }
+
+    /// The usage since an earlier one.
+    fn __sub__(&self, earlier: PyRef<'_, Self>) -> Self {
+        Self { inner: self.inner - earlier.inner }
+    }
+
+    fn __str__(&self) -> String {
+        html::usage(&self.inner)
+    }
+
+    fn __repr__(&self) -> String {
+        let client::Usage { requests, retries, throttled, replayed, bytes, .. } = self.inner;
+        let waited = self.waited();
+        format!(
+            "Usage(requests={requests}, retries={retries}, throttled={throttled}, replayed={replayed}, bytes={bytes}, \
+             waited={waited:.3})"
+        )
+    }
+
+    fn _repr_html_(&self) -> String {
+        let client::Usage { requests, retries, throttled, replayed, bytes, .. } = self.inner;
+        let facts = [
+            ("requests", requests.to_string()),
+            ("retries", retries.to_string()),
+            ("throttled", throttled.to_string()),
+            ("replayed", replayed.to_string()),
+            ("received", html::size(bytes)),
+            ("waited", format!("{:.1} s", self.waited())),
+        ];
+        html::form("Usage", "of a client so far", &[html::pairs(&facts)])
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let client::Usage { requests, retries, throttled, replayed, bytes, .. } = self.inner;
+        let restore = py.import("chainframe._native")?.getattr("_restore_usage")?;
+        Ok((restore, (requests, retries, throttled, replayed, bytes, self.waited()).into_pyobject(py)?))
+    }
+}
+
+#[pyfunction]
+pub fn _restore_usage(requests: u64, retries: u64, throttled: u64, replayed: u64, bytes: u64, waited: f64) -> Usage {
+    let waited = Duration::try_from_secs_f64(waited).unwrap_or_default();
+    Usage { inner: client::Usage { requests, retries, throttled, replayed, bytes, waited } }
+}
