@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
 
 from chainframe._native import Query, Records
 
+TYPE_CHECKING = False  # `typing` would take longer to import than the rest of the package
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
 # The conversion to each library of which narwhals wraps a frame, and what it needs; the first that is installed.
 _CONVERSIONS = {"to_pandas": ("pandas", "pyarrow"), "to_polars": ("polars",), "to_arrow": ("pyarrow",)}
@@ -23,6 +23,8 @@ _DEPTH = 4
 
 def _narwhals_dataframe(self: Any) -> Any:  # noqa: ANN401 - the type is private
     """Returns the frame for narwhals, and so for altair, plotly, marimo and others."""
+    from importlib.util import find_spec  # noqa: PLC0415 - see TYPE_CHECKING
+
     import narwhals  # noqa: PLC0415 - which asks for it
 
     convert = next(name for name, needed in _CONVERSIONS.items() if all(map(find_spec, needed)))
@@ -63,8 +65,9 @@ def _refuse_mistakes(result: object) -> None:
         frame = frame.f_back
 
 
-for _kind in (Query, Records):
-    _kind.__narwhals_dataframe__ = _narwhals_dataframe  # type: ignore[attr-defined]
-    _kind.__dataframe__ = _dataframe  # type: ignore[attr-defined]
-    _kind.__arrow_c_stream__ = _guarded(_kind.__arrow_c_stream__)  # type: ignore[method-assign, assignment]
-Records.__array__ = _array  # type: ignore[attr-defined]
+_kinds: list[Any] = [Query, Records]
+for _kind in _kinds:
+    _kind.__narwhals_dataframe__ = _narwhals_dataframe
+    _kind.__dataframe__ = _dataframe
+    _kind.__arrow_c_stream__ = _guarded(_kind.__arrow_c_stream__)
+_kinds[1].__array__ = _array

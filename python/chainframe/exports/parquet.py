@@ -24,6 +24,7 @@ from chainframe._native import Client, _restore_report
 from chainframe.errors import ChainframeError, ContextError, ExportError, InvalidParameterError
 from chainframe.exports import series
 from chainframe.exports.directory import STAGING, Store, locked_dir, verify_part
+from chainframe.exports.frames import Frames
 from chainframe.exports.high_water_mark import height_of
 from chainframe.exports.manifest import HINTS, Manifest, Settled, read_manifest
 from chainframe.exports.settled import SettledWriter
@@ -46,7 +47,7 @@ MODES = ("resume", "overwrite", "error")
 
 
 @dataclass(frozen=True, repr=False)
-class Export:
+class Export(Frames):
     """A finished export.
 
     Attributes
@@ -70,6 +71,7 @@ class Export:
     --------
     >>> export = client.blocks().to_parquet("blocks")
     >>> duckdb.sql(f"select count(*) from '{export.path}/*.parquet'")
+    >>> export.to_pandas()  # the frame of client.blocks().to_pandas()
     """
 
     path: Path

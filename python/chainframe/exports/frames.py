@@ -1,0 +1,134 @@
+"""Exports read back as the frames that their queries give."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from chainframe import frames
+from chainframe.errors import ContextError, ExportError, InvalidParameterError
+from chainframe.exports.directory import verify_part
+from chainframe.exports.manifest import Manifest, read_manifest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+
+class Frames:
+    """The conversions of an export, in the order and with the types of the query's own."""
+
+    path: Path
+    parts: tuple[Path, ...]
+    manifest: Path | None
+
+    def to_arrow(self, *, columns: Sequence[str] | None = None) -> pa.Table:
+        """Read the files as a pyarrow Table.
+
+        The checksum of each file is compared first. Of a series, only the rows of this export are read; `read` returns
+        those of all.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Columns to read, in this order; all by default.
+
+        Returns
+        -------
+        pyarrow.Table
+
+        Raises
+        ------
+        ExportError
+            If a file is missing or damaged.
+        ContextError
+            If the export is a CSV or JSON file, which has no types.
+
+        Examples
+        --------
+        >>> export.to_arrow(columns=["height", "amount"])
+        """
+        pyarrow: Any = frames.load("pyarrow", extra="arrow")
+        parquet: Any = frames.load("pyarrow.parquet", extra="arrow")
+        self._verify_parts()
+        known = parquet.read_schema(self.parts[0]).names
+        names = list(known if columns is None else columns)
+        for name in names:
+            if name not in known:
+                raise InvalidParameterError(f"must be among {', '.join(known)}; got {name!r}", parameter="columns")
+        # Each file by itself: a directory may have others.
+        tables = [parquet.ParquetFile(part).read(columns=names).select(names) for part in self.parts]
+        table: pa.Table = pyarrow.concat_tables(tables)
+        return table
+
+    def to_pandas(self, *, dtype_backend: str | None = None, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        """Read the files as a pandas DataFrame, with the dtypes of `Query.to_pandas`.
+
+        Parameters
+        ----------
+        dtype_backend : {"numpy_nullable", "pyarrow"}, optional
+            As in `Query.to_pandas`.
+        columns : sequence of str, optional
+            Columns to read, in this order; all by default.
+
+        Returns
+        -------
+        pandas.DataFrame
+
+        Raises
+        ------
+        ExportError
+            If a file is missing or damaged.
+        ContextError
+            If the export is a CSV or JSON file, which has no types.
+
+        Examples
+        --------
+        >>> frame = chainframe.exports.Export.open("blocks").to_pandas()
+        """
+        if dtype_backend not in (None, "numpy_nullable", "pyarrow"):
+            raise InvalidParameterError(
+                f"must be one of numpy_nullable, pyarrow; got {dtype_backend!r}", parameter="dtype_backend"
+            )
+        frames.require("to_pandas")
+        return frames.to_pandas(self.to_arrow(columns=columns), dtype_backend)
+
+    def to_polars(self, *, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        """Read the files as a polars DataFrame.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Columns to read, in this order; all by default.
+
+        Returns
+        -------
+        polars.DataFrame
+
+        Raises
+        ------
+        ExportError
+            If a file is missing or damaged.
+        ContextError
+            If the export is a CSV or JSON file, which has no types.
+
+        Examples
+        --------
+        >>> chainframe.exports.Export.open("blocks").to_polars()
+        """
+        frames.require("to_polars")
+        return frames.to_polars(self.to_arrow(columns=columns))
+
+    def _verify_parts(self) -> None:
+        if self.manifest is None:
+            if self.path.suffix != ".parquet":
+                raise ContextError(f"{self.path} is not a Parquet file, so it has no types; read it with its library")
+            return
+        manifest: Manifest | None = read_manifest(self.path)
+        if manifest is None:
+            raise ExportError(f"{self.path} holds no export", path=str(self.path))
+        for part in manifest.parts:
+            verify_part(self.path, part)
