@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # One interpreter for every build, so that cargo does not rebuild.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
-.PHONY: lowest mutants enumerate reproducible simulate demo test bare spark bench fuzz docs lint rust python check-python stub fmt clean build install dev tools postgres browser
+.PHONY: help lowest mutants enumerate reproducible simulate demo test bare spark bench fuzz docs lint rust python check-python stub fmt clean build install dev tools postgres browser
 
 demo: build install
 	$(PIP) install --group demo
@@ -18,6 +18,10 @@ demo: build install
 test: tools lint
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=target rust install postgres browser
 	$(MAKE) --no-print-directory check-python
+
+# Prints the targets with their purpose, from the table for contributors.
+help:
+	@sed -n 's/^| `make \([a-z]*\)` | \(.*\) |$$/\1	\2/p' CONTRIBUTING.md | expand -t 14
 
 lint: tools
 	cargo fmt --check

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.metadata
 import importlib.util
 import os
 import signal
@@ -108,6 +109,15 @@ def chain() -> Iterator[LocalService]:
     """A local service of its own for a test that changes it."""
     with LocalService(transactions=1_000, seed=7) as running:
         yield running
+
+
+@pytest.fixture
+def pytester(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """Suites in processes of their own load none of the other plugins, whose imports take seconds of CPU time."""
+    plugins = {plugin.name for plugin in importlib.metadata.entry_points(group="pytest11")}
+    blocked = (f"-p no:{name}" for name in sorted(plugins - {"chainframe.testing.plugin"}))
+    monkeypatch.setenv("PYTEST_ADDOPTS", " ".join(blocked))
+    return pytester
 
 
 @pytest.fixture

@@ -117,7 +117,9 @@ def test_command_prints_differences_and_fails_for_errors(recorded: Path, service
     assert "cannot connect" in done.stderr
 
 
-@pytest.mark.parametrize("workers", [(), pytest.param(("-n", "2"), marks=needs_extra)], ids=["one", "xdist"])
+@pytest.mark.parametrize(
+    "workers", [(), pytest.param(("-p", "xdist", "-n", "2"), marks=needs_extra)], ids=["one", "xdist"]
+)
 def test_suite_replays_and_reports(
     pytester: pytest.Pytester, service: LocalService, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
 ) -> None:

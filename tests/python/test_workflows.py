@@ -92,6 +92,14 @@ def test_targets_of_the_matrix_and_the_fuzzer_exist() -> None:
     assert {path.name for path in (folder / "corpus").iterdir()} == set(fuzzed)
 
 
+def test_help_lists_the_targets_of_contributors() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (phony,) = (line.split()[1:] for line in makefile.splitlines() if line.startswith(".PHONY:"))
+    parts = {"help", "check-python", "build", "install", "tools", "postgres", "browser"}
+    shown = subprocess.run(["make", "help"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    assert sorted(line.split()[0] for line in shown.splitlines()) == sorted({*phony} - parts)
+
+
 def test_a_release_is_a_tested_version() -> None:
     jobs = workflow("release")["jobs"]
     assert (jobs["publish"]["needs"], jobs["wheels"]["needs"]) == ("wheels", "version")
