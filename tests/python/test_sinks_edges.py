@@ -382,6 +382,45 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.parametrize("kind", ["text", "numeric", "double precision", "date"])
+@pytest.mark.parametrize("database", ["duckdb", "postgresql"])
+def test_type_of_the_height_that_others_changed_is_no_wrong_height(
+    request: pytest.FixtureRequest, tmp_path: Path, database: str, kind: str
+) -> None:
+    where = str(tmp_path / "x") if database == "duckdb" else request.getfixturevalue("url")
+    synced((database, where), EVENTS[:3])
+    change = "varchar" if (kind, database) == ("text", "duckdb") else kind
+    conversion = "date '2026-01-01' + cast(height as integer)" if kind == "date" else f"cast(height as {change})"
+    others((database, where), f'alter table "{TABLE}" alter height type {change} using {conversion}')
+    if database == "postgresql" or kind == "date":
+        with pytest.raises(cf.ExportError) as raised:
+            synced((database, where))
+        assert not raised.value.retryable
+        count = others((database, where), f'select count(*) from "{TABLE}"')
+        assert count == [(6,)]
+    else:
+        synced((database, where))
+        assert sorted((int(height), tx_id) for height, tx_id in stored((database, where))) == FINAL
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [("amount", "text"), ("tx_id", "bytea"), ("transaction_time", "bigint")],
+)
+def test_type_of_a_column_that_others_changed_is_an_export_error(url: str, column: str, kind: str) -> None:
+    place = ("postgresql", url)
+    synced(place, EVENTS[:3])
+    execute(url, f'alter table "{TABLE}" drop {column}', f'alter table "{TABLE}" add {column} {kind}')
+    with pytest.raises(cf.ExportError, match=f"column {column} has type {kind}, and sync stores "):
+        synced(place)
+    assert len(stored(place)) == 6
+
+
+def test_types_that_the_driver_cannot_read_are_an_export_error(url: str) -> None:
+    with pytest.raises(cf.ExportError, match="set quote_all_identifiers = off"):
+        synced(("postgresql", f"{url}&options=-cquote_all_identifiers%3Don"))
+
+
 @pytest.mark.parametrize("setting", HOSTILE)
 def test_settings_of_the_server_do_not_matter(url: str, setting: str) -> None:
     with postgresql.connect(f"{url}&options=-c{setting.replace('=', '%3D')}") as connection:

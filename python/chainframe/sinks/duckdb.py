@@ -151,7 +151,8 @@ class DuckDbSink:
         if self._table_in(*self._place) is None:
             return None
         column = height_of(self._columns())
-        highest = f"max({column})" if column else "NULL"
+        # Others may have changed its type.
+        highest = f"max({column})::BIGINT" if column else "NULL"
         return Extent(*self._execute(f"SELECT count(*), {highest} FROM {quoted(*self._place)}")[0])  # noqa: S608
 
     def _columns(self) -> list[str]:

@@ -39,6 +39,16 @@ HAS_WORK = (
     "SELECT txid_current_if_assigned() IS NOT NULL OR EXISTS (SELECT FROM pg_locks "
     "WHERE pid = pg_backend_pid() AND mode <> 'AccessShareLock' AND locktype <> 'virtualxid')"
 )
+# Types of columns that take the bytes of each type of Arrow.
+STORED_AS = {
+    "int64": ("bigint",),
+    "double": ("double precision",),
+    "decimal": ("numeric",),
+    "bool": ("boolean",),
+    "timestamp": ("timestamp with time zone", "timestamp without time zone"),
+    "string": ("text", "character varying"),
+    "list": ("ARRAY",),
+}
 RETRYABLE = re.compile(r"08|40|53|57|25P03|55P03|23505|42P07")
 """SQLSTATEs of lost connections, conflicts, limits, shutdowns, timeouts, and of tables that two runs make at once."""
 
@@ -98,6 +108,7 @@ class PostgresqlSink:
                 removed = _one(cursor, f"SELECT count(*) {above}")[0]
                 execute(f"DELETE {above}")
             if rows is not None:
+                self._check_types(cursor, rows.schema)
                 cursor.adbc_ingest(name, rows, mode="create_append", db_schema_name=schema)
             execute(f"DELETE FROM {state} WHERE name = $1", (name,))  # noqa: S608 - quoted
             position = after(removed)
@@ -139,7 +150,12 @@ class PostgresqlSink:
             # Of a BEGIN of the caller's.
             return True
         with self._connection.cursor() as cursor:
-            return bool(_one(cursor, HAS_WORK)[0])
+            found = _one(cursor, HAS_WORK)[0]
+        if not isinstance(found, bool):
+            # The driver asks the server for the names of types, and knows them without quotes only.
+            message = f"{self.name}: the driver cannot read the types of the database; set quote_all_identifiers = off"
+            raise ExportError(message, path=self.name)
+        return found
 
     @contextmanager
     def _transaction(self) -> Generator[Any]:
@@ -198,8 +214,27 @@ class PostgresqlSink:
         if not columns:
             return None
         column = height_of(columns)
-        highest = f"max({column})" if column else "NULL::bigint"
+        # Others may have changed its type.
+        highest = f"max({column})::bigint" if column else "NULL::bigint"
         return Extent(*_one(cursor, f"SELECT count(*), {highest} FROM {quoted(*self._place)}"))  # noqa: S608 - quoted
+
+    def _check_types(self, cursor: Any, schema: Any) -> None:  # noqa: ANN401
+        """Compare the columns of the table, if it exists, with the rows: the driver sends their bytes as they are."""
+        cursor.execute(
+            "SELECT column_name::text, data_type::text FROM information_schema.columns "
+            "WHERE table_schema = $1 AND table_name = $2",
+            self._place,
+        )
+        kinds = dict(cursor.fetchall())
+        for field in schema:
+            found = kinds.get(field.name)
+            stored = next((names for prefix, names in STORED_AS.items() if str(field.type).startswith(prefix)), None)
+            if found is not None and stored is not None and found not in stored:
+                message = (
+                    f"{self.name}: column {field.name} has type {found}, and sync stores {stored[0]}: others have "
+                    "changed it; change it back, or drop the table"
+                )
+                raise ExportError(message, path=self.name)
 
     def _columns(self, cursor: Any, table: str | None = None) -> list[str]:  # noqa: ANN401
         cursor.execute(
