@@ -5,7 +5,7 @@
 ...     frame = client.tokens().to_pandas()
 """
 
-from chainframe import _frame_protocols, _sequence
+from chainframe import _sequence
 from chainframe._native import (
     AddressTransaction,
     Block,
@@ -129,13 +129,23 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
         if name != "Attempt":
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            _raise_unknown(name)
         from chainframe.attempts import Attempt  # noqa: PLC0415 - see TYPE_CHECKING
 
         return Attempt
+
+    def _raise_unknown(name: str) -> None:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        if not name.startswith("_"):
+            from chainframe._arguments import NAMES  # noqa: PLC0415 - see TYPE_CHECKING
+
+            if name in NAMES:
+                # With an object, Python would suggest what is spelt most like it.
+                raise AttributeError(f"{message}; use {NAMES[name]}", name=name, obj=None)
+        raise AttributeError(message)
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *__all__})
 
 
-del _frame_protocols, _sequence, TYPE_CHECKING
+del _sequence, TYPE_CHECKING

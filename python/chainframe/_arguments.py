@@ -13,6 +13,43 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
+# Words of other libraries and APIs. The first name that the function takes is the one that was meant.
+SYNONYMS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("limit", "n", "count", "size", "top", "max_results", "nrows", "rows"), ("max_items",)),
+    **dict.fromkeys(("per_page", "pagesize", "chunksize"), ("page_size",)),
+    **dict.fromkeys(("since", "after", "from_time", "start", "start_date"), ("start_time", "start_height")),
+    **dict.fromkeys(("until", "before", "to_time", "end", "end_date", "stop"), ("end_time", "end_height")),
+    **dict.fromkeys(("sort", "sort_by", "order"), ("order_by",)),
+    **dict.fromkeys(("from_block", "start_block", "min_height"), ("start_height",)),
+    **dict.fromkeys(("to_block", "end_block", "max_height"), ("end_height",)),
+    **dict.fromkeys(("block", "block_number", "number"), ("height",)),
+    **dict.fromkeys(("contract", "address", "token_address"), ("token_contract_address", "address")),
+    **dict.fromkeys(("wallet", "account"), ("address",)),
+    **dict.fromkeys(("sender",), ("from_address",)),
+    **dict.fromkeys(("recipient", "receiver"), ("to_address",)),
+    **dict.fromkeys(("hash", "hashes", "txid", "txids", "tx_hash", "transaction_hash"), ("tx_ids", "tx_id")),
+    **dict.fromkeys(("type", "kind"), ("protocol_type",)),
+    **dict.fromkeys(("network",), ("chain",)),
+    **dict.fromkeys(("url", "host", "endpoint"), ("base_url",)),
+    **dict.fromkeys(("key", "token"), ("api_key", "token_contract_address")),
+    **dict.fromkeys(("secret", "api_secret"), ("secret_key",)),
+    **dict.fromkeys(("password",), ("passphrase",)),
+    **dict.fromkeys(("retries", "retry"), ("max_retries",)),
+    **dict.fromkeys(("verify", "cert"), ("ca_bundle",)),
+    **dict.fromkeys(("proxies",), ("proxy",)),
+}
+NAMES = {
+    "AsyncClient": "Client, whose queries have async methods, such as collect_async",
+    "Session": "Client",
+    "Error": "ChainframeError",
+    "Exception": "ChainframeError",
+    "APIError": "ServiceError",
+    "ApiError": "ServiceError",
+    "HTTPError": "ServiceError",
+    "Timeout": "RequestTimeoutError",
+}
+"""Names that other packages have, and those of this one."""
+
 
 def similar(name: str, known: Sequence[str]) -> str:
     """Return the end of a message about an unknown name: the known name that is most like it, or nothing."""
@@ -22,8 +59,23 @@ def similar(name: str, known: Sequence[str]) -> str:
 def unexpected(function: Callable[..., object], keyword: str) -> TypeError:
     """Return the error about a keyword that a function does not take."""
     names = [name for name in inspect.signature(function).parameters if name != "self"]
-    advice = similar(keyword, names) or f"; it takes {', '.join(names)}"
+    meant = next((name for name in SYNONYMS.get(keyword, ()) if name in names), None)
+    if meant is not None:
+        advice = f"; did you mean '{meant}'?"
+    else:
+        # What another call takes was meant, and not misspelt.
+        is_name = keyword in _parameters()
+        advice = (not is_name and similar(keyword, names)) or f"; it takes {', '.join(names)}"
     return TypeError(f"{function.__qualname__}() got an unexpected keyword argument '{keyword}'{advice}")
+
+
+def _parameters() -> set[str]:
+    """Return the names of the parameters of all calls."""
+    from chainframe import Client  # noqa: PLC0415 - the package imports this module's users
+
+    methods = [getattr(Client, name) for name in dir(Client) if not name.startswith("_")]
+    signatures = [inspect.signature(method) for method in methods if callable(method)]
+    return {name for signature in signatures for name in signature.parameters} - {"self"}
 
 
 def suggesting(function: Callable[P, R]) -> Callable[P, R]:

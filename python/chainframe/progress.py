@@ -118,6 +118,12 @@ class Bar:
         if self._ended.wait(self._delay):
             return
         state = self._run.read()
+        # A reader that a library holds may never be read.
+        while not state["requests"]:
+            has_ended = self._ended.wait(INTERVAL)
+            state = self._run.read()
+            if has_ended and not state["requests"]:
+                return
         before = state["records"]
         while self._awaits_reading and state["records"] == before:
             if self._ended.wait(INTERVAL):

@@ -182,3 +182,34 @@ def test_columns_of_dictionaries_are_in_the_order_given(client: cf.Client, sampl
     )
     assert decoded.to_polars(columns=["to"]).columns == ["to"]
     assert list(decoded.to_pandas(columns=["to"]).columns) == ["to"]
+
+
+@pytest.mark.parametrize(
+    ("call", "word", "meant"),
+    [
+        ("tokens", "limit", "max_items"),
+        ("blocks", "n", "max_items"),
+        ("tokens", "since", "start_time"),
+        ("tokens", "sort", "order_by"),
+        ("transactions", "from_block", "start_height"),
+        ("transactions", "to_block", "end_height"),
+        ("cross_chain_transactions", "wallet", "address"),
+    ],
+)
+def test_word_of_another_library_names_the_parameter(call: str, word: str, meant: str, client: cf.Client) -> None:
+    with pytest.raises(TypeError, match=f"argument '{word}'; did you mean '{meant}'"):
+        getattr(client, call)(**{word: 5})
+
+
+@pytest.mark.parametrize("name", ["start_height", "block_hash", "min_amount", "direction"])
+def test_parameter_of_another_call_is_not_taken_for_a_misspelling(name: str, client: cf.Client) -> None:
+    with pytest.raises(TypeError, match=f"argument '{name}'; it takes height, chain, page_size, max_items"):
+        client.blocks(**{name: 5})
+
+
+@pytest.mark.parametrize(("name", "meant"), [("AsyncClient", "Client"), ("Error", "ChainframeError")])
+def test_name_of_another_package_names_the_class(name: str, meant: str) -> None:
+    with pytest.raises(AttributeError, match=f"no attribute '{name}'; use {meant}") as caught:
+        getattr(cf, name)
+    # Below the message Python suggests a name that is spelt like it, unless there is no object to look into.
+    assert caught.value.obj is None

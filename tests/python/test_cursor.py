@@ -202,9 +202,17 @@ def test_traceback_notes_how_to_resume(server: StrictServer) -> None:
 @needs_extra
 def test_traceback_of_an_export_notes_how_to_continue(server: StrictServer, tmp_path: Path) -> None:
     server.on("blocks", error(503, "50001"))
-    with pytest.raises(cf.ServiceUnavailableError) as caught:
+    with pytest.raises(cf.ServiceUnavailableError) as nothing:
         server.client(max_retries=0).blocks().to_parquet(tmp_path / "blocks")
-    assert caught.value.__notes__ == ["what was fetched is in the directory: the same to_parquet call continues"]
+    assert "saved" not in str(getattr(nothing.value, "__notes__", []))
+    with (
+        LocalService(transactions=600, faults=[{"kind": "status", "status": 503, "every": 4}]) as service,
+        service.client(max_retries=0, concurrency=1) as client,
+        pytest.raises(cf.ServiceUnavailableError) as caught,
+    ):
+        client.blocks(page_size=10).to_parquet(tmp_path / "other")
+    (note,) = caught.value.__notes__
+    assert note.endswith(" records are saved; the same call continues")
 
 
 def test_invalid_cursor_is_rejected(client: cf.Client, service: LocalService) -> None:

@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -20,6 +21,7 @@ import pytest
 import chainframe as cf
 from chainframe.cli import main
 from chainframe.exports.directory import saved_rows
+from chainframe.exports.writer import ParquetWriter
 from chainframe.testing import LocalService
 
 pytestmark = [
@@ -237,3 +239,30 @@ def test_interrupt_of_a_complete_output_changes_nothing(
     assert main(["blocks", "--base-url", chain.url, "--no-progress", "--max-items", "5", "-o", str(output)]) == 0
     assert capsys.readouterr().err == ""
     assert len(output.read_text("utf-8").splitlines()) == 6
+
+
+@pytest.mark.parametrize(
+    ("method", "name"),
+    [("to_parquet", "blocks"), ("to_parquet", "blocks.parquet"), ("to_csv", "a.csv"), ("to_json", "a.jsonl")],
+)
+def test_interrupt_says_what_is_saved_and_ends_at_the_caller(
+    method: str, name: str, service: LocalService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetch = ParquetWriter.fetch
+
+    def fetched_and_interrupted(writer: ParquetWriter) -> None:
+        fetch(writer)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ParquetWriter, "fetch", fetched_and_interrupted)
+    with service.client() as client, pytest.raises(KeyboardInterrupt) as caught:
+        getattr(client.blocks(page_size=50, max_items=120), method)(tmp_path / name)
+    assert caught.value.__notes__ == ["120 records are saved; the same call continues"]
+    assert caught.value.__suppress_context__
+    files = [frame.filename for frame in traceback.extract_tb(caught.value.__traceback__)]
+    assert sum("exports" in file and "test_" not in file for file in files) == 1
+    monkeypatch.undo()
+    before = service.request_count
+    with service.client() as client:
+        assert getattr(client.blocks(page_size=50, max_items=120), method)(tmp_path / name).rows == 120
+    assert service.request_count - before <= 1

@@ -246,3 +246,14 @@ def test_progress_setting_is_pickled_with_the_client(
     client = pickle.loads(pickle.dumps(service.client(progress=True)))
     client.blocks().collect()
     assert "blocks: 100%" in capsys.readouterr().err
+
+
+def test_unread_reader_has_no_bar(service: LocalService, capsys: pytest.CaptureFixture[str]) -> None:
+    with service.client(progress=True) as client:
+        reader = client.tokens().to_arrow_batch_reader()
+        assert len(client.blocks(page_size=50).collect()) == 600
+        text = capsys.readouterr().err
+        assert "blocks: 100%" in text
+        assert "tokens" not in text
+        reader.read_all()
+    assert "tokens: 100%" in capsys.readouterr().err

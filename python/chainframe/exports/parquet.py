@@ -388,9 +388,12 @@ def _keep(writer: ParquetWriter, error: BaseException) -> None:
         writer.keep()
     except ChainframeError as lost:
         error.add_note(f"what was fetched last could not be written: {lost}")
-    if isinstance(error, ChainframeError) and error.retryable and getattr(error, "cursor", None):
+    if isinstance(error, ChainframeError) and not error.retryable:
+        return
+    if rows := writer.manifest.rows:
+        saved = f"{rows:,} record{' is' if rows == 1 else 's are'} saved; the same call continues"
         # In place of the note on the cursor: the directory has one.
-        error.__notes__ = ["what was fetched is in the directory: the same to_parquet call continues"]
+        error.__notes__ = [note for note in getattr(error, "__notes__", []) if "cursor" not in note] + [saved]
 
 
 async def in_thread(work: Callable[[], T]) -> T:
