@@ -5,6 +5,7 @@ import math
 import pickle
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
@@ -278,6 +279,24 @@ def test_recent_blocks_are_read_down_to_the_lowest_height_wanted(service: LocalS
     service.reset_request_log()
     assert len(client.blocks().dataset().head(5, filter=pc.field("height") > top - 150)) == 5
     assert service.request_count == 1
+
+
+@pytest.mark.parametrize("call", ["blocks", "token_transfers", "cross_chain_transactions"])
+def test_counted_list_is_counted_by_one_request(
+    service: LocalService, queries: dict[str, cf.Query[Any]], tables: dict[str, pa.Table], call: str
+) -> None:
+    dataset, before = queries[call].dataset(), service.request_count
+    assert dataset.count_rows() == len(tables[call])
+    assert service.request_count == before + 1
+    assert (dataset.report.requests, dataset.report.complete) == (1, True)
+
+
+def test_count_that_may_be_the_result_window_is_not_taken(server: StrictServer) -> None:
+    row = {"txid": "0x1", "height": "9950"}
+    server.on("token_transfers", page_of("token_transfers", [row], limit="1", totalPage="9950", total="9950"))
+    with suppress(cf.ChainframeError):
+        server.client().token_transfers("0x1").dataset().count_rows()
+    assert len(server.requests) > 1
 
 
 def test_scans_of_one_query_do_not_disturb_each_other(client: cf.Client) -> None:

@@ -29,7 +29,7 @@ from chainframe.errors import IncompleteResultError, IncompleteResultWarning, In
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from chainframe import Client, Query, Records, Report, Transaction
+    from chainframe import Client, Page, Query, Records, Report, Transaction
     from chainframe.datasets.hashes import Lookup
     from chainframe.datasets.values import Solver
 
@@ -125,17 +125,37 @@ class Narrowing:
                 return within is not None
         return False
 
+    def counted(self, spent: list[Report]) -> int | None:
+        """Number of records of the whole query where a response counts them, from one request."""
+        if self._client is None or self._solver is not None or not endpoint(self.resource)["is counted"]:
+            return None
+        page = self._first_record(self._client, self._given, spent)
+        # A count about that of the result window may be any other.
+        is_known = page is not None and page.total is not None and page.total < self._window * 0.99
+        return page.total if is_known and page is not None else None
+
     def _count(self, client: Client, wanted: Arguments, spent: list[Report]) -> int | None:
         """Number of records of a list, from a page of one record."""
+        page = self._first_record(client, wanted, spent)
+        return None if page is None else page.total_pages if page.total is None else page.total
+
+    def _first_record(self, client: Client, wanted: Arguments, spent: list[Report]) -> Page[Any] | None:
+        """A page of one record, whose report is added to `spent`."""
         options = self._options | {"page_size": 1, "max_items": 1}
         query = _restore_query(client, self.resource, json.dumps([encoded(wanted), options]))
-        total: int | None = None
+        last: Page[Any] | None = None
         with warnings.catch_warnings(), suppress(IncompleteResultError):
             warnings.simplefilter("ignore", IncompleteResultWarning)
             for page in query.pages():
-                total = page.total_pages if page.total is None else page.total
+                last = page
         spent.append(query.report)
-        return total
+        return last
+
+    @property
+    def _window(self) -> float:
+        """Number of records to which the list can be paged."""
+        is_limited = self._client is not None and endpoint(self.resource)["chain"] == "main"
+        return self._client.deployment.result_window if is_limited and self._client is not None else math.inf
 
     @property
     def page_size(self) -> int:
@@ -145,8 +165,7 @@ class Narrowing:
         """Pages of a list after those that its last run has delivered."""
         if self._client is None:
             return Remainder(0, 0, is_capped=False)
-        window = self._client.deployment.result_window if endpoint(self.resource)["chain"] == "main" else math.inf
-        return Remainder.of(query, self.page_size, window)
+        return Remainder.of(query, self.page_size, self._window)
 
     def located_by(self, queries: list[Query[Any]]) -> tuple[list[str], Query[Transaction]] | None:
         """Hashes that the main chain's list can be narrowed to only by the heights of their lookup."""

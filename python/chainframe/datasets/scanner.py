@@ -139,6 +139,9 @@ class Scanner:
         return self.to_table().take(indices)
 
     def count_rows(self) -> int:
+        if (counted := self._narrowing.counted(self._spent)) is not None:
+            self._finished = True
+            return counted
         projection = replace(self._projection, columns=[])
         self._decoded = self._needed(projection.references())
         return sum(projection.filter(pa.Table.from_batches([batch])).num_rows for batch in self._fetched())
