@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::growth::{Growth, Seen};
 use super::known_keys::KnownKeys;
+use super::lengths::Lengths;
 use super::places::Places;
 use super::repeats::{Look, Repeats, occurs_twice};
 use super::unreturned::Unreturned;
@@ -44,6 +45,8 @@ impl Witness {
 pub struct ListAudit {
     subject: Subject,
     known: KnownKeys,
+    /// Some records of the first page that an earlier run returned.
+    earlier: Vec<u64>,
     /// Number of records that the reader accepted, and so the offset of the next one.
     next: u64,
     /// Records that have to be at their offsets.
@@ -58,6 +61,7 @@ pub struct ListAudit {
     /// The request of the audit that is in flight, if it is for one of the ends of the list.
     look: Option<ListEnd>,
     places: Places,
+    lengths: Lengths,
     /// Block hash of the records of one block.
     block: Option<u64>,
     witness: Option<Witness>,
@@ -112,6 +116,7 @@ impl ListAudit {
         Self {
             subject,
             known,
+            earlier: Vec::new(),
             next: offset,
             ends: Vec::new(),
             recent: latest.iter().copied().collect(),
@@ -122,6 +127,7 @@ impl ListAudit {
             growth: Growth::default(),
             look: None,
             places: if offset > 0 { Places::continued() } else { Places::default() },
+            lengths: if offset > 0 { Lengths::continued() } else { Lengths::default() },
             block: None,
             witness,
             first_page: Vec::new(),
@@ -140,6 +146,8 @@ impl ListAudit {
         if self.subject.kind == ListKind::Fixed {
             self.first_page = first_page;
         } else {
+            let returned = first_page.iter().filter(|(offset, _)| *offset < self.next);
+            self.earlier = returned.map(|(_, key)| *key).collect();
             self.growth.begin(first_page);
         }
         self
@@ -176,6 +184,7 @@ impl ListAudit {
             self.growth.begin((0..).zip(returned.rows.clone().map(|row| response.rows.key(row))));
         }
         self.check_ends(response, &returned.rows)?;
+        self.lengths.on_response(request, response);
         let is_snapshot = self.subject.kind == ListKind::Growing && request.height_bound.is_none();
         if is_snapshot && !self.places.on_response(request, response, &returned.rows) {
             return Err("records do not follow each other by the number of records that the API reports".into());
@@ -274,7 +283,7 @@ impl ListAudit {
         let mut keys = Vec::new();
         for row in kept {
             let key = response.rows.key(*row);
-            if !self.known.insert(key) {
+            if !self.known.insert(key) || self.earlier.contains(&key) {
                 self.has_equal_records = true;
                 if keys.is_empty() {
                     keys = (0..response.rows.len()).map(|row| response.rows.key(row)).collect();
@@ -401,7 +410,10 @@ impl ListAudit {
     }
 
     /// Fails if the result contradicts itself, once nothing is left to request.
-    pub fn on_end(&self) -> Result<(), String> {
+    pub fn on_end(&self, end: &End) -> Result<(), String> {
+        if end.is_whole && self.lengths.exceed(self.next) {
+            return Err("the list has more records than were returned".into());
+        }
         if self.responses > 1 && !self.places.are_confirmed() {
             return Err("no response confirms the first page".into());
         }

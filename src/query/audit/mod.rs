@@ -13,12 +13,13 @@
 //! | end | a record below a returned one that was not returned, and is still there | `PaginationDriftError` |
 //! | growth | a length that rises by more than the first records move down | a reason |
 //! | ends | a partition that does not begin or end with the records at its cuts | `PaginationDriftError` |
-//! | numbers | records on a page beyond the last | `PaginationDriftError` |
+//! | numbers | records on a page beyond the last; fewer records than each response says that there are | `PaginationDriftError` |
 //! | places | records that do not follow each other by the count; a count that was not confirmed in the end | `PaginationDriftError` |
 
 mod arguments;
 mod growth;
 mod known_keys;
+mod lengths;
 mod list;
 mod places;
 mod repeats;

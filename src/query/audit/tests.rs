@@ -78,7 +78,7 @@ fn honest_lists_need_no_further_request() {
     take(&mut list, 1, &heights(&[9, 8, 7]), 2).unwrap();
     take(&mut list, 2, &heights(&[6, 5]), 2).unwrap();
     assert!(!list.is_open(&WHOLE) && list.next_request(&WHOLE).is_none());
-    assert_eq!((list.on_end(), list.missing_heights()), (Ok(()), 0));
+    assert_eq!((list.on_end(&WHOLE), list.missing_heights()), (Ok(()), 0));
     let mut block = ListAudit::new(ONE_BLOCK, 0, &[]);
     take(&mut block, 1, &keys(&[1, 2, 3]), 1).unwrap();
     assert!(!block.is_open(&WHOLE));
@@ -242,10 +242,10 @@ fn records_of_a_counted_list_follow_each_other_by_the_count() {
     let mut audit = ListAudit::new(LIST, 0, &[]);
     counted(&mut audit, 1, &[1, 2, 3], 5, 0..3).unwrap();
     counted(&mut audit, 2, &[4, 5], 5, 0..2).unwrap();
-    assert_eq!(audit.on_end().unwrap_err(), "no response confirms the first page");
+    assert_eq!(audit.on_end(&WHOLE).unwrap_err(), "no response confirms the first page");
     let look = PageRequest { purpose: Purpose::FinalLook, ..PageRequest::first(3) };
     take_as(&mut audit, look, &keys(&[1, 2, 3]), 2, Some(5), 0..0).unwrap();
-    audit.on_end().unwrap();
+    audit.on_end(&WHOLE).unwrap();
 }
 
 /// The audit of a list of 4 records, after pages of one record: the length that each reports, and its record.
@@ -279,4 +279,20 @@ fn growth_that_moves_the_first_record_is_confirmed() {
 fn growth_that_later_responses_do_not_report_is_looked_at_three_times() {
     assert!(growth_of(&[(6, 99), (4, 3), (4, 3), (6, 3)]).has_doubtful_growth());
     assert!(!growth_of(&[(6, 99), (4, 3), (4, 3), (4, 3)]).has_doubtful_growth());
+}
+
+#[test]
+fn list_that_ends_before_its_last_page_has_more_records() {
+    let read = |pages: &[u64]| {
+        let mut audit = ListAudit::new(LIST, 0, &[]);
+        for (page, total_pages) in (1..).zip(pages) {
+            let first = page as i64 * 10;
+            take(&mut audit, page, &heights(&[100 - first, 99 - first, 98 - first]), *total_pages).unwrap();
+        }
+        audit.on_end(&WHOLE)
+    };
+    assert_eq!(read(&[4, 4]).unwrap_err(), "the list has more records than were returned");
+    read(&[4, 4, 3]).unwrap();
+    // Records were deleted meanwhile, as far as one response says.
+    read(&[4, 2]).unwrap();
 }

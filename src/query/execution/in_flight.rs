@@ -26,6 +26,8 @@ pub(super) struct SliceFetcher {
     in_flight: VecDeque<(PageRequest, Task<Result<Page, Error>>)>,
     /// Records of a lookup's first response that were delivered before this run.
     pub skip: u64,
+    /// True if the caller wants no more records.
+    is_stopped: bool,
 }
 
 /// A spawned task that is aborted when it is dropped.
@@ -58,7 +60,7 @@ impl SliceFetcher {
     pub fn new(query: &Query, slice: u64, wanted: Option<u64>, first_page: FirstPage) -> Self {
         let list = ListReader::new(ListSpec { first_page, ..list_spec(query, wanted) });
         let audit = ListAudit::new(subject(query), 0, &[]);
-        Self { slice, list, audit, in_flight: VecDeque::new(), skip: 0 }
+        Self { slice, list, audit, in_flight: VecDeque::new(), skip: 0, is_stopped: false }
     }
 
     /// The slice of a cursor, of which an earlier run delivered the records before it.
@@ -117,7 +119,8 @@ impl SliceFetcher {
 
     fn audited_end(&self) -> audit::End {
         let (list, wanted) = (&self.list, self.list.spec().wanted);
-        let is_whole = list.end() == Some(End::List) && wanted.is_none_or(|wanted| list.returned() < wanted);
+        let has_all = wanted.is_none_or(|wanted| list.returned() < wanted) && !self.is_stopped;
+        let is_whole = list.end() == Some(End::List) && has_all;
         audit::End { drift: list.drift(), page_rows: list.snapshot().page_rows(), is_whole }
     }
 
@@ -154,7 +157,7 @@ impl SliceFetcher {
 
     /// Fails if the list that has ended contradicts itself.
     pub fn conclude(&mut self) -> Result<(), Error> {
-        self.audit.on_end().map_err(|contradiction| self.contradicted(contradiction))
+        self.audit.on_end(&self.audited_end()).map_err(|contradiction| self.contradicted(contradiction))
     }
 
     /// True if nothing more is requested.
@@ -179,6 +182,7 @@ impl SliceFetcher {
 
     /// Stops reading; a last request may verify what was read.
     pub fn stop(&mut self) {
+        self.is_stopped = true;
         if self.list.stop() {
             self.cancel_in_flight();
         }

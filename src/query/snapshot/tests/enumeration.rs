@@ -121,8 +121,8 @@ impl Size {
 /// Enumerates the schedules of each case, and checks their number and that none is wrong.
 fn check(cases: &[(&str, Bounds, Bounds, u64)]) {
     let (size, mut unexpected) = (Size::of_environment(), Vec::new());
-    // Keys tell the audit what was returned; equal records have one key.
-    let is_checked = |bounds: &Bounds| size != Size::Audit || bounds.symbols == 0;
+    // The audit is to notice one fault: that of the code, in lists whose records have keys.
+    let is_checked = |bounds: &Bounds| size != Size::Audit || bounds.symbols == 0 && bounds.defect.is_none();
     for (name, small, large, expected) in cases.iter().filter(|(_, small, ..)| is_checked(small)) {
         let tally = enumerate(match size {
             Size::Tiny | Size::Audit => Bounds { max_length: small.max_length - 1, ..*small },

@@ -151,6 +151,11 @@ pub enum Verdict {
     Wrong(Vec<u64>),
 }
 
+fn audited_end(reader: &SnapshotReader, has_all: bool) -> audit::End {
+    let is_whole = reader.end() == Some(End::List) && has_all;
+    audit::End { drift: reader.drift(), page_rows: reader.snapshot().page_rows(), is_whole }
+}
+
 impl<'a> World<'a> {
     pub fn new(bounds: Bounds, choices: &'a mut dyn Choices) -> Self {
         let length = choices.choose(bounds.max_length + 1);
@@ -363,12 +368,7 @@ impl<'a> World<'a> {
                 open.push((request, None));
             }
             if open.is_empty() && reader.end().is_some() && self.bounds.is_audited {
-                let is_whole = reader.end() == Some(End::List) && wanted.is_none_or(|wanted| got.len() < wanted);
-                let request = audit.next_request(&audit::End {
-                    drift: reader.drift(),
-                    page_rows: reader.snapshot().page_rows(),
-                    is_whole,
-                });
+                let request = audit.next_request(&audited_end(&reader, wanted.is_none_or(|wanted| got.len() < wanted)));
                 open.extend(request.map(|request| (request, None)));
             }
             if open.is_empty() {
@@ -437,7 +437,8 @@ impl<'a> World<'a> {
         if let Some(error) = reader.error() {
             return Verdict::Drift(error.to_string());
         }
-        if let Err(contradiction) = audit.on_end()
+        let has_all = wanted.is_none_or(|wanted| got.len() < wanted);
+        if let Err(contradiction) = audit.on_end(&audited_end(&reader, has_all))
             && self.bounds.is_audited
         {
             return Verdict::Drift(contradiction);
