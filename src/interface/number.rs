@@ -148,6 +148,11 @@ impl<'a> Number<'a> {
         {
             return self.text.trim_start_matches('+').into();
         }
+        self.shortest()
+    }
+
+    /// The digits without an exponent and without outer zeros: equal for equal values, unless they are too many.
+    pub fn shortest(&self) -> String {
         let (negative, digits, power) = self.canonical();
         let sign = if negative { "-" } else { "" };
         let digits: String = digits.iter().map(|digit| char::from(b'0' + digit)).collect();

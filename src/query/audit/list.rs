@@ -10,10 +10,16 @@ use super::places::Places;
 use super::repeats::{Look, Repeats, occurs_twice};
 use super::unreturned::Unreturned;
 use crate::interface::Order;
+use crate::message::Message;
 use crate::query::snapshot::{ListKind, PageRequest, Purpose, Response};
 
 /// Latest returned keys whose offsets are known: further apart than any two records that one response can show.
 const RECENT: usize = 256;
+
+const EQUAL_RECORDS: &str = "The list has equal records that are too far apart to be requested together: some may be one \
+                             record that was received twice.";
+const DOUBTFUL_GROWTH: &str = "Some responses reported more records than others, and none of the newest ones is new: a \
+                               part of the service may lack records.";
 
 /// The declared properties of a list.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +38,8 @@ pub struct Subject {
 struct Witness {
     offset: u64,
     keys: Vec<u64>,
+    /// True if these are all records of a page.
+    is_page: bool,
 }
 
 impl Witness {
@@ -58,6 +66,8 @@ pub struct ListAudit {
     repeats: Repeats,
     unreturned: Unreturned,
     growth: Growth,
+    /// True if the reader has ended a list whose records are all wanted.
+    is_whole: bool,
     /// The request of the audit that is in flight, if it is for one of the ends of the list.
     look: Option<ListEnd>,
     places: Places,
@@ -111,8 +121,19 @@ impl ListAudit {
     pub fn new(subject: Subject, offset: u64, latest: &[u64]) -> Self {
         let mut known = KnownKeys::default();
         latest.iter().for_each(|key| _ = known.insert(*key));
-        let witness = (!latest.is_empty())
-            .then(|| Witness { offset: offset.saturating_sub(latest.len() as u64), keys: latest.to_vec() });
+        let witness = (!latest.is_empty()).then(|| Witness {
+            offset: offset.saturating_sub(latest.len() as u64),
+            keys: latest.to_vec(),
+            is_page: false,
+        });
+        let mut repeats = Repeats::default();
+        let base = offset.saturating_sub(latest.len() as u64);
+        for (second, key) in (0..).zip(latest).filter(|_| !subject.has_unique_keys) {
+            if let Some(first) = latest[..second].iter().rposition(|other| other == key) {
+                // An earlier run may have ended before it proved that these are two.
+                repeats.add(*key, Some(base + first as u64), base + second as u64, &[], subject.max_page_size);
+            }
+        }
         Self {
             subject,
             known,
@@ -121,10 +142,11 @@ impl ListAudit {
             ends: Vec::new(),
             recent: latest.iter().copied().collect(),
             returned: offset,
-            has_equal_records: false,
-            repeats: Repeats::default(),
+            has_equal_records: repeats.are_open() || repeats.are_uncertain(),
+            repeats,
             unreturned: Unreturned::default(),
             growth: Growth::default(),
+            is_whole: false,
             look: None,
             places: if offset > 0 { Places::continued() } else { Places::default() },
             lengths: if offset > 0 { Lengths::continued() } else { Lengths::default() },
@@ -159,6 +181,11 @@ impl ListAudit {
         Self { ends: ends.to_vec(), ..self }
     }
 
+    /// True if the list is one of several that were cut at offsets.
+    pub fn is_of_partition(&self) -> bool {
+        !self.ends.is_empty()
+    }
+
     /// Takes a response, of which rows are about to be returned. Fails with what contradicts them.
     pub fn on_response(
         &mut self,
@@ -174,8 +201,8 @@ impl ListAudit {
             check_numbers(request, response)?;
         }
         // A record that is equal to one of the first ones would be taken for it.
-        if self.subject.compares_growth && request.height_bound.is_none() && !self.has_equal_records {
-            self.growth.on_response(request, response, returned.seen);
+        if self.subject.compares_growth && request.height_bound.is_none() {
+            self.growth.on_response(request, response, returned.seen, self.has_equal_records);
         }
         if request.purpose == Purpose::Audit {
             return self.on_look(request, response);
@@ -236,7 +263,7 @@ impl ListAudit {
         if self.witness.is_none() && self.returned == 0 {
             // Rows that contradict the arguments have their places in the list, too.
             let keys = (0..response.rows.len()).map(|row| response.rows.key(row)).collect();
-            self.witness = Some(Witness { offset: 0, keys });
+            self.witness = Some(Witness { offset: 0, keys, is_page: true });
         }
         Ok(())
     }
@@ -248,6 +275,9 @@ impl ListAudit {
         }
         let heights: Option<Vec<i64>> = kept.iter().map(|row| response.rows.height(*row)).collect();
         let Some(heights) = heights.filter(|heights| heights.is_sorted_by(|above, below| above >= below)) else {
+            if self.subject.order == Order::Consecutive && heights_rise(response, kept) {
+                return Err("the blocks of a page are in ascending order".into());
+            }
             self.height = None;
             return Ok(());
         };
@@ -334,6 +364,7 @@ impl ListAudit {
 
     /// Request for what is still to be proven once the reader has ended.
     pub fn next_request(&mut self, end: &End) -> Option<PageRequest> {
+        self.is_whole = end.is_whole;
         let Subject { page_size, max_page_size, .. } = self.subject;
         if let Some(witness) = self.witness.as_ref().filter(|_| self.has_open_witness()) {
             let page = witness.last() / end.page_rows + 1;
@@ -359,6 +390,9 @@ impl ListAudit {
     }
 
     fn on_look(&mut self, request: &PageRequest, response: &Response<'_>) -> Result<(), String> {
+        if self.subject.kind != ListKind::Ranked && self.is_whole && self.has_record_below(response) {
+            return Err("a record follows the last one of the list".into());
+        }
         if self.has_open_witness()
             && let Some(witness) = self.witness.take()
         {
@@ -385,12 +419,19 @@ impl ListAudit {
             }
             None => {}
         }
-        match self.repeats.on_look(response.rows) {
+        match self.repeats.on_look(request, response) {
             Look::Open => Ok(()),
             Look::Contradicted => {
                 Err("a record was received twice, in responses that do not agree in the order of the list".into())
             }
         }
+    }
+
+    /// True if a record that is not known follows the two that were returned last.
+    fn has_record_below(&self, response: &Response<'_>) -> bool {
+        let keys: Vec<u64> = (0..response.rows.len()).map(|row| response.rows.key(row)).collect();
+        let latest: Vec<u64> = self.recent.iter().rev().take(2).rev().copied().collect();
+        latest.len() == 2 && keys.windows(3).any(|rows| rows[..2] == latest[..] && !self.known.contains(rows[2]))
     }
 
     fn check_witness(&self, witness: &Witness, request: &PageRequest, response: &Response<'_>) -> Result<(), String> {
@@ -401,7 +442,8 @@ impl ListAudit {
             Some(last) => shown[..=last].iter().rev().zip(known.iter().rev()).all(|(shown, known)| shown == known),
             None => false,
         };
-        let is_first = witness.offset > 0 || request.page == 1 && shown.len() >= known.len();
+        let has_length = if witness.is_page { shown.len() == known.len() } else { shown.len() >= known.len() };
+        let is_first = witness.offset > 0 || request.page == 1 && has_length;
         let has_pages = self.pages.is_none() || response.total_pages.is_none() || self.pages == response.total_pages;
         if has_pages && is_first && is_there {
             return Ok(());
@@ -420,20 +462,23 @@ impl ListAudit {
         Ok(())
     }
 
-    /// Heights of blocks between the returned ones that no record has.
-    pub fn missing_heights(&self) -> u64 {
-        self.missing_heights
+    /// Contradictions that are no error, as reasons.
+    pub fn doubts(&self) -> Vec<Message> {
+        let missing = self.missing_heights;
+        let gaps = format!("The heights of blocks have gaps: {missing} blocks are missing between the others");
+        let doubts = [
+            (missing > 0).then(|| gaps.into()),
+            self.repeats.are_uncertain().then(|| EQUAL_RECORDS.into()),
+            self.growth.is_contradicted().then(|| DOUBTFUL_GROWTH.into()),
+        ];
+        doubts.into_iter().flatten().collect()
     }
+}
 
-    /// True if some responses reported a growth that others contradict.
-    pub fn has_doubtful_growth(&self) -> bool {
-        self.growth.is_contradicted()
-    }
-
-    /// True if equal records were returned that no response could show together.
-    pub fn has_uncertain_repeats(&self) -> bool {
-        self.repeats.are_uncertain()
-    }
+/// True if a record is higher than the one above it.
+fn heights_rise(response: &Response<'_>, kept: &[usize]) -> bool {
+    let heights: Vec<i64> = kept.iter().filter_map(|row| response.rows.height(*row)).collect();
+    heights.windows(2).any(|pair| pair[0] < pair[1])
 }
 
 /// A page beyond the last one has no records. Some services report 0 pages in place of none.

@@ -2,7 +2,7 @@
 //! A response is of one instant: one that shows both of them proves that there are two.
 
 use super::known_keys::KeySet;
-use crate::query::snapshot::{PageRequest, Purpose, Rows};
+use crate::query::snapshot::{PageRequest, Purpose, Response};
 
 /// Most records that are requested again to prove that they are two.
 const MAX_PROOFS: usize = 32;
@@ -81,7 +81,8 @@ impl Repeats {
     }
 
     /// Takes the response to such a request.
-    pub fn on_look(&mut self, rows: &dyn Rows) -> Look {
+    pub fn on_look(&mut self, request: &PageRequest, response: &Response<'_>) -> Look {
+        let rows = response.rows;
         self.looks += 1;
         let keys: Vec<u64> = (0..rows.len()).map(|row| rows.key(row)).collect();
         let Some(repeat) = self.open.first().copied() else { return Look::Open };
@@ -96,7 +97,8 @@ impl Repeats {
             let above = at.checked_sub(distance);
             above.is_some() && at + distance < keys.len()
         });
-        if is_shown {
+        let is_all = request.page == 1 && response.total_pages == Some(1) && keys.len() as u64 > repeat.second;
+        if is_shown || is_all {
             return Look::Contradicted;
         }
         if self.looks == MAX_LOOKS {

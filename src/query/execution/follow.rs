@@ -323,8 +323,8 @@ impl Follow {
             self.report.add_cost(&now.since(&walk.counted));
             // Other reasons of a round, such as the result window, do not concern the follower.
             let dropped = now.dropped - walk.counted.dropped;
-            for reason in walk.pages.report().reasons_of_dropped() {
-                self.report.add_dropped(0, reason);
+            for reason in walk.pages.report().contradictions() {
+                self.report.add_contradiction(reason);
             }
             self.report.update(|report| report.dropped += dropped);
             walk.counted = now;

@@ -269,6 +269,7 @@ async fn collect(query: &Query, budget: Budget, report: &SharedReport) -> Result
     };
     let own = pages.report().read();
     report.add_cost(&own);
+    pages.report().contradictions().into_iter().for_each(|reason| report.add_contradiction(reason));
     // The last year of an address is all that there is to follow, unless the list ends before it.
     let is_cut = query.endpoint().limit != ResultLimit::LastYear || pages.end() == Some(End::ResultWindow);
     match own.reasons.to_vec().into_iter().next().filter(|_| is_cut) {

@@ -148,6 +148,10 @@ impl SliceFetcher {
             self.cancel_in_flight();
         }
         let selection = select(&accepted).of_fresh(accepted.fresh.as_deref());
+        if self.audit.is_of_partition() && selection.rows().is_some_and(|rows| rows.len() < accepted.rows.len()) {
+            let problem = "a partition has records that contradict the arguments, and would end too late without them";
+            return Err(self.contradicted(problem.into()));
+        }
         let seen = Seen { length: self.list.snapshot().length.exact(), drift: self.list.drift() };
         let returned = Returned { rows: accepted.rows.clone(), kept: selection.rows(), seen };
         let audited = self.audit.on_response(request, &response, &returned);

@@ -23,14 +23,6 @@ use crate::query::snapshot::{Accepted, End, FirstPage, PageRequest};
 /// Reason of a list that cannot be shown to be complete.
 pub(super) const UNKNOWN_LENGTH: &str = "The API does not report how many records the list has: some may be missing.";
 
-/// Reason of a list with equal records on pages far apart.
-const EQUAL_RECORDS: &str = "The list has equal records that are too far apart to be requested together: some may be one \
-                             record that was received twice.";
-
-/// Reason of a list whose head contradicts the growth that some responses reported.
-const DOUBTFUL_GROWTH: &str = "Some responses reported more records than others, and none of the newest ones is new: a \
-                               part of the service may lack records; run the query again.";
-
 /// A run in progress. Dropping it, or a future of it, cancels its requests and loses no page.
 pub struct Pages {
     query: Query,
@@ -195,6 +187,9 @@ impl Pages {
                     if fetcher.list.end() == Some(End::UnknownLength) {
                         self.report.add_reason(UNKNOWN_LENGTH);
                     }
+                    for reason in fetcher.audit.doubts() {
+                        self.report.add_contradiction(reason);
+                    }
                     self.finish();
                     return Ok(None);
                 }
@@ -344,7 +339,8 @@ impl Pages {
             slice: fetcher.slice,
             source,
             rows: columns.rows(),
-            end: (!cut && fetcher.is_ended()).then(|| incomplete_reasons(query, fetcher)),
+            end: (!cut && fetcher.is_ended())
+                .then(|| [limits(query, fetcher), contradictions(query, fetcher)].concat()),
             remaining: left,
             report: report.read(),
         });
@@ -367,8 +363,11 @@ impl Pages {
         let Some(fetcher) = self.fetchers.pop_front() else { return };
         (self.latest, self.slice_start) = (None, None);
         self.end = fetcher.list.end();
-        for reason in incomplete_reasons(&self.query, &fetcher) {
+        for reason in limits(&self.query, &fetcher) {
             self.report.add_reason(reason);
+        }
+        for reason in contradictions(&self.query, &fetcher) {
+            self.report.add_contradiction(reason);
         }
     }
 
@@ -405,26 +404,19 @@ fn progress(
     }
 }
 
-/// Reasons why a slice that ended is incomplete.
-fn incomplete_reasons(query: &Query, fetcher: &SliceFetcher) -> Vec<Message> {
-    let name = query.slices().label(fetcher.slice).map_or(String::new(), |name| format!(" of {name}"));
-    let list = &fetcher.list;
-    let records = list.returned();
+/// Reasons why a slice that ended is incomplete by what the API documents.
+fn limits(query: &Query, fetcher: &SliceFetcher) -> Vec<Message> {
+    let name = label(query, fetcher);
+    let (list, records) = (&fetcher.list, fetcher.list.returned());
     let mut reasons = Vec::new();
     if matches!(query.endpoint().limit, ResultLimit::LastYear) && records > 0 && !query.is_recent() {
         reasons.push("The API returns only the last 12 months of an address: older records may exist".into());
     }
-    let total = list.snapshot().total;
-    let at_cap = list.end() == Some(End::ResultWindow)
-        || !query.is_paged() && query.result_window().is_some_and(|cap| records >= cap);
-    match total {
-        Some(total) if total > records && at_cap => reasons.push(query.with_narrowing(format!(
+    match list.snapshot().total {
+        Some(total) if total > records && is_at_cap(query, fetcher) => reasons.push(query.with_narrowing(format!(
             "The API reports {total} records{name} but only the first {records} can be paged through"
         ))),
-        Some(total) if total != records => {
-            reasons.push(format!("The API reports {total} records{name} but returned {records}").into());
-        }
-        None if at_cap => reasons.push(query.with_narrowing(format!(
+        None if is_at_cap(query, fetcher) => reasons.push(query.with_narrowing(format!(
             "The list{name} ends at {records} records, about as many as can be paged through: more may exist"
         ))),
         _ => {}
@@ -436,16 +428,24 @@ fn incomplete_reasons(query: &Query, fetcher: &SliceFetcher) -> Vec<Message> {
     if list.end() == Some(End::UnknownLength) {
         reasons.push(UNKNOWN_LENGTH.into());
     }
-    let missing = fetcher.audit.missing_heights();
-    if missing > 0 {
-        reasons
-            .push(format!("The heights of blocks have gaps: {missing} blocks are missing between the others").into());
-    }
-    if fetcher.audit.has_uncertain_repeats() {
-        reasons.push(EQUAL_RECORDS.into());
-    }
-    if fetcher.audit.has_doubtful_growth() {
-        reasons.push(DOUBTFUL_GROWTH.into());
-    }
     reasons
+}
+
+/// Reasons why a slice that ended is incomplete, since responses contradict each other.
+fn contradictions(query: &Query, fetcher: &SliceFetcher) -> Vec<Message> {
+    let (name, records) = (label(query, fetcher), fetcher.list.returned());
+    let is_reached = |total: &u64| *total == records || *total > records && is_at_cap(query, fetcher);
+    let missing = fetcher.list.snapshot().total.filter(|total| !is_reached(total));
+    let reason = missing.map(|total| format!("The API reports {total} records{name} but returned {records}").into());
+    reason.into_iter().chain(fetcher.audit.doubts()).collect()
+}
+
+fn label(query: &Query, fetcher: &SliceFetcher) -> String {
+    query.slices().label(fetcher.slice).map_or(String::new(), |name| format!(" of {name}"))
+}
+
+fn is_at_cap(query: &Query, fetcher: &SliceFetcher) -> bool {
+    let records = fetcher.list.returned();
+    fetcher.list.end() == Some(End::ResultWindow)
+        || !query.is_paged() && query.result_window().is_some_and(|cap| records >= cap)
 }

@@ -5,6 +5,7 @@
 //! another block makes it another record.
 
 use crate::columns::{Column, Columns, Value};
+use crate::interface::Number;
 use crate::query::snapshot::Rows;
 
 /// Hash of a sequence of byte strings. Each string is read in words of eight bytes, little-endian, the last one padded
@@ -29,15 +30,33 @@ impl KeyHasher {
         self.write(&[0xff]);
     }
 
+    /// Hashes and addresses mean the same in either letter case, and services send both.
+    fn write_text(&mut self, text: &str) {
+        let is_hex = text.starts_with("0x") || text.starts_with("0X");
+        match is_hex && text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            true => self.write(text.to_ascii_lowercase().as_bytes()),
+            false => self.write(text.as_bytes()),
+        }
+    }
+
+    /// A number by its value.
+    fn write_number(&mut self, text: &str) {
+        match Number::parse(text).filter(|_| !is_shortest(text)) {
+            Some(number) => self.write(number.shortest().as_bytes()),
+            None => self.write(text.as_bytes()),
+        }
+    }
+
     fn write_value(&mut self, value: &Value<'_>) {
         match value {
             Value::Null => {}
             Value::Integer(number) | Value::Time(number) => self.write(&number.to_le_bytes()),
             Value::Boolean(value) => self.write(&[u8::from(*value)]),
-            Value::Number(string) | Value::Uint256(string) | Value::Utf8(string) => self.write(string.as_bytes()),
+            Value::Number(string) | Value::Uint256(string) => self.write_number(string),
+            Value::Utf8(string) => self.write_text(string),
             Value::Utf8List(strings) => {
                 for string in strings {
-                    self.write(string.as_bytes());
+                    self.write_text(string);
                     self.end_string();
                 }
             }
@@ -52,6 +71,15 @@ impl KeyHasher {
     }
 }
 
+/// True for a number that has no other, shorter notation.
+fn is_shortest(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let whole = digits.split('.').next().unwrap_or_default();
+    let has_zeros = whole.len() > 1 && whole.starts_with('0') || digits.contains('.') && digits.ends_with(['0', '.']);
+    let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    is_plain && !whole.is_empty() && !has_zeros && text != "-0"
+}
+
 /// Fields that identify the block of a record. They change if the record is included again in another block.
 const BLOCK: [&str; 3] = ["block_hash", "height", "zone_block_height"];
 
@@ -63,7 +91,7 @@ fn record_key(columns: &Columns, row: usize) -> u64 {
     for column in record.identity.iter().filter_map(|name| record.position(name)) {
         if let Some(string) = columns.text(column, row) {
             is_identified |= !string.is_empty();
-            hasher.write(string.as_bytes());
+            hasher.write_value(&columns.value(column, row));
         } else if let Column::Integer(_) = columns.column(column) {
             hasher.write_value(&columns.value(column, row));
         }
@@ -99,7 +127,7 @@ pub fn block_keys(columns: &Columns) -> Vec<u64> {
 fn block_key(columns: &Columns, column: usize, row: usize) -> Option<u64> {
     let hash = columns.text(column, row).filter(|hash| !hash.is_empty())?;
     let mut hasher = KeyHasher::new();
-    hasher.write(hash.as_bytes());
+    hasher.write_text(hash);
     Some(hasher.0)
 }
 

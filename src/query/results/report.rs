@@ -120,7 +120,7 @@ struct Shared {
     report: Report,
     /// Entries of `report.reasons`.
     seen_reasons: HashSet<Message>,
-    reasons_of_dropped: Vec<Message>,
+    contradictions: Vec<Message>,
     started: Instant,
     finished: bool,
     believed: BelievedResponses,
@@ -154,7 +154,7 @@ impl SharedReport {
         let state = Shared {
             report: Report::default(),
             seen_reasons: HashSet::new(),
-            reasons_of_dropped: Vec::new(),
+            contradictions: Vec::new(),
             started: Instant::now(),
             finished: false,
             believed: BelievedResponses::default(),
@@ -185,18 +185,22 @@ impl SharedReport {
 
     /// Counts records that contradict the request, with the reason.
     pub(in crate::query) fn add_dropped(&self, rows: u64, reason: impl Into<Message>) {
+        self.add_contradiction(reason);
+        self.update(|report| report.dropped += rows);
+    }
+
+    /// Adds the reason that responses contradict each other, the request, or what the API documents.
+    pub(in crate::query) fn add_contradiction(&self, reason: impl Into<Message>) {
         let reason = reason.into();
         self.add_reason(reason.clone());
-        let mut state = self.lock();
-        state.report.dropped += rows;
-        if !state.reasons_of_dropped.contains(&reason) {
-            state.reasons_of_dropped.push(reason);
+        let contradictions = &mut self.lock().contradictions;
+        if !contradictions.contains(&reason) {
+            contradictions.push(reason);
         }
     }
 
-    /// Reasons of the records that were dropped.
-    pub(in crate::query) fn reasons_of_dropped(&self) -> Vec<Message> {
-        self.lock().reasons_of_dropped.clone()
+    pub(in crate::query) fn contradictions(&self) -> Vec<Message> {
+        self.lock().contradictions.clone()
     }
 
     /// Adds a reason, once.

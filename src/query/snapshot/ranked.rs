@@ -26,6 +26,10 @@ use crate::client::Error;
 /// Most times that the pages are read. Records move a few positions at a time, so that the second pass finds nearly all
 /// that the first one missed.
 const MAX_PASSES: u32 = 8;
+/// Most pages of a pass, as a multiple of those that its list had at first, and some more: the list may grow as fast as it
+/// is read.
+const MAX_GROWTH: u64 = 3;
+const SOME_PAGES: u64 = 8;
 
 #[derive(Debug)]
 enum Phase {
@@ -52,7 +56,8 @@ pub struct RankedReader {
     snapshot: Snapshot,
     keys: Vec<u64>,
     known: HashSet<u64>,
-    /// Number of pages by the latest response.
+    /// Number of pages by the first response, and by the latest.
+    first_pages: Option<u64>,
     pages: Option<u64>,
     /// Page whose response was taken last, or 0. Without a number of pages, one without a new record ends the list.
     page: u64,
@@ -76,6 +81,7 @@ impl RankedReader {
             snapshot: Snapshot::default(),
             known: keys.iter().copied().collect(),
             keys,
+            first_pages: None,
             pages: None,
             page: 0,
             pass: 1,
@@ -169,6 +175,7 @@ impl RankedReader {
     fn on_page(&mut self, request: &PageRequest, response: &Response<'_>) -> Accepted {
         if self.page == 0 {
             self.snapshot = Snapshot::new(request, response);
+            self.first_pages = response.total_pages;
         }
         let before = self.checkpoint();
         let is_resumed = self.page == 0 && !self.keys.is_empty();
@@ -191,6 +198,8 @@ impl RankedReader {
         let is_last = fresh.is_empty() && response.total_pages.is_none() || self.is_last(request, response);
         if is_last {
             self.phase = self.after_last(request, response);
+        } else if self.first_pages.is_some_and(|pages| request.page > MAX_GROWTH * pages + SOME_PAGES) {
+            self.phase = Phase::Done(End::Unsettled);
         }
         Accepted { rows: 0..response.rows.len(), fresh: Some(fresh), before }
     }
