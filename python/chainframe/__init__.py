@@ -5,7 +5,7 @@
 ...     frame = client.tokens().to_pandas()
 """
 
-from chainframe import _sequence
+from chainframe import _functions, _sequence
 from chainframe._native import (
     AddressTransaction,
     Block,
@@ -148,4 +148,6 @@ if not TYPE_CHECKING:
         return sorted({*globals(), *__all__})
 
 
-del _sequence, TYPE_CHECKING
+_functions.define_methods(Client)
+
+del _functions, _sequence, TYPE_CHECKING

@@ -72,7 +72,9 @@ __all__ = [
     "_block_network",
     "_declaration",
     "_environment_cassette",
+    "_environment_deployment",
     "_forget_cassette",
+    "_keep_places",
     "_openapi",
     "_proxy",
     "_restore_cassette",
@@ -94,6 +96,7 @@ __all__ = [
     "_set_telemetry",
     "_share_cassette",
     "_signature",
+    "_unrecorded",
     "_with_cassette",
 ]
 
@@ -121,6 +124,10 @@ class Deployment:
         Number of records of a main-chain list that can be paged through.
     log_window : int
         Number of logs that the API returns for a transaction.
+    max_page_size : int, optional
+        Number of records of the largest page of every list. Default: 50, or 100 where the API documents that.
+    signed : bool
+        If False, requests have the API key alone, without signature, passphrase and timestamp.
 
     Raises
     ------
@@ -142,6 +149,8 @@ class Deployment:
         signature_encoding: Literal["base64", "hex"] = "base64",
         result_window: int = 10_000,
         log_window: int = 1_000,
+        max_page_size: int | None = None,
+        signed: bool = True,
     ) -> Self: ...
     @property
     def header_prefix(self) -> str: ...
@@ -157,6 +166,10 @@ class Deployment:
     def result_window(self) -> int: ...
     @property
     def log_window(self) -> int: ...
+    @property
+    def max_page_size(self) -> int | None: ...
+    @property
+    def signed(self) -> bool: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
@@ -179,7 +192,8 @@ class Client:
         Short names of the two chains. Default: `CHAINFRAME_MAIN_CHAIN` or "MAIN", `CHAINFRAME_ZONE_CHAIN` or
         "ZONE_CHAIN".
     deployment : Deployment, optional
-        Names and limits of the deployment.
+        Names and limits of the deployment. Default: `CHAINFRAME_DEPLOYMENT`, a JSON object of arguments of
+        `Deployment`, or that of the API's documents.
     timeout : float
         Time limit of one attempt, in seconds.
     deadline : float or None
@@ -3369,13 +3383,23 @@ class Cassette:
     Parameters
     ----------
     path : str or path
-        A JSON Lines file, one interaction per line.
-    mode : {"none", "once", "new_episodes", "all"}
+        A file of interactions as JSON, with a line for each record. A line that begins with a space continues the
+        interaction above.
+    mode : {"none", "once", "new_episodes", "all", "rewrite"}
         As in vcrpy: "none" replays requests, or raises `CassetteMissError`; "once" records if the file is new or empty,
         else replays as "none" does; "new_episodes" replays requests that are in the file and records others; "all"
-        records every request again and replaces its earlier recordings.
+        records every request again and replaces its earlier recordings. "rewrite", as in pytest-recording, empties the
+        file with the first recording, so that no stale one is left; for one process.
     allow_playback_repeats : bool
         If True, the last recording of a request is played again after all of them were played.
+    match_on : sequence of str, optional
+        Names of the parameters by which requests are compared, in Python or in the API. A name after "-" is left out:
+        with `["-start_time"]` a recording is played for any start time. Records are then not compared with that
+        parameter. Default: all.
+    scrub : callable, optional
+        Takes and returns a str. It is called with each value of a parameter and with each body before they are written,
+        and with the values of a request that is replayed; records are not compared with a parameter that it changes. A
+        cassette with it belongs to one process.
 
     Raises
     ------
@@ -3391,14 +3415,16 @@ class Cassette:
     def __new__(
         cls,
         path: str | PathLike[str],
-        mode: Literal["none", "once", "new_episodes", "all"] = "once",
+        mode: Literal["none", "once", "new_episodes", "all", "rewrite"] = "once",
         *,
         allow_playback_repeats: bool = False,
+        match_on: Sequence[str] | None = None,
+        scrub: Callable[[str], str] | None = None,
     ) -> Self: ...
     @property
     def path(self) -> Path: ...
     @property
-    def mode(self) -> Literal["none", "once", "new_episodes", "all"]: ...
+    def mode(self) -> Literal["none", "once", "new_episodes", "all", "rewrite"]: ...
     @property
     def can_record(self) -> bool:
         """True if requests may be sent and recorded: not with "none", nor with "once" and an existing recording."""
@@ -3419,7 +3445,8 @@ class Cassette:
     def interactions(self) -> list[dict[str, Any]]:
         """Interactions in the file when it was opened.
 
-        Each has `method`, `path`, `params`, `status` or the phase of an `error`, `bytes` of the body, and `played`.
+        Each has `method`, `path`, `params`, `status` or the phase of an `error`, `bytes` and text of
+        the `body`, and `played`.
         """
 
     def _compact(self) -> None: ...
@@ -3448,6 +3475,7 @@ class _LocalService:
         late: tuple[float, int] | None,
         pending: tuple[float, int] | None,
         faults_json: str,
+        quirks_json: str,
         compression: str | None,
         max_result_window: int | None,
         db: str | PathLike[str] | None,
@@ -3477,6 +3505,12 @@ class _LocalService:
     @property
     def faults_json(self) -> str: ...
     def set_faults(self, json_text: str) -> None: ...
+    @property
+    def unused_faults_json(self) -> str: ...
+    @property
+    def quirks_json(self) -> str: ...
+    def set_quirks(self, json_text: str) -> None: ...
+    def set_respond(self, respond: Callable[[dict[str, Any]], str | None] | None) -> None: ...
     @property
     def growth(self) -> int: ...
     def set_growth(self, growth: int) -> None: ...
@@ -3510,10 +3544,15 @@ class _LocalService:
 
 def _declaration() -> str: ...
 def _environment_cassette() -> Cassette | None: ...
+def _environment_deployment() -> Deployment: ...
+def _keep_places() -> None: ...
+def _unrecorded() -> dict[str, int]: ...
 def _share_cassette(
     path: str | PathLike[str],
     mode: str,
     allow_playback_repeats: bool,
+    match_on: Sequence[str],
+    scrub: Callable[[str], str] | None,
     staging: str | PathLike[str] | None,
     hint: str | None,
 ) -> Cassette: ...
@@ -3526,9 +3565,10 @@ def _with_cassette(client: Client, cassette: Cassette | None) -> Client: ...
 def _restore_schema(name: str, columns: list[str]) -> Schema: ...
 def _restore_cassette(
     path: str | PathLike[str],
-    mode: Literal["none", "once", "new_episodes", "all"],
+    mode: Literal["none", "once", "new_episodes", "all", "rewrite"],
     can_record: bool,
     allow_playback_repeats: bool,
+    match_on: list[str],
     staging: str | PathLike[str] | None,
     hint: str | None,
 ) -> Cassette: ...
@@ -3538,13 +3578,7 @@ def _send_recorded(client: Client, path: str, params: list[tuple[str, str]]) -> 
 def _proxy(client: Client) -> tuple[str, str]: ...
 def _signature(secret: str, timestamp: str, target: str) -> str: ...
 def _restore_deployment(
-    header_prefix: str,
-    main: str,
-    zone: str,
-    prehash: str,
-    signature_encoding: Literal["base64", "hex"],
-    result_window: int,
-    log_window: int,
+    names: tuple[str, str, str, str, str], limits: tuple[int, int, int | None, bool]
 ) -> Deployment: ...
 def _restore_hint(text: str) -> Hint: ...
 def _restore_estimate(

@@ -48,8 +48,10 @@ OTHER_VARIABLES = (
     "BLOCK_NETWORK",
     "CACHE",
     "CASSETTE",
+    "CASSETTE_MATCH_ON",
     "CASSETTE_MODE",
     "CASSETTE_STAGING",
+    "DEPLOYMENT",
     "LOG",
     "MAX_REQUESTS",
     "RATE_LIMIT",
@@ -78,7 +80,7 @@ def run_checks(
     *, deployment: Deployment, proxy: str | None, ca_bundle: str | None, given: dict[str, str]
 ) -> Iterator[CheckResult]:
     """Runs the checks and yields their results; `given` are settings that are not taken from the environment."""
-    settings = [*_settings(given), *_secrets(), *_unknown_variables()]
+    settings = [*_settings(given), *_secrets(deployment), *_unknown_variables()]
     yield from settings
     yield _self_test()
     if any(result.status == "fail" for result in settings):
@@ -121,8 +123,8 @@ def _settings(given: dict[str, str]) -> Iterator[CheckResult]:
             yield CheckResult(name, "fail", f"missing; set {variable}", USAGE)
 
 
-def _secrets() -> Iterator[CheckResult]:
-    for name in SECRETS:
+def _secrets(deployment: Deployment) -> Iterator[CheckResult]:
+    for name in SECRETS if deployment.signed else SECRETS[:1]:
         variable = f"CHAINFRAME_{name.upper()}"
         if not _is_utf8(value := os.environ.get(variable, "")):
             yield CheckResult(name, "fail", f"{variable} must be UTF-8 text; set it again in this encoding", USAGE)

@@ -12,7 +12,10 @@ const MAX_SHOWN: usize = 80;
 pub fn explain<'r>(request: &Request, times: usize, recorded: impl Iterator<Item = &'r Request>) -> String {
     if times > 0 {
         let recordings = if times == 1 { "the one recording".to_owned() } else { format!("all {times} recordings") };
-        return format!("has no more recordings of {request}: {recordings} already played");
+        return format!(
+            "has no more recordings of {request}: {recordings} already played; \
+             allow_playback_repeats=True plays the last one again"
+        );
     }
     let distance = |other: &Request| (other.path != request.path, differences(request, other).len());
     // Ties go to the same request every time.

@@ -1,4 +1,4 @@
-//! The file of a cassette: read at the opening, then appended to a line at a time, each by one write under a lock.
+//! The file of a cassette: read at the opening, then appended to an interaction at a time, each by one write under a lock.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::Error;
 use super::interaction::{Interaction, Request};
+use super::layout;
 
 /// A line of the file.
 #[derive(Debug)]
@@ -47,12 +48,9 @@ pub fn length(path: &Path) -> u64 {
 fn parse(path: &Path, bytes: &[u8]) -> Result<Vec<Line>, Error> {
     let bytes = bytes.strip_prefix(BOM).unwrap_or(bytes);
     let mut lines = Vec::new();
-    for (position, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
-        if line.trim_ascii().is_empty() {
-            continue;
-        }
+    for (first, line) in layout::interactions(bytes) {
         let read = std::str::from_utf8(line).map_err(|_| "invalid UTF-8".to_owned()).and_then(parse_line);
-        lines.push(read.map_err(|problem| Error::Line { path: path.to_owned(), line: position + 1, problem })?);
+        lines.push(read.map_err(|problem| Error::Line { path: path.to_owned(), line: first, problem })?);
     }
     Ok(lines)
 }
@@ -113,9 +111,9 @@ pub fn append(path: &Path, read: &mut u64, next: impl FnOnce(&[Line]) -> Option<
     };
     let (added, length) = added().map_err(|error| failed(path, "cannot be read", &error))?;
     // A line that another process was killed in does not count.
-    let complete: Vec<Line> = added
-        .split(|byte| *byte == b'\n')
-        .filter_map(|line| parse_line(std::str::from_utf8(line).ok()?).ok())
+    let complete: Vec<Line> = layout::interactions(&added)
+        .into_iter()
+        .filter_map(|(_, line)| parse_line(std::str::from_utf8(line).ok()?).ok())
         .collect();
     *read = length;
     let Some(line) = next(&complete) else { return Ok(false) };
@@ -145,6 +143,12 @@ pub fn compact(path: &Path) -> Result<u64, Error> {
     }
     replace(path, content.as_bytes()).map_err(|error| failed(path, "cannot be written", &error))?;
     Ok(content.len() as u64)
+}
+
+/// Removes all interactions; the file may be new.
+pub fn empty(path: &Path) -> Result<(), Error> {
+    let file = locked(path).map_err(|error| failed(path, "cannot be written", &error))?;
+    file.set_len(0).map_err(|error| failed(path, "cannot be written", &error))
 }
 
 /// Replaces a file through a new one with a random name, so that nothing is written through a link that another user of

@@ -1,4 +1,4 @@
-//! One interaction, and the line it is written as. A body of JSON is part of the line as it was sent, readable and
+//! One interaction, and the JSON it is written as. A body of JSON is part of the line as it was sent, readable and
 //! comparable; its numbers keep their digits and its members their order.
 
 use std::borrow::Cow;
@@ -10,7 +10,7 @@ use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::json_error;
+use super::{json_error, layout};
 
 /// The parts of a request that are compared: neither the host nor a prefix of the declared paths.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -127,7 +127,7 @@ impl Interaction {
                 }
             }
         }
-        serde_json::to_string(&line).expect("strings and numbers are JSON")
+        layout::fold(&serde_json::to_string(&line).expect("strings and numbers are JSON"))
     }
 
     /// Reads a line; the error says what is wrong with it.
@@ -142,7 +142,7 @@ impl Interaction {
             }
             (Some(status), None) => {
                 let body = match (line.json, line.text, line.base64) {
-                    (Some(json), None, None) => Bytes::copy_from_slice(json.get().as_bytes()),
+                    (Some(json), None, None) => Bytes::from(layout::unfold(json.get())),
                     (None, Some(text), None) => Bytes::from(text.into_owned().into_bytes()),
                     (None, None, Some(text)) => STANDARD.decode(&*text).map_err(|_| "invalid base64")?.into(),
                     _ => return Err("exactly one of json, text, base64 is required".into()),
@@ -172,5 +172,9 @@ fn explain(error: &serde_json::Error) -> String {
     if error.is_eof() {
         return "unexpected end of line".into();
     }
-    format!("{}, at column {}", json_error::explain(error), error.column())
+    let place = match error.line() {
+        1 => format!("column {}", error.column()),
+        line => format!("column {} of its line {line}", error.column()),
+    };
+    format!("{}, at {place}", json_error::explain(error))
 }

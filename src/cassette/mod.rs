@@ -1,27 +1,30 @@
-//! Recorded interactions: requests and their responses, one JSON line each, replayed in place of the network. Headers,
+//! Recorded interactions: requests and their responses, as JSON, replayed in place of the network. Headers,
 //! hosts, secrets and times are not recorded.
 
 mod closest_match;
 mod file;
 mod interaction;
 mod json_error;
+mod layout;
+mod matching;
 mod network;
 mod writer;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 pub use closest_match::explain as explain_miss;
 pub use file::load as read;
 pub use interaction::{Interaction, Outcome, RecordedFailure, RecordedResponse, Request};
 pub use json_error::explain;
-pub use network::{block as block_network, check as check_network};
+pub use matching::{MatchOn, Scrub};
+pub use network::{block as block_network, check as check_network, note_unrecorded, unrecorded};
 
 use writer::Writer;
 
-/// Recording mode. Names and meanings are those of vcrpy.
+/// Recording mode. Names and meanings are those of vcrpy, and of pytest-recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Replays, and never sends a request.
@@ -32,10 +35,17 @@ pub enum Mode {
     NewEpisodes,
     /// Records everything again.
     All,
+    /// Records everything again into a file that is emptied first.
+    Rewrite,
 }
 
 impl Mode {
-    pub const ALL: [Self; 4] = [Self::None, Self::Once, Self::NewEpisodes, Self::All];
+    pub const ALL: [Self; 5] = [Self::None, Self::Once, Self::NewEpisodes, Self::All, Self::Rewrite];
+
+    /// True if nothing is replayed.
+    pub const fn only_records(self) -> bool {
+        matches!(self, Self::All | Self::Rewrite)
+    }
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -43,6 +53,7 @@ impl Mode {
             Self::Once => "once",
             Self::NewEpisodes => "new_episodes",
             Self::All => "all",
+            Self::Rewrite => "rewrite",
         }
     }
 
@@ -55,7 +66,7 @@ impl Mode {
 
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
-    #[error("{setting} must be one of none, once, new_episodes, all; got {name:?}")]
+    #[error("{setting} must be one of none, once, new_episodes, all, rewrite; got {name:?}")]
     Mode { setting: &'static str, name: String },
     #[error("{}: {problem}", path.display())]
     File { path: PathBuf, problem: String },
@@ -76,13 +87,16 @@ pub struct Options {
     pub allow_playback_repeats: bool,
     /// File that is read and written in place of `path`, until a test has passed.
     pub staging: Option<PathBuf>,
+    pub match_on: MatchOn,
+    pub scrub: Option<Scrub>,
     /// Advice on recording, for the message about a request that was not recorded.
     pub hint: Option<String>,
 }
 
 impl Options {
     pub fn new(path: impl Into<PathBuf>, mode: Mode) -> Self {
-        Self { path: path.into(), mode, allow_playback_repeats: false, staging: None, hint: None }
+        let (match_on, path) = (MatchOn::default(), path.into());
+        Self { path, mode, allow_playback_repeats: false, staging: None, match_on, scrub: None, hint: None }
     }
 
     fn file(&self) -> &Path {
@@ -106,6 +120,7 @@ struct Inner {
     by_request: HashMap<Request, Recordings>,
     order: Vec<Request>,
     recorded: AtomicUsize,
+    has_emptied: AtomicBool,
     writer: Writer,
 }
 
@@ -142,14 +157,21 @@ impl Cassette {
         }
         let is_missing = metadata.is_none();
         let interactions = file::load(options.file())?;
+        // Other processes may write into a file that was begun for this run, also before this one does.
+        let is_emptied = options.mode == Mode::Rewrite && options.staging.is_some();
+        if is_emptied {
+            file::empty(options.file())?;
+        }
         let can_record = match options.mode {
             Mode::None => false,
             // An empty file holds nothing to replay.
             Mode::Once => interactions.is_empty(),
-            Mode::NewEpisodes | Mode::All => true,
+            Mode::NewEpisodes | Mode::All | Mode::Rewrite => true,
         };
         let writer = Writer::new(file::length(options.file()));
-        Ok(Self::new(options, can_record, is_missing, interactions, writer))
+        let opened = Self::new(options, can_record, is_missing, interactions, writer);
+        opened.inner.has_emptied.store(is_emptied, Ordering::Relaxed);
+        Ok(opened)
     }
 
     /// Another process's part in a recording that was begun before: what that has written is not replayed.
@@ -168,14 +190,16 @@ impl Cassette {
     ) -> Self {
         let (mut by_request, mut order) = (HashMap::<Request, Recordings>::new(), Vec::new());
         for interaction in interactions {
-            let recordings = by_request.entry(interaction.request.clone()).or_default();
+            let key = options.match_on.key(&interaction.request);
+            let recordings = by_request.entry(key.clone()).or_default();
             if recordings.interactions.is_empty() {
-                order.push(interaction.request.clone());
+                order.push(key);
             }
             recordings.interactions.push(interaction);
         }
-        let recorded = AtomicUsize::new(0);
-        Self { inner: Arc::new(Inner { options, can_record, is_missing, by_request, order, recorded, writer }) }
+        let (recorded, has_emptied) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let inner = Inner { options, can_record, is_missing, by_request, order, recorded, has_emptied, writer };
+        Self { inner: Arc::new(inner) }
     }
 
     pub fn options(&self) -> &Options {
@@ -197,12 +221,14 @@ impl Cassette {
 
     /// True if it holds interactions that are replayed.
     pub fn may_replay(&self) -> bool {
-        self.mode() != Mode::All && !self.inner.by_request.is_empty()
+        !self.mode().only_records() && !self.inner.by_request.is_empty()
     }
 
     /// Number of interactions read at the opening and not replaced, and recorded since.
     pub fn len(&self) -> usize {
-        let replaced = |one: &&Recordings| self.mode() == Mode::All && one.played.load(Ordering::Relaxed) > 0;
+        let is_emptied = self.inner.has_emptied.load(Ordering::Relaxed);
+        let replaced =
+            |one: &&Recordings| is_emptied || self.mode().only_records() && one.played.load(Ordering::Relaxed) > 0;
         let held = self.inner.by_request.values().filter(|one| !replaced(one)).map(|one| one.interactions.len());
         held.sum::<usize>() + self.inner.recorded.load(Ordering::Relaxed)
     }
@@ -213,14 +239,14 @@ impl Cassette {
 
     /// Number of interactions played so far.
     pub fn played(&self) -> usize {
-        if self.mode() == Mode::All { 0 } else { self.inner.by_request.values().map(Recordings::played).sum() }
+        if self.mode().only_records() { 0 } else { self.inner.by_request.values().map(Recordings::played).sum() }
     }
 
     /// Contents of the file when it was opened, in its order.
     pub fn summaries(&self) -> Vec<Summary> {
         let summary = |request: &Request| {
             let recordings = self.inner.by_request.get(request)?;
-            let played = if self.mode() == Mode::All { 0 } else { recordings.played() };
+            let played = if self.mode().only_records() { 0 } else { recordings.played() };
             Some(Summary { interactions: recordings.interactions.clone(), played })
         };
         self.inner.order.iter().filter_map(summary).collect()
@@ -229,10 +255,11 @@ impl Cassette {
     /// The next recorded outcome of a request; `None` if the request is to be sent and recorded.
     pub fn play(&self, request: &Request) -> Result<Option<Outcome>, Error> {
         let Inner { options, can_record, is_missing, by_request, .. } = &*self.inner;
-        if options.mode == Mode::All {
+        if options.mode.only_records() {
             return Ok(None);
         }
-        let recordings = by_request.get(request);
+        let request = &self.stored(request)?;
+        let recordings = by_request.get(&options.match_on.key(request));
         let next = recordings.and_then(|recordings| {
             let position = recordings.played.fetch_add(1, Ordering::Relaxed);
             let last = recordings.interactions.last().filter(|_| options.allow_playback_repeats);
@@ -256,19 +283,51 @@ impl Cassette {
         let left = |one: &Recordings| {
             self.inner.options.allow_playback_repeats || one.played.load(Ordering::Relaxed) < one.interactions.len()
         };
-        self.mode() != Mode::All && self.inner.by_request.get(request).is_some_and(left)
+        let key = self.stored(request).map(|request| self.inner.options.match_on.key(&request));
+        !self.mode().only_records() && key.is_ok_and(|key| self.inner.by_request.get(&key).is_some_and(left))
     }
 
     /// Appends the outcome of a request to the file, unless another process has recorded it; done when this returns.
     pub fn record(&self, request: &Request, outcome: Outcome) -> Result<(), Error> {
         let Inner { options, by_request, recorded, writer, .. } = &*self.inner;
-        let replaces = options.mode == Mode::All
-            && by_request.get(request).is_some_and(|one| one.played.swap(1, Ordering::Relaxed) == 0);
-        let interaction = Interaction { note: None, request: request.clone(), outcome };
+        let request = self.stored(request)?;
+        let outcome = match &options.scrub {
+            None => outcome,
+            Some(scrub) => scrub.outcome(outcome).map_err(|problem| self.cannot_scrub(problem))?,
+        };
+        let before = by_request.get(&options.match_on.key(&request));
+        let is_first = before.is_some_and(|one| one.played.swap(1, Ordering::Relaxed) == 0);
+        let replaces = options.mode == Mode::All && is_first;
+        // A file that is emptied loses its remarks, but for those on requests that are recorded again.
+        let note = before.filter(|_| options.mode == Mode::Rewrite && is_first);
+        let note = note.and_then(|one| one.interactions.first()?.note.clone());
+        if options.mode == Mode::Rewrite && !self.inner.has_emptied.swap(true, Ordering::Relaxed) {
+            writer.empty(options.file())?;
+        }
+        let interaction = Interaction { note, request, outcome };
         if writer.write(options.file(), interaction, replaces)? {
             recorded.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())
+    }
+
+    /// The request as it is stored.
+    fn stored(&self, request: &Request) -> Result<Request, Error> {
+        match &self.inner.options.scrub {
+            None => Ok(request.clone()),
+            Some(scrub) => scrub.request(request).map_err(|problem| self.cannot_scrub(problem)),
+        }
+    }
+
+    fn cannot_scrub(&self, problem: String) -> Error {
+        Error::File { path: self.path().to_owned(), problem: format!("was not written: scrub {problem}") }
+    }
+
+    /// True if a recording may be replayed for a request with another value of that parameter.
+    pub fn may_differ(&self, parameter: &str, value: &str) -> bool {
+        let Options { match_on, scrub, .. } = &self.inner.options;
+        let is_scrubbed = |scrub: &Scrub| scrub.text(value).is_ok_and(|scrubbed| scrubbed != value);
+        self.may_replay() && (!match_on.is_compared(parameter) || scrub.as_ref().is_some_and(is_scrubbed))
     }
 
     /// Removes from the file what was replaced.

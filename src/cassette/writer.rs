@@ -75,6 +75,15 @@ impl Writer {
         })
     }
 
+    /// Removes all interactions from the file.
+    pub fn empty(&self, path: &Path) -> Result<(), Error> {
+        let current = self.current();
+        let mut state = current.1.lock().unwrap_or_else(PoisonError::into_inner);
+        file::empty(path)?;
+        *state = State::default();
+        Ok(())
+    }
+
     pub fn compact(&self, path: &Path) -> Result<(), Error> {
         let current = self.current.load();
         if current.0 != std::process::id() {

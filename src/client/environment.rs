@@ -20,6 +20,8 @@ pub struct Environment {
     pub limiters: SharedLimiters,
     /// Receives a report of every attempt.
     pub observer: Option<Arc<dyn Observer>>,
+    /// The place where the client was made, if its requests are to be counted that go past all cassettes.
+    pub made_at: Option<Arc<str>>,
     /// The runtime of the client's tasks, if time is simulated.
     pub virtual_time: Option<Arc<VirtualTime>>,
 }
@@ -33,6 +35,7 @@ impl Default for Environment {
             jitter: Arc::new(fastrand::f64),
             limiters: SharedLimiters::default(),
             observer: None,
+            made_at: None,
             virtual_time: None,
         }
     }

@@ -244,11 +244,12 @@ impl Headers {
         })
     }
 
-    /// The headers of one signed request.
-    fn signed(&self, timestamp: &str, signature: &str) -> HeaderMap {
+    /// The headers of one request: of a deployment that wants no signature, its key alone.
+    fn of_request(&self, timestamp: &str, signature: Option<&str>) -> HeaderMap {
         let ascii = |text: &str| HeaderValue::from_str(text).expect("digits, letters and base64 fit into a header");
         let mut headers = HeaderMap::with_capacity(6);
         headers.insert(self.key.0.clone(), self.key.1.clone());
+        let Some(signature) = signature else { return headers };
         headers.insert(self.passphrase.0.clone(), self.passphrase.1.clone());
         let mut signature = ascii(signature);
         signature.set_sensitive(true);

@@ -76,6 +76,9 @@ impl Client {
         }
         cassette::check_network(|| self.cassette_request(target), settings.cassette.as_ref(), settings.is_loopback)?;
         self.inner.bounds.check(1)?;
+        if let (None, Some(place)) = (&settings.cassette, &self.inner.shared.environment.made_at) {
+            cassette::note_unrecorded(place);
+        }
         let queued = Instant::now();
         // The semaphore is never closed. It comes first: a permit of the rate limiter is to be used at once.
         let permit = if Bug::PermitPerQuery.is_planted() { None } else { self.permits().acquire_owned().await.ok() };
@@ -103,7 +106,8 @@ impl Client {
         let now = DateTime::<Utc>::from(self.now());
         let timestamp = sign::timestamp(now + chrono::TimeDelta::milliseconds(offset));
         let signature = sign::signature(&settings.deployment, &settings.credentials.secret_key, &timestamp, target);
-        let headers = self.inner.shared.headers.signed(&timestamp, &signature);
+        let sent = Some(&*signature).filter(|_| settings.deployment.signed());
+        let headers = self.inner.shared.headers.of_request(&timestamp, sent);
         let transport = self.transport()?;
         let sent = Instant::now();
         let outcome = transport.get(target, headers, settings.timeout).await;

@@ -1,7 +1,7 @@
 //! Differences between deployments of the API: header prefix, names of the two chains in paths and members, the string
-//! to sign and its encoding, and the result windows.
+//! to sign and its encoding, the result windows and the largest page.
 
-use super::endpoints::ResultLimit;
+use super::endpoints::{Endpoint, ResultLimit};
 
 /// Settings of one deployment of the API.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -13,6 +13,10 @@ pub struct Deployment {
     signature_encoding: SignatureEncoding,
     result_window: u64,
     log_window: u64,
+    /// Largest page of every list, in place of the declared ones.
+    max_page_size: Option<u32>,
+    /// False if the deployment wants a key and nothing else.
+    signed: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -54,6 +58,8 @@ impl Default for Deployment {
             signature_encoding: SignatureEncoding::Base64,
             result_window: RESULT_WINDOW,
             log_window: LOG_WINDOW,
+            max_page_size: None,
+            signed: true,
         }
     }
 }
@@ -99,6 +105,33 @@ impl Deployment {
             }
         }
         Ok(Self { result_window, log_window, ..self })
+    }
+
+    /// Sets the largest page of every list; `None` keeps the declared ones.
+    pub fn with_max_page_size(self, max_page_size: Option<u32>) -> Result<Self, DeploymentError> {
+        if max_page_size == Some(0) {
+            return Err(DeploymentError { setting: "max_page_size", problem: "must be at least 1; got 0".into() });
+        }
+        Ok(Self { max_page_size, ..self })
+    }
+
+    /// Sets whether requests are signed.
+    #[must_use]
+    pub fn with_signed(self, signed: bool) -> Self {
+        Self { signed, ..self }
+    }
+
+    pub fn max_page_size(&self) -> Option<u32> {
+        self.max_page_size
+    }
+
+    pub fn signed(&self) -> bool {
+        self.signed
+    }
+
+    /// Largest page of a list; `None` for look-ups, which have no pages.
+    pub fn page_size_max(&self, endpoint: &Endpoint) -> Option<u32> {
+        endpoint.page_size_max().map(|declared| self.max_page_size.unwrap_or(declared))
     }
 
     pub fn header_prefix(&self) -> &str {
@@ -220,6 +253,7 @@ fn check_prehash(template: &str) -> Result<(), DeploymentError> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::endpoint;
     use super::*;
 
     fn alpha() -> Deployment {
@@ -257,6 +291,16 @@ mod tests {
         assert_eq!(limits(&narrow), [None, Some(100), Some(100), Some(7)]);
         assert_eq!(alpha().with_windows(0, 7).unwrap_err().setting, "result_window");
         assert_eq!(alpha().with_windows(7, 0).unwrap_err().setting, "log_window");
+    }
+
+    #[test]
+    fn largest_page_is_the_deployments_or_the_declared_one() {
+        let sizes = |deployment: &Deployment| {
+            ["transactions", "blocks", "logs"].map(|name| deployment.page_size_max(endpoint(name).unwrap()))
+        };
+        assert_eq!(sizes(&alpha()), [Some(50), Some(100), None]);
+        assert_eq!(sizes(&alpha().with_max_page_size(Some(70)).unwrap()), [Some(70), Some(70), None]);
+        assert_eq!(alpha().with_max_page_size(Some(0)).unwrap_err().setting, "max_page_size");
     }
 
     #[test]

@@ -68,7 +68,7 @@ fn operation(endpoint: &Endpoint, deployment: &Deployment, names: Names<'_>) -> 
         json!({"type": "string", "pattern": format!("^{}$", any_case(chain)), "examples": [chain]}),
     )];
     parameters.extend(endpoint.params.iter().filter_map(declared_parameter));
-    if let Some(most) = endpoint.page_size_max() {
+    if let Some(most) = deployment.page_size_max(endpoint) {
         let page = json!({"type": "integer", "format": "int64", "minimum": 1, "maximum": i64::MAX, "default": 1});
         let limit = json!({"type": "integer", "minimum": 1, "maximum": most, "default": 20});
         parameters.push(parameter("page", false, "Number of the page.", page));
@@ -79,7 +79,7 @@ fn operation(endpoint: &Endpoint, deployment: &Deployment, names: Names<'_>) -> 
         "summary": endpoint.doc,
         "tags": [tag],
         "parameters": parameters,
-        "responses": responses(endpoint),
+        "responses": responses(endpoint, deployment),
         "x-result-limit": deployment.max_results(endpoint.limit),
     });
     if endpoint.limit == ResultLimit::LastYear {
@@ -155,7 +155,7 @@ fn any_case(name: &str) -> String {
     name.chars().map(one).collect()
 }
 
-fn responses(endpoint: &Endpoint) -> Value {
+fn responses(endpoint: &Endpoint, deployment: &Deployment) -> Value {
     let error = json!({"$ref": "#/components/schemas/Error"});
     let content = |schema: Value| json!({"application/json": {"schema": schema}});
     let mut codes: BTreeMap<u16, Vec<&str>> = BTreeMap::new();
@@ -166,7 +166,8 @@ fn responses(endpoint: &Endpoint) -> Value {
     }
     let mut responses = Map::new();
     for (status, codes) in codes {
-        let schema = if status == 200 { json!({"oneOf": [success_schema(endpoint), error]}) } else { error.clone() };
+        let schema =
+            if status == 200 { json!({"oneOf": [success_schema(endpoint, deployment), error]}) } else { error.clone() };
         let description = match status {
             200 => format!("Records, or an error with code {}.", codes.join(", ")),
             _ => format!("Error with code {}.", codes.join(", ")),
@@ -181,14 +182,14 @@ fn envelope(code: Value, data: Value) -> Value {
     json!({"type": "object", "properties": properties, "required": ["code", "msg", "data"]})
 }
 
-fn success_schema(endpoint: &Endpoint) -> Value {
+fn success_schema(endpoint: &Endpoint, deployment: &Deployment) -> Value {
     let records = json!({
         "type": "array",
         "items": {"$ref": format!("#/components/schemas/{}", endpoint.record().name)},
     });
     let data = match endpoint.shape {
         Shape::Direct => records,
-        Shape::Paged { list, page_size_max, total, names_chain } => {
+        Shape::Paged { list, total, names_chain, .. } => {
             let count = || json!({"type": "string", "pattern": "^[0-9]+$"});
             let mut page = Map::from_iter([
                 ("page".to_owned(), count()),
@@ -196,7 +197,7 @@ fn success_schema(endpoint: &Endpoint) -> Value {
                 ("totalPage".into(), count()),
                 (list.into(), records),
             ]);
-            page[list]["maxItems"] = page_size_max.into();
+            page[list]["maxItems"] = deployment.page_size_max(endpoint).into();
             page.extend(total.map(|total| (total.to_owned(), count())));
             if names_chain {
                 page.insert("chainFullName".into(), json!({"type": "string"}));

@@ -55,11 +55,14 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(client::internal::_proxy, module)?)?;
     module.add_function(wrap_pyfunction!(client::calls::_resume_query, module)?)?;
     module.add_function(wrap_pyfunction!(client::cassette::_environment_cassette, module)?)?;
+    module.add_function(wrap_pyfunction!(client::deployment::_environment_deployment, module)?)?;
     module.add_function(wrap_pyfunction!(client::internal::_with_cassette, module)?)?;
     module.add_function(wrap_pyfunction!(client::internal::_send_recorded, module)?)?;
     module.add_function(wrap_pyfunction!(client::cassette::_share_cassette, module)?)?;
     module.add_function(wrap_pyfunction!(client::cassette::_forget_cassette, module)?)?;
     module.add_function(wrap_pyfunction!(client::cassette::_block_network, module)?)?;
+    module.add_function(wrap_pyfunction!(client::cassette::_keep_places, module)?)?;
+    module.add_function(wrap_pyfunction!(client::cassette::_unrecorded, module)?)?;
     if std::env::var_os("CHAINFRAME_BLOCK_NETWORK").is_some_and(|value| value == "1") {
         crate::cassette::block_network(true);
     }

@@ -29,6 +29,9 @@ pub fn check(
             .ok_or_else(|| ErrorResponse::new(code, format!("Header {name} can not be empty")))
     };
     let key = header("KEY", "50103")?;
+    if !settings.deployment.signed() {
+        return if key == settings.credentials.api_key { Ok(()) } else { Err(invalid_key()) };
+    }
     let passphrase = header("PASSPHRASE", "50104")?;
     let signature = header("SIGN", "50106")?;
     let timestamp = header("TIMESTAMP", "50107")?;
@@ -38,7 +41,7 @@ pub fn check(
         return Err(ErrorResponse::new("50102", "Timestamp request expired"));
     }
     if key != settings.credentials.api_key {
-        return Err(ErrorResponse::new("50111", "Invalid key"));
+        return Err(invalid_key());
     }
     if passphrase != settings.credentials.passphrase {
         return Err(ErrorResponse::new("50105", "Incorrect passphrase"));
@@ -51,10 +54,17 @@ pub fn check(
     }
 }
 
-/// ISO 8601 in UTC with milliseconds, in that one spelling.
+fn invalid_key() -> ErrorResponse {
+    ErrorResponse::new("50111", "Invalid key")
+}
+
+/// ISO 8601 in UTC. The API documents milliseconds and `Z`; deployed services take whole seconds, microseconds and
+/// `+00:00` as well.
 fn read_time(text: &str) -> Option<DateTime<Utc>> {
-    let time = NaiveDateTime::parse_from_str(text, "%Y-%m-%dT%H:%M:%S%.3fZ").ok()?;
-    (text.len() == "2026-01-31T09:08:57.715Z".len()).then(|| time.and_utc())
+    let local = text.strip_suffix('Z').or_else(|| text.strip_suffix("+00:00"))?;
+    let seconds = "2026-01-31T09:08:57".len();
+    let is_known = [0, ".715".len(), ".715000".len()].contains(&local.len().checked_sub(seconds)?);
+    NaiveDateTime::parse_from_str(local, "%Y-%m-%dT%H:%M:%S%.f").ok().filter(|_| is_known).map(|time| time.and_utc())
 }
 
 fn verify(secret: &str, message: &str, signature: &str, encoding: SignatureEncoding) -> bool {
@@ -136,8 +146,7 @@ mod tests {
         for signature in ["ZpvBqVUogWHz1JYrxIkDnYvuADwoLgixTVVRgVU++V8=", "not base64", "ZpvB"] {
             assert_eq!(code(with("svc-access-sign", signature), "GET", TARGET, 0), "50113");
         }
-        for time in ["1769850537", "2026-01-31T09:08:57Z", "2026-01-31T09:08:57.715+00:00", "2026-01-31 09:08:57.715Z"]
-        {
+        for time in ["1769850537", "2026-01-31T09:08:57.7Z", "2026-01-31T09:08:57.715", "2026-01-31 09:08:57.715Z"] {
             assert_eq!(code(with("svc-access-timestamp", time), "GET", TARGET, 0), "50112", "{time}");
         }
     }
@@ -147,6 +156,28 @@ mod tests {
         for (late, expected) in [(30_000, "0"), (-30_000, "0"), (30_001, "50102"), (-30_001, "50102")] {
             assert_eq!(code(|_| {}, "GET", TARGET, late), expected, "{late}");
         }
+    }
+
+    #[test]
+    fn spellings_of_a_time_in_utc_are_accepted() {
+        for time in ["2026-01-31T09:08:57Z", "2026-01-31T09:08:57+00:00", "2026-01-31T09:08:57.715Z"] {
+            assert!(read_time(time).is_some(), "{time}");
+        }
+        assert_eq!(read_time("2026-01-31T09:08:57.715000+00:00"), read_time(TIME));
+        for time in ["2026-01-31T10:08:57+01:00", "2026-01-31T09:08:57.71500Z", "2026-01-31T9:08:57.715Z", "Z"] {
+            assert_eq!(read_time(time), None, "{time}");
+        }
+    }
+
+    #[test]
+    fn deployment_without_signatures_checks_the_key_alone() {
+        let settings = Settings { deployment: settings().deployment.with_signed(false), ..settings() };
+        let mut headers = HeaderMap::new();
+        let mut code = |key: &'static str| {
+            headers.insert("svc-access-key", axum::http::HeaderValue::from_static(key));
+            check(&headers, "GET", TARGET, DateTime::UNIX_EPOCH, &settings).map_err(|error| error.code)
+        };
+        assert_eq!((code("K3Y"), code("k3y"), code("")), (Ok(()), Err("50111"), Err("50103")));
     }
 
     #[test]

@@ -1,8 +1,11 @@
 //! Fault injection: selection of requests by count and path, and what a fault changes in them.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use axum::http::{HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 /// A fault and the requests that it applies to: all without a selector.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,6 +44,18 @@ pub enum FaultKind {
     Oversized { size_mib: u64 },
     /// A server clock that is ahead by this duration.
     ClockSkew { seconds: f64 },
+    /// Any response.
+    Body { status: u16, body: String, is_json: bool, headers: BTreeMap<String, String> },
+    /// No connection; of a simulated service only.
+    Unreachable(Unreachable),
+}
+
+/// A reason why there is no connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unreachable {
+    Refused,
+    UnknownHost,
+    Tls,
 }
 
 /// A fault as it is written.
@@ -63,6 +78,12 @@ struct Declared {
     #[serde(skip_serializing_if = "Option::is_none")]
     size_mib: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    json: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    headers: Option<BTreeMap<String, String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     every: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     times: Option<u64>,
@@ -70,7 +91,7 @@ struct Declared {
     path: Option<String>,
 }
 
-const KINDS: [&str; 11] = [
+const KINDS: [&str; 15] = [
     "status",
     "code",
     "throttle",
@@ -82,6 +103,10 @@ const KINDS: [&str; 11] = [
     "truncate",
     "reset",
     "clock_skew",
+    "body",
+    "refused",
+    "unknown_host",
+    "tls",
 ];
 
 pub const MOST_SECONDS: f64 = 1e9;
@@ -140,6 +165,10 @@ impl Declared {
                 Some(size_mib) => FaultKind::Oversized { size_mib },
             },
             "clock_skew" => FaultKind::ClockSkew { seconds: seconds(self.seconds.take(), -MOST_SECONDS)? },
+            "body" => self.take_body()?,
+            "refused" => FaultKind::Unreachable(Unreachable::Refused),
+            "unknown_host" => FaultKind::Unreachable(Unreachable::UnknownHost),
+            "tls" => FaultKind::Unreachable(Unreachable::Tls),
             "" => return Err("a fault needs a \"kind\"".into()),
             other => return Err(format!("kind must be one of {}; got {other:?}", KINDS.join(", "))),
         };
@@ -151,12 +180,36 @@ impl Declared {
             ("bytes", self.bytes.is_some()),
             ("retry_after", self.retry_after.is_some()),
             ("size_mib", self.size_mib.is_some()),
+            ("text", self.text.is_some()),
+            ("json", self.json.is_some()),
+            ("headers", self.headers.is_some()),
         ];
         match left.iter().find(|(_, given)| *given) {
             Some((member, _)) => Err(format!("a fault of kind {name:?} has no {member:?}")),
             None => Ok(kind),
         }
     }
+
+    fn take_body(&mut self) -> Result<FaultKind, String> {
+        let (body, is_json) = match (self.text.take(), self.json.take()) {
+            (Some(text), None) => (text, false),
+            (None, Some(json)) => (json.get().to_owned(), true),
+            _ => return Err("a fault of kind \"body\" needs either \"text\" or \"json\"".into()),
+        };
+        let headers = self.headers.take().unwrap_or_default();
+        if let Some((name, value)) = headers.iter().find(|(name, value)| !is_header(name, value)) {
+            return Err(format!(
+                "headers must be names and values of HTTP without content-length; got {name:?}: {value:?}"
+            ));
+        }
+        Ok(FaultKind::Body { status: status(self.status.take().unwrap_or(200))?, body, is_json, headers })
+    }
+}
+
+fn is_header(name: &str, value: &str) -> bool {
+    // The length is that of the body.
+    let is_own = ["content-length", "transfer-encoding"].iter().any(|own| name.eq_ignore_ascii_case(own));
+    !is_own && HeaderName::from_bytes(name.as_bytes()).is_ok() && HeaderValue::from_str(value).is_ok()
 }
 
 fn status(status: u16) -> Result<u16, String> {
@@ -181,6 +234,10 @@ impl FaultKind {
             Self::Truncate { .. } => "truncate",
             Self::Reset => "reset",
             Self::ClockSkew { .. } => "clock_skew",
+            Self::Body { .. } => "body",
+            Self::Unreachable(Unreachable::Refused) => "refused",
+            Self::Unreachable(Unreachable::UnknownHost) => "unknown_host",
+            Self::Unreachable(Unreachable::Tls) => "tls",
         }
     }
 }
@@ -199,7 +256,11 @@ impl From<Fault> for Declared {
             FaultKind::Throttle { retry_after } => Self { retry_after, ..base },
             FaultKind::Html { status } => Self { status: Some(status), ..base },
             FaultKind::Oversized { size_mib } => Self { size_mib: Some(size_mib), ..base },
-            FaultKind::Empty | FaultKind::Reset => base,
+            FaultKind::Body { status, body, is_json, headers } => {
+                let (json, text) = if is_json { (RawValue::from_string(body).ok(), None) } else { (None, Some(body)) };
+                Self { status: Some(status), json, text, headers: Some(headers), ..base }
+            }
+            FaultKind::Empty | FaultKind::Reset | FaultKind::Unreachable(_) => base,
         }
     }
 }
@@ -207,7 +268,16 @@ impl From<Fault> for Declared {
 /// The faults with their counts.
 #[derive(Debug, Default)]
 pub struct Faults {
-    faults: Vec<(Fault, u64)>,
+    faults: Vec<Counted>,
+}
+
+#[derive(Debug)]
+struct Counted {
+    fault: Fault,
+    /// Requests of its path.
+    selected: u64,
+    /// Requests that it changed.
+    applied: u64,
 }
 
 /// The faults that apply to one request.
@@ -219,45 +289,70 @@ pub struct ActiveFaults {
     pub response: Option<FaultKind>,
     /// The first fault that disturbs the delivery of the response.
     pub delivery: Option<FaultKind>,
+    pub unreachable: Option<Unreachable>,
     /// Kinds of all faults that apply, in the order they were given.
     pub kinds: Vec<&'static str>,
 }
 
+impl ActiveFaults {
+    /// With the user's response, which may be any kind of fault.
+    #[must_use]
+    pub fn with(mut self, given: Option<FaultKind>) -> Self {
+        if let Some(kind) = given {
+            self.add(&kind);
+        }
+        self
+    }
+
+    fn add(&mut self, kind: &FaultKind) {
+        match kind {
+            FaultKind::Delay { seconds } => self.delay += Duration::from_secs_f64(*seconds),
+            FaultKind::ClockSkew { seconds } => self.clock_ms += (seconds * 1_000.0) as i64,
+            FaultKind::Unreachable(reason) => {
+                self.unreachable.get_or_insert(*reason);
+            }
+            FaultKind::Truncate { .. } | FaultKind::Reset | FaultKind::SlowBody { .. } => {
+                self.delivery.get_or_insert_with(|| kind.clone());
+            }
+            _ => {
+                self.response.get_or_insert_with(|| kind.clone());
+            }
+        }
+    }
+}
+
 impl Faults {
     pub fn new(faults: Vec<Fault>) -> Self {
-        Self { faults: faults.into_iter().map(|fault| (fault, 0)).collect() }
+        Self { faults: faults.into_iter().map(|fault| Counted { fault, selected: 0, applied: 0 }).collect() }
     }
 
     /// As they were given.
     pub fn declared(&self) -> Vec<Fault> {
-        self.faults.iter().map(|(fault, _)| fault.clone()).collect()
+        self.faults.iter().map(|counted| counted.fault.clone()).collect()
+    }
+
+    /// Those that have applied to no request.
+    pub fn unused(&self) -> Vec<Fault> {
+        self.faults.iter().filter(|counted| counted.applied == 0).map(|counted| counted.fault.clone()).collect()
     }
 
     /// Counts the request for every fault that selects its path, and returns those that apply.
     pub fn match_request(&mut self, path: &str) -> ActiveFaults {
         let mut due = ActiveFaults::default();
-        for (fault, count) in &mut self.faults {
+        for Counted { fault, selected, applied } in &mut self.faults {
             if fault.path.as_deref().is_some_and(|part| !path.contains(part)) {
                 continue;
             }
-            *count += 1;
-            let counted = *count;
+            *selected += 1;
+            let counted = *selected;
             if fault.every.is_some_and(|every| !counted.is_multiple_of(every))
                 || fault.times.is_some_and(|times| counted > times)
             {
                 continue;
             }
+            *applied += 1;
             due.kinds.push(fault.kind.name());
-            match &fault.kind {
-                FaultKind::Delay { seconds } => due.delay += Duration::from_secs_f64(*seconds),
-                FaultKind::ClockSkew { seconds } => due.clock_ms += (seconds * 1_000.0) as i64,
-                kind @ (FaultKind::Truncate { .. } | FaultKind::Reset | FaultKind::SlowBody { .. }) => {
-                    due.delivery.get_or_insert_with(|| kind.clone());
-                }
-                kind => {
-                    due.response.get_or_insert_with(|| kind.clone());
-                }
-            }
+            due.add(&fault.kind);
         }
         due
     }
@@ -285,6 +380,8 @@ mod tests {
             r#"{"kind":"html","status":502}"#,
             r#"{"kind":"oversized","size_mib":3}"#,
             r#"{"kind":"clock_skew","seconds":-45.0}"#,
+            r#"{"kind":"body","status":418,"json":{"code":0.10},"headers":{"x-a":"b"}}"#,
+            r#"{"kind":"unknown_host","times":1}"#,
         ] {
             let written = serde_json::to_string(&fault(text)).unwrap();
             let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
@@ -305,6 +402,10 @@ mod tests {
             (r#"{"kind":"throttle","retry_after":-1}"#, "retry_after"),
             (r#"{"kind":"oversized"}"#, "size_mib"),
             (r#"{"kind":"reset","seconds":1}"#, "seconds"),
+            (r#"{"kind":"body"}"#, "text"),
+            (r#"{"kind":"body","text":"","json":1}"#, "either"),
+            (r#"{"kind":"body","text":"","headers":{"content-length":"3"}}"#, "content-length"),
+            (r#"{"kind":"html","text":""}"#, "text"),
             (r#"{"kind":"reset","every":0}"#, "every"),
             (r#"{"kind":"reset","evry":2}"#, "evry"),
         ] {
@@ -325,6 +426,8 @@ mod tests {
             .map(|path| faults.match_request(path))
             .map(|due| (due.response.is_some(), due.delivery.is_some(), due.delay.as_secs()))
             .collect();
+        let unused = |faults: &Faults| faults.unused().len();
+        assert_eq!((unused(&faults), unused(&Faults::new(faults.declared()))), (0, 3));
         let nothing = (false, false, 0);
         assert_eq!(due, [(false, true, 0), nothing, (true, false, 2), nothing, (true, false, 0), nothing]);
     }

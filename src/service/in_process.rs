@@ -26,7 +26,7 @@ pub struct Reply {
 
 impl InProcess {
     pub fn new(settings: Settings) -> Result<Self, ServiceError> {
-        settings.check()?;
+        settings.check(true)?;
         let store = Store::open(&settings)?;
         Ok(Self { state: State::new(settings, store, None) })
     }

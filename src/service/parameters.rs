@@ -63,7 +63,7 @@ impl Parameters {
         }
         let mut parameters = Self { values, page: 1, limit: DEFAULT_LIMIT };
         parameters.check_ranges(endpoint)?;
-        if let Some(most) = endpoint.page_size_max() {
+        if let Some(most) = settings.deployment.page_size_max(endpoint) {
             parameters.page = sent.count("page", i64::MAX.unsigned_abs())?.unwrap_or(1);
             parameters.limit = sent.count("limit", u64::from(most))?.unwrap_or(DEFAULT_LIMIT);
         }

@@ -1,16 +1,22 @@
 //! Rows as JSON: the envelope, the page object and the records, with the names of the deployment. All of it follows the
 //! declaration; values go out as they are kept, every one text but flags and lists.
 
-use rusqlite::Row;
+use std::cell::RefCell;
+
 use rusqlite::types::ValueRef;
+use rusqlite::{CachedStatement, Connection, Row};
 
 use super::filter::Filter;
 use super::mirror::Coverage;
 use super::parameters::{ParamValue, Parameters, years_after};
+use super::quirks::Turn;
 use super::schema::Table;
 use super::settings::Settings;
 use super::store::Store;
 use crate::interface::{Deployment, ENDPOINTS, Endpoint, Kind, ResultLimit, Shape};
+
+/// Hashes that a record has through its block.
+const HASHES: [&str; 6] = ["hash", "block_hash", "tx_id", "id", "main_tx_hash", "zone_tx_hash"];
 
 /// Rendering of the responses of one endpoint.
 #[derive(Debug)]
@@ -37,6 +43,8 @@ struct Member {
     kind: Kind,
     /// True if it identifies a record, and so is there without a value too.
     is_identity: bool,
+    /// True if another block has another value in its place.
+    is_hash: bool,
 }
 
 impl Renderer {
@@ -50,7 +58,8 @@ impl Renderer {
         let member = |field: &crate::interface::Field| {
             let name = field.wire.first().map_or_else(|| field.name.to_owned(), |name| deployment.expand(name));
             let is_identity = record.identity.contains(&field.name);
-            Member { key: format!("{}:", quoted(&name)), kind: field.kind, is_identity }
+            let is_hash = HASHES.contains(&field.name);
+            Member { key: format!("{}:", quoted(&name)), kind: field.kind, is_identity, is_hash }
         };
         Some(Renderer {
             endpoint,
@@ -78,10 +87,16 @@ impl Renderer {
     }
 
     /// Renders the whole body.
-    pub fn body(&self, store: &mut Store, parameters: &Parameters, settings: &Settings) -> Result<Body, LookUpError> {
+    pub fn body(
+        &self,
+        store: &mut Store,
+        parameters: &Parameters,
+        settings: &Settings,
+        turn: &mut Turn<'_>,
+    ) -> Result<Body, LookUpError> {
         match self.endpoint.shape {
             Shape::Paged { list, total, names_chain, .. } => {
-                let (records, found) = self.page(store, parameters, settings)?;
+                let (records, found) = self.page(store, parameters, settings, turn)?;
                 let Found { total: count, pages } = found;
                 let mut body = format!(
                     "{{\"code\":\"0\",\"msg\":\"\",\"data\":[{{\"page\":\"{}\",\"limit\":\"{}\",\"totalPage\":\"{pages}\"",
@@ -113,6 +128,7 @@ impl Renderer {
         store: &mut Store,
         parameters: &Parameters,
         settings: &Settings,
+        turn: &mut Turn<'_>,
     ) -> Result<(String, Found), LookUpError> {
         let (Source { table, select }, coverage) = self.select(store, parameters)?;
         let since = match self.endpoint.limit {
@@ -137,21 +153,39 @@ impl Renderer {
             }
             None => coverage.total.unwrap_or(listing.len()),
         };
-        let reached = match self.endpoint.limit {
-            ResultLimit::Window | ResultLimit::LastYear => total.min(settings.deployment.result_window()),
-            ResultLimit::Unlimited | ResultLimit::Logs => total,
+        let window = match self.endpoint.limit {
+            ResultLimit::Window | ResultLimit::LastYear => settings.deployment.result_window(),
+            ResultLimit::Unlimited | ResultLimit::Logs => u64::MAX,
         };
-        let first = (parameters.page - 1).saturating_mul(parameters.limit);
+        let lag = turn.lag(self.endpoint, total);
+        let total = total - lag;
+        let limit = turn.page_size(parameters.limit);
+        let first = (turn.page(parameters.page) - 1).saturating_mul(limit);
         let mut records = String::new();
         let mut statement = connection.prepare_cached(&format!("{select} WHERE own.seq = ?"))?;
-        for index in first..first.saturating_add(parameters.limit).min(reached) {
-            let seq = listing.get(index).ok_or(LookUpError::NotHeld)?;
+        let heights = Heights::of(connection, table)?;
+        let height_at = |place: u64| heights.as_ref().and_then(|heights| heights.of_row(listing.get(lag + place)?));
+        let replaced = if turn.replaces_block() { height_at(0) } else { None };
+        let mut group = 0..0;
+        for place in first..first.saturating_add(limit).min(total.min(window)) {
+            if let Some(ranks) = turn.moved_ranks(self.endpoint, place, total) {
+                group = ranks;
+            } else if turn.reorders_ties() && !group.contains(&place) {
+                let (height, is_tie) = (height_at(place), |other: &u64| height_at(*other) == height_at(place));
+                let before = (0..place).rev().take_while(is_tie).count() as u64;
+                let after = (place + 1..total).take_while(is_tie).count() as u64;
+                group = if height.is_some() { place - before..place + after + 1 } else { place..place + 1 };
+            }
+            let served = if group.contains(&place) { turn.reordered(place, &group) } else { place };
+            let seq = listing.get(lag + served).ok_or(LookUpError::NotHeld)?;
+            let is_replaced = replaced.is_some() && height_at(served) == replaced;
             let mut rows = statement.query([seq])?;
             while let Some(row) = rows.next()? {
-                self.write(&mut records, row)?;
+                self.write(&mut records, row, is_replaced)?;
             }
         }
-        Ok((records, Found { total, pages: reached.div_ceil(parameters.limit) }))
+        let count = turn.count(|| format!("{} {:?}", self.endpoint.name, parameters.values), total, window);
+        Ok((records, Found { total: count, pages: turn.pages(count.min(window).div_ceil(limit)) }))
     }
 
     /// Time one year before the address's last transaction, whatever other filters apply.
@@ -185,7 +219,7 @@ impl Renderer {
                 let mut statement = store.reader().0.prepare_cached(&statement)?;
                 let mut rows = statement.query((hash, first, last, most))?;
                 while let Some(row) = rows.next()? {
-                    self.write(&mut records, row)?;
+                    self.write(&mut records, row, false)?;
                 }
             }
         }
@@ -207,7 +241,7 @@ impl Renderer {
         Ok((&self.synthetic, everything))
     }
 
-    fn write(&self, out: &mut String, row: &Row<'_>) -> rusqlite::Result<()> {
+    fn write(&self, out: &mut String, row: &Row<'_>, is_replaced: bool) -> rusqlite::Result<()> {
         out.push_str(if out.is_empty() { "{" } else { ",{" });
         let start = out.len();
         for (index, member) in self.members.iter().enumerate() {
@@ -230,6 +264,7 @@ impl Renderer {
                     let known = self.directions.iter().find(|(neutral, _)| neutral.as_bytes() == text);
                     write_text(out, known.map_or(text, |(_, own)| own.as_bytes()));
                 }
+                (_, ValueRef::Text(text)) if is_replaced && member.is_hash => write_text(out, &of_other_block(text)),
                 (_, ValueRef::Text(text)) => write_text(out, text),
                 (_, ValueRef::Integer(number)) => out.push_str(&format!("\"{number}\"")),
                 _ => out.push_str("\"\""),
@@ -238,6 +273,32 @@ impl Renderer {
         out.push('}');
         Ok(())
     }
+}
+
+/// Heights of the rows of a table that has them.
+struct Heights<'c>(RefCell<CachedStatement<'c>>);
+
+impl<'c> Heights<'c> {
+    fn of(connection: &'c Connection, table: &Table) -> rusqlite::Result<Option<Self>> {
+        let Some(column) = ["height", "zone_block_height"].into_iter().find(|column| table.has(column)) else {
+            return Ok(None);
+        };
+        let statement = connection.prepare_cached(&format!("SELECT {column} FROM {} WHERE seq = ?", table.name))?;
+        Ok(Some(Self(RefCell::new(statement))))
+    }
+
+    fn of_row(&self, seq: i64) -> Option<i64> {
+        self.0.borrow_mut().query_row([seq], |row| row.get(0)).ok()
+    }
+}
+
+/// A hash with another first digit.
+fn of_other_block(hash: &[u8]) -> Vec<u8> {
+    let mut other = hash.to_vec();
+    if let Some(digit) = other.get_mut(2) {
+        *digit = if *digit == b'f' { b'e' } else { b'f' };
+    }
+    other
 }
 
 /// A successful response.

@@ -1,9 +1,10 @@
-//! Log of the requests received, for tests to inspect. Headers, and with them credentials, are not logged.
+//! Log of the requests received, for tests to inspect. Credentials in headers are not logged.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use axum::http::HeaderMap;
 use chrono::{DateTime, Utc};
 
 /// The oldest entries are dropped beyond either limit.
@@ -17,6 +18,8 @@ pub struct RequestEntry {
     pub path: String,
     /// As sent, without the "?".
     pub query: String,
+    /// Names in lower case, and values.
+    pub headers: Vec<(String, String)>,
     /// 0 where the connection was closed without a response.
     pub status: u16,
     /// Empty where the body has none.
@@ -38,8 +41,23 @@ impl RequestEntry {
     }
 
     fn size(&self) -> usize {
-        size_of::<Self>() + self.method.len() + self.path.len() + self.query.len() + self.code.len()
+        let headers: usize =
+            self.headers.iter().map(|(name, value)| size_of::<(String, String)>() + name.len() + value.len()).sum();
+        size_of::<Self>() + self.method.len() + self.path.len() + self.query.len() + self.code.len() + headers
     }
+}
+
+/// Headers whose values are secrets, or show one.
+const SECRET_HEADERS: [&str; 3] = ["authorization", "cookie", "proxy-authorization"];
+
+/// Names and values of headers. Those of credentials are replaced by `*`; `own` are the deployment's.
+pub fn without_secrets(headers: &HeaderMap, own: &[String]) -> Vec<(String, String)> {
+    let is_secret = |name: &str| SECRET_HEADERS.contains(&name) || own.iter().any(|own| own.eq_ignore_ascii_case(name));
+    let logged = |(name, value): (&axum::http::HeaderName, &axum::http::HeaderValue)| {
+        let value = if is_secret(name.as_str()) { "*".into() } else { String::from_utf8_lossy(value.as_bytes()) };
+        (name.as_str().to_owned(), value.into_owned())
+    };
+    headers.iter().map(logged).collect()
 }
 
 #[derive(Debug, Default)]
@@ -118,6 +136,17 @@ mod tests {
         log.clear();
         log.add(entry("last".into()));
         assert_eq!(log.entries().len(), 1);
+    }
+
+    #[test]
+    fn credentials_in_headers_are_not_logged() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [("xy-access-key", "K3Y"), ("authorization", "Basic x"), ("user-agent", "a/1")] {
+            headers.insert(name, value.parse().unwrap());
+        }
+        let logged = without_secrets(&headers, &["XY-ACCESS-KEY".into()]);
+        let expected = [("xy-access-key", "*"), ("authorization", "*"), ("user-agent", "a/1")];
+        assert_eq!(logged, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Handling of a request: faults, authentication, rate limit, lookup, and delivery of the response.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::fmt;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +14,7 @@ use axum::extract::{ConnectInfo, Request};
 use axum::http::header::{
     ACCEPT_ENCODING, ALLOW, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, DATE, RETRY_AFTER, VARY,
 };
-use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use axum::routing::{any, get};
 use chrono::{DateTime, TimeDelta, Utc};
 use flate2::write::GzEncoder;
@@ -24,9 +26,10 @@ use super::connection::ConnectionHandle;
 use super::error_response::ErrorResponse;
 use super::faults::{ActiveFaults, FaultKind, Faults};
 use super::parameters::Parameters;
+use super::quirks::Quirks;
 use super::render::{LookUpError, Renderer, envelope};
-use super::request_log::{RequestEntry, RequestLog};
-use super::settings::{Compression, Settings};
+use super::request_log::{RequestEntry, RequestLog, without_secrets};
+use super::settings::{Compression, Respond, Settings};
 use super::store::Store;
 use super::throttle::Throttle;
 use crate::cassette;
@@ -40,11 +43,12 @@ const SLOW_BODY_CHUNKS: u32 = 20;
 const FLUSH: Duration = Duration::from_millis(20);
 
 /// State shared by all requests.
-#[derive(Debug)]
 pub struct State {
     pub settings: Settings,
     pub request_log: Arc<RequestLog>,
     pub faults: Mutex<Faults>,
+    pub quirks: Mutex<Quirks>,
+    pub respond: Mutex<Option<Respond>>,
     pub growth: AtomicU32,
     /// Requests between reorganizations, and heights that each of them replaces.
     pub reorg: Mutex<Option<(u64, u32)>>,
@@ -62,6 +66,12 @@ pub struct State {
     renderers: Vec<Renderer>,
 }
 
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("State").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
 impl State {
     pub fn new(settings: Settings, store: Store, virtual_time: Option<Arc<VirtualTime>>) -> Self {
         let _time = virtual_time.as_ref().map(|time| time.enter());
@@ -69,6 +79,8 @@ impl State {
         Self {
             request_log: Arc::default(),
             faults: Mutex::new(Faults::new(settings.faults.clone())),
+            quirks: Mutex::new(Quirks::new(settings.quirks.clone())),
+            respond: Mutex::default(),
             renderers: Renderer::all(&settings.deployment),
             store: Mutex::new(store),
             growth: settings.growth.into(),
@@ -97,6 +109,11 @@ impl State {
         u32::try_from(due).unwrap_or(u32::MAX)
     }
 
+    /// Headers that show a secret.
+    fn secret_headers(&self) -> [String; 3] {
+        ["KEY", "PASSPHRASE", "SIGN"].map(|what| self.settings.deployment.header(what))
+    }
+
     /// True if that is the path of an endpoint.
     pub fn serves(&self, path: &str) -> bool {
         self.position(path).is_some()
@@ -117,7 +134,12 @@ impl State {
         // No list is that long.
         let deployment = deployment.with_windows(1 << 40, log_window).ok()?;
         let settings = Settings { deployment, ..self.settings.clone() };
-        lock(&self.store).read(|store| renderer.body(store, &parameters, &settings)).ok().map(|body| body.text)
+        let mut regular = Quirks::default();
+        let mut turn = regular.next();
+        lock(&self.store)
+            .read(|store| renderer.body(store, &parameters, &settings, &mut turn))
+            .ok()
+            .map(|body| body.text)
     }
 }
 
@@ -151,6 +173,8 @@ pub(super) struct Reply {
     code: String,
     pub body: Bytes,
     content_type: &'static str,
+    /// Headers of the user, in place of those of the same name.
+    headers: BTreeMap<String, String>,
     pub retry_after: Option<f64>,
     /// Size of the filler that is sent before the body's end, in MiB.
     filler: u64,
@@ -161,7 +185,8 @@ pub(super) struct Reply {
 impl Reply {
     fn json(status: u16, code: &str, body: impl Into<Bytes>) -> Self {
         let content_type = "application/json";
-        Self { status, code: code.into(), body: body.into(), content_type, retry_after: None, filler: 0, gzip: false }
+        let (code, body, headers) = (code.into(), body.into(), BTreeMap::new());
+        Self { status, code, body, content_type, headers, retry_after: None, filler: 0, gzip: false }
     }
 
     /// Compresses the body, unless it is generated while it is sent.
@@ -198,24 +223,43 @@ pub(super) async fn handle(
         method: request.method().to_string(),
         path: request.uri().path().into(),
         query: request.uri().query().unwrap_or_default().into(),
+        headers: without_secrets(request.headers(), &state.secret_headers()),
         ..RequestEntry::default()
     };
     let wants_gzip = state.settings.compression == Some(Compression::Gzip) && accepts_gzip(request.headers());
+    let given = match &due.response {
+        None if due.unreachable.is_none() => respond(&state, &entry).await,
+        _ => Ok(None),
+    };
+    let due = due.with(given.as_ref().ok().cloned().flatten());
     let reply = match &due.response {
+        _ if given.is_err() => Reply::error_response(&ErrorResponse::new("50026", given.unwrap_err())),
         Some(kind) => fault_reply(kind),
         None => match admit(&state, endpoint, &request, now) {
             Ok(endpoint) => look_up(state.clone(), endpoint, LookUp::of(&request)).await,
-            Err(error_response) => Reply::error_response(&error_response),
+            Err(refusal) => refusal.into(),
         },
     };
-    if due.delivery == Some(FaultKind::Reset) {
+    if due.delivery == Some(FaultKind::Reset) || due.unreachable.is_some() {
         connection.abort();
     } else {
         entry.status = reply.status;
         entry.code.clone_from(&reply.code);
     }
     state.request_log.add(entry);
-    deliver(if wants_gzip { reply.compressed() } else { reply }, &due, now)
+    let mut response = deliver(if wants_gzip { reply.compressed() } else { reply }, &due, now);
+    response.extensions_mut().insert(due.unreachable);
+    response
+}
+
+/// The user's response to a request, if there is one.
+async fn respond(state: &State, entry: &RequestEntry) -> Result<Option<FaultKind>, String> {
+    let Some(respond) = lock(&state.respond).clone() else { return Ok(None) };
+    if state.virtual_time.is_some() {
+        return respond(entry);
+    }
+    let entry = entry.clone();
+    tokio::task::spawn_blocking(move || respond(&entry)).await.unwrap_or_else(|error| Err(error.to_string()))
 }
 
 /// True if `Accept-Encoding` names gzip with a weight other than 0.
@@ -228,17 +272,36 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
     })
 }
 
+/// A request that is not looked up.
+enum Refusal {
+    Error(ErrorResponse),
+    Throttled { by_empty_data: bool },
+}
+
+impl From<ErrorResponse> for Refusal {
+    fn from(error_response: ErrorResponse) -> Self {
+        Self::Error(error_response)
+    }
+}
+
+impl From<Refusal> for Reply {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Error(error_response) => Self::error_response(&error_response),
+            Refusal::Throttled { by_empty_data: true } => Self::json(200, "0", envelope("0", "")),
+            Refusal::Throttled { by_empty_data: false } => {
+                Self::error_response(&ErrorResponse::new("50011", "Too many requests"))
+            }
+        }
+    }
+}
+
 /// Everything a request must pass before anything is looked up.
-fn admit(
-    state: &State,
-    endpoint: Option<usize>,
-    request: &Request,
-    now: DateTime<Utc>,
-) -> Result<usize, ErrorResponse> {
+fn admit(state: &State, endpoint: Option<usize>, request: &Request, now: DateTime<Utc>) -> Result<usize, Refusal> {
     let endpoint = endpoint.ok_or_else(|| ErrorResponse::new("50404", "No such URL"))?;
     if request.method() != Method::GET {
         let msg = format!("{} is not supported, GET is", request.method());
-        return Err(ErrorResponse { status: 405, ..ErrorResponse::new("50404", msg) });
+        return Err(ErrorResponse { status: 405, ..ErrorResponse::new("50404", msg) }.into());
     }
     // As received: put together again, it might differ from what was signed.
     let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
@@ -246,7 +309,7 @@ fn admit(
     if let Some(throttle) = &mut *lock(&state.throttle)
         && !throttle.admit(Instant::now())
     {
-        return Err(ErrorResponse::new("50011", "Too many requests"));
+        return Err(Refusal::Throttled { by_empty_data: lock(&state.quirks).throttles_by_empty_data() });
     }
     Ok(endpoint)
 }
@@ -279,7 +342,7 @@ pub(super) fn reply_now(state: &State, request: &Request, now: DateTime<Utc>) ->
     state.request_log.count();
     match admit(state, state.position(request.uri().path()), request, now) {
         Ok(endpoint) => look_up_now(state, endpoint, &LookUp::of(request)),
-        Err(error_response) => Reply::error_response(&error_response),
+        Err(refusal) => refusal.into(),
     }
 }
 
@@ -296,12 +359,15 @@ fn look_up_now(state: &State, endpoint: usize, request: &LookUp) -> Reply {
             Ok(parameters) => parameters,
             Err(error_response) => return Ok(Reply::error_response(&error_response)),
         };
+        let mut quirks = lock(&state.quirks);
+        let mut turn = quirks.next();
+        let parameters = turn.effective(parameters);
         let is_list = renderer.endpoint.page_size_max().is_some();
         let due = state.due(Instant::now());
         if is_list && due > 0 {
             store.grow(due, Some(&parameters))?;
         }
-        let body = match store.read(|store| renderer.body(store, &parameters, &state.settings)) {
+        let body = match store.read(|store| renderer.body(store, &parameters, &state.settings, &mut turn)) {
             Ok(body) => body,
             Err(LookUpError::Database(error)) => return Err(error),
             Err(LookUpError::NotHeld) => {
@@ -344,6 +410,10 @@ fn fault_reply(kind: &FaultKind) -> Reply {
             let page = "<!DOCTYPE html>\n<html><head><title>Error</title></head><body><h1>Error</h1></body></html>\n";
             Reply { content_type: "text/html; charset=utf-8", ..Reply::json(*status, "", page) }
         }
+        FaultKind::Body { status, body, is_json, headers } => {
+            let content_type = if *is_json { "application/json" } else { "text/plain; charset=utf-8" };
+            Reply { content_type, headers: headers.clone(), ..Reply::json(*status, "", body.clone()) }
+        }
         FaultKind::Oversized { size_mib } => Reply { filler: *size_mib, ..Reply::json(200, "0", "\",\"data\":[]}") },
         _ => Reply::json(200, "0", envelope("0", "")),
     }
@@ -381,6 +451,12 @@ fn deliver(reply: Reply, due: &ActiveFaults, now: DateTime<Utc>) -> Response<Bod
     }
     if let Some(Ok(after)) = reply.retry_after.map(|after| HeaderValue::from_str(&after.to_string())) {
         headers.insert(RETRY_AFTER, after);
+    }
+    for (name, value) in &reply.headers {
+        // Checked where they were given.
+        if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value.parse()) {
+            headers.insert(name, value);
+        }
     }
     response
 }

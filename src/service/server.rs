@@ -13,9 +13,12 @@ use tokio::time::Instant;
 
 use super::connection::{ConnectionHandle, Connections};
 use super::faults::{Fault, Faults, MOST_SECONDS};
+use super::quirks::{Quirk, Quirks};
 use super::request_log::RequestEntry;
 use super::routes::{State, lock, router};
-use super::settings::{Delay, LoadError, ServiceError, Settings, check_delay, check_rate, check_reorg};
+use super::settings::{
+    Delay, LoadError, Respond, ServiceError, Settings, check_delay, check_faults, check_quirks, check_rate, check_reorg,
+};
 use super::simulated::Simulated;
 use super::store::Store;
 use super::throttle::Throttle;
@@ -52,7 +55,7 @@ impl Service {
 
     /// Fills the database and listens; both are done when this returns.
     pub fn start(settings: Settings) -> Result<Self, ServiceError> {
-        settings.check()?;
+        settings.check(false)?;
         let store = Store::open(&settings)?;
         let bind_error = |source: std::io::Error| {
             ServiceError::setting(
@@ -84,7 +87,7 @@ impl Service {
 
     /// A service without a socket, in virtual time.
     pub fn simulate(settings: Settings, time: Arc<VirtualTime>) -> Result<Self, ServiceError> {
-        settings.check()?;
+        settings.check(true)?;
         let store = Store::open(&settings)?;
         let state = Arc::new(State::new(settings, store, Some(time)));
         Ok(Self { url: NO_URL.into(), state, running: Mutex::new(None) })
@@ -125,8 +128,30 @@ impl Service {
     }
 
     /// Replaces the faults; their counts start at 0.
-    pub fn set_faults(&self, faults: Vec<Fault>) {
+    pub fn set_faults(&self, faults: Vec<Fault>) -> Result<(), ServiceError> {
+        check_faults(&faults, &self.state.settings.deployment, self.state.virtual_time.is_some())?;
         *lock(&self.state.faults) = Faults::new(faults);
+        Ok(())
+    }
+
+    /// Faults that have applied to no request yet.
+    pub fn unused_faults(&self) -> Vec<Fault> {
+        lock(&self.state.faults).unused()
+    }
+
+    pub fn quirks(&self) -> Vec<Quirk> {
+        lock(&self.state.quirks).declared().to_vec()
+    }
+
+    pub fn set_quirks(&self, quirks: Vec<Quirk>) -> Result<(), ServiceError> {
+        check_quirks(&quirks, self.rate_limit())?;
+        *lock(&self.state.quirks) = Quirks::new(quirks);
+        Ok(())
+    }
+
+    /// Replaces the function that is asked for each response.
+    pub fn set_respond(&self, respond: Option<Respond>) {
+        *lock(&self.state.respond) = respond;
     }
 
     pub fn growth(&self) -> u32 {

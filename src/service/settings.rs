@@ -1,11 +1,14 @@
 //! Settings of a service, and errors about them.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::faults::Fault;
+use super::faults::{Fault, FaultKind};
+use super::quirks::Quirk;
+use super::request_log::RequestEntry;
 use crate::cassette;
-use crate::interface::Deployment;
+use crate::interface::{Deployment, ENDPOINTS};
 
 /// Maximum number of transactions that fits in the memory of an ordinary machine.
 const MOST_TRANSACTIONS: u64 = 10_000_000;
@@ -35,6 +38,7 @@ pub struct Settings {
     /// Transactions that are pending until the chain is some heights longer.
     pub pending: Option<Delay>,
     pub faults: Vec<Fault>,
+    pub quirks: Vec<Quirk>,
     pub compression: Option<Compression>,
     /// File of the database; `None` keeps it in memory.
     pub db: Option<PathBuf>,
@@ -62,6 +66,7 @@ impl Default for Settings {
             late: None,
             pending: None,
             faults: Vec::new(),
+            quirks: Vec::new(),
             compression: None,
             db: None,
             port: 0,
@@ -69,6 +74,9 @@ impl Default for Settings {
         }
     }
 }
+
+/// The user's responses: one in place of the regular one, `None`, or the reason why there is none.
+pub type Respond = Arc<dyn Fn(&RequestEntry) -> Result<Option<FaultKind>, String> + Send + Sync>;
 
 /// A share of the records that the lists gain, and a number of heights.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -131,6 +139,35 @@ pub(super) fn check_reorg(reorg: Option<(u64, u32)>) -> Result<(), ServiceError>
     Err(ServiceError::Setting { setting: "reorg", problem: format!("{problem}; got ({every}, {depth})") })
 }
 
+/// Faults that select no path of the deployment would never apply, nor would those of connections that are there already.
+pub(super) fn check_faults(faults: &[Fault], deployment: &Deployment, is_simulated: bool) -> Result<(), ServiceError> {
+    let reject = |problem: String| Err(ServiceError::setting("faults", problem));
+    let paths: Vec<String> = ENDPOINTS.iter().map(|endpoint| deployment.expand(endpoint.path)).collect();
+    for fault in faults {
+        if let Some(part) = fault.path.as_ref().filter(|part| !paths.iter().any(|path| path.contains(*part))) {
+            return reject(format!("have the path {part:?}, which no endpoint has; paths are {}", paths.join(", ")));
+        }
+        if matches!(fault.kind, FaultKind::Unreachable(_)) && !is_simulated {
+            let kind = fault.kind.name();
+            return reject(format!(
+                "of kind {kind:?} need simulated=True: a server is connected before it has a request"
+            ));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn check_quirks(quirks: &[Quirk], rate_limit: Option<f64>) -> Result<(), ServiceError> {
+    if let Some(filter) = quirks.iter().find_map(|quirk| quirk.unknown_filter(&ENDPOINTS)) {
+        let problem = format!("ignore the filter {filter:?}, which no list has");
+        return Err(ServiceError::setting("quirks", problem));
+    }
+    if quirks.contains(&Quirk::EmptyThrottle {}) && rate_limit.is_none() {
+        return Err(ServiceError::setting("quirks", "with \"empty_throttle\" need rate_limit; set it too"));
+    }
+    Ok(())
+}
+
 pub(super) fn check_delay(setting: &'static str, delay: Option<Delay>) -> Result<(), ServiceError> {
     match delay {
         Some(Delay { share, heights }) if !(share > 0.0 && share <= 1.0 && heights > 0) => {
@@ -152,7 +189,7 @@ pub(super) fn check_rate(rate: Option<f64>) -> Result<(), ServiceError> {
 }
 
 impl Settings {
-    pub(super) fn check(&self) -> Result<(), ServiceError> {
+    pub(super) fn check(&self, is_simulated: bool) -> Result<(), ServiceError> {
         let reject = |setting, problem: &str| Err(ServiceError::Setting { setting, problem: problem.into() });
         if self.transactions > MOST_TRANSACTIONS {
             return reject(
@@ -164,6 +201,8 @@ impl Settings {
             return reject("growth_rate", &format!("must be a positive number of records per second; got {rate}"));
         }
         check_reorg(self.reorg)?;
+        check_faults(&self.faults, &self.deployment, is_simulated)?;
+        check_quirks(&self.quirks, self.rate_limit)?;
         check_delay("late", self.late)?;
         check_delay("pending", self.pending)?;
         if self.main_chain.eq_ignore_ascii_case(&self.zone_chain) {
@@ -203,9 +242,9 @@ mod tests {
         let rejected = |change: fn(&mut Settings)| {
             let mut settings = Settings::default();
             change(&mut settings);
-            settings.check().unwrap_err().to_string()
+            settings.check(false).unwrap_err().to_string()
         };
-        assert!(Settings::default().check().is_ok());
+        assert!(Settings::default().check(false).is_ok());
         assert!(rejected(|settings| settings.transactions = u64::MAX).starts_with("transactions "));
         assert!(rejected(|settings| settings.zone_chain = "main".into()).starts_with("zone_chain "));
         assert!(rejected(|settings| settings.db = Some(":memory:".into())).starts_with("db "));
@@ -219,6 +258,15 @@ mod tests {
         assert!(rejected(|settings| settings.late = delay(f64::NAN, 1)).starts_with("late "));
         assert!(rejected(|settings| settings.pending = delay(1.1, 1)).starts_with("pending "));
         assert!(rejected(|settings| settings.pending = delay(1.0, 0)).starts_with("pending "));
+        let fault = |text: &str| vec![serde_json::from_str::<Fault>(text).unwrap()];
+        let deployment = Deployment::default();
+        let misspelt = check_faults(&fault(r#"{"kind":"reset","path":"blok-list"}"#), &deployment, false);
+        assert!(misspelt.unwrap_err().to_string().contains("\"blok-list\""));
+        let refused = fault(r#"{"kind":"refused","path":"block-list"}"#);
+        assert!(check_faults(&refused, &deployment, true).is_ok());
+        assert!(check_faults(&refused, &deployment, false).is_err());
+        assert!(check_quirks(&[Quirk::EmptyThrottle {}], None).is_err());
+        assert!(check_quirks(&[Quirk::FilterIgnored { filter: "page".into() }], None).is_err());
         assert!(rejected(|settings| settings.zone_chain.clear()).starts_with("zone_chain "));
         assert!(rejected(|settings| settings.credentials.secret_key.clear()).starts_with("secret_key "));
     }

@@ -8,6 +8,7 @@ use axum::extract::{ConnectInfo, Request};
 use axum::http::{HeaderMap, Response, Uri};
 
 use super::connection::ConnectionHandle;
+use super::faults::Unreachable;
 use super::routes::{State, handle};
 
 /// The way to a simulated service.
@@ -21,6 +22,8 @@ pub enum NoResponse {
     Stopped,
     /// The connection was reset.
     Reset,
+    /// There was no connection.
+    Unreachable(Unreachable),
 }
 
 impl Simulated {
@@ -34,6 +37,10 @@ impl Simulated {
         *request.uri_mut() = target;
         let (endpoint, connection) = (self.0.position(request.uri().path()), ConnectionHandle::default());
         let response = handle(self.0.clone(), endpoint, ConnectInfo(connection.clone()), request).await;
-        if connection.is_aborted() { Err(NoResponse::Reset) } else { Ok(response) }
+        match response.extensions().get::<Option<Unreachable>>() {
+            Some(Some(reason)) => Err(NoResponse::Unreachable(*reason)),
+            _ if connection.is_aborted() => Err(NoResponse::Reset),
+            _ => Ok(response),
+        }
     }
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import chainframe as cf
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
 
 def lines(path: Path) -> list[dict[str, Any]]:
     """Return the interactions of a cassette."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
+    # A line that begins with a space continues the one above.
+    interactions = re.split(r"\n(?! )", path.read_text(encoding="utf-8"))
+    return [json.loads(interaction) for interaction in interactions if interaction]
 
 
 def replaying(path: Path, **settings: Any) -> cf.Client:

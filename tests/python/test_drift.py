@@ -13,16 +13,17 @@ import pytest
 from chainframe.testing import Cassette, Fault, LocalService
 from chainframe.testing._drift import _differences, compare
 from conftest import environment, needs_extra
+from recorded import lines
 
 PATH = "/api/v5/main/zone/block/block-list"
 
 
 def change(file: Path, edit: Any) -> None:
     """Edits the recorded responses, so that the service seems to have changed."""
-    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    for line in lines:
-        edit(line)
-    file.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    interactions = lines(file)
+    for interaction in interactions:
+        edit(interaction)
+    file.write_text("\n".join(map(json.dumps, interactions)), encoding="utf-8")
 
 
 def each_block(edit: Any) -> Any:

@@ -20,6 +20,7 @@ import chainframe as cf
 import reference_client
 from chainframe.testing import Cassette, LocalService
 from conftest import Sample
+from recorded import lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -289,7 +290,7 @@ def test_loaded_cassette_is_served(tmp_path: Path) -> None:
     with LocalService(transactions=60, seed=11) as service, service.client() as client:
         expected = list(client.transactions())
     with LocalService(transactions=3) as service, service.client() as client:
-        assert service.load_cassette(path) == len(path.read_text().splitlines())
+        assert service.load_cassette(path) == len(lines(path))
         for _ in range(2):
             assert list(client.transactions()) == expected
         with pytest.raises(cf.NotFoundError, match="height=4300001 as well"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import signal
 import sys
 import threading
@@ -21,6 +22,7 @@ from chainframe import (
     __version__,
     doctor,
 )
+from chainframe._deployments import of_environment
 from chainframe._native import _openapi as openapi_json
 from chainframe._text import shown
 from chainframe.cli.codes import FAILED, INTERRUPTED, NETWORK, USAGE
@@ -116,6 +118,13 @@ def _parser() -> argparse.ArgumentParser:
         "--rate-limit", type=float, metavar="RATE", help="allowed requests per second (default: unlimited)"
     )
     serve.add_argument(
+        "--quirk",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="quirk of deployed services, such as ties_reordered, or filter_ignored=NAME; may be repeated",
+    )
+    serve.add_argument(
         "--growth-rate", type=float, metavar="RATE", help="records per second by which lists grow (default: none)"
     )
     serve.add_argument(
@@ -175,6 +184,14 @@ def _parser() -> argparse.ArgumentParser:
     show.set_defaults(run=_show_cassette)
     show.add_argument("file", metavar="FILE", help="the cassette")
     show.add_argument("--json", action="store_true", help="print one JSON object per line")
+    show.add_argument(
+        "--body",
+        type=_within(0, 2**31),
+        nargs="?",
+        const=0,
+        metavar="N",
+        help="print the bodies as well, or that of interaction N alone",
+    )
     diff = actions.add_parser(
         "diff",
         help="compare with the service",
@@ -203,29 +220,26 @@ def _add_chain_options(parser: argparse.ArgumentParser) -> None:
         )
 
 
-DEPLOYMENT = ("header_prefix", "main", "zone", "prehash", "signature_encoding")
+DEPLOYMENT = {
+    "header_prefix": "header name prefix",
+    "main": "path segment of the main chain",
+    "zone": "path segment of the zone chain",
+    "prehash": "template of the signed string",
+    "signature_encoding": "encoding of the signature",
+}
 
 
 def _add_deployment_options(parser: argparse.ArgumentParser) -> None:
     defaults = Deployment()
-    parser.add_argument(
-        "--header-prefix", default=defaults.header_prefix, help="header name prefix (default: %(default)s)"
-    )
-    parser.add_argument("--main", default=defaults.main, help="path segment of the main chain (default: %(default)s)")
-    parser.add_argument("--zone", default=defaults.zone, help="path segment of the zone chain (default: %(default)s)")
-    parser.add_argument(
-        "--prehash", default=defaults.prehash, help="template of the signed string (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--signature-encoding",
-        default=defaults.signature_encoding,
-        choices=("base64", "hex"),
-        help="encoding of the signature (default: %(default)s)",
-    )
+    for name, text in DEPLOYMENT.items():
+        choices = ("base64", "hex") if name == "signature_encoding" else None
+        flag, default = f"--{name.replace('_', '-')}", getattr(defaults, name)
+        parser.add_argument(flag, choices=choices, help=f"{text} (default: {default}, or of CHAINFRAME_DEPLOYMENT)")
 
 
 def _deployment(options: argparse.Namespace) -> Deployment:
-    return Deployment(**{name: getattr(options, name) for name in DEPLOYMENT})
+    given = {name: getattr(options, name) for name in DEPLOYMENT}
+    return of_environment(**{name: value for name, value in given.items() if value is not None})
 
 
 def _within(low: int, high: int) -> Callable[[str], int]:
@@ -248,7 +262,10 @@ def _show_cassette(options: argparse.Namespace) -> int:
     if not Path(options.file).exists():
         raise ConfigError(f"{options.file} does not exist")
     for number, interaction in enumerate(Cassette(options.file, mode="none").interactions, 1):
+        if options.body and number != options.body:
+            continue
         recorded = {name: value for name, value in interaction.items() if name != "played"}
+        body = recorded.pop("body") if options.body is None or not options.json else None
         if options.json:
             _print(json.dumps(recorded))
             continue
@@ -257,7 +274,18 @@ def _show_cassette(options: argparse.Namespace) -> int:
         if recorded["note"]:
             _print(f"# {recorded['note']}")
         _print(f"{number:>4}  {outcome:<8} {recorded['bytes']:>9}  {recorded['method']} {recorded['path']}?{query}")
+        if options.body is not None and body is not None:
+            for line in _indented(body).splitlines():
+                _print(line)
     return 0
+
+
+def _indented(body: str) -> str:
+    """Return JSON with a line for each member, any other text as it is."""
+    try:
+        return json.dumps(json.loads(body), indent=2, ensure_ascii=False)
+    except ValueError:
+        return body
 
 
 def _diff_cassette(options: argparse.Namespace) -> int:
@@ -283,6 +311,12 @@ def _delay(given: list[float] | None) -> tuple[float, Any] | None:
     return (given[0], int(given[1]) if given[1].is_integer() else given[1]) if given else None
 
 
+def _quirk(text: str) -> dict[str, str]:
+    """Return a quirk, which LocalService checks."""
+    kind, equals, name = text.partition("=")
+    return {"kind": kind, "filter": name} if equals else {"kind": kind}
+
+
 def _serve(options: argparse.Namespace) -> int:
     service = (
         *("port", "transactions", "seed", "db", "compression", "rate_limit", "growth", "growth_rate"),
@@ -296,19 +330,17 @@ def _serve(options: argparse.Namespace) -> int:
     # A shell lets background jobs ignore SIGINT; kill -INT is to stop this one as well.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     given = {name: getattr(options, name) for name in service}
-    with LocalService(deployment=deployment, reorg=reorg, late=late, pending=pending, **given) as running:
+    quirks: Any = [_quirk(name) for name in options.quirk]
+    with LocalService(
+        deployment=deployment, quirks=quirks, reorg=reorg, late=late, pending=pending, **given
+    ) as running:
         for call, file in options.load:
             running.load(call, file)
         for file in options.cassette:
             running.load_cassette(file)
-        print(f"export CHAINFRAME_BASE_URL={running.url}")
-        print(f"export CHAINFRAME_API_KEY={running.api_key}")
-        print(f"export CHAINFRAME_SECRET_KEY={running.secret_key}")
-        print(f"export CHAINFRAME_PASSPHRASE={running.passphrase}")
-        print(f"export CHAINFRAME_MAIN_CHAIN={running.main_chain}")
-        print(f"export CHAINFRAME_ZONE_CHAIN={running.zone_chain}")
-        if deployment != Deployment():
-            print(f"# in Python: Client(deployment={deployment!r})")
+        for name, value in running.env.items():
+            if name != "CHAINFRAME_DEPLOYMENT" or running.deployment != Deployment():
+                print(f"export {name}={shlex.quote(value)}")
         print(f"# serving at {running.url}; stop with Ctrl-C", flush=True)
         # A signal that the system delivers to another thread does not end a wait without timeout.
         while not threading.Event().wait(timeout=0.5):

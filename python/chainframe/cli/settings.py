@@ -9,6 +9,7 @@ import click
 from click.core import ParameterSource
 
 from chainframe import Client, Deployment
+from chainframe._deployments import of_environment
 from chainframe._paths import local_path
 from chainframe.testing import Cassette
 
@@ -60,6 +61,7 @@ METAVARS = {
     "ca_bundle": "FILE",
     "result_window": "N",
     "log_window": "N",
+    "max_page_size": "N",
 }
 _DEPLOYMENT: dict[str, tuple[click.ParamType[Any], str]] = {
     "header_prefix": (STRING, "Prefix of the API's header names."),
@@ -69,6 +71,8 @@ _DEPLOYMENT: dict[str, tuple[click.ParamType[Any], str]] = {
     "signature_encoding": (click.Choice(["base64", "hex"]), "Encoding of the signature."),
     "result_window": (INTEGER, "Most records that a list can be paged to."),
     "log_window": (INTEGER, "Most logs that one response holds."),
+    "max_page_size": (INTEGER, "Records of the largest page of every list."),
+    "signed": (click.BOOL, "Sign requests, or send the key alone."),
 }
 
 
@@ -116,4 +120,4 @@ def client(given: dict[str, Any], *, streams_to_terminal: bool) -> Client:
         raise click.UsageError("--record and --replay cannot be combined")
     if cassettes:
         settings["cassette"] = cassettes[0]
-    return Client(deployment=Deployment(**deployment), **settings)
+    return Client(deployment=of_environment(**deployment), **settings)

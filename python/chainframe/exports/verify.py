@@ -166,12 +166,14 @@ class Verifier:
 
     def fetch_list(self, **bounds: int) -> list[Row]:
         """The list of the export within bounds, with another page size."""
-        most = CALLS[self._call]["page_size_max"]
+        most = self._client.deployment.max_page_size or CALLS[self._call]["page_size_max"]
         times = {"start_time", "end_time"} if bounds else set()
         arguments = {name: value for name, value in self._arguments.items() if name not in times}
         if bounds:
             arguments = {name: value for name, value in arguments.items() if not name.endswith("_height")}
-        return self.fetch(self._call, {**arguments, **bounds}, page_size=self._random.randint(most // 2, most - 1))
+        return self.fetch(
+            self._call, {**arguments, **bounds}, page_size=self._random.randint(max(most // 2, 1), max(most - 1, 1))
+        )
 
     # The ways.
 

@@ -7,6 +7,6 @@ pytest plugin `chainframe.testing.plugin` provides both as fixtures.
 from chainframe._native import Cassette
 from chainframe.testing._local_service import LocalService
 from chainframe.testing._records import make_records
-from chainframe.testing._types import Call, ClientOptions, Fault, LoggedRequest
+from chainframe.testing._types import Call, ClientOptions, Fault, LoggedRequest, Quirk
 
-__all__ = ["Call", "Cassette", "ClientOptions", "Fault", "LocalService", "LoggedRequest", "make_records"]
+__all__ = ["Call", "Cassette", "ClientOptions", "Fault", "LocalService", "LoggedRequest", "Quirk", "make_records"]

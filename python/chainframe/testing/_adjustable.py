@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from chainframe import ConfigError
+from chainframe.testing import _requests
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from chainframe._native import _LocalService
-    from chainframe.testing._types import Fault
+    from chainframe.testing._types import Fault, LoggedRequest, Quirk, QuirkName
+
+    Respond = Callable[[LoggedRequest], Mapping[str, Any] | None]
 
 
 class _Adjustable:  # pyright: ignore[reportUnusedClass]
@@ -19,6 +22,7 @@ class _Adjustable:  # pyright: ignore[reportUnusedClass]
 
     __slots__ = ()
     _native: _LocalService
+    _respond: Respond | None
 
     @property
     def faults(self) -> list[Fault]:
@@ -48,6 +52,46 @@ class _Adjustable:  # pyright: ignore[reportUnusedClass]
         >>> threading.Timer(1.0, lambda: service.set_faults([{"kind": "reset"}])).start()
         """
         self._native.set_faults(faults_as_json(faults))
+
+    @property
+    def unused_faults(self) -> list[Fault]:
+        """Current faults that have applied to no request yet. The fixture `local_service` fails a test that has any."""
+        faults: list[Fault] = json.loads(self._native.unused_faults_json)
+        return faults
+
+    @property
+    def quirks(self) -> list[Quirk]:
+        """Current quirks."""
+        quirks: list[Quirk] = json.loads(self._native.quirks_json)
+        return quirks
+
+    @quirks.setter
+    def quirks(self, quirks: Sequence[QuirkName | Quirk]) -> None:
+        self._native.set_quirks(quirks_as_json(quirks))
+
+    @property
+    def respond(self) -> Respond | None:
+        """Function that is called with each request, and returns its response or None for the regular one.
+
+        A response is a `Fault` of any kind, of kind "body" unless it names another.
+        """
+        return self._respond
+
+    @respond.setter
+    def respond(self, respond: Respond | None) -> None:
+        if respond is not None and not callable(respond):
+            raise ConfigError(f"respond must be callable or None; got {respond!r}")
+        self._respond = respond
+        if respond is None:
+            self._native.set_respond(None)
+            return
+        deployment, function = self._native.deployment, respond
+
+        def called(entry: dict[str, Any]) -> str | None:
+            given = function(_requests.describe(entry, deployment))
+            return None if given is None else json.dumps({"kind": "body", **given})
+
+        self._native.set_respond(called)
 
     @property
     def growth(self) -> int:
@@ -116,3 +160,14 @@ def faults_as_json(faults: Sequence[Fault]) -> str:
         return json.dumps(list(faults), allow_nan=False)
     except (TypeError, ValueError) as error:
         raise ConfigError(f"faults must be a list of mappings, such as [{{'kind': 'reset'}}]: {error}") from None
+
+
+def quirks_as_json(quirks: Sequence[QuirkName | Quirk]) -> str:
+    """Return quirks as the extension module reads them; a name is a quirk without members."""
+    if isinstance(quirks, str):
+        raise ConfigError(f"quirks must be a list, such as [{quirks!r}]")
+    try:
+        named = [{"kind": quirk} if isinstance(quirk, str) else quirk for quirk in quirks]
+        return json.dumps(named, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"quirks must be a list of names or mappings, such as ['page_ignored']: {error}") from None

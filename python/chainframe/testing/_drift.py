@@ -38,7 +38,7 @@ def compare(file: Path, client: Client) -> list[Finding]:
     requests: set[str] = set()
     for recorded in _interactions(file):
         request = json.dumps([recorded["path"], recorded["params"]], sort_keys=True)
-        if "status" not in recorded or request in requests:
+        if recorded["status"] is None or request in requests:
             # A failure has no response; of several responses the first one is compared.
             continue
         requests.add(request)
@@ -54,13 +54,12 @@ def _interactions(file: Path) -> Iterator[dict[str, Any]]:
     if not file.exists():
         raise CassetteError(f"{file} does not exist; record it first")
     # Checks the file, and names the line of what is wrong in it.
-    Cassette(file, mode="none")
-    for line in file.read_text(encoding="utf-8-sig").split("\n"):
-        if line.strip():
-            yield json.loads(line)
+    for interaction in Cassette(file, mode="none").interactions:
+        body = interaction["body"]
+        yield {**interaction, "json": None if body is None else _parse(body)}
 
 
-def _parse(body: bytes) -> Any:  # noqa: ANN401 - JSON
+def _parse(body: bytes | str) -> Any:  # noqa: ANN401 - JSON
     try:
         return json.loads(body)
     except ValueError:

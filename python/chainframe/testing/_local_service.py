@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import json
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast
 
 from chainframe import Client, ConfigError, Deployment, Query
 from chainframe._arguments import suggesting
-from chainframe._native import _LocalService, _with_cassette
+from chainframe._deployments import settings_of
+from chainframe._native import _environment_deployment, _LocalService, _with_cassette
 from chainframe.testing import _normalize, _requests
-from chainframe.testing._adjustable import _Adjustable, faults_as_json  # pyright: ignore[reportPrivateUsage]
+from chainframe.testing._adjustable import (
+    _Adjustable,  # pyright: ignore[reportPrivateUsage]
+    faults_as_json,
+    quirks_as_json,
+)
 from chainframe.testing._mirror import mirrored
 from chainframe.testing._simulated import NETWORK, reject_network
 
@@ -17,14 +22,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from os import PathLike
 
-    from chainframe.testing._types import Call, ClientOptions, Fault, LoggedRequest
+    from chainframe.testing._adjustable import Respond
+    from chainframe.testing._types import Call, ClientOptions, Fault, LoggedRequest, Quirk, QuirkName
 
 
 class LocalService(_Adjustable):
     """An HTTP server on loopback that checks signatures and enforces the documented limits, or a simulation of it.
 
-    It runs until `close`, or to the end of a `with` or `async with` block. While it runs, `faults`, `growth`, `reorg`,
-    `late`, `pending`, `rate_limit` and `clock_skew` can be set.
+    It runs until `close`, or to the end of a `with` or `async with` block. While it runs, `faults`, `quirks`,
+    `respond`, `growth`, `reorg`, `late`, `pending`, `rate_limit` and `clock_skew` can be set.
 
     Parameters
     ----------
@@ -51,6 +57,11 @@ class LocalService(_Adjustable):
         after which it becomes "success".
     faults : sequence of Fault
         Faults to inject.
+    quirks : sequence of str or Quirk
+        Ways in which deployed services contradict their documents; see `Quirk`.
+    respond : callable, optional
+        Called with each request, a `LoggedRequest` without a status; returns a response, or None for the regular one.
+        A response is a `Fault`, of kind "body" unless it names another: `{"json": {...}}`, `{"kind": "reset"}`.
     compression : {"gzip"}, optional
         Compresses responses to requests that accept it, as those of `Client` do. Default: none is compressed.
     max_result_window : int, optional
@@ -84,7 +95,7 @@ class LocalService(_Adjustable):
     ...     service.clock_skew = 90.0
     """
 
-    __slots__ = ("__weakref__", "_native", "_simulated")
+    __slots__ = ("__weakref__", "_native", "_respond", "_simulated")
 
     @suggesting
     def __init__(
@@ -100,6 +111,8 @@ class LocalService(_Adjustable):
         late: tuple[float, int] | None = None,
         pending: tuple[float, int] | None = None,
         faults: Sequence[Fault] = (),
+        quirks: Sequence[QuirkName | Quirk] = (),
+        respond: Respond | None = None,
         compression: Literal["gzip"] | None = None,
         max_result_window: int | None = None,
         data: Mapping[str, Any] | None = None,
@@ -119,7 +132,7 @@ class LocalService(_Adjustable):
             simulated=simulated,
             transactions=transactions,
             seed=seed,
-            deployment=Deployment() if deployment is None else deployment,
+            deployment=_environment_deployment() if deployment is None else deployment,
             rate_limit=rate_limit,
             growth=growth,
             growth_rate=growth_rate,
@@ -127,6 +140,7 @@ class LocalService(_Adjustable):
             late=late,
             pending=pending,
             faults_json=faults_as_json(faults),
+            quirks_json=quirks_as_json(quirks),
             compression=compression,
             max_result_window=max_result_window,
             db=db,
@@ -134,7 +148,10 @@ class LocalService(_Adjustable):
             main_chain=main_chain,
             zone_chain=zone_chain,
         )
+        self._respond = None
         try:
+            if respond is not None:
+                self.respond = respond
             for call, records in (data or {}).items():
                 self.load(cast("Call", call), records)
         except BaseException:
@@ -179,6 +196,17 @@ class LocalService(_Adjustable):
         return self._native.deployment
 
     @property
+    def env(self) -> dict[str, str]:
+        """The `CHAINFRAME_*` variables with which clients and processes use this service.
+
+        For code that makes its own client: `monkeypatch.setenv` each of them, or use the fixture `local_service_env`.
+        """
+        named = ("api_key", "secret_key", "passphrase", "main_chain", "zone_chain")
+        settings = {"base_url": self.url, **{name: getattr(self, name) for name in named}}
+        settings["deployment"] = json.dumps(settings_of(self.deployment))
+        return {f"CHAINFRAME_{name.upper()}": value for name, value in settings.items()}
+
+    @property
     def request_count(self) -> int:
         """Number of requests received."""
         return self._native.request_count
@@ -207,7 +235,7 @@ class LocalService(_Adjustable):
         Raises
         ------
         ConfigError
-            The call does not exist.
+            The call does not exist, or does not have that parameter.
 
         Examples
         --------
@@ -231,6 +259,8 @@ class LocalService(_Adjustable):
         ------
         AssertionError
             The number is another one. The message lists the received requests.
+        ConfigError
+            The call does not exist, or does not have that parameter.
 
         Examples
         --------
@@ -268,8 +298,9 @@ class LocalService(_Adjustable):
         data : table, iterable or path
             A table or data frame of any library, `Records`, an iterable of records or mappings, the path of a
             `.parquet`, `.csv`, `.jsonl` or `.json` file of records, a directory written by `Query.to_parquet`, or a
-            `.json` file with a response of the API. Fields have the names of attributes or those of the API; missing
-            fields, and NaN in a pandas frame, are null.
+            `.json` file with a response of the API, or that response as a dict. Fields have the names of attributes or
+            those of the API; missing fields, and NaN in a pandas frame, are null. In records with names of the API
+            other members are ignored, unless they look like a misspelt field.
 
         Raises
         ------
@@ -282,9 +313,9 @@ class LocalService(_Adjustable):
         >>> service.load("token_transfers", "transfers.parquet")
         >>> service.load("blocks", [cf.Block(height=1), {"height": 0, "block_time": "2026-01-31T00:00:00Z"}])
         """
-        content = _normalize.read(Path(data)) if _normalize.is_file(data) else _normalize.rows(data)
+        content = _normalize.content(data)
         if isinstance(content, bytes):
-            self._native.load_body(call, content, str(data))
+            self._native.load_body(call, content, str(data) if _normalize.is_file(data) else "the response")
         else:
             self._native.load(call, *_normalize.columns(call, content, self.deployment))
 

@@ -38,7 +38,7 @@ def mirrored(query: Query[Any], deployment: Deployment) -> Generator[Mirrored]:
         raise ConfigError("mirror() takes queries that start at their beginning; got a resumed query")
     call, (args, options) = arguments[0], json.loads(arguments[1])
     # A page is served as a whole, so the last one is read as a whole.
-    limit, size = options["max_items"], options["page_size"] or _requests.page_size_max(call)
+    limit, size = options["max_items"], options["page_size"] or _requests.page_size_max(call, deployment)
     if limit and size:
         limit = options["max_items"] = -(-limit // size) * size
     with TemporaryDirectory() as folder:

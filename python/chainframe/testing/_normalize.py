@@ -7,10 +7,12 @@ import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chainframe import ConfigError, Deployment
@@ -19,12 +21,13 @@ from chainframe.testing import _requests
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MIN_MILLISECONDS = 100_000_000_000
 PARQUET = b"PAR1"
 MAX_SHOWN = 80
+MISSPELT = 0.85
+"""Similarity of a name with that of a field from which on it is taken for a mistake."""
 
 
 class SourceRow(NamedTuple):
@@ -56,7 +59,10 @@ def columns(call: str, rows: Iterable[SourceRow], deployment: Deployment) -> Col
         sources.append(source)
         values: dict[str, Any] = dict.fromkeys(fields)
         seen: dict[str, Any] = {}
-        for given, value in _members(call, source, row):
+        members = dict(_members(call, source, row))
+        for given, value in members.items():
+            if given not in names and _is_of_vendor(given, members, names, fields):
+                continue
             if given not in names:
                 raise ConfigError(f"{call}: {source} has an unknown field {given!r}; expected {', '.join(fields)}")
             name = names[given]
@@ -71,6 +77,14 @@ def columns(call: str, rows: Iterable[SourceRow], deployment: Deployment) -> Col
         for name, value in values.items():
             gathered[name].append(value)
     return Columns(gathered, sources)
+
+
+def _is_of_vendor(
+    given: object, members: Mapping[Any, Any], names: Mapping[str, str], fields: Mapping[str, Any]
+) -> bool:
+    """Return True for a member that services add to records of the API, False for a misspelt field."""
+    is_of_api = any(name in names and name not in fields for name in members)
+    return is_of_api and isinstance(given, str) and not get_close_matches(given, names, 1, MISSPELT)
 
 
 def _members(call: str, source: str, row: Any) -> Iterable[tuple[Any, Any]]:  # noqa: ANN401 - a row of any kind
@@ -125,6 +139,25 @@ def read(path: Path) -> list[SourceRow] | bytes:
                 )
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror or type(error).__name__}") from None
+
+
+def content(data: Any) -> list[SourceRow] | bytes:  # noqa: ANN401 - any library's table
+    """Return the rows of a table or of a file, or the bytes of a response."""
+    if is_file(data):
+        return read(Path(data))
+    if isinstance(data, Mapping) and "data" in data:
+        try:
+            return json.dumps(data, allow_nan=False, default=_digits).encode()
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"the response is not JSON: {error}") from None
+    return rows(data)
+
+
+def _digits(value: object) -> str:
+    """Return a decimal as the API sends it, as text."""
+    if isinstance(value, Decimal):
+        return str(value)
+    raise TypeError(f"it has a {type(value).__name__}")
 
 
 def _numbered(rows: Iterable[Any], label: str = "row") -> list[SourceRow]:
@@ -248,7 +281,9 @@ def _rows(data: Any) -> Iterable[Any]:  # noqa: ANN401 - any library's table
             lambda pyarrow: pyarrow.table(data).to_pylist(), lambda polars: polars.DataFrame(data).to_dicts()
         )
     if isinstance(data, Mapping):
-        raise ConfigError("data must be a list of records or a data frame; got a mapping")
+        raise ConfigError(
+            "data must be a list of records or a data frame; got a mapping without the member 'data' of a response"
+        )
     if isinstance(data, Iterable) and not isinstance(data, bytes | bytearray):
         return data
     raise ConfigError(f"data must be a table, a list of records or a path; got {_short(data)}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chainframe import ConfigError, Deployment
@@ -39,10 +38,10 @@ def make_records(call: Call, data: Any) -> Records[Any]:  # noqa: ANN401 - any l
     >>> make_records("blocks", [{"height": 2}, {"height": 1}])
     <Records of Block: 2 rows, complete>
     """
-    path = Path(data) if _normalize.is_file(data) else None
-    content = _normalize.rows(data) if path is None else _normalize.read(path)
+    content = _normalize.content(data)
     if isinstance(content, bytes):
-        raise ConfigError(f"{path} is a response of the API; pass it to LocalService.load")
+        where = data if _normalize.is_file(data) else "data"
+        raise ConfigError(f"{where} is a response of the API; pass it to LocalService.load")
     columns, sources = _normalize.columns(call, content, Deployment())
     report = {"complete": True, "records": len(sources)}
     zeros = dict.fromkeys(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from difflib import get_close_matches
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
@@ -32,10 +33,10 @@ def endpoint(call: str) -> dict[str, Any]:
     return _endpoints()[call]
 
 
-def page_size_max(call: str) -> int | None:
+def page_size_max(call: str, deployment: Deployment) -> int | None:
     """Return the maximum number of records in a page; None for lookups by hash."""
     size: int | None = endpoint(call)["page_size_max"]
-    return size
+    return size and (deployment.max_page_size or size)
 
 
 def record(call: str) -> str:
@@ -57,19 +58,38 @@ def describe(entry: dict[str, Any], deployment: Deployment) -> LoggedRequest:
 
 
 def select(entries: Iterable[LoggedRequest], call: str | None, params: dict[str, Any]) -> list[LoggedRequest]:
-    """Return the entries of a call that have all these parameters, by their names in Python or in the API."""
-    if call is not None:
-        endpoint(call)
+    """Return the entries of a call that have all these parameters, by their names in Python or in the API.
+
+    Raises `ConfigError` for a parameter that the call does not send: no request could have it. None may be given
+    for any parameter of the API.
+    """
+    sent = _sent_names(_endpoints().values() if call is None else [endpoint(call)])
+    for name, value in params.items():
+        if name in sent or (value is None and name in _sent_names(_endpoints().values())):
+            continue
+        hint = "".join(f" (did you mean {close!r}?)" for close in get_close_matches(name, sent, 1))
+        raise ConfigError(f"{call or 'no call'} sends no parameter {name!r}{hint}; expected {', '.join(sent)}")
     return [entry for entry in entries if call in {None, entry["call"]} and _has(entry, params)]
 
 
 def _has(entry: LoggedRequest, params: dict[str, Any]) -> bool:
-    params_of_call = _endpoints().get(entry["call"], {"params": []})["params"]
-    wire = {param["name"]: param["wire"] or param["name"] for param in params_of_call} | PAGING
+    wire = _wire_names(_endpoints().get(entry["call"], {"params": []}))
     sent = entry["params"]
     return all(
         sent.get(wire.get(name, name)) == (None if value is None else str(value)) for name, value in params.items()
     )
+
+
+def _sent_names(calls: Iterable[dict[str, Any]]) -> list[str]:
+    """Return the names in Python and in the API of the parameters that any of the calls sends."""
+    names = (name for call in calls for pair in _wire_names(call).items() for name in pair)
+    return list(dict.fromkeys(names))
+
+
+def _wire_names(call: dict[str, Any]) -> dict[str, str]:
+    """Return the names in the API of the parameters that a call sends, by their names in Python."""
+    paging = PAGING if call.get("page_size_max") or not call["params"] else {"chain": PAGING["chain"]}
+    return {param["name"]: param["wire"] for param in call["params"] if param["wire"]} | paging
 
 
 def describe_selection(call: str | None, params: dict[str, Any]) -> str:

@@ -73,6 +73,9 @@ class Fault(TypedDict, total=False):
     - "truncate": the body ends after `bytes`, or half-way.
     - "reset": the connection is reset without a response.
     - "clock_skew": the service's clock is `seconds` ahead.
+    - "body": a response of your own, with a body of `text` or `json`, `status` 200 unless given, and `headers`.
+    - "refused", "unknown_host", "tls": no connection is made. A server on a socket is connected before it has a
+      request, so these need `LocalService(simulated=True)`; `close()` makes a server refuse all connections.
 
     Attributes
     ----------
@@ -90,8 +93,14 @@ class Fault(TypedDict, total=False):
         Duration, or difference of clocks.
     bytes : int
         Bytes of the body that are sent.
+    text : str
+        Body.
+    json : object
+        Body as JSON.
+    headers : dict of str
+        Headers of the response.
     path : str
-        Selects requests whose path contains this string.
+        Selects requests whose path contains this string. A string that no endpoint's path contains is refused.
     every : int
         Selects every n-th request of that path.
     times : int
@@ -116,6 +125,10 @@ class Fault(TypedDict, total=False):
             "truncate",
             "reset",
             "clock_skew",
+            "body",
+            "refused",
+            "unknown_host",
+            "tls",
         ]
     ]
     status: int
@@ -125,13 +138,72 @@ class Fault(TypedDict, total=False):
     size_mib: int
     seconds: float
     bytes: int
+    text: str
+    json: object
+    headers: dict[str, str]
     path: str
     every: int
     times: int
 
 
+QuirkName: TypeAlias = Literal[
+    "ties_reordered",
+    "empty_throttle",
+    "lagging_replica",
+    "page_ignored",
+    "page_size_capped",
+    "page_count_capped",
+    "count_capped",
+    "count_off_by_one",
+    "count_cached",
+    "block_replaced",
+    "ranks_moved",
+]
+"""Name of a quirk without members."""
+
+
+class Quirk(TypedDict, total=False):
+    """A way in which deployed services contradict their documents, or one response another, without an error.
+
+    A job that uses chainframe gets a right result under each, or an error or a reason in the report. The kinds are:
+
+    - "ties_reordered": records of one height come in another order in each response. A list of one block longer than a
+      page has no fixed pages: request it by other filters, or treat `PaginationDriftError` as "later".
+    - "filter_ignored": the parameter `filter` has no effect. Compare each record with what was requested;
+      chainframe drops the others, with a reason.
+    - "empty_throttle": throttled requests get an empty success in place of status 429. Never take an empty response
+      for an empty list at once; set `rate_limit` of the client to the plan's.
+    - "lagging_replica": every second request reaches a replica that lacks the two newest records of its list. Expect a
+      newest record to disappear and come back; read what is older than a few blocks.
+    - "page_ignored": every page has the records of the first. Compare the keys of pages.
+    - "page_size_capped": pages hold at most 20 records. Count what comes, not what was requested.
+    - "page_count_capped": responses name at most 5 pages. A number of pages is no length.
+    - "count_capped": responses count no more records than can be paged through. A count at the limit is no count.
+    - "count_off_by_one": two of three responses count one record too many or too few. Read to the end in either case.
+    - "count_cached": ten responses in succession have the count of the first of them, while the list grows. Compare
+      counts with records.
+    - "block_replaced": every other pair of responses has the newest block of its list, and the transactions in it, with
+      other hashes. Follow with `settle`, and compare block hashes.
+    - "ranks_moved": tokens change their ranks from response to response. Compare keys, not places.
+
+    Attributes
+    ----------
+    kind : str
+        Kind of the quirk; required.
+    filter : str
+        Name in Python of the parameter of a list that is ignored.
+
+    Examples
+    --------
+    >>> service.quirks = ["page_size_capped", {"kind": "filter_ignored", "filter": "min_amount"}]
+    """
+
+    kind: Required[QuirkName | Literal["filter_ignored"]]
+    filter: str
+
+
 class LoggedRequest(TypedDict):
-    """A received request, without its headers, and the status and code of its response.
+    """A received request, and the status and code of its response.
 
     Attributes
     ----------
@@ -144,6 +216,8 @@ class LoggedRequest(TypedDict):
         HTTP method and path.
     query : str
         Query string as received.
+    headers : dict of str
+        Headers by their names in lower case; credentials are replaced by `*`. Empty if the request is no valid HTTP.
     params : dict of str
         Decoded parameters by their names in the API. Values of a repeated name are joined by commas.
     status : int
@@ -165,6 +239,7 @@ class LoggedRequest(TypedDict):
     method: str
     path: str
     query: str
+    headers: dict[str, str]
     params: dict[str, str]
     status: int
     code: str

@@ -11,6 +11,9 @@
 ...     with cf.Client() as client:
 ...         assert make_report(client)
 
+>>> def test_app(local_service_env):  # the app makes its own `cf.Client()`
+...     assert app.report()
+
 `module_local_service`, `session_local_service`, `module_cassette` and `session_cassette` are shared by all tests of a
 module or of the run, for instance by the examples of Hypothesis.
 """
@@ -26,7 +29,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from chainframe import Client
-from chainframe._native import _block_network, _forget_cassette, _share_cassette
+from chainframe._native import _block_network, _forget_cassette, _keep_places, _share_cassette, _unrecorded
 from chainframe._text import escape
 from chainframe.testing import LocalService
 from chainframe.testing._drift import ERROR, Finding, compare
@@ -42,12 +45,14 @@ if TYPE_CHECKING:
 
     from chainframe.testing import Cassette
 
-MODES = ("none", "once", "new_episodes", "all")
+# Clients that are made from now on are known by their places.
+_keep_places()
+
+MODES = ("none", "once", "new_episodes", "all", "rewrite")
 COMPARE = "compare"
 SERVICE_MARKER = "chainframe"
 CASSETTE_MARKER = "chainframe_cassette"
-TRANSACTIONS = 1_000
-"""Transactions of a fixture's service: few enough to start at once."""
+CASSETTE_OPTIONS = ("mode", "path", "allow_playback_repeats", "match_on", "scrub")
 MAX_NAME_LENGTH = 120
 CASSETTE_FIXTURES = ("cassette", "module_cassette", "session_cassette")
 FAILED = pytest.StashKey[set[str]]()
@@ -56,7 +61,10 @@ FINDINGS = pytest.StashKey[list[Finding]]()
 """Differences between recordings and the service that no report has yet."""
 DRIFT = "chainframe drift"
 """Property of a report with differences."""
-VARIABLES = ("CHAINFRAME_CASSETTE", "CHAINFRAME_CASSETTE_MODE", "CHAINFRAME_CASSETTE_STAGING")
+UNUSED = "chainframe unused"
+"""Property of a report with recordings that its test did not use, and their key in the configuration."""
+UNUSED_KEY = pytest.StashKey[list[str]]()
+MAX_UNPLAYED = 3
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -65,9 +73,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--chainframe-record",
         choices=(*MODES, COMPARE),
         metavar="MODE",
-        help="mode of the cassette fixtures: none, once, new_episodes or all (default: none where CI is set in the "
-        "environment, else once); or compare: replay, then send the requests again and report members and codes that "
-        "differ",
+        help="mode of the cassette fixtures: none, once, new_episodes, all or rewrite (default: none where CI is set "
+        "in the environment, else once); or compare: replay, then send the requests again and report members and codes "
+        "that differ",
     )
     group.addoption(
         "--chainframe-block-network",
@@ -79,13 +87,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[FAILED] = set()
     config.stash[FINDINGS] = []
+    config.stash[UNUSED_KEY] = []
     config.addinivalue_line(
         "markers",
         f"{SERVICE_MARKER}(**options): options of LocalService for the local_service fixtures, such as faults=[...]",
     )
     config.addinivalue_line(
         "markers",
-        f"{CASSETTE_MARKER}(mode=None, allow_playback_repeats=False): how the fixture cassette is opened for a test",
+        f"{CASSETTE_MARKER}(mode=None, path=None, allow_playback_repeats=False, match_on=None, scrub=None): how "
+        "the fixture cassette is opened for a test; path is relative to the folder of its module",
     )
     if config.getoption("--chainframe-block-network"):
         # For this process, and for those that tests start.
@@ -109,15 +119,22 @@ def pytest_runtest_makereport(
         # A report reaches the process that prints the summary, also from a worker of pytest-xdist.
         report.user_properties += [(DRIFT, list(finding)) for finding in findings]
         findings.clear()
+        unused = item.config.stash[UNUSED_KEY]
+        report.user_properties += [(UNUSED, text) for text in unused]
+        unused.clear()
     if call.when != "teardown" and not report.passed:
         item.config.stash[FAILED].add(item.nodeid)
     return report
 
 
-def _findings(reporter: pytest.TerminalReporter) -> list[Finding]:
+def _properties(reporter: pytest.TerminalReporter, wanted: str) -> list[Any]:
     reports = [report for reports in reporter.stats.values() for report in reports]
     given = [each for report in reports for each in getattr(report, "user_properties", ())]
-    return sorted({Finding(*value) for name, value in given if name == DRIFT})
+    return [value for name, value in given if name == wanted]
+
+
+def _findings(reporter: pytest.TerminalReporter) -> list[Finding]:
+    return sorted({Finding(*value) for value in _properties(reporter, DRIFT)})
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -126,6 +143,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("recordings that differ from the service")
         for finding in findings:
             terminalreporter.write_line(escape(str(finding)))
+    unused = sorted(set(_properties(terminalreporter, UNUSED)))
+    if unused:
+        terminalreporter.section("recordings that were not used")
+        for text in unused:
+            terminalreporter.write_line(escape(text))
 
 
 @pytest.hookimpl(trylast=True)
@@ -138,33 +160,63 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.fixture
 def local_service(request: pytest.FixtureRequest) -> Iterator[LocalService]:
-    """A running `chainframe.testing.LocalService` for one test, with the options of its `chainframe` marks."""
-    with LocalService(**_options(request.node)) as service:
+    """A running `chainframe.testing.LocalService` for one test, with the options of its `chainframe` marks.
+
+    A test that passes fails at its end if one of the service's faults has applied to no request.
+    """
+    with _serving(request) as service:
         yield service
+
+
+@pytest.fixture
+def local_service_env(local_service: LocalService, monkeypatch: pytest.MonkeyPatch) -> LocalService:
+    """The service `local_service`, and the environment with which every `Client()` made from now on uses it.
+
+    So do the clients of processes that the test starts.
+    """
+    for name, value in local_service.env.items():
+        monkeypatch.setenv(name, value)
+    return local_service
 
 
 @pytest.fixture(scope="module")
 def module_local_service(request: pytest.FixtureRequest) -> Iterator[LocalService]:
     """A running `LocalService` for all tests of a module, with the options of the module's `chainframe` marks."""
-    with LocalService(**_options(request.node)) as service:
+    with _serving(request) as service:
         yield service
 
 
 @pytest.fixture(scope="session")
 def session_local_service() -> Iterator[LocalService]:
     """A running `LocalService` for all tests."""
-    with LocalService(transactions=TRANSACTIONS) as service:
+    with LocalService() as service:
         yield service
 
 
+@contextmanager
+def _serving(request: pytest.FixtureRequest) -> Generator[LocalService]:
+    before = request.config.stash[FAILED].copy()
+    with LocalService(**_options(request.node)) as service:
+        yield service
+        unused = service.unused_faults
+    if unused and not _failed(request, before):
+        pytest.fail(f"faults that have applied to no request: {', '.join(map(str, unused))}", pytrace=False)
+
+
 def _options(node: Any) -> dict[str, Any]:  # noqa: ANN401 - pytest names no common type
-    options: dict[str, Any] = {"transactions": TRANSACTIONS}
+    options: dict[str, Any] = {}
     # The closest mark comes first, and takes precedence.
     for mark in reversed(list(node.iter_markers(SERVICE_MARKER))):
         if mark.args:
             raise pytest.UsageError(f"mark.{SERVICE_MARKER} takes options of LocalService by name, such as growth=1")
         options.update(mark.kwargs)
     return options
+
+
+@pytest.fixture(scope="session")
+def cassette_options() -> dict[str, Any]:
+    """Options of every cassette, to be overridden in `conftest.py`: those of the mark `chainframe_cassette`."""
+    return {}
 
 
 @pytest.fixture
@@ -195,9 +247,8 @@ def session_cassette(request: pytest.FixtureRequest) -> Iterator[Cassette]:
 @contextmanager
 def _recording(request: pytest.FixtureRequest, path: Path) -> Generator[Cassette]:
     """Opens the cassette of a fixture, and keeps what it recorded if the tests passed."""
-    options: dict[str, Any] = {}
-    for mark in reversed(list(request.node.iter_markers(CASSETTE_MARKER))):
-        options.update(mark.kwargs)
+    options = _cassette_options(request)
+    path = request.path.parent / options["path"] if options.get("path") else path
     in_ci = os.environ.get("CI", "").lower() not in {"", "0", "false"}
     chosen = request.config.getoption("--chainframe-record") or options.get("mode")
     mode = chosen or ("none" if in_ci else "once")
@@ -210,17 +261,23 @@ def _recording(request: pytest.FixtureRequest, path: Path) -> Generator[Cassette
     staging = None
     if mode != "none":
         staging = _begin(path)
-    before = request.config.stash[FAILED].copy()
+    failed, unrecorded = request.config.stash[FAILED].copy(), _unrecorded()
     with pytest.MonkeyPatch.context() as environment:
-        for variable, value in zip(VARIABLES, (path, mode, staging or ""), strict=True):
-            environment.setenv(variable, str(value))
+        for variable, value in _variables(options, path, mode, staging).items():
+            environment.setenv(variable, value)
         repeats = bool(options.get("allow_playback_repeats"))
-        opened = _share_cassette(path, mode, repeats, staging, "pytest --chainframe-record=new_episodes")
+        matching = list(options.get("match_on") or ()), options.get("scrub")
+        hint = "pytest --chainframe-record=new_episodes"
+        opened = _share_cassette(path, mode, repeats, *matching, staging, hint)
         try:
             yield opened
             opened._compact()  # noqa: SLF001 - of the package
-            if staging and staging.stat().st_size and not _failed(request, before):
-                staging.replace(path)
+            if not _failed(request, failed):
+                _reject_unrecorded(path, unrecorded)
+                if request.scope == "function":
+                    request.config.stash[UNUSED_KEY] += _unused(path, opened)
+                if staging and staging.stat().st_size:
+                    staging.replace(path)
         finally:
             _forget_cassette(opened)
             if staging:
@@ -228,9 +285,53 @@ def _recording(request: pytest.FixtureRequest, path: Path) -> Generator[Cassette
                 with suppress(OSError):
                     # Not empty, if anything was kept.
                     path.parent.rmdir()
-    if is_compared and path.exists() and not _failed(request, before):
+    if is_compared and path.exists() and not _failed(request, failed):
         with Client() as client:
             request.config.stash[FINDINGS] += compare(path, client)
+
+
+def _cassette_options(request: pytest.FixtureRequest) -> dict[str, Any]:
+    options: dict[str, Any] = dict(request.getfixturevalue("cassette_options"))
+    for mark in reversed(list(request.node.iter_markers(CASSETTE_MARKER))):
+        options.update(mark.kwargs)
+    unknown = options.keys() - set(CASSETTE_OPTIONS)
+    if unknown:
+        raise pytest.UsageError(f"{CASSETTE_MARKER} has no option {min(unknown)!r}: {', '.join(CASSETTE_OPTIONS)}")
+    return options
+
+
+def _variables(options: dict[str, Any], path: Path, mode: str, staging: Path | None) -> dict[str, str]:
+    """Return the environment for processes that the test starts."""
+    # They record into the file that this process empties, and none of them can scrub.
+    mode_of_others = "none" if options.get("scrub") else "all" if mode == "rewrite" else mode
+    return {
+        "CHAINFRAME_CASSETTE": str(path),
+        "CHAINFRAME_CASSETTE_MODE": mode_of_others,
+        "CHAINFRAME_CASSETTE_STAGING": "" if staging is None or mode_of_others == "none" else str(staging),
+        "CHAINFRAME_CASSETTE_MATCH_ON": ",".join(options.get("match_on") or ()),
+    }
+
+
+def _reject_unrecorded(path: Path, before: dict[str, int]) -> None:
+    """Fails if requests were sent by clients that do not use the cassette."""
+    sent = {place: count - before.get(place, 0) for place, count in _unrecorded().items()}
+    places = [f"{place} ({count} requests)" for place, count in sorted(sent.items()) if count]
+    if places:
+        pytest.fail(
+            f"requests were sent past the cassette {path.name}, by clients made at {', '.join(places)}, before the "
+            "cassette was opened: make them in the test, or in a fixture that requests the cassette",
+            pytrace=False,
+        )
+
+
+def _unused(path: Path, opened: Cassette) -> list[str]:
+    """Return what the test did not use of its cassette."""
+    unplayed = [] if opened.mode in {"all", "rewrite"} else opened.unplayed
+    if not unplayed:
+        return [] if len(opened) else [f"{path}: no request was sent"]
+    shown = ", ".join(unplayed[:MAX_UNPLAYED])
+    more = f" and {len(unplayed) - MAX_UNPLAYED} more" if len(unplayed) > MAX_UNPLAYED else ""
+    return [f"{path}: {len(unplayed)} of {len(opened)} recordings were not played by this process: {shown}{more}"]
 
 
 def _begin(path: Path) -> Path:

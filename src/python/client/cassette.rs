@@ -3,16 +3,19 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 
 use arc_swap::ArcSwap;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyDict, PyList, PyModule, PyTuple};
 
-use crate::cassette::{self, Mode, Options, Outcome};
-use crate::client::variables;
+use crate::cassette::{self, MatchOn, Mode, Options, Outcome, Scrub};
+use crate::client::{Error, variables};
+use crate::interface::ENDPOINTS;
 use crate::python::base::arguments;
-use crate::python::base::errors;
+use crate::python::base::{errors, finalize};
 
 #[doc = doc!(Cassette)]
 #[pyclass(frozen, eq, module = "chainframe.testing")]
@@ -25,21 +28,25 @@ pub struct Cassette {
 impl Cassette {
     #[new]
     #[pyo3(
-        signature = (path, mode="once", *, allow_playback_repeats=None, **unknown),
-        text_signature = "(path, mode='once', *, allow_playback_repeats=False)"
+        signature = (path, mode="once", *, allow_playback_repeats=None, match_on=None, scrub=None, **unknown),
+        text_signature = "(path, mode='once', *, allow_playback_repeats=False, match_on=None, scrub=None)"
     )]
     fn new(
         py: Python<'_>,
         path: &Bound<'_, PyAny>,
         mode: &str,
         allow_playback_repeats: Option<&Bound<'_, PyAny>>,
+        match_on: Option<Vec<String>>,
+        scrub: Option<Bound<'_, PyAny>>,
         unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         arguments::reject(&py.get_type::<Self>(), unknown)?;
         let allow_playback_repeats = arguments::flag("allow_playback_repeats", allow_playback_repeats)?;
         let path = local_path(path, "path")?;
         let mode = Mode::named(mode, "mode").map_err(|error| errors::raise(py, &error.into()))?;
-        open(py, Options { allow_playback_repeats, ..Options::new(path, mode) })
+        let match_on = read_match_on(match_on.unwrap_or_default()).map_err(|error| errors::raise(py, &error))?;
+        let scrub = scrub.map(read_scrub).transpose()?;
+        open(py, Options { allow_playback_repeats, match_on, scrub, ..Options::new(path, mode) })
     }
 
     #[getter]
@@ -96,7 +103,12 @@ impl Cassette {
                 };
                 interaction.set_item("status", status)?;
                 interaction.set_item("error", error)?;
+                let body = match &recorded.outcome {
+                    Outcome::Response(response) => Some(String::from_utf8_lossy(&response.body)),
+                    Outcome::Failure(_) => None,
+                };
                 interaction.set_item("bytes", size)?;
+                interaction.set_item("body", body)?;
                 interaction.set_item("played", position < one.played)?;
                 interaction.set_item("note", &recorded.note)?;
                 list.append(interaction)?;
@@ -141,8 +153,14 @@ impl Cassette {
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let restore = py.import("chainframe._native")?.getattr("_restore_cassette")?;
-        let Options { allow_playback_repeats, staging, hint, .. } = self.inner.options();
-        let arguments = (self.path(), self.mode(), self.can_record(), *allow_playback_repeats, staging, hint);
+        let Options { allow_playback_repeats, match_on, scrub, staging, hint, .. } = self.inner.options();
+        if scrub.is_some() {
+            // Another process would write what is to be replaced.
+            return Err(PyTypeError::new_err("cannot pickle a cassette with scrub: make it where it is used"));
+        }
+        let left_out = match_on.left_out.iter().map(|name| format!("-{name}"));
+        let match_on: Vec<String> = match_on.compared.iter().cloned().chain(left_out).collect();
+        let arguments = (self.path(), self.mode(), self.can_record(), *allow_playback_repeats, match_on, staging, hint);
         Ok((restore, arguments.into_pyobject(py)?))
     }
 }
@@ -160,18 +178,68 @@ pub fn _restore_cassette(
     mode: &str,
     can_record: bool,
     allow_playback_repeats: bool,
+    match_on: Vec<String>,
     staging: Option<PathBuf>,
     hint: Option<String>,
 ) -> PyResult<Cassette> {
     let mode = Mode::named(mode, "mode").map_err(|error| errors::raise(py, &error.into()))?;
-    let options = Options { path, mode, allow_playback_repeats, staging, hint };
+    let match_on = read_match_on(match_on).map_err(|error| errors::raise(py, &error))?;
+    let options = Options { path, mode, allow_playback_repeats, match_on, scrub: None, staging, hint };
     if can_record && mode != Mode::NewEpisodes {
         return Ok(Cassette { inner: cassette::Cassette::join(options) });
     }
     open(py, options)
 }
 
+/// Names of parameters, in Python or in the API, in those of the API; a name after "-" is left out.
+fn read_match_on(given: Vec<String>) -> Result<MatchOn, Error> {
+    let mut match_on = MatchOn::default();
+    for name in given {
+        let (set, name) = match name.strip_prefix('-') {
+            Some(left_out) => (&mut match_on.left_out, left_out),
+            None => (&mut match_on.compared, &*name),
+        };
+        let before = set.len();
+        let paging = [("page", "page"), ("page_size", "limit"), ("chain", "chainShortName")];
+        let params = ENDPOINTS.iter().flat_map(|endpoint| endpoint.params);
+        let declared = params.filter_map(|param| Some((param.name, param.wire()?))).chain(paging);
+        set.extend(declared.filter(|(own, wire)| [*own, *wire].contains(&name)).map(|(_, wire)| wire.to_owned()));
+        if set.len() == before && !set.contains(name) {
+            let known =
+                MatchOn::default().is_compared(name) && paging.iter().any(|(own, wire)| [*own, *wire].contains(&name));
+            let is_declared = ENDPOINTS.iter().flat_map(|endpoint| endpoint.params).any(|param| param.name == name);
+            if !known && !is_declared {
+                let problem =
+                    format!("must have names of parameters, such as \"-start_time\" to leave one out; got {name:?}");
+                return Err(Error::config("match_on", problem));
+            }
+        }
+    }
+    Ok(match_on)
+}
+
+fn read_scrub(callable: Bound<'_, PyAny>) -> PyResult<Scrub> {
+    if !callable.is_callable() {
+        return Err(errors::raise(
+            callable.py(),
+            &Error::config("scrub", "must be callable: it takes and returns a str"),
+        ));
+    }
+    let callable = callable.unbind();
+    Ok(Scrub::new(move |text| {
+        let closing = || "was not called: the interpreter is shutting down".to_owned();
+        let permit = finalize::enter().ok_or_else(closing)?;
+        let scrubbed = Python::try_attach(|py| {
+            drop(permit);
+            let returned = callable.call1(py, (text,)).map_err(|error| format!("raised {error}"))?;
+            returned.extract::<String>(py).map_err(|_| "must return a str".to_owned())
+        });
+        scrubbed.unwrap_or_else(|| Err(closing()))
+    }))
+}
+
 const MODE: &str = "CHAINFRAME_CASSETTE_MODE";
+const MATCH_ON: &str = "CHAINFRAME_CASSETTE_MATCH_ON";
 
 /// A path that a caller gave, with `~` expanded; a URL is refused.
 fn local_path(path: &Bound<'_, PyAny>, parameter: &str) -> PyResult<PathBuf> {
@@ -192,11 +260,19 @@ pub fn _environment_cassette(py: Python<'_>) -> PyResult<Option<Cassette>> {
     let name = variables::read(MODE, MODE).map_err(|error| errors::raise(py, &error))?;
     let mode = Mode::named(name.as_deref().filter(|name| !name.is_empty()).unwrap_or("once"), MODE)
         .map_err(|error| errors::raise(py, &error.into()))?;
-    if let Some(known) = OPENED.load().get(&path).filter(|known| known.mode() == mode) {
+    // Other processes cannot scrub, nor empty the file once more, and are given a mode of their own.
+    let is_same = |known: &&cassette::Cassette| {
+        let both_record = known.mode().only_records() && mode.only_records();
+        known.mode() == mode || both_record || known.options().scrub.is_some()
+    };
+    if let Some(known) = OPENED.load().get(&path).filter(is_same) {
         return Ok(Some(Cassette { inner: known.clone() }));
     }
     let staging = named("CHAINFRAME_CASSETTE_STAGING").map(PathBuf::from);
-    let opened = open(py, Options { staging, ..Options::new(path, mode) })?;
+    let match_on = variables::read(MATCH_ON, MATCH_ON).map_err(|error| errors::raise(py, &error))?.unwrap_or_default();
+    let match_on = match_on.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect();
+    let match_on = read_match_on(match_on).map_err(|error| errors::raise(py, &error))?;
+    let opened = open(py, Options { staging, match_on, ..Options::new(path, mode) })?;
     Ok(Some(Cassette { inner: share(&opened.inner) }))
 }
 
@@ -221,11 +297,15 @@ pub fn _share_cassette(
     path: PathBuf,
     mode: &str,
     allow_playback_repeats: bool,
+    match_on: Vec<String>,
+    scrub: Option<Bound<'_, PyAny>>,
     staging: Option<PathBuf>,
     hint: Option<String>,
 ) -> PyResult<Cassette> {
     let mode = Mode::named(mode, "mode").map_err(|error| errors::raise(py, &error.into()))?;
-    let opened = open(py, Options { path, mode, allow_playback_repeats, staging, hint })?;
+    let match_on = read_match_on(match_on).map_err(|error| errors::raise(py, &error))?;
+    let scrub = scrub.map(read_scrub).transpose()?;
+    let opened = open(py, Options { path, mode, allow_playback_repeats, match_on, scrub, staging, hint })?;
     _forget_cassette(&opened);
     Ok(Cassette { inner: share(&opened.inner) })
 }
@@ -238,6 +318,38 @@ pub fn _forget_cassette(cassette: &Cassette) {
         all.remove(cassette.inner.path());
         all
     });
+}
+
+/// True if the places are kept where clients are made.
+static KEEPS_PLACES: AtomicBool = AtomicBool::new(false);
+
+/// Keeps the places where clients are made from now on, and counts the requests that go past all cassettes.
+#[pyfunction]
+pub fn _keep_places() {
+    KEEPS_PLACES.store(true, Ordering::Relaxed);
+}
+
+/// Number of requests that went past all cassettes, by the places where their clients were made.
+#[pyfunction]
+pub fn _unrecorded() -> HashMap<String, u64> {
+    cassette::unrecorded().iter().map(|(place, count)| (place.to_string(), *count)).collect()
+}
+
+/// The line that calls the package, if places are kept.
+pub fn made_at(py: Python<'_>) -> Option<Arc<str>> {
+    if !KEEPS_PLACES.load(Ordering::Relaxed) {
+        return None;
+    }
+    let outside = |mut frame: Bound<'_, PyAny>| loop {
+        let module: String = frame.getattr("f_globals")?.get_item("__name__")?.extract().unwrap_or_default();
+        if module.split('.').next() != Some("chainframe") {
+            let file: String = frame.getattr("f_code")?.getattr("co_filename")?.extract()?;
+            return Ok::<_, PyErr>(format!("{file}:{}", frame.getattr("f_lineno")?));
+        }
+        frame = frame.getattr("f_back")?;
+    };
+    let frame = py.import("sys").and_then(|sys| sys.call_method0("_getframe"));
+    frame.and_then(outside).ok().map(Arc::from)
 }
 
 /// Blocks or unblocks the network for every client of this process.

@@ -5,21 +5,21 @@ use std::future::{Future, ready};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::PathBuf;
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
 
-use super::cassette::{_environment_cassette, Cassette};
-use super::deployment::Deployment;
+use super::cassette::{_environment_cassette, Cassette, made_at};
+use super::deployment::{_environment_deployment, Deployment};
 use super::on_attempt::OnAttempt;
 use super::rate_limit_state::RateLimitState;
 use super::usage::Usage;
 use crate::client::{
-    self, Credentials, Error, Proxy, RateLimit, RequestOptions, Secret, Settings, SettingsInput, variables,
+    self, Credentials, Environment, Error, Proxy, RateLimit, RequestOptions, Secret, Settings, SettingsInput, variables,
 };
-use crate::interface::{self, Chain, ParamKind};
+use crate::interface::{Chain, ParamKind};
 use crate::message::{Hint, Message, variable};
 use crate::python::base::arguments;
 use crate::python::base::arguments::{Given as Argument, Readable};
@@ -41,7 +41,7 @@ const READ_EARLIER: [&str; 2] = ["CHAINFRAME_BLOCK_NETWORK", "CHAINFRAME_LOG"];
 type Any<'py> = Option<Bound<'py, PyAny>>;
 
 #[doc = doc!(Client)]
-#[pyclass(frozen, weakref, module = "chainframe")]
+#[pyclass(frozen, weakref, dict, module = "chainframe")]
 pub struct Client {
     pub inner: client::Client,
     pub progress: ProgressMode,
@@ -185,6 +185,10 @@ impl Client {
         // A replay sends no request and needs no settings of the service. A cassette that may also record reports a
         // missing setting when the first request has to be sent.
         let held = cassette.as_ref().is_some_and(|Cassette { inner }| !inner.can_record() || inner.may_replay());
+        let deployment = match deployment {
+            None => _environment_deployment(py)?.inner,
+            Some(given) => given.get().inner.clone(),
+        };
         let checked = || {
             for name in READ_EARLIER {
                 variables::read(name, name)?;
@@ -199,16 +203,21 @@ impl Client {
                 None => Err(Error::config(name, is_missing(name, cassette.as_ref()))),
             };
             let secret = |name, given| needed(name, given, NO_CREDENTIALS).map(Secret::new);
+            // A deployment without signatures wants its key alone.
+            let signing = |name, given| match setting(name, given)? {
+                None if !deployment.signed() => Ok(Secret::new(NO_CREDENTIALS.into())),
+                given => secret(name, given.map(|given| Argument(Ok(given)))),
+            };
             let settings = Settings::new(SettingsInput {
                 base_url: needed("base_url", base_url, NO_URL)?,
                 credentials: Credentials {
                     api_key: secret("api_key", api_key)?,
-                    secret_key: secret("secret_key", secret_key)?,
-                    passphrase: secret("passphrase", passphrase)?,
+                    secret_key: signing("secret_key", secret_key)?,
+                    passphrase: signing("passphrase", passphrase)?,
                 },
                 main_chain: setting("main_chain", main_chain)?.unwrap_or_else(|| "MAIN".into()),
                 zone_chain: setting("zone_chain", zone_chain)?.unwrap_or_else(|| "ZONE_CHAIN".into()),
-                deployment: deployment.map_or_else(interface::Deployment::default, |given| given.get().inner.clone()),
+                deployment,
                 timeout: timeout.named("timeout")?,
                 deadline: deadline.map(|deadline| deadline.named("deadline")).transpose()?,
                 max_retries: max_retries.named("max_retries")?,
@@ -228,7 +237,8 @@ impl Client {
                 cassette: cassette.as_ref().map(|cassette| cassette.inner.clone()),
                 missing: missing.into_inner(),
             })?;
-            client::Client::with_environment(settings, on_attempt.environment())
+            let environment = Environment { made_at: made_at(py), ..on_attempt.environment() };
+            client::Client::with_environment(settings, environment)
         };
         check_progress(py, progress)?;
         let inner = checked().map_err(|error| errors::raise(py, &error))?;
@@ -382,6 +392,22 @@ impl Client {
         let mut hasher = DefaultHasher::new();
         self.base_url().hash(&mut hasher);
         hasher.finish()
+    }
+
+    /// Methods can be replaced, as test doubles do; a name of something else is a mistake.
+    fn __setattr__(slf: &Bound<'_, Self>, name: &Bound<'_, PyString>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let is_method = slf.get_type().getattr_opt(name)?.is_some_and(|own| own.is_callable());
+        if !is_method || name.to_str()?.starts_with('_') {
+            return Err(PyAttributeError::new_err(format!(
+                "cannot set {name}: only methods of a Client can be replaced"
+            )));
+        }
+        slf.getattr("__dict__")?.set_item(name, value)
+    }
+
+    fn __delattr__(slf: &Bound<'_, Self>, name: &Bound<'_, PyString>) -> PyResult<()> {
+        let missing = |_| PyAttributeError::new_err(format!("{name} was not replaced"));
+        slf.getattr("__dict__")?.del_item(name).map_err(missing)
     }
 
     fn __repr__(&self) -> String {

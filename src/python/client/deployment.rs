@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::client::Error;
+use crate::client::{Error, variables};
 use crate::interface;
 use crate::python::base::arguments::{self, Given};
 use crate::python::base::errors;
@@ -25,9 +25,11 @@ impl Deployment {
     #[pyo3(signature = (
         *, header_prefix=default("SVC"), main=default("main"), zone=default("zone"),
         prehash=default("{timestamp}{method}{target}{body}"), signature_encoding=default("base64"),
-        result_window=Given(Ok(10_000)), log_window=Given(Ok(1_000)), **unknown,
+        result_window=Given(Ok(10_000)), log_window=Given(Ok(1_000)), max_page_size=None, signed=Given(Ok(true)),
+        **unknown,
     ), text_signature = "(*, header_prefix='SVC', main='main', zone='zone', \
-        prehash='{timestamp}{method}{target}{body}', signature_encoding='base64', result_window=10000, log_window=1000)")]
+        prehash='{timestamp}{method}{target}{body}', signature_encoding='base64', result_window=10000, log_window=1000, \
+        max_page_size=None, signed=True)")]
     #[expect(clippy::too_many_arguments, reason = "the settings, all by keyword")]
     fn new(
         py: Python<'_>,
@@ -38,6 +40,8 @@ impl Deployment {
         signature_encoding: Given<String>,
         result_window: Given<u64>,
         log_window: Given<u64>,
+        max_page_size: Option<Given<u32>>,
+        signed: Given<bool>,
         unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         arguments::reject(&py.get_type::<Self>(), unknown)?;
@@ -49,7 +53,9 @@ impl Deployment {
                 &prehash.named("prehash")?,
                 &signature_encoding.named("signature_encoding")?,
             )?
-            .with_windows(result_window.named("result_window")?, log_window.named("log_window")?)?;
+            .with_windows(result_window.named("result_window")?, log_window.named("log_window")?)?
+            .with_max_page_size(max_page_size.map(|size| size.named("max_page_size")).transpose()?)?
+            .with_signed(signed.named("signed")?);
             Ok::<_, Error>(Self { inner })
         };
         made().map_err(|error| errors::raise(py, &error))
@@ -90,13 +96,26 @@ impl Deployment {
         self.inner.log_window()
     }
 
+    #[getter]
+    fn max_page_size(&self) -> Option<u32> {
+        self.inner.max_page_size()
+    }
+
+    #[getter]
+    fn signed(&self) -> bool {
+        self.inner.signed()
+    }
+
     fn __repr__(&self) -> String {
         let (prefix, main, zone, prehash) = self.names();
+        let size = self.max_page_size().map_or_else(|| "None".to_owned(), |size| size.to_string());
+        let signed = if self.signed() { "True" } else { "False" };
         let (result_window, log_window) = (self.result_window(), self.log_window());
         let encoding = self.signature_encoding();
         format!(
             "Deployment(header_prefix='{prefix}', main='{main}', zone='{zone}', prehash='{prehash}', \
-             signature_encoding='{encoding}', result_window={result_window}, log_window={log_window})"
+             signature_encoding='{encoding}', result_window={result_window}, log_window={log_window}, \
+             max_page_size={size}, signed={signed})"
         )
     }
 
@@ -104,7 +123,8 @@ impl Deployment {
         let (prefix, main, zone, prehash) = self.names();
         let restore = py.import("chainframe._native")?.getattr("_restore_deployment")?;
         let (result_window, log_window) = (self.result_window(), self.log_window());
-        let values = (prefix, main, zone, prehash, self.signature_encoding(), result_window, log_window);
+        let limits = (result_window, log_window, self.max_page_size(), self.signed());
+        let values = ((prefix, main, zone, prehash, self.signature_encoding()), limits);
         Ok((restore, values.into_pyobject(py)?))
     }
 }
@@ -122,17 +142,34 @@ pub fn _openapi(deployment: &Bound<'_, Deployment>, main_chain: &str, zone_chain
     interface::openapi(&deployment.get().inner, names).to_string()
 }
 
+type Names = (String, String, String, String, String);
+type Limits = (u64, u64, Option<u32>, bool);
+
 #[pyfunction]
-#[expect(clippy::too_many_arguments, reason = "the settings, in order")]
-pub fn _restore_deployment(
-    py: Python<'_>,
-    header_prefix: Given<String>,
-    main: Given<String>,
-    zone: Given<String>,
-    prehash: Given<String>,
-    signature_encoding: Given<String>,
-    result_window: Given<u64>,
-    log_window: Given<u64>,
-) -> PyResult<Deployment> {
-    Deployment::new(py, header_prefix, main, zone, prehash, signature_encoding, result_window, log_window, None)
+pub fn _restore_deployment(py: Python<'_>, names: Names, limits: Limits) -> PyResult<Deployment> {
+    let (header_prefix, main, zone, prehash, signature_encoding) = &names;
+    let (result_window, log_window, max_page_size, signed) = limits;
+    let restored = interface::Deployment::new(header_prefix, main, zone, prehash, signature_encoding)
+        .and_then(|deployment| deployment.with_windows(result_window, log_window))
+        .and_then(|deployment| deployment.with_max_page_size(max_page_size))
+        .map(|deployment| Deployment { inner: deployment.with_signed(signed) });
+    restored.map_err(|error| errors::raise(py, &error.into()))
+}
+
+const VARIABLE: &str = "CHAINFRAME_DEPLOYMENT";
+
+/// The deployment that the environment describes, or the default one.
+#[pyfunction]
+pub fn _environment_deployment(py: Python<'_>) -> PyResult<Deployment> {
+    let text = variables::read(VARIABLE, VARIABLE).map_err(|error| errors::raise(py, &error))?;
+    let Some(text) = text.filter(|text| !text.is_empty()) else {
+        return Ok(Deployment { inner: interface::Deployment::default() });
+    };
+    let read = py.import("json")?.call_method1("loads", (&text,));
+    let arguments = read.ok().and_then(|read| read.cast_into::<PyDict>().ok()).ok_or_else(|| {
+        let problem = "must be a JSON object of arguments of Deployment, such as {\"header_prefix\": \"XY\"}";
+        errors::raise(py, &Error::config(VARIABLE, format!("{problem}; got {text:?}")))
+    })?;
+    let made = py.get_type::<Deployment>().call((), Some(&arguments))?;
+    Ok(made.cast_into::<Deployment>()?.get().clone())
 }

@@ -64,9 +64,12 @@ pub fn _with_cassette(
     let settings = client.get().inner.settings();
     // Recorded requests are sent one by one, so that their order is deterministic.
     let concurrency = if cassette.is_some() { 1 } else { settings.concurrency };
+    let cassette_given = cassette.is_some();
     let cassette = cassette.map(|cassette| cassette.get().inner.clone());
     let settings = Settings { cassette, concurrency, ..settings.clone() };
-    let environment = client.get().inner.environment().clone();
+    let mut environment = client.get().inner.environment().clone();
+    // A client without a cassette on purpose needs none.
+    environment.made_at = environment.made_at.filter(|_| cassette_given);
     let inner = client::Client::with_environment(settings, environment).map_err(|error| errors::raise(py, &error))?;
     let on_attempt = client.get().on_attempt.derived(client.clone().into_any().unbind());
     Ok(Client::of(inner, client.get().progress, on_attempt))

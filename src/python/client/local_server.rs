@@ -3,11 +3,12 @@
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{IntoPyDict as _, PyDict, PyList};
 
 use super::client::Client;
 use super::deployment::Deployment;
@@ -20,8 +21,10 @@ use crate::decode::{Decoder, Envelope};
 use crate::interface::{self, ENDPOINTS, Endpoint, endpoint};
 use crate::python::base::arguments::Given;
 use crate::python::base::convert;
-use crate::python::base::errors;
-use crate::service::{Compression, Delay, Fault, LoadError, Service, ServiceError, Settings};
+use crate::python::base::{errors, finalize};
+use crate::service::{
+    Compression, Delay, Fault, FaultKind, LoadError, Quirk, RequestEntry, Respond, Service, ServiceError, Settings,
+};
 
 #[pyclass(frozen, name = "_LocalService", module = "chainframe._native")]
 pub struct LocalService {
@@ -36,6 +39,12 @@ fn faults(py: Python<'_>, json: &str) -> PyResult<Vec<Fault>> {
     })
 }
 
+fn quirks(py: Python<'_>, json: &str) -> PyResult<Vec<Quirk>> {
+    serde_json::from_str(json).map_err(|error| {
+        errors::raise(py, &Error::config("quirks", format!("are invalid: {}", cassette::explain(&error))))
+    })
+}
+
 fn raise(py: Python<'_>, error: &ServiceError) -> PyErr {
     match error {
         ServiceError::Setting { setting, problem } => errors::raise(py, &Error::config(setting, problem.as_str())),
@@ -47,7 +56,7 @@ fn raise(py: Python<'_>, error: &ServiceError) -> PyErr {
 impl LocalService {
     #[new]
     #[pyo3(signature = (
-        *, simulated, transactions, seed, deployment, rate_limit, growth, growth_rate, reorg, late, pending, faults_json, compression, max_result_window, db, port,
+        *, simulated, transactions, seed, deployment, rate_limit, growth, growth_rate, reorg, late, pending, faults_json, quirks_json, compression, max_result_window, db, port,
         main_chain, zone_chain,
     ))]
     #[expect(clippy::too_many_arguments, reason = "the settings, all by keyword")]
@@ -64,6 +73,7 @@ impl LocalService {
         late: Option<Given<(f64, u32)>>,
         pending: Option<Given<(f64, u32)>>,
         faults_json: &str,
+        quirks_json: &str,
         compression: Option<Given<String>>,
         max_result_window: Option<Given<u64>>,
         db: Option<Given<PathBuf>>,
@@ -72,6 +82,7 @@ impl LocalService {
         zone_chain: Given<String>,
     ) -> PyResult<Self> {
         let faults = faults(py, faults_json)?;
+        let quirks = quirks(py, quirks_json)?;
         let given = || {
             Ok(Settings {
                 transactions: transactions.named("transactions")?,
@@ -86,6 +97,7 @@ impl LocalService {
                 late: late.map(|late| delay(late, "late")).transpose()?,
                 pending: pending.map(|pending| delay(pending, "pending")).transpose()?,
                 faults,
+                quirks,
                 compression: compression.map(read_compression).transpose()?,
                 db: db.map(|path| path.named("db")).transpose()?,
                 port: port.named("port")?,
@@ -166,15 +178,7 @@ impl LocalService {
     fn request_log<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let log = PyList::empty(py);
         for entry in self.inner.request_log() {
-            let request = PyDict::new(py);
-            request.set_item("time", convert::datetime(py, entry.time.timestamp_millis())?)?;
-            request.set_item("method", entry.method)?;
-            request.set_item("path", entry.path)?;
-            request.set_item("query", entry.query)?;
-            request.set_item("status", entry.status)?;
-            request.set_item("code", entry.code)?;
-            request.set_item("faults", entry.faults)?;
-            log.append(request)?;
+            log.append(logged(py, &entry)?)?;
         }
         Ok(log)
     }
@@ -189,8 +193,29 @@ impl LocalService {
     }
 
     fn set_faults(&self, py: Python<'_>, json_text: &str) -> PyResult<()> {
-        self.inner.set_faults(faults(py, json_text)?);
-        Ok(())
+        self.inner.set_faults(faults(py, json_text)?).map_err(|error| raise(py, &error))
+    }
+
+    #[getter]
+    fn unused_faults_json(&self) -> PyResult<String> {
+        serde_json::to_string(&self.inner.unused_faults()).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+    }
+
+    #[getter]
+    fn quirks_json(&self) -> PyResult<String> {
+        serde_json::to_string(&self.inner.quirks()).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+    }
+
+    fn set_quirks(&self, py: Python<'_>, json_text: &str) -> PyResult<()> {
+        self.inner.set_quirks(quirks(py, json_text)?).map_err(|error| raise(py, &error))
+    }
+
+    /// Sets a function of a logged request that returns a fault as JSON, or None.
+    fn set_respond(&self, respond: Option<Py<PyAny>>) {
+        self.inner.set_respond(respond.map(|function| {
+            let respond: Respond = Arc::new(move |entry: &RequestEntry| call_respond(&function, entry));
+            respond
+        }));
     }
 
     #[getter]
@@ -300,6 +325,37 @@ impl LocalService {
     fn put(&self, py: Python<'_>, endpoint: &'static Endpoint, records: &Columns) -> PyResult<()> {
         py.detach(|| self.inner.load(endpoint, records)).map_err(|error| raise(py, &error))
     }
+}
+
+fn logged<'py>(py: Python<'py>, entry: &RequestEntry) -> PyResult<Bound<'py, PyDict>> {
+    let request = PyDict::new(py);
+    request.set_item("time", convert::datetime(py, entry.time.timestamp_millis())?)?;
+    request.set_item("method", &entry.method)?;
+    request.set_item("path", &entry.path)?;
+    request.set_item("query", &entry.query)?;
+    request.set_item("headers", entry.headers.clone().into_py_dict(py)?)?;
+    request.set_item("status", entry.status)?;
+    request.set_item("code", &entry.code)?;
+    request.set_item("faults", &entry.faults)?;
+    Ok(request)
+}
+
+/// The user's response to a request. An exception goes to `sys.unraisablehook`, as in other threads.
+fn call_respond(function: &Py<PyAny>, entry: &RequestEntry) -> Result<Option<FaultKind>, String> {
+    let Some(permit) = finalize::enter() else { return Ok(None) };
+    let called = Python::try_attach(|py| {
+        drop(permit);
+        let returned = logged(py, entry).and_then(|request| function.call1(py, (request,)));
+        let given = returned.and_then(|given| given.extract::<Option<String>>(py)).map_err(|error| {
+            let problem = format!("respond raised {error}");
+            error.write_unraisable(py, None);
+            problem
+        })?;
+        let read = |text: String| serde_json::from_str::<Fault>(&text).map(|fault| fault.kind);
+        let kind = given.map(read).transpose();
+        kind.map_err(|error| format!("respond returned an invalid response: {}", cassette::explain(&error)))
+    });
+    called.unwrap_or(Ok(None))
 }
 
 fn delay(given: Given<(f64, u32)>, setting: &'static str) -> Result<Delay, Error> {

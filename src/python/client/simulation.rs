@@ -9,7 +9,8 @@ use http::header::{CONTENT_LENGTH, HeaderMap};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::client::{Environment, Observer, Phase, Response, SharedLimiters, Transport, TransportError};
-use crate::service::{NoResponse, Simulated};
+use crate::message::{Hint, Message};
+use crate::service::{NoResponse, Simulated, Unreachable};
 use crate::virtual_time::VirtualTime;
 
 /// The time of day at which a simulation starts: a little after the newest synthetic record.
@@ -41,6 +42,7 @@ pub fn environment(
         jitter: Arc::new(move || jitter.lock().unwrap_or_else(PoisonError::into_inner).f64()),
         limiters: SharedLimiters::Own(Arc::default()),
         observer,
+        made_at: None,
         virtual_time: Some(time),
     }
 }
@@ -67,6 +69,7 @@ impl Network {
             response.map_err(|error| match error {
                 NoResponse::Stopped => TransportError::new(Phase::Connect, "the simulated service is closed", true),
                 NoResponse::Reset => TransportError::new(Phase::Read, "connection reset", true),
+                NoResponse::Unreachable(reason) => unreachable(reason),
             })
         };
         let late = |phase, what| TransportError::timed_out(phase, what, timeout);
@@ -84,6 +87,23 @@ impl Network {
         }
         let truncated = |_| TransportError::new(Phase::Body, "response body truncated", true);
         to_bytes(body, self.max_response_bytes).await.map_err(truncated)
+    }
+}
+
+/// The failure of a connection, as the network would report it.
+fn unreachable(reason: Unreachable) -> TransportError {
+    let cannot_connect = |cause: &str| {
+        let problem = Message::new(format!("cannot connect to the simulated service: {cause}"));
+        TransportError::new(Phase::Connect, problem.hint(Hint::check(&["base_url"])), true)
+    };
+    match reason {
+        Unreachable::Refused => cannot_connect("connection refused"),
+        Unreachable::UnknownHost => cannot_connect("the host name cannot be resolved"),
+        Unreachable::Tls => {
+            let problem = Message::new("the simulated service: invalid peer certificate");
+            // As for a real certificate, which stays what it is for more than seconds.
+            TransportError::new(Phase::Tls, problem.hint(Hint::check(&["base_url", "ca_bundle"])), false)
+        }
     }
 }
 

@@ -38,6 +38,9 @@ impl Arguments {
         let mut arguments = Self::default();
         for param in query.endpoint().params {
             let Some(value) = text_of(param.name) else { continue };
+            if query.may_replay_other(param, &value) {
+                continue;
+            }
             match param.kind {
                 // The rows of a slice of times are selected by its range; those of a look-up by its hashes.
                 ParamKind::Hashes { .. } | ParamKind::Time => {}

@@ -120,8 +120,9 @@ impl<'c> Heights<'c> {
     async fn oldest(&self, pages: Option<u64>, must_have_rows: bool) -> Result<(Option<Block>, bool), Error> {
         let Some(mut pages) = pages else { return Ok((None, false)) };
         let endpoint = declared(self.chain);
-        let size = endpoint.page_size_max().map_or(1, u64::from);
-        let window = self.client.settings().deployment.max_results(endpoint.limit);
+        let deployment = &self.client.settings().deployment;
+        let size = deployment.page_size_max(endpoint).map_or(1, u64::from);
+        let window = deployment.max_results(endpoint.limit);
         let mut oldest = None;
         // A list that grows has a further page now and then.
         for _ in 0..3 {

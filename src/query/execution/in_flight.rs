@@ -311,7 +311,7 @@ pub(super) fn list_spec(query: &Query, wanted: Option<u64>) -> ListSpec {
             (true, true) => ListKind::Growing,
         },
         page_size: query.page_size().max(1),
-        max_page_size: query.endpoint().page_size_max().map_or(1, u64::from),
+        max_page_size: query.max_page_size().unwrap_or(1),
         height_bound: query.height_bound(),
         result_window: query.result_window(),
         wanted,

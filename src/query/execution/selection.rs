@@ -6,7 +6,7 @@ use arrow_array::Array as _;
 
 use crate::columns::{Column, Columns};
 use crate::decode::Page;
-use crate::interface::{Kind, ResultLimit};
+use crate::interface::{Kind, ParamKind, ResultLimit};
 use crate::message::Message;
 use crate::query::audit::Arguments;
 use crate::query::request::Query;
@@ -118,6 +118,10 @@ impl Selector<'_> {
         let Some((low, high)) = self.query.slices().time_range(self.slice) else { return rows };
         let time = (0..columns.record().fields.len()).find(|index| columns.kind(*index) == Kind::Time);
         let Some(Column::Time(times)) = time.map(|index| columns.column(index)) else { return rows };
+        let bounds = self.query.endpoint().params.iter().filter(|param| param.kind == ParamKind::Time);
+        if bounds.into_iter().any(|param| self.query.may_replay_other(param, "")) {
+            return rows;
+        }
         let includes_undated = self.query.includes_undated(self.slice);
         let time_of = |row: u32| times.iter().nth(row as usize).flatten();
         // The requested range is a millisecond longer at either end, which a service may include.

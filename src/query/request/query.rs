@@ -61,7 +61,7 @@ impl Query {
             }
             None => None,
         };
-        let page_size = match (endpoint.page_size_max(), options.page_size) {
+        let page_size = match (client.settings().deployment.page_size_max(endpoint), options.page_size) {
             (None, None) => None,
             (None, Some(_)) => {
                 return Err(Error::parameter(
@@ -107,6 +107,17 @@ impl Query {
 
     pub fn endpoint(&self) -> &'static Endpoint {
         self.endpoint
+    }
+
+    /// True if a recording may be replayed that was requested with another value of the parameter.
+    pub fn may_replay_other(&self, param: &Param, value: &str) -> bool {
+        let cassette = self.client.settings().cassette.as_ref();
+        cassette.is_some_and(|cassette| param.wire().is_some_and(|wire| cassette.may_differ(wire, value)))
+    }
+
+    /// Largest page of the list; `None` for a look-up.
+    pub fn max_page_size(&self) -> Option<u64> {
+        self.client.settings().deployment.page_size_max(self.endpoint).map(u64::from)
     }
 
     pub fn chain(&self) -> &str {
@@ -365,7 +376,7 @@ impl Query {
 
     /// Advice for a list that could not be read.
     pub(in crate::query) fn retry_hints(&self) -> Vec<Hint> {
-        let most = self.endpoint.page_size_max().map_or(0, u64::from);
+        let most = self.max_page_size().unwrap_or(0);
         let larger = (self.page_size() < most).then(|| Hint::raise(&["page_size"]));
         larger.into_iter().chain(self.narrowing()).chain([Hint::RetryLater]).collect()
     }

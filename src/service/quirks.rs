@@ -1,0 +1,229 @@
+//! Quirks of deployed services: responses that contradict each other or the documents, without an error. A list is
+//! served by [`Turn`], which says what one request sees of it.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use super::parameters::Parameters;
+use crate::interface::{Endpoint, Order};
+
+/// A quirk, by its name in snake case.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Quirk {
+    /// Records of one height come in another order in each response.
+    TiesReordered {},
+    /// A parameter, by its name in Python, has no effect.
+    FilterIgnored { filter: String },
+    /// A throttled request gets an empty success in place of status 429.
+    EmptyThrottle {},
+    /// Every second request reaches a replica that lacks the two newest records of its list.
+    LaggingReplica {},
+    /// Every page has the records of the first.
+    PageIgnored {},
+    /// Pages hold at most 20 records, whatever was requested and is echoed.
+    PageSizeCapped {},
+    /// Responses name at most 5 pages.
+    PageCountCapped {},
+    /// Responses count no more records than can be paged through.
+    CountCapped {},
+    /// Two of three responses count one record too many or too few.
+    CountOffByOne {},
+    /// Ten responses in succession have the count of the first of them.
+    CountCached {},
+    /// Every other pair of responses has the newest block of its list, and the transactions in it, with other hashes.
+    BlockReplaced {},
+    /// Tokens change their ranks within 40 places from response to response.
+    RanksMoved {},
+}
+
+const REPLICA_LAG: u64 = 2;
+const PAGE_SIZE: u64 = 20;
+const PAGE_COUNT: u64 = 5;
+const CACHED_RESPONSES: u64 = 10;
+const RANKS: u64 = 40;
+
+impl Quirk {
+    /// The filter that a list of this endpoint does not have, if the quirk names one.
+    pub fn unknown_filter<'q>(&'q self, endpoints: &[Endpoint]) -> Option<&'q str> {
+        let Self::FilterIgnored { filter } = self else { return None };
+        let filters = endpoints.iter().filter(|endpoint| endpoint.page_size_max().is_some());
+        let is_known = filters.flat_map(|endpoint| endpoint.params).any(|param| param.name == filter);
+        (!is_known).then_some(filter)
+    }
+}
+
+/// The quirks of a running service.
+#[derive(Debug, Default)]
+pub struct Quirks {
+    quirks: Vec<Quirk>,
+    requests: u64,
+    /// Counts that are served again, by request without its page.
+    counts: HashMap<String, (u64, u64)>,
+}
+
+/// What one request for a list sees of it.
+#[derive(Debug)]
+pub struct Turn<'q> {
+    quirks: &'q [Quirk],
+    number: u64,
+    counts: &'q mut HashMap<String, (u64, u64)>,
+}
+
+impl Quirks {
+    pub fn new(quirks: Vec<Quirk>) -> Self {
+        Self { quirks, ..Self::default() }
+    }
+
+    pub fn declared(&self) -> &[Quirk] {
+        &self.quirks
+    }
+
+    pub fn throttles_by_empty_data(&self) -> bool {
+        self.quirks.contains(&Quirk::EmptyThrottle {})
+    }
+
+    /// Counts a request for a list.
+    pub fn next(&mut self) -> Turn<'_> {
+        let number = self.requests;
+        self.requests += 1;
+        Turn { quirks: &self.quirks, number, counts: &mut self.counts }
+    }
+}
+
+impl Turn<'_> {
+    fn has(&self, quirk: &Quirk) -> bool {
+        self.quirks.contains(quirk)
+    }
+
+    /// The parameters that take effect.
+    pub fn effective(&self, parameters: Parameters) -> Parameters {
+        let is_ignored = |name: &str| {
+            self.quirks.iter().any(|quirk| matches!(quirk, Quirk::FilterIgnored { filter } if filter == name))
+        };
+        let values = parameters.values.into_iter().filter(|(name, _)| !is_ignored(name)).collect();
+        Parameters { values, ..parameters }
+    }
+
+    /// Number of the newest records that the replica lacks.
+    pub fn lag(&self, endpoint: &Endpoint, length: u64) -> u64 {
+        let lags = self.has(&Quirk::LaggingReplica {}) && self.number % 2 == 1 && endpoint.order != Order::Ranked;
+        if lags { REPLICA_LAG.min(length) } else { 0 }
+    }
+
+    /// Records of a page.
+    pub fn page_size(&self, limit: u64) -> u64 {
+        if self.has(&Quirk::PageSizeCapped {}) { limit.min(PAGE_SIZE) } else { limit }
+    }
+
+    /// Number of the page whose records are served.
+    pub fn page(&self, page: u64) -> u64 {
+        if self.has(&Quirk::PageIgnored {}) { 1 } else { page }
+    }
+
+    /// The count that the response has of a list; `window` is the number of records that can be paged through.
+    pub fn count(&mut self, list: impl FnOnce() -> String, length: u64, window: u64) -> u64 {
+        let mut count = length;
+        if self.has(&Quirk::CountCapped {}) {
+            count = count.min(window);
+        }
+        if self.has(&Quirk::CountOffByOne {}) {
+            count = match self.number % 3 {
+                0 => count,
+                1 => count + 1,
+                _ => count.saturating_sub(1),
+            };
+        }
+        if self.has(&Quirk::CountCached {}) {
+            let number = self.number;
+            let (since, cached) = self.counts.entry(list()).or_insert((number, count));
+            if number - *since >= CACHED_RESPONSES {
+                (*since, *cached) = (number, count);
+            }
+            count = *cached;
+        }
+        count
+    }
+
+    pub fn pages(&self, pages: u64) -> u64 {
+        if self.has(&Quirk::PageCountCapped {}) { pages.min(PAGE_COUNT) } else { pages }
+    }
+
+    /// Places that change among each other around one of a ranked list.
+    pub fn moved_ranks(&self, endpoint: &Endpoint, place: u64, length: u64) -> Option<Range<u64>> {
+        let moves = self.has(&Quirk::RanksMoved {}) && endpoint.order == Order::Ranked;
+        let start = place - place % RANKS;
+        moves.then(|| start..(start + RANKS).min(length))
+    }
+
+    pub fn reorders_ties(&self) -> bool {
+        self.has(&Quirk::TiesReordered {})
+    }
+
+    pub fn replaces_block(&self) -> bool {
+        self.has(&Quirk::BlockReplaced {}) && self.number % 4 >= 2
+    }
+
+    /// The record that is served in a place of a group whose order changes.
+    pub fn reordered(&self, place: u64, group: &Range<u64>) -> u64 {
+        group.start + (place - group.start + self.number) % (group.end - group.start).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interface::{ENDPOINTS, endpoint};
+
+    fn quirks(text: &str) -> Quirks {
+        Quirks::new(serde_json::from_str(text).unwrap())
+    }
+
+    #[test]
+    fn quirks_round_trip_through_json() {
+        for text in [r#"{"kind":"ties_reordered"}"#, r#"{"kind":"filter_ignored","filter":"height"}"#] {
+            let quirk: Quirk = serde_json::from_str(text).unwrap();
+            assert_eq!(serde_json::to_string(&quirk).unwrap(), text);
+        }
+        assert!(serde_json::from_str::<Quirk>(r#"{"kind":"filter_ignored"}"#).is_err());
+    }
+
+    #[test]
+    fn filter_of_no_list_is_unknown() {
+        let filter = |name: &str| Quirk::FilterIgnored { filter: name.into() };
+        assert_eq!(filter("height").unknown_filter(&ENDPOINTS), None);
+        assert_eq!(filter("tx_ids").unknown_filter(&ENDPOINTS), Some("tx_ids"));
+    }
+
+    #[test]
+    fn reordered_group_keeps_its_records() {
+        let mut quirks = quirks(r#"[{"kind":"ties_reordered"}]"#);
+        let orders: Vec<Vec<u64>> = (0..3)
+            .map(|_| {
+                let turn = quirks.next();
+                (4..7).map(|place| turn.reordered(place, &(4..7))).collect()
+            })
+            .collect();
+        assert_eq!(orders, [[4, 5, 6], [5, 6, 4], [6, 4, 5]]);
+    }
+
+    #[test]
+    fn cached_count_is_served_ten_times() {
+        let mut quirks = quirks(r#"[{"kind":"count_cached"}]"#);
+        let counts: Vec<u64> = (100..112).map(|length| quirks.next().count(|| "a".into(), length, 10_000)).collect();
+        assert_eq!(counts, [&[100; 10][..], &[110; 2]].concat());
+    }
+
+    #[test]
+    fn every_second_request_reaches_the_replica() {
+        let mut quirks = quirks(r#"[{"kind":"lagging_replica"}]"#);
+        let blocks = endpoint("blocks").unwrap();
+        assert_eq!(
+            [quirks.next().lag(blocks, 9), quirks.next().lag(blocks, 9), quirks.next().lag(blocks, 9)],
+            [0, 2, 0]
+        );
+        assert_eq!([quirks.next().lag(blocks, 1), quirks.next().lag(endpoint("tokens").unwrap(), 9)], [1, 0]);
+    }
+}

@@ -1,0 +1,207 @@
+"""The plugin's cassettes and environment in a suite of its own: what is not used is not silent."""
+
+from __future__ import annotations
+
+import pytest
+
+from chainframe.testing import LocalService
+from recorded import lines
+from test_plugin import connect, run
+
+IMPORTED = """
+    import chainframe as cf
+    client = cf.Client()
+
+
+    def test_global(cassette):
+        assert len(client.blocks(max_items=2).collect()) == 2
+
+
+    def test_own(cassette):
+        with cf.Client() as own:
+            assert own.blocks().first()
+"""
+
+
+@pytest.fixture
+def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    monkeypatch.delenv("CI", raising=False)
+    return pytester
+
+
+def test_request_past_the_cassette_fails_the_test_with_the_place_of_the_client(
+    suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite.makepyfile(test_u=IMPORTED)
+    with LocalService(transactions=50) as service:
+        connect(service, monkeypatch)
+        result = run(suite)
+    result.assert_outcomes(passed=2, errors=1)
+    result.stdout.fnmatch_lines(["*past the cassette test_global.jsonl, by clients made at *test_u.py:2 (1 requests)*"])
+    assert [path.name for path in suite.path.glob("cassettes/**/*.jsonl")] == ["test_own.jsonl"]
+
+
+def test_client_of_an_earlier_fixture_is_named(suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    suite.makepyfile(
+        test_f="""
+        import pytest
+        import chainframe as cf
+
+
+        @pytest.fixture
+        def client():
+            return cf.Client().with_options(strict=True)
+
+
+        def test_late(client, cassette):
+            assert client.blocks().first()
+
+
+        def test_local(local_service, cassette):
+            with local_service.client() as client:
+                assert client.blocks().first()
+        """
+    )
+    with LocalService(transactions=50) as service:
+        connect(service, monkeypatch)
+        result = run(suite)
+    result.assert_outcomes(passed=2, errors=1)
+    result.stdout.fnmatch_lines(["*test_f.py:7 (1 requests)*"])
+    result.stdout.fnmatch_lines(["*recordings that were not used*", "*test_local.jsonl: no request was sent"])
+
+
+def test_unplayed_recordings_are_listed_and_rewritten(suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = """
+        import chainframe as cf
+
+
+        def test_a(cassette):
+            with cf.Client() as client:
+                for count in {counts}:
+                    assert len(client.blocks(max_items=count).collect()) == count
+    """
+    path = suite.path / "cassettes" / "test_r" / "test_a.jsonl"
+    with LocalService(transactions=50) as service:
+        connect(service, monkeypatch)
+        suite.makepyfile(test_r=body.format(counts=[5, 7]))
+        run(suite).assert_outcomes(passed=1)
+        suite.makepyfile(test_r=body.format(counts=[5]))
+        result = run(suite)
+        result.assert_outcomes(passed=1)
+        result.stdout.fnmatch_lines(["*test_a.jsonl: 1 of 2 recordings were not played *: GET */block-list?*limit=7*"])
+        run(suite, "--chainframe-record=all").assert_outcomes(passed=1)
+        assert len(lines(path)) == 2
+        result = run(suite, "--chainframe-record=rewrite")
+        result.assert_outcomes(passed=1)
+        result.stdout.no_fnmatch_line("*not used*")
+    assert [line["params"]["limit"] for line in lines(path)] == ["5"]
+    run(suite).assert_outcomes(passed=1)
+
+
+def test_options_of_cassettes_come_from_a_fixture_and_a_mark(
+    suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite.makeconftest(
+        """
+        import pytest
+
+
+        @pytest.fixture(scope="session")
+        def cassette_options():
+            return {"scrub": lambda text: text.replace("0xcafe", "0xbeef"), "match_on": ["-page_size"]}
+        """
+    )
+    suite.makepyfile(
+        test_o="""
+        import os, subprocess, sys
+        import pytest
+        import chainframe as cf
+
+
+        @pytest.mark.chainframe_cassette(path="shared/one.jsonl")
+        def test_shared(cassette):
+            with cf.Client() as client:
+                client.address_transactions("0xcafe", page_size=20 if cassette.can_record else 30).collect()
+
+
+        def test_child(cassette):
+            # A child cannot scrub, and so does not record.
+            script = "import chainframe as cf; cf.Client().blocks().first()"
+            done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+            assert "CassetteMissError" in done.stderr
+
+
+        @pytest.mark.chainframe_cassette(matchon=["page"])
+        def test_misspelt(cassette):
+            pass
+        """
+    )
+    with LocalService(transactions=50) as service, monkeypatch.context() as connected:
+        connect(service, connected)
+        result = run(suite)
+        result.assert_outcomes(passed=2, errors=1)
+        result.stdout.fnmatch_lines(["*chainframe_cassette has no option 'matchon'*"])
+    (recording,) = lines(suite.path / "shared" / "one.jsonl")
+    assert recording["params"]["address"] == "0xbeef"
+    run(suite, "-k", "shared").assert_outcomes(passed=1)
+
+
+def test_app_that_makes_its_own_client_uses_the_local_service(suite: pytest.Pytester) -> None:
+    suite.makepyfile(
+        app="""
+        import chainframe as cf
+
+
+        def newest():
+            with cf.Client() as client:
+                return client.blocks().first().height
+        """,
+        test_app="""
+        import os, subprocess, sys
+        import pytest
+        import chainframe as cf
+        import app
+
+        DEPLOYMENT = cf.Deployment(header_prefix="XY", main="alpha", zone="beta")
+        pytestmark = pytest.mark.chainframe(transactions=30, deployment=DEPLOYMENT)
+
+
+        def test_app(local_service_env):
+            assert app.newest() == 4_300_029
+            subprocess.run([sys.executable, "-c", "import app; app.newest()"], check=True)
+            assert len(local_service_env.find_requests("blocks")) == 2
+
+
+        def test_without():
+            assert not any(name.startswith("CHAINFRAME_") for name in os.environ)
+        """,
+    )
+    run(suite, "test_app.py").assert_outcomes(passed=2)
+
+
+def test_fault_that_never_applied_fails_a_test_that_passed(suite: pytest.Pytester) -> None:
+    suite.makepyfile(
+        test_faults="""
+        import pytest
+
+        NEVER = {"kind": "delay", "seconds": 0, "path": "token-list"}
+        pytestmark = pytest.mark.chainframe(transactions=5, faults=[NEVER])
+
+
+        def test_never(local_service):
+            with local_service.client() as client:
+                client.blocks().collect()
+
+
+        def test_once(local_service):
+            with local_service.client() as client:
+                client.tokens().collect()
+
+
+        def test_failed(local_service):
+            assert False
+        """
+    )
+    result = run(suite)
+    result.assert_outcomes(passed=2, failed=1, errors=1)
+    result.stdout.fnmatch_lines(["*faults that have applied to no request: *token-list*"])
