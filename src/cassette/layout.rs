@@ -21,11 +21,7 @@ pub fn fold(json: &str) -> String {
             '"' => in_string = true,
             '{' => open.push(false),
             '[' => open.push(is_next(&mut characters, '{')),
-            '}' | ']' => {
-                if open.pop() == Some(true) {
-                    folded.push_str("\n ");
-                }
-            }
+            '}' | ']' if open.pop() == Some(true) => folded.push_str("\n "),
             _ => {}
         }
         folded.push(character);

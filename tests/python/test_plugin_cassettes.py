@@ -37,7 +37,9 @@ def test_request_past_the_cassette_fails_the_test_with_the_place_of_the_client(
         connect(service, monkeypatch)
         result = run(suite)
     result.assert_outcomes(passed=2, errors=1)
-    result.stdout.fnmatch_lines(["*past the cassette test_global.jsonl, by clients made at *test_u.py:2 (1 requests)*"])
+    result.stdout.fnmatch_lines(
+        ["*past the cassette test_global.jsonl, by clients made at *test_u.py:2 (requests: 1)*"]
+    )
     assert [path.name for path in suite.path.glob("cassettes/**/*.jsonl")] == ["test_own.jsonl"]
 
 
@@ -66,7 +68,7 @@ def test_client_of_an_earlier_fixture_is_named(suite: pytest.Pytester, monkeypat
         connect(service, monkeypatch)
         result = run(suite)
     result.assert_outcomes(passed=2, errors=1)
-    result.stdout.fnmatch_lines(["*test_f.py:7 (1 requests)*"])
+    result.stdout.fnmatch_lines(["*test_f.py:7 (requests: 1)*"])
     result.stdout.fnmatch_lines(["*recordings that were not used*", "*test_local.jsonl: no request was sent"])
 
 

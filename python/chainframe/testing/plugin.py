@@ -315,7 +315,7 @@ def _variables(options: dict[str, Any], path: Path, mode: str, staging: Path | N
 def _reject_unrecorded(path: Path, before: dict[str, int]) -> None:
     """Fails if requests were sent by clients that do not use the cassette."""
     sent = {place: count - before.get(place, 0) for place, count in _unrecorded().items()}
-    places = [f"{place} ({count} requests)" for place, count in sorted(sent.items()) if count]
+    places = [f"{place} (requests: {count})" for place, count in sorted(sent.items()) if count]
     if places:
         pytest.fail(
             f"requests were sent past the cassette {path.name}, by clients made at {', '.join(places)}, before the "

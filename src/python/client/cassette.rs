@@ -172,6 +172,7 @@ fn open(py: Python<'_>, options: Options) -> PyResult<Cassette> {
 
 /// Another process's part in a recording is a part of that recording, whatever the file holds by now.
 #[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "the options, in order")]
 pub fn _restore_cassette(
     py: Python<'_>,
     path: PathBuf,
@@ -191,29 +192,21 @@ pub fn _restore_cassette(
     open(py, options)
 }
 
-/// Names of parameters, in Python or in the API, in those of the API; a name after "-" is left out.
+/// Reads names of parameters, in Python or in the API; one after "-" is left out.
 fn read_match_on(given: Vec<String>) -> Result<MatchOn, Error> {
+    const PAGING: [(&str, &str); 3] = [("page", "page"), ("page_size", "limit"), ("chain", "chainShortName")];
     let mut match_on = MatchOn::default();
-    for name in given {
-        let (set, name) = match name.strip_prefix('-') {
-            Some(left_out) => (&mut match_on.left_out, left_out),
-            None => (&mut match_on.compared, &*name),
-        };
-        let before = set.len();
-        let paging = [("page", "page"), ("page_size", "limit"), ("chain", "chainShortName")];
+    for text in given {
+        let name = text.strip_prefix('-').unwrap_or(&text);
         let params = ENDPOINTS.iter().flat_map(|endpoint| endpoint.params);
-        let declared = params.filter_map(|param| Some((param.name, param.wire()?))).chain(paging);
-        set.extend(declared.filter(|(own, wire)| [*own, *wire].contains(&name)).map(|(_, wire)| wire.to_owned()));
-        if set.len() == before && !set.contains(name) {
-            let known =
-                MatchOn::default().is_compared(name) && paging.iter().any(|(own, wire)| [*own, *wire].contains(&name));
-            let is_declared = ENDPOINTS.iter().flat_map(|endpoint| endpoint.params).any(|param| param.name == name);
-            if !known && !is_declared {
-                let problem =
-                    format!("must have names of parameters, such as \"-start_time\" to leave one out; got {name:?}");
-                return Err(Error::config("match_on", problem));
-            }
+        let declared = params.filter_map(|param| Some((param.name, param.wire()?))).chain(PAGING);
+        let sent: Vec<_> = declared.filter(|(own, wire)| [*own, *wire].contains(&name)).map(|(_, wire)| wire).collect();
+        if sent.is_empty() {
+            let problem = "must have names of parameters that are sent, such as \"-start_time\" to leave one out";
+            return Err(Error::config("match_on", format!("{problem}; got {text:?}")));
         }
+        let names = if name.len() < text.len() { &mut match_on.left_out } else { &mut match_on.compared };
+        names.extend(sent.into_iter().map(str::to_owned));
     }
     Ok(match_on)
 }
@@ -292,6 +285,7 @@ fn share(opened: &cassette::Cassette) -> cassette::Cassette {
 
 /// Opens a cassette for the clients that take theirs from the environment, in place of any earlier opening of it.
 #[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "the options, in order")]
 pub fn _share_cassette(
     py: Python<'_>,
     path: PathBuf,

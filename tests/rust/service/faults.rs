@@ -24,22 +24,22 @@ async fn faults_replace_responses() {
         (r#"{"kind":"throttle","retry_after":0.5}"#, 429, "50011"),
         (r#"{"kind":"empty"}"#, 200, "0"),
     ] {
-        service.set_faults(read(&[fault]));
+        service.set_faults(read(&[fault])).unwrap();
         let reply = caller.get("blocks", "").await;
         assert_eq!((reply.status, reply.code().as_str()), (status, code), "{fault}");
         assert_eq!(reply.json()["data"].as_array().map(Vec::len), Some(0), "{fault}");
         let retry_after = reply.headers.get("retry-after").map(|value| value.to_str().unwrap());
         assert_eq!(retry_after, fault.contains("retry_after").then_some("0.5"));
     }
-    service.set_faults(read(&[r#"{"kind":"status","status":500}"#]));
+    service.set_faults(read(&[r#"{"kind":"status","status":500}"#])).unwrap();
     let reply = caller.get("blocks", "").await;
     assert_eq!((reply.status, reply.text.as_str()), (500, ""));
-    service.set_faults(read(&[r#"{"kind":"html","status":502}"#]));
+    service.set_faults(read(&[r#"{"kind":"html","status":502}"#])).unwrap();
     let reply = caller.get("blocks", "").await;
     assert_eq!(reply.status, 502);
     assert!(reply.text.starts_with("<!DOCTYPE html>"));
     assert!(reply.headers["content-type"].to_str().unwrap().starts_with("text/html"));
-    service.set_faults(Vec::new());
+    service.set_faults(Vec::new()).unwrap();
     assert_eq!(caller.get("blocks", "").await.code(), "0");
 }
 
@@ -61,11 +61,11 @@ async fn truncated_bodies_end_before_their_length() {
         &[r#"{"kind":"truncate","bytes":10}"#],
         &[r#"{"kind":"truncate","bytes":999999}"#],
     ] {
-        service.set_faults(read(faults));
+        service.set_faults(read(faults)).unwrap();
         let error = caller.try_get(&caller.target("blocks", "")).await.err().expect("an incomplete body");
         assert!(error.is_body() || error.is_decode(), "{error:?}");
     }
-    service.set_faults(Vec::new());
+    service.set_faults(Vec::new()).unwrap();
     assert_eq!(caller.get("blocks", "").await.code(), "0");
 }
 
@@ -87,7 +87,7 @@ async fn slow_bodies_are_complete() {
     let service = faulty(&[]);
     let caller = Caller::new(&service);
     let whole = caller.get("blocks", "").await.text;
-    service.set_faults(read(&[r#"{"kind":"slow_body","seconds":0.04}"#, r#"{"kind":"delay","seconds":0.01}"#]));
+    service.set_faults(read(&[r#"{"kind":"slow_body","seconds":0.04}"#, r#"{"kind":"delay","seconds":0.01}"#])).unwrap();
     let slow = caller.get("blocks", "").await;
     assert_eq!(slow.text, whole);
     assert_eq!(slow.headers["content-length"], whole.len().to_string());
@@ -120,7 +120,7 @@ async fn clock_skew_applies_to_the_date_and_the_signature_check() {
     let time = date.to_utc().format("%Y-%m-%dT%H:%M:%S%.3fZ").to_string();
     let reply = caller.send("GET", &target, &signed(service.settings(), &time, "GET", &target)).await.unwrap();
     assert_eq!(reply.code(), "0");
-    service.set_faults(Vec::new());
+    service.set_faults(Vec::new()).unwrap();
     let reply = caller.send("GET", &target, &signed(service.settings(), &now(), "GET", &target)).await.unwrap();
     assert_eq!(reply.code(), "0");
 }
@@ -140,7 +140,7 @@ async fn selectors_limit_a_fault_to_requests() {
     let logged: Vec<String> = service.request_log().into_iter().map(|entry| entry.code).collect();
     assert_eq!(logged, codes);
     // Replacing the faults resets their counts.
-    service.set_faults(read(&[r#"{"kind":"empty","times":1}"#]));
+    service.set_faults(read(&[r#"{"kind":"empty","times":1}"#])).unwrap();
     assert!(caller.get("blocks", "").await.text.contains("\"data\":[]"));
     assert!(!caller.get("blocks", "").await.text.contains("\"data\":[]"));
 }
