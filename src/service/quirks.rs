@@ -64,7 +64,7 @@ pub struct Quirks {
     counts: HashMap<String, (u64, u64)>,
 }
 
-/// What one request for a list sees of it.
+/// The view that one request has of a list.
 #[derive(Debug)]
 pub struct Turn<'q> {
     quirks: &'q [Quirk],

@@ -44,7 +44,7 @@ Outcome = tuple[str, list[Any] | None]
 
 
 def outcome(client: cf.Client, call: str, arguments: dict[str, Any]) -> Outcome:
-    """How a query ends, and its records if the result is called complete."""
+    """Return the ending of a query, and its records if the result is called complete."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cf.IncompleteResultWarning)
         try:
