@@ -26,7 +26,14 @@ def run(pytester: pytest.Pytester, name: str, *arguments: str) -> pytest.RunResu
 
 
 def test_guide_has_the_tested_recipes() -> None:
-    assert sorted(RECIPES) == ["mirror.py", "test_faults.py", "test_load_data.py", "test_report.py"]
+    assert sorted(RECIPES) == [
+        "conftest.py",
+        "mirror.py",
+        "test_app.py",
+        "test_faults.py",
+        "test_load_data.py",
+        "test_report.py",
+    ]
 
 
 def test_record_and_replay_recipe_runs(
@@ -44,7 +51,8 @@ def test_record_and_replay_recipe_runs(
 
 
 @pytest.mark.parametrize(
-    ("name", "count"), [("test_faults.py", 3), pytest.param("test_load_data.py", 1, marks=needs_extra)]
+    ("name", "count"),
+    [("test_app.py", 1), ("test_faults.py", 3), pytest.param("test_load_data.py", 1, marks=needs_extra)],
 )
 def test_local_service_recipe_runs(pytester: pytest.Pytester, name: str, count: int) -> None:
     run(pytester, name).assert_outcomes(passed=count)
@@ -59,6 +67,6 @@ def test_mirror_recipe_runs(pytester: pytest.Pytester, service: LocalService, mo
 
 def test_guide_lists_every_mode(pytester: pytest.Pytester) -> None:
     shown = pytester.runpytest_subprocess("--help").stdout.str()
-    modes = re.findall(r"^\| `(\w+)`", GUIDE.partition("| Mode |")[2], re.MULTILINE)
-    assert modes == ["none", "once", "new_episodes", "all"]
+    modes = re.findall(r"^\| `(\w+)`", GUIDE.partition("| Mode |")[2].partition("\n\n")[0], re.MULTILINE)
+    assert modes == ["none", "once", "new_episodes", "all", "rewrite"]
     assert all(mode in shown for mode in modes)

@@ -87,7 +87,9 @@ async fn slow_bodies_are_complete() {
     let service = faulty(&[]);
     let caller = Caller::new(&service);
     let whole = caller.get("blocks", "").await.text;
-    service.set_faults(read(&[r#"{"kind":"slow_body","seconds":0.04}"#, r#"{"kind":"delay","seconds":0.01}"#])).unwrap();
+    service
+        .set_faults(read(&[r#"{"kind":"slow_body","seconds":0.04}"#, r#"{"kind":"delay","seconds":0.01}"#]))
+        .unwrap();
     let slow = caller.get("blocks", "").await;
     assert_eq!(slow.text, whole);
     assert_eq!(slow.headers["content-length"], whole.len().to_string());
