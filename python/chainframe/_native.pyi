@@ -32,6 +32,9 @@ _T_co = TypeVar("_T_co", covariant=True)
 _Instant: TypeAlias = datetime | str | int
 """An aware `datetime`, an ISO 8601 string with an offset, or epoch milliseconds; numbers under 100,000,000,000 are
 seconds, and under 100,000,000 rejected. A naive datetime is rejected."""
+_T = TypeVar("_T")
+_Several: TypeAlias = _T | Iterable[_T]
+"""One value, or several: a query of several reads the list of each, and its records have `queried`."""
 _Amount: TypeAlias = Decimal | int | str
 """An exact decimal number. Floats raise `InvalidParameterError`, since they are not exact."""
 _Numbers: TypeAlias = Literal["decimal", "float", "string"]
@@ -270,7 +273,7 @@ class Client:
         self,
         *,
         protocol_type: Literal["token_20", "token_721", "token_1155", "token_10"] | None = None,
-        token_contract_address: str | bytes | None = None,
+        token_contract_address: _Several[str | bytes] | None = None,
         start_time: _Instant | None = None,
         end_time: _Instant | None = None,
         order_by: Literal["totalMarketCap", "transactionAmount24h"] | None = None,
@@ -284,8 +287,8 @@ class Client:
         ----------
         protocol_type : {"token_20", "token_721", "token_1155", "token_10"}, optional
             Kind of tokens; the API returns `token_20` by default.
-        token_contract_address : str, optional
-            Contract of one token.
+        token_contract_address : str or iterable of str, optional
+            Contract of one token, or of several: their lists are read as a set.
         start_time, end_time : datetime, str or int, optional
             Range of issue dates, both ends inclusive: aware datetimes, ISO 8601 strings with a UTC offset, Unix seconds
             or milliseconds. A range over a year is requested by year; order, `max_items` and `first` then apply within
@@ -315,7 +318,7 @@ class Client:
 
     def token_transfers(
         self,
-        token_contract_address: str | bytes,
+        token_contract_address: _Several[str | bytes],
         *,
         min_amount: _Amount | None = None,
         max_amount: _Amount | None = None,
@@ -327,8 +330,8 @@ class Client:
 
         Parameters
         ----------
-        token_contract_address : str
-            Contract of the token.
+        token_contract_address : str or iterable of str
+            Contract of the token, or of several tokens: their lists are read as a set.
         min_amount, max_amount : Decimal, int or str, optional
             Range of amounts in whole tokens, both ends inclusive. Floats raise, since they are not exact.
         chain : str, optional
@@ -356,16 +359,16 @@ class Client:
     def cross_chain_transactions(
         self,
         *,
-        tx_id: str | None = None,
-        height: int | None = None,
+        tx_id: _Several[str] | None = None,
+        height: _Several[int] | None = None,
         start_height: int | None = None,
         end_height: int | None = None,
         start_time: _Instant | None = None,
         end_time: _Instant | None = None,
-        address: str | bytes | None = None,
-        from_address: str | bytes | None = None,
-        to_address: str | bytes | None = None,
-        token_contract_address: str | bytes | None = None,
+        address: _Several[str | bytes] | None = None,
+        from_address: _Several[str | bytes] | None = None,
+        to_address: _Several[str | bytes] | None = None,
+        token_contract_address: _Several[str | bytes] | None = None,
         chain: str | None = None,
         page_size: int | None = None,
         max_items: int | None = None,
@@ -374,21 +377,21 @@ class Client:
 
         Parameters
         ----------
-        tx_id : str, optional
-            Hash of one transaction.
-        height : int, optional
-            Height of one block of the zone chain.
+        tx_id : str or iterable of str, optional
+            Hash of one transaction, or of several: their lists are read as a set.
+        height : int or iterable of int, optional
+            Height of one block of the zone chain, or of several: their lists are read as a set.
         start_height, end_height : int, optional
             Lowest and highest height of the zone chain, both inclusive.
         start_time, end_time : datetime, str or int, optional
             Range of block times, both ends inclusive: aware datetimes, ISO 8601 strings with a UTC offset, Unix seconds
             or milliseconds. A run first finds their heights, as `height_at` does.
-        address : str, optional
-            Address of the sender or of the receiver.
-        from_address, to_address : str, optional
-            Address of the sender, of the receiver.
-        token_contract_address : str, optional
-            Contract of the token moved.
+        address : str or iterable of str, optional
+            Address of the sender or of the receiver, or several: their lists are read as a set.
+        from_address, to_address : str or iterable of str, optional
+            Address of the sender, of the receiver, or several: their lists are read as a set.
+        token_contract_address : str or iterable of str, optional
+            Contract of the token moved, or several: their lists are read as a set.
         chain : str, optional
             Short name of the chain, instead of the client's.
         page_size : int, optional
@@ -413,7 +416,7 @@ class Client:
     def blocks(
         self,
         *,
-        height: int | None = None,
+        height: _Several[int] | None = None,
         chain: str | None = None,
         page_size: int | None = None,
         max_items: int | None = None,
@@ -422,8 +425,8 @@ class Client:
 
         Parameters
         ----------
-        height : int, optional
-            Height of one block.
+        height : int or iterable of int, optional
+            Height of one block, or of several: their lists are read as a set.
         chain : str, optional
             Short name of the chain, instead of the client's.
         page_size : int, optional
@@ -447,7 +450,7 @@ class Client:
 
     def address_transactions(
         self,
-        address: str | bytes,
+        address: _Several[str | bytes],
         *,
         start_height: int | None = None,
         end_height: int | None = None,
@@ -465,8 +468,8 @@ class Client:
 
         Parameters
         ----------
-        address : str
-            The address.
+        address : str or iterable of str
+            The address, or several: their lists are read as a set.
         start_height, end_height : int, optional
             Lowest and highest height, both inclusive.
         start_time, end_time : datetime, str or int, optional
@@ -499,7 +502,7 @@ class Client:
         self,
         *,
         min_amount: _Amount | None = None,
-        height: int | None = None,
+        height: _Several[int] | None = None,
         chain: str | None = None,
         page_size: int | None = None,
         max_items: int | None = None,
@@ -510,8 +513,8 @@ class Client:
         ----------
         min_amount : Decimal, int or str, optional
             Minimum amount in whole coins, at least 100, the default.
-        height : int, optional
-            Height of one block.
+        height : int or iterable of int, optional
+            Height of one block, or of several: their lists are read as a set.
         chain : str, optional
             Short name of the chain, instead of the client's.
         page_size : int, optional
@@ -536,8 +539,8 @@ class Client:
     def transactions(
         self,
         *,
-        block_hash: str | bytes | None = None,
-        height: int | None = None,
+        block_hash: _Several[str | bytes] | None = None,
+        height: _Several[int] | None = None,
         start_height: int | None = None,
         end_height: int | None = None,
         start_time: _Instant | None = None,
@@ -554,10 +557,10 @@ class Client:
 
         Parameters
         ----------
-        block_hash : str, optional
-            Hash of one block.
-        height : int, optional
-            Height of one block.
+        block_hash : str or iterable of str, optional
+            Hash of one block, or of several: their lists are read as a set.
+        height : int or iterable of int, optional
+            Height of one block, or of several: their lists are read as a set.
         start_height, end_height : int, optional
             Lowest and highest height, both inclusive.
         start_time, end_time : datetime, str or int, optional
@@ -2455,6 +2458,14 @@ class Report:
         """
 
     @property
+    def by_argument(self) -> dict[str, dict[str, Any]]:
+        """Result of each argument, for a query of several; empty for other queries.
+
+        Each has `complete`, `records`, `requests`, `reasons` and `error`: the message of the error that ended the
+        argument's list, or None. `pd.DataFrame.from_dict(report.by_argument, orient="index")` makes a frame of them.
+        """
+
+    @property
     def bytes(self) -> int:
         """Size of the response bodies in bytes, decompressed."""
 
@@ -2478,6 +2489,13 @@ class Record:
     >>> transfer.amount
     Decimal('0.150851832900380503')
     """
+
+    @property
+    def queried(self) -> list[str]:
+        """Argument whose list returned the record, in a list, for a query of several.
+
+        Records of other queries do not have the attribute.
+        """
 
     def _repr_html_(self) -> str: ...
     def to_dict(self, *, json: bool = False) -> dict[str, Any]:

@@ -8,6 +8,7 @@ mod views;
 
 use std::sync::Arc;
 
+use arrow_array::builder::{ListBuilder, StringBuilder};
 use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, ListArray, NullArray, StringArray, StringViewArray};
 use arrow_array::{TimestampMillisecondArray, UInt32Array, cast::AsArray};
 use arrow_select::take::take;
@@ -115,6 +116,17 @@ impl Columns {
 
     pub fn column(&self, index: usize) -> &Column {
         &self.columns[index]
+    }
+
+    /// The same rows as those of a set, each returned by the list of this argument.
+    pub fn with_queried(&self, argument: &str) -> Self {
+        let mut queried = ListBuilder::new(StringBuilder::new()).with_field(export::item_field());
+        for _ in 0..self.rows {
+            queried.values().append_value(argument);
+            queried.append(true);
+        }
+        let columns = self.columns.iter().cloned().chain([Column::Utf8List(queried.finish())]).collect();
+        Self { record: self.record.with_queried(), columns, rows: self.rows }
     }
 
     /// True if some columns were not decoded.

@@ -157,6 +157,11 @@ impl Param {
         !self.required && !matches!(self.name, "order_by" | "protocol_type")
     }
 
+    /// True if each value selects a list of its own, so that several values make a set of lists.
+    pub fn selects_list(&self) -> bool {
+        matches!(self.kind, ParamKind::Text | ParamKind::Height) && self.range_end().is_none()
+    }
+
     /// The end of a range that it bounds, if any.
     pub fn range_end(&self) -> Option<RangeEnd> {
         let bounds = [

@@ -18,4 +18,4 @@ pub use error_codes::{ApiErrorKind, ERROR_CODES, ErrorCode, error_code};
 pub use kinds::{Kind, ParseError, Time};
 pub use number::{AMOUNT_PRECISION, AMOUNT_SCALE, Number};
 pub use openapi::{Names, openapi};
-pub use records::{Field, RECORDS, RecordType, record};
+pub use records::{Field, QUERIED, RECORDS, RecordType, record};

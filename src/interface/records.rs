@@ -3,6 +3,8 @@
 //! `{main}` and `{zone}` in a wire name stand for the names of the deployment. Where the API has several spellings of one
 //! member, all are listed and any is accepted; the first is the one the local service writes.
 
+use std::sync::LazyLock;
+
 use super::kinds::Kind::{self, Amount, ApproxDecimal, Boolean, Direction, Integer, Time, Uint256, Utf8, Utf8List};
 
 /// One kind of record, and so one Arrow schema, one Python class and one table of the local service.
@@ -18,7 +20,7 @@ pub struct RecordType {
 }
 
 /// One member of a record.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Field {
     /// Our name, in snake case.
     pub name: &'static str,
@@ -39,6 +41,18 @@ const fn field(name: &'static str, wire: &'static [&'static str], kind: Kind, do
 impl RecordType {
     pub fn position(&self, name: &str) -> Option<usize> {
         self.fields.iter().position(|field| field.name == name)
+    }
+
+    /// The type of the records of a set: with a last column for the arguments that returned the record.
+    pub fn with_queried(&self) -> &'static Self {
+        static TYPES: LazyLock<Vec<RecordType>> = LazyLock::new(|| {
+            let extended = RECORDS.iter().map(|record| {
+                let fields: Vec<Field> = record.fields.iter().copied().chain([QUERIED]).collect();
+                RecordType { name: record.name, doc: record.doc, identity: record.identity, fields: fields.leak() }
+            });
+            extended.collect()
+        });
+        TYPES.iter().find(|record| record.name == self.name).expect("every record type is declared")
     }
 
     /// Column of the height by which lists of the type are ordered.
@@ -63,6 +77,10 @@ pub static RECORDS: [&RecordType; 9] = [
     &TRANSACTION,
     &EVENT_LOG,
 ];
+
+/// Column that the records of a set have besides those that the API returns.
+pub const QUERIED: Field =
+    field("queried", &[], Utf8List, "Arguments whose lists returned the record, in a query of several.");
 
 // Members that several record types share. Their spellings vary between endpoints and deployments alike.
 const TX_ID: Field = field("tx_id", &["txId", "txid"], Utf8, "Transaction hash.");

@@ -16,5 +16,5 @@ pub use follow::{Changes, Horizon, Poll};
 pub use request::{Arg, GrowthOrder, Options, Query, parse_time};
 pub use results::{
     Batch, Batches, Checkpoint, Entries, MembersReport, Page, Partial, Progress, Records, Report, SharedReport, State,
-    record_keys,
+    Verdict, Verdicts, record_keys,
 };

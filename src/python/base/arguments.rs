@@ -216,6 +216,26 @@ pub fn argument(py: Python<'_>, name: &str, value: &Bound<'_, PyAny>, kind: Para
     })
 }
 
+/// An argument that may be a sequence of values.
+pub fn one_or_several(py: Python<'_>, name: &str, value: &Bound<'_, PyAny>, kind: ParamKind) -> PyResult<Arg> {
+    let is_one = value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>();
+    if is_one || value.is_instance_of::<PyDict>() || value.hasattr("columns")? {
+        return argument(py, name, value, kind);
+    }
+    let Ok(items) = value.try_iter() else { return argument(py, name, value, kind) };
+    let mut several = Vec::new();
+    for (index, item) in items.enumerate() {
+        let item = item?;
+        // Items of Arrow arrays are scalars, which hold a value of Python.
+        let item = item.call_method0("as_py").unwrap_or(item);
+        match argument(py, &format!("{name}[{index}]"), &item, kind)? {
+            Arg::String(text) | Arg::Integer(text) => several.push(text),
+            _ => return argument(py, name, value, kind),
+        }
+    }
+    Ok(Arg::List(several))
+}
+
 /// The repr of an object may have any length.
 fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().chars().take(80).collect()

@@ -83,7 +83,10 @@ fn query(
         match (name.as_str(), endpoint.param(&name)) {
             (_, Some(_)) if value.is_none() => {}
             (_, Some(param)) => {
-                let value = arguments::argument(py, &name, &value, param.kind)?;
+                let value = match param.selects_list() {
+                    true => arguments::one_or_several(py, &name, &value, param.kind)?,
+                    false => arguments::argument(py, &name, &value, param.kind)?,
+                };
                 given.push((name, value));
             }
             ("chain", None) => options.chain = arguments::optional(&value, "chain")?,

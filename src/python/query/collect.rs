@@ -31,7 +31,7 @@ impl Query {
         py: Python<'_>,
         layout: StringLayout,
     ) -> PyResult<(impl Future<Output = Gathered> + Send + use<>, Bar)> {
-        let result = Partial::all(self.run.query().endpoint().record(), layout);
+        let result = Partial::all(self.record(), layout);
         let mut pages = self.last.begin(py, &self.run, Pages::collect_into(&self.run, result.clone()))?;
         let bar = self.bar(py, &pages)?;
         let gathering = async move {

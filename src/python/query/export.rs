@@ -55,6 +55,7 @@ impl Query {
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
+        slf.get().reject_set(py, "sync()")?;
         let checked = PyDict::new(py);
         checked.set_item("table", table)?;
         for (name, value) in options.into_iter().flatten() {
@@ -86,6 +87,7 @@ fn exported<'py>(
     given: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = query.py();
+    query.get().reject_set(py, &format!("{method}()"))?;
     let to_directory = method.starts_with("to_parquet");
     let to_series = method.starts_with("to_parquet_series");
     let options = PyDict::new(py);

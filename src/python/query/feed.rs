@@ -210,7 +210,7 @@ impl Drop for Reading {
 impl Feed {
     /// Batches start with `rows` and double up to `max_rows`.
     pub fn new(pages: Pages, kind: StreamItem, rows: usize, max_rows: usize) -> Self {
-        let batches = Batches::new(pages.query().endpoint().record(), rows);
+        let batches = Batches::new(pages.query().record(), rows);
         let client = pages.query().client().clone();
         let source = Source { pages, batches, max_rows };
         let source = Arc::new(tokio::sync::Mutex::new(Some(source)));

@@ -115,7 +115,7 @@ fn keys(columns: &Columns) -> impl Iterator<Item = Key> {
 impl PartBuffer {
     pub fn new(last: Arc<LastRun>, pages: Pages, bar: Bar, max_rows: usize, max_age: Duration, keyed: bool) -> Self {
         let state = State {
-            batches: Batches::new(pages.query().endpoint().record(), max_rows),
+            batches: Batches::new(pages.query().record(), max_rows),
             rows: 0,
             checkpoint: None,
             held: VecDeque::new(),

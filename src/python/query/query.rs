@@ -92,7 +92,12 @@ impl Query {
     }
 
     pub(super) fn record(&self) -> &'static RecordType {
-        self.run.query().endpoint().record()
+        self.run.query().record()
+    }
+
+    /// Raises for a set, which `operation` cannot take.
+    pub(super) fn reject_set(&self, py: Python<'_>, operation: &str) -> PyResult<()> {
+        self.run.query().reject_set(operation).map_err(|error| errors::raise(py, &error))
     }
 
     fn stream(slf: &Bound<'_, Self>, kind: StreamItem) -> PyResult<Stream> {
@@ -214,6 +219,7 @@ impl Query {
     #[doc = doc!(Query.dataset)]
     fn dataset<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
+        slf.get().reject_set(py, "dataset()")?;
         Frame::Arrow.load(py)?;
         PyModule::import(py, "chainframe.datasets")?.getattr("Dataset")?.call1((slf,))
     }
@@ -280,7 +286,12 @@ impl Query {
 
     /// The same range from a height on.
     fn _from_height(&self, py: Python<'_>, height: i64) -> PyResult<Self> {
-        let query = self.run.query().from_height(height).map_err(|error| errors::raise(py, &error))?;
+        let query = self
+            .run
+            .query()
+            .reject_set("an export")
+            .and_then(|()| self.run.query().from_height(height))
+            .map_err(|error| errors::raise(py, &error))?;
         Ok(Self::new(self.client.bind(py), self.progress, Run::from(query)))
     }
 
@@ -306,7 +317,7 @@ impl Query {
     #[doc = doc!(Query.partial)]
     #[getter]
     fn partial(&self) -> Records {
-        let nothing = || query::Records::new(self.run.query().endpoint().record(), Vec::new());
+        let nothing = || query::Records::new(self.record(), Vec::new());
         Records::new(self.last.partial().unwrap_or_else(nothing), self.report().inner)
     }
 
@@ -398,7 +409,7 @@ impl Query {
         let endpoint = self.run.query().endpoint();
         let mut sent = self.run.query().display_args();
         sent.push(("chain", self.run.query().chain().to_owned()));
-        let columns: Vec<&str> = endpoint.record().fields.iter().map(|field| field.name).collect();
+        let columns: Vec<&str> = self.record().fields.iter().map(|field| field.name).collect();
         let returns =
             format!("<p>Returns {} records with the columns {}.</p>", endpoint.record().name, columns.join(", "));
         let state = match self.last.report() {

@@ -9,7 +9,7 @@ use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
 use super::html;
 use crate::columns::{Columns, ColumnsBuilder};
-use crate::interface::{self, RecordType};
+use crate::interface::{self, QUERIED, RecordType};
 use crate::python::base::{arguments, convert};
 
 /// Fields of a repr.
@@ -117,6 +117,17 @@ impl Record {
     ) -> PyResult<Bound<'py, PyDict>> {
         arguments::reject_in::<Self>(py, "to_dict", unknown)?;
         self.dict(py, arguments::flag("json", json)?)
+    }
+
+    #[doc = doc!(Record.queried)]
+    #[getter]
+    fn queried<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match self.class().position(QUERIED.name) {
+            Some(column) => self.cell(py, column),
+            None => {
+                Err(PyAttributeError::new_err("queried is an attribute of the records of a query of several values"))
+            }
+        }
     }
 
     fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> Py<PyAny> {

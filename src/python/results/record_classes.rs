@@ -9,7 +9,7 @@ use pyo3::types::PyDict;
 
 use super::record::{Field, Record};
 use crate::columns::{Columns, Projection};
-use crate::interface::{RECORDS, record};
+use crate::interface::{QUERIED, RECORDS, record};
 
 macro_rules! record_classes {
     ($($name:ident),* $(,)?) => {
@@ -71,6 +71,7 @@ record_classes! {
 pub fn _restore_record<'py>(name: &str, fields: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
     let py = fields.py();
     let record = record(name).ok_or_else(|| PyTypeError::new_err(format!("no record type {name:?}")))?;
+    let record = if fields.contains(QUERIED.name)? { record.with_queried() } else { record };
     let made = Record::from_fields(record, Some(fields))?;
     let columns = made.columns().select(Projection::of(record, &fields.keys().extract::<Vec<String>>()?));
     view(py, Arc::new(columns), made.row())

@@ -13,7 +13,7 @@ use super::record::Record;
 use super::record_classes;
 use super::report::Report;
 use crate::columns::{Columns, ColumnsBuilder, Projection};
-use crate::interface::{self, Kind};
+use crate::interface::{self, Kind, QUERIED};
 use crate::python::base::arguments;
 use crate::python::base::convert;
 use crate::python::base::errors;
@@ -398,6 +398,7 @@ pub fn _restore_records(
     cursor: Option<String>,
 ) -> PyResult<Records> {
     let record = interface::record(name).ok_or_else(|| PyTypeError::new_err(format!("no record type {name:?}")))?;
+    let record = if columns.contains(QUERIED.name)? { record.with_queried() } else { record };
     let mut lists = Vec::new();
     for (column, field) in record.fields.iter().enumerate() {
         if let Some(values) = columns.get_item(field.name)? {

@@ -106,6 +106,23 @@ impl Report {
         self.inner.members.unknown.to_vec()
     }
 
+    #[doc = doc!(Report.by_argument)]
+    #[getter]
+    fn by_argument<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let verdicts = PyDict::new(py);
+        for verdict in self.inner.verdicts.to_vec() {
+            let members = PyDict::new(py);
+            members.set_item("complete", verdict.complete)?;
+            members.set_item("records", verdict.records)?;
+            members.set_item("requests", verdict.requests)?;
+            members.set_item("reasons", sentences(&verdict.reasons, Syntax::Python))?;
+            let error = verdict.error.map(|error| error.render(Syntax::Python));
+            members.set_item("error", error)?;
+            verdicts.set_item(verdict.argument, members)?;
+        }
+        Ok(verdicts)
+    }
+
     #[doc = doc!(Report.bytes)]
     #[getter]
     fn bytes(&self) -> u64 {
@@ -171,6 +188,10 @@ impl Report {
         members.set_item("members_unknown", report.members.unknown.to_vec())?;
         members.set_item("bytes", report.bytes)?;
         members.set_item("elapsed", report.elapsed.as_secs_f64())?;
+        let verdicts = report.verdicts.to_vec();
+        if !verdicts.is_empty() {
+            members.set_item("verdicts", to_json(py, &verdicts)?)?;
+        }
         Ok(members)
     }
 }
@@ -196,6 +217,10 @@ pub fn _restore_report(members: &Bound<'_, PyDict>) -> PyResult<Report> {
         bytes: member("bytes")?.extract()?,
         elapsed: Duration::try_from_secs_f64(member("elapsed")?.extract()?).unwrap_or_default(),
         progress: query::Progress::default(),
+        verdicts: query::Verdicts::new(match members.get_item("verdicts")? {
+            Some(verdicts) => from_json(&verdicts)?,
+            None => Vec::new(),
+        }),
     };
     Ok(Report { inner })
 }

@@ -10,11 +10,11 @@ use crate::client::{Client, Error};
 use crate::interface::{Endpoint, endpoint};
 use crate::message::Message;
 use crate::query::request::{Arg, Options, Query};
-use crate::query::results::{Checkpoint, Source};
+use crate::query::results::{Checkpoint, SetPosition, Source};
 use crate::query::snapshot::{FirstPage, ListCheckpoint, Rows};
 
 /// Version of the format. Other versions are rejected.
-const VERSION: u32 = 8;
+const VERSION: u32 = 9;
 /// Latest keys of a list that a cursor has.
 const LATEST_KEYS: usize = 8;
 /// Runs in a row that ended before their first record, after which the first page is returned at once. Runs that are
@@ -44,6 +44,12 @@ pub struct Cursor {
     pub(super) reasons: Vec<Message>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) missing: Vec<String>,
+    /// Positions of the lists of a set that are being read, by their values.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) open: Vec<(String, Cursor)>,
+    /// Values of a set whose lists ended with an error.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) refused: Vec<(String, Message)>,
     /// Runs from here that ended before their first record.
     #[serde(default, skip_serializing_if = "is_zero")]
     empty_runs: u32,
@@ -73,7 +79,9 @@ pub(super) fn deployment(client: &Client) -> String {
 impl Cursor {
     /// Beginning of a query.
     pub(super) fn start(query: &Query) -> Self {
-        Self::at(query, 0, 0, ListCheckpoint::default(), query.max_items()).sealed()
+        // The limit of a set is that of each list.
+        let remaining = query.max_items().filter(|_| query.members().is_none());
+        Self::at(query, 0, 0, ListCheckpoint::default(), remaining).sealed()
     }
 
     /// Position in a slice, from where `remaining` records are wanted, or all; not sealed.
@@ -95,6 +103,39 @@ impl Cursor {
     }
 
     pub fn of(checkpoint: &Checkpoint) -> Self {
+        match checkpoint.set() {
+            Some(set) => Self::of_set(set, checkpoint),
+            None => Self::of_list(checkpoint),
+        }
+    }
+
+    /// Position in a set: the lists that have not ended, and the positions of those that are being read.
+    fn of_set(set: &SetPosition, checkpoint: &Checkpoint) -> Self {
+        let Some(members) = set.query.members() else { return Self::of_list(checkpoint) };
+        let this = [(set.member, checkpoint.of_list())];
+        let open = this.iter().chain(&set.open);
+        let open = open.map(|(index, at)| {
+            let mut position = Self::of_list(at);
+            position.options.max_items = None;
+            (members.values[*index].clone(), position.sealed())
+        });
+        let begun = set
+            .begun
+            .iter()
+            .filter_map(|(index, cursor)| Some((members.values[*index].clone(), serde_json::from_str(cursor).ok()?)));
+        let open = open.chain(begun).collect();
+        let has_ended = |index: usize| index != set.member && set.ended[index / 64] & 1 << (index % 64) != 0;
+        let left = members.values.iter().enumerate().filter(|(index, _)| !has_ended(*index));
+        let left = Arg::List(left.map(|(_, value)| value.clone()).collect());
+        let replaced =
+            |(name, arg): &(String, Arg)| (name.clone(), if name == members.name { left.clone() } else { arg.clone() });
+        let arguments = set.query.args().iter().map(replaced).collect();
+        let start = Self::at(&set.query, 0, 0, ListCheckpoint::default(), None);
+        let (refused, reasons) = (set.refused.clone(), set.reasons.clone());
+        Self { arguments, open, refused, reasons, ..start }.sealed()
+    }
+
+    fn of_list(checkpoint: &Checkpoint) -> Self {
         let (page, row) = (checkpoint.page(), checkpoint.row());
         let query = &page.query;
         let is_whole = row >= page.rows;
@@ -148,6 +189,11 @@ impl Cursor {
     /// Position in the only list of a query.
     pub(super) fn in_list(query: &Query, offset: u64, list: ListCheckpoint, remaining: Option<u64>) -> Self {
         Self::at(query, 0, offset, list, remaining).sealed()
+    }
+
+    /// Position of a list of a set, if it is being read.
+    pub(super) fn member(&self, value: &str) -> Option<&Self> {
+        self.open.iter().find(|(other, _)| other == value).map(|(_, at)| at)
     }
 
     /// Query of the cursor's remaining records.
@@ -215,7 +261,11 @@ impl Cursor {
             return Err(reject(format!("belongs to the chain {}; this client uses {}", cursor.chain, query.chain())));
         }
         let is_plausible = cursor.list.is_plausible() && i64::try_from(cursor.offset).is_ok();
-        if cursor.slice > query.slices().count() || !is_plausible {
+        if let Some(members) = query.members() {
+            let are_known = cursor.open.iter().all(|(value, at)| members.values.contains(value) && at.open.is_empty());
+            return if are_known { Ok((query, cursor)) } else { Err(reject(FORM)) };
+        }
+        if !cursor.open.is_empty() || cursor.slice > query.slices().count() || !is_plausible {
             return Err(reject(FORM));
         }
         Ok((query, cursor))

@@ -78,6 +78,7 @@ struct Resolved {
 impl Run {
     /// Returns the expected size of the run, after a few requests.
     pub async fn estimate(self) -> Result<Estimate, Error> {
+        self.query().reject_set("estimate()")?;
         let (report, started) = (SharedReport::default(), Instant::now());
         let query = &resolve(self.query(), &report).await?;
         let found = report.read();

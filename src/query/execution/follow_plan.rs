@@ -70,6 +70,7 @@ fn reject(query: &Query, problem: &str) -> Error {
 impl FollowPlan {
     pub fn new(run: &Run, options: &FollowOptions) -> Result<Self, Error> {
         let query = run.query().clone();
+        query.reject_set("follow()")?;
         let endpoint = query.endpoint();
         if matches!(endpoint.shape, Shape::Direct) {
             return Err(reject(&query, "a lookup by hash; follow a list and look its hashes up"));

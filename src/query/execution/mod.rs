@@ -18,6 +18,7 @@ mod resolve;
 mod run;
 mod sample;
 mod selection;
+mod set;
 
 pub use bounds::Bounds;
 pub use cursor::Cursor;

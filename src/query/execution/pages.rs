@@ -9,6 +9,7 @@ use super::reread::SliceStart;
 use super::resolve::resolve;
 use super::run::Run;
 use super::selection::{Selection, Selector};
+use super::set::Set;
 use crate::client::{Error, log, process};
 use crate::decode;
 use crate::interface::ResultLimit;
@@ -47,6 +48,8 @@ pub struct Pages {
     /// Most requests in flight, apart from the client's limit.
     max_in_flight: usize,
     first_page: FirstPage,
+    /// The lists of a set, which are read in place of one.
+    set: Option<Box<Set>>,
 }
 
 enum State {
@@ -58,7 +61,7 @@ enum State {
 impl Pages {
     /// Starts a run that streams its records and retains the last of them.
     pub fn new(run: &Run) -> Self {
-        let partial = Partial::latest(run.query().endpoint().record());
+        let partial = Partial::latest(run.query().record());
         Self::collect_into(run, partial)
     }
 
@@ -69,6 +72,7 @@ impl Pages {
         let first_page = start.as_ref().map_or(FirstPage::default(), |start| start.first_page());
         let reported = start.as_ref().map(|start| (start.reasons.clone(), start.missing.clone())).unwrap_or_default();
         let report = SharedReport::start(reported.0, reported.1);
+        let set = query.members().map(|_| Box::new(Set::new(&query, start.as_ref(), &report)));
         let state = State::Unresolved(start.map(Box::new));
         Self {
             query,
@@ -85,6 +89,7 @@ impl Pages {
             end: None,
             max_in_flight: usize::MAX,
             first_page,
+            set,
             observed: Observed::default(),
         }
     }
@@ -157,6 +162,9 @@ impl Pages {
     }
 
     async fn next_page(&mut self) -> Result<Option<Page>, Error> {
+        if let Some(set) = &mut self.set {
+            return set.next(&self.report, &self.partial).await;
+        }
         loop {
             match self.next_page_or_drift().await {
                 Err(Error::Drift { .. }) if self.read_again() => {}
@@ -231,7 +239,7 @@ impl Pages {
 
     /// True if the response of the next page has arrived.
     pub fn is_ready(&self) -> bool {
-        self.fetchers.front().is_some_and(SliceFetcher::is_ready)
+        self.set.is_none() && self.fetchers.front().is_some_and(SliceFetcher::is_ready)
     }
 
     /// Records still wanted, where there is a limit.

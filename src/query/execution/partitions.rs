@@ -29,6 +29,7 @@ impl Run {
             let problem = format!("({num_partitions}) must be <= {MAX_PARTITIONS}");
             return Err(Error::parameter("num_partitions", problem));
         }
+        self.query().reject_set("partitions()")?;
         // What is left of a run cannot be split without reading it.
         if self.start().is_some() {
             return Ok(vec![self]);

@@ -31,8 +31,17 @@ impl Run {
         Ok(Self { query, start: Some(Arc::new(start)) })
     }
 
+    /// A run of one list of a set, from its position.
+    pub(super) fn of_member(query: &Query, start: Option<&Cursor>) -> Self {
+        // The position of a list is that of its resolved range.
+        let resumed = start.and_then(|start| start.query(query.client(), query.endpoint()).ok());
+        let query = resumed.map_or_else(|| query.clone(), |resumed| resumed.with_projection_of(query));
+        Self { query, start: start.cloned().map(Arc::new) }
+    }
+
     /// A run of the next `most` records from a cursor of this query on.
     pub fn rest(&self, cursor: &str, most: u64) -> Result<Self, Error> {
+        self.query.reject_set("an export")?;
         let start = Cursor::parse(self.query.client(), cursor)?.1.limited(most);
         Ok(Self { query: start.query(self.query.client(), self.query.endpoint())?, start: Some(Arc::new(start)) })
     }
@@ -61,12 +70,14 @@ impl Run {
 
     /// The run with heights in place of times, whose requests are added to the report.
     pub async fn resolved(self, report: SharedReport) -> Result<Self, Error> {
+        self.query.reject_set("a range of times")?;
         let query = resolve(&self.query, &report).await?;
         Ok(self.with_query(query))
     }
 
     /// One page of the query's only list as it is now, whose request is added to the report.
     pub async fn page(self, number: u64, report: SharedReport) -> Result<Page, Error> {
+        self.query.reject_set("single pages")?;
         let request = PageRequest { page: number, ..PageRequest::first(self.query.page_size()) };
         fetch(&self.query, 0, request, false, &report).await
     }
@@ -103,6 +114,7 @@ impl Run {
     /// The request as JSON: equal for runs that request the same.
     pub fn canonical_json(&self) -> Result<serde_json::Value, Error> {
         let query = &self.query;
+        query.reject_set("an export")?;
         Ok(serde_json::json!({
             "call": query.endpoint().name,
             "chain": query.chain(),

@@ -2,6 +2,7 @@
 
 mod params;
 mod query;
+mod set;
 mod slices;
 
 pub use params::{Arg, Options, parse_time};

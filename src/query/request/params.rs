@@ -81,8 +81,14 @@ pub(super) fn canonical(
 /// The arguments for display, by name.
 pub(super) fn display(endpoint: &Endpoint, args: &[(String, Arg)]) -> Vec<(&'static str, String)> {
     let given = args.iter().filter_map(|(name, arg)| endpoint.param(name).zip(Some(arg)));
-    let checked = given.filter_map(|(param, arg)| Some((param, check(param, arg).ok()?)));
-    checked.map(|(param, value)| (param.name, shown(param, &value))).collect()
+    let shown = given.filter_map(|(param, arg)| {
+        let shown = match arg {
+            Arg::List(values) if param.selects_list() => format!("{} values", values.len()),
+            arg => shown(param, &check(param, arg).ok()?),
+        };
+        Some((param.name, shown))
+    });
+    shown.collect()
 }
 
 fn shown(param: &Param, value: &ParamValue) -> String {

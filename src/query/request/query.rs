@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use super::params::{self, Arg, Options};
+use super::set::{self, Members};
 use super::slices::{Filters, Slices, Unresolved};
 use crate::client::{Client, Error};
 use crate::columns::Projection;
-use crate::interface::{Endpoint, Param, ParamKind, ParamRole, RangeEnd, Shape};
+use crate::interface::{Endpoint, Param, ParamKind, ParamRole, RangeEnd, RecordType, Shape};
 use crate::message::{Hint, Message, Narrowing};
 
 /// Wire name of the filter by block hash.
@@ -40,6 +41,8 @@ pub struct Query {
     /// True if new records are followed, by their heights.
     is_followed: bool,
     projection: Projection,
+    /// Lists of a set, each a query of its own. All else of a set but its arguments is that of the first of them.
+    members: Option<Members>,
 }
 
 impl Query {
@@ -50,6 +53,9 @@ impl Query {
         options: Options,
     ) -> Result<Self, Error> {
         let args = args.into();
+        if let Some(name) = set::several(endpoint, &args) {
+            return Self::set(client, endpoint, name, &args, &options);
+        }
         let filters = Arc::new(params::validate(endpoint, &args)?);
         let chain = options.chain.clone().unwrap_or_else(|| client.settings().chain(endpoint.chain).to_owned());
         if chain.is_empty() {
@@ -88,7 +94,43 @@ impl Query {
             is_recent: false,
             is_followed: false,
             projection: Projection::ALL,
+            members: None,
         })
+    }
+
+    /// A query of one list for each value of a parameter.
+    fn set(
+        client: &Client,
+        endpoint: &'static Endpoint,
+        name: &'static str,
+        args: &[(String, Arg)],
+        options: &Options,
+    ) -> Result<Self, Error> {
+        let (members, args) = Members::new(client, endpoint, name, args, options)?;
+        let first = members.queries[0].clone();
+        Ok(Self { args: args.into(), members: Some(members), ..first })
+    }
+
+    /// The lists of a set; `None` of a query of one value each.
+    pub(in crate::query) fn members(&self) -> Option<&Members> {
+        self.members.as_ref()
+    }
+
+    /// Fails if the query is a set, which `operation` cannot take.
+    pub fn reject_set(&self, operation: &str) -> Result<(), Error> {
+        match &self.members {
+            Some(members) => Err(Error::parameter(
+                members.name,
+                format!("must be one value for {operation}; call it for each of the {} values", members.queries.len()),
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Type of the records of the result.
+    pub fn record(&self) -> &'static RecordType {
+        let record = self.endpoint.record();
+        if self.members.is_some() { record.with_queried() } else { record }
     }
 
     /// Arguments as the caller passed them.
@@ -217,7 +259,14 @@ impl Query {
         let given = self.args.iter().filter_map(|(name, _)| self.endpoint.param(name));
         let bounded = given.flat_map(|param| param.bounds).map(|(column, _)| (*column).to_owned());
         let needed: Vec<String> = names.iter().cloned().chain(bounded).collect();
-        Self { projection: Projection::with_keys(self.endpoint.record(), &needed), ..self.clone() }
+        let members = self.members.as_ref().map(|members| members.map(|member| member.with_columns(names)));
+        Self { projection: Projection::with_keys(self.endpoint.record(), &needed), members, ..self.clone() }
+    }
+
+    /// The same query, of which the columns of another one are decoded.
+    #[must_use]
+    pub(in crate::query) fn with_projection_of(self, other: &Self) -> Self {
+        Self { projection: other.projection, ..self }
     }
 
     pub(in crate::query) fn max_items(&self) -> Option<u64> {
@@ -229,7 +278,8 @@ impl Query {
     pub fn limited_to(&self, limit: u64) -> Self {
         let limit = self.max_items.map_or(limit, |given| given.min(limit));
         let page_size = self.page_size.map(|size| u64::from(size).min(limit.max(1)) as u32);
-        Self { max_items: Some(limit), page_size, ..self.clone() }
+        let members = self.members.as_ref().map(|members| members.map(|member| member.limited_to(limit)));
+        Self { max_items: Some(limit), page_size, members, ..self.clone() }
     }
 
     /// Arguments with other values for some of them.

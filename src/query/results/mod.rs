@@ -7,11 +7,13 @@ mod page;
 mod partial;
 mod records;
 mod report;
+mod verdicts;
 
 pub use batches::{Batch, Batches};
 pub use entries::Entries;
 pub use keys::record_keys;
 pub(super) use keys::{KeyedRows, block_keys, content_keys};
+pub(super) use page::SetPosition;
 pub use page::{Checkpoint, Page};
 pub(super) use page::{LatestCheckpoint, PageCheckpoint, Source};
 pub use partial::Partial;
@@ -19,3 +21,4 @@ pub(super) use partial::PartialMark;
 pub use records::Records;
 pub(super) use records::RecordsBuilder;
 pub use report::{MembersReport, Progress, Report, SharedReport, State};
+pub use verdicts::{Verdict, Verdicts};

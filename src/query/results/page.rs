@@ -28,6 +28,25 @@ pub struct Page {
 pub struct Checkpoint {
     page: Arc<PageCheckpoint>,
     row: usize,
+    /// Position of the set that the page's list is one of.
+    set: Option<Arc<SetPosition>>,
+}
+
+/// Position of a set when a page of one of its lists was returned.
+pub struct SetPosition {
+    pub query: Query,
+    /// Index of the list of the page.
+    pub member: usize,
+    /// Positions of the other lists that are being read.
+    pub open: Vec<(usize, Checkpoint)>,
+    /// Cursors of the lists of which this run has returned nothing, as JSON: an earlier run had begun them.
+    pub begun: Vec<(usize, Arc<str>)>,
+    /// Bit i: list i has ended.
+    pub ended: Vec<u64>,
+    /// Arguments whose lists ended with an error, and the error.
+    pub refused: Vec<(String, Message)>,
+    /// Reasons why ended lists are incomplete.
+    pub reasons: Vec<Message>,
 }
 
 /// A delivered page and what it takes to resume after any of its rows.
@@ -94,14 +113,28 @@ impl LatestCheckpoint {
 impl Checkpoint {
     /// Position after all rows of a page.
     pub(in crate::query) fn after(page: PageCheckpoint) -> Self {
-        Self { row: page.rows, page: Arc::new(page) }
+        Self { row: page.rows, page: Arc::new(page), set: None }
     }
 
     /// Position after `row` rows of the same page.
     #[must_use]
     pub fn at_row(&self, row: usize) -> Self {
         let row = row + usize::from(Bug::CursorOffByOne.is_planted());
-        Self { page: self.page.clone(), row: row.min(self.page.rows) }
+        Self { page: self.page.clone(), row: row.min(self.page.rows), set: self.set.clone() }
+    }
+
+    /// The same position as that of a set.
+    pub(in crate::query) fn in_set(self, set: SetPosition) -> Self {
+        Self { set: Some(Arc::new(set)), ..self }
+    }
+
+    pub(in crate::query) fn set(&self) -> Option<&SetPosition> {
+        self.set.as_deref()
+    }
+
+    /// The position in the list of the page, whatever set it is one of.
+    pub(in crate::query) fn of_list(&self) -> Self {
+        Self { set: None, ..self.clone() }
     }
 
     pub(in crate::query) fn page(&self) -> &PageCheckpoint {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::entries::Entries;
+use super::verdicts::Verdicts;
 use crate::client::process::{ForkSafeGuard, ForkSafeMutex};
 use crate::client::{BelievedEmpty, EmptyResponses};
 use crate::decode::Members;
@@ -49,6 +50,8 @@ pub struct Report {
     pub bytes: u64,
     pub elapsed: Duration,
     pub progress: Progress,
+    /// Verdicts on the arguments of a set.
+    pub verdicts: Verdicts,
 }
 
 /// Members of the records of a run.
@@ -257,6 +260,15 @@ impl SharedReport {
         (report.records, report.progress) = (earlier.records, earlier.progress);
         (report.dropped, report.moved) = (earlier.dropped, earlier.moved);
         report.rereads += 1;
+    }
+
+    /// Adds the members of other records of the same type.
+    pub(in crate::query) fn add_member_report(&self, other: &MembersReport) {
+        let mut state = self.lock();
+        let members = &mut state.report.members;
+        if let Some(declared) = &other.declared {
+            members.add(declared, other.in_some, &other.unknown.to_vec());
+        }
     }
 
     /// Adds the cost of another run.

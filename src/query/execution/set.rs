@@ -1,0 +1,331 @@
+//! `Set`: the lists of a query with several values, read next to each other. Each list is a run of its own, with its
+//! slices and its position. Up to `OPEN` of them for each request in flight are open at a time, and each is asked for one
+//! page after the other, so that short lists end while long ones are read.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use tokio::task::JoinSet;
+
+use super::cursor::Cursor;
+use super::pages::Pages;
+use super::run::Run;
+use crate::client::{Error, log, process};
+use crate::interface::ApiErrorKind;
+use crate::message::Message;
+use crate::query::request::Query;
+use crate::query::results::{Checkpoint, Page, Partial, Progress, Report, SetPosition, SharedReport, Verdict};
+
+/// Lists that are open at a time for each request in flight: enough that requests of short lists do not wait until those
+/// of long lists have ended.
+const OPEN: usize = 4;
+
+/// Times that a list is read again that changed too much before its first records were returned.
+const MAX_REREADS: u32 = 3;
+
+/// Arguments that a reason names.
+const NAMED: usize = 5;
+
+pub(super) struct Set {
+    query: Query,
+    start: Option<Cursor>,
+    /// Lists that are being read, by index.
+    open: BTreeMap<usize, OpenList>,
+    num_lists: usize,
+    /// Cursors of the lists that an earlier run had begun, until this one returns a page of them.
+    begun: BTreeMap<usize, Arc<str>>,
+    /// First list that was not opened yet.
+    next: usize,
+    /// Open lists that are asked for a page.
+    asked: JoinSet<(usize, Box<Pages>, Result<Option<Page>, Error>)>,
+    /// Open lists to be asked for a page.
+    waiting: VecDeque<(usize, Box<Pages>)>,
+    /// Process of the tasks.
+    process: u32,
+    ended: Vec<u64>,
+    num_ended: u64,
+    refused: Vec<(String, Message)>,
+    /// Error of the first list that was refused.
+    error: Option<Error>,
+    /// Sum of the reports of ended lists.
+    total: Report,
+    /// Reasons why ended lists are incomplete.
+    reasons: Vec<Message>,
+    is_finished: bool,
+}
+
+struct OpenList {
+    /// Position after the last page that was returned.
+    checkpoint: Option<Checkpoint>,
+    report: SharedReport,
+    /// Times that the list was read again from its beginning.
+    rereads: u32,
+}
+
+impl Set {
+    pub fn new(query: &Query, start: Option<&Cursor>, report: &SharedReport) -> Self {
+        let values = query.members().map_or_else(Default::default, |members| members.values.clone());
+        let refused = start.map(|start| start.refused.clone()).unwrap_or_default();
+        let verdicts = values.iter().map(|value| Verdict { argument: value.clone(), ..Verdict::default() });
+        let earlier = refused.iter().map(|(value, error)| Verdict {
+            argument: value.clone(),
+            error: Some(error.clone()),
+            ..Verdict::default()
+        });
+        report.update(|report| report.verdicts.lock().extend(verdicts.chain(earlier)));
+        let cursors = values.iter().enumerate().filter_map(|(index, value)| Some((index, start?.member(value)?)));
+        let begun = cursors.map(|(index, cursor)| (index, cursor.to_json().into()));
+        Self {
+            query: query.clone(),
+            start: start.cloned(),
+            open: BTreeMap::new(),
+            num_lists: values.len(),
+            begun: begun.collect(),
+            next: 0,
+            asked: JoinSet::new(),
+            waiting: VecDeque::new(),
+            process: process::id(),
+            ended: vec![0; values.len().div_ceil(64)],
+            num_ended: 0,
+            refused,
+            error: None,
+            total: Report::default(),
+            reasons: start.map(|start| start.reasons.clone()).unwrap_or_default(),
+            is_finished: false,
+        }
+    }
+
+    /// Returns the next page of any list, or `None` after the last. Cancel-safe: the tasks keep their pages. After an
+    /// error that is not of one list alone, the next call continues.
+    pub async fn next(&mut self, report: &SharedReport, partial: &Partial) -> Result<Option<Page>, Error> {
+        loop {
+            self.reopen_after_fork();
+            self.ask();
+            let Some(answered) = self.asked.join_next().await else { return self.finish(report) };
+            let (index, pages, page) = answered.map_err(|crash| Error::Internal(crash.to_string()))?;
+            match page {
+                Ok(Some(page)) => {
+                    self.waiting.push_back((index, pages));
+                    if page.columns.rows() > 0 {
+                        return Ok(Some(self.returned(index, page, report, partial)));
+                    }
+                    self.pass(index, page.checkpoint, report);
+                }
+                Ok(None) => self.end(index, &pages, None, report),
+                Err(Error::Drift { .. }) if self.read_again(index, &pages) => self.account(report),
+                Err(error) if is_of_one_list(&error) => self.end(index, &pages, Some(error), report),
+                Err(error) => {
+                    self.waiting.push_back((index, pages));
+                    self.account(report);
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Asks all open lists for a page, and opens others while there is room.
+    fn ask(&mut self) {
+        let concurrency = self.query.client().settings().concurrency;
+        let Some(members) = self.query.members() else { return };
+        while self.asked.len() + self.waiting.len() < concurrency * OPEN && self.next < self.num_lists {
+            let (index, value) = (self.next, &members.values[self.next]);
+            let start = self.start.as_ref().and_then(|start| start.member(value));
+            let pages = Pages::new(&Run::of_member(&members.queries[index], start));
+            self.open.insert(index, OpenList { checkpoint: None, report: pages.report().clone(), rereads: 0 });
+            self.waiting.push_back((index, Box::new(pages)));
+            self.next += 1;
+        }
+        // The last lists share the requests in flight.
+        let share = concurrency / (self.asked.len() + self.waiting.len()).max(1);
+        for (index, mut pages) in self.waiting.drain(..) {
+            pages.set_max_in_flight(share);
+            self.asked.spawn(log::inherit(async move {
+                let page = pages.next().await;
+                (index, pages, page)
+            }));
+        }
+    }
+
+    /// Opens the lists again in a forked child, whose parent has the tasks.
+    fn reopen_after_fork(&mut self) {
+        if self.process == process::id() {
+            return;
+        }
+        self.process = process::id();
+        // The threads of the tasks do not exist here, and their locks may be held for ever.
+        std::mem::forget(std::mem::take(&mut self.asked));
+        std::mem::forget(std::mem::take(&mut self.waiting));
+        let Some(members) = self.query.members() else { return };
+        for (&index, list) in &mut self.open {
+            let earlier = self.start.as_ref().and_then(|start| start.member(&members.values[index])).cloned();
+            let start = list.checkpoint.as_ref().map(Cursor::of).or(earlier);
+            let pages = Pages::new(&Run::of_member(&members.queries[index], start.as_ref()));
+            // What the parent's report counts stays counted.
+            add(&mut self.total, &list.report.read());
+            list.report = pages.report().clone();
+            self.waiting.push_back((index, Box::new(pages)));
+        }
+    }
+
+    /// The page of a list as one of the set.
+    fn returned(&mut self, index: usize, page: Page, report: &SharedReport, partial: &Partial) -> Page {
+        let value = self.query.members().map_or_else(String::new, |members| members.values[index].clone());
+        let others = self.open.iter().filter(|(other, _)| **other != index);
+        let open = others.filter_map(|(other, list)| Some((*other, list.checkpoint.clone()?))).collect();
+        self.pass(index, page.checkpoint.clone(), report);
+        let begun = self.begun.iter().map(|(other, cursor)| (*other, cursor.clone())).collect();
+        let position = SetPosition {
+            query: self.query.clone(),
+            member: index,
+            open,
+            begun,
+            ended: self.ended.clone(),
+            refused: self.refused.clone(),
+            reasons: self.reasons.clone(),
+        };
+        let columns = page.columns.with_queried(&value);
+        let checkpoint = page.checkpoint.in_set(position);
+        partial.push(&columns, 0, Some(&checkpoint));
+        Page { columns, checkpoint, ..page }
+    }
+
+    /// Reads a list again that changed too much, if none of its records were returned.
+    fn read_again(&mut self, index: usize, pages: &Pages) -> bool {
+        let (Some(list), Some(members)) = (self.open.get_mut(&index), self.query.members()) else { return false };
+        let is_resumed = self.start.as_ref().is_some_and(|start| start.member(&members.values[index]).is_some());
+        let has_returned = pages.report().read().records > 0;
+        if has_returned || is_resumed || list.rereads == MAX_REREADS {
+            return false;
+        }
+        add(&mut self.total, &pages.report().read());
+        self.total.rereads += 1;
+        let pages = Pages::new(&Run::of_member(&members.queries[index], None));
+        (list.rereads, list.report) = (list.rereads + 1, pages.report().clone());
+        self.waiting.push_back((index, Box::new(pages)));
+        true
+    }
+
+    /// Notes the position of a list.
+    fn pass(&mut self, index: usize, checkpoint: Checkpoint, report: &SharedReport) {
+        self.begun.remove(&index);
+        if let Some(list) = self.open.get_mut(&index) {
+            list.checkpoint = Some(checkpoint);
+        }
+        self.account(report);
+    }
+
+    /// Ends a list, with the error that ended it.
+    fn end(&mut self, index: usize, pages: &Pages, error: Option<Error>, report: &SharedReport) {
+        let ended = pages.report().read();
+        self.ended[index / 64] |= 1 << (index % 64);
+        self.num_ended += 1;
+        self.open.remove(&index);
+        self.begun.remove(&index);
+        add(&mut self.total, &ended);
+        let reasons = ended.reasons.to_vec();
+        report.add_member_report(&ended.members);
+        if let (Some(error), Some(members)) = (&error, self.query.members()) {
+            self.refused.push((members.values[index].clone(), error.message()));
+            self.error.get_or_insert_with(|| error.clone());
+        }
+        for reason in &reasons {
+            report.add_reason(reason.clone());
+            if !self.reasons.contains(reason) {
+                self.reasons.push(reason.clone());
+            }
+        }
+        let verdict = Verdict {
+            complete: error.is_none() && reasons.is_empty(),
+            records: ended.records,
+            requests: ended.requests,
+            reasons,
+            error: error.map(|error| error.message()),
+            ..Verdict::default()
+        };
+        report.update(|report| {
+            let verdicts = &mut report.verdicts.lock();
+            let argument = std::mem::take(&mut verdicts[index].argument);
+            verdicts[index] = Verdict { argument, ..verdict };
+        });
+        self.account(report);
+    }
+
+    /// Brings the report up to date with those of the lists.
+    fn account(&self, report: &SharedReport) {
+        let mut sum = self.total.clone();
+        for list in self.open.values() {
+            add(&mut sum, &list.report.read());
+        }
+        report.update(|report| {
+            for (index, list) in &self.open {
+                report.verdicts.lock()[*index].records = list.report.read().records;
+            }
+            (report.requests, report.retries, report.pages) = (sum.requests, sum.retries, sum.pages);
+            (report.records, report.bytes) = (sum.records, sum.bytes);
+            (report.duplicates_dropped, report.dropped) = (sum.duplicates_dropped, sum.dropped);
+            (report.moved, report.rereads) = (sum.moved, sum.rereads);
+            report.progress = Progress { unit: "arguments", done: self.num_ended, total: Some(self.num_lists as u64) };
+        });
+    }
+
+    fn finish(&mut self, report: &SharedReport) -> Result<Option<Page>, Error> {
+        if self.num_ended < self.num_lists as u64 {
+            return Err(Error::Internal("a list of a set ended without its last page".into()));
+        }
+        // An error of every argument is not one of its value.
+        let are_all_refused = self.start.is_none() && self.refused.len() == self.num_lists;
+        if let Some(error) = self.error.as_ref().filter(|_| are_all_refused) {
+            return Err(error.clone());
+        }
+        if !std::mem::replace(&mut self.is_finished, true) {
+            if let Some(members) = self.query.members().filter(|_| !self.refused.is_empty()) {
+                let names: Vec<_> = self.refused.iter().take(NAMED).map(|(value, _)| value.as_str()).collect();
+                let rest = self.refused.len() - names.len();
+                let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+                report.add_reason(format!(
+                    "Records of {} of the values of {} are missing, since their lists could not be read: {}{rest}; \
+                     report.by_argument has the errors",
+                    self.refused.len(),
+                    members.name,
+                    names.join(", ")
+                ));
+            }
+            report.finish();
+        }
+        Ok(None)
+    }
+}
+
+impl Drop for Set {
+    fn drop(&mut self) {
+        if self.process != process::id() {
+            std::mem::forget(std::mem::take(&mut self.asked));
+        }
+    }
+}
+
+/// True of an error that another argument need not have, and that this one will have again.
+fn is_of_one_list(error: &Error) -> bool {
+    match error {
+        Error::Service(error) => matches!(
+            error.kind,
+            ApiErrorKind::BadRequest | ApiErrorKind::NotFound | ApiErrorKind::PermissionDenied | ApiErrorKind::Other
+        ),
+        Error::Format { retryable, .. } => !retryable,
+        Error::Drift { .. } | Error::Window { .. } => true,
+        _ => false,
+    }
+}
+
+/// Adds the counts of one list.
+fn add(sum: &mut Report, list: &Report) {
+    sum.requests += list.requests;
+    sum.retries += list.retries;
+    sum.pages += list.pages;
+    sum.records += list.records;
+    sum.bytes += list.bytes;
+    sum.duplicates_dropped += list.duplicates_dropped;
+    sum.dropped += list.dropped;
+    sum.moved += list.moved;
+    sum.rereads += list.rereads;
+}
