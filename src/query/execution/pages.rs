@@ -1,6 +1,7 @@
 //! `Pages`: the pages of a run, fetched several at a time and delivered in order.
 
 use std::collections::VecDeque;
+use std::pin::Pin;
 
 use super::cursor::Cursor;
 use super::in_flight::SliceFetcher;
@@ -9,7 +10,7 @@ use super::reread::SliceStart;
 use super::resolve::resolve;
 use super::run::Run;
 use super::selection::{Selection, Selector};
-use super::set::Set;
+use super::set::{ListRun, Set};
 use crate::client::{Error, log, process};
 use crate::decode;
 use crate::interface::ResultLimit;
@@ -49,7 +50,7 @@ pub struct Pages {
     max_in_flight: usize,
     first_page: FirstPage,
     /// The lists of a set, which are read in place of one.
-    set: Option<Box<Set>>,
+    set: Option<Box<Set<Self>>>,
 }
 
 enum State {
@@ -383,6 +384,25 @@ impl Pages {
         self.fetchers.clear();
         self.next_slice = self.query.slices().count();
         self.report.finish();
+    }
+}
+
+impl ListRun for Pages {
+    fn start(run: &Run) -> Self {
+        Self::new(run)
+    }
+
+    fn report(&self) -> &SharedReport {
+        &self.report
+    }
+
+    fn set_max_in_flight(&mut self, pages: usize) {
+        self.set_max_in_flight(pages);
+    }
+
+    fn next(&mut self) -> impl Future<Output = Result<Option<Page>, Error>> + Send {
+        let next: Pin<Box<dyn Future<Output = _> + Send + '_>> = Box::pin(self.next());
+        next
     }
 }
 

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 
 use super::cursor::Cursor;
-use super::pages::Pages;
 use super::run::Run;
 use crate::client::{Error, log, process};
 use crate::interface::ApiErrorKind;
@@ -26,7 +25,16 @@ const MAX_REREADS: u32 = 3;
 /// Arguments that a reason names.
 const NAMED: usize = 5;
 
-pub(super) struct Set {
+/// The run of one list.
+pub(super) trait ListRun: Send + Sized + 'static {
+    fn start(run: &Run) -> Self;
+    fn report(&self) -> &SharedReport;
+    /// Requests at most that many pages at once.
+    fn set_max_in_flight(&mut self, pages: usize);
+    fn next(&mut self) -> impl Future<Output = Result<Option<Page>, Error>> + Send;
+}
+
+pub(super) struct Set<L: ListRun> {
     query: Query,
     start: Option<Cursor>,
     /// Lists that are being read, by index.
@@ -37,9 +45,9 @@ pub(super) struct Set {
     /// First list that was not opened yet.
     next: usize,
     /// Open lists that are asked for a page.
-    asked: JoinSet<(usize, Box<Pages>, Result<Option<Page>, Error>)>,
+    asked: JoinSet<(usize, Box<L>, Result<Option<Page>, Error>)>,
     /// Open lists to be asked for a page.
-    waiting: VecDeque<(usize, Box<Pages>)>,
+    waiting: VecDeque<(usize, Box<L>)>,
     /// Process of the tasks.
     process: u32,
     ended: Vec<u64>,
@@ -62,7 +70,7 @@ struct OpenList {
     rereads: u32,
 }
 
-impl Set {
+impl<L: ListRun> Set<L> {
     pub fn new(query: &Query, start: Option<&Cursor>, report: &SharedReport) -> Self {
         let values = query.members().map_or_else(Default::default, |members| members.values.clone());
         let refused = start.map(|start| start.refused.clone()).unwrap_or_default();
@@ -130,7 +138,7 @@ impl Set {
         while self.asked.len() + self.waiting.len() < concurrency * OPEN && self.next < self.num_lists {
             let (index, value) = (self.next, &members.values[self.next]);
             let start = self.start.as_ref().and_then(|start| start.member(value));
-            let pages = Pages::new(&Run::of_member(&members.queries[index], start));
+            let pages = L::start(&Run::of_member(&members.queries[index], start));
             self.open.insert(index, OpenList { checkpoint: None, report: pages.report().clone(), rereads: 0 });
             self.waiting.push_back((index, Box::new(pages)));
             self.next += 1;
@@ -159,7 +167,7 @@ impl Set {
         for (&index, list) in &mut self.open {
             let earlier = self.start.as_ref().and_then(|start| start.member(&members.values[index])).cloned();
             let start = list.checkpoint.as_ref().map(Cursor::of).or(earlier);
-            let pages = Pages::new(&Run::of_member(&members.queries[index], start.as_ref()));
+            let pages = L::start(&Run::of_member(&members.queries[index], start.as_ref()));
             // What the parent's report counts stays counted.
             add(&mut self.total, &list.report.read());
             list.report = pages.report().clone();
@@ -190,7 +198,7 @@ impl Set {
     }
 
     /// Reads a list again that changed too much, if none of its records were returned.
-    fn read_again(&mut self, index: usize, pages: &Pages) -> bool {
+    fn read_again(&mut self, index: usize, pages: &L) -> bool {
         let (Some(list), Some(members)) = (self.open.get_mut(&index), self.query.members()) else { return false };
         let is_resumed = self.start.as_ref().is_some_and(|start| start.member(&members.values[index]).is_some());
         let has_returned = pages.report().read().records > 0;
@@ -199,7 +207,7 @@ impl Set {
         }
         add(&mut self.total, &pages.report().read());
         self.total.rereads += 1;
-        let pages = Pages::new(&Run::of_member(&members.queries[index], None));
+        let pages = L::start(&Run::of_member(&members.queries[index], None));
         (list.rereads, list.report) = (list.rereads + 1, pages.report().clone());
         self.waiting.push_back((index, Box::new(pages)));
         true
@@ -215,7 +223,7 @@ impl Set {
     }
 
     /// Ends a list, with the error that ended it.
-    fn end(&mut self, index: usize, pages: &Pages, error: Option<Error>, report: &SharedReport) {
+    fn end(&mut self, index: usize, pages: &L, error: Option<Error>, report: &SharedReport) {
         let ended = pages.report().read();
         self.ended[index / 64] |= 1 << (index % 64);
         self.num_ended += 1;
@@ -296,7 +304,7 @@ impl Set {
     }
 }
 
-impl Drop for Set {
+impl<L: ListRun> Drop for Set<L> {
     fn drop(&mut self) {
         if self.process != process::id() {
             std::mem::forget(std::mem::take(&mut self.asked));

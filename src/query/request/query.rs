@@ -42,7 +42,7 @@ pub struct Query {
     is_followed: bool,
     projection: Projection,
     /// Lists of a set, each a query of its own. All else of a set but its arguments is that of the first of them.
-    members: Option<Members>,
+    members: Option<Members<Query>>,
 }
 
 impl Query {
@@ -106,13 +106,18 @@ impl Query {
         args: &[(String, Arg)],
         options: &Options,
     ) -> Result<Self, Error> {
-        let (members, args) = Members::new(client, endpoint, name, args, options)?;
+        let (members, args) = Members::new(endpoint, name, args, options, |args| {
+            let query = Self::new(client, endpoint, args, options.clone())?;
+            // The API ignores the case of addresses and hashes.
+            let meaning = query.canonical_args()?.get(name).map(|value| value.to_string().to_lowercase());
+            Ok((query, meaning))
+        })?;
         let first = members.queries[0].clone();
         Ok(Self { args: args.into(), members: Some(members), ..first })
     }
 
     /// The lists of a set; `None` of a query of one value each.
-    pub(in crate::query) fn members(&self) -> Option<&Members> {
+    pub(in crate::query) fn members(&self) -> Option<&Members<Self>> {
         self.members.as_ref()
     }
 

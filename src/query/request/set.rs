@@ -4,19 +4,18 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::params::{Arg, Options};
-use super::query::Query;
-use crate::client::{Client, Error};
+use crate::client::Error;
 use crate::interface::{Endpoint, ParamKind};
 use crate::message::{Hint, Message};
 
 /// Queries of a set, in the order of their values.
 #[derive(Clone)]
-pub struct Members {
+pub struct Members<Q> {
     /// Parameter with several values.
     pub name: &'static str,
     /// Values as the caller wrote them.
     pub values: Arc<[String]>,
-    pub queries: Arc<[Query]>,
+    pub queries: Arc<[Q]>,
 }
 
 /// Parameters that have several values and are no look-ups of hashes.
@@ -31,14 +30,15 @@ pub(super) fn several(endpoint: &Endpoint, args: &[(String, Arg)]) -> Option<&'s
     parameters(endpoint, args).next()
 }
 
-impl Members {
-    /// Checks every value before anything is sent. Returns the arguments with each value once.
+impl<Q: Clone> Members<Q> {
+    /// Checks every value before anything is sent. `query` makes the query of one value, and says what the value means.
+    /// Returns the arguments with each value once.
     pub(super) fn new(
-        client: &Client,
         endpoint: &'static Endpoint,
         name: &'static str,
         args: &[(String, Arg)],
         options: &Options,
+        query: impl Fn(Vec<(String, Arg)>) -> Result<(Q, Option<String>), Error>,
     ) -> Result<(Self, Vec<(String, Arg)>), Error> {
         if !endpoint.param(name).is_some_and(|param| param.selects_list()) {
             return Err(Error::parameter(name, "must be one value"));
@@ -61,15 +61,13 @@ impl Members {
         });
         let (mut values, mut queries, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
         for (index, value) in given.unwrap_or_default().iter().enumerate() {
-            let query = Query::new(client, endpoint, with(Arg::String(value.clone())), options.clone());
-            let query = query.map_err(|error| match error {
+            let query = query(with(Arg::String(value.clone())));
+            let (query, meaning) = query.map_err(|error| match error {
                 Error::InvalidParameter { parameter, problem } if parameter == name => {
                     Error::parameter(format!("{name}[{index}]"), problem)
                 }
                 other => other,
             })?;
-            // The API ignores the case of addresses and hashes.
-            let meaning = query.canonical_args()?.get(name).map(|value| value.to_string().to_lowercase());
             if seen.insert(meaning) {
                 values.push(value.clone());
                 queries.push(query);
@@ -83,7 +81,7 @@ impl Members {
     }
 
     /// The same values, each with its query changed.
-    pub(super) fn map(&self, change: impl Fn(&Query) -> Query) -> Self {
+    pub(super) fn map(&self, change: impl Fn(&Q) -> Q) -> Self {
         Self { queries: self.queries.iter().map(change).collect(), ..self.clone() }
     }
 }
