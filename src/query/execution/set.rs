@@ -34,6 +34,9 @@ pub(super) trait ListRun: Send + Sized + 'static {
     fn next(&mut self) -> impl Future<Output = Result<Option<Page>, Error>> + Send;
 }
 
+/// A list by its index, and what its run returned.
+type Answered<L> = (usize, Box<L>, Result<Option<Page>, Error>);
+
 pub(super) struct Set<L: ListRun> {
     query: Query,
     start: Option<Cursor>,
@@ -45,7 +48,7 @@ pub(super) struct Set<L: ListRun> {
     /// First list that was not opened yet.
     next: usize,
     /// Open lists that are asked for a page.
-    asked: JoinSet<(usize, Box<L>, Result<Option<Page>, Error>)>,
+    asked: JoinSet<Answered<L>>,
     /// Open lists to be asked for a page.
     waiting: VecDeque<(usize, Box<L>)>,
     /// Process of the tasks.
