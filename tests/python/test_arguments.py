@@ -203,8 +203,9 @@ def test_word_of_another_library_names_the_parameter(call: str, word: str, meant
 
 @pytest.mark.parametrize("name", ["start_height", "block_hash", "min_amount", "direction"])
 def test_parameter_of_another_call_is_not_taken_for_a_misspelling(name: str, client: cf.Client) -> None:
+    given: dict[str, Any] = {name: 5}
     with pytest.raises(TypeError, match=f"argument '{name}'; it takes height, chain, page_size, max_items"):
-        client.blocks(**{name: 5})
+        client.blocks(**given)
 
 
 @pytest.mark.parametrize(("name", "meant"), [("AsyncClient", "Client"), ("Error", "ChainframeError")])

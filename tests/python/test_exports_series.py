@@ -406,7 +406,7 @@ def transactions_with(amounts: list[str]) -> Any:
     """Four transactions a height, newest first."""
     ids = [f"0x{number:064x}" for number in range(len(amounts))]
     heights = [1_000 + number // 4 for number in range(len(amounts))]
-    columns = {
+    columns: dict[str, list[Any]] = {
         "tx_id": ids,
         "block_hash": [f"0x{height}" for height in heights],
         "height": heights,
@@ -420,7 +420,8 @@ def transactions_with(amounts: list[str]) -> Any:
 def test_series_continues_as_text_after_an_amount_that_no_decimal_holds(tmp_path: Path, small: str) -> None:
     series, seen = tmp_path / "s", [Decimal(small)] * 240
     # The numbers of records that each night has, and the types of amounts that are tried.
-    for night, (count, tried) in enumerate([(120, ["decimal"]), (180, ["decimal", "string"]), (240, ["string"])]):
+    nights: list[tuple[int, list[Any]]] = [(120, ["decimal"]), (180, ["decimal", "string"]), (240, ["string"])]
+    for night, (count, tried) in enumerate(nights):
         amounts = [small] * count
         if count > 120:
             amounts[125], seen[125] = str(LARGE), Decimal(LARGE)

@@ -128,7 +128,8 @@ def test_arguments_of_an_autospec_are_checked() -> None:
 def test_method_of_an_instance_can_be_patched(service: LocalService) -> None:
     with service.client() as client, service.client() as other:
         with mock.patch.object(client, "blocks", return_value=["patched"]) as patched:
-            assert client.blocks(height=3) == ["patched"]
+            blocks: Any = client.blocks(height=3)
+            assert blocks == ["patched"]
             patched.assert_called_once_with(height=3)
             assert len(other.blocks(max_items=2).collect()) == 2
         assert len(client.blocks(max_items=2).collect()) == 2
@@ -225,7 +226,7 @@ def test_recording_is_replayed_for_a_time_that_is_not_compared(service: LocalSer
     path = tmp_path / "c.jsonl"
     with cassette_client(service, path, "all") as client:
         recorded = client.tokens(start_time="2025-06-01T00:00:00Z", end_time="2025-12-01T00:00:00Z").collect()
-    later = {"start_time": "2027-06-01T00:00:00Z", "end_time": "2027-12-01T00:00:00Z"}
+    later: dict[str, Any] = {"start_time": "2027-06-01T00:00:00Z", "end_time": "2027-12-01T00:00:00Z"}
     with cassette_client(service, path, "none") as client, pytest.raises(cf.CassetteMissError):
         client.tokens(**later).collect()
     left_out = ["-start_time", "-end_time"]

@@ -147,6 +147,7 @@ def test_counts_are_cached_while_the_list_grows() -> None:
 def test_count_is_capped_at_the_result_window() -> None:
     with LocalService(transactions=3_000, max_result_window=40) as service, service.client() as client:
         token = client.tokens(max_items=1).collect()[0].token_contract_address
+        assert token is not None
         total = next(iter(client.token_transfers(token).pages())).total
         assert total is not None
         assert total > 40

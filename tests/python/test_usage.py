@@ -87,6 +87,7 @@ def test_a_query_that_needs_more_requests_sends_none(service: LocalService) -> N
     with service.client(max_requests=10) as client:
         newest = client.blocks().first()
         assert newest is not None
+        assert newest.height is not None
         received = service.request_count
         query = client.transactions(start_height=newest.height - 19, end_height=newest.height)
         with pytest.raises(cf.BudgetExceededError, match=r"max_requests .*\(10\) leaves 9 requests.*at least 20"):

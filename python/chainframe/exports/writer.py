@@ -219,7 +219,7 @@ class ParquetWriter:
         now = self._buffer.report()
         counts = {name: getattr(now, name) + self._before.get(name, 0) for name in COUNTS}
         earlier = (self._before.get(name, default) for name, default in MEMBERS.items())
-        members = merged_members([tuple(earlier), (now.records, now.members_absent, now.members_unknown)])  # type: ignore[list-item]
+        members = merged_members([tuple(earlier), (now.records, now.members_absent, now.members_unknown)])
         return {**counts, **members, "complete": False, "reasons": now._reasons, "missing": now.missing}  # noqa: SLF001
 
     def _finish(self) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class _Adjustable:  # pyright: ignore[reportUnusedClass]
     """Base of `LocalService`."""
 
-    __slots__ = ()
+    __slots__ = ("_respond",)
     _native: _LocalService
     _respond: Respond | None
 

@@ -95,7 +95,7 @@ class LocalService(_Adjustable):
     ...     service.clock_skew = 90.0
     """
 
-    __slots__ = ("__weakref__", "_native", "_respond", "_simulated")
+    __slots__ = ("__weakref__", "_native", "_simulated")
 
     @suggesting
     def __init__(
