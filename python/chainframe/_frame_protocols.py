@@ -55,7 +55,8 @@ def _guarded(stream: Callable[..., object]) -> Callable[..., object]:
 
 
 def _refuse_mistakes(result: object) -> None:
-    frame = sys._getframe(2)  # noqa: SLF001 - `inspect` would read the source of each
+    # `inspect` would read the source of each.
+    frame = sys._getframe(2)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     for _ in range(_DEPTH):
         message = _MISTAKES.get((frame.f_globals.get("__name__", ""), frame.f_code.co_name))
         if message is not None:

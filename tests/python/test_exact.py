@@ -119,7 +119,7 @@ def test_product_beyond_76_digits_raises_with_the_remedy() -> None:
     column = series([Decimal("99999999999999999999.999999999999999999")])
     assert (column * column).iloc[0] == Fraction(column.iloc[0]) ** 2
     with pytest.raises(cf.NumericOverflowError, match=r"76 digits of an exact column.*\.astype\(float\)"):
-        column * column * column
+        _ = column * column * column
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -221,9 +221,9 @@ def test_value_that_does_not_fit_raises_instead_of_being_rounded() -> None:
         with pytest.raises(cf.NumericOverflowError, match="does not fit"):
             column.fillna(bad)
     with pytest.raises(TypeError, match="takes numbers"):
-        column + "a"
+        _ = column + "a"
     with pytest.raises(ZeroDivisionError, match="by zero"):
-        column / 0
+        _ = column / 0
 
 
 def test_functions_of_doubles_give_doubles() -> None:

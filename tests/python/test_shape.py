@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import chainframe as cf
-import chainframe.exports
+from chainframe import exports
 from chainframe._reports import merged_members
 from chainframe.testing import LocalService
 from strict_server import Request, Response, StrictServer, error, page_of, rows_of
@@ -101,7 +101,7 @@ def test_members_of_a_continued_export_are_those_of_all_runs(server: StrictServe
         blocks_of_two_pages(server, fail_at=None)
         export = client.blocks(page_size=50).to_parquet(tmp_path / "x")
     assert export.rows == 100
-    for report in (export.report, cf.exports.Export.open(tmp_path / "x").report):
+    for report in (export.report, exports.Export.open(tmp_path / "x").report):
         assert report.members_absent == ["miner", "blockTime", "transactionCount"]
         assert report.members_unknown == ["blockHeight", "New"]
 

@@ -15,10 +15,28 @@ from chainframe.exact import arithmetic, callers, groups, integers, operands
 from chainframe.exact.dtype import ExactDtype
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
-# Untyped; the stubs of pandas know no attributes of it.
-ArrowExtensionArray: Any = pd.arrays.ArrowExtensionArray
+    class ArrowExtensionArray:
+        """The array of pandas over Arrow data; its stubs know no attributes."""
+
+        def __init__(self, values: Any) -> None: ...
+
+        def __getattr__(self, name: str) -> Any: ...
+
+        def __len__(self) -> int: ...
+
+        def __iter__(self) -> Iterator[Any]: ...
+
+        def isin(self, values: Any) -> Any: ...
+
+        def _cmp_method(self, other: Any, op: Any) -> Any: ...
+
+        def __array_ufunc__(self, *operands: Any, **options: Any) -> Any: ...
+
+else:
+    ArrowExtensionArray = pd.arrays.ArrowExtensionArray
+
 _UNSET: Any = pd.api.extensions.no_default
 
 
@@ -38,7 +56,7 @@ class _Amount(Decimal):
         return Decimal, (str(self),)
 
 
-class ExactArray(ArrowExtensionArray):  # type: ignore[misc]
+class ExactArray(ArrowExtensionArray):
     """pandas array of exact numbers: a column whose dtype is `ExactDtype`."""
 
     def __new__(cls, values: Any = None) -> Any:
@@ -47,7 +65,7 @@ class ExactArray(ArrowExtensionArray):  # type: ignore[misc]
             return ArrowExtensionArray(values)
         return super().__new__(cls)
 
-    def __init__(self, values: Any) -> None:
+    def __init__(self, values: Any) -> None:  # pyright: ignore[reportInconsistentConstructor]
         super().__init__(values)
         self._dtype = ExactDtype(self._pa_array.type)
 
@@ -323,7 +341,7 @@ def _wrapped(result: Any) -> Any:
 
 def _as_doubles(other: Any) -> Any:
     if isinstance(other, ExactArray):
-        return other._doubles()
+        return other._doubles()  # pyright: ignore[reportPrivateUsage]
     if hasattr(other, "to_numpy"):
         return other.to_numpy(np.float64, na_value=np.nan)
     return np.asarray(other, np.float64) if pd.api.types.is_list_like(other) else float(other)

@@ -21,7 +21,7 @@ _DEPTH = 14
 
 def need_doubles() -> bool:
     """True if one of these functions is about to receive what the caller returns."""
-    frame = sys._getframe(2)
+    frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
     for _ in range(_DEPTH):
         if (frame.f_globals.get("__name__"), frame.f_code.co_name) in _CALLERS:
             return True

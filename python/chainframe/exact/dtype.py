@@ -37,7 +37,7 @@ class ExactDtype(pd.ArrowDtype):
     @property
     def kind(self) -> Any:
         """That of doubles for charts, which ask if a column is continuous; pandas itself would join by doubles."""
-        caller = sys._getframe(1).f_globals.get("__name__", "")
+        caller = sys._getframe(1).f_globals.get("__name__", "")  # pyright: ignore[reportPrivateUsage]
         return self.numpy_dtype.kind if caller.startswith("pandas.") else "f"
 
     @property
@@ -46,7 +46,8 @@ class ExactDtype(pd.ArrowDtype):
         return np.dtype(float)
 
     @classmethod
-    def construct_array_type(cls) -> type[Any]:  # an instance's in pandas 3
+    # An instance's method in pandas 3.
+    def construct_array_type(cls) -> type[Any]:  # pyright: ignore[reportIncompatibleMethodOverride]
         from chainframe.exact.array import ExactArray  # noqa: PLC0415 - which imports this module
 
         return ExactArray

@@ -48,7 +48,7 @@ def _decimal(value: Any) -> Decimal | None:
         return value
     if isinstance(value, float):
         return Decimal(repr(value))
-    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
+    if isinstance(value, numbers.Integral) and not isinstance(value, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
         return Decimal(int(value))
     if isinstance(value, str):
         try:
@@ -76,7 +76,7 @@ def column(values: Any) -> pa.ChunkedArray[Any]:
             return array
         if pa.types.is_null(array.type):
             return array.cast(pa.decimal128(integers.NARROW, PLACES))
-        array = array.to_pylist()
+        array = np.array(array.to_pylist(), dtype=object)
     numbers_ = [scalar(each) for each in (array.astype(object) if hasattr(array, "astype") else array)]
     split = [(0, 0) if each is None else integers.parts(each) for each in numbers_]
     scale = max((places for _, places in split), default=0)

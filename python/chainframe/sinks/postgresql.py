@@ -40,7 +40,7 @@ HAS_WORK = (
     "WHERE pid = pg_backend_pid() AND mode <> 'AccessShareLock' AND locktype <> 'virtualxid')"
 )
 # Types of columns that take the bytes of each type of Arrow.
-STORED_AS = {
+STORED_AS: dict[str, tuple[str, ...]] = {
     "int64": ("bigint",),
     "double": ("double precision",),
     "decimal": ("numeric",),
