@@ -37,16 +37,14 @@ impl Growth {
     }
 
     /// Takes a response, which may show how far the head has moved.
-    /// Keys do not identify records if some are equal.
-    pub fn on_response(&mut self, request: &PageRequest, response: &Response<'_>, seen: Seen, has_equal_records: bool) {
+    pub fn on_response(&mut self, request: &PageRequest, response: &Response<'_>, seen: Seen) {
         if seen.length != self.length {
             // The response from which the length is known reports no growth, whatever its count says.
             (self.length, self.most) = (seen.length, 0);
             return;
         }
         let is_single = request.limit == 1 && response.rows.len() == 1;
-        let of_first_page = (request.page == 1).then_some(response.rows.len() as u64);
-        let length = response.total.or(response.total_pages.filter(|_| is_single)).max(of_first_page);
+        let length = response.total.or(response.total_pages.filter(|_| is_single));
         let growth = length.zip(self.length).map_or(0, |(length, known)| length.saturating_sub(known));
         let reported = growth.max(u64::try_from(seen.drift).unwrap_or(0));
         if reported > self.most {
@@ -56,27 +54,15 @@ impl Growth {
         if self.most == 0 || position > self.most + KEPT as u64 {
             return;
         }
-        let moved = if has_equal_records {
-            self.is_at_head(request, response).then_some(0)
-        } else {
-            (0..response.rows.len()).find_map(|row| {
-                let offset = self.head.iter().find(|(_, key)| *key == response.rows.key(row))?.0;
-                (position + row as u64).checked_sub(offset)
-            })
-        };
+        let moved = (0..response.rows.len()).find_map(|row| {
+            let offset = self.head.iter().find(|(_, key)| *key == response.rows.key(row))?.0;
+            (position + row as u64).checked_sub(offset)
+        });
         let Some(moved) = moved else { return };
-        self.is_contradicted |= moved < growth;
+        self.is_contradicted |= is_single && moved < growth;
         if moved >= self.most {
             self.most = 0;
         }
-    }
-
-    /// True if a response begins with the first records of the list, several of them.
-    fn is_at_head(&self, request: &PageRequest, response: &Response<'_>) -> bool {
-        let shown = self.head.iter().zip(0..response.rows.len());
-        request.page == 1
-            && shown.len() > 1
-            && shown.clone().all(|((offset, key), row)| *offset == row as u64 && *key == response.rows.key(row))
     }
 
     /// True if a response said that the list is longer than the records of its head left room for.

@@ -193,8 +193,8 @@ impl ListAudit {
             check_numbers(request, response)?;
         }
         // A record that is equal to one of the first ones would be taken for it.
-        if self.subject.compares_growth && request.height_bound.is_none() {
-            self.growth.on_response(request, response, returned.seen, self.has_equal_records);
+        if self.subject.compares_growth && request.height_bound.is_none() && !self.has_equal_records {
+            self.growth.on_response(request, response, returned.seen);
         }
         if request.purpose == Purpose::Audit {
             return self.on_look(request, response);
