@@ -5,7 +5,7 @@
 ...     frame = client.tokens().to_pandas()
 """
 
-from chainframe import _functions, _sequence
+from chainframe import _frame_protocols, _functions, _sequence
 from chainframe._native import (
     AddressTransaction,
     Block,
@@ -150,4 +150,4 @@ if not TYPE_CHECKING:
 
 _functions.define_methods(Client)
 
-del _functions, _sequence, TYPE_CHECKING
+del _frame_protocols, _functions, _sequence, TYPE_CHECKING

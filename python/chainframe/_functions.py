@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
-from functools import update_wrapper
-from types import MethodDescriptorType
-from typing import Any
+TYPE_CHECKING = False  # `typing` would take longer to import than the rest of the package
+if TYPE_CHECKING:
+    from typing import Any
+
+MethodDescriptorType = type(str.join)
 
 
 def define_methods(owner: type) -> None:
@@ -22,4 +24,9 @@ def _function(name: str, method: Any) -> Any:  # noqa: ANN401 - of the class
         return method(self, *args, **kwargs)
 
     call.__code__ = call.__code__.replace(co_name=name, co_qualname=method.__qualname__)
-    return update_wrapper(call, method)
+    call.__name__, call.__doc__ = name, method.__doc__
+    call.__qualname__ = method.__qualname__
+    call.__module__ = "chainframe"
+    # `inspect` takes the signature from here.
+    call.__dict__["__wrapped__"] = method
+    return call

@@ -51,6 +51,9 @@ def start(run: Run, call: str, always: bool, in_loop: bool) -> Bar | None:  # no
     A loop over the records may print them: its bar would be among them on a terminal. A loop may also stop reading, and
     then has no bar until it continues.
     """
+    if sys.stderr is None:
+        # A process without streams, to which tqdm would write nonetheless.
+        return None
     if not (always or (_is_interactive(in_loop=in_loop) and importlib.util.find_spec("tqdm"))):
         return None
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sysconfig
@@ -44,7 +45,7 @@ def serving(*arguments: str) -> Generator[tuple[subprocess.Popen[str], list[str]
 
 
 def settings(lines: list[str]) -> dict[str, str]:
-    pairs = [line.removeprefix("export ").partition("=") for line in lines if line.startswith("export ")]
+    pairs = [shlex.split(line)[1].partition("=") for line in lines if line.startswith("export ")]
     return {name: value for name, _, value in pairs}
 
 

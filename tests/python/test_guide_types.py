@@ -19,7 +19,7 @@ MYPY = """
 [mypy]
 strict = true
 untyped_calls_exclude = dask
-[mypy-adbc_driver_postgresql.*]
+[mypy-adbc_driver_postgresql.*,plotly.*,seaborn.*]
 ignore_missing_imports = true
 """
 # Types of other libraries are partial, and the last expression of a notebook's cell is its output.

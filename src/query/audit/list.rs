@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::growth::{Growth, Seen};
+use super::heights::Heights;
 use super::known_keys::KnownKeys;
 use super::lengths::Lengths;
 use super::places::Places;
@@ -79,12 +80,7 @@ pub struct ListAudit {
     first_page: Vec<(u64, u64)>,
     /// Number of pages that the list of one block has.
     pages: Option<u64>,
-    /// Height of the latest returned record, if its page was in descending order.
-    height: Option<i64>,
-    /// Key of the block that was returned last.
-    latest_block: Option<u64>,
-    /// Heights of blocks that no record has.
-    missing_heights: u64,
+    heights: Heights,
     /// Responses of which rows were returned.
     responses: u32,
 }
@@ -146,9 +142,7 @@ impl ListAudit {
             witness,
             first_page: Vec::new(),
             pages: None,
-            height: None,
-            latest_block: latest.last().copied(),
-            missing_heights: 0,
+            heights: if offset > 0 { Heights::continued(latest.last().copied()) } else { Heights::default() },
             // The records before a cursor came with another response.
             responses: u32::from(offset > 0),
         }
@@ -260,45 +254,14 @@ impl ListAudit {
         Ok(())
     }
 
-    /// Pages in descending order of heights follow each other so, too.
     fn check_order(&mut self, response: &Response<'_>, kept: &[usize]) -> Result<(), String> {
-        if !matches!(self.subject.order, Order::NewestFirst | Order::Consecutive) {
-            return Ok(());
-        }
         let heights: Option<Vec<i64>> = kept.iter().map(|row| response.rows.height(*row)).collect();
-        let Some(heights) = heights.filter(|heights| heights.is_sorted_by(|above, below| above >= below)) else {
-            if self.subject.order == Order::Consecutive && heights_rise(response, kept) {
-                return Err("the blocks of a page are in ascending order".into());
-            }
-            self.height = None;
-            return Ok(());
-        };
-        let (first, last) = (heights[0], heights[heights.len() - 1]);
-        if let Some(above) = self.height.filter(|above| *above < first) {
-            return Err(format!("a page begins at height {first}, below records of height {above}"));
-        }
-        if self.subject.order == Order::Consecutive {
-            // A response may list the blocks of two forks, each once.
-            let keys: Vec<u64> = kept.iter().map(|row| response.rows.key(*row)).collect();
-            let with_previous = self.latest_block.into_iter().chain(keys.iter().copied());
-            if with_previous.clone().zip(with_previous.skip(1)).any(|(above, below)| above == below) {
-                return Err("a block was received again".into());
-            }
-            self.latest_block = keys.last().copied();
-            let with_previous = self.height.into_iter().chain(heights.iter().copied());
-            let skipped = |(above, below): (i64, i64)| (above - below - 1).max(0).unsigned_abs();
-            let pairs = with_previous.clone().zip(with_previous.skip(1));
-            self.missing_heights += pairs.map(skipped).sum::<u64>();
-        }
-        // A page of one height shows no order.
-        let is_known = first > last || self.height.is_some() || self.subject.order == Order::Consecutive;
-        self.height = is_known.then_some(last);
-        Ok(())
+        let keys: Vec<u64> = kept.iter().map(|row| response.rows.key(*row)).collect();
+        self.heights.on_page(self.subject.order, heights.as_deref(), &keys)
     }
 
     fn check_keys(&mut self, response: &Response<'_>, kept: &[usize]) -> Result<(), String> {
-        if self.subject.order == Order::Consecutive && self.height.is_some() {
-            // Heights that fall from record to record repeat none.
+        if self.subject.order == Order::Consecutive && self.heights.are_in_order() {
             self.returned += kept.len() as u64;
             return Ok(());
         }
@@ -456,7 +419,7 @@ impl ListAudit {
 
     /// Contradictions that are no error, as reasons.
     pub fn doubts(&self) -> Vec<Message> {
-        let missing = self.missing_heights;
+        let missing = self.heights.missing();
         let gaps = format!("The heights of blocks have gaps: {missing} blocks are missing between the others");
         let doubts = [
             (missing > 0).then(|| gaps.into()),
@@ -465,12 +428,6 @@ impl ListAudit {
         ];
         doubts.into_iter().flatten().collect()
     }
-}
-
-/// True if a record is higher than the one above it.
-fn heights_rise(response: &Response<'_>, kept: &[usize]) -> bool {
-    let heights: Vec<i64> = kept.iter().filter_map(|row| response.rows.height(*row)).collect();
-    heights.windows(2).any(|pair| pair[0] < pair[1])
 }
 
 /// A page beyond the last one has no records. Some services report 0 pages in place of none.

@@ -8,7 +8,7 @@
 //! | echo | the number of another page, the name of another chain | `PaginationDriftError`; the rows are dropped |
 //! | record keys | a key that occurs once comes again; or comes again and no response shows it twice | `PaginationDriftError` |
 //! | one block | two block hashes, or another first page in the end | `PaginationDriftError` |
-//! | order | a page begins above the end of the page before it | `PaginationDriftError` |
+//! | order | a page begins above the end of the page before it; pages of blocks rise and fall | `PaginationDriftError` |
 //! | heights | blocks whose heights are not consecutive | a reason |
 //! | end | a record below a returned one that was not returned, and is still there | `PaginationDriftError` |
 //! | growth | a length that rises by more than the first records move down | a reason |
@@ -18,6 +18,7 @@
 
 mod arguments;
 mod growth;
+mod heights;
 mod known_keys;
 mod lengths;
 mod list;

@@ -128,6 +128,29 @@ fn heights_that_no_block_has_are_counted() {
 }
 
 #[test]
+fn blocks_that_rise_do_so_on_every_page() {
+    let mut audit = ListAudit::new(BLOCKS, 0, &[]);
+    take(&mut audit, 1, &heights(&[1, 2, 4]), 3).unwrap();
+    take(&mut audit, 2, &heights(&[6]), 3).unwrap();
+    assert!(doubts(&audit).contains("2 blocks are missing"));
+    assert!(take(&mut audit, 3, &heights(&[6, 7]), 3).unwrap_err().contains("a block was received again"));
+    for (first, second) in [(&[9, 8, 7], &[5, 6]), (&[1, 2, 3], &[5, 4]), (&[9, 8, 7], &[9, 10])] {
+        let mut audit = ListAudit::new(BLOCKS, 0, &[]);
+        take(&mut audit, 1, &heights(first), 2).unwrap();
+        let error = take(&mut audit, 2, &heights(second), 2).unwrap_err();
+        assert!(error.contains("ascending order"), "{second:?}: {error}");
+    }
+    let mut rising = ListAudit::new(BLOCKS, 0, &[]);
+    take(&mut rising, 1, &heights(&[4, 5, 6]), 2).unwrap();
+    let error = take(&mut rising, 2, &heights(&[3, 4]), 2).unwrap_err();
+    assert_eq!(error, "a page begins at height 3, above records of height 6");
+    let mixed = take(&mut ListAudit::new(BLOCKS, 0, &[]), 1, &heights(&[5, 9, 7]), 2).unwrap_err();
+    assert_eq!(mixed, "the heights of blocks rise and fall on one page");
+    let resumed = take(&mut ListAudit::new(BLOCKS, 3, &[7]), 1, &heights(&[5, 6]), 2).unwrap_err();
+    assert!(resumed.contains("ascending order"), "{resumed}");
+}
+
+#[test]
 fn page_that_begins_above_the_one_before_it_is_a_contradiction() {
     let mut audit = ListAudit::new(LIST, 0, &[]);
     take(&mut audit, 1, &heights(&[9, 8, 7]), 2).unwrap();

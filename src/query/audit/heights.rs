@@ -1,0 +1,99 @@
+//! `Heights`: the heights of the returned records. Where they fall on each page, they fall from page to page, too.
+
+use crate::interface::Order;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Direction {
+    Falling,
+    /// As some services list blocks, from the first to the last page.
+    Rising,
+}
+
+#[derive(Debug, Default)]
+pub struct Heights {
+    /// Height of the latest returned record, if its page was in order.
+    latest: Option<i64>,
+    direction: Option<Direction>,
+    /// Key of the block that was returned last.
+    latest_block: Option<u64>,
+    /// Heights of blocks that no record has.
+    missing: u64,
+}
+
+impl Heights {
+    /// The heights below records that an earlier run returned.
+    pub fn continued(latest_block: Option<u64>) -> Self {
+        Self { direction: Some(Direction::Falling), latest_block, ..Self::default() }
+    }
+
+    /// Takes the heights of the returned records of a page, if each has one. Fails with what contradicts their order.
+    pub fn on_page(&mut self, order: Order, heights: Option<&[i64]>, keys: &[u64]) -> Result<(), String> {
+        match (order, heights) {
+            (Order::NewestFirst, Some(heights)) if is_sorted(heights, Direction::Falling) => self.on_records(heights),
+            (Order::Consecutive, Some(heights)) => self.on_blocks(heights, keys),
+            _ => {
+                self.latest = None;
+                Ok(())
+            }
+        }
+    }
+
+    fn on_records(&mut self, heights: &[i64]) -> Result<(), String> {
+        self.check_first(heights, Direction::Falling)?;
+        // A page of one height shows no order.
+        let is_known = heights.first() > heights.last() || self.latest.is_some();
+        self.latest = heights.last().copied().filter(|_| is_known);
+        Ok(())
+    }
+
+    fn on_blocks(&mut self, heights: &[i64], keys: &[u64]) -> Result<(), String> {
+        let is_level = heights.first() == heights.last();
+        let directions = [Direction::Falling, Direction::Rising];
+        let Some(found) = directions.into_iter().find(|direction| is_sorted(heights, *direction)) else {
+            return Err("the heights of blocks rise and fall on one page".into());
+        };
+        if !is_level && *self.direction.get_or_insert(found) != found {
+            return Err(
+                "the blocks of one page are in ascending order, those of another one in descending order".into()
+            );
+        }
+        self.check_first(heights, self.direction.unwrap_or(Direction::Falling))?;
+        // A response may list the blocks of two forks, each once.
+        if is_repeated(self.latest_block.into_iter().chain(keys.iter().copied())) {
+            return Err("a block was received again".into());
+        }
+        let pairs = self.latest.iter().chain(heights).zip(heights.iter().skip(usize::from(self.latest.is_none())));
+        self.missing += pairs.map(|(one, next)| one.abs_diff(*next).saturating_sub(1)).sum::<u64>();
+        (self.latest, self.latest_block) = (heights.last().copied(), keys.last().copied());
+        Ok(())
+    }
+
+    fn check_first(&self, heights: &[i64], direction: Direction) -> Result<(), String> {
+        let (Some(latest), Some(first)) = (self.latest, heights.first()) else { return Ok(()) };
+        if is_sorted(&[latest, *first], direction) {
+            return Ok(());
+        }
+        let side = if direction == Direction::Falling { "below" } else { "above" };
+        Err(format!("a page begins at height {first}, {side} records of height {latest}"))
+    }
+
+    /// True if the height of the latest record is known. Those of blocks repeat none.
+    pub fn are_in_order(&self) -> bool {
+        self.latest.is_some()
+    }
+
+    pub fn missing(&self) -> u64 {
+        self.missing
+    }
+}
+
+fn is_sorted(heights: &[i64], direction: Direction) -> bool {
+    match direction {
+        Direction::Falling => heights.is_sorted_by(|above, below| above >= below),
+        Direction::Rising => heights.is_sorted(),
+    }
+}
+
+fn is_repeated(keys: impl Iterator<Item = u64> + Clone) -> bool {
+    keys.clone().zip(keys.skip(1)).any(|(above, below)| above == below)
+}
