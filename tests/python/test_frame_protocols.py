@@ -98,7 +98,7 @@ def test_constructors_that_make_one_column_name_the_conversion(client: cf.Client
 
 def test_interchange_frame_has_doubles_for_amounts(client: cf.Client) -> None:
     records = client.large_transactions(max_items=5).collect()
-    frame = records.__dataframe__()  # type: ignore[attr-defined]
+    frame = records.__dataframe__()
     assert list(frame.column_names()) == records.schema.names
     kind, bits, *_ = frame.get_column_by_name("amount").dtype
     assert (int(kind), bits) == (2, 64)
