@@ -136,6 +136,7 @@ static CLIENT: LazyLock<Client> = LazyLock::new(|| {
         concurrency: 1,
         max_requests: None,
         strict: false,
+        numbers: None,
         max_response_bytes: 1 << 20,
         proxy: None,
         ca_bundle: None,

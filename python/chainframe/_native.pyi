@@ -213,6 +213,10 @@ class Client:
         Maximum number of requests in flight, from 1 to 256.
     strict : bool
         If True, an incomplete result raises `IncompleteResultError` instead of a warning.
+    numbers : {"decimal", "float", "string"}, optional
+        Type of amounts and estimates, as for `Records`, of the conversions and exports that are not given `numbers`.
+        Default: `CHAINFRAME_NUMBERS`, or the default of each: "decimal" in frames and Parquet files, "string" in CSV
+        and JSON files and of decoded logs.
     max_response_bytes : int
         Maximum size of a response body in bytes, compressed or not, up to 2 GiB.
     proxy : str, optional
@@ -262,6 +266,7 @@ class Client:
         max_requests: int | None = None,
         concurrency: int = 4,
         strict: bool = False,
+        numbers: _Numbers | None = None,
         max_response_bytes: int = 67108864,
         proxy: str | None = None,
         ca_bundle: str | PathLike[str] | None = None,
@@ -718,6 +723,10 @@ class Client:
         """Names and limits of the deployment."""
 
     @property
+    def numbers(self) -> _Numbers | None:
+        """Type of amounts of the conversions and exports that are not given `numbers`; None is the default of each."""
+
+    @property
     def rate_limit_state(self) -> RateLimitState:
         """Current state of the rate limiter; "auto" shares one among all clients of a key.
 
@@ -752,6 +761,7 @@ class Client:
         rate_limit: Literal["auto"] | float | None = ...,
         max_requests: int | None = ...,
         strict: bool = ...,
+        numbers: _Numbers | None = ...,
         progress: Literal["auto"] | bool = ...,
     ) -> Client:
         """Return a client with other options that shares the connections of this one.
@@ -773,6 +783,8 @@ class Client:
             Maximum number of requests of the returned client. They also count against the maximum of this one.
         strict : bool, optional
             If True, an incomplete result raises `IncompleteResultError`.
+        numbers : {"decimal", "float", "string"} or None, optional
+            Type of amounts of the conversions and exports that are not given `numbers`. None is the default of each.
         progress : "auto" or bool, optional
             When to show a progress bar.
 
@@ -946,7 +958,7 @@ class Query(Generic[_R_co]):
         """
 
     def to_arrow_batch_reader(
-        self, batch_size: int = 65_536, numbers: _Numbers = "decimal", *, columns: Sequence[str] | None = None
+        self, batch_size: int = 65_536, numbers: _Numbers | None = None, *, columns: Sequence[str] | None = None
     ) -> pa.RecordBatchReader:
         """Return the result as a `pyarrow.RecordBatchReader`, which fetches as it is read and raises typed errors.
 
@@ -954,8 +966,8 @@ class Query(Generic[_R_co]):
         ----------
         batch_size : int
             Rows per batch; the last batch may have fewer.
-        numbers : {"decimal", "float", "string"}
-            Type of amounts and estimates, as for `Records`.
+        numbers : {"decimal", "float", "string"}, optional
+            Type of amounts and estimates, as for `Records`. Default: that of the client, or "decimal".
         columns : sequence of str, optional
             Columns to decode and convert, in this order; all by default.
 
@@ -1016,7 +1028,7 @@ class Query(Generic[_R_co]):
 
     def to_pandas(
         self,
-        numbers: _Numbers = "decimal",
+        numbers: _Numbers | None = None,
         *,
         dtype_backend: _DtypeBackend | None = None,
         columns: Sequence[str] | None = None,
@@ -1025,8 +1037,8 @@ class Query(Generic[_R_co]):
 
         Parameters
         ----------
-        numbers : {"decimal", "float", "string"}
-            Type of amounts and estimates, as for `Records`.
+        numbers : {"decimal", "float", "string"}, optional
+            Type of amounts and estimates, as for `Records`. Default: that of the client, or "decimal".
         dtype_backend : {"numpy_nullable", "pyarrow"}, optional
             As in `pandas.read_csv`; pandas' default dtypes by default.
         columns : sequence of str, optional
@@ -1048,13 +1060,13 @@ class Query(Generic[_R_co]):
         >>> client.tokens(max_items=20).to_pandas()
         """
 
-    def to_polars(self, numbers: _Numbers = "decimal", *, columns: Sequence[str] | None = None) -> pl.DataFrame:
+    def to_polars(self, numbers: _Numbers | None = None, *, columns: Sequence[str] | None = None) -> pl.DataFrame:
         """Collect the result and convert it to a polars DataFrame, as `Records.to_polars` does.
 
         Parameters
         ----------
-        numbers : {"decimal", "float", "string"}
-            Type of amounts and estimates, as for `Records`.
+        numbers : {"decimal", "float", "string"}, optional
+            Type of amounts and estimates, as for `Records`. Default: that of the client, or "decimal".
         columns : sequence of str, optional
             Columns to convert, in this order; all by default.
 
@@ -1074,13 +1086,13 @@ class Query(Generic[_R_co]):
         >>> client.tokens(max_items=20).to_polars()
         """
 
-    def to_arrow(self, numbers: _Numbers = "decimal", *, columns: Sequence[str] | None = None) -> pa.Table:
+    def to_arrow(self, numbers: _Numbers | None = None, *, columns: Sequence[str] | None = None) -> pa.Table:
         """Collect the result and convert it to a pyarrow Table, as `Records.to_arrow` does.
 
         Parameters
         ----------
-        numbers : {"decimal", "float", "string"}
-            Type of amounts and estimates, as for `Records`.
+        numbers : {"decimal", "float", "string"}, optional
+            Type of amounts and estimates, as for `Records`. Default: that of the client, or "decimal".
         columns : sequence of str, optional
             Columns to convert, in this order; all by default.
 
@@ -1169,7 +1181,7 @@ class Query(Generic[_R_co]):
         since: Export | str | PathLike[str] | None = None,
         settle: int | None = None,
         columns: Sequence[str] | None = None,
-        numbers: _Numbers = "decimal",
+        numbers: _Numbers | None = None,
         max_rows_per_file: int = 65_536,
     ) -> Export:
         """Write the result as Parquet, exactly once, even if the process is killed and run again.
@@ -1195,8 +1207,8 @@ class Query(Generic[_R_co]):
             changed to `_corrections-*.data`; `chainframe.exports.read` applies them.
         columns : sequence of str, optional
             Columns to write, in this order; all by default.
-        numbers : {"decimal", "float", "string"}
-            Type of amounts and estimates, as for `Records`.
+        numbers : {"decimal", "float", "string"}, optional
+            Type of amounts and estimates, as for `Records`. Default: that of the client, or "decimal".
         max_rows_per_file : int
             Maximum number of rows of one file. A file is also closed every 25 seconds.
 
@@ -1230,7 +1242,7 @@ class Query(Generic[_R_co]):
         since: Export | str | PathLike[str] | None = None,
         settle: int | None = None,
         columns: Sequence[str] | None = None,
-        numbers: _Numbers = "decimal",
+        numbers: _Numbers | None = None,
         max_rows_per_file: int = 65_536,
     ) -> Export:
         """`to_parquet` for asyncio."""
@@ -1241,7 +1253,7 @@ class Query(Generic[_R_co]):
         *,
         settle: int | None = 64,
         columns: Sequence[str] | None = None,
-        numbers: _Numbers = "decimal",
+        numbers: _Numbers | None = None,
         max_rows_per_file: int = 65_536,
     ) -> Export:
         """Add what is new to a directory of exports, each of which continues the one before.
@@ -1261,8 +1273,8 @@ class Query(Generic[_R_co]):
             `to_parquet`. If None, nothing is held back, and nothing that was exported is corrected.
         columns : sequence of str, optional
             Columns to write, in this order; all by default.
-        numbers : {"decimal", "float", "string"}
-            Type of amounts and estimates, as for `Records`.
+        numbers : {"decimal", "float", "string"}, optional
+            Type of amounts and estimates, as for `Records`. Default: that of the client, or "decimal".
         max_rows_per_file : int
             Maximum number of rows of one file. A file is also closed every 25 seconds.
 
@@ -1291,7 +1303,7 @@ class Query(Generic[_R_co]):
         *,
         settle: int | None = 64,
         columns: Sequence[str] | None = None,
-        numbers: _Numbers = "decimal",
+        numbers: _Numbers | None = None,
         max_rows_per_file: int = 65_536,
     ) -> Export:
         """`to_parquet_series` for asyncio."""
@@ -1303,7 +1315,7 @@ class Query(Generic[_R_co]):
         mode: Literal["resume", "overwrite", "error"] = "resume",
         since: Export | str | PathLike[str] | None = None,
         columns: Sequence[str] | None = None,
-        numbers: _Numbers = "string",
+        numbers: _Numbers | None = None,
     ) -> Export:
         """Write the result as one CSV file, which is replaced when it is complete.
 
@@ -1321,8 +1333,9 @@ class Query(Generic[_R_co]):
             An earlier export of the same query, as for `to_parquet`.
         columns : sequence of str, optional
             Columns to write, in this order; all by default.
-        numbers : {"decimal", "float", "string"}
-            Type of amounts and estimates, as for `Records`. Strings keep every digit.
+        numbers : {"decimal", "float", "string"}, optional
+            Type of amounts and estimates, as for `Records`. Strings keep every digit. Default: that of the client, or
+            "string".
 
         Returns
         -------
@@ -1346,7 +1359,7 @@ class Query(Generic[_R_co]):
         mode: Literal["resume", "overwrite", "error"] = "resume",
         since: Export | str | PathLike[str] | None = None,
         columns: Sequence[str] | None = None,
-        numbers: _Numbers = "string",
+        numbers: _Numbers | None = None,
     ) -> Export:
         """`to_csv` for asyncio."""
 
@@ -1357,7 +1370,7 @@ class Query(Generic[_R_co]):
         mode: Literal["resume", "overwrite", "error"] = "resume",
         since: Export | str | PathLike[str] | None = None,
         columns: Sequence[str] | None = None,
-        numbers: _Numbers = "string",
+        numbers: _Numbers | None = None,
     ) -> Export:
         """Write the result as one JSON lines file, which is replaced when it is complete.
 
@@ -1375,8 +1388,9 @@ class Query(Generic[_R_co]):
             An earlier export of the same query, as for `to_parquet`.
         columns : sequence of str, optional
             Columns to write, in this order; all by default.
-        numbers : {"decimal", "float", "string"}
-            Type of amounts and estimates, as for `Records`. Strings keep every digit.
+        numbers : {"decimal", "float", "string"}, optional
+            Type of amounts and estimates, as for `Records`. Strings keep every digit. Default: that of the client, or
+            "string".
 
         Returns
         -------
@@ -1400,7 +1414,7 @@ class Query(Generic[_R_co]):
         mode: Literal["resume", "overwrite", "error"] = "resume",
         since: Export | str | PathLike[str] | None = None,
         columns: Sequence[str] | None = None,
-        numbers: _Numbers = "string",
+        numbers: _Numbers | None = None,
     ) -> Export:
         """`to_json` for asyncio."""
 
@@ -1476,7 +1490,7 @@ class Query(Generic[_R_co]):
         table: str | None = None,
         settle: int = 12,
         columns: Sequence[str] | None = None,
-        numbers: _Numbers = "decimal",
+        numbers: _Numbers | None = None,
         reset: bool = False,
     ) -> Synced:
         """Bring a table up to date with the query, each record once, even if the process is killed and run again.
@@ -1500,8 +1514,9 @@ class Query(Generic[_R_co]):
             Heights at the head that are read again, since a reorganization may have changed them.
         columns : sequence of str, optional
             Columns of the table, the height among them; all by default.
-        numbers : {"decimal", "float", "string"}
-            Type of amounts and estimates, as for `Records`. "string" holds amounts of any size.
+        numbers : {"decimal", "float", "string"}, optional
+            Type of amounts and estimates, as for `Records`. "string" holds amounts of any size. Default: that of the
+            client, or "decimal".
         reset : bool
             Whether to fetch the table again, from the beginning: after a reorganization that is deeper than what is
             remembered, after changes by others, for another query or for other columns. Only a table of `sync` can be
@@ -1935,7 +1950,7 @@ class Records(Sequence[_R_co]):
 
     def to_pandas(
         self,
-        numbers: _Numbers = "decimal",
+        numbers: _Numbers | None = None,
         *,
         dtype_backend: _DtypeBackend | None = None,
         columns: Sequence[str] | None = None,
@@ -1949,8 +1964,8 @@ class Records(Sequence[_R_co]):
 
         Parameters
         ----------
-        numbers : {"decimal", "float", "string"}
-            Type of amounts and estimates.
+        numbers : {"decimal", "float", "string"}, optional
+            Type of amounts and estimates. Default: that of the client, or "decimal".
         dtype_backend : {"numpy_nullable", "pyarrow"}, optional
             As in `pandas.read_csv`; pandas' default dtypes by default.
         columns : sequence of str, optional
@@ -1975,13 +1990,13 @@ class Records(Sequence[_R_co]):
         >>> frame[frame.transaction_time >= "2026-01-30"].groupby("from_address").amount.sum()
         """
 
-    def to_polars(self, numbers: _Numbers = "decimal", *, columns: Sequence[str] | None = None) -> pl.DataFrame:
+    def to_polars(self, numbers: _Numbers | None = None, *, columns: Sequence[str] | None = None) -> pl.DataFrame:
         """Convert to a polars DataFrame.
 
         Parameters
         ----------
-        numbers : {"decimal", "float", "string"}
-            Type of amounts and estimates.
+        numbers : {"decimal", "float", "string"}, optional
+            Type of amounts and estimates. Default: that of the client, or "decimal".
         columns : sequence of str, optional
             Columns to convert, in this order; all by default.
 
@@ -2001,13 +2016,13 @@ class Records(Sequence[_R_co]):
         >>> frame = records.to_polars(numbers="float")
         """
 
-    def to_arrow(self, numbers: _Numbers = "decimal", *, columns: Sequence[str] | None = None) -> pa.Table:
+    def to_arrow(self, numbers: _Numbers | None = None, *, columns: Sequence[str] | None = None) -> pa.Table:
         """Convert to a pyarrow Table.
 
         Parameters
         ----------
-        numbers : {"decimal", "float", "string"}
-            Type of amounts and estimates.
+        numbers : {"decimal", "float", "string"}, optional
+            Type of amounts and estimates. Default: that of the client, or "decimal".
         columns : sequence of str, optional
             Columns to convert, in this order; all by default.
 
@@ -2284,7 +2299,7 @@ class DecodedLogs:
 
     def to_pandas(
         self,
-        numbers: _Numbers = "string",
+        numbers: _Numbers | None = None,
         *,
         dtype_backend: _DtypeBackend | None = None,
         columns: Sequence[str] | None = None,
@@ -2293,8 +2308,8 @@ class DecodedLogs:
 
         Parameters
         ----------
-        numbers : {"string", "decimal", "float"}
-            Type of integers of more than 64 bits.
+        numbers : {"decimal", "float", "string"}, optional
+            Type of integers of more than 64 bits. Default: that of the client, or "string".
         dtype_backend : {"numpy_nullable", "pyarrow"}, optional
             Dtypes, as in the readers of pandas.
         columns : sequence of str, optional
@@ -2314,13 +2329,13 @@ class DecodedLogs:
         >>> decoded.to_pandas().groupby("to").size()
         """
 
-    def to_polars(self, numbers: _Numbers = "string", *, columns: Sequence[str] | None = None) -> pl.DataFrame:
+    def to_polars(self, numbers: _Numbers | None = None, *, columns: Sequence[str] | None = None) -> pl.DataFrame:
         """Convert to a polars data frame. Needs the extra `polars`.
 
         Parameters
         ----------
-        numbers : {"string", "decimal", "float"}
-            Type of integers of more than 64 bits.
+        numbers : {"decimal", "float", "string"}, optional
+            Type of integers of more than 64 bits. Default: that of the client, or "string".
         columns : sequence of str, optional
             Columns to convert, in this order; all by default.
 
@@ -2338,13 +2353,13 @@ class DecodedLogs:
         >>> decoded.to_polars("decimal")["value"].sum()
         """
 
-    def to_arrow(self, numbers: _Numbers = "string", *, columns: Sequence[str] | None = None) -> pa.Table:
+    def to_arrow(self, numbers: _Numbers | None = None, *, columns: Sequence[str] | None = None) -> pa.Table:
         """Convert to an Arrow table. Needs the extra `arrow`.
 
         Parameters
         ----------
-        numbers : {"string", "decimal", "float"}
-            Type of integers of more than 64 bits.
+        numbers : {"decimal", "float", "string"}, optional
+            Type of integers of more than 64 bits. Default: that of the client, or "string".
         columns : sequence of str, optional
             Columns to convert, in this order; all by default.
 
@@ -3628,7 +3643,9 @@ def _restore_page(
 ) -> Page[Any]: ...
 def _restore_query(client: Client, call: str, given: str) -> Query[Any]: ...
 def _restore_record(name: str, fields: dict[str, Any]) -> Record: ...
-def _restore_records(name: str, columns: dict[str, Any], report: Report, cursor: str | None = None) -> Records[Any]: ...
+def _restore_records(
+    name: str, columns: dict[str, Any], report: Report, cursor: str | None = None, numbers: str | None = None
+) -> Records[Any]: ...
 
 @final
 class _PartBuffer:

@@ -54,6 +54,7 @@ OTHER_VARIABLES = (
     "DEPLOYMENT",
     "LOG",
     "MAX_REQUESTS",
+    "NUMBERS",
     "RATE_LIMIT",
     "UPDATE_DOCS",
 )

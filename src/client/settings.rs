@@ -10,6 +10,7 @@ use super::error::Error;
 use super::proxy::Proxy;
 use super::rate_limiter::RateLimit;
 use crate::cassette::Cassette;
+use crate::columns::DecimalPolicy;
 use crate::interface::{Chain, Deployment};
 use crate::message::Message;
 
@@ -37,6 +38,7 @@ pub struct SettingsInput {
     pub concurrency: i64,
     pub max_requests: Option<i64>,
     pub strict: bool,
+    pub numbers: Option<DecimalPolicy>,
     pub max_response_bytes: i64,
     pub proxy: Option<String>,
     pub ca_bundle: Option<PathBuf>,
@@ -44,7 +46,7 @@ pub struct SettingsInput {
     pub missing: Option<(&'static str, Message)>,
 }
 
-/// Changes of the settings that apply to requests, not to connections.
+/// Changes of the settings that apply to requests and results, not to connections.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RequestOptions {
     pub timeout: Option<f64>,
@@ -53,6 +55,7 @@ pub struct RequestOptions {
     pub rate_limit: Option<RateLimit>,
     pub max_requests: Option<Option<i64>>,
     pub strict: Option<bool>,
+    pub numbers: Option<Option<DecimalPolicy>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -74,6 +77,8 @@ pub struct Settings {
     /// Most requests that the client may send.
     pub max_requests: Option<u64>,
     pub strict: bool,
+    /// Type of amounts where a conversion or export names none; `None` is the default of each.
+    pub numbers: Option<DecimalPolicy>,
     pub max_response_bytes: usize,
     pub proxy: Option<Proxy>,
     pub ca_bundle: Option<PathBuf>,
@@ -118,6 +123,7 @@ impl Settings {
             concurrency: if given.cassette.is_some() { 1 } else { concurrency },
             max_requests: max_requests(given.max_requests)?,
             strict: given.strict,
+            numbers: given.numbers,
             max_response_bytes: within("max_response_bytes", given.max_response_bytes, 1, i32::MAX.into())?,
             proxy,
             ca_bundle: given.ca_bundle,
@@ -145,6 +151,7 @@ impl Settings {
             settings.max_requests = max_requests(given)?;
         }
         settings.strict = options.strict.unwrap_or(settings.strict);
+        settings.numbers = options.numbers.unwrap_or(settings.numbers);
         Ok(settings)
     }
 

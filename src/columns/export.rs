@@ -37,6 +37,17 @@ pub(super) fn item_field() -> Arc<Field> {
 }
 
 impl DecimalPolicy {
+    pub const NAMES: [(&'static str, Self); 3] =
+        [("decimal", Self::Decimal), ("float", Self::Float), ("string", Self::String)];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Decimal => "decimal",
+            Self::Float => "float",
+            Self::String => "string",
+        }
+    }
+
     /// The type of a column under this policy.
     fn data_type(self, kind: Kind) -> DataType {
         match (kind, self) {

@@ -98,7 +98,6 @@ COLUMNS: list[tuple[dict[str, Any], str]] = [
 ]
 NUMBERS: list[tuple[dict[str, Any], str]] = [
     ({"numbers": "exact"}, 'numbers must be one of decimal, float, string; got "exact"'),
-    ({"numbers": None}, "numbers must be one of decimal, float, string; got None"),
 ]
 VALUES: dict[str, list[tuple[dict[str, Any], str]]] = {
     "to_pandas": [

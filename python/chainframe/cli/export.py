@@ -8,7 +8,7 @@ import sys
 import threading
 import warnings
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 from chainframe import (
@@ -97,6 +97,10 @@ class OutputFormat:
     name: str
     numbers: Numbers | None
     columns: list[str] | None
+
+    def numbers_of(self, client: Client) -> Numbers:
+        """Returns the policy of the option, or of the client, or of the format."""
+        return self.numbers or client.numbers or ("string" if self.name in TEXT_FORMATS else "decimal")
 
 
 class Destination(Protocol):
@@ -195,10 +199,8 @@ class Stream:
     form: OutputFormat
 
     def run(self, query: Query[Any], client: Client) -> tuple[Report, str]:
-        del client
-        numbers = self.form.numbers or ("string" if self.form.name in TEXT_FORMATS else "decimal")
         # Small batches, so that the reader of a pipe sees the first page soon.
-        batches = query.to_arrow_batch_reader(100, numbers, columns=self.form.columns)
+        batches = query.to_arrow_batch_reader(100, self.form.numbers_of(client), columns=self.form.columns)
         from chainframe.exports.formats import WRITERS  # noqa: PLC0415 - an extra, which the reader has checked
 
         with _suppress_incomplete_warning(), self._sink() as sink:
@@ -236,7 +238,7 @@ class Directory:
     def run(self, query: Query[Any], client: Client) -> tuple[Report, str]:
         options: dict[str, Any] = {
             "columns": self.form.columns,
-            "numbers": self.form.numbers or "decimal",
+            "numbers": self.form.numbers_of(client),
             "max_rows_per_file": self.max_rows_per_file,
         }
         with _suppress_incomplete_warning():
@@ -263,7 +265,8 @@ class File:
 
     def run(self, query: Query[Any], client: Client) -> tuple[Report, str]:
         with _suppress_incomplete_warning():
-            export = write_file(query, client, self.request)
+            request = replace(self.request, numbers=self.request.numbers or client.numbers)
+            export = write_file(query, client, request)
         return export.report, f"{export.rows:,} records in {self.request.path}"
 
     def saved(self) -> int | None:

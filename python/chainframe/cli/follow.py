@@ -7,7 +7,7 @@ import os
 import stat
 import sys
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -94,7 +94,7 @@ def following(given: Mapping[str, Any], output: Mapping[str, Any]) -> Following 
         poll=None if given["poll"] == "none" else given["poll"] or "auto",
         undo=given["undo"],
         columns=output["columns"],
-        numbers=output["numbers"] or "string",
+        numbers=output["numbers"],
         cursor=CursorFile(local_path(given["cursor_file"], "cursor_file")) if given["cursor_file"] else None,
     )
 
@@ -170,13 +170,13 @@ class Following:
     poll: Any
     undo: bool
     columns: list[str] | None
-    numbers: Numbers
+    numbers: Numbers | None
     cursor: CursorFile | None
 
     def run(self, query: Query[Any], client: Client) -> tuple[Report, str]:
-        del client
         with self.cursor.locked() if self.cursor else nullcontext():
-            return self._run(query), ""
+            resolved = replace(self, numbers=self.numbers or client.numbers or "string")
+            return resolved._run(query), ""  # noqa: SLF001 - its own
 
     def _run(self, query: Query[Any]) -> Report:
         end_incomplete_line()

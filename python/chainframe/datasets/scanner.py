@@ -270,7 +270,7 @@ class Scanner:
         """Fetches a page for an index; returns the number of records of the list."""
         records, total, report = query._page(number)  # noqa: SLF001 - of this package
         self._spent.append(report)
-        index.add(number, records.to_arrow().combine_chunks().to_batches()[0], total or 0)
+        index.add(number, records.to_arrow("decimal").combine_chunks().to_batches()[0], total or 0)
         return total or 0
 
     def _looked_up(self, query: Query[Any], lookup: Lookup) -> Iterator[pa.RecordBatch]:

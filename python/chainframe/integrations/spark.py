@@ -24,6 +24,7 @@ The executors read the base URL and the credentials from their environment, `CHA
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -75,7 +76,7 @@ class ChainframeSource(DataSource):
     - `resource`: name of a method of `Client`, such as `transactions`; required.
     - The arguments of the method, with `chain`, `page_size` and `max_items`. Hashes are separated by commas.
     - `numPartitions`: maximum number of tasks, as for `Query.partitions`. Default: 8.
-    - `numbers`: type of amounts and estimates, as for `Records`. Default: `decimal`.
+    - `numbers`: type of amounts and estimates, as for `Records`. Default: `CHAINFRAME_NUMBERS`, or `decimal`.
     - `columns`: names of the columns to decode, separated by commas. Default: those of the schema given to
       `spark.read.schema`, or all.
     - `push_filters`: `true` lets filters narrow the requests, as for `Query.dataset`, and requires Spark's setting
@@ -161,7 +162,7 @@ class Job:
         job = cls(
             call=call,
             num_partitions=_number(given, "numPartitions", minimum=1, default=8),
-            numbers=cast("Any", given.pop("numbers", "decimal")),
+            numbers=cast("Any", given.pop("numbers", None) or os.environ.get("CHAINFRAME_NUMBERS") or "decimal"),
             rate_limit=_number(given, "rate_limit", float),
             concurrent_tasks=_number(given, "concurrent_tasks", minimum=1),
             strict=_flag(given, "strict"),

@@ -49,6 +49,7 @@ class ClientOptions(TypedDict, total=False):
     max_requests: int | None
     concurrency: int
     strict: bool
+    numbers: Literal["decimal", "float", "string"] | None
     max_response_bytes: int
     proxy: str | None
     ca_bundle: str | PathLike[str] | None

@@ -19,6 +19,7 @@ use super::usage::Usage;
 use crate::client::{
     self, Credentials, Environment, Error, Proxy, RateLimit, RequestOptions, Secret, Settings, SettingsInput, variables,
 };
+use crate::columns::DecimalPolicy;
 use crate::interface::{Chain, ParamKind};
 use crate::message::{Hint, Message, variable};
 use crate::python::base::arguments;
@@ -124,6 +125,14 @@ fn max_requests_of_environment() -> Result<Option<i64>, Error> {
     text.parse().map(Some).map_err(invalid)
 }
 
+/// The type of amounts of the environment.
+fn numbers_of_environment() -> Result<Option<DecimalPolicy>, Error> {
+    let Some(text) = variables::read("numbers", &variable("numbers"))? else { return Ok(None) };
+    let known = DecimalPolicy::NAMES.iter().find(|(name, _)| *name == text);
+    let invalid = || Error::config("numbers", format!("must be decimal, float or string; got {text:?}"));
+    known.map(|(_, policy)| Some(*policy)).ok_or_else(invalid)
+}
+
 /// A chain by its role in the deployment.
 struct ChainName(Chain);
 
@@ -145,12 +154,12 @@ impl Client {
     #[pyo3(signature = (
         *, base_url=None, api_key=None, secret_key=None, passphrase=None, main_chain=None, zone_chain=None,
         deployment=None, timeout=or(30.0), deadline=Some(or(120.0)), max_retries=or(5), rate_limit=or(None),
-        max_requests=None, concurrency=or(4), strict=or(false), max_response_bytes=or(67_108_864), proxy=None, ca_bundle=None, cassette=None,
-        progress=ProgressMode::Auto, on_attempt=None, **unknown,
+        max_requests=None, concurrency=or(4), strict=or(false), numbers=None, max_response_bytes=or(67_108_864), proxy=None,
+        ca_bundle=None, cassette=None, progress=ProgressMode::Auto, on_attempt=None, **unknown,
     ), text_signature = "(*, base_url=None, api_key=None, secret_key=None, passphrase=None, main_chain=None, \
         zone_chain=None, deployment=None, timeout=30.0, deadline=120.0, max_retries=5, rate_limit='auto', \
-        max_requests=None, concurrency=4, strict=False, max_response_bytes=67108864, proxy=None, ca_bundle=None, cassette=None, \
-        progress='auto', on_attempt=None)")]
+        max_requests=None, concurrency=4, strict=False, numbers=None, max_response_bytes=67108864, proxy=None, \
+        ca_bundle=None, cassette=None, progress='auto', on_attempt=None)")]
     #[expect(clippy::too_many_arguments, reason = "the settings, all by keyword")]
     fn new(
         py: Python<'_>,
@@ -168,6 +177,7 @@ impl Client {
         max_requests: Option<Argument<i64>>,
         concurrency: Argument<i64>,
         strict: Argument<bool>,
+        numbers: Option<Argument<DecimalPolicy>>,
         max_response_bytes: Argument<i64>,
         proxy: Option<Argument<String>>,
         ca_bundle: Option<Argument<PathBuf>>,
@@ -231,6 +241,10 @@ impl Client {
                 },
                 concurrency: concurrency.named("concurrency")?,
                 strict: strict.named("strict")?,
+                numbers: match numbers {
+                    Some(given) => Some(given.named("numbers")?),
+                    None => numbers_of_environment()?,
+                },
                 max_response_bytes: max_response_bytes.named("max_response_bytes")?,
                 proxy: proxy.map(|proxy| proxy.named("proxy")).transpose()?,
                 ca_bundle: ca_bundle.map(|path| path.named("ca_bundle")).transpose()?,
@@ -303,6 +317,12 @@ impl Client {
         Deployment { inner: self.inner.settings().deployment.clone() }
     }
 
+    #[doc = doc!(Client.numbers)]
+    #[getter]
+    fn numbers(&self) -> Option<&'static str> {
+        self.inner.settings().numbers.map(DecimalPolicy::name)
+    }
+
     #[doc = doc!(Client.rate_limit_state)]
     #[getter]
     fn rate_limit_state(&self) -> RateLimitState {
@@ -317,7 +337,7 @@ impl Client {
 
     #[doc = doc!(Client.with_options)]
     #[pyo3(signature = (**options), text_signature = "($self, *, timeout=..., deadline=..., max_retries=..., \
-        rate_limit=..., max_requests=..., strict=..., progress=...)")]
+        rate_limit=..., max_requests=..., strict=..., numbers=..., progress=...)")]
     fn with_options(slf: Py<Self>, py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let (mut changes, mut progress) = (RequestOptions::default(), slf.get().progress);
         let named = |error: Error| errors::raise(py, &error);
@@ -336,6 +356,10 @@ impl Client {
                     changes.max_requests = Some(bound);
                 }
                 "strict" => changes.strict = Some(given(&value, "strict").map_err(named)?),
+                "numbers" => {
+                    let numbers = is_some.then(|| given(&value, "numbers")).transpose().map_err(named)?;
+                    changes.numbers = Some(numbers);
+                }
                 "progress" => progress = value.extract()?,
                 _ => return Err(arguments::unexpected(slf.bind(py).getattr("with_options")?.as_any(), &name)),
             }
@@ -443,6 +467,7 @@ impl Client {
             ("timeout, deadline", format!("{} s, {deadline}", settings.timeout.as_secs_f64())),
             ("retries", settings.max_retries.to_string()),
             ("strict", if settings.strict { "True" } else { "False" }.into()),
+            ("numbers", settings.numbers.map_or("default", DecimalPolicy::name).into()),
         ];
         let usage = html::pairs(&[("usage", html::usage(&self.inner.usage()))]);
         html::form("Client", &format!("of {}", settings.base_url()), &[html::pairs(&facts), usage])
@@ -492,6 +517,7 @@ impl Client {
         given.set_item("max_requests", settings.max_requests)?;
         given.set_item("concurrency", settings.concurrency)?;
         given.set_item("strict", settings.strict)?;
+        given.set_item("numbers", self.numbers())?;
         given.set_item("max_response_bytes", settings.max_response_bytes)?;
         // Without user name and password, which the other process has to take from its environment.
         given.set_item("proxy", settings.proxy.as_ref().map(Proxy::address))?;

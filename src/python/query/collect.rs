@@ -44,7 +44,7 @@ impl Query {
     fn gathered(&self, py: Python<'_>, result: Gathered) -> PyResult<Records> {
         let (records, report) = result.map_err(|error| self.last.failed(py, &error))?;
         let report = Report { inner: report };
-        let records = Records::new(records, report.inner.clone());
+        let records = Records::new(records, report.inner.clone(), self.numbers());
         report_incomplete(py, self.run.query().client().settings().strict, report, Some(records.clone()))?;
         Ok(records)
     }
@@ -82,6 +82,10 @@ impl Query {
 }
 
 impl ToFrame for Query {
+    fn numbers(&self) -> Option<DecimalPolicy> {
+        self.run.query().client().settings().numbers
+    }
+
     fn to_frame<'py>(&self, py: Python<'py>, options: FrameOptions) -> PyResult<Bound<'py, PyAny>> {
         let conversion = Conversion::new(py, self.record(), Projection::ALL, &options)?;
         options.frame.load(py)?;
@@ -101,8 +105,8 @@ impl ToFrame for Query {
 to_frame_methods! {
     Query,
     Decimal,
-    "($self, numbers='decimal', *, dtype_backend=None, columns=None)",
-    "($self, numbers='decimal', *, columns=None)"
+    "($self, numbers=None, *, dtype_backend=None, columns=None)",
+    "($self, numbers=None, *, columns=None)"
 }
 
 #[pymethods]

@@ -7,6 +7,7 @@ use super::query::{Query, count};
 use crate::columns::{DecimalPolicy, schema};
 use crate::python::base::arguments::{self, ColumnNames};
 use crate::python::results::arrow;
+use crate::python::results::frames::ToFrame as _;
 
 /// Declares the exports. They differ in their options only.
 macro_rules! exports {
@@ -29,16 +30,16 @@ macro_rules! exports {
 }
 
 exports! {
-    to_parquet "($self, path, *, mode='resume', since=None, settle=None, columns=None, numbers='decimal', \
+    to_parquet "($self, path, *, mode='resume', since=None, settle=None, columns=None, numbers=None, \
         max_rows_per_file=65_536)"
-    to_parquet_async "($self, path, *, mode='resume', since=None, settle=None, columns=None, numbers='decimal', \
+    to_parquet_async "($self, path, *, mode='resume', since=None, settle=None, columns=None, numbers=None, \
         max_rows_per_file=65_536)"
-    to_parquet_series "($self, path, *, settle=64, columns=None, numbers='decimal', max_rows_per_file=65_536)"
-    to_parquet_series_async "($self, path, *, settle=64, columns=None, numbers='decimal', max_rows_per_file=65_536)"
-    to_csv "($self, path, *, mode='resume', since=None, columns=None, numbers='string')"
-    to_csv_async "($self, path, *, mode='resume', since=None, columns=None, numbers='string')"
-    to_json "($self, path, *, mode='resume', since=None, columns=None, numbers='string')"
-    to_json_async "($self, path, *, mode='resume', since=None, columns=None, numbers='string')"
+    to_parquet_series "($self, path, *, settle=64, columns=None, numbers=None, max_rows_per_file=65_536)"
+    to_parquet_series_async "($self, path, *, settle=64, columns=None, numbers=None, max_rows_per_file=65_536)"
+    to_csv "($self, path, *, mode='resume', since=None, columns=None, numbers=None)"
+    to_csv_async "($self, path, *, mode='resume', since=None, columns=None, numbers=None)"
+    to_json "($self, path, *, mode='resume', since=None, columns=None, numbers=None)"
+    to_json_async "($self, path, *, mode='resume', since=None, columns=None, numbers=None)"
 }
 
 #[pymethods]
@@ -46,7 +47,7 @@ impl Query {
     #[doc = doc!(Query.sync)]
     #[pyo3(
         signature = (target, *, table=None, **options),
-        text_signature = "($self, target, *, table=None, settle=12, columns=None, numbers='decimal', reset=False)"
+        text_signature = "($self, target, *, table=None, settle=12, columns=None, numbers=None, reset=False)"
     )]
     fn sync<'py>(
         slf: &Bound<'py, Self>,
@@ -58,6 +59,7 @@ impl Query {
         slf.get().reject_set(py, "sync()")?;
         let checked = PyDict::new(py);
         checked.set_item("table", table)?;
+        checked.set_item("numbers", numbers_of(slf, None, DecimalPolicy::Decimal)?)?;
         for (name, value) in options.into_iter().flatten() {
             let name: String = name.extract()?;
             match name.as_str() {
@@ -67,10 +69,7 @@ impl Query {
                     arrow::project(py, schema(slf.get().record(), DecimalPolicy::Decimal), Some(&names))?;
                     checked.set_item(name, names.0)?;
                 }
-                "numbers" => {
-                    value.extract::<DecimalPolicy>()?;
-                    checked.set_item(name, value)?;
-                }
+                "numbers" => checked.set_item(name, numbers_of(slf, Some(&value), DecimalPolicy::Decimal)?)?,
                 "reset" => checked.set_item(name, arguments::flag("reset", Some(&value))?)?,
                 "settle" => checked.set_item(name, value)?,
                 _ => return Err(arguments::unexpected(&slf.getattr("sync")?, &name)),
@@ -78,6 +77,16 @@ impl Query {
         }
         PyModule::import(py, "chainframe.sinks.base")?.getattr("sync")?.call((slf, target), Some(&checked))
     }
+}
+
+/// The type of amounts that was given, or that of the client, or the export's own.
+fn numbers_of(
+    query: &Bound<'_, Query>,
+    given: Option<&Bound<'_, PyAny>>,
+    own: DecimalPolicy,
+) -> PyResult<&'static str> {
+    let given: Option<DecimalPolicy> = given.map_or(Ok(None), |given| given.extract())?;
+    Ok(given.or_else(|| query.get().numbers()).unwrap_or(own).name())
 }
 
 fn exported<'py>(
@@ -91,7 +100,9 @@ fn exported<'py>(
     let to_directory = method.starts_with("to_parquet");
     let to_series = method.starts_with("to_parquet_series");
     let options = PyDict::new(py);
-    options.set_item("numbers", if to_directory { "decimal" } else { "string" })?;
+    // Text formats have no decimals.
+    let own = if to_directory { DecimalPolicy::Decimal } else { DecimalPolicy::String };
+    options.set_item("numbers", numbers_of(query, None, own)?)?;
     for (name, value) in given.into_iter().flatten() {
         let name: String = name.extract()?;
         match name.as_str() {
@@ -99,10 +110,7 @@ fn exported<'py>(
             "settle" | "max_rows_per_file" if to_directory && value.is_none() => continue,
             "settle" | "max_rows_per_file" if to_directory => options.set_item(&name, count(&name, Some(&value))?)?,
             "columns" if !value.is_none() => options.set_item(&name, value.extract::<ColumnNames>()?.0)?,
-            "numbers" => {
-                value.extract::<DecimalPolicy>()?;
-                options.set_item(&name, value)?;
-            }
+            "numbers" => options.set_item(&name, numbers_of(query, Some(&value), own)?)?,
             "columns" => options.set_item(&name, value)?,
             "mode" | "since" if !to_series => options.set_item(&name, value)?,
             _ => return Err(arguments::unexpected(&query.getattr(method)?, &name)),

@@ -149,7 +149,8 @@ impl Follow {
         let cursor = cursor.to_json();
         match item {
             FollowItem::Batch(records) => {
-                let records = Records::new(records, self.report.read()).with_cursor(cursor);
+                let records =
+                    Records::new(records, self.report.read(), self.client.settings().numbers).with_cursor(cursor);
                 Ok(Bound::new(py, records)?.into_any())
             }
             FollowItem::Undo { after_height } => Ok(Bound::new(py, Undo::new(after_height, cursor))?.into_any()),

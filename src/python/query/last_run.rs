@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use super::feed::Ready;
 use super::observed_run;
-use crate::client::Error;
+use crate::client::{Client, Error};
 use crate::python::base::errors;
 use crate::python::base::finalize;
 use crate::python::results::incomplete::report_incomplete;
@@ -99,10 +99,10 @@ impl LastRun {
     }
 
     /// Raises or warns at the end of a run if its result was not shown to be complete.
-    pub fn ended(&self, py: Python<'_>, strict: bool, report: &SharedReport, partial: &Partial) -> PyResult<()> {
-        let report = report.read();
-        let partial = (!report.complete).then(|| Records::new(partial.read(), report.clone()));
-        report_incomplete(py, strict, Report { inner: report }, partial)
+    pub fn ended(&self, py: Python<'_>, client: &Client, report: &SharedReport, partial: &Partial) -> PyResult<()> {
+        let (report, settings) = (report.read(), client.settings());
+        let partial = (!report.complete).then(|| Records::new(partial.read(), report.clone(), settings.numbers));
+        report_incomplete(py, settings.strict, Report { inner: report }, partial)
     }
 
     /// Visits the error, for the one object that owns it as the garbage collector sees it: the query.

@@ -267,7 +267,7 @@ impl PartBuffer {
         };
         let Some((records, checkpoint)) = batch else { return Ok(None) };
         let cursor = finalize::detach(py, || Cursor::of(&checkpoint).to_json());
-        let records = Py::new(py, Records::new(records, self.report.read()))?;
+        let records = Py::new(py, Records::new(records, self.report.read(), self.client.settings().numbers))?;
         Ok(Some((records, cursor)))
     }
 

@@ -26,6 +26,7 @@ use crate::python::base::errors;
 use crate::python::base::generic;
 use crate::python::results::arrow::{self, Frame};
 use crate::python::results::estimate::Estimate;
+use crate::python::results::frames::ToFrame as _;
 use crate::python::results::html;
 use crate::python::results::incomplete::report_incomplete;
 use crate::python::results::records::Records;
@@ -195,19 +196,20 @@ impl Query {
 
     #[doc = doc!(Query.to_arrow_batch_reader)]
     #[pyo3(
-        signature = (batch_size=None, numbers=DecimalPolicy::Decimal, *, columns=None, **unknown),
-        text_signature = "($self, batch_size=65_536, numbers='decimal', *, columns=None)"
+        signature = (batch_size=None, numbers=None, *, columns=None, **unknown),
+        text_signature = "($self, batch_size=65_536, numbers=None, *, columns=None)"
     )]
     fn to_arrow_batch_reader<'py>(
         slf: &Bound<'py, Self>,
         batch_size: Option<&Bound<'py, PyAny>>,
-        numbers: DecimalPolicy,
+        numbers: Option<DecimalPolicy>,
         columns: Option<ColumnNames>,
         unknown: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         arguments::reject_in::<Self>(py, "to_arrow_batch_reader", unknown)?;
         let batch_size = count("batch_size", batch_size)?;
+        let numbers = numbers.or_else(|| slf.get().numbers()).unwrap_or_default();
         let form = (arrow::project(py, schema(slf.get().record(), numbers), columns.as_ref())?, numbers);
         let run = columns.map_or_else(|| slf.get().run.clone(), |columns| slf.get().run.with_columns(&columns.0));
         let (pages, bar) = slf.get().stream_run(py, &run, Delivery::AtOnce)?;
@@ -318,7 +320,7 @@ impl Query {
     #[getter]
     fn partial(&self) -> Records {
         let nothing = || query::Records::new(self.record(), Vec::new());
-        Records::new(self.last.partial().unwrap_or_else(nothing), self.report().inner)
+        Records::new(self.last.partial().unwrap_or_else(nothing), self.report().inner, self.numbers())
     }
 
     #[doc = doc!(Query.cursor)]
@@ -371,7 +373,7 @@ impl Query {
         let page = block_on(py, self.run.query().client(), self.run.clone().page(number, report.clone()))?;
         let page = page.map_err(|error| errors::raise_at(py, &error, self.run.cursor()))?;
         let records = query::Records::new(self.record(), vec![page.columns]);
-        Ok((Records::new(records, report.read()), page.total, Report { inner: report.read() }))
+        Ok((Records::new(records, report.read(), self.numbers()), page.total, Report { inner: report.read() }))
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {

@@ -39,7 +39,6 @@ pub struct QueryReader {
 
 struct Run {
     last: Arc<LastRun>,
-    strict: bool,
     feed: Feed,
     report: SharedReport,
     partial: Partial,
@@ -79,10 +78,9 @@ impl QueryReader {
         (schema, numbers): (SchemaRef, DecimalPolicy),
     ) -> PyResult<Self> {
         let (report, partial) = (pages.report().clone(), pages.partial().clone());
-        let strict = pages.query().client().settings().strict;
         let feed = Feed::new(pages, StreamItem::Batches, first, most);
         last.follow(feed.ready());
-        let run = Some(Run { last, strict, feed, report, partial, _bar: bar });
+        let run = Some(Run { last, feed, report, partial, _bar: bar });
         let signals = SignalWatcher::watch(py)?;
         Ok(Self { run, schema, numbers, converted: VecDeque::new(), row: 0, signals })
     }
@@ -94,7 +92,7 @@ impl QueryReader {
         }
         let Some(run) = self.run.take() else { return Ok(None) };
         let read = match self.read(py, &run) {
-            Ok(None) => run.last.ended(py, run.strict, &run.report, &run.partial).map(|()| None),
+            Ok(None) => run.last.ended(py, run.feed.client(), &run.report, &run.partial).map(|()| None),
             read => read,
         };
         match &read {

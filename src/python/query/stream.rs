@@ -32,7 +32,6 @@ pub struct Stream {
     /// The query, for the garbage collector: its last error has a traceback, whose frames may have this stream.
     owner: Py<PyAny>,
     last: Arc<LastRun>,
-    is_strict: bool,
     report: SharedReport,
     partial: Partial,
     bar: Mutex<Bar>,
@@ -50,7 +49,6 @@ impl Stream {
         (batch_size, selection): (usize, Projection),
     ) -> Self {
         let (report, partial) = (pages.report().clone(), pages.partial().clone());
-        let is_strict = pages.query().client().settings().strict;
         let feed = Feed::new(pages, kind, batch_size, batch_size);
         Self {
             kind,
@@ -58,7 +56,6 @@ impl Stream {
             feed,
             owner,
             last,
-            is_strict,
             report,
             partial,
             bar: Mutex::new(bar),
@@ -105,10 +102,11 @@ impl Stream {
     }
 
     fn make<'py>(&self, py: Python<'py>, item: Item) -> PyResult<Bound<'py, PyAny>> {
+        let numbers = self.feed.client().settings().numbers;
         match item {
-            Item::Page(page) => Ok(Bound::new(py, Page::new(py, page, self.report.read())?)?.into_any()),
+            Item::Page(page) => Ok(Bound::new(py, Page::new(py, page, self.report.read(), numbers)?)?.into_any()),
             Item::Batch(batch) => {
-                let records = Records::new(batch.records, self.report.read()).select(self.selection);
+                let records = Records::new(batch.records, self.report.read(), numbers).select(self.selection);
                 Ok(Bound::new(py, records)?.into_any())
             }
             Item::Made(item, _) => Ok(item.into_bound(py)),
@@ -123,16 +121,12 @@ impl Stream {
             Taken::Ended => {
                 self.end_bar();
                 if !self.reported.swap(true, Ordering::Relaxed) {
-                    self.last.ended(py, self.strict(), &self.report, &self.partial)?;
+                    self.last.ended(py, self.feed.client(), &self.report, &self.partial)?;
                 }
                 Ok(Taken::Ended)
             }
             Taken::Pending | Taken::Item(_) => Ok(Taken::Pending),
         }
-    }
-
-    fn strict(&self) -> bool {
-        self.is_strict
     }
 
     fn failed(&self, py: Python<'_>, error: &Error) -> PyErr {

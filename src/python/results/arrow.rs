@@ -14,7 +14,7 @@ use pyo3::types::{PyBool, PyCapsule, PyTuple};
 use crate::client::Error;
 use crate::columns::{DecimalPolicy, Projection, StringLayout, batch, schema, schema_in};
 use crate::interface::{RecordType, record};
-use crate::python::base::arguments::{self, ColumnNames};
+use crate::python::base::arguments::{self, ColumnNames, Readable};
 use crate::python::base::errors;
 use crate::query::Records;
 
@@ -22,11 +22,16 @@ impl<'py> FromPyObject<'_, 'py> for DecimalPolicy {
     type Error = PyErr;
 
     fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        arguments::one_of(
-            "numbers",
-            &given,
-            &[("decimal", Self::Decimal), ("float", Self::Float), ("string", Self::String)],
-        )
+        arguments::one_of("numbers", &given, &Self::NAMES)
+    }
+}
+
+/// As a setting of a client.
+impl Readable for DecimalPolicy {
+    const EXPECTED: &'static str = "must be \"decimal\", \"float\", \"string\" or None";
+
+    fn read(given: &Bound<'_, PyAny>) -> PyResult<Self> {
+        given.extract()
     }
 }
 

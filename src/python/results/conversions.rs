@@ -37,6 +37,10 @@ impl Records {
 }
 
 impl ToFrame for Records {
+    fn numbers(&self) -> Option<DecimalPolicy> {
+        self.numbers
+    }
+
     fn to_frame<'py>(&self, py: Python<'py>, options: FrameOptions) -> PyResult<Bound<'py, PyAny>> {
         let conversion = Conversion::new(py, self.inner.record(), self.selection(), &options)?;
         let table =
@@ -48,8 +52,8 @@ impl ToFrame for Records {
 to_frame_methods! {
     Records,
     Decimal,
-    "($self, numbers='decimal', *, dtype_backend=None, columns=None)",
-    "($self, numbers='decimal', *, columns=None)"
+    "($self, numbers=None, *, dtype_backend=None, columns=None)",
+    "($self, numbers=None, *, columns=None)"
 }
 
 #[pymethods]

@@ -53,6 +53,10 @@ impl DecodedLogs {
 }
 
 impl ToFrame for DecodedLogs {
+    fn numbers(&self) -> Option<DecimalPolicy> {
+        self.logs.numbers
+    }
+
     fn to_frame<'py>(&self, py: Python<'py>, options: FrameOptions) -> PyResult<Bound<'py, PyAny>> {
         let FrameOptions { frame, numbers, columns, dtype_backend } = options;
         let schema = arrow::project(py, self.inner.schema(numbers), columns.as_ref())?;
@@ -64,8 +68,8 @@ impl ToFrame for DecodedLogs {
 to_frame_methods! {
     DecodedLogs,
     String,
-    "($self, numbers='string', *, dtype_backend=None, columns=None)",
-    "($self, numbers='string', *, columns=None)"
+    "($self, numbers=None, *, dtype_backend=None, columns=None)",
+    "($self, numbers=None, *, columns=None)"
 }
 
 #[pymethods]

@@ -3,9 +3,13 @@
 use pyo3::prelude::*;
 
 use super::arrow::FrameOptions;
+use crate::columns::DecimalPolicy;
 
 /// A class whose rows can be converted.
 pub trait ToFrame {
+    /// The type of amounts where the caller names none: that of the client, or `None` for that of the class.
+    fn numbers(&self) -> Option<DecimalPolicy>;
+
     fn to_frame<'py>(&self, py: Python<'py>, options: FrameOptions) -> PyResult<Bound<'py, PyAny>>;
 }
 
@@ -20,35 +24,37 @@ macro_rules! to_frame_methods {
         impl $class {
             #[doc = doc!($class.to_pandas)]
             #[pyo3(
-                signature = (numbers=DecimalPolicy::$numbers, *, dtype_backend=None, columns=None, **unknown),
+                signature = (numbers=None, *, dtype_backend=None, columns=None, **unknown),
                 text_signature = $of_pandas
             )]
             fn to_pandas<'py>(
                 &self,
                 py: Python<'py>,
-                numbers: DecimalPolicy,
+                numbers: Option<DecimalPolicy>,
                 dtype_backend: Option<DtypeBackend>,
                 columns: Option<ColumnNames>,
                 unknown: Option<&Bound<'py, PyDict>>,
             ) -> PyResult<Bound<'py, PyAny>> {
                 arguments::reject_in::<Self>(py, "to_pandas", unknown)?;
+                let numbers = numbers.or_else(|| self.numbers()).unwrap_or(DecimalPolicy::$numbers);
                 self.to_frame(py, FrameOptions { frame: Frame::Pandas, numbers, columns, dtype_backend })
             }
 
             $(
                 #[doc = doc!($class.$other)]
                 #[pyo3(
-                    signature = (numbers=DecimalPolicy::$numbers, *, columns=None, **unknown),
+                    signature = (numbers=None, *, columns=None, **unknown),
                     text_signature = $of_others
                 )]
                 fn $other<'py>(
                     &self,
                     py: Python<'py>,
-                    numbers: DecimalPolicy,
+                    numbers: Option<DecimalPolicy>,
                     columns: Option<ColumnNames>,
                     unknown: Option<&Bound<'py, PyDict>>,
                 ) -> PyResult<Bound<'py, PyAny>> {
                     arguments::reject_in::<Self>(py, stringify!($other), unknown)?;
+                    let numbers = numbers.or_else(|| self.numbers()).unwrap_or(DecimalPolicy::$numbers);
                     self.to_frame(py, FrameOptions { frame: Frame::$frame, numbers, columns, dtype_backend: None })
                 }
             )*

@@ -5,6 +5,7 @@ use pyo3::types::{PyTuple, PyType};
 
 use super::html;
 use super::records::Records;
+use crate::columns::DecimalPolicy;
 use crate::query;
 
 type Members<'py> = (u64, Option<u64>, Option<u64>, Option<String>, Option<String>, Bound<'py, Records>, String);
@@ -40,7 +41,12 @@ enum After {
 }
 
 impl Page {
-    pub fn new(py: Python<'_>, page: query::Page, report: query::Report) -> PyResult<Self> {
+    pub fn new(
+        py: Python<'_>,
+        page: query::Page,
+        report: query::Report,
+        numbers: Option<DecimalPolicy>,
+    ) -> PyResult<Self> {
         let records = query::Records::new(page.columns.record(), vec![page.columns]);
         Ok(Self {
             number: page.number,
@@ -48,7 +54,7 @@ impl Page {
             total: page.total,
             chain_full_name: page.chain_full_name,
             chain_short_name: page.chain_short_name,
-            records: Py::new(py, Records::new(records, report))?,
+            records: Py::new(py, Records::new(records, report, numbers))?,
             after: After::Checkpoint(page.checkpoint),
         })
     }

@@ -12,7 +12,7 @@ use super::html;
 use super::record::Record;
 use super::record_classes;
 use super::report::Report;
-use crate::columns::{Columns, ColumnsBuilder, Projection};
+use crate::columns::{Columns, ColumnsBuilder, DecimalPolicy, Projection};
 use crate::interface::{self, Kind, QUERIED};
 use crate::python::base::arguments;
 use crate::python::base::convert;
@@ -31,12 +31,14 @@ pub struct Records {
     pub report: Report,
     /// Position of a follower after these records.
     cursor: Option<String>,
+    /// The client's type of amounts.
+    pub(super) numbers: Option<DecimalPolicy>,
 }
 
 impl Records {
-    pub fn new(inner: query::Records, report: query::Report) -> Self {
+    pub fn new(inner: query::Records, report: query::Report, numbers: Option<DecimalPolicy>) -> Self {
         let chunks = inner.chunks().iter().cloned().map(Arc::new).collect();
-        Self { inner, chunks, selection: Projection::ALL, report: Report { inner: report }, cursor: None }
+        Self { inner, chunks, selection: Projection::ALL, report: Report { inner: report }, cursor: None, numbers }
     }
 
     /// The same records as a batch of a follower.
@@ -51,12 +53,12 @@ impl Records {
         }
         let chunks = self.inner.chunks().iter().map(|chunk| chunk.select(selection)).collect();
         let selected = query::Records::new(self.inner.record(), chunks);
-        Self { selection, ..Self::new(selected, self.report.inner) }
+        Self { selection, ..Self::new(selected, self.report.inner, self.numbers) }
     }
 
     /// Other rows of the same run, with the same columns.
     pub fn with_rows(&self, rows: query::Records) -> Self {
-        Self { selection: self.selection, ..Self::new(rows, self.report.inner.clone()) }
+        Self { selection: self.selection, ..Self::new(rows, self.report.inner.clone(), self.numbers) }
     }
 
     pub fn selection(&self) -> Projection {
@@ -180,7 +182,7 @@ impl Records {
             reasons: vec![reason.into()].into(),
             ..query::Report::default()
         };
-        Ok(Self::new(query::Records::new(first, vec![rows.finish()]), report))
+        Ok(Self::new(query::Records::new(first, vec![rows.finish()]), report, None))
     }
 
     /// Called for a name that is no attribute, such as a method of a frame.
@@ -319,14 +321,14 @@ impl Records {
         py: Python<'py>,
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let numbers = crate::columns::DecimalPolicy::Decimal;
+        let numbers = DecimalPolicy::Decimal;
         let schema = arrow::select(&crate::columns::schema(self.inner.record(), numbers), self.selection);
         let table = Table::new(schema, &self.inner, numbers).map_err(|error| errors::raise(py, &error))?;
         table.__arrow_c_stream__(py, requested_schema)
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        let numbers = crate::columns::DecimalPolicy::Decimal;
+        let numbers = DecimalPolicy::Decimal;
         let schema = crate::columns::schema(self.inner.record(), numbers);
         arrow::schema_capsule(py, &arrow::select(&schema, self.selection))
     }
@@ -359,7 +361,11 @@ impl Records {
             columns.set_item(field.name, values)?;
         }
         let restore = py.import("chainframe._native")?.getattr("_restore_records")?;
-        Ok((restore, (record.name, columns, self.report.clone(), self.cursor.clone()).into_pyobject(py)?))
+        Ok((
+            restore,
+            (record.name, columns, self.report.clone(), self.cursor.clone(), self.numbers.map(DecimalPolicy::name))
+                .into_pyobject(py)?,
+        ))
     }
 }
 
@@ -390,12 +396,13 @@ impl RecordIterator {
 }
 
 #[pyfunction]
-#[pyo3(signature = (name, columns, report, cursor=None))]
+#[pyo3(signature = (name, columns, report, cursor=None, numbers=None))]
 pub fn _restore_records(
     name: &str,
     columns: &Bound<'_, PyDict>,
     report: &Bound<'_, Report>,
     cursor: Option<String>,
+    numbers: Option<DecimalPolicy>,
 ) -> PyResult<Records> {
     let record = interface::record(name).ok_or_else(|| PyTypeError::new_err(format!("no record type {name:?}")))?;
     let record = if columns.contains(QUERIED.name)? { record.with_queried() } else { record };
@@ -415,5 +422,5 @@ pub fn _restore_records(
     }
     let selection = Projection::of(record, &columns.keys().extract::<Vec<String>>()?);
     let records = query::Records::new(record, vec![rows.finish()]);
-    Ok(Records { cursor, ..Records::new(records, report.get().inner.clone()).select(selection) })
+    Ok(Records { cursor, ..Records::new(records, report.get().inner.clone(), numbers).select(selection) })
 }

@@ -187,6 +187,7 @@ pub fn client(world: &Arc<World>, cassette: Option<Cassette>) -> Client {
         concurrency: plan.concurrency,
         max_requests: None,
         strict: false,
+        numbers: None,
         max_response_bytes: 1 << 20,
         proxy: None,
         ca_bundle: None,
