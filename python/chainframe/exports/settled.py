@@ -165,10 +165,6 @@ class SettledWriter(ParquetWriter):
         tail = self._tail
         if tail is None or tail.end_height is None:
             return None, None, None
-        if self._buffer.report().reasons:
-            path = self.store.path
-            message = f"{path}: the heights from {tail.lowest} to {tail.end_height} could not be read completely"
-            raise ExportError(f"{message}; export without since", path=str(path))
         arrow: Any = load("pyarrow", extra="arrow")
         schema = self._table(self.query.partial[:0]).schema
         new = arrow.concat_tables([schema.empty_table(), *self._again])
@@ -181,6 +177,10 @@ class SettledWriter(ParquetWriter):
                 height=found.deepest,
                 path=str(self.store.path),
             )
+        if self._buffer.report().reasons:
+            path = self.store.path
+            message = f"{path}: the heights from {tail.lowest} to {tail.end_height} could not be read completely"
+            raise ExportError(f"{message}; export without since", path=str(path))
         return found.added, found.corrections, above
 
     def _comparable(self, earlier: pa.Table, end: int, above: int) -> pa.Table:

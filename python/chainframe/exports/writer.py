@@ -103,8 +103,11 @@ class ParquetWriter:
             self._accept()
             while self._buffer.is_due():
                 self._write()
-            if self._buffer.ended or self._is_met():
+            if self._buffer.ended:
                 self._finish()
+            elif self._is_met():
+                # The next fetch proves what was read, or raises.
+                self._buffer.end_here()
 
     def keep(self) -> None:
         """Writes all that was fetched, whether or not a file is due."""

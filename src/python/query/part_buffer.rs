@@ -206,6 +206,12 @@ impl PartBuffer {
         })
     }
 
+    /// Reads no further: the next fetch proves what was read, and ends the result.
+    fn end_here(&self, py: Python<'_>) -> PyResult<()> {
+        let pages = self.pages.clone();
+        block_on(py, &self.client, async move { pages.lock().await.end_here() })
+    }
+
     /// Waits until a fetch that was interrupted has ended: until its task is aborted it may still add pages.
     fn settle(&self, py: Python<'_>) -> PyResult<()> {
         let pages = self.pages.clone();

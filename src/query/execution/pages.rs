@@ -48,6 +48,8 @@ pub struct Pages {
     end: Option<End>,
     /// Most requests in flight, apart from the client's limit.
     max_in_flight: usize,
+    /// True if the caller needs no more of the list, so that its length does not matter.
+    is_cut: bool,
     first_page: FirstPage,
     /// The lists of a set, which are read in place of one.
     set: Option<Box<Set<Self>>>,
@@ -89,6 +91,7 @@ impl Pages {
             latest: None,
             end: None,
             max_in_flight: usize::MAX,
+            is_cut: false,
             first_page,
             set,
             observed: Observed::default(),
@@ -107,8 +110,9 @@ impl Pages {
     }
 
     /// Reads no further: the next call proves, where the list has a count, that what was returned is of one instant.
-    pub(super) fn end_here(&mut self) {
+    pub fn end_here(&mut self) {
         self.query = self.query.limited_to(self.delivered);
+        self.is_cut = true;
     }
 
     /// The end of the list, once it was reached.
@@ -193,7 +197,7 @@ impl Pages {
                 }
                 fetcher.conclude()?;
                 if is_stopped {
-                    if fetcher.list.end() == Some(End::UnknownLength) {
+                    if fetcher.list.end() == Some(End::UnknownLength) && !self.is_cut {
                         self.report.add_reason(UNKNOWN_LENGTH);
                     }
                     for reason in fetcher.audit.doubts() {
