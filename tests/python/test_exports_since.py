@@ -375,35 +375,6 @@ def test_list_below_the_remembered_heights_is_not_read(server: StrictServer, tmp
     assert query.to_parquet(tmp_path / "2", since=second).rows == 1
 
 
-class Ties(Chain):
-    """Lists four records of each height, two of which part of the service has in another order."""
-
-    def record(self, number: int) -> dict[str, str]:
-        return {**super().record(number), "height": str(number // 4)}
-
-    def respond(self, request: Request) -> Response:
-        swapped = self.rows.copy()
-        if request.query["page"] == "2" and request.query["limit"] == "20":
-            swapped[19:21] = reversed(swapped[19:21])
-        rows, self.rows = self.rows, swapped
-        response = super().respond(request)
-        self.rows = rows
-        return response
-
-
-@pytest.mark.parametrize("settle", [None, 10])
-def test_order_that_changes_between_pages_is_noticed_before_the_seam(
-    server: StrictServer, tmp_path: Path, settle: int | None
-) -> None:
-    chain = Ties(server, "token_transfers", 101)
-    client = server.client()
-    first = client.token_transfers("0xa").to_parquet(tmp_path / "0", settle=settle)
-    chain.grow(24)
-    query = chain.query(client, page_size=20)
-    with pytest.raises(cf.PaginationDriftError, match="received twice"):
-        query.to_parquet(tmp_path / "1", since=first, settle=settle)
-
-
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("behind", [1, 3, 60, 99])
 def test_list_that_was_behind_for_a_night_repeats_nothing(

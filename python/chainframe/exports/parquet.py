@@ -21,7 +21,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from chainframe._arguments import suggesting
 from chainframe._native import Client, _restore_report
-from chainframe.errors import ChainframeError, ContextError, ExportError, InvalidParameterError
+from chainframe.errors import (
+    ChainframeError,
+    ContextError,
+    ExportError,
+    InvalidParameterError,
+    PaginationDriftError,
+)
 from chainframe.exports import series
 from chainframe.exports.directory import STAGING, Store, locked_dir, verify_part
 from chainframe.exports.frames import Frames
@@ -388,6 +394,8 @@ def _keep(writer: ParquetWriter, error: BaseException) -> None:
         writer.keep()
     except ChainframeError as lost:
         error.add_note(f"what was fetched last could not be written: {lost}")
+    if isinstance(error, PaginationDriftError) and writer.manifest.rows:
+        error.add_note('if the same call raises this again, mode="overwrite" reads the list again')
     if isinstance(error, ChainframeError) and not error.retryable:
         return
     if rows := writer.manifest.rows:

@@ -8,7 +8,7 @@ use super::heights::Heights;
 use super::known_keys::KnownKeys;
 use super::lengths::Lengths;
 use super::places::Places;
-use super::repeats::{Look, Repeats, occurs_twice};
+use super::repeats::{Look, Repeat, Repeats, occurs_twice};
 use super::unreturned::Unreturned;
 use crate::interface::Order;
 use crate::message::Message;
@@ -159,6 +159,19 @@ impl ListAudit {
             self.growth.begin(first_page);
         }
         self
+    }
+
+    /// Takes records that an earlier run returned twice and did not prove to be two.
+    #[must_use]
+    pub fn with_repeats(mut self, open: &[Repeat]) -> Self {
+        open.iter().for_each(|repeat| _ = self.known.insert(repeat.key()));
+        self.has_equal_records |= !open.is_empty();
+        Self { repeats: Repeats::continued(open), ..self }
+    }
+
+    /// Records that were returned twice and are not proven to be two.
+    pub fn open_repeats(&self) -> &[Repeat] {
+        self.repeats.open()
     }
 
     /// Takes the records at the ends of a partition, by offset and key.

@@ -31,3 +31,4 @@ mod unreturned;
 pub use arguments::Arguments;
 pub use growth::Seen;
 pub use list::{End, ListAudit, Returned, Subject};
+pub use repeats::Repeat;

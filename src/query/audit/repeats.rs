@@ -1,6 +1,8 @@
 //! `Repeats`: records that were returned twice, in different responses. One transaction may have several equal transfers.
 //! A response is of one instant: one that shows both of them proves that there are two.
 
+use serde::{Deserialize, Serialize};
+
 use super::known_keys::KeySet;
 use crate::query::snapshot::{PageRequest, Purpose, Response};
 
@@ -10,11 +12,22 @@ const MAX_PROOFS: usize = 32;
 const MAX_LOOKS: u32 = 8;
 
 /// Two equal records by their offsets in the result.
-#[derive(Clone, Copy, Debug)]
-struct Repeat {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Repeat {
     key: u64,
     first: u64,
     second: u64,
+}
+
+impl Repeat {
+    /// True if both records are before that offset.
+    pub fn is_before(&self, offset: u64) -> bool {
+        self.first < self.second && self.second < offset
+    }
+
+    pub fn key(&self) -> u64 {
+        self.key
+    }
 }
 
 #[derive(Debug, Default)]
@@ -37,6 +50,16 @@ pub enum Look {
 }
 
 impl Repeats {
+    /// Those that an earlier run did not prove.
+    pub fn continued(open: &[Repeat]) -> Self {
+        Self { open: open.to_vec(), ..Self::default() }
+    }
+
+    /// Those that are still to be proven.
+    pub fn open(&self) -> &[Repeat] {
+        &self.open
+    }
+
     /// Adds a record that was returned before.
     pub fn add(&mut self, key: u64, first: Option<u64>, second: u64, keys: &[u64], page_size: u64) {
         if self.proven.contains(&key) {

@@ -9,6 +9,7 @@ use sha2::{Digest as _, Sha256};
 use crate::client::{Client, Error};
 use crate::interface::{Endpoint, endpoint};
 use crate::message::Message;
+use crate::query::audit::Repeat;
 use crate::query::request::{Arg, Options, Query};
 use crate::query::results::{Checkpoint, SetPosition, Source};
 use crate::query::snapshot::{FirstPage, ListCheckpoint, Rows};
@@ -39,6 +40,9 @@ pub struct Cursor {
     /// Keys of the latest records of the list that were returned, for its audit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) latest: Vec<u64>,
+    /// Records that were returned twice and are still to be proven to be two.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) repeats: Vec<Repeat>,
     /// Reasons why the result is incomplete so far.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) reasons: Vec<Message>,
@@ -146,7 +150,7 @@ impl Cursor {
             Source::List { .. } if end.is_some() => {
                 Self::at(query, page.slice + 1, 0, ListCheckpoint::default(), remaining)
             }
-            Source::List { offset, received, received_rows, before, after } => {
+            Source::List { offset, received, received_rows, before, after, repeats, doubts } => {
                 let rows = match received_rows {
                     _ if is_whole => received.rows(),
                     Some(rows) => rows[row] as usize,
@@ -158,7 +162,9 @@ impl Cursor {
                 };
                 let at = Self::at(query, page.slice, offset + rows as u64, list, remaining);
                 let latest = rows.saturating_sub(LATEST_KEYS)..rows.min(received.rows());
-                Self { latest: latest.map(|row| Rows::key(received, row)).collect(), ..at }
+                let latest = latest.map(|row| Rows::key(received, row)).collect();
+                let repeats = repeats.iter().filter(|repeat| repeat.is_before(at.offset)).copied().collect();
+                Self { latest, repeats, reasons: doubts.clone(), ..at }
             }
             Source::Hashes { .. } | Source::Hash { .. } if end.is_some() => {
                 Self::at_hash(query, page.slice + 1, 0, 0, remaining)
@@ -171,7 +177,7 @@ impl Cursor {
             Source::Hash { offset } => Self::at_hash(query, page.slice, 0, offset + row as u64, remaining),
         };
         let mut reasons = page.report.own_reasons();
-        for reason in end.into_iter().flatten() {
+        for reason in end.into_iter().flatten().chain(&at.reasons) {
             if !reasons.contains(reason) {
                 reasons.push(reason.clone());
             }
@@ -260,7 +266,9 @@ impl Cursor {
         if !query.chain().eq_ignore_ascii_case(&cursor.chain) {
             return Err(reject(format!("belongs to the chain {}; this client uses {}", cursor.chain, query.chain())));
         }
-        let is_plausible = cursor.list.is_plausible() && i64::try_from(cursor.offset).is_ok();
+        let is_plausible = cursor.list.is_plausible()
+            && i64::try_from(cursor.offset).is_ok()
+            && cursor.repeats.iter().all(|repeat| repeat.is_before(cursor.offset));
         if let Some(members) = query.members() {
             let are_known = cursor.open.iter().all(|(value, at)| members.values.contains(value) && at.open.is_empty());
             return if are_known { Ok((query, cursor)) } else { Err(reject(FORM)) };

@@ -71,7 +71,8 @@ impl SliceFetcher {
             let spec = ListSpec { first_page, ..list_spec(query, wanted) };
             fetcher.list = ListReader::resumed(spec, cursor.offset, &cursor.list);
             let audit = ListAudit::new(subject(query), cursor.offset, &cursor.latest);
-            fetcher.audit = audit.after_first_page(cursor.list.first_page()).between(cursor.list.ends());
+            let audit = audit.after_first_page(cursor.list.first_page()).between(cursor.list.ends());
+            fetcher.audit = audit.with_repeats(&cursor.repeats);
         } else {
             fetcher.skip = cursor.offset;
         }

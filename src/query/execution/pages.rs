@@ -345,6 +345,8 @@ impl Pages {
                 received_rows: if let Selection::Rows(rows) = selection { Some(rows) } else { None },
                 before: Box::new(before),
                 after: self.latest.clone(),
+                repeats: fetcher.audit.open_repeats().to_vec(),
+                doubts: fetcher.audit.doubts(),
             },
         };
         let checkpoint = Checkpoint::after(PageCheckpoint {

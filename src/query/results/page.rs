@@ -7,6 +7,7 @@ use crate::client::process::ForkSafeMutex;
 use crate::columns::Columns;
 use crate::message::Message;
 use crate::planted::Bug;
+use crate::query::audit::Repeat;
 use crate::query::request::Query;
 use crate::query::snapshot::ListCheckpoint;
 
@@ -79,6 +80,10 @@ pub enum Source {
         before: Box<ListCheckpoint>,
         /// State of the list after it, unless the page was cut by `max_items`.
         after: Option<LatestCheckpoint>,
+        /// Records of it that the audit has still to prove to be two.
+        repeats: Vec<Repeat>,
+        /// Contradictions of the list so far that are no errors.
+        doubts: Vec<Message>,
     },
     /// Lookup of several hashes, by indices into the hashes of the slice.
     Hashes {
