@@ -152,6 +152,15 @@ def test_a_derived_client_counts_against_both_bounds(service: LocalService) -> N
         assert pickle.loads(pickle.dumps(cf.BudgetExceededError("x", max_requests=3))).max_requests == 3
 
 
+def test_the_last_allowed_requests_are_for_the_next_pages(service: LocalService) -> None:
+    for _ in range(20):
+        with service.client(max_requests=3, concurrency=8) as client:
+            query = client.blocks(page_size=20)
+            with pytest.raises(cf.BudgetExceededError):
+                query.collect()
+            assert len(query.partial) == 60
+
+
 def test_an_export_keeps_what_the_bound_allowed(service: LocalService, tmp_path: Path) -> None:
     with service.client() as client:
         whole = client.blocks(page_size=20).collect()

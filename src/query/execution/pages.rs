@@ -265,7 +265,11 @@ impl Pages {
     /// Sends requests until `concurrency` of them are in flight.
     fn send_requests(&mut self) {
         self.fetchers.iter_mut().for_each(SliceFetcher::requeue_after_fork);
-        let concurrency = self.query.client().settings().concurrency.min(self.max_in_flight);
+        let client = self.query.client();
+        // The last requests of a bound are for the next pages, not for those after them.
+        let allowed =
+            client.requests_left().map_or(usize::MAX, |left| usize::try_from(left.max(1)).unwrap_or(usize::MAX));
+        let concurrency = client.settings().concurrency.min(self.max_in_flight).min(allowed);
         let mut in_flight: usize = self.fetchers.iter().map(SliceFetcher::in_flight).sum();
         let wanted = self.remaining().map(|left| left.div_ceil(self.query.page_size().max(1)).max(1));
         for fetcher in &mut self.fetchers {
