@@ -2062,6 +2062,111 @@ class Records(Sequence[_R_co]):
         Decimal('0.150851832900380503')
         """
 
+    def to_parquet(
+        self, path: str | PathLike[str], *, columns: Sequence[str] | None = None, numbers: _Numbers | None = None
+    ) -> Export:
+        """Write the records in hand to one Parquet file. Nothing is sent.
+
+        The file is that of `Query.to_parquet`, and replaces an earlier one when it is complete.
+
+        Parameters
+        ----------
+        path : str or path
+            The file, whose name ends in .parquet.
+        columns : sequence of str, optional
+            Columns to write, in this order; all by default.
+        numbers : {"decimal", "float", "string"}, optional
+            Type of amounts and estimates. Default: that of the client, or "decimal".
+
+        Returns
+        -------
+        Export
+            The file, and the report of these records.
+
+        Raises
+        ------
+        ExportError
+            If the file cannot be written.
+        InvalidParameterError
+            For a suffix of another format.
+        NumericOverflowError
+            If an amount does not fit exactly; see `numbers`.
+
+        Examples
+        --------
+        >>> records.to_parquet("transfers.parquet")
+        """
+
+    def to_csv(
+        self, path: str | PathLike[str], *, columns: Sequence[str] | None = None, numbers: _Numbers | None = None
+    ) -> Export:
+        """Write the records in hand to a CSV file. Nothing is sent.
+
+        The file is that of `Query.to_csv`, and replaces an earlier one when it is complete.
+
+        Parameters
+        ----------
+        path : str or path
+            The file, whose name ends in .csv, or in .csv.gz for a compressed one.
+        columns : sequence of str, optional
+            Columns to write, in this order; all by default.
+        numbers : {"decimal", "float", "string"}, optional
+            Type of amounts and estimates. Default: that of the client, or "string".
+
+        Returns
+        -------
+        Export
+            The file, and the report of these records.
+
+        Raises
+        ------
+        ExportError
+            If the file cannot be written.
+        InvalidParameterError
+            For a suffix of another format.
+        NumericOverflowError
+            If an amount does not fit exactly; see `numbers`.
+
+        Examples
+        --------
+        >>> records.to_csv("transfers.csv")
+        """
+
+    def to_json(
+        self, path: str | PathLike[str], *, columns: Sequence[str] | None = None, numbers: _Numbers | None = None
+    ) -> Export:
+        """Write the records in hand to a file of JSON lines. Nothing is sent.
+
+        The file is that of `Query.to_json`, and replaces an earlier one when it is complete.
+
+        Parameters
+        ----------
+        path : str or path
+            The file, whose name ends in .jsonl, .json or .ndjson, or in .jsonl.gz for a compressed one.
+        columns : sequence of str, optional
+            Columns to write, in this order; all by default.
+        numbers : {"decimal", "float", "string"}, optional
+            Type of amounts and estimates. Default: that of the client, or "string".
+
+        Returns
+        -------
+        Export
+            The file, and the report of these records.
+
+        Raises
+        ------
+        ExportError
+            If the file cannot be written.
+        InvalidParameterError
+            For a suffix of another format.
+        NumericOverflowError
+            If an amount does not fit exactly; see `numbers`.
+
+        Examples
+        --------
+        >>> records.to_json("transfers.jsonl")
+        """
+
     def _repr_html_(self) -> str: ...
     def _identities(self) -> list[str]: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...

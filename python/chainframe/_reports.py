@@ -2,13 +2,39 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from chainframe._native import Report
+
 MAX_UNKNOWN = 64
 """Most unknown members that a report lists, as in the core."""
+
+MAX_LISTED = 20
+"""Most entries of a list of `described`: pandas copies the attributes of a frame with every operation on it."""
+
+
+def described(report: Report) -> dict[str, Any]:
+    """Return the members of a report as values that JSON has.
+
+    `shortened` has the lengths of the lists that are longer than here. Of several arguments, the incomplete ones come
+    first.
+    """
+    kind: Any = type(report)
+    names = [name for name, member in vars(kind).items() if not name.startswith("_") and not callable(member)]
+    members: dict[str, Any] = {name: getattr(report, name) for name in names}
+    arguments = sorted(members["by_argument"].items(), key=lambda verdict: verdict[1]["complete"])
+    members["by_argument"] = dict(arguments[:MAX_LISTED])
+    shortened = {"by_argument": len(arguments)} if len(arguments) > MAX_LISTED else {}
+    for name, value in members.items():
+        if isinstance(value, list) and len(value) > MAX_LISTED:
+            shortened[name] = len(value)
+            members[name] = value[:MAX_LISTED]
+    for verdict in members["by_argument"].values():
+        verdict["reasons"] = verdict["reasons"][:MAX_LISTED]
+    return {**members, "shortened": shortened}
 
 
 def merged_members(runs: Iterable[tuple[int, list[str], list[str]]]) -> dict[str, list[str]]:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any, Protocol
 
+from chainframe._reports import described
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pandas as pd
     import polars as pl
     import pyarrow as pa
+
+    from chainframe._native import Report
 
 
 class ArrowStream(Protocol):
@@ -37,7 +41,7 @@ def require(conversion: str) -> None:
         load(name, extra=extra)
 
 
-def to_pandas(stream: ArrowStream, dtype_backend: str | None = None) -> pd.DataFrame:
+def to_pandas(stream: ArrowStream, dtype_backend: str | None = None, report: Report | None = None) -> pd.DataFrame:
     """Converts to the dtypes of a backend, named as in pandas' own readers."""
     pandas, pyarrow = load("pandas", extra="pandas"), load("pyarrow", extra="pandas")
     table = _table(pyarrow, stream)
@@ -48,6 +52,8 @@ def to_pandas(stream: ArrowStream, dtype_backend: str | None = None) -> pd.DataF
         dtypes = _Dtypes(pandas, pyarrow, nullable=dtype_backend == "numpy_nullable")
         columns = {name: dtypes.series(column) for name, column in zip(table.column_names, table.columns, strict=True)}
         frame = pandas.DataFrame(columns, index=pandas.RangeIndex(table.num_rows), copy=False)
+    if report is not None:
+        frame.attrs["chainframe"] = described(report)
     return frame
 
 

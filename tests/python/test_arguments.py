@@ -28,7 +28,10 @@ REQUIRED: dict[type, dict[str, tuple[object, ...]]] = {
         **dict.fromkeys(("to_pandas", "to_polars", "to_arrow", "to_dicts"), ()),
         **dict.fromkeys(("batches", "to_arrow_batch_reader", "follow"), ()),
     },
-    cf.Records: dict.fromkeys(("to_pandas", "to_polars", "to_arrow", "to_dicts"), ()),
+    cf.Records: {
+        **dict.fromkeys(("to_pandas", "to_polars", "to_arrow", "to_dicts"), ()),
+        **dict.fromkeys(("to_parquet", "to_csv", "to_json"), ("x",)),
+    },
     cf.DecodedLogs: dict.fromkeys(("to_pandas", "to_polars", "to_arrow", "to_dicts"), ()),
 }
 

@@ -15,11 +15,14 @@ from chainframe.exports.parquet import MODES, Export, in_thread, write_parquet, 
 from chainframe.frames import load
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
     from contextlib import AbstractContextManager
     from io import BufferedWriter
     from pathlib import Path
 
-    from chainframe import Client, Query
+    import pyarrow as pa
+
+    from chainframe import Client, Query, Records, Report
 
 FORMATS = tuple(dict.fromkeys(FORMS.values()))
 # A repeated run would raise them again at the same record.
@@ -76,23 +79,40 @@ class FileRequest:
             self.discard()
 
     def assemble(self, export: Export) -> Export:
-        """Writes the file, which replaces an earlier one when it is complete."""
+        """Writes the parts of an export to the file, and removes them."""
         import pyarrow.parquet  # noqa: PLC0415 - an extra, which is installed if there are parts
 
-        from chainframe.exports.formats import WRITERS  # noqa: PLC0415 - likewise
+        def batches() -> Iterator[pa.RecordBatch]:
+            for part in export.parts:
+                with pyarrow.parquet.ParquetFile(part) as stored:
+                    yield from stored.iter_batches(ROWS)
+
+        self._replace(lambda: pyarrow.parquet.read_schema(export.parts[0]), batches())
+        self.discard()
+        return self._written(export.rows, export.report)
+
+    def write(self, records: Records[Any]) -> Export:
+        """Writes records in hand to the file."""
+        # A page is a chunk, and would be a group of rows of its own.
+        table = records.to_arrow(self.options["numbers"], columns=self.columns).combine_chunks()
+        self._replace(lambda: table.schema, table.to_batches(max_chunksize=ROWS))
+        return self._written(len(records), records.report)
+
+    def _written(self, rows: int, report: Report) -> Export:
+        return Export(path=self.path, parts=(self.path,), rows=rows, report=report, manifest=None)
+
+    def _replace(self, schema: Callable[[], pa.Schema], batches: Iterable[pa.RecordBatch]) -> None:
+        """Writes the file, which replaces an earlier one when it is complete."""
+        from chainframe.exports.formats import WRITERS  # noqa: PLC0415 - needs pyarrow
 
         try:
             with atomic_write(self.path) as file, self._compressed(file) as sink:
-                out = WRITERS[self.form](sink, pyarrow.parquet.read_schema(export.parts[0]))
-                for part in export.parts:
-                    with pyarrow.parquet.ParquetFile(part) as stored:
-                        for batch in stored.iter_batches(ROWS):
-                            out.write(batch)
+                out = WRITERS[self.form](sink, schema())
+                for batch in batches:
+                    out.write(batch)
                 out.close()
         except OSError as error:
             raise disk_error(error, self.path) from error
-        self.discard()
-        return Export(path=self.path, parts=(self.path,), rows=export.rows, report=export.report, manifest=None)
 
     def _compressed(self, file: BufferedWriter) -> AbstractContextManager[Any]:
         # Without name and time, so that equal results are equal files.

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
+    from chainframe import Report
+
 
 class Frames:
     """The conversions of an export, in the order and with the types of the query's own."""
@@ -24,6 +26,7 @@ class Frames:
     path: Path
     parts: tuple[Path, ...]
     manifest: Path | None
+    report: Report
 
     def to_arrow(self, *, columns: Sequence[str] | None = None) -> pa.Table:
         """Read the files as a pyarrow Table.
@@ -94,7 +97,7 @@ class Frames:
                 f"must be one of numpy_nullable, pyarrow; got {dtype_backend!r}", parameter="dtype_backend"
             )
         frames.require("to_pandas")
-        return frames.to_pandas(self.to_arrow(columns=columns), dtype_backend)
+        return frames.to_pandas(self.to_arrow(columns=columns), dtype_backend, self.report)
 
     def to_polars(self, *, columns: Sequence[str] | None = None) -> pl.DataFrame:
         """Read the files as a polars DataFrame.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from os import PathLike
 
-    from chainframe import Client, Query
+    from chainframe import Client, Query, Records
 
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "to_parquet_async",
     "to_parquet_series",
     "to_parquet_series_async",
+    "write_records",
 ]
 
 METHODS = {"parquet": "to_parquet", "csv": "to_csv", "jsonl": "to_json"}
@@ -84,6 +85,20 @@ def to_json(query: Query[Any], client: Client, path: str | PathLike[str], **opti
 
 async def to_json_async(query: Query[Any], client: Client, path: str | PathLike[str], **options: Any) -> Export:  # noqa: ANN401
     return await write_file_async(query, client, _file(path, "jsonl", options))
+
+
+def write_records(
+    records: Records[Any], method: str, path: str | PathLike[str], columns: list[str] | None, numbers: str | None
+) -> Export:
+    """Write the records in hand to one file, which replaces an earlier one when it is complete."""
+    form = next(form for form, name in METHODS.items() if name == method)
+    local = local_path(path, "path")
+    if os.fspath(path).endswith(("/", os.sep)) or (form == "parquet" and not suffix_of(local) and not local.is_dir()):
+        problem = f"({local}) must name a file that ends in .{form}; records in hand are written to one file"
+        raise InvalidParameterError(problem, parameter="path")
+    request = _file(path, form, {"columns": columns, "numbers": numbers})
+    request.prepare()
+    return request.write(records)
 
 
 def _parquet_file(path: str | PathLike[str], options: dict[str, Any]) -> FileRequest | None:

@@ -89,7 +89,7 @@ impl ToFrame for Query {
     fn to_frame<'py>(&self, py: Python<'py>, options: FrameOptions) -> PyResult<Bound<'py, PyAny>> {
         let conversion = Conversion::new(py, self.record(), Projection::ALL, &options)?;
         options.frame.load(py)?;
-        let records = self.collect_in(py, options.frame.layout())?.inner;
+        let Records { inner: records, report, .. } = self.collect_in(py, options.frame.layout())?;
         // Runs on the runtime's threads, which made the columns: an allocator keeps freed memory for its thread.
         let (conversion, table) = block_on(py, self.run.query().client(), async move {
             let table = process::long(|| conversion.table(&records));
@@ -98,7 +98,7 @@ impl ToFrame for Query {
         let table = table.map_err(|error| self.last.failed(py, &error))?;
         // From here on the result is the frame's, and is not kept beside it.
         self.last.release_partial();
-        conversion.finish(py, table)
+        conversion.finish(py, table, report)
     }
 }
 

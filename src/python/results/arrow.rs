@@ -11,6 +11,7 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyCapsule, PyTuple};
 
+use super::report::Report;
 use crate::client::Error;
 use crate::columns::{DecimalPolicy, Projection, StringLayout, batch, schema, schema_in};
 use crate::interface::{RecordType, record};
@@ -100,8 +101,8 @@ impl Conversion {
         Table::new(self.schema.clone(), records, self.numbers)
     }
 
-    pub fn finish<'py>(&self, py: Python<'py>, table: Table) -> PyResult<Bound<'py, PyAny>> {
-        self.frame.convert(py, table, self.dtype_backend)
+    pub fn finish<'py>(&self, py: Python<'py>, table: Table, report: Report) -> PyResult<Bound<'py, PyAny>> {
+        self.frame.convert(py, table, self.dtype_backend, report)
     }
 }
 
@@ -138,16 +139,20 @@ impl Frame {
         }
     }
 
-    /// Converts a table to the library's own. `dtype_backend` is that of pandas.
+    /// Converts a table to the library's own. `dtype_backend` is that of pandas, whose frames have the report as well.
     pub fn convert<'py>(
         self,
         py: Python<'py>,
         table: Table,
         dtype_backend: Option<DtypeBackend>,
+        report: Report,
     ) -> PyResult<Bound<'py, PyAny>> {
         let frames = PyModule::import(py, "chainframe.frames")?;
         match self {
-            Self::Pandas => frames.call_method1(self.name(), (table, dtype_backend.map(|backend| backend.0))),
+            Self::Pandas => {
+                let dtype_backend = dtype_backend.map(|backend| backend.0);
+                frames.call_method1(self.name(), (table, dtype_backend, report))
+            }
             Self::Polars | Self::Arrow => frames.call_method1(self.name(), (table,)),
         }
     }

@@ -45,7 +45,7 @@ impl ToFrame for Records {
         let conversion = Conversion::new(py, self.inner.record(), self.selection(), &options)?;
         let table =
             finalize::detach(py, || conversion.table(&self.inner)).map_err(|error| errors::raise(py, &error))?;
-        conversion.finish(py, table)
+        conversion.finish(py, table, self.report.clone())
     }
 }
 
@@ -55,6 +55,38 @@ to_frame_methods! {
     "($self, numbers=None, *, dtype_backend=None, columns=None)",
     "($self, numbers=None, *, columns=None)"
 }
+
+/// Declares the methods that write a file. They differ in its format only.
+macro_rules! files {
+    ($($name:ident)*) => {
+        #[pymethods]
+        impl Records {
+            $(
+                #[doc = doc!(Records.$name)]
+                #[pyo3(
+                    signature = (path, *, columns=None, numbers=None, **unknown),
+                    text_signature = "($self, path, *, columns=None, numbers=None)"
+                )]
+                fn $name<'py>(
+                    slf: &Bound<'py, Self>,
+                    path: &Bound<'py, PyAny>,
+                    columns: Option<ColumnNames>,
+                    numbers: Option<DecimalPolicy>,
+                    unknown: Option<&Bound<'py, PyDict>>,
+                ) -> PyResult<Bound<'py, PyAny>> {
+                    let py = slf.py();
+                    arguments::reject_in::<Self>(py, stringify!($name), unknown)?;
+                    let numbers = numbers.or(slf.get().numbers).map(DecimalPolicy::name);
+                    let columns = columns.map(|ColumnNames(names)| names);
+                    let methods = PyModule::import(py, "chainframe.exports.methods")?;
+                    methods.call_method1("write_records", (slf, stringify!($name), path, columns, numbers))
+                }
+            )*
+        }
+    };
+}
+
+files! { to_parquet to_csv to_json }
 
 #[pymethods]
 impl Records {

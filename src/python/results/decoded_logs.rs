@@ -61,7 +61,7 @@ impl ToFrame for DecodedLogs {
         let FrameOptions { frame, numbers, columns, dtype_backend } = options;
         let schema = arrow::project(py, self.inner.schema(numbers), columns.as_ref())?;
         frame.load(py)?;
-        frame.convert(py, self.table(py, numbers)?.project(schema)?, dtype_backend)
+        frame.convert(py, self.table(py, numbers)?.project(schema)?, dtype_backend, self.report())
     }
 }
 

@@ -190,7 +190,6 @@ impl Records {
         let advice = match name {
             "head" | "limit" => "use records[:n]",
             "tail" => "use records[-n:]",
-            "to_csv" | "to_json" | "to_parquet" => "call it on the query, or on records.to_pandas()",
             "to_excel" | "to_sql" | "to_frame" | "to_df" => "use records.to_pandas() first",
             "to_dict" => "use records.to_dicts()",
             "filter" | "select" | "describe" | "columns" | "shape" | "dtypes" | "sample" | "groupby"
