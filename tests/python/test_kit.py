@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,71 @@ def test_misspelt_parameter_of_an_assertion_is_refused(service: LocalService) ->
         service.find_requests("logs", page_size=5)
     assert len(service.find_requests(height=4_300_000, limit=100, chain="ZONE_CHAIN")) == 1
     assert len(service.find_requests("blocks", start_height=None)) == 1
+
+
+def test_arguments_are_asserted_as_the_call_takes_them(service: LocalService) -> None:
+    time = datetime(2026, 1, 20, tzinfo=UTC)
+    milliseconds = int(time.timestamp() * 1_000)
+    with service.client() as client:
+        hashes = [str(each.tx_id) for each in client.transactions(max_items=2).collect()]
+        service.reset_request_log()
+        client.tokens(start_time=time, end_time=time).collect()
+        client.large_transactions(min_amount=Decimal("500.0")).collect()
+        client.transactions_by_hash(hashes).collect()
+        client.logs(hashes[0]).collect()
+    for call, given in [
+        *(("tokens", {name: time}) for name in ("start_time", "end_time")),
+        ("tokens", {"start_time": milliseconds, "end_time": time.isoformat()}),
+        ("tokens", {"start_time": time.astimezone(timezone(timedelta(hours=9)))}),
+        ("tokens", {"startTime": milliseconds - 1, "endTime": time + timedelta(milliseconds=1)}),
+        *(("large_transactions", {"min_amount": amount}) for amount in (500, 500.0, "500", Decimal("5E+2"))),
+        ("transactions_by_hash", {"tx_ids": hashes}),
+        ("logs", {"tx_ids": bytes.fromhex(hashes[0][2:])}),
+    ]:
+        service.assert_requested(call, **given)
+    for call, given in [
+        ("tokens", {"start_time": time + timedelta(seconds=1)}),
+        ("tokens", {"startTime": milliseconds}),
+        ("large_transactions", {"min_amount": 501}),
+        ("transactions_by_hash", {"tx_ids": hashes[::-1]}),
+    ]:
+        service.assert_requested(call, times=0, **given)
+
+
+NAIVE = datetime.fromisoformat("2026-01-20")
+
+
+@pytest.mark.parametrize("value", ["yesterday", "2026-01-20", True, {"height": 3}, object(), NAIVE, [None, False]])
+def test_value_that_no_call_takes_is_refused_in_an_assertion(service: LocalService, value: object) -> None:
+    with pytest.raises(cf.ConfigError, match="start_time must "):
+        service.assert_requested("tokens", times=0, start_time=value)
+
+
+@pytest.mark.parametrize("times", [True, -1, 1.0, "1"])
+def test_number_of_requests_that_cannot_be_is_refused(service: LocalService, times: Any) -> None:
+    with pytest.raises(cf.ConfigError, match="times must be a number of requests"):
+        service.assert_requested("blocks", times=times)
+
+
+def test_fault_that_was_replaced_before_it_applied_is_unused(service: LocalService) -> None:
+    never: Any = {"kind": "reset", "path": "token-list"}
+    with service.client() as client:
+        service.faults = [never]
+        # Replaced before any request: an override.
+        service.faults = [never, {"kind": "delay", "seconds": 0.0}]
+        client.blocks(max_items=1).collect()
+        service.faults = []
+        assert service.unused_faults == [never]
+        service.faults = [{"kind": "delay", "seconds": 0.0}]
+        client.blocks(max_items=1).collect()
+        service.reset_request_log()
+        service.faults = []
+        assert service.unused_faults == [never]
+        service.faults = [{"kind": "reset", "path": "by-transaction"}]
+        client.blocks(max_items=1).collect()
+        service.reset_request_log()
+        service.faults = []
+    assert len(service.unused_faults) == 2
 
 
 def test_fault_for_no_endpoint_is_refused_and_unused_faults_are_listed(service: LocalService) -> None:

@@ -20,9 +20,13 @@ if TYPE_CHECKING:
 class _Adjustable:  # pyright: ignore[reportUnusedClass]
     """Base of `LocalService`."""
 
-    __slots__ = ("_respond",)
+    __slots__ = ("_count_before_faults", "_passed_over", "_respond")
     _native: _LocalService
     _respond: Respond | None
+    _passed_over: list[Fault]
+    """Faults that were replaced after requests, none of which they applied to."""
+    _count_before_faults: int
+    """Number of requests when the current faults were set."""
 
     @property
     def faults(self) -> list[Fault]:
@@ -51,13 +55,23 @@ class _Adjustable:  # pyright: ignore[reportUnusedClass]
         --------
         >>> threading.Timer(1.0, lambda: service.set_faults([{"kind": "reset"}])).start()
         """
+        unused, count = self._unused(), self._native.request_count
         self._native.set_faults(faults_as_json(faults))
+        if count != self._count_before_faults:
+            self._passed_over += unused
+        self._count_before_faults = count
+
+    def _unused(self) -> list[Fault]:
+        faults: list[Fault] = json.loads(self._native.unused_faults_json)
+        return faults
 
     @property
     def unused_faults(self) -> list[Fault]:
-        """Current faults that have applied to no request yet. The fixture `local_service` fails a test that has any."""
-        faults: list[Fault] = json.loads(self._native.unused_faults_json)
-        return faults
+        """Faults that have applied to no request: current ones, and those that were replaced after other requests.
+
+        The fixture `local_service` fails a test that has any.
+        """
+        return self._passed_over + self._unused()
 
     @property
     def quirks(self) -> list[Quirk]:

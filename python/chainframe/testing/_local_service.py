@@ -9,7 +9,7 @@ from chainframe import Client, ConfigError, Deployment, Query
 from chainframe._arguments import suggesting
 from chainframe._deployments import settings_of
 from chainframe._native import _environment_deployment, _LocalService, _with_cassette
-from chainframe.testing import _normalize, _requests
+from chainframe.testing import _matching, _normalize, _requests
 from chainframe.testing._adjustable import (
     _Adjustable,  # pyright: ignore[reportPrivateUsage]
     faults_as_json,
@@ -149,6 +149,7 @@ class LocalService(_Adjustable):
             zone_chain=zone_chain,
         )
         self._respond = None
+        self._passed_over, self._count_before_faults = [], 0
         try:
             if respond is not None:
                 self.respond = respond
@@ -225,8 +226,8 @@ class LocalService(_Adjustable):
         call : str, optional
             Name of a method of `Client`. Default: any.
         **params : object
-            Values of parameters, by their names in Python (`height`, `page_size`) or in the API (`limit`), compared as
-            strings. None selects requests without that parameter.
+            Values of parameters: by their names in Python (`height`, `start_time`) as the call takes them, or by their
+            names in the API (`limit`, `startTime`) as they are sent. None selects requests without that parameter.
 
         Returns
         -------
@@ -235,13 +236,13 @@ class LocalService(_Adjustable):
         Raises
         ------
         ConfigError
-            The call does not exist, or does not have that parameter.
+            The call does not exist, or does not have that parameter, or a value is of a type that no call takes.
 
         Examples
         --------
         >>> service.find_requests("blocks", height=4_300_000)
         """
-        return _requests.select(self.request_log, call, params)
+        return _matching.select(self.request_log, call, params)
 
     def assert_requested(self, call: Call | None = None, /, *, times: int | None = None, **params: object) -> None:
         """Assert that a request was received: at least once, or exactly `times` times.
@@ -260,18 +261,20 @@ class LocalService(_Adjustable):
         AssertionError
             The number is another one. The message lists the received requests.
         ConfigError
-            The call does not exist, or does not have that parameter.
+            The call does not exist, or does not have that parameter, or a value is of a type that no call takes.
 
         Examples
         --------
         >>> service.assert_requested("blocks", height=4_300_000, times=1)
         """
-        count = len(_requests.select(self.request_log, call, params))
+        if times is not None and (isinstance(times, bool) or not isinstance(times, int) or times < 0):  # pyright: ignore[reportUnnecessaryIsInstance] - not checked by callers
+            raise ConfigError(f"times must be a number of requests or None; got {times!r}")
+        count = len(_matching.select(self.request_log, call, params))
         if count != times if times is not None else count == 0:
             wanted = "at least once" if times is None else f"{times} times"
             log = [f"{entry['method']} {entry['path']}?{entry['query']}" for entry in self.request_log]
             raise AssertionError(
-                f"{_requests.describe_selection(call, params)} was requested {count} times instead of {wanted}; "
+                f"{_matching.describe_selection(call, params)} was requested {count} times instead of {wanted}; "
                 f"received: {', '.join(log[-10:]) or 'nothing'}"
             )
 
@@ -282,6 +285,8 @@ class LocalService(_Adjustable):
         --------
         >>> service.reset_request_log()
         """
+        # Faults that are replaced later were in effect for the requests that are no longer counted.
+        self._count_before_faults = 0 if self.request_count == self._count_before_faults else -1
         self._native.reset_request_log()
 
     def load(self, call: Call, data: Any) -> None:  # noqa: ANN401 - any library's table

@@ -341,7 +341,7 @@ def _flag(value: object) -> bool:
     return {"true": True, "false": False}[str(value).lower()]
 
 
-def _time(value: Any) -> datetime:  # noqa: ANN401 - an instant of any kind
+def instant(value: Any) -> datetime:  # noqa: ANN401 - an instant of any kind
     if isinstance(value, datetime):
         if getattr(value, "nanosecond", 0):  # of a pandas Timestamp
             raise ValueError
@@ -369,7 +369,7 @@ def _texts(value: Any) -> list[str]:  # noqa: ANN401 - a list of any kind
 CONVERSIONS: dict[str, Callable[[Any], Any]] = {
     "integer": _count,
     "raw integer": _integer,
-    "time": _time,
+    "time": instant,
     "boolean": _flag,
     "amount": _number,
     "estimate": _number,

@@ -1,9 +1,8 @@
-"""Calls by their declaration, and selection of logged requests by call and parameters."""
+"""Calls by their declaration."""
 
 from __future__ import annotations
 
 import json
-from difflib import get_close_matches
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
@@ -21,16 +20,16 @@ PAGING = {"page": "page", "page_size": "limit", "chain": "chainShortName"}
 
 
 @cache
-def _endpoints() -> dict[str, dict[str, Any]]:
+def endpoints() -> dict[str, dict[str, Any]]:
     endpoints: dict[str, dict[str, Any]] = {each["name"]: each for each in json.loads(_declaration())["endpoints"]}
     return endpoints
 
 
 def endpoint(call: str) -> dict[str, Any]:
     """Return the declaration of a call."""
-    if call not in _endpoints():
-        raise ConfigError(f"call must be one of {', '.join(_endpoints())}; got {call!r}")
-    return _endpoints()[call]
+    if call not in endpoints():
+        raise ConfigError(f"call must be one of {', '.join(endpoints())}; got {call!r}")
+    return endpoints()[call]
 
 
 def page_size_max(call: str, deployment: Deployment) -> int | None:
@@ -51,47 +50,19 @@ def describe(entry: dict[str, Any], deployment: Deployment) -> LoggedRequest:
     for name, value in parse_qsl(entry["query"], keep_blank_values=True):
         params[name] = f"{params[name]},{value}" if name in params else value
     calls = {
-        each["path"].format(main=deployment.main, zone=deployment.zone): name for name, each in _endpoints().items()
+        each["path"].format(main=deployment.main, zone=deployment.zone): name for name, each in endpoints().items()
     }
     described: LoggedRequest = {**entry, "call": calls.get(entry["path"], ""), "params": params}  # type: ignore[typeddict-item]
     return described
 
 
-def select(entries: Iterable[LoggedRequest], call: str | None, params: dict[str, Any]) -> list[LoggedRequest]:
-    """Return the entries of a call that have all these parameters, by their names in Python or in the API.
-
-    Raises `ConfigError` for a parameter that the call does not send: no request could have it. None may be given
-    for any parameter of the API.
-    """
-    sent = _sent_names(_endpoints().values() if call is None else [endpoint(call)])
-    for name, value in params.items():
-        if name in sent or (value is None and name in _sent_names(_endpoints().values())):
-            continue
-        hint = "".join(f" (did you mean {close!r}?)" for close in get_close_matches(name, sent, 1))
-        raise ConfigError(f"{call or 'no call'} sends no parameter {name!r}{hint}; expected {', '.join(sent)}")
-    return [entry for entry in entries if call in {None, entry["call"]} and _has(entry, params)]
-
-
-def _has(entry: LoggedRequest, params: dict[str, Any]) -> bool:
-    wire = _wire_names(_endpoints().get(entry["call"], {"params": []}))
-    sent = entry["params"]
-    return all(
-        sent.get(wire.get(name, name)) == (None if value is None else str(value)) for name, value in params.items()
-    )
-
-
-def _sent_names(calls: Iterable[dict[str, Any]]) -> list[str]:
+def sent_names(calls: Iterable[dict[str, Any]]) -> list[str]:
     """Return the names in Python and in the API of the parameters that any of the calls sends."""
-    names = (name for call in calls for pair in _wire_names(call).items() for name in pair)
+    names = (name for call in calls for pair in wire_names(call).items() for name in pair)
     return list(dict.fromkeys(names))
 
 
-def _wire_names(call: dict[str, Any]) -> dict[str, str]:
+def wire_names(call: dict[str, Any]) -> dict[str, str]:
     """Return the names in the API of the parameters that a call sends, by their names in Python."""
     paging = PAGING if call.get("page_size_max") or not call["params"] else {"chain": PAGING["chain"]}
     return {param["name"]: param["wire"] for param in call["params"] if param["wire"]} | paging
-
-
-def describe_selection(call: str | None, params: dict[str, Any]) -> str:
-    """Return the expected request as text, such as `blocks(height=3)`."""
-    return f"{call or 'any call'}({', '.join(f'{name}={value!r}' for name, value in params.items())})"
