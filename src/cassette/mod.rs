@@ -121,6 +121,7 @@ struct Inner {
     order: Vec<Request>,
     recorded: AtomicUsize,
     has_emptied: AtomicBool,
+    is_closed: AtomicBool,
     writer: Writer,
 }
 
@@ -197,8 +198,10 @@ impl Cassette {
             }
             recordings.interactions.push(interaction);
         }
-        let (recorded, has_emptied) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let inner = Inner { options, can_record, is_missing, by_request, order, recorded, has_emptied, writer };
+        let (has_emptied, is_closed) = (AtomicBool::new(false), AtomicBool::new(false));
+        let recorded = AtomicUsize::new(0);
+        let inner =
+            Inner { options, can_record, is_missing, by_request, order, recorded, has_emptied, is_closed, writer };
         Self { inner: Arc::new(inner) }
     }
 
@@ -252,6 +255,21 @@ impl Cassette {
         self.inner.order.iter().filter_map(summary).collect()
     }
 
+    /// Refuses all further requests: the test of the cassette has ended.
+    pub fn close(&self) {
+        self.inner.is_closed.store(true, Ordering::Relaxed);
+    }
+
+    /// Fails if the cassette is closed; `made_at` is the place where the client was made.
+    pub fn check_open(&self, made_at: Option<&str>) -> Result<(), Error> {
+        if !self.inner.is_closed.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let client = made_at.map_or_else(|| "a client".into(), |place| format!("the client made at {place}"));
+        let problem = format!("its test has ended, and {client} was used once more; make a client in each test");
+        Err(Error::File { path: self.path().to_owned(), problem })
+    }
+
     /// The next recorded outcome of a request; `None` if the request is to be sent and recorded.
     pub fn play(&self, request: &Request) -> Result<Option<Outcome>, Error> {
         let Inner { options, can_record, is_missing, by_request, .. } = &*self.inner;
@@ -290,6 +308,8 @@ impl Cassette {
     /// Appends the outcome of a request to the file, unless another process has recorded it; done when this returns.
     pub fn record(&self, request: &Request, outcome: Outcome) -> Result<(), Error> {
         let Inner { options, by_request, recorded, writer, .. } = &*self.inner;
+        // A thread may have sent the request before the end of the test.
+        self.check_open(None)?;
         let request = self.stored(request)?;
         let outcome = match &options.scrub {
             None => outcome,

@@ -60,8 +60,12 @@ impl Client {
 
     /// Replays a recorded outcome, or waits until the client and the rate limiter allow one more request.
     pub(super) async fn admit(&self, target: &str, is_retry: bool) -> Result<Admission, Error> {
-        let settings = self.settings();
+        let (settings, made_at) = (self.settings(), &self.inner.shared.environment.made_at);
         if let Some(cassette) = &settings.cassette {
+            if let Err(error) = cassette.check_open(made_at.as_deref()) {
+                made_at.iter().for_each(cassette::note_unrecorded);
+                return Err(error.into());
+            }
             let request = self.cassette_request(target);
             if let Some(outcome) = cassette.play(&request)? {
                 self.inner.shared.usage.add_replay();
@@ -76,7 +80,7 @@ impl Client {
         }
         cassette::check_network(|| self.cassette_request(target), settings.cassette.as_ref(), settings.is_loopback)?;
         self.inner.bounds.check(1)?;
-        if let (None, Some(place)) = (&settings.cassette, &self.inner.shared.environment.made_at) {
+        if let (None, Some(place)) = (&settings.cassette, made_at) {
             cassette::note_unrecorded(place);
         }
         let queued = Instant::now();

@@ -364,7 +364,9 @@ def test_each_record_of_a_recording_has_a_line(service: LocalService, tmp_path: 
     shown = subprocess.run([*command, "--body"], capture_output=True, text=True, check=True).stdout
     assert str(recorded[0].hash) in shown
     assert str(recorded[0].hash) not in subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert subprocess.run([*command, "--body", "2"], capture_output=True, text=True, check=True).stdout == ""
+    for number, is_shown in (("1", True), ("2", False)):
+        one = [*command[:-1], "--body", "--only", number, str(path)]
+        assert bool(subprocess.run(one, capture_output=True, text=True, check=True).stdout) == is_shown
 
 
 def test_used_up_recording_names_the_option(service: LocalService, tmp_path: Path) -> None:

@@ -72,6 +72,99 @@ def test_client_of_an_earlier_fixture_is_named(suite: pytest.Pytester, monkeypat
     result.stdout.fnmatch_lines(["*recordings that were not used*", "*test_local.jsonl: no request was sent"])
 
 
+@pytest.mark.parametrize("is_recorded", [False, True])
+def test_client_that_outlives_its_cassette_is_named(
+    suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, *, is_recorded: bool
+) -> None:
+    body = """
+        import functools
+        import chainframe as cf
+
+
+        @functools.cache
+        def client():
+            return cf.Client()
+
+
+        def test_first(cassette):
+            assert client().blocks(max_items=2).collect()
+
+
+        def test_second(cassette):
+            {renew}
+            try:
+                client().blocks(max_items=3).collect()
+            except cf.CassetteError as error:
+                assert {is_refused}
+                if {is_refused}:
+                    assert "test_first.jsonl: its test has ended" in str(error)
+                    assert "made at" in str(error)
+    """
+    with LocalService(transactions=50) as service:
+        connect(service, monkeypatch)
+        if is_recorded:
+            suite.makepyfile(test_cached=body.format(renew="client.cache_clear()", is_refused=False))
+            run(suite).assert_outcomes(passed=2)
+        suite.makepyfile(test_cached=body.format(renew="pass", is_refused=True))
+        count = service.request_count
+        result = run(suite)
+        assert service.request_count == count + (0 if is_recorded else 1)
+    result.assert_outcomes(passed=2, errors=1)
+    result.stdout.fnmatch_lines(["*past the cassette test_second.jsonl, *made at *test_cached.py:7 (requests: 1)*"])
+    assert len(list(suite.path.glob("cassettes/**/*.*"))) == (2 if is_recorded else 1)
+
+
+def test_unplayed_recordings_of_shared_cassettes_are_those_that_no_test_played(
+    suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = """
+        import pytest
+        import chainframe as cf
+
+
+        @pytest.mark.parametrize("count", [2, 3])
+        @pytest.mark.chainframe_cassette(path="shared.jsonl")
+        def test_shared(cassette, count):
+            with cf.Client() as client:
+                client.blocks(max_items=count).collect()
+
+
+        def test_module(module_cassette):
+            with cf.Client() as client:
+                for count in {counts}:
+                    client.blocks(max_items=count).collect()
+    """
+    with LocalService(transactions=50) as service, monkeypatch.context() as connected:
+        connect(service, connected)
+        suite.makepyfile(test_s=body.format(counts=[4, 5]))
+        run(suite, "--chainframe-record=new_episodes").assert_outcomes(passed=3)
+    suite.makepyfile(test_s=body.format(counts=[4]))
+    result = run(suite)
+    result.assert_outcomes(passed=3)
+    result.stdout.fnmatch_lines(["*test_s.jsonl: 1 of 2 recordings were not played *limit=5*"])
+    result.stdout.no_fnmatch_line("*shared.jsonl*")
+
+
+def test_recording_of_a_child_alone_is_not_called_unused(
+    suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite.makepyfile(
+        """
+        import subprocess, sys
+
+
+        def test_child(cassette):
+            script = "import chainframe as cf; cf.Client().blocks().first()"
+            subprocess.run([sys.executable, "-c", script], check=True)
+        """
+    )
+    with LocalService(transactions=50) as service:
+        connect(service, monkeypatch)
+        result = run(suite)
+    result.assert_outcomes(passed=1)
+    result.stdout.no_fnmatch_line("*no request was sent*")
+
+
 def test_unplayed_recordings_are_listed_and_rewritten(suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     body = """
         import chainframe as cf
@@ -136,13 +229,19 @@ def test_options_of_cassettes_come_from_a_fixture_and_a_mark(
         @pytest.mark.chainframe_cassette(matchon=["page"])
         def test_misspelt(cassette):
             pass
+
+
+        @pytest.mark.chainframe_cassette("other.jsonl")
+        def test_positional(cassette):
+            pass
         """
     )
     with LocalService(transactions=50) as service, monkeypatch.context() as connected:
         connect(service, connected)
         result = run(suite)
-        result.assert_outcomes(passed=2, errors=1)
+        result.assert_outcomes(passed=2, errors=2)
         result.stdout.fnmatch_lines(["*chainframe_cassette has no option 'matchon'*"])
+        result.stdout.fnmatch_lines(["*takes options by name, such as path='other.jsonl'*"])
     (recording,) = lines(suite.path / "shared" / "one.jsonl")
     assert recording["params"]["address"] == "0xbeef"
     run(suite, "-k", "shared").assert_outcomes(passed=1)

@@ -184,14 +184,8 @@ def _parser() -> argparse.ArgumentParser:
     show.set_defaults(run=_show_cassette)
     show.add_argument("file", metavar="FILE", help="the cassette")
     show.add_argument("--json", action="store_true", help="print one JSON object per line")
-    show.add_argument(
-        "--body",
-        type=_within(0, 2**31),
-        nargs="?",
-        const=0,
-        metavar="N",
-        help="print the bodies as well, or that of interaction N alone",
-    )
+    show.add_argument("--body", action="store_true", help="print the bodies as well")
+    show.add_argument("--only", type=_within(1, 2**31), metavar="N", help="print interaction N alone")
     diff = actions.add_parser(
         "diff",
         help="compare with the service",
@@ -262,10 +256,10 @@ def _show_cassette(options: argparse.Namespace) -> int:
     if not Path(options.file).exists():
         raise ConfigError(f"{options.file} does not exist")
     for number, interaction in enumerate(Cassette(options.file, mode="none").interactions, 1):
-        if options.body and number != options.body:
+        if options.only not in {None, number}:
             continue
         recorded = {name: value for name, value in interaction.items() if name != "played"}
-        body = recorded.pop("body") if options.body is None or not options.json else None
+        body = None if options.body and options.json else recorded.pop("body")
         if options.json:
             _print(json.dumps(recorded))
             continue
@@ -274,7 +268,7 @@ def _show_cassette(options: argparse.Namespace) -> int:
         if recorded["note"]:
             _print(f"# {recorded['note']}")
         _print(f"{number:>4}  {outcome:<8} {recorded['bytes']:>9}  {recorded['method']} {recorded['path']}?{query}")
-        if options.body is not None and body is not None:
+        if options.body and body is not None:
             for line in _indented(body).splitlines():
                 _print(line)
     return 0

@@ -25,6 +25,7 @@ import os
 import re
 import secrets
 import shutil
+from collections import Counter
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -61,9 +62,10 @@ FINDINGS = pytest.StashKey[list[Finding]]()
 """Differences between recordings and the service that no report has yet."""
 DRIFT = "chainframe drift"
 """Property of a report with differences."""
-UNUSED = "chainframe unused"
-"""Property of a report with recordings that its test did not use, and their key in the configuration."""
-UNUSED_KEY = pytest.StashKey[list[str]]()
+CASSETTES = "chainframe cassettes"
+"""Attribute of a report with the cassettes that were closed: path, number of recordings, and those not played."""
+CLOSED = pytest.StashKey[list[tuple[str, int | None, list[str]]]]()
+"""Cassettes that no report has yet. The number is None if a test failed, and so may have ended early."""
 MAX_UNPLAYED = 3
 
 
@@ -87,7 +89,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[FAILED] = set()
     config.stash[FINDINGS] = []
-    config.stash[UNUSED_KEY] = []
+    config.stash[CLOSED] = []
     config.addinivalue_line(
         "markers",
         f"{SERVICE_MARKER}(**options): options of LocalService for the local_service fixtures, such as faults=[...]",
@@ -119,22 +121,44 @@ def pytest_runtest_makereport(
         # A report reaches the process that prints the summary, also from a worker of pytest-xdist.
         report.user_properties += [(DRIFT, list(finding)) for finding in findings]
         findings.clear()
-        unused = item.config.stash[UNUSED_KEY]
-        report.user_properties += [(UNUSED, text) for text in unused]
-        unused.clear()
+        report.__dict__[CASSETTES], item.config.stash[CLOSED] = item.config.stash[CLOSED], []
     if call.when != "teardown" and not report.passed:
         item.config.stash[FAILED].add(item.nodeid)
     return report
 
 
-def _properties(reporter: pytest.TerminalReporter, wanted: str) -> list[Any]:
+def _given(reporter: pytest.TerminalReporter, attribute: str) -> list[Any]:
     reports = [report for reports in reporter.stats.values() for report in reports]
-    given = [each for report in reports for each in getattr(report, "user_properties", ())]
-    return [value for name, value in given if name == wanted]
+    return [each for report in reports for each in getattr(report, attribute, ())]
 
 
 def _findings(reporter: pytest.TerminalReporter) -> list[Finding]:
-    return sorted({Finding(*value) for value in _properties(reporter, DRIFT)})
+    return sorted({Finding(*value) for name, value in _given(reporter, "user_properties") if name == DRIFT})
+
+
+def _unused(reporter: pytest.TerminalReporter) -> list[str]:
+    """Return lines about recordings that no test has used. Several tests and processes may share a cassette."""
+    closed: dict[str, list[tuple[int | None, Counter[str]]]] = {}
+    for path, count, unplayed in _given(reporter, CASSETTES):
+        closed.setdefault(path, []).append((count, Counter(unplayed)))
+    lines: list[str] = []
+    for path, uses in sorted(closed.items()):
+        counts = [count for count, _ in uses if count is not None]
+        if len(counts) < len(uses):
+            continue
+        left = uses[0][1]
+        for _, unplayed in uses:
+            left &= unplayed
+        requests = list(left.elements())
+        if not any(counts):
+            lines.append(f"{path}: no request was sent")
+        elif requests:
+            more = f" and {len(requests) - MAX_UNPLAYED} more" if len(requests) > MAX_UNPLAYED else ""
+            lines.append(
+                f"{path}: {len(requests)} of {max(counts)} recordings were not played by the processes of pytest: "
+                f"{', '.join(requests[:MAX_UNPLAYED])}{more}"
+            )
+    return lines
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -143,7 +167,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("recordings that differ from the service")
         for finding in findings:
             terminalreporter.write_line(escape(str(finding)))
-    unused = sorted(set(_properties(terminalreporter, UNUSED)))
+    unused = _unused(terminalreporter)
     if unused:
         terminalreporter.section("recordings that were not used")
         for text in unused:
@@ -272,12 +296,15 @@ def _recording(request: pytest.FixtureRequest, path: Path) -> Generator[Cassette
         try:
             yield opened
             opened._compact()  # noqa: SLF001 - of the package
-            if not _failed(request, failed):
+            has_failed = _failed(request, failed)
+            if not has_failed:
                 _reject_unrecorded(path, unrecorded)
-                if request.scope == "function":
-                    request.config.stash[UNUSED_KEY] += _unused(path, opened)
-                if staging and staging.stat().st_size:
-                    staging.replace(path)
+            is_recorded = staging is not None and staging.stat().st_size > 0
+            if len(opened) or not is_recorded:  # else other processes have recorded
+                unplayed = [] if opened.mode in {"all", "rewrite"} else opened.unplayed
+                request.config.stash[CLOSED].append((str(path), None if has_failed else len(opened), unplayed))
+            if staging and is_recorded and not has_failed:
+                staging.replace(path)
         finally:
             _forget_cassette(opened)
             if staging:
@@ -293,6 +320,8 @@ def _recording(request: pytest.FixtureRequest, path: Path) -> Generator[Cassette
 def _cassette_options(request: pytest.FixtureRequest) -> dict[str, Any]:
     options: dict[str, Any] = dict(request.getfixturevalue("cassette_options"))
     for mark in reversed(list(request.node.iter_markers(CASSETTE_MARKER))):
+        if mark.args:
+            raise pytest.UsageError(f"mark.{CASSETTE_MARKER} takes options by name, such as path={mark.args[0]!r}")
         options.update(mark.kwargs)
     unknown = options.keys() - set(CASSETTE_OPTIONS)
     if unknown:
@@ -322,16 +351,6 @@ def _reject_unrecorded(path: Path, before: dict[str, int]) -> None:
             "cassette was opened: make them in the test, or in a fixture that requests the cassette",
             pytrace=False,
         )
-
-
-def _unused(path: Path, opened: Cassette) -> list[str]:
-    """Return what the test did not use of its cassette."""
-    unplayed = [] if opened.mode in {"all", "rewrite"} else opened.unplayed
-    if not unplayed:
-        return [] if len(opened) else [f"{path}: no request was sent"]
-    shown = ", ".join(unplayed[:MAX_UNPLAYED])
-    more = f" and {len(unplayed) - MAX_UNPLAYED} more" if len(unplayed) > MAX_UNPLAYED else ""
-    return [f"{path}: {len(unplayed)} of {len(opened)} recordings were not played by this process: {shown}{more}"]
 
 
 def _begin(path: Path) -> Path:

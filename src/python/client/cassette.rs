@@ -300,13 +300,18 @@ pub fn _share_cassette(
     let match_on = read_match_on(match_on).map_err(|error| errors::raise(py, &error))?;
     let scrub = scrub.map(read_scrub).transpose()?;
     let opened = open(py, Options { path, mode, allow_playback_repeats, match_on, scrub, staging, hint })?;
-    _forget_cassette(&opened);
+    forget(&opened);
     Ok(Cassette { inner: share(&opened.inner) })
 }
 
-/// Forgets a cassette of the environment, and with it the bodies that it holds.
+/// Closes a cassette of the environment and forgets it, and with it the bodies that it holds.
 #[pyfunction]
 pub fn _forget_cassette(cassette: &Cassette) {
+    cassette.inner.close();
+    forget(cassette);
+}
+
+fn forget(cassette: &Cassette) {
     OPENED.rcu(|all| {
         let mut all = HashMap::clone(all);
         all.remove(cassette.inner.path());
