@@ -15,7 +15,7 @@ from unittest import mock
 import pytest
 
 import chainframe as cf
-from chainframe.testing import Cassette, LocalService
+from chainframe.testing import Call, Cassette, LocalService
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_arguments_are_asserted_as_the_call_takes_them(service: LocalService) ->
         client.large_transactions(min_amount=Decimal("500.0")).collect()
         client.transactions_by_hash(hashes).collect()
         client.logs(hashes[0]).collect()
-    for call, given in [
+    sent: list[tuple[Call, dict[str, Any]]] = [
         *(("tokens", {name: time}) for name in ("start_time", "end_time")),
         ("tokens", {"start_time": milliseconds, "end_time": time.isoformat()}),
         ("tokens", {"start_time": time.astimezone(timezone(timedelta(hours=9)))}),
@@ -58,14 +58,16 @@ def test_arguments_are_asserted_as_the_call_takes_them(service: LocalService) ->
         *(("large_transactions", {"min_amount": amount}) for amount in (500, 500.0, "500", Decimal("5E+2"))),
         ("transactions_by_hash", {"tx_ids": hashes}),
         ("logs", {"tx_ids": bytes.fromhex(hashes[0][2:])}),
-    ]:
+    ]
+    for call, given in sent:
         service.assert_requested(call, **given)
-    for call, given in [
+    not_sent: list[tuple[Call, dict[str, Any]]] = [
         ("tokens", {"start_time": time + timedelta(seconds=1)}),
         ("tokens", {"startTime": milliseconds}),
         ("large_transactions", {"min_amount": 501}),
         ("transactions_by_hash", {"tx_ids": hashes[::-1]}),
-    ]:
+    ]
+    for call, given in not_sent:
         service.assert_requested(call, times=0, **given)
 
 

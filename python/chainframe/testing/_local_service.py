@@ -267,7 +267,7 @@ class LocalService(_Adjustable):
         --------
         >>> service.assert_requested("blocks", height=4_300_000, times=1)
         """
-        if times is not None and (isinstance(times, bool) or not isinstance(times, int) or times < 0):  # pyright: ignore[reportUnnecessaryIsInstance] - not checked by callers
+        if times is not None and (type(times) is not int or times < 0):
             raise ConfigError(f"times must be a number of requests or None; got {times!r}")
         count = len(_matching.select(self.request_log, call, params))
         if count != times if times is not None else count == 0:
