@@ -265,12 +265,8 @@ impl Pages {
     /// Sends requests until `concurrency` of them are in flight.
     fn send_requests(&mut self) {
         self.fetchers.iter_mut().for_each(SliceFetcher::requeue_after_fork);
-        let client = self.query.client();
-        // The last requests of a bound are for the next pages, not for those after them.
-        let allowed =
-            client.requests_left().map_or(usize::MAX, |left| usize::try_from(left.max(1)).unwrap_or(usize::MAX));
-        let concurrency = client.settings().concurrency.min(self.max_in_flight).min(allowed);
         let mut in_flight: usize = self.fetchers.iter().map(SliceFetcher::in_flight).sum();
+        let concurrency = self.max_in_flight(in_flight);
         let wanted = self.remaining().map(|left| left.div_ceil(self.query.page_size().max(1)).max(1));
         for fetcher in &mut self.fetchers {
             while in_flight < concurrency
@@ -292,6 +288,17 @@ impl Pages {
             self.next_slice += 1;
             in_flight += 1;
         }
+    }
+
+    /// Requests that may be in flight together. The last ones of a bound are for the next pages, not for those after them.
+    fn max_in_flight(&self, in_flight: usize) -> usize {
+        let client = self.query.client();
+        let most = client.settings().concurrency.min(self.max_in_flight);
+        let Some(left) = client.requests_left() else { return most };
+        // Later slices may hold what is left: the list that is returned now does not wait for them.
+        let is_waited_for = self.fetchers.front().is_some_and(|front| front.in_flight() == 0);
+        let least = if is_waited_for { in_flight + 1 } else { 1 };
+        most.min(usize::try_from(left).unwrap_or(usize::MAX).max(least))
     }
 
     /// Returns the page of a response, or `None` if the response brought no records that come next.
