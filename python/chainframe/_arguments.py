@@ -63,7 +63,7 @@ def unexpected(function: Callable[..., object], keyword: str) -> TypeError:
     if meant is not None:
         advice = f"; did you mean '{meant}'?"
     else:
-        # What another call takes was meant, and not misspelt.
+        # The name of a parameter of another call is no misspelling.
         is_name = keyword in _parameters()
         advice = (not is_name and similar(keyword, names)) or f"; it takes {', '.join(names)}"
     return TypeError(f"{function.__qualname__}() got an unexpected keyword argument '{keyword}'{advice}")

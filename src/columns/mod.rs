@@ -118,7 +118,7 @@ impl Columns {
         &self.columns[index]
     }
 
-    /// The same rows as those of a set, each returned by the list of this argument.
+    /// Returns the rows with this argument in the column `queried`: they came from its list.
     pub fn with_queried(&self, argument: &str) -> Self {
         let mut queried = ListBuilder::new(StringBuilder::new()).with_field(export::item_field());
         for _ in 0..self.rows {

@@ -171,7 +171,7 @@ impl<L: ListRun> Set<L> {
             let earlier = self.start.as_ref().and_then(|start| start.member(&members.values[index])).cloned();
             let start = list.checkpoint.as_ref().map(Cursor::of).or(earlier);
             let pages = L::start(&Run::of_member(&members.queries[index], start.as_ref()));
-            // What the parent's report counts stays counted.
+            // A forked child counts on from the report of its parent.
             add(&mut self.total, &list.report.read());
             list.report = pages.report().clone();
             self.waiting.push_back((index, Box::new(pages)));

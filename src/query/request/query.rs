@@ -268,7 +268,7 @@ impl Query {
         Self { projection: Projection::with_keys(self.endpoint.record(), &needed), members, ..self.clone() }
     }
 
-    /// The same query, of which the columns of another one are decoded.
+    /// Returns the query with the decoded columns of another one.
     #[must_use]
     pub(in crate::query) fn with_projection_of(self, other: &Self) -> Self {
         Self { projection: other.projection, ..self }

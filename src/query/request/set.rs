@@ -80,7 +80,7 @@ impl<Q: Clone> Members<Q> {
         Ok((Self { name, values: values.into(), queries: queries.into() }, args))
     }
 
-    /// The same values, each with its query changed.
+    /// Returns the set with `change` applied to the query of each value.
     pub(super) fn map(&self, change: impl Fn(&Q) -> Q) -> Self {
         Self { queries: self.queries.iter().map(change).collect(), ..self.clone() }
     }
