@@ -162,6 +162,12 @@ impl SliceFetcher {
 
     /// Fails if the list that has ended contradicts itself.
     pub fn conclude(&mut self) -> Result<(), Error> {
+        if self.list.end().is_none() && !self.is_stopped {
+            return Err(Error::Internal(format!(
+                "no request is in flight for slice {}, which has not ended",
+                self.slice
+            )));
+        }
         self.audit.on_end(&self.audited_end()).map_err(|contradiction| self.contradicted(contradiction))
     }
 
