@@ -1,6 +1,7 @@
 //! One run: processes that read a result, die and resume, and the verdict over what they were given.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -23,6 +24,8 @@ const MAX_RETAINED: usize = 2_500;
 /// Most bytes of a cursor, and of each requested hash in it.
 const MAX_CURSOR: usize = 2_000;
 const CURSOR_PER_HASH: usize = 72;
+/// Number of cassettes of this process.
+static CASSETTES: AtomicU64 = AtomicU64::new(0);
 
 pub struct Outcome {
     pub journal: String,
@@ -55,7 +58,7 @@ async fn run(seed: u64, bounds: Option<Rng>) -> Outcome {
     let mut counts = Counts::default();
     match plan.kind {
         Kind::Gather => gather(&world, &mut counts).await,
-        Kind::Cassette => record_and_replay(seed, &world, &mut counts).await,
+        Kind::Cassette => record_and_replay(&world, &mut counts).await,
         _ => {
             let call = Call::of(&plan, &world);
             read(&world, &call, &mut counts, bounds).await;
@@ -315,9 +318,11 @@ async fn gather(world: &Arc<World>, counts: &mut Counts) {
 }
 
 /// Records a run, and replays it without a request.
-async fn record_and_replay(seed: u64, world: &Arc<World>, counts: &mut Counts) {
+async fn record_and_replay(world: &Arc<World>, counts: &mut Counts) {
     let plan = world.plan.clone();
-    let path = std::env::temp_dir().join(format!("chainframe-simulation-{}-{seed}.jsonl", std::process::id()));
+    // Tests that run at once read the same seeds.
+    let run = CASSETTES.fetch_add(1, Ordering::Relaxed);
+    let path = std::env::temp_dir().join(format!("chainframe-simulation-{}-{run}.jsonl", std::process::id()));
     let call = Call::of(&plan, world);
     let mut results = Vec::new();
     for mode in [Mode::All, Mode::None] {
