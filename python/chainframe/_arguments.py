@@ -56,6 +56,18 @@ def similar(name: str, known: Sequence[str]) -> str:
     return "".join(f"; did you mean '{other}'?" for other in difflib.get_close_matches(name, known, 1))
 
 
+def renamed(name: str, calls: Sequence[str]) -> str:
+    """Return advice on an unknown method: the call whose name is part of it, or of which it is the end."""
+    if name.startswith("_"):
+        return ""
+    bare = name.removesuffix("_async")
+    for prefix in ("get_", "fetch_", "list_", "iter_", "query_"):
+        bare = bare.removeprefix(prefix)
+    matches = [call for call in calls if bare in {call, call.removesuffix("s")}]
+    matches = matches or [call for call in calls if call.endswith(f"_{bare}")]
+    return f"did you mean '{matches[0]}'?" if matches else ""
+
+
 def unexpected(function: Callable[..., object], keyword: str) -> TypeError:
     """Return the error about a keyword that a function does not take."""
     names = [name for name in inspect.signature(function).parameters if name != "self"]
@@ -67,6 +79,15 @@ def unexpected(function: Callable[..., object], keyword: str) -> TypeError:
         is_name = keyword in _parameters()
         advice = (not is_name and similar(keyword, names)) or f"; it takes {', '.join(names)}"
     return TypeError(f"{function.__qualname__}() got an unexpected keyword argument '{keyword}'{advice}")
+
+
+def missing(function: Callable[..., object], name: str, given: Sequence[str]) -> TypeError:
+    """Return the error about a required argument that was not given, or that was given under another name."""
+    known = inspect.signature(function).parameters
+    for keyword in given:
+        if keyword not in known:
+            return unexpected(function, keyword)
+    return TypeError(f"{function.__qualname__}() missing a required argument: '{name}'")
 
 
 def _parameters() -> set[str]:

@@ -7,7 +7,7 @@ conform to the API, and `PaginationError` for a list that cannot be read complet
 In the examples `cf` is `chainframe` and `client` is a `cf.Client()`.
 """
 
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
 from os import PathLike
@@ -1002,8 +1002,9 @@ class Query(Generic[_R_co]):
         >>> records = query.collect()
         """
 
+    def __await__(self) -> Generator[Any, None, Records[_R_co]]: ...
     async def collect_async(self) -> Records[_R_co]:
-        """`collect` for asyncio.
+        """`collect` for asyncio. `await query` does the same.
 
         Examples
         --------
@@ -1060,6 +1061,20 @@ class Query(Generic[_R_co]):
         >>> client.tokens(max_items=20).to_pandas()
         """
 
+    async def to_pandas_async(
+        self,
+        numbers: _Numbers | None = None,
+        *,
+        dtype_backend: _DtypeBackend | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> pd.DataFrame:
+        """`to_pandas` for asyncio.
+
+        Examples
+        --------
+        >>> frame = await client.tokens(max_items=20).to_pandas_async()
+        """
+
     def to_polars(self, numbers: _Numbers | None = None, *, columns: Sequence[str] | None = None) -> pl.DataFrame:
         """Collect the result and convert it to a polars DataFrame, as `Records.to_polars` does.
 
@@ -1086,6 +1101,11 @@ class Query(Generic[_R_co]):
         >>> client.tokens(max_items=20).to_polars()
         """
 
+    async def to_polars_async(
+        self, numbers: _Numbers | None = None, *, columns: Sequence[str] | None = None
+    ) -> pl.DataFrame:
+        """`to_polars` for asyncio."""
+
     def to_arrow(self, numbers: _Numbers | None = None, *, columns: Sequence[str] | None = None) -> pa.Table:
         """Collect the result and convert it to a pyarrow Table, as `Records.to_arrow` does.
 
@@ -1111,6 +1131,11 @@ class Query(Generic[_R_co]):
         --------
         >>> client.tokens(max_items=20).to_arrow()
         """
+
+    async def to_arrow_async(
+        self, numbers: _Numbers | None = None, *, columns: Sequence[str] | None = None
+    ) -> pa.Table:
+        """`to_arrow` for asyncio."""
 
     def dataset(self) -> Dataset:
         """Return the query as a `pyarrow.dataset.Dataset`, whose filters narrow the requests.
@@ -1172,6 +1197,9 @@ class Query(Generic[_R_co]):
         --------
         >>> client.blocks(max_items=1).to_dicts()
         """
+
+    async def to_dicts_async(self, *, json: bool = False, columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
+        """`to_dicts` for asyncio."""
 
     def to_parquet(
         self,
@@ -1497,8 +1525,7 @@ class Query(Generic[_R_co]):
 
         The first run inserts all records, later runs what is new, read as `follow` reads it. Rows and position are
         committed in one transaction. Rows of heights that a reorganization changed are replaced. Amounts stay exact.
-        Of several runs at the same time one can commit. There is no asynchronous form: a run ends when it has caught
-        up, which suits a scheduled job.
+        Of several runs at the same time one can commit. A run ends when it has caught up, which suits a scheduled job.
 
         A table that was dropped, renamed or emptied is begun again. One that others changed in another way is an error.
 
@@ -1544,6 +1571,23 @@ class Query(Generic[_R_co]):
         --------
         >>> with duckdb.connect("chain.duckdb") as connection:
         ...     client.blocks().sync(connection, table="blocks")
+        """
+
+    async def sync_async(
+        self,
+        target: object,
+        *,
+        table: str | None = None,
+        settle: int = 12,
+        columns: Sequence[str] | None = None,
+        numbers: _Numbers | None = None,
+        reset: bool = False,
+    ) -> Synced:
+        """`sync` for asyncio. Calls of the database run in threads, one at a time.
+
+        Examples
+        --------
+        >>> synced = await client.blocks().sync_async(connection, table="blocks")
         """
 
     def partitions(self, num_partitions: int) -> list[Partition[_R_co]]:
@@ -2607,7 +2651,8 @@ class Report:
 class Record:
     """One record of a result; each resource has its own class.
 
-    Frozen, hashable, comparable and picklable. An attribute is None if the API sent no value.
+    Frozen, hashable, comparable and picklable. An attribute is None if the API sent no value. `record["height"]` and
+    `dict(record)` work as well.
 
     Examples
     --------
@@ -2642,6 +2687,15 @@ class Record:
         >>> transfer.to_dict()["tx_id"]
         """
 
+    def keys(self) -> list[str]:
+        """Return the names of the attributes, as `dict(record)` needs them.
+
+        Returns
+        -------
+        list of str
+        """
+
+    def __getitem__(self, name: str, /) -> Any: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 

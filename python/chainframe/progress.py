@@ -16,7 +16,7 @@ import time
 import warnings
 import weakref
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TextIO, TypedDict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 SHOW_AFTER_SECONDS = 2.0
 """Duration of a run, in seconds, after which "auto" shows its bar."""
 INTERVAL = 0.2
+
+
+Delivery = Literal["at once", "reader", "loop"]
+"""The way in which records reach the caller: together, through a library, or in a loop of the caller's."""
 
 
 class State(TypedDict):
@@ -45,19 +49,21 @@ class Run(Protocol):
     def read(self) -> State: ...
 
 
-def start(run: Run, call: str, always: bool, in_loop: bool) -> Bar | None:  # noqa: FBT001 - called by the core
+def start(run: Run, call: str, always: bool, delivery: Delivery) -> Bar | None:  # noqa: FBT001 - called by the core
     """Starts the bar of a run; None if there is no terminal or notebook to draw it on.
 
-    A loop over the records may print them: its bar would be among them on a terminal. A loop may also stop reading, and
-    then has no bar until it continues.
+    A loop over the records may print them: its bar would be among them on a terminal. A loop or a library may also stop
+    reading, or never begin, and then has no bar until it continues.
     """
     if sys.stderr is None:
         # A process without streams, to which tqdm would write nonetheless.
         return None
+    in_loop = delivery == "loop"
     if not (always or (_is_interactive(in_loop=in_loop) and importlib.util.find_spec("tqdm"))):
         return None
     try:
-        return Bar(run, call, delay=0) if always else Bar(run, call, delay=SHOW_AFTER_SECONDS, awaits_reading=in_loop)
+        delay = 0 if always else SHOW_AFTER_SECONDS
+        return Bar(run, call, delay=delay, awaits_reading=delivery != "at once")
     except RuntimeError:
         # No thread is to be had. The run needs none of Python's.
         return None
@@ -127,8 +133,9 @@ class Bar:
             state = self._run.read()
             if has_ended and not state["requests"]:
                 return
+        # With a delay, a bar appears if records arrive now.
         before = state["records"]
-        while self._awaits_reading and state["records"] == before:
+        while self._awaits_reading and self._delay and state["records"] == before:
             if self._ended.wait(INTERVAL):
                 return
             state = self._run.read()

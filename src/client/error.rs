@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::clock::MIN_CORRECTION_MS;
 use crate::cassette;
 use crate::columns::NumericOverflow;
-use crate::interface::{ApiErrorKind, DeploymentError};
+use crate::interface::{ApiErrorKind, Chain, DeploymentError, endpoint};
 use crate::message::{Hint, Message};
 
 #[derive(Clone, Debug)]
@@ -68,6 +68,18 @@ pub struct ApiError {
     pub retry_after: Option<Duration>,
     /// The local clock minus the service's in milliseconds, where the response shows it.
     pub clock_ahead: Option<i64>,
+    pub suspicion: Option<Suspicion>,
+}
+
+/// A probable cause of an error response, beyond what the API says.
+#[derive(Clone, Debug)]
+pub enum Suspicion {
+    /// The body is a page of HTML.
+    Html,
+    /// A redirect to this location, if it has one.
+    Redirect(Option<String>),
+    /// A secret with quotes or white space around it.
+    Secret(&'static str, &'static str),
 }
 
 /// The part of an attempt that failed.
@@ -105,9 +117,24 @@ impl std::fmt::Display for Phase {
     }
 }
 
-/// Advice on an error of that kind.
-fn hint(kind: ApiErrorKind) -> Option<Hint> {
-    match kind {
+/// Advice on an error of that kind and code.
+fn hint(error: &ApiError) -> Option<Hint> {
+    match error.code.as_deref() {
+        Some("50103" | "50111") => return Some(Hint::check(&["api_key"])),
+        Some("50104" | "50105") => return Some(Hint::check(&["passphrase"])),
+        Some("50106" | "50113") => return Some(Hint::check(&["secret_key", "prehash", "signature_encoding"])),
+        Some("50107") => return Some(Hint::check(&["header_prefix"])),
+        Some("50114" | "50125") => return Some(Hint::CheckAccount),
+        Some("50038") => {
+            let setting = match endpoint(error.endpoint).map(|endpoint| endpoint.chain) {
+                Some(Chain::Zone) => "zone_chain",
+                _ => "main_chain",
+            };
+            return Some(Hint::check(&[setting, "chain"]));
+        }
+        _ => {}
+    }
+    match error.kind {
         ApiErrorKind::BadRequest => Some(Hint::CheckParameters),
         ApiErrorKind::NotFound => Some(Hint::check(&["chain", "base_url"])),
         ApiErrorKind::PermissionDenied => Some(Hint::CheckAccount),
@@ -132,13 +159,18 @@ impl ApiError {
             text += &format!(", {:?}", self.msg);
         }
         text += &format!(" ({})", attempts_text(self.attempts));
-        let unexpected = match self.status {
-            301 | 302 | 303 | 307 | 308 => Some("redirects are not followed"),
-            201..=399 => Some("the API does not use this status"),
+        let unexpected = match &self.suspicion {
+            Some(Suspicion::Redirect(Some(target))) => Some(format!("a redirect to {target}, which is not followed")),
+            Some(Suspicion::Redirect(None)) => Some("redirects are not followed".into()),
+            Some(Suspicion::Html) => Some("the body is HTML, which the API does not send".into()),
+            _ if (201..400).contains(&self.status) => Some("the API does not use this status".into()),
             _ => None,
         };
         if let Some(problem) = unexpected {
             return Message::new(format!("{text}; {problem}")).hint(Hint::check(&["base_url", "proxy"]));
+        }
+        if let Some(Suspicion::Secret(setting, problem)) = self.suspicion {
+            return Message::new(format!("{text}; ")).setting(setting).text(format!(" {problem}"));
         }
         if let Some(ahead) = self.clock_ahead {
             if ahead.abs() < MIN_CORRECTION_MS {
@@ -149,7 +181,7 @@ impl ApiError {
             let (seconds, side) = (ahead.abs() as f64 / 1e3, if ahead < 0 { "behind" } else { "ahead of" });
             text += &format!("; the system clock is {seconds:.1} s {side} the server's");
         }
-        Message::new(text).hints(hint(self.kind))
+        Message::new(text).hints(hint(self))
     }
 }
 

@@ -1,8 +1,8 @@
 //! Classification of a response: the requested page, or a typed error.
 
-use http::header::RETRY_AFTER;
+use http::header::{LOCATION, RETRY_AFTER};
 
-use super::error::{ApiError, Error};
+use super::error::{ApiError, Error, Suspicion};
 use super::request::Expectation;
 use super::transport::Response;
 use super::{Client, clock, retry};
@@ -52,9 +52,20 @@ impl Client {
                 }
             }
         } else {
-            decode::code_and_msg(&response.body).map_or((None, String::new()), |(code, msg)| (Some(code), msg))
+            decode::code_and_msg(&response.body)
         };
         let kind = ApiErrorKind::of(response.status, code.as_deref());
+        let suspicion = match response.status {
+            301 | 302 | 303 | 307 | 308 => {
+                // A query may hold what is nobody else's business.
+                let target =
+                    response.header(LOCATION).map(|target| shown(target.split(['?', '#']).next().unwrap_or("")));
+                Some(Suspicion::Redirect(target.map(|target| without_user(&target))))
+            }
+            _ if code.is_none() && response.body.trim_ascii_start().starts_with(b"<") => Some(Suspicion::Html),
+            _ if kind == ApiErrorKind::Authentication => self.settings().doubtful_secret(),
+            _ => None,
+        };
         let now = self.now();
         let skew = clock::of_response(response, now).filter(|_| kind == ApiErrorKind::ClockSkew);
         Err(Error::Service(Box::new(ApiError {
@@ -66,6 +77,14 @@ impl Client {
             attempts,
             retry_after: response.header(RETRY_AFTER).and_then(|value| retry::retry_after(value, now)),
             clock_ahead: skew.map(|skew| -skew),
+            suspicion,
         })))
     }
+}
+
+/// A URL without its user part.
+fn without_user(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("//") else { return url.to_owned() };
+    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    format!("{scheme}//{}{path}", host.rsplit('@').next().unwrap_or(host))
 }

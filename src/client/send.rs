@@ -160,8 +160,7 @@ impl Client {
         };
         let credentials = &self.settings().credentials;
         // In records a short secret may be a part of any value.
-        let is_data =
-            response.status == OK && decode::code_and_msg(&response.body).is_some_and(|(code, _)| code == "0");
+        let is_data = response.status == OK && decode::code_and_msg(&response.body).0.as_deref() == Some("0");
         let mut body = if is_data {
             credentials.redact_data(&response.body, &interaction.signature)
         } else {

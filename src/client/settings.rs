@@ -6,7 +6,7 @@ use std::time::Duration;
 use url::{Host, Url};
 
 use super::credentials::{Credentials, Secret};
-use super::error::Error;
+use super::error::{Error, Suspicion};
 use super::proxy::Proxy;
 use super::rate_limiter::RateLimit;
 use crate::cassette::Cassette;
@@ -88,6 +88,13 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// The first secret that has more around it than it should.
+    pub fn doubtful_secret(&self) -> Option<Suspicion> {
+        let Credentials { api_key, secret_key, passphrase } = &self.credentials;
+        let secrets = [("api_key", api_key), ("secret_key", secret_key), ("passphrase", passphrase)];
+        secrets.into_iter().find_map(|(setting, secret)| Some(Suspicion::Secret(setting, doubt(secret)?)))
+    }
+
     pub fn new(given: SettingsInput) -> Result<Self, Error> {
         let url = base_url(&given.base_url)?;
         for (setting, secret) in [
@@ -197,6 +204,18 @@ fn is_loopback(url: &Url) -> bool {
         Some(Host::Ipv4(address)) => address.is_loopback(),
         Some(Host::Ipv6(address)) => address.is_loopback(),
         None => false,
+    }
+}
+
+/// The reason to doubt a secret that was rejected: files of settings often leave quotes or blanks around values.
+fn doubt(secret: &Secret) -> Option<&'static str> {
+    let text = secret.expose();
+    match text.chars().next().zip(text.chars().last()) {
+        Some((first, last)) if text.len() > 1 && first == last && matches!(first, '"' | '\'') => {
+            Some("has quotes around it")
+        }
+        _ if text.trim() != text => Some("has white space around it"),
+        _ => None,
     }
 }
 

@@ -55,23 +55,32 @@ impl Page {
 }
 
 /// Code and message of a response, if it has a code.
-pub fn code_and_msg(body: &[u8]) -> Option<(String, String)> {
+pub fn code_and_msg(body: &[u8]) -> (Option<String>, String) {
     let mut reader = Reader::new(strip_bom(body), 0, Projection::ALL);
     let (mut code, mut msg) = (None, String::new());
-    if reader.peek().ok()? != ValueKind::Object {
-        return None;
+    if !matches!(reader.peek(), Ok(ValueKind::Object)) {
+        return (None, msg);
     }
     // A body that is truncated after its code still has its code.
     let _ = reader.object(|reader, name| {
         match name {
             "code" => code = scalar(reader)?,
             "msg" => msg = scalar(reader)?.unwrap_or_default(),
+            // Gateways in front of the API have names of their own.
+            "message" | "error"
+                if msg.is_empty() && !matches!(reader.peek()?, ValueKind::Object | ValueKind::Array) =>
+            {
+                msg = scalar(reader)?.unwrap_or_default();
+            }
             _ => reader.skip()?,
         }
         Ok(())
     });
-    code.map(|code| (code, msg))
+    (code, msg)
 }
+
+/// Most names of members that an error lists.
+const MAX_NAMES: usize = 8;
 
 /// True for the code of success: `"0"`, or a bare 0, which sibling services send.
 fn is_success(code: &str) -> bool {
@@ -97,7 +106,7 @@ impl Decoder {
         decoded.or_else(|error| {
             // An error body may have anything under `data`: only its code counts.
             match code_and_msg(body) {
-                Some((code, msg)) if !is_success(&code) => Ok(Envelope::Error { code, msg }),
+                (Some(code), msg) if !is_success(&code) => Ok(Envelope::Error { code, msg }),
                 _ => Err(error),
             }
         })
@@ -169,6 +178,7 @@ impl Decoder {
         (page.paging, page.has_page_object) = (Paging::default(), true);
         let paging = &mut page.paging;
         let mut has_list = false;
+        let mut others: Vec<String> = Vec::new();
         reader.object(|reader, name| {
             match name {
                 _ if name == list => {
@@ -184,7 +194,12 @@ impl Decoder {
                 "chainFullName" => set(&mut paging.chain_full_name, reader, scalar)?,
                 "chainShortName" => set(&mut paging.chain_short_name, reader, scalar)?,
                 _ if Some(name) == total => set(&mut paging.total, reader, count)?,
-                _ => reader.skip()?,
+                _ => {
+                    if others.len() < MAX_NAMES {
+                        others.push(name.to_owned());
+                    }
+                    reader.skip()?;
+                }
             }
             Ok(())
         })?;
@@ -192,7 +207,10 @@ impl Decoder {
         if has_list || paging.total_pages == Some(0) || paging.total == Some(0) {
             return Ok(());
         }
-        Err(DecodeError::new("the records are missing", start..reader.json.current_index()).member(list))
+        let found =
+            if others.is_empty() { String::new() } else { format!("; other members are {}", others.join(", ")) };
+        let problem = format!("the records are missing{found}");
+        Err(DecodeError::new(problem, start..reader.json.current_index()).member(list))
     }
 }
 

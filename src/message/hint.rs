@@ -49,8 +49,6 @@ pub enum Hint {
 #[serde(rename_all = "snake_case")]
 pub enum Narrowing {
     Pass(String),
-    /// Pass both ends of a range.
-    PassBoth(String, String),
     Higher(String),
     Lower(String),
     Later(String),
@@ -61,7 +59,6 @@ impl Narrowing {
     fn render(&self, syntax: Syntax) -> String {
         match self {
             Self::Pass(name) => syntax.argument(name),
-            Self::PassBoth(low, high) => format!("{} with {}", syntax.argument(low), syntax.argument(high)),
             Self::Higher(name) => format!("a higher {}", syntax.name(name)),
             Self::Lower(name) => format!("a lower {}", syntax.name(name)),
             Self::Later(name) => format!("a later {}", syntax.name(name)),
@@ -69,12 +66,9 @@ impl Narrowing {
         }
     }
 
-    fn parameters(&self) -> Vec<&str> {
+    fn parameter(&self) -> &str {
         match self {
-            Self::PassBoth(low, high) => vec![low, high],
-            Self::Pass(name) | Self::Higher(name) | Self::Lower(name) | Self::Later(name) | Self::Earlier(name) => {
-                vec![name]
-            }
+            Self::Pass(name) | Self::Higher(name) | Self::Lower(name) | Self::Later(name) | Self::Earlier(name) => name,
         }
     }
 }
@@ -118,7 +112,7 @@ impl Hint {
     /// Names of the parameters that the action concerns.
     pub fn parameters(&self) -> Vec<&str> {
         match self {
-            Self::NarrowQuery(ways) => ways.iter().flat_map(Narrowing::parameters).collect(),
+            Self::NarrowQuery(ways) => ways.iter().map(Narrowing::parameter).collect(),
             Self::PassSetting(name) | Self::Omit(name) => vec![name],
             Self::Raise(names) | Self::Lower(names) | Self::Check(names) => names.iter().map(String::as_str).collect(),
             Self::UseStrings => vec!["numbers"],
@@ -151,7 +145,10 @@ impl Hint {
             Self::Omit(name) => format!("omit {}", syntax.name(name)),
             Self::Raise(parameters) => format!("raise {}", list(names(parameters), "or")),
             Self::Lower(parameters) => format!("lower {}", list(names(parameters), "or")),
-            Self::Check(parameters) => format!("check {}", list(names(parameters), "and")),
+            Self::Check(parameters) => {
+                let settings = parameters.iter().map(|name| syntax.setting(name)).collect();
+                format!("check {}", list(settings, "and"))
+            }
             Self::UseStrings if in_python => "pass numbers=\"string\" or read the exact values from the records".into(),
             Self::UseStrings => "pass --numbers string".into(),
             Self::Record if in_python => "record it with mode=\"new_episodes\"".into(),

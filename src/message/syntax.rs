@@ -35,6 +35,15 @@ impl Syntax {
         }
     }
 
+    /// Name of a setting, with its environment variable if it has one.
+    pub(super) fn setting(self, setting: &str) -> String {
+        match self {
+            Self::Shell if SECRETS.contains(&setting) => variable(setting),
+            _ if FROM_ENVIRONMENT.contains(&setting) => format!("{} ({})", self.name(setting), variable(setting)),
+            _ => self.name(setting),
+        }
+    }
+
     /// Name of a parameter that is to be passed.
     pub(super) fn argument(self, parameter: &str) -> String {
         match self {

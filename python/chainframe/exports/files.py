@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from chainframe._native import Hint
 from chainframe._paths import FORMS, TEXT_FORMATS, check_file, refuse_link
+from chainframe._threads import in_thread
 from chainframe.errors import ExportError, IncompleteResultError, InvalidParameterError, NumericOverflowError
 from chainframe.exports.directory import Store, atomic_write, disk_error, locked_dir, saved_rows
-from chainframe.exports.parquet import MODES, Export, in_thread, write_parquet, write_parquet_async
+from chainframe.exports.parquet import MODES, Export, write_parquet, write_parquet_async
 from chainframe.frames import load
 
 if TYPE_CHECKING:

@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from chainframe._paths import local_path
+from chainframe._threads import in_thread
 from chainframe.errors import ExportError, InvalidParameterError
 from chainframe.exports import series
 from chainframe.exports.directory import STAGING, locked_dir
 from chainframe.exports.manifest import AS_TEXT, read_manifest
-from chainframe.exports.parquet import ExportRequest, in_thread, write_parquet, write_parquet_async
+from chainframe.exports.parquet import ExportRequest, write_parquet, write_parquet_async
 
 if TYPE_CHECKING:
     from os import PathLike

@@ -17,10 +17,11 @@ import json
 import os
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from chainframe._arguments import suggesting
 from chainframe._native import Client, _restore_report
+from chainframe._threads import in_thread
 from chainframe.errors import (
     ChainframeError,
     ContextError,
@@ -40,7 +41,6 @@ from chainframe.exports.writer import ParquetWriter
 from chainframe.frames import load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from contextlib import AbstractContextManager
     from os import PathLike
     from pathlib import Path
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from chainframe import Query, Report
     from chainframe.exports.verification import Verification
 
-T = TypeVar("T")
 MODES = ("resume", "overwrite", "error")
 
 
@@ -402,20 +401,3 @@ def _keep(writer: ParquetWriter, error: BaseException) -> None:
         saved = f"{rows:,} record{' is' if rows == 1 else 's are'} saved; the same call continues"
         # In place of the note on the cursor: the directory has one.
         error.__notes__ = [note for note in getattr(error, "__notes__", []) if "cursor" not in note] + [saved]
-
-
-async def in_thread(work: Callable[[], T]) -> T:
-    """Runs `work` in a thread, to its end even if the task is cancelled: while it writes, the lock must be held."""
-    import asyncio  # noqa: PLC0415 - a caller that awaits has it already, and the command does not need it
-
-    task = asyncio.ensure_future(asyncio.to_thread(work))
-    cancelled = None
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        task.exception()
-        raise cancelled
-    return task.result()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from chainframe._threads import in_thread
 from chainframe.errors import (
     ChainframeError,
     ExportError,
@@ -94,13 +96,35 @@ def sync(
     reset: bool = False,
 ) -> Synced:
     """Implementation of `Query.sync`."""
-    if columns is not None and height_of(columns) is None:
-        problem = f"({', '.join(columns)}) must contain the height, by which sync finds the rows of a reorganization"
-        raise InvalidParameterError(problem, parameter="columns")
-    form = Form(None if columns is None else tuple(columns), numbers)
+    form = _form(columns, numbers)
     synced = run(query, sink_of(target, table), settle, form, reset=reset)
     query._settle(synced.report)  # noqa: SLF001 - of this package
     return synced
+
+
+async def sync_async(
+    query: Any,  # noqa: ANN401
+    target: Any,  # noqa: ANN401
+    *,
+    table: str | None = None,
+    settle: int = 12,
+    columns: Sequence[str] | None = None,
+    numbers: str = "decimal",
+    reset: bool = False,
+) -> Synced:
+    """Implementation of `Query.sync_async`."""
+    form = _form(columns, numbers)
+    sink = await in_thread(lambda: sink_of(target, table))
+    synced = await run_async(query, sink, settle, form, reset=reset)
+    query._settle(synced.report)  # noqa: SLF001 - of this package
+    return synced
+
+
+def _form(columns: Sequence[str] | None, numbers: str) -> Form:
+    if columns is not None and height_of(columns) is None:
+        problem = f"({', '.join(columns)}) must contain the height, by which sync finds the rows of a reorganization"
+        raise InvalidParameterError(problem, parameter="columns")
+    return Form(None if columns is None else tuple(columns), numbers)
 
 
 def sink_of(target: Any, table: object) -> Sink:  # noqa: ANN401
@@ -176,6 +200,37 @@ def run(query: Any, sink: Sink, settle: int, form: Form = Form(), *, reset: bool
                 raise
             raise advised from error
         state.commit(follow.cursor, is_last=True)
+        return state.result(follow.report)
+    finally:
+        sink.close()
+
+
+async def run_async(
+    query: Any,  # noqa: ANN401
+    sink: Sink,
+    settle: int,
+    form: Form,
+    *,
+    reset: bool,
+) -> Synced:
+    """Commit as `run` does. Calls of the database run in a thread, one at a time."""
+    try:
+        state = await in_thread(lambda: _State(sink, form, reset=reset))
+        follow = query.follow(start=state.start, settle=settle, poll=None, undo=True)
+        try:
+            async for event in follow:
+                await in_thread(lambda event=event: state.take(event))  # type: ignore[misc]
+        except GeneratorExit as error:
+            # A coroutine that is closed or dropped cannot await.
+            state.commit_before(error)
+            raise
+        except BaseException as error:
+            if isinstance(error, ChainframeError | asyncio.CancelledError | KeyboardInterrupt):
+                await in_thread(lambda error=error: state.commit_before(error))  # type: ignore[misc]
+            if not isinstance(error, ChainframeError) or (advised := _advised(error, state.has_rows)) is error:
+                raise
+            raise advised from error
+        await in_thread(lambda: state.commit(follow.cursor, is_last=True))
         return state.result(follow.report)
     finally:
         sink.close()

@@ -112,9 +112,17 @@ pub fn bound<'py>(
         all.push((name, value));
     }
     match required.clone().find(|name| all.iter().all(|(given, _)| given != name)) {
-        Some(missing) => Err(rejected(format!("missing a required argument: '{missing}'"))),
+        Some(missing) => Err(self::missing(&function()?, missing, all.iter().map(|(name, _)| name.as_str()))),
         None => Ok(all),
     }
+}
+
+/// The error about a call without a required argument, or about one that was given under another name.
+fn missing<'a>(function: &Bound<'_, PyAny>, name: &str, given: impl Iterator<Item = &'a str>) -> PyErr {
+    let given: Vec<&str> = given.collect();
+    let made = function.py().import("chainframe._arguments");
+    made.and_then(|module| module.call_method1("missing", (function, name, given)))
+        .map_or_else(|error| error, PyErr::from_value)
 }
 
 fn qualified_name(function: &Bound<'_, PyAny>) -> PyResult<String> {
@@ -131,6 +139,11 @@ pub fn unexpected(function: &Bound<'_, PyAny>, keyword: &str) -> PyErr {
 /// The end of a message about an unknown name: the known name that was probably meant, or nothing.
 pub fn similar(py: Python<'_>, name: &str, known: &[&str]) -> PyResult<String> {
     py.import("chainframe._arguments")?.call_method1("similar", (name, known))?.extract()
+}
+
+/// Advice on an unknown name of a call: the one that it ends or begins with, or nothing.
+pub fn renamed(py: Python<'_>, name: &str, calls: &[&str]) -> PyResult<String> {
+    py.import("chainframe._arguments")?.call_method1("renamed", (name, calls))?.extract()
 }
 
 /// The error about an attribute that an object does not have. Python suggests a similar one where it prints the error.

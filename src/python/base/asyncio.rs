@@ -13,7 +13,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyType, PyWeakrefReference};
+use pyo3::types::{PyBool, PyType, PyWeakrefReference};
 use tokio::task::JoinHandle;
 
 use super::block_on::{AbortOnDrop, check_process, handle};
@@ -24,7 +24,7 @@ use super::log;
 use crate::client::{Client, Error};
 use crate::virtual_time::VirtualTime;
 
-/// Interval at which a wait checks that its event loop is still open.
+/// Interval at which a wait wakes its event loop, which may have signals to handle, and checks that it is still open.
 const LOOP_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Result of a step of a coroutine.
@@ -35,6 +35,8 @@ pub enum Step {
 }
 
 type Next = Box<dyn FnMut(Python<'_>) -> PyResult<Step> + Send>;
+/// Adds to an exception that ends a wait, such as a cancellation, what it leaves.
+type Annotate = Box<dyn Fn(&Bound<'_, PyAny>) + Send + Sync>;
 
 enum State {
     Created(Next),
@@ -50,11 +52,19 @@ pub struct Coroutine {
     name: &'static str,
     /// Locked only while the interpreter is held, and never while Python code runs.
     state: Mutex<State>,
+    annotate: Option<Annotate>,
 }
 
 impl Coroutine {
     pub fn new(name: &'static str, next: impl FnMut(Python<'_>) -> PyResult<Step> + Send + 'static) -> Self {
-        Self { name, state: Mutex::new(State::Created(Box::new(next))) }
+        Self { name, state: Mutex::new(State::Created(Box::new(next))), annotate: None }
+    }
+
+    /// Has `annotate` called with an exception that is thrown into a wait.
+    #[must_use]
+    pub fn annotating(mut self, annotate: impl Fn(&Bound<'_, PyAny>) + Send + Sync + 'static) -> Self {
+        self.annotate = Some(Box::new(annotate));
+        self
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -149,6 +159,9 @@ impl Coroutine {
             None if kind.is_instance_of::<PyType>() => kind.call0()?,
             None => kind,
         };
+        if let Some(annotate) = &self.annotate {
+            annotate(&error);
+        }
         Err(PyErr::from_value(error))
     }
 
@@ -194,9 +207,23 @@ where
     F: Future<Output = T> + Send + 'static,
     C: FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
 {
+    Ok(Py::new(py, unstarted(name, client, start))?.into_any())
+}
+
+/// The coroutine of `coroutine`.
+pub fn unstarted<T, F, C>(
+    name: &'static str,
+    client: &Client,
+    start: impl FnOnce(Python<'_>) -> PyResult<(F, C)> + Send + 'static,
+) -> Coroutine
+where
+    T: Send + 'static,
+    F: Future<Output = T> + Send + 'static,
+    C: FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
+{
     let result = Arc::new(Mutex::new(None));
     let (mut start, mut convert, client) = (Some(start), None, client.clone());
-    let coroutine = Coroutine::new(name, move |py| {
+    Coroutine::new(name, move |py| {
         if let Some(start) = start.take() {
             let (future, converter) = start(py)?;
             convert = Some(converter);
@@ -214,8 +241,7 @@ where
             Some((value, convert)) => convert(py, value).map(Step::Done),
             None => Err(errors::raise(py, &Error::Internal("a task ended early".into()))),
         }
-    });
-    Ok(Py::new(py, coroutine)?.into_any())
+    })
 }
 
 /// A task of the runtime and the asyncio future that is settled when it ends. The task knows the future weakly, so that
@@ -324,7 +350,7 @@ async fn loop_closed(weak: Py<PyWeakrefReference>) {
         let (sender, done) = tokio::sync::oneshot::channel();
         let weak = weak.clone();
         FUTURES.send(move |py| {
-            let closed = weak.bind(py).upgrade().is_none_or(|future| is_loop_closed(&future).unwrap_or(false));
+            let closed = weak.bind(py).upgrade().is_none_or(|future| wake_loop(&future).is_err());
             let _ = sender.send(closed);
         });
         if done.await.unwrap_or(false) {
@@ -333,9 +359,15 @@ async fn loop_closed(weak: Py<PyWeakrefReference>) {
     }
 }
 
-fn is_loop_closed(future: &Bound<'_, PyAny>) -> PyResult<bool> {
+/// Wakes the event loop of a future; a closed loop raises. Under Jupyter an interrupt is noticed only by a loop that
+/// turns.
+fn wake_loop(future: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = future.py();
-    future.call_method0(intern!(py, "get_loop"))?.call_method0(intern!(py, "is_closed"))?.is_truthy()
+    let nothing = py.get_type::<PyBool>();
+    future
+        .call_method0(intern!(py, "get_loop"))?
+        .call_method1(intern!(py, "call_soon_threadsafe"), (nothing,))
+        .map(drop)
 }
 
 /// Has the future's event loop set its result.

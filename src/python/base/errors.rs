@@ -1,5 +1,6 @@
 //! From the core's errors to the classes of `chainframe.errors`.
 
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyModule, PyString};
@@ -11,10 +12,6 @@ use crate::columns::NumericOverflow;
 use crate::decode::is_unprintable;
 use crate::interface::ApiErrorKind;
 use crate::message::{self, Message, Syntax};
-
-/// Note on errors that may be transient.
-const RESUME_NOTE: &str =
-    "call client.resume(error.cursor) to continue from here; raise max_retries to tolerate more failures";
 
 /// Note on a run that its bound ended.
 const BUDGET_NOTE: &str =
@@ -77,23 +74,37 @@ pub fn raise(py: Python<'_>, error: &Error) -> PyErr {
 
 /// The Python error of a core error, with the cursor that continues after it.
 pub fn raise_at(py: Python<'_>, error: &Error, cursor: impl Into<Option<String>>) -> PyErr {
-    raise_with_note(py, error, cursor, RESUME_NOTE)
+    raise_with_note(py, error, cursor, None)
 }
 
-/// The same with another note on errors that may be transient.
-pub fn raise_with_note(py: Python<'_>, error: &Error, cursor: impl Into<Option<String>>, note: &str) -> PyErr {
+/// The Python error of a core error, with a cursor and, if the error may be transient, with a note.
+pub fn raise_with_note(py: Python<'_>, error: &Error, cursor: impl Into<Option<String>>, note: Option<&str>) -> PyErr {
     let (raised, cursor) = (raise(py, error), cursor.into());
     let value = raised.value(py);
     // Below a traceback, and not in the message: a log of it has no use for Python.
-    let note = match cursor {
-        Some(_) if matches!(error, Error::Budget { .. }) => value.call_method1("add_note", (BUDGET_NOTE,)).map(drop),
-        Some(_) if error.retryable() && error.attempts() > 0 => value.call_method1("add_note", (note,)).map(drop),
-        _ => Ok(()),
+    let note = match error {
+        Error::Budget { .. } => cursor.as_ref().map(|_| BUDGET_NOTE),
+        _ => note.filter(|_| error.retryable()),
     };
-    match note.and_then(|()| value.setattr("cursor", cursor)) {
+    let noted = note.map_or(Ok(()), |note| value.call_method1("add_note", (note,)).map(drop));
+    match noted.and_then(|()| value.setattr("cursor", cursor)) {
         Ok(()) => raised,
         Err(raised) => raised,
     }
+}
+
+/// An exception that is not the package's and ends a wait: `annotate` adds to it how to continue.
+pub fn interrupted(py: Python<'_>, raised: PyErr, annotate: impl FnOnce(&Bound<'_, PyAny>)) -> PyErr {
+    if class(py, "ChainframeError").is_ok_and(|class| !raised.matches(py, class).unwrap_or(true)) {
+        annotate(raised.value(py));
+    }
+    raised
+}
+
+/// Adds a cursor and a note to an exception of the caller. One that takes no attributes stays as it is.
+pub fn annotate(exception: &Bound<'_, PyAny>, cursor: Option<String>, note: Option<&str>) {
+    let noted = note.map_or(Ok(()), |note| exception.call_method1("add_note", (note,)).map(drop));
+    drop(noted.and_then(|()| exception.setattr("cursor", cursor)));
 }
 
 fn attributes<'py>(py: Python<'py>, error: &Error) -> PyResult<(&'static str, Message, Bound<'py, PyDict>)> {
@@ -180,4 +191,21 @@ pub fn context(py: Python<'_>, problem: &str) -> PyErr {
 
 pub fn parameter(py: Python<'_>, parameter: &str, problem: &str) -> PyErr {
     raise(py, &Error::parameter(parameter, problem))
+}
+
+/// An error of the package or an interrupt, as it leaves a method that is written in Python: with the caller's frames
+/// only. Other exceptions are defects, and keep their frames.
+pub fn at_door(py: Python<'_>, raised: PyErr) -> PyErr {
+    let is_expected = raised.is_instance_of::<PyKeyboardInterrupt>(py)
+        || class(py, "ChainframeError").is_ok_and(|class| raised.matches(py, class).unwrap_or(false));
+    if is_expected {
+        let mut current = Some(raised.value(py).clone().into_any());
+        while let Some(error) = current {
+            let bare = error.call_method1("with_traceback", (py.None(),));
+            // What cannot be changed is raised as it is.
+            drop(bare.and_then(|_| error.setattr("__suppress_context__", true)));
+            current = error.getattr("__cause__").ok().filter(|cause| !cause.is_none());
+        }
+    }
+    raised
 }

@@ -20,7 +20,7 @@ use crate::client::{
     self, Credentials, Environment, Error, Proxy, RateLimit, RequestOptions, Secret, Settings, SettingsInput, variables,
 };
 use crate::columns::DecimalPolicy;
-use crate::interface::{Chain, ParamKind};
+use crate::interface::{Chain, ENDPOINTS, ParamKind};
 use crate::message::{Hint, Message, variable};
 use crate::python::base::arguments;
 use crate::python::base::arguments::{Given as Argument, Readable};
@@ -152,7 +152,7 @@ const fn or<T>(default: T) -> Argument<T> {
 impl Client {
     #[new]
     #[pyo3(signature = (
-        *, base_url=None, api_key=None, secret_key=None, passphrase=None, main_chain=None, zone_chain=None,
+        *positional, base_url=None, api_key=None, secret_key=None, passphrase=None, main_chain=None, zone_chain=None,
         deployment=None, timeout=or(30.0), deadline=Some(or(120.0)), max_retries=or(5), rate_limit=or(None),
         max_requests=None, concurrency=or(4), strict=or(false), numbers=None, max_response_bytes=or(67_108_864), proxy=None,
         ca_bundle=None, cassette=None, progress=ProgressMode::Auto, on_attempt=None, **unknown,
@@ -163,6 +163,7 @@ impl Client {
     #[expect(clippy::too_many_arguments, reason = "the settings, all by keyword")]
     fn new(
         py: Python<'_>,
+        positional: &Bound<'_, PyTuple>,
         base_url: Option<Argument<String>>,
         api_key: Option<Argument<String>>,
         secret_key: Option<Argument<String>>,
@@ -187,6 +188,9 @@ impl Client {
         unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         arguments::reject(&py.get_type::<Self>(), unknown)?;
+        if !positional.is_empty() {
+            return Err(PyTypeError::new_err("Client() takes its settings by keyword: Client(base_url=...)"));
+        }
         let on_attempt = OnAttempt::new(py, on_attempt)?;
         let cassette = match cassette {
             None => _environment_cassette(py)?,
@@ -291,6 +295,12 @@ impl Client {
             };
             Ok((finding, convert))
         })
+    }
+
+    fn __getattr__(slf: &Bound<'_, Self>, name: &str) -> PyResult<Py<PyAny>> {
+        let calls: Vec<_> = ENDPOINTS.iter().map(|endpoint| endpoint.name).collect();
+        let advice = arguments::renamed(slf.py(), name, &calls)?;
+        Err(arguments::no_attribute(slf, name, &advice))
     }
 
     #[doc = doc!(Client.base_url)]

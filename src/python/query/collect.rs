@@ -11,7 +11,7 @@ use super::query::Query;
 use crate::client::{Error, process};
 use crate::columns::{DecimalPolicy, Projection, StringLayout, schema};
 use crate::python::base::arguments::{self, ColumnNames};
-use crate::python::base::asyncio::coroutine;
+use crate::python::base::asyncio::{Coroutine, coroutine, unstarted};
 use crate::python::base::block_on::block_on;
 use crate::python::results::arrow::{self, Conversion, DtypeBackend, Frame, FrameOptions};
 use crate::python::results::frames::{ToFrame, to_frame_methods};
@@ -51,9 +51,56 @@ impl Query {
 
     pub(super) fn collect_in(&self, py: Python<'_>, layout: StringLayout) -> PyResult<Records> {
         let (gathering, bar) = self.gather(py, layout)?;
-        let result = block_on(py, self.run.query().client(), gathering)?;
+        let result = block_on(py, self.run.query().client(), gathering);
         drop(bar);
+        let result = result.map_err(|raised| self.last.interrupted(py, raised))?;
         self.gathered(py, result)
+    }
+
+    /// A coroutine of all records, which `finish` converts.
+    fn collecting(
+        slf: Py<Self>,
+        name: &'static str,
+        finish: impl FnOnce(Python<'_>, Records) -> PyResult<Py<PyAny>> + Send + 'static,
+    ) -> Coroutine {
+        let (client, last) = (slf.get().run.query().client().clone(), slf.get().last.clone());
+        let collecting = unstarted(name, &client, move |py| {
+            let (gathering, bar) = slf.get().gather(py, StringLayout::Utf8)?;
+            let convert = move |py: Python<'_>, result| {
+                drop(bar);
+                finish(py, slf.get().gathered(py, result)?)
+            };
+            Ok((gathering, convert))
+        });
+        collecting.annotating(move |exception| last.annotate(exception))
+    }
+
+    /// A coroutine of all records as a frame.
+    fn converting(slf: Py<Self>, py: Python<'_>, name: &'static str, options: &FrameOptions) -> PyResult<Coroutine> {
+        let conversion = Conversion::new(py, slf.get().record(), Projection::ALL, options)?;
+        options.frame.load(py)?;
+        let layout = options.frame.layout();
+        let (client, last) = (slf.get().run.query().client().clone(), slf.get().last.clone());
+        let converting = unstarted(name, &client, move |py| {
+            let (gathering, bar) = slf.get().gather(py, layout)?;
+            let work = async move {
+                let gathered = gathering.await?;
+                let table = process::long(|| conversion.table(&gathered.0));
+                Ok((gathered, conversion, table))
+            };
+            let convert = move |py: Python<'_>, result: Result<(_, Conversion, Result<_, Error>), Error>| {
+                drop(bar);
+                let query = slf.get();
+                let failed = |error: Error| query.last.failed(py, &error);
+                let (gathered, conversion, table) = result.map_err(failed)?;
+                let Records { report, .. } = query.gathered(py, Ok(gathered))?;
+                let table = table.map_err(failed)?;
+                query.last.release_partial();
+                conversion.finish(py, table, report).map(Bound::unbind)
+            };
+            Ok((work, convert))
+        });
+        Ok(converting.annotating(move |exception| last.annotate(exception)))
     }
 
     fn first_page(
@@ -91,10 +138,11 @@ impl ToFrame for Query {
         options.frame.load(py)?;
         let Records { inner: records, report, .. } = self.collect_in(py, options.frame.layout())?;
         // Runs on the runtime's threads, which made the columns: an allocator keeps freed memory for its thread.
-        let (conversion, table) = block_on(py, self.run.query().client(), async move {
+        let converted = block_on(py, self.run.query().client(), async move {
             let table = process::long(|| conversion.table(&records));
             (conversion, table)
-        })?;
+        });
+        let (conversion, table) = converted.map_err(|raised| self.last.interrupted(py, raised))?;
         let table = table.map_err(|error| self.last.failed(py, &error))?;
         // From here on the result is the frame's, and is not kept beside it.
         self.last.release_partial();
@@ -117,22 +165,18 @@ impl Query {
     }
 
     #[doc = doc!(Query.collect_async)]
-    fn collect_async(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let client = slf.get().run.query().client().clone();
-        coroutine(py, "Query.collect_async", &client, move |py| {
-            let (gathering, bar) = slf.get().gather(py, StringLayout::Utf8)?;
-            let convert = move |py: Python<'_>, result| {
-                drop(bar);
-                Py::new(py, slf.get().gathered(py, result)?).map(Py::into_any)
-            };
-            Ok((gathering, convert))
-        })
+    fn collect_async(slf: Py<Self>) -> Coroutine {
+        Self::collecting(slf, "Query.collect_async", |py, records| Py::new(py, records).map(Py::into_any))
+    }
+
+    fn __await__(slf: Py<Self>) -> Coroutine {
+        Self::collect_async(slf)
     }
 
     #[doc = doc!(Query.first)]
     fn first(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let result = block_on(py, self.run.query().client(), self.first_page(py)?)?;
-        self.first_of(py, result)
+        let result = block_on(py, self.run.query().client(), self.first_page(py)?);
+        self.first_of(py, result.map_err(|raised| self.last.interrupted(py, raised))?)
     }
 
     #[doc = doc!(Query.first_async)]
@@ -161,5 +205,80 @@ impl Query {
         let json = arguments::flag("json", json)?;
         arrow::project(py, schema(self.record(), DecimalPolicy::Decimal), columns.as_ref())?;
         self.collect(py)?.dicts(py, json, columns.as_ref())
+    }
+
+    #[doc = doc!(Query.to_dicts_async)]
+    #[pyo3(
+        signature = (*, json=None, columns=None, **unknown),
+        text_signature = "($self, *, json=False, columns=None)"
+    )]
+    fn to_dicts_async(
+        slf: Py<Self>,
+        py: Python<'_>,
+        json: Option<&Bound<'_, PyAny>>,
+        columns: Option<ColumnNames>,
+        unknown: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Coroutine> {
+        arguments::reject_in::<Self>(py, "to_dicts_async", unknown)?;
+        let json = arguments::flag("json", json)?;
+        arrow::project(py, schema(slf.get().record(), DecimalPolicy::Decimal), columns.as_ref())?;
+        Ok(Self::collecting(slf, "Query.to_dicts_async", move |py, records| {
+            Ok(records.dicts(py, json, columns.as_ref())?.unbind().into_any())
+        }))
+    }
+
+    #[doc = doc!(Query.to_pandas_async)]
+    #[pyo3(
+        signature = (numbers=None, *, dtype_backend=None, columns=None, **unknown),
+        text_signature = "($self, numbers=None, *, dtype_backend=None, columns=None)"
+    )]
+    fn to_pandas_async(
+        slf: Py<Self>,
+        py: Python<'_>,
+        numbers: Option<DecimalPolicy>,
+        dtype_backend: Option<DtypeBackend>,
+        columns: Option<ColumnNames>,
+        unknown: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Coroutine> {
+        arguments::reject_in::<Self>(py, "to_pandas_async", unknown)?;
+        let numbers = numbers.or_else(|| slf.get().numbers()).unwrap_or_default();
+        let options = FrameOptions { frame: Frame::Pandas, numbers, columns, dtype_backend };
+        Self::converting(slf, py, "Query.to_pandas_async", &options)
+    }
+
+    #[doc = doc!(Query.to_polars_async)]
+    #[pyo3(
+        signature = (numbers=None, *, columns=None, **unknown),
+        text_signature = "($self, numbers=None, *, columns=None)"
+    )]
+    fn to_polars_async(
+        slf: Py<Self>,
+        py: Python<'_>,
+        numbers: Option<DecimalPolicy>,
+        columns: Option<ColumnNames>,
+        unknown: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Coroutine> {
+        arguments::reject_in::<Self>(py, "to_polars_async", unknown)?;
+        let numbers = numbers.or_else(|| slf.get().numbers()).unwrap_or_default();
+        let options = FrameOptions { frame: Frame::Polars, numbers, columns, dtype_backend: None };
+        Self::converting(slf, py, "Query.to_polars_async", &options)
+    }
+
+    #[doc = doc!(Query.to_arrow_async)]
+    #[pyo3(
+        signature = (numbers=None, *, columns=None, **unknown),
+        text_signature = "($self, numbers=None, *, columns=None)"
+    )]
+    fn to_arrow_async(
+        slf: Py<Self>,
+        py: Python<'_>,
+        numbers: Option<DecimalPolicy>,
+        columns: Option<ColumnNames>,
+        unknown: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Coroutine> {
+        arguments::reject_in::<Self>(py, "to_arrow_async", unknown)?;
+        let numbers = numbers.or_else(|| slf.get().numbers()).unwrap_or_default();
+        let options = FrameOptions { frame: Frame::Arrow, numbers, columns, dtype_backend: None };
+        Self::converting(slf, py, "Query.to_arrow_async", &options)
     }
 }

@@ -6,6 +6,7 @@ use pyo3::types::{PyDict, PyModule};
 use super::query::{Query, count};
 use crate::columns::{DecimalPolicy, schema};
 use crate::python::base::arguments::{self, ColumnNames};
+use crate::python::base::errors;
 use crate::python::results::arrow;
 use crate::python::results::frames::ToFrame as _;
 
@@ -55,28 +56,53 @@ impl Query {
         table: Option<&Bound<'py, PyAny>>,
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let py = slf.py();
-        slf.get().reject_set(py, "sync()")?;
-        let checked = PyDict::new(py);
-        checked.set_item("table", table)?;
-        checked.set_item("numbers", numbers_of(slf, None, DecimalPolicy::Decimal)?)?;
-        for (name, value) in options.into_iter().flatten() {
-            let name: String = name.extract()?;
-            match name.as_str() {
-                "columns" if value.is_none() => {}
-                "columns" => {
-                    let names = value.extract::<ColumnNames>()?;
-                    arrow::project(py, schema(slf.get().record(), DecimalPolicy::Decimal), Some(&names))?;
-                    checked.set_item(name, names.0)?;
-                }
-                "numbers" => checked.set_item(name, numbers_of(slf, Some(&value), DecimalPolicy::Decimal)?)?,
-                "reset" => checked.set_item(name, arguments::flag("reset", Some(&value))?)?,
-                "settle" => checked.set_item(name, value)?,
-                _ => return Err(arguments::unexpected(&slf.getattr("sync")?, &name)),
-            }
-        }
-        PyModule::import(py, "chainframe.sinks.base")?.getattr("sync")?.call((slf, target), Some(&checked))
+        synced(slf, "sync", target, table, options)
     }
+
+    #[doc = doc!(Query.sync_async)]
+    #[pyo3(
+        signature = (target, *, table=None, **options),
+        text_signature = "($self, target, *, table=None, settle=12, columns=None, numbers=None, reset=False)"
+    )]
+    fn sync_async<'py>(
+        slf: &Bound<'py, Self>,
+        target: &Bound<'py, PyAny>,
+        table: Option<&Bound<'py, PyAny>>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        synced(slf, "sync_async", target, table, options)
+    }
+}
+
+fn synced<'py>(
+    query: &Bound<'py, Query>,
+    method: &str,
+    target: &Bound<'py, PyAny>,
+    table: Option<&Bound<'py, PyAny>>,
+    options: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = query.py();
+    query.get().reject_set(py, &format!("{method}()"))?;
+    let checked = PyDict::new(py);
+    checked.set_item("table", table)?;
+    checked.set_item("numbers", numbers_of(query, None, DecimalPolicy::Decimal)?)?;
+    for (name, value) in options.into_iter().flatten() {
+        let name: String = name.extract()?;
+        match name.as_str() {
+            "columns" if value.is_none() => {}
+            "columns" => {
+                let names = value.extract::<ColumnNames>()?;
+                arrow::project(py, schema(query.get().record(), DecimalPolicy::Decimal), Some(&names))?;
+                checked.set_item(name, names.0)?;
+            }
+            "numbers" => checked.set_item(name, numbers_of(query, Some(&value), DecimalPolicy::Decimal)?)?,
+            "reset" => checked.set_item(name, arguments::flag("reset", Some(&value))?)?,
+            "settle" => checked.set_item(name, value)?,
+            _ => return Err(arguments::unexpected(&query.getattr(method)?, &name)),
+        }
+    }
+    let called = PyModule::import(py, "chainframe.sinks.base")?.getattr(method)?.call((query, target), Some(&checked));
+    called.map_err(|raised| errors::at_door(py, raised))
 }
 
 /// The type of amounts that was given, or that of the client, or the export's own.
@@ -117,5 +143,8 @@ fn exported<'py>(
         }
     }
     let client = query.get().client.bind(py);
-    PyModule::import(py, "chainframe.exports.methods")?.getattr(method)?.call((query, client, path), Some(&options))
+    let called = PyModule::import(py, "chainframe.exports.methods")?
+        .getattr(method)?
+        .call((query, client, path), Some(&options));
+    called.map_err(|raised| errors::at_door(py, raised))
 }

@@ -158,8 +158,12 @@ impl Follow {
         }
     }
 
+    fn annotate(&self, exception: &Bound<'_, PyAny>) {
+        errors::annotate(exception, Some(self.cursor()), Some(RESUME_NOTE));
+    }
+
     fn failed(&self, py: Python<'_>, error: &Error) -> PyErr {
-        errors::raise_with_note(py, error, self.cursor(), RESUME_NOTE)
+        errors::raise_with_note(py, error, self.cursor(), (error.attempts() > 0).then_some(RESUME_NOTE))
     }
 }
 
@@ -211,10 +215,11 @@ impl Follow {
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         loop {
-            match self.take(py)? {
+            let interrupted = |raised| errors::interrupted(py, raised, |exception| self.annotate(exception));
+            match self.take(py).map_err(interrupted)? {
                 Taken::Event(event) => return Ok(Some(event)),
                 Taken::Ended => return Ok(None),
-                Taken::Pending => block_on(py, &self.client, self.fill(py)?)?,
+                Taken::Pending => block_on(py, &self.client, self.fill(py)?).map_err(interrupted)?,
             }
         }
     }
@@ -223,12 +228,14 @@ impl Follow {
         slf
     }
 
-    fn __anext__(slf: Py<Self>) -> Coroutine {
-        Coroutine::new(ANEXT, move |py| match slf.get().take(py)? {
+    fn __anext__(slf: Py<Self>, py: Python<'_>) -> Coroutine {
+        let follow = slf.clone_ref(py);
+        let next = Coroutine::new(ANEXT, move |py| match slf.get().take(py)? {
             Taken::Event(event) => Ok(Step::Done(event.unbind())),
             Taken::Ended => Err(PyStopAsyncIteration::new_err(())),
             Taken::Pending => Ok(Step::Wait(slf.get().client.clone(), Box::pin(slf.get().fill(py)?))),
-        })
+        });
+        next.annotating(move |exception| follow.get().annotate(exception))
     }
 
     #[doc = doc!(Follow.cursor)]

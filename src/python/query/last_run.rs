@@ -10,10 +10,14 @@ use super::observed_run;
 use crate::client::{Client, Error};
 use crate::python::base::errors;
 use crate::python::base::finalize;
+use crate::python::results::html;
 use crate::python::results::incomplete::report_incomplete;
 use crate::python::results::records::Records;
 use crate::python::results::report::Report;
 use crate::query::{self, Cursor, Pages, Partial, Run, SharedReport};
+
+/// Note on an error of an iteration that has returned something.
+const STREAM_NOTE: &str = "client.resume(error.cursor) continues after the last record that was returned";
 
 /// Shared by a query and its iterators. Locked only while the interpreter is held, and never while Python code runs.
 #[derive(Default)]
@@ -93,9 +97,43 @@ impl LastRun {
 
     /// The exception of an error of the run, which it keeps.
     pub fn failed(&self, py: Python<'_>, error: &Error) -> PyErr {
-        let error = errors::raise_at(py, error, self.cursor());
+        let error = errors::raise_with_note(py, error, self.cursor(), self.continuation().as_deref());
         self.set_error(py, error.clone_ref(py));
         error
+    }
+
+    /// An exception that ended a wait for the run: of a signal, or of a call that was not possible.
+    pub fn interrupted(&self, py: Python<'_>, raised: PyErr) -> PyErr {
+        errors::interrupted(py, raised, |exception| self.annotate(exception))
+    }
+
+    /// Adds to an exception what the run has fetched, and how to continue.
+    pub fn annotate(&self, exception: &Bound<'_, PyAny>) {
+        let numbers = self.lock().run.as_ref().and_then(|run| run.query().client().settings().numbers);
+        let partial = self.partial().map(|records| Records::new(records, self.report().unwrap_or_default(), numbers));
+        errors::annotate(exception, self.cursor(), self.continuation().as_deref());
+        // An exception that takes no attributes is raised as it is.
+        drop(exception.setattr("partial", partial));
+    }
+
+    /// A sentence on the records that were fetched, if there are any.
+    fn continuation(&self) -> Option<String> {
+        let state = self.lock();
+        let collected = state.partial.as_ref().filter(|partial| partial.checkpoint().is_some());
+        match collected.map(|partial| partial.read().len()) {
+            Some(0) => None,
+            Some(count) => {
+                let kept = match count {
+                    1 => "1 record is kept".into(),
+                    _ => format!("{} records are kept", html::count(count as u64)),
+                };
+                Some(format!(
+                    "{kept} in query.partial, and client.resume(query.cursor) fetches the rest; the error has both, \
+                     as error.partial and error.cursor"
+                ))
+            }
+            None => state.ready.as_ref().and_then(Ready::checkpoint).map(|_| STREAM_NOTE.into()),
+        }
     }
 
     /// Raises or warns at the end of a run if its result was not shown to be complete.

@@ -40,10 +40,22 @@ impl<'py> FromPyObject<'_, 'py> for ProgressMode {
 /// The way in which a run's records reach the caller.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Delivery {
-    /// Together, at the end, or through a library.
+    /// Together, at the end.
     AtOnce,
+    /// Through a library, which may never read them.
+    Reader,
     /// In a loop of the caller's, which may print them.
     Loop,
+}
+
+impl Delivery {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::AtOnce => "at once",
+            Self::Reader => "reader",
+            Self::Loop => "loop",
+        }
+    }
 }
 
 /// Progress bar of a run, if one is shown. Dropping it closes it.
@@ -57,8 +69,7 @@ impl Bar {
         let query = pages.query();
         let run = Run { report: pages.report().clone(), client: query.client().clone() };
         let start = py.import("chainframe.progress")?.getattr("start")?;
-        let bar =
-            start.call1((run, query.endpoint().name, show == ProgressMode::Always, delivery == Delivery::Loop))?;
+        let bar = start.call1((run, query.endpoint().name, show == ProgressMode::Always, delivery.name()))?;
         Ok(Self((!bar.is_none()).then(|| bar.unbind())))
     }
 

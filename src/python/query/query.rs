@@ -82,7 +82,7 @@ impl Query {
         first: usize,
         schema: SchemaRef,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let (pages, bar) = self.stream_run(py, run, Delivery::AtOnce)?;
+        let (pages, bar) = self.stream_run(py, run, Delivery::Reader)?;
         let pages = pages.returning_first_page_at_once();
         let reader = QueryReader::growing(py, self.last.clone(), pages, bar, first, schema)?;
         arrow::stream_capsule(py, Box::new(Guarded::new(reader)))
@@ -137,10 +137,15 @@ impl Query {
 
     fn __getattr__(slf: &Bound<'_, Self>, name: &str) -> PyResult<Py<PyAny>> {
         let advice = match name {
-            "head" | "limit" => "pass max_items= to the call, or use query.first()",
+            "head" | "limit" | "take" | "show" => "pass max_items= to the call, or use query.first()",
             "tail" | "count" | "sample" | "describe" | "columns" | "shape" | "dtypes" | "groupby" | "sort_values"
             | "sort" | "plot" | "sum" | "mean" => "use query.collect(), query.to_pandas() or query.to_polars() first",
-            "to_excel" | "to_sql" | "to_frame" | "to_df" => "use query.to_pandas() first",
+            "to_excel" | "to_sql" => "use query.to_pandas() first",
+            "df" | "to_frame" | "to_df" | "pandas" => "use query.to_pandas()",
+            "pl" | "polars" => "use query.to_polars()",
+            "arrow" => "use query.to_arrow()",
+            "json" | "data" | "results" | "items" => "use query.collect(), or query.to_dicts(json=True)",
+            "fetch" | "fetchall" | "all" | "run" | "execute" | "get" => "use query.collect()",
             "to_dict" => "use query.to_dicts()",
             "filter" | "select" => "use query.scan() or query.dataset()",
             _ if slf.get().record().fields.iter().any(|field| field.name == name) => {
@@ -212,7 +217,7 @@ impl Query {
         let numbers = numbers.or_else(|| slf.get().numbers()).unwrap_or_default();
         let form = (arrow::project(py, schema(slf.get().record(), numbers), columns.as_ref())?, numbers);
         let run = columns.map_or_else(|| slf.get().run.clone(), |columns| slf.get().run.with_columns(&columns.0));
-        let (pages, bar) = slf.get().stream_run(py, &run, Delivery::AtOnce)?;
+        let (pages, bar) = slf.get().stream_run(py, &run, Delivery::Reader)?;
         let batches =
             BatchIterator::new(QueryReader::of_batches(py, slf.get().last.clone(), pages, bar, batch_size, form)?);
         PyModule::import(py, "chainframe.frames")?.call_method1("reader", (batches,))

@@ -95,6 +95,7 @@ impl QueryReader {
             Ok(None) => run.last.ended(py, run.feed.client(), &run.report, &run.partial).map(|()| None),
             read => read,
         };
+        let read = read.map_err(|raised| run.last.interrupted(py, raised));
         match &read {
             Err(error) => run.last.set_error(py, error.clone_ref(py)),
             Ok(Some(_)) => self.run = Some(run),

@@ -154,11 +154,12 @@ impl Stream {
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         loop {
-            match self.take(py)? {
+            let interrupted = |raised| self.last.interrupted(py, raised);
+            match self.take(py).map_err(interrupted)? {
                 Taken::Item(item) => return Ok(Some(item)),
                 Taken::Ended | Taken::Failure(_) => return Ok(None),
                 // Another thread may take what this one waited for.
-                Taken::Pending => block_on(py, self.feed.client(), self.feed.fill(py)?)?,
+                Taken::Pending => block_on(py, self.feed.client(), self.feed.fill(py)?).map_err(interrupted)?,
             }
         }
     }
@@ -168,11 +169,13 @@ impl Stream {
     }
 
     fn __anext__(slf: Py<Self>) -> Coroutine {
-        Coroutine::new(ANEXT, move |py| match slf.get().take(py)? {
+        let last = slf.get().last.clone();
+        let next = Coroutine::new(ANEXT, move |py| match slf.get().take(py)? {
             Taken::Item(item) => Ok(Step::Done(item.unbind())),
             Taken::Ended | Taken::Failure(_) => Err(PyStopAsyncIteration::new_err(())),
             Taken::Pending => Ok(Step::Wait(slf.get().feed.client().clone(), Box::pin(slf.get().feed.fill(py)?))),
-        })
+        });
+        next.annotating(move |exception| last.annotate(exception))
     }
 
     #[doc = doc!(Stream.close)]

@@ -3,7 +3,7 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use pyo3::exceptions::{PyAttributeError, PyTypeError};
+use pyo3::exceptions::{PyAttributeError, PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
@@ -17,7 +17,7 @@ const SHOWN_FIELDS: usize = 5;
 
 // The base of the nine record classes.
 #[doc = doc!(Record)]
-#[pyclass(subclass, frozen, module = "chainframe")]
+#[pyclass(subclass, frozen, mapping, module = "chainframe")]
 pub struct Record {
     columns: Arc<Columns>,
     row: usize,
@@ -126,6 +126,29 @@ impl Record {
             Some(column) => self.cell(py, column),
             None => {
                 Err(PyAttributeError::new_err("queried is an attribute of the records of a query of several values"))
+            }
+        }
+    }
+
+    #[doc = doc!(Record.keys)]
+    fn keys(&self) -> Vec<&'static str> {
+        self.read_fields().map(|(_, field)| field.name).collect()
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, name: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let Ok(text) = name.cast::<PyString>() else {
+            return Err(PyTypeError::new_err(format!(
+                "a record is indexed by the name of a field; got {}",
+                name.repr()?
+            )));
+        };
+        match self.columns.record().position(text.to_str()?) {
+            Some(column) => self.cell(py, column),
+            None => {
+                let names: Vec<_> = self.fields().iter().map(|field| field.name).collect();
+                let advice = arguments::similar(py, text.to_str()?, &names)?;
+                let class = self.columns.record().name;
+                Err(PyKeyError::new_err(format!("{class} has no field {:?}{advice}", text.to_str()?)))
             }
         }
     }

@@ -190,7 +190,9 @@ impl Records {
         let advice = match name {
             "head" | "limit" => "use records[:n]",
             "tail" => "use records[-n:]",
-            "to_excel" | "to_sql" | "to_frame" | "to_df" => "use records.to_pandas() first",
+            "to_excel" | "to_sql" => "use records.to_pandas() first",
+            "df" | "to_frame" | "to_df" => "use records.to_pandas()",
+            "json" => "use records.to_dicts(json=True)",
             "to_dict" => "use records.to_dicts()",
             "filter" | "select" | "describe" | "columns" | "shape" | "dtypes" | "sample" | "groupby"
             | "sort_values" | "sort" | "plot" | "sum" | "mean" => {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::bounds::Bounds;
-use super::pages::UNKNOWN_LENGTH;
+use super::pages::{UNKNOWN_LENGTH, last_year};
 use super::resolve::resolve;
 use super::run::Run;
 use super::sample::{Recent, Sample, Sampler, height};
@@ -375,7 +375,7 @@ fn limitations(query: &Query, slice: u64, page: &Page, records: u64) -> Vec<Mess
     let mut limitations = Vec::new();
     let is_last_year = matches!(query.endpoint().limit, ResultLimit::LastYear) && !query.is_recent();
     if is_last_year && page.columns.rows() > 0 && wanted > records {
-        limitations.push("The API returns only the last 12 months of an address".into());
+        limitations.push(last_year(""));
     }
     if let Some(total) = page.total.filter(|total| *total > records && wanted > records) {
         limitations.push(query.with_narrowing(format!(

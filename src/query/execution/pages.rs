@@ -14,7 +14,7 @@ use super::set::{ListRun, Set};
 use crate::client::{Error, log, process};
 use crate::decode;
 use crate::interface::ResultLimit;
-use crate::message::{Hint, Message};
+use crate::message::{Hint, Message, Narrowing};
 use crate::query::audit::Arguments;
 use crate::query::request::Query;
 use crate::query::results::{
@@ -449,13 +449,19 @@ fn progress(
     }
 }
 
+/// The limit of a list of an address. A later start needs nothing that the API does not return.
+pub(super) fn last_year(consequence: &str) -> Message {
+    let problem = format!("The API returns only the last 12 months of an address{consequence}");
+    Message::new(problem).hint(Hint::NarrowQuery(vec![Narrowing::Pass("start_time".into())]))
+}
+
 /// Reasons why a slice that ended is incomplete by what the API documents.
 fn limits(query: &Query, fetcher: &SliceFetcher) -> Vec<Message> {
     let name = label(query, fetcher);
     let (list, records) = (&fetcher.list, fetcher.list.returned());
     let mut reasons = Vec::new();
     if matches!(query.endpoint().limit, ResultLimit::LastYear) && records > 0 && !query.is_recent() {
-        reasons.push("The API returns only the last 12 months of an address: older records may exist".into());
+        reasons.push(last_year(": older records may exist"));
     }
     match list.snapshot().total {
         Some(total) if total > records && is_at_cap(query, fetcher) => reasons.push(query.with_narrowing(format!(

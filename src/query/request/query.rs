@@ -400,16 +400,15 @@ impl Query {
         let helps = |param: &&Param| {
             let of_height = param.kind == ParamKind::Height || param.wire() == Some(BLOCK_HASH);
             let of_time = matches!(param.role, ParamRole::TimeOfHeight(..));
-            param.is_filter() && !of_time && (by_height || !of_height)
+            param.is_filter() && (by_height || !(of_height || of_time))
         };
         let (mut passed, mut moved) = (Vec::new(), Vec::new());
         for param in self.endpoint.params.iter().filter(helps) {
             let (name, is_time) = (param.name.to_owned(), param.kind == ParamKind::Time);
             match (given(param.name), param.range_end(), param.role) {
-                (false, Some(RangeEnd::Lower), ParamRole::ExpandedRange(_, high)) => {
-                    passed.push(Narrowing::PassBoth(name, high.to_owned()));
-                }
-                (false, _, ParamRole::ExpandedRange(..)) | (true, None, _) => {}
+                // The upper end needs the lower one, which may be passed alone.
+                (false, Some(RangeEnd::Upper), ParamRole::ExpandedRange(..) | ParamRole::TimeOfHeight(..))
+                | (true, None, _) => {}
                 (false, ..) => passed.push(Narrowing::Pass(name)),
                 (true, Some(RangeEnd::Lower), _) if is_time => moved.push(Narrowing::Later(name)),
                 (true, Some(RangeEnd::Lower), _) => moved.push(Narrowing::Higher(name)),
