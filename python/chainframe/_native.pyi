@@ -2693,6 +2693,10 @@ class Record:
         Returns
         -------
         list of str
+
+        Examples
+        --------
+        >>> client.blocks().first().keys()
         """
 
     def __getitem__(self, name: str, /) -> Any: ...

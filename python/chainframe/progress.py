@@ -62,8 +62,9 @@ def start(run: Run, call: str, always: bool, delivery: Delivery) -> Bar | None: 
     if not (always or (_is_interactive(in_loop=in_loop) and importlib.util.find_spec("tqdm"))):
         return None
     try:
-        delay = 0 if always else SHOW_AFTER_SECONDS
-        return Bar(run, call, delay=delay, awaits_reading=delivery != "at once")
+        if always:
+            return Bar(run, call, delay=0)
+        return Bar(run, call, delay=SHOW_AFTER_SECONDS, awaits_reading=delivery != "at once")
     except RuntimeError:
         # No thread is to be had. The run needs none of Python's.
         return None
@@ -133,9 +134,8 @@ class Bar:
             state = self._run.read()
             if has_ended and not state["requests"]:
                 return
-        # With a delay, a bar appears if records arrive now.
         before = state["records"]
-        while self._awaits_reading and self._delay and state["records"] == before:
+        while self._awaits_reading and state["records"] == before:
             if self._ended.wait(INTERVAL):
                 return
             state = self._run.read()

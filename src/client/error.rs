@@ -117,6 +117,9 @@ impl std::fmt::Display for Phase {
     }
 }
 
+/// Problem of a response from something other than the API.
+const HTML: &str = "the body is HTML, which the API does not send";
+
 /// Advice on an error of that kind and code.
 fn hint(error: &ApiError) -> Option<Hint> {
     match error.code.as_deref() {
@@ -162,7 +165,7 @@ impl ApiError {
         let unexpected = match &self.suspicion {
             Some(Suspicion::Redirect(Some(target))) => Some(format!("a redirect to {target}, which is not followed")),
             Some(Suspicion::Redirect(None)) => Some("redirects are not followed".into()),
-            Some(Suspicion::Html) => Some("the body is HTML, which the API does not send".into()),
+            Some(Suspicion::Html) => Some(HTML.into()),
             _ if (201..400).contains(&self.status) => Some("the API does not use this status".into()),
             _ => None,
         };
@@ -216,6 +219,10 @@ impl Error {
             | Self::Timeout { endpoint, phase, problem, attempts } => Message::new(format!("{endpoint}: "))
                 .append(problem.clone())
                 .text(format!(" ({phase}, {})", attempts_text(*attempts))),
+            Self::Format { endpoint, excerpt, .. } if excerpt.trim_start().starts_with('<') => {
+                Message::new(format!("{endpoint}: {HTML}; the response has {excerpt:?}"))
+                    .hint(Hint::check(&["base_url", "proxy"]))
+            }
             Self::Format { endpoint, path, problem, excerpt, .. } => {
                 Message::new(format!("{endpoint}: {path}: {problem}; the response has {excerpt:?}"))
             }

@@ -57,7 +57,7 @@ impl Client {
         let kind = ApiErrorKind::of(response.status, code.as_deref());
         let suspicion = match response.status {
             301 | 302 | 303 | 307 | 308 => {
-                // A query may hold what is nobody else's business.
+                // A query of a URL may hold a token.
                 let target =
                     response.header(LOCATION).map(|target| shown(target.split(['?', '#']).next().unwrap_or("")));
                 Some(Suspicion::Redirect(target.map(|target| without_user(&target))))

@@ -23,9 +23,10 @@ REQUIRED: dict[type, dict[str, tuple[object, ...]]] = {
         "with_options": (),
     },
     cf.Query: {
-        **dict.fromkeys(("to_parquet", "to_parquet_series", "to_csv", "to_json", "sync"), ("x",)),
+        **dict.fromkeys(("to_parquet", "to_parquet_series", "to_csv", "to_json", "sync", "sync_async"), ("x",)),
         **dict.fromkeys(("to_parquet_async", "to_parquet_series_async", "to_csv_async", "to_json_async"), ("x",)),
         **dict.fromkeys(("to_pandas", "to_polars", "to_arrow", "to_dicts"), ()),
+        **dict.fromkeys(("to_pandas_async", "to_polars_async", "to_arrow_async", "to_dicts_async"), ()),
         **dict.fromkeys(("batches", "to_arrow_batch_reader", "follow"), ()),
     },
     cf.Records: {
@@ -216,3 +217,51 @@ def test_name_of_another_package_names_the_class(name: str, meant: str) -> None:
         getattr(cf, name)
     # Below the message Python suggests a name that is spelt like it, unless there is no object to look into.
     assert caught.value.obj is None
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("get_tokens", "tokens"),
+        ("list_blocks", "blocks"),
+        ("fetch_logs", "logs"),
+        ("block", "blocks"),
+        ("transfers", "token_transfers"),
+        ("get_tokens_async", "tokens"),
+    ],
+)
+def test_method_of_another_client_names_the_call(client: cf.Client, word: str, meant: str) -> None:
+    with pytest.raises(AttributeError, match=f"no attribute '{word}'; did you mean '{meant}'"):
+        getattr(client, word)
+
+
+def test_unknown_method_has_no_advice(client: cf.Client) -> None:
+    for name in ("frobnicate", "_repr_png_"):
+        with pytest.raises(AttributeError, match=f"no attribute '{name}'$"):
+            getattr(client, name)
+
+
+def test_required_argument_under_another_name_is_named(client: cf.Client) -> None:
+    with pytest.raises(TypeError, match="'address'; did you mean 'token_contract_address'"):
+        client.token_transfers(address="0x1")  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
+    with pytest.raises(TypeError, match="missing a required argument: 'token_contract_address'"):
+        client.token_transfers(max_items=3)  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
+
+
+@pytest.mark.parametrize(
+    ("word", "advice"),
+    [
+        ("df", r"query.to_pandas\(\)"),
+        ("json", r"query.to_dicts\(json=True\)"),
+        ("limit", "max_items="),
+        ("fetchall", r"query.collect\(\)"),
+        ("pl", r"query.to_polars\(\)"),
+    ],
+)
+def test_word_of_another_library_names_the_conversion(client: cf.Client, word: str, advice: str) -> None:
+    query = client.blocks(max_items=1)
+    with pytest.raises(AttributeError, match=f"no attribute '{word}'; .*{advice}"):
+        getattr(query, word)
+    if word in {"df", "json"}:
+        with pytest.raises(AttributeError, match=advice.replace("query", "records")):
+            getattr(query.collect(), word)

@@ -99,7 +99,7 @@ def test_hints_name_options_of_the_command_line(
             monkeypatch.setenv(name, value)
         assert main(["transactions", "--dry-run"]) == 0
     output = capsys.readouterr().out
-    assert output.endswith("; narrow the query with --block-hash, --height or --start-height with --end-height.\n")
+    assert output.endswith("; narrow the query with --block-hash, --height, --start-height or --start-time.\n")
 
 
 FAULTS: list[tuple[Fault, int]] = [

@@ -12,7 +12,7 @@ import chainframe as cf
 import reference_client
 from chainframe.testing import LocalService
 from conftest import needs_extra
-from strict_server import Response, StrictServer, error, rows_of
+from strict_server import Response, StrictServer, error, page_of, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -191,8 +191,16 @@ def test_traceback_notes_how_to_resume(server: StrictServer) -> None:
     server.on("blocks", error(503, "50001"))
     with pytest.raises(cf.ServiceUnavailableError) as caught:
         client.blocks().collect()
-    (note,) = pickle.loads(pickle.dumps(caught.value)).__notes__
-    assert "client.resume(error.cursor)" in note
+    # Nothing was fetched: the same call is as good as a resumed one.
+    assert not hasattr(caught.value, "__notes__")
+    server.on("blocks", page_of("blocks", [{"hash": "0x1"}], totalPage="2"), error(503, "50001"))
+    with pytest.raises(cf.ServiceUnavailableError) as caught:
+        client.blocks(page_size=1).collect()
+    again = pickle.loads(pickle.dumps(caught.value))
+    (note,) = again.__notes__
+    assert "client.resume(query.cursor)" in note
+    assert again.partial == caught.value.partial
+    assert len(again.partial) == 1
     assert "resume" not in str(caught.value)
     with pytest.raises(cf.NotFoundError) as hopeless:
         client.tokens().collect()

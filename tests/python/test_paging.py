@@ -197,7 +197,7 @@ def test_short_page_before_the_end_raises(server: StrictServer) -> None:
 
 def test_address_list_is_reported_as_limited_to_a_year(server: StrictServer) -> None:
     server.on("address_transactions", page_of("address_transactions", listed(9, 1)))
-    with pytest.warns(cf.IncompleteResultWarning, match="last 12 months of an address"):
+    with pytest.warns(cf.IncompleteResultWarning, match="older records may exist; narrow the query with start_time="):
         assert not server.client().address_transactions("0x1").collect().report.complete
     server.on("address_transactions", page_of("address_transactions", [], totalPage="0"))
     assert server.client().address_transactions("0x1").collect().report.complete

@@ -72,7 +72,7 @@ def test_block_larger_than_the_result_window_is_reported(server: StrictServer) -
 
 
 HINTS: list[tuple[str, dict[str, Any], str]] = [
-    ("transactions", {}, "narrow the query with block_hash=, height= or start_height= with end_height=."),
+    ("transactions", {}, "narrow the query with block_hash=, height=, start_height= or start_time=."),
     ("transactions", {"height": 7}, "no parameter of this call narrows it."),
     ("transactions", {"block_hash": "0x7"}, "no parameter of this call narrows it."),
     ("large_transactions", {}, "narrow the query with min_amount= or height=."),

@@ -43,6 +43,20 @@ def test_record_has_attributes_and_a_dictionary(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_record_is_a_mapping_for_dict_and_indexing(name: str) -> None:
+    record = make(name)
+    assert dict(record) == record.to_dict() == {**record}
+    assert {field: record[field] for field in record.keys()} == fields(name)  # noqa: SIM118 - a record is no dictionary
+
+
+def test_index_that_is_no_field_is_an_error() -> None:
+    with pytest.raises(KeyError, match=r"Block has no field .*hight.*did you mean.*height"):
+        cf.Block(height=3)["hight"]
+    with pytest.raises(TypeError, match="indexed by the name of a field; got 0"):
+        cf.Block(height=3)[0]  # type: ignore[index] # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_omitted_fields_are_none(name: str) -> None:
     empty = getattr(cf, name)()
     assert set(empty.to_dict().values()) == {None}

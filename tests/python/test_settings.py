@@ -132,7 +132,7 @@ def test_setting_of_another_type_is_rejected_by_name(name: str, value: Any) -> N
 def test_settings_are_keyword_only() -> None:
     parameters = inspect.signature(cf.Client).parameters
     assert {parameter.kind for parameter in parameters.values()} == {inspect.Parameter.KEYWORD_ONLY}
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match=r"^Client\(\) takes its settings by keyword: Client\(base_url=...\)$"):
         cf.Client("https://data.example.com")  # type: ignore[call-arg]
     with pytest.raises(TypeError):
         cf.Client(base_uri="https://data.example.com")  # type: ignore[call-arg]

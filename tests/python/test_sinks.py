@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -21,7 +22,7 @@ import pytest
 import chainframe as cf
 import postgres
 from chainframe.sinks import Synced, base
-from chainframe.sinks.base import run, sink_of
+from chainframe.sinks.base import Form, run, run_async, sink_of
 from chainframe.sinks.contract import Sink
 from chainframe.sinks.delta import DeltaSink
 from chainframe.sinks.duckdb import DuckDbSink
@@ -29,7 +30,7 @@ from chainframe.sinks.postgresql import PostgresqlSink
 from chainframe.testing import LocalService, make_records
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
 
 MOST, LEAST = Decimal("99999999999999999999.999999999999999999"), Decimal("0.000000000000000001")
 TARGETS = ["duckdb", "delta", "postgresql"]
@@ -70,6 +71,10 @@ class Query:
 
             def __iter__(_self) -> Iterator[Any]:  # noqa: N805
                 return iter(self.events[first:])
+
+            async def __aiter__(_self) -> AsyncIterator[Any]:  # noqa: N805
+                for event in self.events[first:]:
+                    yield event
 
         return Follow()
 
@@ -245,6 +250,49 @@ def test_what_arrived_before_an_error_is_committed(place: tuple[str, str]) -> No
         run(Failing(EVENTS[:3]), sink_of(target, None if place[0] == "delta" else "t t"), 12)
     if place[0] != "delta":
         target.close()
+    assert synced(place, EVENTS).rows_added == 10
+    assert stored(place) == FINAL
+
+
+async def synced_async(place: tuple[str, str], query: Any) -> Synced:
+    target = opened(place)
+    try:
+        return await run_async(query, sink_of(target, None if place[0] == "delta" else "t t"), 12, Form(), reset=False)
+    finally:
+        if place[0] != "delta":
+            target.close()
+
+
+def test_async_runs_add_what_the_blocking_ones_add(place: tuple[str, str]) -> None:
+    first = asyncio.run(synced_async(place, Query(EVENTS[:3])))
+    second = asyncio.run(synced_async(place, Query(EVENTS)))
+    assert (first.rows_added, second.rows_added, second.rows_removed) == (6, 10, 4)
+    assert stored(place) == FINAL
+
+
+def test_cancelled_run_commits_what_arrived(place: tuple[str, str]) -> None:
+    async def main() -> None:
+        reached = asyncio.Event()
+
+        class Endless(Query):
+            def follow(self, **options: Any) -> Any:
+                events = super().follow(**options)
+
+                async def follow() -> AsyncIterator[Any]:
+                    async for event in events:
+                        yield event
+                    reached.set()
+                    await asyncio.Event().wait()
+
+                return follow()
+
+        task = asyncio.ensure_future(synced_async(place, Endless(EVENTS[:3])))
+        await reached.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
     assert synced(place, EVENTS).rows_added == 10
     assert stored(place) == FINAL
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 TYPE_CHECKING = False  # `typing` would take longer to import than the rest of the package
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
-    from chainframe import Hint
+    from chainframe import Hint, Records
 
 
 class ChainframeError(Exception):
@@ -22,6 +23,8 @@ class ChainframeError(Exception):
         True if the same call may succeed later.
     hints : tuple of Hint
         Alternative ways to solve the problem, in the message as well.
+    partial : Records or None
+        Records that the run had fetched, as in `query.partial`; None if the error is not that of a run.
 
     Examples
     --------
@@ -33,6 +36,7 @@ class ChainframeError(Exception):
 
     retryable: bool = False
     hints: tuple[Hint, ...] = ()
+    partial: Records[Any] | None = None
     _shell_text: str | None = None
 
     def __init__(self, message: str = "", *, hints: Sequence[Hint] = (), retryable: bool | None = None) -> None:

@@ -6,6 +6,8 @@ from chainframe.errors.base import ChainframeError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from chainframe import Records, Report
 
 
@@ -117,7 +119,7 @@ class IncompleteResultError(PaginationError):
         message: str = "",
         *,
         report: Report | None = None,
-        partial: Records | None = None,
+        partial: Records[Any] | None = None,
         retryable: bool | None = None,
     ) -> None:
         super().__init__(message, retryable=retryable)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import os
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, Any
 
 from chainframe._paths import COMPRESSED, FORMS, form_of, local_path, suffix_of
 from chainframe.errors import InvalidParameterError
@@ -13,7 +12,6 @@ from chainframe.exports.growing import to_parquet_series, to_parquet_series_asyn
 from chainframe.exports.parquet import Export, write_parquet, write_parquet_async
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from os import PathLike
 
     from chainframe import Client, Query, Records
@@ -32,24 +30,9 @@ __all__ = [
 ]
 
 METHODS = {"parquet": "to_parquet", "csv": "to_csv", "jsonl": "to_json"}
-P = ParamSpec("P")
 _OTHERS = {".xlsx": "to_pandas().to_excel", ".feather": "to_pandas().to_feather", ".arrow": "to_pandas().to_feather"}
 
 
-def _ending_at_the_caller(method: Callable[P, Export]) -> Callable[P, Export]:
-    """Let an interrupt show the line of the caller, and not the frames of the export that it met."""
-
-    @functools.wraps(method)
-    def called(*args: P.args, **options: P.kwargs) -> Export:
-        try:
-            return method(*args, **options)
-        except KeyboardInterrupt as error:
-            raise error.with_traceback(None) from None
-
-    return called
-
-
-@_ending_at_the_caller
 def to_parquet(query: Query[Any], client: Client, path: str | PathLike[str], **options: Any) -> Export:  # noqa: ANN401
     file = _parquet_file(path, options)
     return (
@@ -69,7 +52,6 @@ async def to_parquet_async(
     return await write_parquet_async(query, client, local_path(path, "path"), **options)
 
 
-@_ending_at_the_caller
 def to_csv(query: Query[Any], client: Client, path: str | PathLike[str], **options: Any) -> Export:  # noqa: ANN401
     return write_file(query, client, _file(path, "csv", options))
 
@@ -78,7 +60,6 @@ async def to_csv_async(query: Query[Any], client: Client, path: str | PathLike[s
     return await write_file_async(query, client, _file(path, "csv", options))
 
 
-@_ending_at_the_caller
 def to_json(query: Query[Any], client: Client, path: str | PathLike[str], **options: Any) -> Export:  # noqa: ANN401
     return write_file(query, client, _file(path, "jsonl", options))
 

@@ -195,17 +195,20 @@ pub fn parameter(py: Python<'_>, parameter: &str, problem: &str) -> PyErr {
 
 /// An error of the package or an interrupt, as it leaves a method that is written in Python: with the caller's frames
 /// only. Other exceptions are defects, and keep their frames.
-pub fn at_door(py: Python<'_>, raised: PyErr) -> PyErr {
+pub fn at_caller(py: Python<'_>, raised: PyErr) -> PyErr {
     let is_expected = raised.is_instance_of::<PyKeyboardInterrupt>(py)
         || class(py, "ChainframeError").is_ok_and(|class| raised.matches(py, class).unwrap_or(false));
-    if is_expected {
-        let mut current = Some(raised.value(py).clone().into_any());
-        while let Some(error) = current {
-            let bare = error.call_method1("with_traceback", (py.None(),));
-            // What cannot be changed is raised as it is.
-            drop(bare.and_then(|_| error.setattr("__suppress_context__", true)));
-            current = error.getattr("__cause__").ok().filter(|cause| !cause.is_none());
-        }
+    if !is_expected {
+        return raised;
     }
+    let mut current = Some(raised.value(py).clone().into_any());
+    while let Some(error) = current {
+        let bare = error.call_method1("with_traceback", (py.None(),));
+        // What cannot be changed is raised as it is.
+        drop(bare.and_then(|_| error.setattr("__suppress_context__", true)));
+        current = error.getattr("__cause__").ok().filter(|cause| !cause.is_none());
+    }
+    // Before Python 3.12 the interpreter keeps the traceback beside the exception.
+    raised.set_traceback(py, None);
     raised
 }

@@ -102,7 +102,7 @@ fn synced<'py>(
         }
     }
     let called = PyModule::import(py, "chainframe.sinks.base")?.getattr(method)?.call((query, target), Some(&checked));
-    called.map_err(|raised| errors::at_door(py, raised))
+    called.map_err(|raised| errors::at_caller(py, raised))
 }
 
 /// The type of amounts that was given, or that of the client, or the export's own.
@@ -146,5 +146,5 @@ fn exported<'py>(
     let called = PyModule::import(py, "chainframe.exports.methods")?
         .getattr(method)?
         .call((query, client, path), Some(&options));
-    called.map_err(|raised| errors::at_door(py, raised))
+    called.map_err(|raised| errors::at_caller(py, raised))
 }

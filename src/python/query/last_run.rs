@@ -95,9 +95,11 @@ impl LastRun {
         drop(before);
     }
 
-    /// The exception of an error of the run, which it keeps.
+    /// The exception of an error of the run, which the run keeps.
     pub fn failed(&self, py: Python<'_>, error: &Error) -> PyErr {
         let error = errors::raise_with_note(py, error, self.cursor(), self.continuation().as_deref());
+        // An exception that takes no attributes is raised as it is.
+        drop(error.value(py).setattr("partial", self.records()));
         self.set_error(py, error.clone_ref(py));
         error
     }
@@ -109,11 +111,14 @@ impl LastRun {
 
     /// Adds to an exception what the run has fetched, and how to continue.
     pub fn annotate(&self, exception: &Bound<'_, PyAny>) {
-        let numbers = self.lock().run.as_ref().and_then(|run| run.query().client().settings().numbers);
-        let partial = self.partial().map(|records| Records::new(records, self.report().unwrap_or_default(), numbers));
         errors::annotate(exception, self.cursor(), self.continuation().as_deref());
-        // An exception that takes no attributes is raised as it is.
-        drop(exception.setattr("partial", partial));
+        drop(exception.setattr("partial", self.records()));
+    }
+
+    /// Records that the run has fetched.
+    fn records(&self) -> Option<Records> {
+        let numbers = self.lock().run.as_ref().and_then(|run| run.query().client().settings().numbers);
+        self.partial().map(|records| Records::new(records, self.report().unwrap_or_default(), numbers))
     }
 
     /// A sentence on the records that were fetched, if there are any.
