@@ -138,8 +138,8 @@ def test_interrupt_of_a_reader_carries_the_cursor(server: StrictServer) -> None:
         with contextlib.suppress(BaseException):
             for batch in reader:
                 returned += batch["hash"].to_pylist()
+        assert isinstance(query.last_error, Interrupted)
         raised: Any = query.last_error
-        assert type(raised) is Interrupted
         assert returned + [block.hash for block in client.resume(raised.cursor).collect()] == HASHES
 
 
