@@ -148,6 +148,7 @@ if not TYPE_CHECKING:
         return sorted({*globals(), *__all__})
 
 
-_functions.define_methods(Client)
+_functions.define_methods(Client, Query, Records)
+_functions.define_constructors(Client, Deployment)
 
 del _frame_protocols, _functions, _sequence, TYPE_CHECKING

@@ -12,11 +12,21 @@ if TYPE_CHECKING:
 MethodDescriptorType = type(str.join)
 
 
-def define_methods(owner: type) -> None:
-    """Replace the public methods of an extension class by functions that call them."""
-    for name, method in vars(owner).copy().items():
-        if isinstance(method, MethodDescriptorType) and not name.startswith("_"):
-            setattr(owner, name, _function(name, method))
+def define_methods(*owners: type) -> None:
+    """Replace the public methods of extension classes by functions that call them."""
+    for owner in owners:
+        for name, method in vars(owner).copy().items():
+            if isinstance(method, MethodDescriptorType) and not name.startswith("_"):
+                setattr(owner, name, _function(name, method))
+
+
+def define_constructors(*owners: type) -> None:
+    """Give extension classes an `__init__` with the parameters of the constructor, whose arguments are checked then."""
+    for owner in owners:
+        scope: dict[str, Any] = {}
+        parameters = owner.__text_signature__.removeprefix("(")  # type: ignore[union-attr]
+        exec(f"def __init__(self, {parameters}: pass", scope)  # noqa: S102 - of the extension module
+        owner.__init__ = scope["__init__"]  # type: ignore[misc]
 
 
 def _function(name: str, method: Any) -> Any:  # noqa: ANN401 - of the class

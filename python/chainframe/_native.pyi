@@ -95,6 +95,7 @@ __all__ = [
     "_restore_usage",
     "_resume_query",
     "_send_recorded",
+    "_sent_value",
     "_set_result",
     "_set_telemetry",
     "_share_cassette",
@@ -155,6 +156,20 @@ class Deployment:
         max_page_size: int | None = None,
         signed: bool = True,
     ) -> Self: ...
+    # For `unittest.mock`, which checks a constructor by this.
+    def __init__(
+        self,
+        *,
+        header_prefix: str = "SVC",
+        main: str = "main",
+        zone: str = "zone",
+        prehash: str = "{timestamp}{method}{target}{body}",
+        signature_encoding: Literal["base64", "hex"] = "base64",
+        result_window: int = 10_000,
+        log_window: int = 1_000,
+        max_page_size: int | None = None,
+        signed: bool = True,
+    ) -> None: ...
     @property
     def header_prefix(self) -> str: ...
     @property
@@ -274,6 +289,32 @@ class Client:
         progress: Literal["auto"] | bool = "auto",
         on_attempt: Callable[[Attempt], object] | None = None,
     ) -> Self: ...
+    # For `unittest.mock`, which checks a constructor by this.
+    def __init__(
+        self,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        secret_key: str | None = None,
+        passphrase: str | None = None,
+        main_chain: str | None = None,
+        zone_chain: str | None = None,
+        deployment: Deployment | None = None,
+        timeout: float = 30.0,
+        deadline: float | None = 120.0,
+        max_retries: int = 5,
+        rate_limit: Literal["auto"] | float | None = "auto",
+        max_requests: int | None = None,
+        concurrency: int = 4,
+        strict: bool = False,
+        numbers: _Numbers | None = None,
+        max_response_bytes: int = 67108864,
+        proxy: str | None = None,
+        ca_bundle: str | PathLike[str] | None = None,
+        cassette: Cassette | None = None,
+        progress: Literal["auto"] | bool = "auto",
+        on_attempt: Callable[[Attempt], object] | None = None,
+    ) -> None: ...
     def tokens(
         self,
         *,
@@ -3571,7 +3612,9 @@ class Cassette:
     """Recorded interactions in a file, replayed in place of a service; for tests that need no network.
 
     Requests are matched by path and parameters, without host and credentials. Each recording is played once, in order,
-    failures and retries included, without their waits. No header, key, signature, host or time of a request is written.
+    failures and retries included, without their waits. A call that depends on the time of the recording is replayed
+    with that: its facts are an interaction with the method FACTS, which is never sent. No header, key, signature, host
+    or time of a request is written.
     Secrets and hosts that a response echoes are overwritten with `*`, in any encoding; secrets under eight characters
     in error responses only, since data may contain them by chance. A request with a secret in a parameter raises
     `CassetteError` and is not sent.
@@ -3749,11 +3792,12 @@ def _environment_cassette() -> Cassette | None: ...
 def _environment_deployment() -> Deployment: ...
 def _keep_places() -> None: ...
 def _unrecorded() -> dict[str, int]: ...
+def _sent_value(call: str, parameter: str, value: object) -> str: ...
 def _share_cassette(
     path: str | PathLike[str],
     mode: str,
-    allow_playback_repeats: bool,
-    match_on: Sequence[str],
+    allow_playback_repeats: bool | None,
+    match_on: Sequence[str] | None,
     scrub: Callable[[str], str] | None,
     staging: str | PathLike[str] | None,
     hint: str | None,

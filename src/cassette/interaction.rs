@@ -12,6 +12,9 @@ use serde_json::value::RawValue;
 
 use super::{json_error, layout};
 
+/// Method of a request that is never sent.
+const FACTS: &str = "FACTS";
+
 /// The parts of a request that are compared: neither the host nor a prefix of the declared paths.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Request {
@@ -34,6 +37,12 @@ pub struct RecordedResponse {
     /// Seconds that the service's clock was ahead; only where the response may be due to that.
     pub clock_skew: Option<i64>,
     pub body: Bytes,
+}
+
+impl Outcome {
+    pub fn of_facts(body: Bytes) -> Self {
+        Self::Response(RecordedResponse { status: 200, retry_after: None, clock_skew: None, body })
+    }
 }
 
 /// A request without a response, and the phase in which it failed. Messages of the system may name hosts.
@@ -89,6 +98,15 @@ impl Request {
         let pairs = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")));
         let params = pairs.map(|(name, value)| (decode(name), decode(value))).collect();
         Self { method: "GET".into(), path: path.into(), params }
+    }
+
+    /// A request that is never sent, under which a client keeps what it found for a call.
+    pub fn facts(path: String, params: BTreeMap<String, String>) -> Self {
+        Self { method: FACTS.into(), path, params }
+    }
+
+    pub fn is_sent(&self) -> bool {
+        self.method != FACTS
     }
 }
 

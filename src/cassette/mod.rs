@@ -16,13 +16,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 pub use closest_match::explain as explain_miss;
-pub use file::load as read;
 pub use interaction::{Interaction, Outcome, RecordedFailure, RecordedResponse, Request};
 pub use json_error::explain;
 pub use matching::{MatchOn, Scrub};
 pub use network::{block as block_network, check as check_network, note_unrecorded, unrecorded};
 
 use writer::Writer;
+
+/// Interactions of a file with a service; none if it does not exist.
+pub fn read(path: &Path) -> Result<Vec<Interaction>, Error> {
+    let mut interactions = file::load(path)?;
+    interactions.retain(|interaction| interaction.request.is_sent());
+    Ok(interactions)
+}
 
 /// Recording mode. Names and meanings are those of vcrpy, and of pytest-recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -290,7 +296,7 @@ impl Cassette {
             format!("does not exist and so has no recording of {request} (was it committed?)")
         } else {
             let times = recordings.map_or(0, |recordings| recordings.interactions.len());
-            closest_match::explain(request, times, by_request.keys())
+            closest_match::explain(request, times, by_request.keys().filter(|other| other.is_sent()))
         };
         let hint = options.hint.clone();
         Err(Error::Miss { path: options.path.clone(), problem, hint })

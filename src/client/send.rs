@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use http::header::{DATE, HeaderMap, RETRY_AFTER};
 use tokio::sync::OwnedSemaphorePermit;
@@ -120,6 +121,27 @@ impl Client {
             cassette.record(&self.cassette_request(target), self.recording_of(&interaction, &timestamp))?;
         }
         Ok(interaction)
+    }
+
+    /// Facts that the cassette has beside the requests, under a request that is never sent.
+    pub fn replay_facts(&self, request: &Request) -> Result<Option<Bytes>, Error> {
+        let cassette = self.settings().cassette.as_ref().filter(|cassette| cassette.has_next(request));
+        let outcome = cassette.map(|cassette| cassette.play(request)).transpose()?.flatten();
+        Ok(outcome.and_then(|outcome| match outcome {
+            Outcome::Response(response) => Some(response.body),
+            Outcome::Failure(_) => None,
+        }))
+    }
+
+    /// Records facts beside the requests, if there is a cassette that records.
+    pub fn record_facts(&self, request: &Request, body: Bytes) -> Result<(), Error> {
+        match self.settings().cassette.as_ref().filter(|cassette| cassette.can_record()) {
+            None => Ok(()),
+            Some(cassette) => {
+                self.check_params(cassette, request)?;
+                Ok(cassette.record(request, Outcome::of_facts(body))?)
+            }
+        }
     }
 
     /// Sends a recorded request once more, a single time, and returns whatever the service responds.

@@ -51,6 +51,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(client::usage::_restore_usage, module)?)?;
     module.add_function(wrap_pyfunction!(results::estimate::_restore_estimate, module)?)?;
     module.add_function(wrap_pyfunction!(client::calls::_restore_query, module)?)?;
+    module.add_function(wrap_pyfunction!(client::calls::_sent_value, module)?)?;
     module.add_function(wrap_pyfunction!(client::internal::_signature, module)?)?;
     module.add_function(wrap_pyfunction!(client::internal::_proxy, module)?)?;
     module.add_function(wrap_pyfunction!(client::calls::_resume_query, module)?)?;

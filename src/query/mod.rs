@@ -13,7 +13,7 @@ pub use execution::{
     RunObserver, height_at,
 };
 pub use follow::{Changes, Horizon, Poll};
-pub use request::{Arg, GrowthOrder, Options, Query, parse_time};
+pub use request::{Arg, GrowthOrder, Options, Query, parse_time, sent_value};
 pub use results::{
     Batch, Batches, Checkpoint, Entries, MembersReport, Page, Partial, Progress, Records, Report, SharedReport, State,
     Verdict, Verdicts, record_keys,

@@ -88,7 +88,8 @@ impl Connection {
         #[expect(clippy::disallowed_methods, reason = "a server on a socket has the system's time")]
         let time = Utc::now();
         self.request_log.count();
-        self.request_log.add(RequestEntry::unreadable(&self.head, status, time));
+        let entry = RequestEntry::unreadable(&self.head, status, time);
+        self.request_log.add(self.request_log.redacted(entry));
     }
 }
 

@@ -117,6 +117,9 @@ impl TryFrom<Declared> for Fault {
 
     fn try_from(mut declared: Declared) -> Result<Self, String> {
         let name = std::mem::take(&mut declared.kind);
+        if declared.code.as_ref().is_some_and(|code| code.trim().is_empty()) {
+            return Err("code must not be empty".into());
+        }
         let kind = declared.take_kind(&name)?;
         let Declared { every, times, path, .. } = std::mem::take(&mut declared);
         for (selector, count) in [("every", every), ("times", times)] {
@@ -159,8 +162,8 @@ impl Declared {
             "html" => FaultKind::Html { status: status(self.status.take().unwrap_or(502))? },
             "oversized" => match self.size_mib.take() {
                 None => return Err(lacks("size_mib")),
-                Some(size_mib) if size_mib > MOST_MIB => {
-                    return Err(format!("size_mib must be <= {MOST_MIB}; got {size_mib}"));
+                Some(size_mib) if !(1..=MOST_MIB).contains(&size_mib) => {
+                    return Err(format!("size_mib must be from 1 to {MOST_MIB}; got {size_mib}"));
                 }
                 Some(size_mib) => FaultKind::Oversized { size_mib },
             },
@@ -401,6 +404,9 @@ mod tests {
             (r#"{"kind":"delay","seconds":-1}"#, "seconds"),
             (r#"{"kind":"throttle","retry_after":-1}"#, "retry_after"),
             (r#"{"kind":"oversized"}"#, "size_mib"),
+            (r#"{"kind":"oversized","size_mib":0}"#, "size_mib"),
+            (r#"{"kind":"code","code":" "}"#, "code"),
+            (r#"{"kind":"status","status":503,"code":""}"#, "code"),
             (r#"{"kind":"reset","seconds":1}"#, "seconds"),
             (r#"{"kind":"body"}"#, "text"),
             (r#"{"kind":"body","text":"","json":1}"#, "either"),

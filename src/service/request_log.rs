@@ -1,4 +1,4 @@
-//! Log of the requests received, for tests to inspect. Credentials in headers are not logged.
+//! Log of the requests received, for tests to inspect. It shows no credentials.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,6 +6,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use axum::http::HeaderMap;
 use chrono::{DateTime, Utc};
+use percent_encoding::percent_decode_str;
+
+use crate::interface::ENDPOINTS;
 
 /// The oldest entries are dropped beyond either limit.
 const MAX_ENTRIES: usize = 10_000;
@@ -40,6 +43,12 @@ impl RequestEntry {
         Self { time, method, path, query, status, ..Self::default() }
     }
 
+    /// Names and values of headers as they came.
+    pub fn headers_of(headers: &HeaderMap) -> Vec<(String, String)> {
+        let text = |value: &axum::http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+        headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect()
+    }
+
     fn size(&self) -> usize {
         let headers: usize =
             self.headers.iter().map(|(name, value)| size_of::<(String, String)>() + name.len() + value.len()).sum();
@@ -47,21 +56,70 @@ impl RequestEntry {
     }
 }
 
-/// Headers whose values are secrets, or show one.
-const SECRET_HEADERS: [&str; 3] = ["authorization", "cookie", "proxy-authorization"];
+/// Parts of the names of headers and parameters whose values are credentials.
+const SECRET_NAMES: [&str; 8] = ["auth", "cookie", "credential", "key", "pass", "secret", "session", "sign"];
 
-/// Names and values of headers. Those of credentials are replaced by `*`; `own` are the deployment's.
-pub fn without_secrets(headers: &HeaderMap, own: &[String]) -> Vec<(String, String)> {
-    let is_secret = |name: &str| SECRET_HEADERS.contains(&name) || own.iter().any(|own| own.eq_ignore_ascii_case(name));
-    let logged = |(name, value): (&axum::http::HeaderName, &axum::http::HeaderValue)| {
-        let value = if is_secret(name.as_str()) { "*".into() } else { String::from_utf8_lossy(value.as_bytes()) };
-        (name.as_str().to_owned(), value.into_owned())
-    };
-    headers.iter().map(logged).collect()
+/// Shortest credential that is looked for in other values: shorter texts occur there by chance.
+const MIN_SECRET_LEN: usize = 4;
+
+const MASK: &str = "*";
+
+/// Credentials, which are not logged: by the names under which they are sent, and by their values under any other name.
+#[derive(Debug, Default)]
+pub struct Redaction {
+    /// Headers of the deployment.
+    headers: Vec<String>,
+    /// Credentials of the service.
+    values: Vec<String>,
+}
+
+impl Redaction {
+    pub fn new(headers: Vec<String>, values: Vec<String>) -> Self {
+        Self { headers, values }
+    }
+
+    /// The entry with `*` in place of each value that shows a credential of the service or of the request.
+    fn apply(&self, mut entry: RequestEntry) -> RequestEntry {
+        let is_named = |name: &str| {
+            let own = self.headers.iter().any(|own| own.eq_ignore_ascii_case(name));
+            own || is_secret_name(name)
+        };
+        let sent = entry.headers.iter().filter(|(name, _)| is_named(name)).map(|(_, value)| value);
+        let secrets: Vec<String> =
+            self.values.iter().chain(sent).filter(|value| value.len() >= MIN_SECRET_LEN).cloned().collect();
+        let shows = |text: &str| secrets.iter().any(|secret| text.contains(secret.as_str()));
+        for (name, value) in &mut entry.headers {
+            if is_named(name) || shows(value) {
+                *value = MASK.into();
+            }
+        }
+        let shows = |text: &str| shows(text) || shows(&percent_decode_str(text).decode_utf8_lossy());
+        let segments = entry.path.split('/').map(|segment| if shows(segment) { MASK } else { segment });
+        entry.path = segments.collect::<Vec<_>>().join("/");
+        let pair = |pair: &str| match pair.split_once('=') {
+            Some((name, value)) if shows(value) || (!is_declared(name) && is_secret_name(name)) => {
+                format!("{}={MASK}", if shows(name) { MASK } else { name })
+            }
+            _ if shows(pair) => MASK.into(),
+            _ => pair.to_owned(),
+        };
+        entry.query = entry.query.split('&').map(pair).collect::<Vec<_>>().join("&");
+        entry
+    }
+}
+
+fn is_secret_name(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name.ends_with("token") || SECRET_NAMES.iter().any(|part| name.contains(part))
+}
+
+fn is_declared(name: &str) -> bool {
+    ENDPOINTS.iter().flat_map(|endpoint| endpoint.params).any(|param| param.wire() == Some(name))
 }
 
 #[derive(Debug, Default)]
 pub struct RequestLog {
+    redaction: Redaction,
     received: AtomicU64,
     held: Mutex<Held>,
 }
@@ -73,6 +131,15 @@ struct Held {
 }
 
 impl RequestLog {
+    pub fn new(redaction: Redaction) -> Self {
+        Self { redaction, ..Self::default() }
+    }
+
+    /// The entry without credentials, as it is logged.
+    pub fn redacted(&self, entry: RequestEntry) -> RequestEntry {
+        self.redaction.apply(entry)
+    }
+
     fn held(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -139,14 +206,34 @@ mod tests {
     }
 
     #[test]
-    fn credentials_in_headers_are_not_logged() {
-        let mut headers = HeaderMap::new();
-        for (name, value) in [("xy-access-key", "K3Y"), ("authorization", "Basic x"), ("user-agent", "a/1")] {
-            headers.insert(name, value.parse().unwrap());
+    fn credentials_are_not_logged_under_any_name() {
+        let log = RequestLog::new(Redaction::new(
+            vec!["SVC-ACCESS-KEY".into()],
+            vec!["local-key".into(), "local-secret".into()],
+        ));
+        let logged = |name: &str, value: &str, target: &str| {
+            let (path, query) = target.split_once('?').unwrap_or((target, ""));
+            let headers = vec![("svc-access-key".into(), "K3Y-OF-MINE".into()), (name.into(), value.into())];
+            let entry = log.redacted(RequestEntry { path: path.into(), headers, ..entry(query.into()) });
+            assert_eq!(entry.headers[0].1, MASK);
+            (entry.headers[1].1.clone(), format!("{}?{}", entry.path, entry.query))
+        };
+        for (name, value) in [
+            ("authorization", "Basic x"),
+            ("x-api-key", "other"),
+            ("x-csrf-token", "other"),
+            ("x-trace", "a local-secret b"),
+            ("referer", "https://h/?k=K3Y-OF-MINE"),
+        ] {
+            assert_eq!(logged(name, value, "/a?b=c").0, MASK, "{name}");
         }
-        let logged = without_secrets(&headers, &["XY-ACCESS-KEY".into()]);
-        let expected = [("xy-access-key", "*"), ("authorization", "*"), ("user-agent", "a/1")];
-        assert_eq!(logged, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        for (target, expected) in [
+            ("/a/K3Y-OF-MINE?apiKey=x&page=1", "/a/*?apiKey=*&page=1"),
+            ("/a?q=K3Y%2dOF-MINE&local-key=1&local-secret", "/a?q=*&*&*"),
+            ("/a?tokenContractAddress=0xa&limit=5", "/a?tokenContractAddress=0xa&limit=5"),
+        ] {
+            assert_eq!(logged("user-agent", "a/1", target), ("a/1".into(), expected.into()));
+        }
     }
 
     #[test]

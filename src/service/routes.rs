@@ -28,8 +28,8 @@ use super::faults::{ActiveFaults, FaultKind, Faults};
 use super::parameters::Parameters;
 use super::quirks::Quirks;
 use super::render::{LookUpError, Renderer, envelope};
-use super::request_log::{RequestEntry, RequestLog, without_secrets};
-use super::settings::{Compression, Respond, Settings};
+use super::request_log::{Redaction, RequestEntry, RequestLog};
+use super::settings::{Compression, Credentials, Respond, Settings};
 use super::store::Store;
 use super::throttle::Throttle;
 use crate::cassette;
@@ -72,12 +72,18 @@ impl fmt::Debug for State {
     }
 }
 
+fn redaction(Settings { deployment, credentials, .. }: &Settings) -> Redaction {
+    let headers = ["KEY", "PASSPHRASE", "SIGN"].map(|what| deployment.header(what));
+    let Credentials { api_key, secret_key, passphrase } = credentials.clone();
+    Redaction::new(headers.into(), vec![api_key, secret_key, passphrase])
+}
+
 impl State {
     pub fn new(settings: Settings, store: Store, virtual_time: Option<Arc<VirtualTime>>) -> Self {
         let _time = virtual_time.as_ref().map(|time| time.enter());
         let now = Instant::now();
         Self {
-            request_log: Arc::default(),
+            request_log: Arc::new(RequestLog::new(redaction(&settings))),
             faults: Mutex::new(Faults::new(settings.faults.clone())),
             quirks: Mutex::new(Quirks::new(settings.quirks.clone())),
             respond: Mutex::default(),
@@ -110,10 +116,6 @@ impl State {
     }
 
     /// Headers that show a secret.
-    fn secret_headers(&self) -> [String; 3] {
-        ["KEY", "PASSPHRASE", "SIGN"].map(|what| self.settings.deployment.header(what))
-    }
-
     /// True if that is the path of an endpoint.
     pub fn serves(&self, path: &str) -> bool {
         self.position(path).is_some()
@@ -217,15 +219,15 @@ pub(super) async fn handle(
     }
     let time = state.now();
     let now = time + TimeDelta::milliseconds(due.clock_ms + state.clock_ms.load(Ordering::Relaxed));
-    let mut entry = RequestEntry {
+    let mut entry = state.request_log.redacted(RequestEntry {
         time,
         faults: due.kinds.clone(),
         method: request.method().to_string(),
         path: request.uri().path().into(),
         query: request.uri().query().unwrap_or_default().into(),
-        headers: without_secrets(request.headers(), &state.secret_headers()),
+        headers: RequestEntry::headers_of(request.headers()),
         ..RequestEntry::default()
-    };
+    });
     let wants_gzip = state.settings.compression == Some(Compression::Gzip) && accepts_gzip(request.headers());
     let given = match &due.response {
         None if due.unreachable.is_none() => respond(&state, &entry).await,

@@ -144,7 +144,8 @@ pub(super) fn check_faults(faults: &[Fault], deployment: &Deployment, is_simulat
     let reject = |problem: String| Err(ServiceError::setting("faults", problem));
     let paths: Vec<String> = ENDPOINTS.iter().map(|endpoint| deployment.expand(endpoint.path)).collect();
     for fault in faults {
-        if let Some(part) = fault.path.as_ref().filter(|part| !paths.iter().any(|path| path.contains(*part))) {
+        let is_served = |part: &String| !part.is_empty() && paths.iter().any(|path| path.contains(part));
+        if let Some(part) = fault.path.as_ref().filter(|part| !is_served(part)) {
             return reject(format!("have the path {part:?}, which no endpoint has; paths are {}", paths.join(", ")));
         }
         if matches!(fault.kind, FaultKind::Unreachable(_)) && !is_simulated {
@@ -225,7 +226,7 @@ impl Settings {
             ("secret_key", &self.credentials.secret_key),
             ("passphrase", &self.credentials.passphrase),
         ] {
-            if text.is_empty() {
+            if text.trim().is_empty() {
                 return reject(setting, "must not be empty");
             }
         }

@@ -55,7 +55,7 @@ def test_arguments_are_asserted_as_the_call_takes_them(service: LocalService) ->
         ("tokens", {"start_time": milliseconds, "end_time": time.isoformat()}),
         ("tokens", {"start_time": time.astimezone(timezone(timedelta(hours=9)))}),
         ("tokens", {"startTime": milliseconds - 1, "endTime": time + timedelta(milliseconds=1)}),
-        *(("large_transactions", {"min_amount": amount}) for amount in (500, 500.0, "500", Decimal("5E+2"))),
+        *(("large_transactions", {"min_amount": amount}) for amount in (500, "500", Decimal("5E+2"))),
         ("transactions_by_hash", {"tx_ids": hashes}),
         ("logs", {"tx_ids": bytes.fromhex(hashes[0][2:])}),
     ]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from chainframe import ConfigError
 from chainframe.testing import _requests
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from chainframe._native import _LocalService
     from chainframe.testing._types import Fault, LoggedRequest, Quirk, QuirkName
@@ -170,6 +171,8 @@ class _Adjustable:  # pyright: ignore[reportUnusedClass]
 
 def faults_as_json(faults: Sequence[Fault]) -> str:
     """Return faults as the extension module reads them."""
+    if isinstance(faults, str | bytes | Mapping):
+        raise ConfigError(f"faults must be a list of mappings, such as [{{'kind': 'reset'}}]; got {faults!r}")
     try:
         return json.dumps(list(faults), allow_nan=False)
     except (TypeError, ValueError) as error:
@@ -178,8 +181,8 @@ def faults_as_json(faults: Sequence[Fault]) -> str:
 
 def quirks_as_json(quirks: Sequence[QuirkName | Quirk]) -> str:
     """Return quirks as the extension module reads them; a name is a quirk without members."""
-    if isinstance(quirks, str):
-        raise ConfigError(f"quirks must be a list, such as [{quirks!r}]")
+    if isinstance(quirks, str | bytes | Mapping):
+        raise ConfigError(f"quirks must be a list of names or mappings, such as ['page_ignored']; got {quirks!r}")
     try:
         named = [{"kind": quirk} if isinstance(quirk, str) else quirk for quirk in quirks]
         return json.dumps(named, allow_nan=False)

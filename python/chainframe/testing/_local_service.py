@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast
 
 from chainframe import Client, ConfigError, Deployment, Query
 from chainframe._arguments import suggesting
 from chainframe._deployments import settings_of
 from chainframe._native import _environment_deployment, _LocalService, _with_cassette
+from chainframe._paths import local_path
 from chainframe.testing import _matching, _normalize, _requests
 from chainframe.testing._adjustable import (
     _Adjustable,  # pyright: ignore[reportPrivateUsage]
@@ -19,8 +21,9 @@ from chainframe.testing._mirror import mirrored
 from chainframe.testing._simulated import NETWORK, reject_network
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from os import PathLike
+    from types import UnionType
 
     from chainframe.testing._adjustable import Respond
     from chainframe.testing._types import Call, ClientOptions, Fault, LoggedRequest, Quirk, QuirkName
@@ -122,9 +125,9 @@ class LocalService(_Adjustable):
         main_chain: str = "MAIN",
         zone_chain: str = "ZONE_CHAIN",
     ) -> None:
-        for name, value in {"transactions": transactions, "seed": seed, "growth": growth, "port": port}.items():
-            if isinstance(value, bool):
-                raise ConfigError(f"{name} must be an integer; got {value}")
+        _require("simulated", simulated, bool, "True or False")
+        _require("deployment", deployment, Deployment | None, "a Deployment or None")
+        _require("data", data, Mapping | None, "a mapping of calls to their records")
         self._simulated = simulated
         if simulated:
             reject_network({"port": port or None, "compression": compression})
@@ -318,6 +321,7 @@ class LocalService(_Adjustable):
         >>> service.load("token_transfers", "transfers.parquet")
         >>> service.load("blocks", [cf.Block(height=1), {"height": 0, "block_time": "2026-01-31T00:00:00Z"}])
         """
+        _requests.endpoint(call)
         content = _normalize.content(data)
         if isinstance(content, bytes):
             self._native.load_body(call, content, str(data) if _normalize.is_file(data) else "the response")
@@ -346,13 +350,16 @@ class LocalService(_Adjustable):
         CassetteError
             The file is not a cassette.
         ConfigError
-            The cassette was recorded from another deployment.
+            The file does not exist, or was recorded from another deployment.
 
         Examples
         --------
         >>> service.load_cassette("cassettes/test_report/test_report.jsonl")
         """
-        return self._native.load_cassette(path)
+        file = local_path(path, "path")
+        if not file.exists():
+            raise ConfigError(f"path names no file: {file}")
+        return self._native.load_cassette(file)
 
     def mirror(self, *queries: Query[Any]) -> None:
         """Run queries of a real service's client, and serve their records.
@@ -441,3 +448,8 @@ class LocalService(_Adjustable):
     def __repr__(self) -> str:
         where = "simulated=True" if self._simulated else f"url={self.url!r}"
         return f"LocalService({where}, main_chain={self.main_chain!r}, zone_chain={self.zone_chain!r})"
+
+
+def _require(setting: str, value: object, expected: type | UnionType, description: str) -> None:
+    if not isinstance(value, expected):
+        raise ConfigError(f"{setting} must be {description}; got {value!r}")

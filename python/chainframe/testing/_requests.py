@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from chainframe.testing._types import LoggedRequest
 
 PAGING = {"page": "page", "page_size": "limit", "chain": "chainShortName"}
+COUNTS = ("page", "page_size")
 
 
 @cache
@@ -27,7 +28,7 @@ def endpoints() -> dict[str, dict[str, Any]]:
 
 def endpoint(call: str) -> dict[str, Any]:
     """Return the declaration of a call."""
-    if call not in endpoints():
+    if call not in list(endpoints()):
         raise ConfigError(f"call must be one of {', '.join(endpoints())}; got {call!r}")
     return endpoints()[call]
 

@@ -218,7 +218,8 @@ class LoggedRequest(TypedDict):
     query : str
         Query string as received.
     headers : dict of str
-        Headers by their names in lower case; credentials are replaced by `*`. Empty if the request is no valid HTTP.
+        Headers by their names in lower case. Credentials are replaced by `*`, here and in the path and query, whatever
+        their name. Empty if the request is no valid HTTP.
     params : dict of str
         Decoded parameters by their names in the API. Values of a repeated name are joined by commas.
     status : int

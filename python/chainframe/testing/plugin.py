@@ -289,10 +289,9 @@ def _recording(request: pytest.FixtureRequest, path: Path) -> Generator[Cassette
     with pytest.MonkeyPatch.context() as environment:
         for variable, value in _variables(options, path, mode, staging).items():
             environment.setenv(variable, value)
-        repeats = bool(options.get("allow_playback_repeats"))
-        matching = list(options.get("match_on") or ()), options.get("scrub")
+        matching = options.get("match_on"), options.get("scrub")
         hint = "pytest --chainframe-record=new_episodes"
-        opened = _share_cassette(path, mode, repeats, *matching, staging, hint)
+        opened = _share_cassette(path, mode, options.get("allow_playback_repeats"), *matching, staging, hint)
         try:
             yield opened
             opened._compact()  # noqa: SLF001 - of the package
@@ -338,6 +337,7 @@ def _variables(options: dict[str, Any], path: Path, mode: str, staging: Path | N
         "CHAINFRAME_CASSETTE_MODE": mode_of_others,
         "CHAINFRAME_CASSETTE_STAGING": "" if staging is None or mode_of_others == "none" else str(staging),
         "CHAINFRAME_CASSETTE_MATCH_ON": ",".join(options.get("match_on") or ()),
+        "CHAINFRAME_CASSETTE_ALLOW_PLAYBACK_REPEATS": "1" if options.get("allow_playback_repeats") else "",
     }
 
 

@@ -16,18 +16,29 @@ use crate::query::Arg;
 /// An argument for a setting, or why it cannot be converted. PyO3's own errors name no setting: the conversion fails when
 /// `named` says which one it is.
 #[derive(Clone)]
-pub struct Given<T>(pub Result<T, &'static str>);
+pub struct Given<T>(pub Result<T, String>);
 
 pub trait Readable: Sized {
     const EXPECTED: &'static str;
+    /// True if a message may show a value of another type. A text may be a secret.
+    const IS_SHOWN: bool = true;
 
     fn read(given: &Bound<'_, PyAny>) -> PyResult<Self>;
+
+    /// The problem with a value that cannot be read.
+    fn problem(given: &Bound<'_, PyAny>) -> String {
+        match Self::IS_SHOWN {
+            true => format!("{}; got {}", Self::EXPECTED, shown(given)),
+            false => Self::EXPECTED.into(),
+        }
+    }
 }
 
 macro_rules! readable {
-    ($($kind:ty: $expected:literal),* $(,)?) => {
+    ($($kind:ty: $expected:literal, shown: $is_shown:literal),* $(,)?) => {
         $(impl Readable for $kind {
             const EXPECTED: &'static str = $expected;
+            const IS_SHOWN: bool = $is_shown;
 
             fn read(given: &Bound<'_, PyAny>) -> PyResult<Self> {
                 given.extract()
@@ -37,31 +48,60 @@ macro_rules! readable {
 }
 
 readable! {
+    bool: "must be True or False", shown: true,
+    String: "must be a valid Unicode string", shown: false,
+    PathBuf: "must be a path", shown: false,
+}
+
+macro_rules! readable_number {
+    ($($kind:ty: $expected:literal),* $(,)?) => {
+        $(impl Readable for $kind {
+            const EXPECTED: &'static str = $expected;
+
+            fn read(given: &Bound<'_, PyAny>) -> PyResult<Self> {
+                if is_bool(given) { Err(PyTypeError::new_err(Self::EXPECTED)) } else { given.extract() }
+            }
+        })*
+    };
+}
+
+readable_number! {
     f64: "must be a finite float",
     u16: "must be an integer from 0 to 65535",
     u32: "must be an integer from 0 to 4294967295",
     u64: "must be an integer from 0 to 18446744073709551615",
-    (u64, u32): "must be two non-negative integers",
-    (f64, u32): "must be a number and a non-negative integer",
-    bool: "must be True or False",
-    String: "must be a valid Unicode string",
-    PathBuf: "must be a path",
+    i64: "must be a 64-bit integer",
 }
 
-/// A bool is an integer in Python, but never meant as one here.
-impl Readable for i64 {
-    const EXPECTED: &'static str = "must be a 64-bit integer";
+macro_rules! readable_pair {
+    ($($first:ty, $second:ty: $expected:literal),* $(,)?) => {
+        $(impl Readable for ($first, $second) {
+            const EXPECTED: &'static str = $expected;
 
-    fn read(given: &Bound<'_, PyAny>) -> PyResult<Self> {
-        if given.is_instance_of::<PyBool>() { Err(PyTypeError::new_err(Self::EXPECTED)) } else { given.extract() }
-    }
+            fn read(given: &Bound<'_, PyAny>) -> PyResult<Self> {
+                let (first, second): (Bound<'_, PyAny>, Bound<'_, PyAny>) = given.extract()?;
+                Ok((<$first>::read(&first)?, <$second>::read(&second)?))
+            }
+        })*
+    };
+}
+
+readable_pair! {
+    u64, u32: "must be two non-negative integers",
+    f64, u32: "must be a number and a non-negative integer",
+}
+
+/// True for a bool, numpy's included. It is a number to Python, but never meant as one here.
+fn is_bool(given: &Bound<'_, PyAny>) -> bool {
+    let is_numpys = || given.get_type().name().is_ok_and(|name| name == "bool" || name == "bool_");
+    given.is_instance_of::<PyBool>() || is_numpys()
 }
 
 impl<'py, T: Readable> FromPyObject<'_, 'py> for Given<T> {
     type Error = PyErr;
 
     fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        Ok(Self(T::read(&given).map_err(|_| T::EXPECTED)))
+        Ok(Self(T::read(&given).map_err(|_| T::problem(&given))))
     }
 }
 
@@ -204,10 +244,7 @@ pub fn optional<T: Readable>(value: &Bound<'_, PyAny>, name: &str) -> PyResult<O
     if value.is_none() {
         return Ok(None);
     }
-    T::read(value).map(Some).map_err(|_| match value.repr() {
-        Ok(given) => errors::parameter(value.py(), name, &format!("{}; got {given}", T::EXPECTED)),
-        Err(error) => error,
-    })
+    T::read(value).map(Some).map_err(|_| errors::parameter(value.py(), name, &T::problem(value)))
 }
 
 /// An option that is off unless it is given.

@@ -102,6 +102,15 @@ fn query(
     new_query(slf, call, given, options)
 }
 
+/// A value of a parameter as a call sends it.
+#[pyfunction]
+pub fn _sent_value(py: Python<'_>, call: &str, parameter: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
+    let param = endpoint(call).and_then(|endpoint| endpoint.param(parameter));
+    let param = param.ok_or_else(|| PyTypeError::new_err(format!("{call} has no parameter {parameter:?}")))?;
+    let value = arguments::argument(py, parameter, value, param.kind)?;
+    core::sent_value(param, &value).map_err(|error| errors::raise(py, &error))
+}
+
 #[pyfunction]
 pub fn _restore_query(client: &Bound<'_, Client>, call: &str, given: &str) -> PyResult<Query> {
     let (args, options) = serde_json::from_str(given).map_err(|error| PyTypeError::new_err(error.to_string()))?;

@@ -14,7 +14,7 @@ use pyo3::types::{PyAny, PyDict, PyList, PyModule, PyTuple};
 use crate::cassette::{self, MatchOn, Mode, Options, Outcome, Scrub};
 use crate::client::{Error, variables};
 use crate::interface::ENDPOINTS;
-use crate::python::base::arguments;
+use crate::python::base::arguments::{self, Given, Readable};
 use crate::python::base::{errors, finalize};
 
 #[doc = doc!(Cassette)]
@@ -28,23 +28,25 @@ pub struct Cassette {
 impl Cassette {
     #[new]
     #[pyo3(
-        signature = (path, mode="once", *, allow_playback_repeats=None, match_on=None, scrub=None, **unknown),
+        signature = (path, mode=Given(Ok("once".into())), *, allow_playback_repeats=None, match_on=None, scrub=None, **unknown),
         text_signature = "(path, mode='once', *, allow_playback_repeats=False, match_on=None, scrub=None)"
     )]
     fn new(
         py: Python<'_>,
         path: &Bound<'_, PyAny>,
-        mode: &str,
+        mode: Given<String>,
         allow_playback_repeats: Option<&Bound<'_, PyAny>>,
-        match_on: Option<Vec<String>>,
+        match_on: Option<Given<Vec<String>>>,
         scrub: Option<Bound<'_, PyAny>>,
         unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         arguments::reject(&py.get_type::<Self>(), unknown)?;
         let allow_playback_repeats = arguments::flag("allow_playback_repeats", allow_playback_repeats)?;
         let path = local_path(path, "path")?;
-        let mode = Mode::named(mode, "mode").map_err(|error| errors::raise(py, &error.into()))?;
-        let match_on = read_match_on(match_on.unwrap_or_default()).map_err(|error| errors::raise(py, &error))?;
+        let raise = |error: Error| errors::raise(py, &error);
+        let mode = Mode::named(&mode.named("mode").map_err(raise)?, "mode").map_err(|error| raise(error.into()))?;
+        let match_on = match_on.map(|names| names.named("match_on")).transpose().map_err(raise)?;
+        let match_on = read_match_on(match_on.unwrap_or_default()).map_err(raise)?;
         let scrub = scrub.map(read_scrub).transpose()?;
         open(py, Options { allow_playback_repeats, match_on, scrub, ..Options::new(path, mode) })
     }
@@ -192,6 +194,14 @@ pub fn _restore_cassette(
     open(py, options)
 }
 
+impl Readable for Vec<String> {
+    const EXPECTED: &'static str = "must be a list of names of parameters";
+
+    fn read(given: &Bound<'_, PyAny>) -> PyResult<Self> {
+        given.extract()
+    }
+}
+
 /// Reads names of parameters, in Python or in the API; one after "-" is left out.
 fn read_match_on(given: Vec<String>) -> Result<MatchOn, Error> {
     const PAGING: [(&str, &str); 3] = [("page", "page"), ("page_size", "limit"), ("chain", "chainShortName")];
@@ -233,6 +243,7 @@ fn read_scrub(callable: Bound<'_, PyAny>) -> PyResult<Scrub> {
 
 const MODE: &str = "CHAINFRAME_CASSETTE_MODE";
 const MATCH_ON: &str = "CHAINFRAME_CASSETTE_MATCH_ON";
+const REPEATS: &str = "CHAINFRAME_CASSETTE_ALLOW_PLAYBACK_REPEATS";
 
 /// A path that a caller gave, with `~` expanded; a URL is refused.
 fn local_path(path: &Bound<'_, PyAny>, parameter: &str) -> PyResult<PathBuf> {
@@ -265,7 +276,15 @@ pub fn _environment_cassette(py: Python<'_>) -> PyResult<Option<Cassette>> {
     let match_on = variables::read(MATCH_ON, MATCH_ON).map_err(|error| errors::raise(py, &error))?.unwrap_or_default();
     let match_on = match_on.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect();
     let match_on = read_match_on(match_on).map_err(|error| errors::raise(py, &error))?;
-    let opened = open(py, Options { staging, match_on, ..Options::new(path, mode) })?;
+    let allow_playback_repeats = match variables::read(REPEATS, REPEATS).map_err(|error| errors::raise(py, &error))? {
+        None => false,
+        Some(text) => match text.as_str() {
+            "" | "0" => false,
+            "1" => true,
+            _ => return Err(errors::raise(py, &Error::config(REPEATS, format!("must be 0 or 1; got {text:?}")))),
+        },
+    };
+    let opened = open(py, Options { staging, match_on, allow_playback_repeats, ..Options::new(path, mode) })?;
     Ok(Some(Cassette { inner: share(&opened.inner) }))
 }
 
@@ -290,14 +309,17 @@ pub fn _share_cassette(
     py: Python<'_>,
     path: PathBuf,
     mode: &str,
-    allow_playback_repeats: bool,
-    match_on: Vec<String>,
+    allow_playback_repeats: Option<&Bound<'_, PyAny>>,
+    match_on: Option<Given<Vec<String>>>,
     scrub: Option<Bound<'_, PyAny>>,
     staging: Option<PathBuf>,
     hint: Option<String>,
 ) -> PyResult<Cassette> {
+    let allow_playback_repeats = arguments::flag("allow_playback_repeats", allow_playback_repeats)?;
     let mode = Mode::named(mode, "mode").map_err(|error| errors::raise(py, &error.into()))?;
-    let match_on = read_match_on(match_on).map_err(|error| errors::raise(py, &error))?;
+    let match_on = match_on.map(|names| names.named("match_on")).transpose();
+    let match_on = match_on.and_then(|names| read_match_on(names.unwrap_or_default()));
+    let match_on = match_on.map_err(|error| errors::raise(py, &error))?;
     let scrub = scrub.map(read_scrub).transpose()?;
     let opened = open(py, Options { path, mode, allow_playback_repeats, match_on, scrub, staging, hint })?;
     forget(&opened);

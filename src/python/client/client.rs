@@ -71,7 +71,7 @@ fn is_missing(name: &str, cassette: Option<&Cassette>) -> Message {
 
 /// The value of a setting.
 fn given<T: Readable>(value: &Bound<'_, PyAny>, setting: &'static str) -> Result<T, Error> {
-    Argument(T::read(value).map_err(|_| T::EXPECTED)).named(setting)
+    Argument(T::read(value).map_err(|_| T::problem(value))).named(setting)
 }
 
 /// Raises if a progress bar is asked for and its extra is missing.

@@ -155,7 +155,7 @@ impl FollowPlan {
         let read = match self.spec.ranges {
             Ranges::None => return Ok(RangeRead::TooLarge { rows: 0, reached: high }),
             Ranges::List => {
-                let query = self.list.with_heights(Some(low), Some(high))?.marked_recent();
+                let query = self.list.with_heights(Some(low), Some(high))?.with_recent(true);
                 return Ok(
                     match collect(&query, Budget { max_rows, heights: Some((first.min(high), high)) }, report).await? {
                         Collected::All(rows) => RangeRead::UpTo(high, rows),

@@ -13,6 +13,7 @@ mod in_flight;
 mod observed;
 mod pages;
 mod partitions;
+mod recorded_range;
 mod reread;
 mod resolve;
 mod run;

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 
 use super::height_search::Found;
 use super::heights::{Heights, fetch_block};
+use super::recorded_range::RecordedRange;
 use crate::client::Error;
 use crate::interface::ResultLimit;
 use crate::query::request::{Query, Unresolved};
@@ -14,6 +15,24 @@ const RECENT: i64 = 364 * 86_400_000;
 
 /// Returns the query with its range of heights, and notes whether all of its blocks are younger than a year.
 pub(super) async fn resolve(query: &Query, report: &SharedReport) -> Result<Query, Error> {
+    let is_aged = query.endpoint().limit == ResultLimit::LastYear && query.start_height().is_some();
+    if query.unresolved().is_none() && (!is_aged || query.is_recent()) {
+        return Ok(query.clone());
+    }
+    match RecordedRange::replay(query)? {
+        Some(recorded) => {
+            let found = find(&recorded.apply(query)?, report).await?;
+            Ok(found.with_recent(recorded.is_recent))
+        }
+        None => {
+            let found = find(query, report).await?;
+            RecordedRange::record(query, found.is_recent())?;
+            Ok(found)
+        }
+    }
+}
+
+async fn find(query: &Query, report: &SharedReport) -> Result<Query, Error> {
     let Some(unresolved) = query.unresolved() else { return mark_recent(query.clone(), report).await };
     let Unresolved { start_time, end_time, start_height, end_height, is_expanded } = unresolved;
     let mut heights = Heights::of(query, report);
@@ -46,7 +65,7 @@ pub(super) async fn resolve(query: &Query, report: &SharedReport) -> Result<Quer
         None => start_height,
     };
     let resolved = query.with_heights(start, end)?;
-    Ok(if start_time.is_some_and(|time| is_recent(query, time)) { resolved.marked_recent() } else { resolved })
+    Ok(resolved.with_recent(start_time.is_some_and(|time| is_recent(query, time))))
 }
 
 fn first_block_unknown(lowest: i64) -> String {
@@ -58,15 +77,11 @@ fn first_block_unknown(lowest: i64) -> String {
 
 /// A list of an address has the last year only: it is complete if its lowest block is younger than that.
 async fn mark_recent(query: Query, report: &SharedReport) -> Result<Query, Error> {
-    let (ResultLimit::LastYear, Some(height)) = (query.endpoint().limit, query.start_height()) else {
-        return Ok(query);
-    };
-    if query.is_recent() {
-        return Ok(query);
-    }
+    let Some(height) = query.start_height() else { return Ok(query) };
     let name = query.options().chain.clone();
     let block = fetch_block(query.client(), query.endpoint().chain, name.as_deref(), height, report).await?;
-    Ok(if block.is_some_and(|block| is_recent(&query, block.time)) { query.marked_recent() } else { query })
+    let is_recent = block.is_some_and(|block| is_recent(&query, block.time));
+    Ok(query.with_recent(is_recent))
 }
 
 fn is_recent(query: &Query, time: i64) -> bool {

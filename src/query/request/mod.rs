@@ -5,6 +5,6 @@ mod query;
 mod set;
 mod slices;
 
-pub use params::{Arg, Options, parse_time};
+pub use params::{Arg, Options, parse_time, sent_value};
 pub use query::{GrowthOrder, Query};
 pub(super) use slices::Unresolved;

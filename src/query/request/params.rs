@@ -3,7 +3,7 @@
 use chrono::{DateTime, Days, FixedOffset, NaiveDate, NaiveTime, SecondsFormat};
 use serde::{Deserialize, Serialize};
 
-use super::slices::{Filters, Slices, TimeRange, Unresolved, split_by_year};
+use super::slices::{Filters, Slices, TimeRange, Unresolved, sent_time, split_by_year};
 use crate::client::Error;
 use crate::interface::{Endpoint, Number, Param, ParamKind, ParamRole, RangeEnd};
 use crate::message::{Hint, Message};
@@ -76,6 +76,19 @@ pub(super) fn canonical(
         canonical.push((name.clone(), serde_json::json!(check(param, arg)?)));
     }
     Ok(canonical.into_iter())
+}
+
+/// A value of a parameter as it is sent.
+pub fn sent_value(param: &Param, arg: &Arg) -> Result<String, Error> {
+    Ok(match check(param, arg)? {
+        ParamValue::String(text) | ParamValue::Amount(text) => text,
+        ParamValue::Number(time) if param.kind == ParamKind::Time => {
+            let is_start = matches!(param.role, ParamRole::RangeStart(..));
+            sent_time(time, if is_start { RangeEnd::Lower } else { RangeEnd::Upper })
+        }
+        ParamValue::Number(number) => number.to_string(),
+        ParamValue::Hashes(hashes) => hashes.join(","),
+    })
 }
 
 /// The arguments for display, by name.

@@ -250,8 +250,8 @@ impl Query {
     }
 
     #[must_use]
-    pub(in crate::query) fn marked_recent(self) -> Self {
-        Self { is_recent: true, ..self }
+    pub(in crate::query) fn with_recent(self, is_recent: bool) -> Self {
+        Self { is_recent, ..self }
     }
 
     pub(in crate::query) fn projection(&self) -> Projection {

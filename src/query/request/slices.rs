@@ -1,5 +1,7 @@
 //! Slices: the lists that a query is read from, one after the other, where one list of the API cannot hold its result.
 
+use crate::interface::RangeEnd;
+
 /// Filters and slices of a validated call.
 #[derive(Clone, Debug)]
 pub(super) struct Filters {
@@ -44,6 +46,15 @@ pub type TimeRange = (Option<i64>, Option<i64>);
 
 /// A year in every calendar, less the millisecond that is added at either end.
 const YEAR: i64 = 365 * 86_400_000 - 2;
+
+/// An end of a range of times as it is sent: the API excludes both ends.
+pub(super) fn sent_time(time: i64, end: RangeEnd) -> String {
+    match end {
+        RangeEnd::Lower => time.saturating_sub(1),
+        RangeEnd::Upper => time.saturating_add(1),
+    }
+    .to_string()
+}
 
 /// Ranges of at most a year: the API rejects longer ones.
 pub(super) fn split_by_year(low: Option<i64>, high: Option<i64>) -> Vec<TimeRange> {
@@ -126,10 +137,9 @@ impl Slices {
             Self::One => Vec::new(),
             Self::Heights { wire, low, .. } => vec![(wire, (low + slice as i64).to_string())],
             Self::Times(ranges) => {
-                // The API excludes both ends of a range.
                 let (low, high) = ranges[slice as usize];
-                let low = low.map(|low| ("startTime", low.saturating_sub(1).to_string()));
-                let high = high.map(|high| ("endTime", high.saturating_add(1).to_string()));
+                let low = low.map(|low| ("startTime", sent_time(low, RangeEnd::Lower)));
+                let high = high.map(|high| ("endTime", sent_time(high, RangeEnd::Upper)));
                 low.into_iter().chain(high).collect()
             }
             Self::Hashes { wire, batches } => vec![(wire, batches[slice as usize].join(","))],

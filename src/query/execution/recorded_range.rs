@@ -1,0 +1,69 @@
+//! Facts of a range that a cassette keeps beside the requests: the times that heights were searched for, and whether its
+//! blocks were younger than a year. A replay has another clock, and maybe other times: by its own it would search other
+//! heights, or find another age of the list.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cassette::Request;
+use crate::client::Error;
+use crate::interface::{Param, ParamRole};
+use crate::query::request::{Arg, Query};
+
+/// Unix milliseconds.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct RecordedRange {
+    start_time: Option<i64>,
+    end_time: Option<i64>,
+    pub is_recent: bool,
+}
+
+impl RecordedRange {
+    /// The facts that a cassette has for this query.
+    pub fn replay(query: &Query) -> Result<Option<Self>, Error> {
+        let body = query.client().replay_facts(&request(query)?)?;
+        Ok(body.and_then(|body| serde_json::from_slice(&body).ok()))
+    }
+
+    /// Records the facts of a query, if it has a cassette that records.
+    pub fn record(query: &Query, is_recent: bool) -> Result<(), Error> {
+        let (start_time, end_time) =
+            query.unresolved().map_or((None, None), |unresolved| (unresolved.start_time, unresolved.end_time));
+        let facts = serde_json::to_vec(&Self { start_time, end_time, is_recent }).unwrap_or_default();
+        query.client().record_facts(&request(query)?, facts.into())
+    }
+
+    /// The query for the recorded times.
+    pub fn apply(&self, query: &Query) -> Result<Query, Error> {
+        let Some(given) = query.unresolved() else { return Ok(query.clone()) };
+        if (given.start_time, given.end_time) == (self.start_time, self.end_time) {
+            return Ok(query.clone());
+        }
+        let times = [("start_time", self.start_time), ("end_time", self.end_time)];
+        let times = times.into_iter().filter_map(|(name, time)| Some((name.to_owned(), Arg::Time(time? * 1_000))));
+        Ok(query.with_args(times.collect(), false)?.with_projection_of(query))
+    }
+}
+
+/// The arguments, as a request that is never sent.
+fn request(query: &Query) -> Result<Request, Error> {
+    let mut params = BTreeMap::from([("chainShortName".to_owned(), query.chain().to_owned())]);
+    for (name, value) in query.canonical_args()? {
+        let wire = query.endpoint().param(&name).map(wire);
+        params
+            .insert(wire.map_or(name, str::to_owned), value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+    }
+    let path = query.client().settings().deployment.expand(query.endpoint().path);
+    Ok(Request::facts(path, params))
+}
+
+/// The name by which `match_on` selects a parameter.
+fn wire(param: &'static Param) -> &'static str {
+    match (param.wire(), param.role) {
+        (Some(wire), _) => wire,
+        (None, ParamRole::TimeOfHeight(..)) if param.name == "start_time" => "startTime",
+        (None, ParamRole::TimeOfHeight(..)) => "endTime",
+        (None, _) => param.name,
+    }
+}
