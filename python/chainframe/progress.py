@@ -31,9 +31,10 @@ Delivery = Literal["at once", "reader", "loop"]
 
 
 class State(TypedDict):
-    """Counts of a run: `done` of `total`, in `unit`; an unknown total is None."""
+    """Counts of a run: `done` of `total`, in `unit`; an unknown total is None. A run that continues has a `start`."""
 
     unit: str
+    start: int
     done: int
     total: int | None
     pages: int
@@ -143,6 +144,7 @@ class Bar:
         bar = _tqdm()(
             desc=self._call,
             total=state["total"],
+            initial=state["start"],
             unit=f" {state['unit']}",
             smoothing=0,
             dynamic_ncols=True,
@@ -163,7 +165,7 @@ class Bar:
             started = bar.start_t
             bar.reset(state["total"])
             bar.start_t = started
-        bar.unit = f" {state['unit']}"
+        bar.unit, bar.initial = f" {state['unit']}", state["start"]
         bar.n = state["done"]
         bar.set_postfix_str(", ".join(_facts(state)), refresh=False)
         with bar.get_lock():

@@ -6,6 +6,7 @@ import asyncio
 import io
 import os
 import pickle
+import re
 import subprocess
 import sys
 import threading
@@ -67,6 +68,49 @@ def test_bar_counts_pages_or_slices_without_a_total(service: LocalService, capsy
         client.transactions(start_height=newest.height - 3, end_height=newest.height).collect()
         assert " 4/4 " in (text := capsys.readouterr().err)
         assert "blocks/s" in text
+
+
+CONTINUED: list[tuple[str, dict[str, Any], str, int]] = [
+    ("blocks", {"page_size": 50}, "records", 600),
+    ("blocks", {"page_size": 50, "max_items": 330}, "records", 330),
+    ("transactions", {"page_size": 50}, "pages", 12),
+    ("transactions", {"page_size": 50, "max_items": 330}, "pages", 7),
+    ("transactions", {"page_size": 50, "start_height": True}, "blocks", 12),
+]
+
+
+@pytest.mark.parametrize("read", [50, 120, 301])
+@pytest.mark.parametrize(("call", "given", "unit", "total"), CONTINUED)
+def test_bar_of_a_continued_run_starts_where_it_continues(
+    service: LocalService,
+    capsys: pytest.CaptureFixture[str],
+    call: str,
+    given: dict[str, Any],
+    unit: str,
+    total: int,
+    read: int,
+) -> None:
+    with service.client(progress=False) as quiet, service.client(progress=True) as client:
+        if unit == "blocks":
+            newest = quiet.transactions().first()
+            assert newest is not None
+            assert newest.height is not None
+            given = {**given, "start_height": newest.height - total + 1, "end_height": newest.height}
+        query = getattr(quiet, call)(**given)
+        rows = query.collect()
+        read = min(read, len(rows) - 1)
+        stream = iter(query)
+        for _ in range(read):
+            next(stream)
+        rest = client.resume(query.cursor).collect()
+        assert len(rest) == len(rows) - read
+    text = capsys.readouterr().err
+    counts = [tuple(map(int, match)) for match in re.findall(r" (\d+)/(\d+) ", text)]
+    assert counts[-1] == (total, total)
+    assert "100%" in text.rstrip().rpartition("\r")[2]
+    start = {"records": read, "pages": read // 50, "blocks": 1}[unit]
+    assert min(done for done, _ in counts) >= start
+    assert f" {unit}/s" in text or f"s/{unit.removesuffix('s')}" in text or "?" in text
 
 
 def test_bar_shows_rate_limiting(capsys: pytest.CaptureFixture[str]) -> None:
@@ -178,7 +222,7 @@ class Counts:
         if self.reads > 5:
             self.is_idle.set()
         counts: Any = dict.fromkeys(("pages", "requests", "retries", "elapsed"), 1)
-        state: progress.State = counts | {"unit": "records", "total": 10, "pace": None}
+        state: progress.State = counts | {"unit": "records", "start": 0, "total": 10, "pace": None}
         state["done"] = state["records"] = self.records
         return state
 

@@ -99,6 +99,7 @@ impl Run {
         let query::Report { pages, records, requests, retries, elapsed, progress, .. } = self.report.read();
         let state = PyDict::new(py);
         state.set_item("unit", progress.unit)?;
+        state.set_item("start", progress.start)?;
         state.set_item("done", progress.done)?;
         state.set_item("total", progress.total)?;
         state.set_item("pages", pages)?;

@@ -41,6 +41,8 @@ pub struct Pages {
     resumed_slice: Option<u64>,
     next_slice: u64,
     delivered: u64,
+    /// Slice and offset of the first page of this run.
+    began: Option<(u64, u64)>,
     /// Position after the last page of the slice that is being delivered.
     latest: Option<LatestCheckpoint>,
     observed: Observed,
@@ -88,6 +90,7 @@ impl Pages {
             resumed_slice: None,
             next_slice: 0,
             delivered: 0,
+            began: None,
             latest: None,
             end: None,
             max_in_flight: usize::MAX,
@@ -340,11 +343,13 @@ impl Pages {
         if page.columns.rows() > 0 {
             report.add_members(query.client().decoder(query.endpoint()).names(), &page.members);
         }
+        let began = *self.began.get_or_insert((slice, offset));
+        let position = Position { slice, offset: fetcher.list.returned(), began };
         report.update(|report| {
             report.pages += 1;
             report.records += columns.rows() as u64;
             report.duplicates_dropped += rows.start as u64;
-            report.progress = progress(query, fetcher.slice, total, page.total_pages, report.pages, self.delivered);
+            report.progress = progress(query, &position, total, page.total_pages, report.pages, self.delivered);
         });
         self.latest = (!cut).then(|| LatestCheckpoint::new(fetcher.list.checkpoint()));
         let source = match selection {
@@ -423,29 +428,43 @@ impl ListRun for Pages {
     }
 }
 
-/// Progress of a run that delivered `pages` pages and `records` records, the last of them of this slice, whose list has
-/// `total` records or else `total_pages` pages.
+/// Position of a run after a page.
+struct Position {
+    slice: u64,
+    offset: u64,
+    /// Slice and offset at which the run began: those of its cursor, if it continues an earlier one.
+    began: (u64, u64),
+}
+
+/// Progress of a run that delivered `pages` pages and `records` records. The list has `total` records or else
+/// `total_pages` pages.
 fn progress(
     query: &Query,
-    slice: u64,
+    position: &Position,
     total: Option<u64>,
     total_pages: Option<u64>,
     pages: u64,
     records: u64,
 ) -> Progress {
-    let limit = query.max_items();
+    let (limit, (slice, offset)) = (query.max_items(), position.began);
     match (query.slices().unit(), total, total_pages) {
         (Some(unit), ..) => {
-            Progress { unit, done: slice + 1, total: Some(query.slices().count()).filter(|_| limit.is_none()) }
+            let total = Some(query.slices().count()).filter(|_| limit.is_none());
+            Progress { unit, start: slice, done: position.slice + 1, total }
         }
         (None, Some(total), _) => {
-            Progress { unit: "records", done: records, total: Some(limit.map_or(total, |limit| limit.min(total))) }
+            let done = if limit.is_some() { offset + records } else { position.offset };
+            let total = Some(limit.map_or(total, |limit| total.min(offset + limit)));
+            Progress { unit: "records", start: offset, done, total }
         }
         (None, None, Some(last)) if last > 0 => {
-            let wanted = limit.map(|limit| limit.div_ceil(query.page_size().max(1)));
-            Progress { unit: "pages", done: pages, total: Some(wanted.map_or(last, |wanted| wanted.min(last))) }
+            let size = query.page_size().max(1);
+            let total = Some(limit.map_or(last, |limit| last.min((offset + limit).div_ceil(size))));
+            // Pages may be smaller than what was asked for.
+            let done = if offset == 0 { pages } else { position.offset.div_ceil(size) };
+            Progress { unit: "pages", start: offset / size, done, total }
         }
-        _ => Progress { unit: "records", done: records, total: None },
+        _ => Progress { unit: "records", start: offset, done: offset + records, total: None },
     }
 }
 

@@ -275,7 +275,12 @@ impl<L: ListRun> Set<L> {
             (report.records, report.bytes) = (sum.records, sum.bytes);
             (report.duplicates_dropped, report.dropped) = (sum.duplicates_dropped, sum.dropped);
             (report.moved, report.rereads) = (sum.moved, sum.rereads);
-            report.progress = Progress { unit: "arguments", done: self.num_ended, total: Some(self.num_lists as u64) };
+            report.progress = Progress {
+                unit: "arguments",
+                done: self.num_ended,
+                total: Some(self.num_lists as u64),
+                ..Progress::default()
+            };
         });
     }
 

@@ -101,6 +101,8 @@ pub enum State {
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     pub unit: &'static str,
+    /// Value of `done` when the run began: above 0 if it continues an earlier one.
+    pub start: u64,
     pub done: u64,
     /// Final value of `done`, if known.
     pub total: Option<u64>,
@@ -108,7 +110,7 @@ pub struct Progress {
 
 impl Default for Progress {
     fn default() -> Self {
-        Self { unit: "records", done: 0, total: None }
+        Self { unit: "records", start: 0, done: 0, total: None }
     }
 }
 
