@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import inspect
 import io
@@ -16,6 +17,7 @@ import click
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from click.shell_completion import ShellComplete
 
 import chainframe as cf
 import reference_client
@@ -69,7 +71,8 @@ def test_every_call_writes_its_records(
     exact = [{name: _number(value) for name, value in row.items()} for row in rows]
     assert exact == [{name: _number(value) for name, value in as_json(row).items()} for row in records.to_dicts()]
     assert code == (0 if records.report.complete else 6)
-    assert err.splitlines() == [f"chainframe: {reason}" for reason in records.report.reasons]
+    reasons = [reason.replace("start_time=", "--start-time") for reason in records.report.reasons]
+    assert err.splitlines() == [f"chainframe: {reason}" for reason in reasons]
 
 
 def _number(value: Any) -> Any:
@@ -269,6 +272,53 @@ def test_column_names_are_completed() -> None:
     context = click.Context(command)
     found = [item.value for item in columns.type.shell_complete(context, columns, "hash,h")]
     assert found == ["hash,hash", "hash,height"]
+
+
+@pytest.mark.parametrize(
+    ("words", "start", "found"),
+    [
+        (["serve"], "--tr", ["--transactions"]),
+        (["serve", "--compression"], "", ["gzip"]),
+        (["serve", "--port", "5", "--compression", "gzip"], "--late", ["--late"]),
+        (["doctor"], "--js", ["--json"]),
+        (["doctor", "--json"], "--base", ["--base-url"]),
+        (["doctor", "--signature-encoding"], "h", ["hex"]),
+        (["cassette"], "s", ["show"]),
+        (["cassette", "show"], "--b", ["--body"]),
+        (["serve", "--port"], "", []),
+    ],
+)
+def test_options_of_commands_without_click_are_completed(words: list[str], start: str, found: list[str]) -> None:
+    complete = ShellComplete(app, {}, "chainframe", "_CHAINFRAME_COMPLETE")
+    assert [item.value for item in complete.get_completions(words, start)] == found
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["tokens", "--limit", "3"], "--max-items"),
+        (["blocks", "-n", "3"], "--max-items"),
+        (["tokens", "--sort", "x"], "--order-by"),
+        (["transactions", "--from-block", "3"], "--start-height"),
+    ],
+)
+def test_option_of_another_tool_names_the_one_that_was_meant(
+    arguments: list[str], meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    assert capsys.readouterr().err.endswith(f"Did you mean '{meant}'?\n")
+
+
+@pytest.mark.parametrize("command", ["", *app.commands])
+def test_help_fits_a_terminal(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with contextlib.suppress(SystemExit):
+        main([*command.split(), "--help"])
+    text = capsys.readouterr().out
+    assert text
+    assert [line for line in text.splitlines() if len(line) > 80] == []
 
 
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:

@@ -39,7 +39,7 @@ def test_record_classes_have_the_declared_fields(name: str) -> None:
     assert issubclass(cls, cf.Record)
     assert list(cls().to_dict()) == declared
     public = {member for member in dir(cls) if not member.startswith("_")}
-    assert public == {*declared, "to_dict", "queried"}
+    assert public == {*declared, "to_dict", "keys", "queried"}
     assert len(declared) > 3
 
 

@@ -61,6 +61,7 @@ def test_lines_for_a_terminal_begin_with_the_status(service: LocalService) -> No
     )
     assert done.returncode == 0
     assert all(line.startswith("ok   ") for line in done.stdout.splitlines())
+    assert all(line[17] == " " != line[18] for line in done.stdout.splitlines())
     assert service.secret_key not in done.stdout
 
 

@@ -80,16 +80,14 @@ CONTINUED: list[tuple[str, dict[str, Any], str, int]] = [
 
 
 @pytest.mark.parametrize("read", [50, 120, 301])
-@pytest.mark.parametrize(("call", "given", "unit", "total"), CONTINUED)
+@pytest.mark.parametrize("case", CONTINUED)
 def test_bar_of_a_continued_run_starts_where_it_continues(
     service: LocalService,
     capsys: pytest.CaptureFixture[str],
-    call: str,
-    given: dict[str, Any],
-    unit: str,
-    total: int,
+    case: tuple[str, dict[str, Any], str, int],
     read: int,
 ) -> None:
+    call, given, unit, total = case
     with service.client(progress=False) as quiet, service.client(progress=True) as client:
         if unit == "blocks":
             newest = quiet.transactions().first()

@@ -12,7 +12,7 @@ import click
 from click.shell_completion import CompletionItem, get_completion_class
 
 from chainframe import ChainframeError, TransportError, __version__, _native
-from chainframe._arguments import similar
+from chainframe._arguments import SYNONYMS, similar
 from chainframe._text import shown
 from chainframe.cli import codes, core, follow
 from chainframe.cli.export import Terminated, destination, exit_code, sigterm_as_exception
@@ -44,6 +44,8 @@ def main(arguments: Sequence[str]) -> int:
         click.echo(f"{error.format_message()}\n\nchainframe: missing command", err=True)
         return codes.USAGE
     except click.ClickException as error:
+        if isinstance(error, click.NoSuchOption):
+            _suggest(error)
         _echo_error(error.format_message())
         return codes.USAGE
     except (click.Abort, KeyboardInterrupt):
@@ -61,8 +63,8 @@ def app() -> None:
 
     \b
     Exit codes: 0 complete, 1 output cannot be written, 2 usage, 3 authentication,
-    4 rate limit, 5 network or service, 6 incomplete, 7 output locked by another run
-    (try again), 8 verify found differences, 130 interrupted, 143 terminated.
+    4 rate limit, 5 network or service, 6 incomplete, 7 output locked by another
+    run (try again), 8 verify found differences, 130 interrupted, 143 terminated.
     """
 
 
@@ -75,12 +77,24 @@ def completion(shell: str) -> None:
     click.echo(kind(app, {}, "chainframe", COMPLETE).source())
 
 
+def _suggest(error: click.NoSuchOption) -> None:
+    """Suggest the option that a word of another tool stands for, in place of those that are spelt like it."""
+    word = error.option_name.lstrip("-").replace("-", "_")
+    options = {option for param in error.ctx.command.params for option in param.opts} if error.ctx else set()
+    meant = [flag for name in SYNONYMS.get(word, ()) if (flag := _flag(name)) in options]
+    error.possibilities = meant[:1] or error.possibilities
+
+
 class _Core(click.Command):
     """A command that works without click and parses its own options."""
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
         ctx.args = args
         return []
+
+    def shell_complete(self, ctx: Context, incomplete: str) -> list[CompletionItem]:
+        words = core.words_after([self.name or "", *ctx.args])
+        return [CompletionItem(word, help=text) for word, text in words.items() if word.startswith(incomplete)]
 
     def invoke(self, ctx: Context) -> int:
         return core.main([self.name or "", *ctx.args])

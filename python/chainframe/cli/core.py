@@ -204,6 +204,19 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def words_after(words: Sequence[str]) -> dict[str, str]:
+    """Return the options and commands that may follow words of a command line, each with its help."""
+    parser = _parser()
+    for word in words:
+        commands = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))  # noqa: SLF001 - no other way
+        parser = next((action.choices[word] for action in commands if word in action.choices), parser)
+    actions = parser._actions  # noqa: SLF001
+    if words and (last := next((action for action in actions if words[-1] in action.option_strings), None)):
+        return dict.fromkeys(map(str, last.choices or ()), "") if last.nargs != 0 else words_after(words[:-1])
+    found = {flag: action.help or "" for action in actions for flag in action.option_strings}
+    return found | {str(word): "" for action in actions if not action.option_strings for word in action.choices or ()}
+
+
 def _add_chain_options(parser: argparse.ArgumentParser) -> None:
     for chain, name in (("main", "MAIN"), ("zone", "ZONE_CHAIN")):
         parser.add_argument(
@@ -347,7 +360,7 @@ def _doctor(options: argparse.Namespace) -> int:
     given = {name: value for name in doctor.SETTINGS if (value := getattr(options, name)) is not None}
     results = doctor.run_checks(deployment=deployment, proxy=options.proxy, ca_bundle=options.ca_bundle, given=given)
     for result in results:
-        text = json.dumps(asdict(result)) if options.json else f"{result.status:5}{result.check:11}{result.text}"
+        text = json.dumps(asdict(result)) if options.json else f"{result.status:5}{result.check:13}{result.text}"
         _print(text)
         sys.stdout.flush()
         code = code or result.code
