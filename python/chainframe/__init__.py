@@ -139,9 +139,10 @@ if not TYPE_CHECKING:
         if not name.startswith("_"):
             from chainframe._arguments import NAMES  # noqa: PLC0415 - see TYPE_CHECKING
 
-            if name in NAMES:
+            cased = {known.lower(): known for known in __all__}
+            if meant := NAMES.get(name) or cased.get(name.lower().replace("_", "")):
                 # With an object, Python would suggest what is spelt most like it.
-                raise AttributeError(f"{message}; use {NAMES[name]}", name=name, obj=None)
+                raise AttributeError(f"{message}; use {meant}", name=name, obj=None)
         raise AttributeError(message)
 
     def __dir__() -> list[str]:

@@ -125,6 +125,8 @@ impl HttpTransport {
         }
         match phase {
             Phase::Tls => {
+                let is_plain = matches!(find(error), Some(rustls::Error::InvalidMessage(_)));
+                let cause = if is_plain { "the response is not TLS (is it plain http?)" } else { cause.as_str() };
                 let problem = Message::new(format!("{}: {cause}", self.peer()));
                 let problem = problem.hint(Hint::check(&["base_url", "ca_bundle"]));
                 // A certificate stays what it is for more than seconds.

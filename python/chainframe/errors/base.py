@@ -47,6 +47,11 @@ class ChainframeError(Exception):
         if retryable is not None:
             self.retryable = retryable
 
+    def add_note(self, note: str, /) -> None:
+        # PyO3 notes the parameter of a value that it could not convert, which the message names.
+        if not note.startswith("while processing '"):
+            super().add_note(note)
+
 
 def in_shell(error: ChainframeError) -> str:
     """Return the message with options of the command line in place of parameters."""

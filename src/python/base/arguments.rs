@@ -396,7 +396,8 @@ fn hash(item: &Bound<'_, PyAny>) -> Result<String, String> {
     hex_of_bytes(item).ok_or_else(|| format!("must be a string, or 32 bytes; got {}", shown(item)))
 }
 
-fn shown(value: &Bound<'_, PyAny>) -> String {
+/// First line of the repr of a value.
+pub fn shown(value: &Bound<'_, PyAny>) -> String {
     value.repr().map_or_else(|_| "a value without a repr".into(), |text| first_line(&text.to_string()))
 }
 

@@ -98,6 +98,22 @@ impl Readable for RateLimit {
     }
 }
 
+impl Readable for Py<Deployment> {
+    const EXPECTED: &'static str = "must be a Deployment";
+
+    fn read(given: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Ok(given.extract()?)
+    }
+}
+
+impl Readable for Py<Cassette> {
+    const EXPECTED: &'static str = "must be a chainframe.testing.Cassette, such as Cassette(\"calls.jsonl\")";
+
+    fn read(given: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Ok(given.extract()?)
+    }
+}
+
 /// A rate limit that may be left to the environment.
 impl Readable for Option<RateLimit> {
     const EXPECTED: &'static str = RateLimit::EXPECTED;
@@ -170,7 +186,7 @@ impl Client {
         passphrase: Option<Argument<String>>,
         main_chain: Option<Argument<String>>,
         zone_chain: Option<Argument<String>>,
-        deployment: Option<&Bound<'_, Deployment>>,
+        deployment: Option<Argument<Py<Deployment>>>,
         timeout: Argument<f64>,
         deadline: Option<Argument<f64>>,
         max_retries: Argument<i64>,
@@ -182,7 +198,7 @@ impl Client {
         max_response_bytes: Argument<i64>,
         proxy: Option<Argument<String>>,
         ca_bundle: Option<Argument<PathBuf>>,
-        cassette: Option<&Bound<'_, Cassette>>,
+        cassette: Option<Argument<Py<Cassette>>>,
         progress: ProgressMode,
         on_attempt: Option<Bound<'_, PyAny>>,
         unknown: Option<&Bound<'_, PyDict>>,
@@ -192,16 +208,17 @@ impl Client {
             return Err(PyTypeError::new_err("Client() takes its settings by keyword: Client(base_url=...)"));
         }
         let on_attempt = OnAttempt::new(py, on_attempt)?;
+        let invalid = |error: Error| errors::raise(py, &error);
         let cassette = match cassette {
             None => _environment_cassette(py)?,
-            Some(given) => Some(given.get().clone()),
+            Some(given) => Some(given.named("cassette").map_err(invalid)?.get().clone()),
         };
         // A replay sends no request and needs no settings of the service. A cassette that may also record reports a
         // missing setting when the first request has to be sent.
         let held = cassette.as_ref().is_some_and(|Cassette { inner }| !inner.can_record() || inner.may_replay());
         let deployment = match deployment {
             None => _environment_deployment(py)?.inner,
-            Some(given) => given.get().inner.clone(),
+            Some(given) => given.named("deployment").map_err(invalid)?.get().inner.clone(),
         };
         let checked = || {
             for name in READ_EARLIER {

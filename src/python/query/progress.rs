@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString};
 
 use crate::client::{Client, Error};
+use crate::python::base::arguments;
 use crate::python::base::errors;
 use crate::python::base::finalize;
 use crate::query::{self, Pages, SharedReport};
@@ -32,7 +33,10 @@ impl<'py> FromPyObject<'_, 'py> for ProgressMode {
         match given.cast::<PyBool>() {
             Ok(always) => Ok(if always.is_true() { Self::Always } else { Self::Never }),
             Err(_) if given.eq("auto")? => Ok(Self::Auto),
-            Err(_) => Err(errors::raise(given.py(), &Error::config("progress", "must be \"auto\", True or False"))),
+            Err(_) => {
+                let problem = format!("must be \"auto\", True or False; got {}", arguments::shown(&given));
+                Err(errors::raise(given.py(), &Error::config("progress", problem)))
+            }
         }
     }
 }
