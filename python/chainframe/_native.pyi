@@ -13,7 +13,7 @@ from decimal import Decimal
 from os import PathLike
 from pathlib import Path
 from types import GenericAlias, TracebackType
-from typing import Any, ClassVar, Generic, Literal, NoReturn, Self, TypeAlias, TypeVar, final, overload
+from typing import Any, ClassVar, Generic, Literal, NoReturn, Self, TypeVar, final, overload
 
 import pandas as pd
 import polars as pl
@@ -29,16 +29,6 @@ from chainframe.sinks import Synced
 _R = TypeVar("_R", bound=Record)
 _R_co = TypeVar("_R_co", bound=Record, default=Any, covariant=True)
 _T_co = TypeVar("_T_co", covariant=True)
-_Instant: TypeAlias = datetime | str | int
-"""An aware `datetime`, an ISO 8601 string with an offset, or epoch milliseconds; numbers under 100,000,000,000 are
-seconds, and under 100,000,000 rejected. A naive datetime is rejected."""
-_T = TypeVar("_T")
-_Several: TypeAlias = _T | Iterable[_T]
-"""One value, or several: a query of several reads the list of each, and its records have `queried`."""
-_Amount: TypeAlias = Decimal | int | str
-"""An exact decimal number. Floats raise `InvalidParameterError`, since they are not exact."""
-_Numbers: TypeAlias = Literal["decimal", "float", "string"]
-_DtypeBackend: TypeAlias = Literal["numpy_nullable", "pyarrow"]
 
 # Written by PyO3, with private names.
 __all__ = [
@@ -281,7 +271,7 @@ class Client:
         max_requests: int | None = None,
         concurrency: int = 4,
         strict: bool = False,
-        numbers: _Numbers | None = None,
+        numbers: Literal["decimal", "float", "string"] | None = None,
         max_response_bytes: int = 67108864,
         proxy: str | None = None,
         ca_bundle: str | PathLike[str] | None = None,
@@ -307,7 +297,7 @@ class Client:
         max_requests: int | None = None,
         concurrency: int = 4,
         strict: bool = False,
-        numbers: _Numbers | None = None,
+        numbers: Literal["decimal", "float", "string"] | None = None,
         max_response_bytes: int = 67108864,
         proxy: str | None = None,
         ca_bundle: str | PathLike[str] | None = None,
@@ -319,9 +309,9 @@ class Client:
         self,
         *,
         protocol_type: Literal["token_20", "token_721", "token_1155", "token_10"] | None = None,
-        token_contract_address: _Several[str | bytes] | None = None,
-        start_time: _Instant | None = None,
-        end_time: _Instant | None = None,
+        token_contract_address: str | bytes | Iterable[str | bytes] | None = None,
+        start_time: datetime | str | int | None = None,
+        end_time: datetime | str | int | None = None,
         order_by: Literal["totalMarketCap", "transactionAmount24h"] | None = None,
         chain: str | None = None,
         page_size: int | None = None,
@@ -332,7 +322,8 @@ class Client:
         Parameters
         ----------
         protocol_type : {"token_20", "token_721", "token_1155", "token_10"}, optional
-            Kind of tokens; the API returns `token_20` by default.
+            Kind of tokens; the API returns `token_20` by default. A complete result has all tokens of one kind: there
+            is a list for each, and none for all.
         token_contract_address : str or iterable of str, optional
             Contract of one token, or of several: their lists are read as a set.
         start_time, end_time : datetime, str or int, optional
@@ -364,10 +355,10 @@ class Client:
 
     def token_transfers(
         self,
-        token_contract_address: _Several[str | bytes],
+        token_contract_address: str | bytes | Iterable[str | bytes],
         *,
-        min_amount: _Amount | None = None,
-        max_amount: _Amount | None = None,
+        min_amount: Decimal | int | str | None = None,
+        max_amount: Decimal | int | str | None = None,
         chain: str | None = None,
         page_size: int | None = None,
         max_items: int | None = None,
@@ -405,16 +396,16 @@ class Client:
     def cross_chain_transactions(
         self,
         *,
-        tx_id: _Several[str] | None = None,
-        height: _Several[int] | None = None,
+        tx_id: str | Iterable[str] | None = None,
+        height: int | Iterable[int] | None = None,
         start_height: int | None = None,
         end_height: int | None = None,
-        start_time: _Instant | None = None,
-        end_time: _Instant | None = None,
-        address: _Several[str | bytes] | None = None,
-        from_address: _Several[str | bytes] | None = None,
-        to_address: _Several[str | bytes] | None = None,
-        token_contract_address: _Several[str | bytes] | None = None,
+        start_time: datetime | str | int | None = None,
+        end_time: datetime | str | int | None = None,
+        address: str | bytes | Iterable[str | bytes] | None = None,
+        from_address: str | bytes | Iterable[str | bytes] | None = None,
+        to_address: str | bytes | Iterable[str | bytes] | None = None,
+        token_contract_address: str | bytes | Iterable[str | bytes] | None = None,
         chain: str | None = None,
         page_size: int | None = None,
         max_items: int | None = None,
@@ -462,7 +453,7 @@ class Client:
     def blocks(
         self,
         *,
-        height: _Several[int] | None = None,
+        height: int | Iterable[int] | None = None,
         chain: str | None = None,
         page_size: int | None = None,
         max_items: int | None = None,
@@ -496,12 +487,12 @@ class Client:
 
     def address_transactions(
         self,
-        address: _Several[str | bytes],
+        address: str | bytes | Iterable[str | bytes],
         *,
         start_height: int | None = None,
         end_height: int | None = None,
-        start_time: _Instant | None = None,
-        end_time: _Instant | None = None,
+        start_time: datetime | str | int | None = None,
+        end_time: datetime | str | int | None = None,
         direction: Literal["from", "to"] | None = None,
         chain: str | None = None,
         page_size: int | None = None,
@@ -547,8 +538,8 @@ class Client:
     def large_transactions(
         self,
         *,
-        min_amount: _Amount | None = None,
-        height: _Several[int] | None = None,
+        min_amount: Decimal | int | str | None = None,
+        height: int | Iterable[int] | None = None,
         chain: str | None = None,
         page_size: int | None = None,
         max_items: int | None = None,
@@ -585,12 +576,12 @@ class Client:
     def transactions(
         self,
         *,
-        block_hash: _Several[str | bytes] | None = None,
-        height: _Several[int] | None = None,
+        block_hash: str | bytes | Iterable[str | bytes] | None = None,
+        height: int | Iterable[int] | None = None,
         start_height: int | None = None,
         end_height: int | None = None,
-        start_time: _Instant | None = None,
-        end_time: _Instant | None = None,
+        start_time: datetime | str | int | None = None,
+        end_time: datetime | str | int | None = None,
         chain: str | None = None,
         page_size: int | None = None,
         max_items: int | None = None,
@@ -686,7 +677,7 @@ class Client:
         >>> [log.topics for log in client.logs("0x71c8...")]
         """
 
-    def height_at(self, time: _Instant, *, chain: Literal["main", "zone"] = "main") -> int:
+    def height_at(self, time: datetime | str | int, *, chain: Literal["main", "zone"] = "main") -> int:
         """Return the height of the last block that is not later than a time.
 
         Finds it by interpolation, in about six requests on a chain of a million blocks.
@@ -714,7 +705,7 @@ class Client:
         >>> client.transactions(start_height=height + 1, end_height=height + 100)
         """
 
-    async def height_at_async(self, time: _Instant, *, chain: Literal["main", "zone"] = "main") -> int:
+    async def height_at_async(self, time: datetime | str | int, *, chain: Literal["main", "zone"] = "main") -> int:
         """`height_at` for asyncio."""
 
     def resume(self, cursor: str) -> Query[Any]:
@@ -764,7 +755,7 @@ class Client:
         """Names and limits of the deployment."""
 
     @property
-    def numbers(self) -> _Numbers | None:
+    def numbers(self) -> Literal["decimal", "float", "string"] | None:
         """Type of amounts of the conversions and exports that are not given `numbers`; None is the default of each."""
 
     @property
@@ -802,7 +793,7 @@ class Client:
         rate_limit: Literal["auto"] | float | None = ...,
         max_requests: int | None = ...,
         strict: bool = ...,
-        numbers: _Numbers | None = ...,
+        numbers: Literal["decimal", "float", "string"] | None = ...,
         progress: Literal["auto"] | bool = ...,
     ) -> Client:
         """Return a client with other options that shares the connections of this one.
@@ -999,7 +990,11 @@ class Query(Generic[_R_co]):
         """
 
     def to_arrow_batch_reader(
-        self, batch_size: int = 65_536, numbers: _Numbers | None = None, *, columns: Sequence[str] | None = None
+        self,
+        batch_size: int = 65_536,
+        numbers: Literal["decimal", "float", "string"] | None = None,
+        *,
+        columns: Sequence[str] | None = None,
     ) -> pa.RecordBatchReader:
         """Return the result as a `pyarrow.RecordBatchReader`, which fetches as it is read and raises typed errors.
 
@@ -1070,9 +1065,9 @@ class Query(Generic[_R_co]):
 
     def to_pandas(
         self,
-        numbers: _Numbers | None = None,
+        numbers: Literal["decimal", "float", "string"] | None = None,
         *,
-        dtype_backend: _DtypeBackend | None = None,
+        dtype_backend: Literal["numpy_nullable", "pyarrow"] | None = None,
         columns: Sequence[str] | None = None,
     ) -> pd.DataFrame:
         """Collect the result and convert it to a pandas DataFrame, as `Records.to_pandas` does.
@@ -1104,9 +1099,9 @@ class Query(Generic[_R_co]):
 
     async def to_pandas_async(
         self,
-        numbers: _Numbers | None = None,
+        numbers: Literal["decimal", "float", "string"] | None = None,
         *,
-        dtype_backend: _DtypeBackend | None = None,
+        dtype_backend: Literal["numpy_nullable", "pyarrow"] | None = None,
         columns: Sequence[str] | None = None,
     ) -> pd.DataFrame:
         """`to_pandas` for asyncio.
@@ -1116,7 +1111,9 @@ class Query(Generic[_R_co]):
         >>> frame = await client.tokens(max_items=20).to_pandas_async()
         """
 
-    def to_polars(self, numbers: _Numbers | None = None, *, columns: Sequence[str] | None = None) -> pl.DataFrame:
+    def to_polars(
+        self, numbers: Literal["decimal", "float", "string"] | None = None, *, columns: Sequence[str] | None = None
+    ) -> pl.DataFrame:
         """Collect the result and convert it to a polars DataFrame, as `Records.to_polars` does.
 
         Parameters
@@ -1143,11 +1140,13 @@ class Query(Generic[_R_co]):
         """
 
     async def to_polars_async(
-        self, numbers: _Numbers | None = None, *, columns: Sequence[str] | None = None
+        self, numbers: Literal["decimal", "float", "string"] | None = None, *, columns: Sequence[str] | None = None
     ) -> pl.DataFrame:
         """`to_polars` for asyncio."""
 
-    def to_arrow(self, numbers: _Numbers | None = None, *, columns: Sequence[str] | None = None) -> pa.Table:
+    def to_arrow(
+        self, numbers: Literal["decimal", "float", "string"] | None = None, *, columns: Sequence[str] | None = None
+    ) -> pa.Table:
         """Collect the result and convert it to a pyarrow Table, as `Records.to_arrow` does.
 
         Parameters
@@ -1174,7 +1173,7 @@ class Query(Generic[_R_co]):
         """
 
     async def to_arrow_async(
-        self, numbers: _Numbers | None = None, *, columns: Sequence[str] | None = None
+        self, numbers: Literal["decimal", "float", "string"] | None = None, *, columns: Sequence[str] | None = None
     ) -> pa.Table:
         """`to_arrow` for asyncio."""
 
@@ -1250,7 +1249,7 @@ class Query(Generic[_R_co]):
         since: Export | str | PathLike[str] | None = None,
         settle: int | None = None,
         columns: Sequence[str] | None = None,
-        numbers: _Numbers | None = None,
+        numbers: Literal["decimal", "float", "string"] | None = None,
         max_rows_per_file: int = 65_536,
     ) -> Export:
         """Write the result as Parquet, exactly once, even if the process is killed and run again.
@@ -1311,7 +1310,7 @@ class Query(Generic[_R_co]):
         since: Export | str | PathLike[str] | None = None,
         settle: int | None = None,
         columns: Sequence[str] | None = None,
-        numbers: _Numbers | None = None,
+        numbers: Literal["decimal", "float", "string"] | None = None,
         max_rows_per_file: int = 65_536,
     ) -> Export:
         """`to_parquet` for asyncio."""
@@ -1322,7 +1321,7 @@ class Query(Generic[_R_co]):
         *,
         settle: int | None = 64,
         columns: Sequence[str] | None = None,
-        numbers: _Numbers | None = None,
+        numbers: Literal["decimal", "float", "string"] | None = None,
         max_rows_per_file: int = 65_536,
     ) -> Export:
         """Add what is new to a directory of exports, each of which continues the one before.
@@ -1372,7 +1371,7 @@ class Query(Generic[_R_co]):
         *,
         settle: int | None = 64,
         columns: Sequence[str] | None = None,
-        numbers: _Numbers | None = None,
+        numbers: Literal["decimal", "float", "string"] | None = None,
         max_rows_per_file: int = 65_536,
     ) -> Export:
         """`to_parquet_series` for asyncio."""
@@ -1384,7 +1383,7 @@ class Query(Generic[_R_co]):
         mode: Literal["resume", "overwrite", "error"] = "resume",
         since: Export | str | PathLike[str] | None = None,
         columns: Sequence[str] | None = None,
-        numbers: _Numbers | None = None,
+        numbers: Literal["decimal", "float", "string"] | None = None,
     ) -> Export:
         """Write the result as one CSV file, which is replaced when it is complete.
 
@@ -1428,7 +1427,7 @@ class Query(Generic[_R_co]):
         mode: Literal["resume", "overwrite", "error"] = "resume",
         since: Export | str | PathLike[str] | None = None,
         columns: Sequence[str] | None = None,
-        numbers: _Numbers | None = None,
+        numbers: Literal["decimal", "float", "string"] | None = None,
     ) -> Export:
         """`to_csv` for asyncio."""
 
@@ -1439,7 +1438,7 @@ class Query(Generic[_R_co]):
         mode: Literal["resume", "overwrite", "error"] = "resume",
         since: Export | str | PathLike[str] | None = None,
         columns: Sequence[str] | None = None,
-        numbers: _Numbers | None = None,
+        numbers: Literal["decimal", "float", "string"] | None = None,
     ) -> Export:
         """Write the result as one JSON lines file, which is replaced when it is complete.
 
@@ -1483,7 +1482,7 @@ class Query(Generic[_R_co]):
         mode: Literal["resume", "overwrite", "error"] = "resume",
         since: Export | str | PathLike[str] | None = None,
         columns: Sequence[str] | None = None,
-        numbers: _Numbers | None = None,
+        numbers: Literal["decimal", "float", "string"] | None = None,
     ) -> Export:
         """`to_json` for asyncio."""
 
@@ -1559,7 +1558,7 @@ class Query(Generic[_R_co]):
         table: str | None = None,
         settle: int = 12,
         columns: Sequence[str] | None = None,
-        numbers: _Numbers | None = None,
+        numbers: Literal["decimal", "float", "string"] | None = None,
         reset: bool = False,
     ) -> Synced:
         """Bring a table up to date with the query, each record once, even if the process is killed and run again.
@@ -1621,7 +1620,7 @@ class Query(Generic[_R_co]):
         table: str | None = None,
         settle: int = 12,
         columns: Sequence[str] | None = None,
-        numbers: _Numbers | None = None,
+        numbers: Literal["decimal", "float", "string"] | None = None,
         reset: bool = False,
     ) -> Synced:
         """`sync` for asyncio. Calls of the database run in threads, one at a time.
@@ -1904,6 +1903,7 @@ class Records(Sequence[_R_co]):
     """A sequence of records in Arrow columns; a record object is created when it is accessed.
 
     Queries return it. `from_records` makes one of records, and `chainframe.testing.make_records` of dictionaries.
+    `print(records)` shows the columns that fit the terminal, and the first and last rows.
 
     Columns are int64, timestamp[ms, UTC], bool, utf8 and list<utf8>, each nullable. The option `numbers` of the
     conversions selects the type of amounts and estimates:
@@ -2035,9 +2035,9 @@ class Records(Sequence[_R_co]):
 
     def to_pandas(
         self,
-        numbers: _Numbers | None = None,
+        numbers: Literal["decimal", "float", "string"] | None = None,
         *,
-        dtype_backend: _DtypeBackend | None = None,
+        dtype_backend: Literal["numpy_nullable", "pyarrow"] | None = None,
         columns: Sequence[str] | None = None,
     ) -> pd.DataFrame:
         """Convert to a pandas DataFrame.
@@ -2075,7 +2075,9 @@ class Records(Sequence[_R_co]):
         >>> frame[frame.transaction_time >= "2026-01-30"].groupby("from_address").amount.sum()
         """
 
-    def to_polars(self, numbers: _Numbers | None = None, *, columns: Sequence[str] | None = None) -> pl.DataFrame:
+    def to_polars(
+        self, numbers: Literal["decimal", "float", "string"] | None = None, *, columns: Sequence[str] | None = None
+    ) -> pl.DataFrame:
         """Convert to a polars DataFrame.
 
         Parameters
@@ -2101,7 +2103,9 @@ class Records(Sequence[_R_co]):
         >>> frame = records.to_polars(numbers="float")
         """
 
-    def to_arrow(self, numbers: _Numbers | None = None, *, columns: Sequence[str] | None = None) -> pa.Table:
+    def to_arrow(
+        self, numbers: Literal["decimal", "float", "string"] | None = None, *, columns: Sequence[str] | None = None
+    ) -> pa.Table:
         """Convert to a pyarrow Table.
 
         Parameters
@@ -2148,7 +2152,11 @@ class Records(Sequence[_R_co]):
         """
 
     def to_parquet(
-        self, path: str | PathLike[str], *, columns: Sequence[str] | None = None, numbers: _Numbers | None = None
+        self,
+        path: str | PathLike[str],
+        *,
+        columns: Sequence[str] | None = None,
+        numbers: Literal["decimal", "float", "string"] | None = None,
     ) -> Export:
         """Write the records in hand to one Parquet file. Nothing is sent.
 
@@ -2183,7 +2191,11 @@ class Records(Sequence[_R_co]):
         """
 
     def to_csv(
-        self, path: str | PathLike[str], *, columns: Sequence[str] | None = None, numbers: _Numbers | None = None
+        self,
+        path: str | PathLike[str],
+        *,
+        columns: Sequence[str] | None = None,
+        numbers: Literal["decimal", "float", "string"] | None = None,
     ) -> Export:
         """Write the records in hand to a CSV file. Nothing is sent.
 
@@ -2218,7 +2230,11 @@ class Records(Sequence[_R_co]):
         """
 
     def to_json(
-        self, path: str | PathLike[str], *, columns: Sequence[str] | None = None, numbers: _Numbers | None = None
+        self,
+        path: str | PathLike[str],
+        *,
+        columns: Sequence[str] | None = None,
+        numbers: Literal["decimal", "float", "string"] | None = None,
     ) -> Export:
         """Write the records in hand to a file of JSON lines. Nothing is sent.
 
@@ -2253,6 +2269,7 @@ class Records(Sequence[_R_co]):
         """
 
     def _repr_html_(self) -> str: ...
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None: ...
     def _identities(self) -> list[str]: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def __arrow_c_schema__(self) -> object: ...
@@ -2489,9 +2506,9 @@ class DecodedLogs:
 
     def to_pandas(
         self,
-        numbers: _Numbers | None = None,
+        numbers: Literal["decimal", "float", "string"] | None = None,
         *,
-        dtype_backend: _DtypeBackend | None = None,
+        dtype_backend: Literal["numpy_nullable", "pyarrow"] | None = None,
         columns: Sequence[str] | None = None,
     ) -> pd.DataFrame:
         """Convert to a pandas data frame. Needs the extra `pandas`.
@@ -2519,7 +2536,9 @@ class DecodedLogs:
         >>> decoded.to_pandas().groupby("to").size()
         """
 
-    def to_polars(self, numbers: _Numbers | None = None, *, columns: Sequence[str] | None = None) -> pl.DataFrame:
+    def to_polars(
+        self, numbers: Literal["decimal", "float", "string"] | None = None, *, columns: Sequence[str] | None = None
+    ) -> pl.DataFrame:
         """Convert to a polars data frame. Needs the extra `polars`.
 
         Parameters
@@ -2543,7 +2562,9 @@ class DecodedLogs:
         >>> decoded.to_polars("decimal")["value"].sum()
         """
 
-    def to_arrow(self, numbers: _Numbers | None = None, *, columns: Sequence[str] | None = None) -> pa.Table:
+    def to_arrow(
+        self, numbers: Literal["decimal", "float", "string"] | None = None, *, columns: Sequence[str] | None = None
+    ) -> pa.Table:
         """Convert to an Arrow table. Needs the extra `arrow`.
 
         Parameters

@@ -128,10 +128,14 @@ def reader(tables: Tables) -> pa.RecordBatchReader:
 
 def load(name: str, *, extra: str) -> Any:  # noqa: ANN401 - a module
     try:
-        return importlib.import_module(name)
+        module = importlib.import_module(name)
     except ModuleNotFoundError as error:
         # An installed library that lacks one of its own dependencies names it.
         if error.name != name:
             raise
         message = f"{name} is not installed; run: pip install 'chainframe[{extra}]'"
         raise ModuleNotFoundError(message, name=name) from None
+    if name == "pyarrow" and not hasattr(module.RecordBatchReader, "from_stream"):
+        message = f"pyarrow {module.__version__} is too old; run: pip install 'chainframe[{extra}]'"
+        raise ImportError(message, name=name)
+    return module

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -50,6 +51,19 @@ def test_missing_library_is_detected_before_a_request(
     monkeypatch.setitem(sys.modules, library, None)
     before = service.request_count
     with pytest.raises(ImportError, match=rf"chainframe\[{extra}\]"):
+        getattr(client.blocks(), convert)()
+    assert service.request_count == before
+
+
+@pytest.mark.parametrize(("convert", "extra"), [("to_pandas", "pandas"), ("to_arrow", "arrow")])
+def test_library_that_is_too_old_is_named_with_its_install_command(
+    service: LocalService, client: cf.Client, monkeypatch: pytest.MonkeyPatch, convert: str, extra: str
+) -> None:
+    old = SimpleNamespace(__version__="14.0.2", RecordBatchReader=object)
+    importlib.import_module("pandas")
+    monkeypatch.setitem(sys.modules, "pyarrow", old)
+    before = service.request_count
+    with pytest.raises(ImportError, match=rf"pyarrow 14.0.2 is too old; run: pip install 'chainframe\[{extra}\]'"):
         getattr(client.blocks(), convert)()
     assert service.request_count == before
 

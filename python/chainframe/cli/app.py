@@ -44,9 +44,7 @@ def main(arguments: Sequence[str]) -> int:
         click.echo(f"{error.format_message()}\n\nchainframe: missing command", err=True)
         return codes.USAGE
     except click.ClickException as error:
-        if isinstance(error, click.NoSuchOption):
-            _suggest(error)
-        _echo_error(error.format_message())
+        _echo_error(_explained(error))
         return codes.USAGE
     except (click.Abort, KeyboardInterrupt):
         return codes.INTERRUPTED
@@ -77,12 +75,15 @@ def completion(shell: str) -> None:
     click.echo(kind(app, {}, "chainframe", COMPLETE).source())
 
 
-def _suggest(error: click.NoSuchOption) -> None:
-    """Suggest the option that a word of another tool stands for, in place of those that are spelt like it."""
-    word = error.option_name.lstrip("-").replace("-", "_")
-    options = {option for param in error.ctx.command.params for option in param.opts} if error.ctx else set()
-    meant = [flag for name in SYNONYMS.get(word, ()) if (flag := _flag(name)) in options]
-    error.possibilities = meant[:1] or error.possibilities
+def _explained(error: click.ClickException) -> str:
+    """Return the message of an error. An unknown option that is a word of another tool names the one that is meant."""
+    if isinstance(error, click.NoSuchOption) and error.ctx:
+        word = error.option_name.lstrip("-").replace("-", "_")
+        options = {option for param in error.ctx.command.params for option in param.opts}
+        for name in SYNONYMS.get(word, ()):
+            if _flag(name) in options:
+                return f"{error.message} Did you mean '{_flag(name)}'?"
+    return error.format_message()
 
 
 class _Core(click.Command):

@@ -48,6 +48,17 @@ class ChainframeError(Exception):
             self.retryable = retryable
 
     def add_note(self, note: str, /) -> None:
+        """Add a note, which is shown below the traceback.
+
+        Parameters
+        ----------
+        note : str
+            The text.
+
+        Examples
+        --------
+        >>> error.add_note("while reading page 3")
+        """
         # PyO3 notes the parameter of a value that it could not convert, which the message names.
         if not note.startswith("while processing '"):
             super().add_note(note)

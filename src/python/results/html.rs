@@ -17,7 +17,7 @@ use crate::query::{Bounds, Estimate, Report, State};
 pub const HEAD: usize = 6;
 pub const TAIL: usize = 4;
 /// Characters of a cell, of its tip and of a sentence that are shown.
-const CELL: usize = 24;
+pub const CELL: usize = 24;
 const TIP: usize = 200;
 const SENTENCE: usize = 300;
 /// Sentences of a report that are shown.
@@ -62,9 +62,9 @@ fn shorten(text: &str, most: usize) -> String {
     format!("{head}…{tail}")
 }
 
-/// Text of a cell in one line of plain text.
-pub fn excerpt(text: &str) -> String {
-    shorten(&harmless(text), CELL)
+/// Text of a cell in one line of plain text, of at most about that many characters.
+pub fn excerpt(text: &str, most: usize) -> String {
+    shorten(&harmless(text), most)
 }
 
 /// Text of a value for display, where there is a value.
@@ -137,8 +137,10 @@ pub fn rank(field: &Field) -> u8 {
     }
 }
 
-/// A table; a row that is not there stands for those that are left out, a cell that is not there for no value.
-pub fn table(head: &[Head], rows: &[Option<Vec<Option<String>>>]) -> String {
+/// Cells of a row; a cell that is not there stands for no value, a row that is not there for those that are left out.
+pub type Row = Option<Vec<Option<String>>>;
+
+pub fn table(head: &[Head], rows: &[Row]) -> String {
     let class = |column: &Head| if column.is_number { " class=\"num\"" } else { "" };
     let mut html = String::from("<table><thead><tr>");
     for column in head {

@@ -13,4 +13,5 @@ pub mod record;
 pub mod record_classes;
 pub mod records;
 pub mod report;
+pub mod text;
 pub mod undo;

@@ -179,7 +179,7 @@ impl Record {
             let of_rank = &mut of_rank[usize::from(html::rank(field))];
             *of_rank += 1;
             if shown.len() < SHOWN_FIELDS && *of_rank <= 2 {
-                shown.push(format!("{}={}", field.name, html::excerpt(&text)));
+                shown.push(format!("{}={}", field.name, html::excerpt(&text, html::CELL)));
             } else {
                 more += 1;
             }

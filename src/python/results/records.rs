@@ -12,6 +12,7 @@ use super::html;
 use super::record::Record;
 use super::record_classes;
 use super::report::Report;
+use super::text;
 use crate::columns::{Columns, ColumnsBuilder, DecimalPolicy, Projection};
 use crate::interface::{self, Kind, QUERIED};
 use crate::python::base::arguments;
@@ -79,6 +80,16 @@ impl Records {
         }
     }
 
+    /// What is known of the completeness of the result.
+    fn completeness(&self) -> &'static str {
+        match (&self.cursor, self.report.inner.state()) {
+            (Some(_), _) => "followed",
+            (None, State::Complete) => "complete",
+            (None, State::Incomplete) => "possibly incomplete",
+            (None, State::Unfinished) => "run not finished",
+        }
+    }
+
     /// Description in one line.
     pub fn about(&self) -> String {
         let record = self.inner.record();
@@ -87,6 +98,12 @@ impl Records {
 
     /// The first rows and the last ones as HTML.
     pub fn table(&self, py: Python<'_>) -> PyResult<String> {
+        let (head, rows) = self.cells(py)?;
+        Ok(html::table(&head, &rows))
+    }
+
+    /// Columns in the order of their interest, and the first rows and the last ones.
+    fn cells(&self, py: Python<'_>) -> PyResult<(Vec<html::Head>, Vec<html::Row>)> {
         let fields = self.inner.record().fields;
         let mut order = html::display_order(self.inner.record());
         order.retain(|column| self.selection.contains(*column));
@@ -110,7 +127,7 @@ impl Records {
             let cells = order.iter().map(|column| html::cell(py, columns, *column, at));
             rows.push(Some(cells.collect::<PyResult<Vec<_>>>()?));
         }
-        Ok(html::table(&head, &rows))
+        Ok((head, rows))
     }
 
     /// Values of a column.
@@ -334,14 +351,25 @@ impl Records {
         arrow::schema_capsule(py, &arrow::select(&schema, self.selection))
     }
 
+    /// The first rows and the last ones, as wide as the terminal.
+    fn __str__(&self, py: Python<'_>) -> PyResult<String> {
+        let size = py.import("shutil")?.call_method0("get_terminal_size")?;
+        let width = size.getattr("columns")?.extract()?;
+        let (head, rows) = self.cells(py)?;
+        let is_one = self.inner.len() == 1;
+        let length = format!("{} row{}", html::count(self.inner.len() as u64), if is_one { "" } else { "s" });
+        let table = text::table(&head, &rows, width);
+        Ok(format!("{table}\n{length} of {}, {}", self.inner.record().name, self.completeness()))
+    }
+
+    /// Called by IPython where it shows no HTML.
+    fn _repr_pretty_(&self, printer: &Bound<'_, PyAny>, cycle: bool) -> PyResult<()> {
+        let _ = cycle;
+        printer.call_method1("text", (self.__str__(printer.py())?,)).map(drop)
+    }
+
     fn __repr__(&self) -> String {
-        let complete = match (&self.cursor, self.report.inner.state()) {
-            (Some(_), _) => "followed",
-            (None, State::Complete) => "complete",
-            (None, State::Incomplete) => "possibly incomplete",
-            (None, State::Unfinished) => "run not finished",
-        };
-        format!("<Records of {}: {} rows, {complete}>", self.inner.record().name, self.inner.len())
+        format!("<Records of {}: {} rows, {}>", self.inner.record().name, self.inner.len(), self.completeness())
     }
 
     fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {

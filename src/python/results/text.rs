@@ -1,0 +1,79 @@
+//! Tables in plain text, as wide as the terminal.
+
+use std::iter::once;
+
+use super::html::{CELL, Head, Row, count, excerpt};
+
+/// What stands for rows that are left out.
+const LEFT_OUT: &str = "…";
+/// Characters of an address or hash that are shown.
+const HEX: usize = 14;
+/// Blanks between columns.
+const GAP: usize = 2;
+
+/// A column as texts of one width.
+struct Column {
+    cells: Vec<String>,
+    width: usize,
+}
+
+impl Column {
+    fn new(head: &Head, cells: impl Iterator<Item = String>) -> Self {
+        let cells: Vec<_> = once(head.name.to_owned()).chain(cells).collect();
+        let width = cells.iter().map(|cell| cell.chars().count()).max().unwrap_or(0);
+        let padded = cells.into_iter().map(|cell| match head.is_number {
+            true => format!("{cell:>width$}"),
+            false => format!("{cell:<width$}"),
+        });
+        Self { cells: padded.collect(), width }
+    }
+}
+
+/// A table of the columns that fit `width`, at least one, and how many do not.
+pub fn table(head: &[Head], rows: &[Row], width: usize) -> String {
+    let mut columns = Vec::new();
+    let mut used = 0;
+    for (index, head) in head.iter().enumerate() {
+        let cell = |row: &Row| match row.as_ref().map(|cells| &cells[index]) {
+            None => LEFT_OUT.to_owned(),
+            Some(None) => "null".to_owned(),
+            Some(Some(text)) => excerpt(text, if text.starts_with("0x") { HEX } else { CELL }),
+        };
+        let column = Column::new(head, rows.iter().map(cell));
+        used += column.width + if index > 0 { GAP } else { 0 };
+        if index > 0 && used > width {
+            break;
+        }
+        columns.push(column);
+    }
+    let line = |row: usize| {
+        let cells: Vec<&str> = columns.iter().map(|column| column.cells[row].as_str()).collect();
+        cells.join(&" ".repeat(GAP)).trim_end().to_owned()
+    };
+    let lines: Vec<String> = (0..=rows.len()).map(line).collect();
+    let more = match head.len() - columns.len() {
+        0 => String::new(),
+        1 => "\n1 more column".into(),
+        more => format!("\n{} more columns", count(more as u64)),
+    };
+    lines.join("\n") + &more
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(name: &'static str, is_number: bool) -> Head {
+        Head { name, kind: "", is_number }
+    }
+
+    #[test]
+    fn columns_that_do_not_fit_are_counted() {
+        let heads = [head("name", false), head("n", true), head("third", false)];
+        let row = |name: &str, n: Option<&str>| Some(vec![Some(name.into()), n.map(Into::into), Some("x".into())]);
+        let rows = [row("a", Some("1")), None, row("\u{1b}b", None)];
+        assert_eq!(table(&heads, &rows, 80), "name     n  third\na        1  x\n…        …  …\n\u{fffd}b    null  x");
+        assert_eq!(table(&heads, &rows, 10), "name     n\na        1\n…        …\n\u{fffd}b    null\n1 more column");
+        assert_eq!(table(&heads, &[], 1), "name\n2 more columns");
+    }
+}
