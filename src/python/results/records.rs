@@ -80,7 +80,7 @@ impl Records {
         }
     }
 
-    /// What is known of the completeness of the result.
+    /// Completeness of the result, as far as it is known.
     fn completeness(&self) -> &'static str {
         match (&self.cursor, self.report.inner.state()) {
             (Some(_), _) => "followed",

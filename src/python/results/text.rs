@@ -4,7 +4,7 @@ use std::iter::once;
 
 use super::html::{CELL, Head, Row, count, excerpt};
 
-/// What stands for rows that are left out.
+/// Mark of rows that are left out.
 const LEFT_OUT: &str = "…";
 /// Characters of an address or hash that are shown.
 const HEX: usize = 14;
