@@ -149,7 +149,8 @@ if not TYPE_CHECKING:
         return sorted({*globals(), *__all__})
 
 
-_functions.define_methods(Client, Query, Records)
+if _functions.is_testing():
+    _functions.define_methods()
 _functions.define_constructors(Client, Deployment)
 
 del _frame_protocols, _functions, _sequence, TYPE_CHECKING

@@ -1,9 +1,14 @@
 """Methods of extension classes as functions of Python, whose signatures test doubles check.
 
-`unittest.mock` checks calls only against functions: `create_autospec(Client)` would accept any argument otherwise.
+`unittest.mock` checks calls only against functions: `create_autospec(Client)` would accept any argument otherwise. A
+function is one more frame in each traceback, below the line of the caller, and so is defined in programs that test.
 """
 
 from __future__ import annotations
+
+import sys
+
+from chainframe._native import Client, Query, Records
 
 TYPE_CHECKING = False  # `typing` would take longer to import than the rest of the package
 if TYPE_CHECKING:
@@ -12,9 +17,14 @@ if TYPE_CHECKING:
 MethodDescriptorType = type(str.join)
 
 
-def define_methods(*owners: type) -> None:
+def is_testing() -> bool:
+    """True once the program has loaded what makes test doubles."""
+    return not sys.modules.keys().isdisjoint(("pytest", "unittest.mock"))
+
+
+def define_methods() -> None:
     """Replace the public methods of extension classes by functions that call them."""
-    for owner in owners:
+    for owner in (Client, Query, Records):
         for name, method in vars(owner).copy().items():
             if isinstance(method, MethodDescriptorType) and not name.startswith("_"):
                 setattr(owner, name, _function(name, method))

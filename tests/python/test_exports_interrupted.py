@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import re
 import signal
 import sys
 import threading
@@ -266,3 +267,29 @@ def test_interrupt_says_what_is_saved_and_ends_at_the_caller(
     with service.client() as client:
         assert getattr(client.blocks(page_size=50, max_items=120), method)(tmp_path / name).rows == 120
     assert service.request_count - before <= 1
+
+
+@pytest.mark.parametrize(
+    ("method", "name"),
+    [("to_parquet", "blocks"), ("to_csv", "a.csv"), ("to_json", "a.jsonl")],
+)
+def test_cancellation_says_what_is_saved_and_ends_at_the_caller(
+    method: str, name: str, service: LocalService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetch = ParquetWriter.fetch_async
+
+    async def fetched_and_cancelled(writer: ParquetWriter) -> None:
+        await fetch(writer)
+        raise asyncio.CancelledError
+
+    async def main(client: cf.Client) -> None:
+        await getattr(client.blocks(page_size=50), f"{method}_async")(tmp_path / name)
+
+    monkeypatch.setattr(ParquetWriter, "fetch_async", fetched_and_cancelled)
+    with service.client() as client, pytest.raises(asyncio.CancelledError) as caught:
+        asyncio.run(main(client))
+    (note,) = caught.value.__notes__
+    assert re.fullmatch(r"\d+ records are saved; the same call continues", note)
+    files = [Path(frame.filename) for frame in traceback.extract_tb(caught.value.__traceback__)]
+    assert [file.name for file in files if file.parent.parent.name == "chainframe"] == []
+    assert [file.name for file in files if file.parent.name == "chainframe"] == ["_notes.py"]

@@ -183,6 +183,32 @@ def test_log_has_headers_without_secrets(service: LocalService) -> None:
     assert not {service.api_key, service.passphrase} & set(headers.values())
 
 
+AUTOSPEC = """
+{imports}
+from unittest import mock
+client = mock.create_autospec(cf.Client)
+try:
+    client.tokens(limit=4)
+except TypeError:
+    print("checked")
+"""
+
+
+@pytest.mark.parametrize(
+    "imports", ["import unittest.mock; import chainframe as cf", "import chainframe as cf, chainframe.testing"]
+)
+def test_arguments_of_an_autospec_are_checked_without_pytest(imports: str) -> None:
+    run = [sys.executable, "-c", AUTOSPEC.format(imports=imports)]
+    assert subprocess.run(run, capture_output=True, text=True, check=True).stdout == "checked\n"
+
+
+def test_traceback_of_a_program_ends_at_its_own_line() -> None:
+    program = "import chainframe as cf\ncf.Client(cassette=cf._native.Cassette('none', mode='none')).tokens(limit=4)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert "did you mean 'max_items'" in done.stderr
+    assert done.stderr.count("File ") == 1
+
+
 def test_arguments_of_an_autospec_are_checked() -> None:
     client = mock.create_autospec(cf.Client)
     client.tokens(order_by="total_market_cap")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from chainframe._notes import ending_at_the_caller
 from chainframe._paths import local_path
 from chainframe._threads import in_thread
 from chainframe.errors import ExportError, InvalidParameterError
@@ -44,6 +45,7 @@ def to_parquet_series(
     return written[-1]
 
 
+@ending_at_the_caller
 async def to_parquet_series_async(
     query: Query[Any],
     client: Client,

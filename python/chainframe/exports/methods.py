@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from chainframe._notes import ending_at_the_caller
 from chainframe._paths import COMPRESSED, FORMS, form_of, local_path, suffix_of
 from chainframe.errors import InvalidParameterError
 from chainframe.exports.files import FileRequest, write_file, write_file_async
@@ -40,6 +41,7 @@ def to_parquet(query: Query[Any], client: Client, path: str | PathLike[str], **o
     )
 
 
+@ending_at_the_caller
 async def to_parquet_async(
     query: Query[Any],
     client: Client,
@@ -56,6 +58,7 @@ def to_csv(query: Query[Any], client: Client, path: str | PathLike[str], **optio
     return write_file(query, client, _file(path, "csv", options))
 
 
+@ending_at_the_caller
 async def to_csv_async(query: Query[Any], client: Client, path: str | PathLike[str], **options: Any) -> Export:  # noqa: ANN401
     return await write_file_async(query, client, _file(path, "csv", options))
 
@@ -64,6 +67,7 @@ def to_json(query: Query[Any], client: Client, path: str | PathLike[str], **opti
     return write_file(query, client, _file(path, "jsonl", options))
 
 
+@ending_at_the_caller
 async def to_json_async(query: Query[Any], client: Client, path: str | PathLike[str], **options: Any) -> Export:  # noqa: ANN401
     return await write_file_async(query, client, _file(path, "jsonl", options))
 

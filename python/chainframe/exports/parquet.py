@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from chainframe._arguments import suggesting
 from chainframe._native import Client, _restore_report
+from chainframe._notes import continues
 from chainframe._threads import in_thread
 from chainframe.errors import (
     ChainframeError,
@@ -395,9 +396,5 @@ def _keep(writer: ParquetWriter, error: BaseException) -> None:
         error.add_note(f"what was fetched last could not be written: {lost}")
     if isinstance(error, PaginationDriftError) and writer.manifest.rows:
         error.add_note('if the same call raises this again, mode="overwrite" reads the list again')
-    if isinstance(error, ChainframeError) and not error.retryable:
-        return
     if rows := writer.manifest.rows:
-        saved = f"{rows:,} record{' is' if rows == 1 else 's are'} saved; the same call continues"
-        # In place of the note on the cursor: the directory has one.
-        error.__notes__ = [note for note in getattr(error, "__notes__", []) if "cursor" not in note] + [saved]
+        continues(error, f"{rows:,} record{' is' if rows == 1 else 's are'} saved")

@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from chainframe._notes import continues, ending_at_the_caller
 from chainframe._threads import in_thread
 from chainframe.errors import (
     ChainframeError,
@@ -102,6 +103,7 @@ def sync(
     return synced
 
 
+@ending_at_the_caller
 async def sync_async(
     query: Any,  # noqa: ANN401
     target: Any,  # noqa: ANN401
@@ -285,6 +287,8 @@ class _State:
             self.commit()
         except ExportError as failed:
             error.add_note(f"what was fetched could not be committed: {failed}")
+        if rows := self._rows:
+            continues(error, f"{rows:,} row{' is' if rows == 1 else 's are'} committed")
 
     def commit(self, cursor: str | None = None, *, is_last: bool = False) -> None:
         change, self._change = self._change, Change()
