@@ -2630,6 +2630,13 @@ class Report:
         """Reasons why the result is incomplete, one sentence each."""
 
     @property
+    def remarks(self) -> list[str]:
+        """Remarks on a result that may not be what was meant, such as an empty list of what cannot be an address."""
+
+    @property
+    def _remarks(self) -> list[Any]: ...
+    def _remarks_in_shell(self) -> list[str]: ...
+    @property
     def _reasons(self) -> list[Any]: ...
     def _reasons_in_shell(self) -> list[str]: ...
     @property

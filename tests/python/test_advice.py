@@ -101,3 +101,41 @@ def test_list_under_another_name_lists_the_members_found(
     server.on("transactions", Response(envelope([page])))
     text = message(server.client(max_retries=0), cf.ResponseFormatError, "transactions")
     assert f"the records are missing; other members are {members}" in text
+
+
+def test_plain_http_at_an_https_address_is_named(service: LocalService) -> None:
+    client = service.client(base_url=service.url.replace("http://", "https://"), max_retries=0)
+    text = message(client, cf.TransportError)
+    assert "the response is not TLS (is it plain http?)" in text
+    assert "check base_url" in text
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "problem"),
+    [
+        ("cassette", "calls.jsonl", "must be a chainframe.testing.Cassette.*; got 'calls.jsonl'"),
+        ("deployment", "main", "must be a Deployment; got 'main'"),
+        ("progress", "yes", "must be \"auto\", True or False; got 'yes'"),
+        ("timeout", "30", "must be a finite float; got '30'"),
+    ],
+)
+def test_setting_of_another_type_shows_its_value_on_one_line(
+    service: LocalService, setting: str, value: Any, problem: str
+) -> None:
+    with pytest.raises(cf.ConfigError, match=f"^{setting} {problem}$") as caught:
+        cf.Client(base_url=service.url, api_key="k", secret_key="s", passphrase="p", **{setting: value})
+    assert not hasattr(caught.value, "__notes__")
+
+
+@pytest.mark.parametrize(("name", "value"), [("columns", "height"), ("numbers", "exact"), ("dtype_backend", "numpy")])
+def test_argument_of_another_type_is_explained_on_one_line(client: cf.Client, name: str, value: str) -> None:
+    given: dict[str, Any] = {name: value}
+    with pytest.raises(cf.InvalidParameterError, match=f"^{name} must be .*; got") as caught:
+        client.blocks(max_items=1).to_pandas(**given)
+    assert not hasattr(caught.value, "__notes__")
+
+
+@pytest.mark.parametrize(("word", "meant"), [("client", "Client"), ("service_error", "ServiceError"), ("Error", "C")])
+def test_name_in_another_case_names_the_class(word: str, meant: str) -> None:
+    with pytest.raises(AttributeError, match=f"; use {meant}"):
+        getattr(cf, word)

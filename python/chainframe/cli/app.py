@@ -361,7 +361,7 @@ def _code(report: Report) -> int:
 
 
 def _print_report(report: Report) -> None:
-    for reason in report._reasons_in_shell():  # noqa: SLF001 - of this package
+    for reason in report._reasons_in_shell() + report._remarks_in_shell():  # noqa: SLF001 - of this package
         _echo_error(reason)
     if report.missing:
         more = f" and {len(report.missing) - SHOWN} others" if len(report.missing) > SHOWN else ""

@@ -246,11 +246,14 @@ class ParquetWriter:
         self.store.check_present(self.manifest)
         now, report = self._buffer.report(), self._report()
         complete = is_complete and not now.reasons and (now.complete or self._is_met())
+        # Only an empty result has some.
+        remarks = {"remarks": now._remarks} if now.remarks and not self.manifest.rows else {}  # noqa: SLF001
         finished = replace(
             self.manifest,
             parts=parts,
             watermark=self.manifest.watermark if watermark is None else watermark,
             report={
+                **remarks,
                 **report,
                 "reasons": [*report["reasons"], *reasons],
                 "complete": complete,

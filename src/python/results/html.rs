@@ -198,8 +198,9 @@ pub fn summary(report: &Report) -> String {
     format!("<p>{line}</p>{}", reasons(report))
 }
 
+/// Reasons why a result is incomplete, and remarks on it.
 pub fn reasons(report: &Report) -> String {
-    sentences(&report.reasons.to_vec())
+    sentences(&report.reasons.to_vec()) + &sentences(&report.remarks.to_vec())
 }
 
 fn sentences(sentences: &[Message]) -> String {

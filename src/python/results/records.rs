@@ -15,6 +15,7 @@ use super::report::Report;
 use super::text;
 use crate::columns::{Columns, ColumnsBuilder, DecimalPolicy, Projection};
 use crate::interface::{self, Kind, QUERIED};
+use crate::message::Syntax;
 use crate::python::base::arguments;
 use crate::python::base::convert;
 use crate::python::base::errors;
@@ -359,7 +360,14 @@ impl Records {
         let is_one = self.inner.len() == 1;
         let length = format!("{} row{}", html::count(self.inner.len() as u64), if is_one { "" } else { "s" });
         let table = text::table(&head, &rows, width);
-        Ok(format!("{table}\n{length} of {}, {}", self.inner.record().name, self.completeness()))
+        let remarks: String = self
+            .report
+            .inner
+            .remarks
+            .to_vec()
+            .iter()
+            .fold(String::new(), |text, remark| text + "\n" + &errors::printable(&remark.sentence(Syntax::Python)));
+        Ok(format!("{table}\n{length} of {}, {}{remarks}", self.inner.record().name, self.completeness()))
     }
 
     /// Called by IPython where it shows no HTML.

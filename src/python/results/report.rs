@@ -30,6 +30,22 @@ impl Report {
         sentences(&self.inner.reasons.to_vec(), Syntax::Python)
     }
 
+    #[doc = doc!(Report.remarks)]
+    #[getter]
+    fn remarks(&self) -> Vec<String> {
+        sentences(&self.inner.remarks.to_vec(), Syntax::Python)
+    }
+
+    /// The remarks in the form that `_restore_report` takes.
+    #[getter]
+    fn _remarks<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_json(py, &self.inner.remarks.to_vec())
+    }
+
+    fn _remarks_in_shell(&self) -> Vec<String> {
+        sentences(&self.inner.remarks.to_vec(), Syntax::Shell)
+    }
+
     fn _reasons_in_shell(&self) -> Vec<String> {
         sentences(&self.inner.reasons.to_vec(), Syntax::Shell)
     }
@@ -188,6 +204,10 @@ impl Report {
         members.set_item("members_unknown", report.members.unknown.to_vec())?;
         members.set_item("bytes", report.bytes)?;
         members.set_item("elapsed", report.elapsed.as_secs_f64())?;
+        let remarks = report.remarks.to_vec();
+        if !remarks.is_empty() {
+            members.set_item("remarks", to_json(py, &remarks)?)?;
+        }
         let verdicts = report.verdicts.to_vec();
         if !verdicts.is_empty() {
             members.set_item("verdicts", to_json(py, &verdicts)?)?;
@@ -217,6 +237,10 @@ pub fn _restore_report(members: &Bound<'_, PyDict>) -> PyResult<Report> {
         bytes: member("bytes")?.extract()?,
         elapsed: Duration::try_from_secs_f64(member("elapsed")?.extract()?).unwrap_or_default(),
         progress: query::Progress::default(),
+        remarks: match members.get_item("remarks")? {
+            Some(remarks) => from_json::<Vec<Message>>(&remarks)?.into(),
+            None => query::Report::default().remarks,
+        },
         verdicts: query::Verdicts::new(match members.get_item("verdicts")? {
             Some(verdicts) => from_json(&verdicts)?,
             None => Vec::new(),

@@ -405,6 +405,9 @@ impl Pages {
     fn finish(&mut self) {
         self.fetchers.clear();
         self.next_slice = self.query.slices().count();
+        if self.delivered == 0 && self.report.read().dropped == 0 {
+            self.report.update(|report| report.remarks = self.query.implausible_args().into());
+        }
         self.report.finish();
     }
 }

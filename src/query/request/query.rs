@@ -319,6 +319,24 @@ impl Query {
         shown
     }
 
+    /// Remarks on addresses and hashes of another form than those of the two chains.
+    pub(in crate::query) fn implausible_args(&self) -> Vec<Message> {
+        let remarks = params::display(self.endpoint, &self.args).into_iter().filter_map(|(name, text)| {
+            let digits = match name {
+                _ if name.ends_with("address") => 40,
+                _ if name.ends_with("hash") || name == "tx_id" => 64,
+                _ => return None,
+            };
+            let is_list = matches!(self.args.iter().find(|(given, _)| given == name), Some((_, Arg::List(_))));
+            let hex = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+            let is_plausible = hex.is_some_and(|hex| hex.len() == digits && hex.bytes().all(|b| b.is_ascii_hexdigit()));
+            let shown: String = text.chars().take(80).collect();
+            let problem = format!(" ({shown:?}) is not 0x and {digits} hexadecimal digits");
+            (!is_list && !is_plausible).then(|| Message::new("").parameter(name).text(problem))
+        });
+        remarks.collect()
+    }
+
     /// Order in which new records join the result, where it is known. A list with an order to choose is not ordered by
     /// age.
     pub fn growth_order(&self) -> Option<GrowthOrder> {

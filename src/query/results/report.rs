@@ -31,6 +31,8 @@ pub struct Report {
     pub complete: bool,
     /// Reasons why the result is incomplete, one sentence each.
     pub reasons: Entries<Message>,
+    /// Remarks on a complete result that may not be what was meant, one sentence each.
+    pub remarks: Entries<Message>,
     pub requests: u64,
     pub retries: u64,
     pub pages: u64,
