@@ -2778,88 +2778,60 @@ class Token(Record):
     """A token of the main chain."""
 
     __match_args__ = (
-        "token_full_name",
         "token",
-        "precision",
-        "token_contract_address",
+        "token_full_name",
         "protocol_type",
-        "address_count",
-        "total_supply",
-        "circulating_supply",
         "price",
-        "website",
         "total_market_cap",
-        "issue_date",
         "transaction_amount_24h",
         "tvl",
+        "total_supply",
+        "circulating_supply",
+        "address_count",
+        "precision",
+        "issue_date",
+        "token_contract_address",
+        "website",
         "logo_url",
     )
     def __new__(
         cls,
         *,
-        token_full_name: str | None = None,
         token: str | None = None,
-        precision: int | None = None,
-        token_contract_address: str | None = None,
+        token_full_name: str | None = None,
         protocol_type: str | None = None,
-        address_count: int | None = None,
-        total_supply: Decimal | None = None,
-        circulating_supply: Decimal | None = None,
         price: Decimal | None = None,
-        website: str | None = None,
         total_market_cap: Decimal | None = None,
-        issue_date: datetime | None = None,
         transaction_amount_24h: Decimal | None = None,
         tvl: Decimal | None = None,
+        total_supply: Decimal | None = None,
+        circulating_supply: Decimal | None = None,
+        address_count: int | None = None,
+        precision: int | None = None,
+        issue_date: datetime | None = None,
+        token_contract_address: str | None = None,
+        website: str | None = None,
         logo_url: str | None = None,
     ) -> Self: ...
-    @property
-    def token_full_name(self) -> str | None:
-        """Full name."""
-
     @property
     def token(self) -> str | None:
         """Symbol."""
 
     @property
-    def precision(self) -> int | None:
-        """Decimals of the token's smallest unit."""
-
-    @property
-    def token_contract_address(self) -> str | None:
-        """Contract address of the token."""
+    def token_full_name(self) -> str | None:
+        """Full name."""
 
     @property
     def protocol_type(self) -> str | None:
         """Protocol of the token, such as `ERC20`."""
 
     @property
-    def address_count(self) -> int | None:
-        """Number of addresses that hold the token."""
-
-    @property
-    def total_supply(self) -> Decimal | None:
-        """Total supply, in whole tokens."""
-
-    @property
-    def circulating_supply(self) -> Decimal | None:
-        """Circulating supply on all chains."""
-
-    @property
     def price(self) -> Decimal | None:
         """Price in USD."""
 
     @property
-    def website(self) -> str | None:
-        """Website; may be empty."""
-
-    @property
     def total_market_cap(self) -> Decimal | None:
         """Market capitalization on all chains, in USD."""
-
-    @property
-    def issue_date(self) -> datetime | None:
-        """Time of the token's issue."""
 
     @property
     def transaction_amount_24h(self) -> Decimal | None:
@@ -2870,6 +2842,34 @@ class Token(Record):
         """Total value locked, in USD."""
 
     @property
+    def total_supply(self) -> Decimal | None:
+        """Total supply, in whole tokens."""
+
+    @property
+    def circulating_supply(self) -> Decimal | None:
+        """Circulating supply on all chains."""
+
+    @property
+    def address_count(self) -> int | None:
+        """Number of addresses that hold the token."""
+
+    @property
+    def precision(self) -> int | None:
+        """Decimals of the token's smallest unit."""
+
+    @property
+    def issue_date(self) -> datetime | None:
+        """Time of the token's issue."""
+
+    @property
+    def token_contract_address(self) -> str | None:
+        """Contract address of the token."""
+
+    @property
+    def website(self) -> str | None:
+        """Website; may be empty."""
+
+    @property
     def logo_url(self) -> str | None:
         """Address of the logo image."""
 
@@ -2878,53 +2878,41 @@ class TokenTransfer(Record):
     """One transfer of a token from one address to another."""
 
     __match_args__ = (
-        "tx_id",
-        "block_hash",
-        "height",
         "transaction_time",
         "from_address",
         "to_address",
-        "is_from_contract",
-        "is_to_contract",
         "amount",
         "transaction_symbol",
-        "method_id",
         "token_contract_address",
-        "protocol_type",
-        "state",
         "token_id",
+        "protocol_type",
+        "height",
+        "state",
+        "is_from_contract",
+        "is_to_contract",
+        "method_id",
+        "block_hash",
+        "tx_id",
     )
     def __new__(
         cls,
         *,
-        tx_id: str | None = None,
-        block_hash: str | None = None,
-        height: int | None = None,
         transaction_time: datetime | None = None,
         from_address: str | None = None,
         to_address: str | None = None,
-        is_from_contract: bool | None = None,
-        is_to_contract: bool | None = None,
         amount: Decimal | None = None,
         transaction_symbol: str | None = None,
-        method_id: str | None = None,
         token_contract_address: str | None = None,
-        protocol_type: str | None = None,
-        state: str | None = None,
         token_id: str | None = None,
+        protocol_type: str | None = None,
+        height: int | None = None,
+        state: str | None = None,
+        is_from_contract: bool | None = None,
+        is_to_contract: bool | None = None,
+        method_id: str | None = None,
+        block_hash: str | None = None,
+        tx_id: str | None = None,
     ) -> Self: ...
-    @property
-    def tx_id(self) -> str | None:
-        """Transaction hash."""
-
-    @property
-    def block_hash(self) -> str | None:
-        """Hash of the transaction's block."""
-
-    @property
-    def height(self) -> int | None:
-        """Block height."""
-
     @property
     def transaction_time(self) -> datetime | None:
         """Time of the transaction."""
@@ -2938,14 +2926,6 @@ class TokenTransfer(Record):
         """Receiving address; several are separated by commas."""
 
     @property
-    def is_from_contract(self) -> bool | None:
-        """True if the sender is a contract."""
-
-    @property
-    def is_to_contract(self) -> bool | None:
-        """True if the receiver is a contract."""
-
-    @property
     def amount(self) -> Decimal | None:
         """Amount moved, in whole coins or tokens."""
 
@@ -2954,122 +2934,98 @@ class TokenTransfer(Record):
         """Symbol of the coin or token moved."""
 
     @property
-    def method_id(self) -> str | None:
-        """Identifier of the contract method called."""
-
-    @property
     def token_contract_address(self) -> str | None:
         """Contract address of the token."""
+
+    @property
+    def token_id(self) -> str | None:
+        """Token ID of an NFT, a string since it may exceed 64 bits; empty for other tokens."""
 
     @property
     def protocol_type(self) -> str | None:
         """Protocol of the token."""
 
     @property
+    def height(self) -> int | None:
+        """Block height."""
+
+    @property
     def state(self) -> str | None:
         """`success`, `fail` or `pending`."""
 
     @property
-    def token_id(self) -> str | None:
-        """Token ID of an NFT, a string since it may exceed 64 bits; empty for other tokens."""
+    def is_from_contract(self) -> bool | None:
+        """True if the sender is a contract."""
+
+    @property
+    def is_to_contract(self) -> bool | None:
+        """True if the receiver is a contract."""
+
+    @property
+    def method_id(self) -> str | None:
+        """Identifier of the contract method called."""
+
+    @property
+    def block_hash(self) -> str | None:
+        """Hash of the transaction's block."""
+
+    @property
+    def tx_id(self) -> str | None:
+        """Transaction hash."""
 
 @final
 class CrossChainTransaction(Record):
     """A transaction that moved value between the main chain and the zone chain."""
 
     __match_args__ = (
-        "id",
-        "tx_type",
-        "cross_type",
-        "status",
-        "main_tx_hash",
-        "main_block_height",
-        "main_block_time",
-        "zone_tx_hash",
-        "zone_block_height",
         "zone_block_time",
-        "from_address",
-        "to_address",
         "source_address",
         "target_address",
         "value",
-        "value_raw",
+        "token_name",
+        "tx_type",
+        "cross_type",
+        "status",
+        "zone_block_height",
+        "main_block_time",
+        "main_block_height",
+        "from_address",
+        "to_address",
         "token_contract_address",
         "token_type",
         "token_id",
-        "token_name",
+        "value_raw",
+        "id",
+        "main_tx_hash",
+        "zone_tx_hash",
     )
     def __new__(
         cls,
         *,
-        id: str | None = None,
-        tx_type: str | None = None,
-        cross_type: str | None = None,
-        status: str | None = None,
-        main_tx_hash: str | None = None,
-        main_block_height: int | None = None,
-        main_block_time: datetime | None = None,
-        zone_tx_hash: str | None = None,
-        zone_block_height: int | None = None,
         zone_block_time: datetime | None = None,
-        from_address: str | None = None,
-        to_address: str | None = None,
         source_address: str | None = None,
         target_address: str | None = None,
         value: Decimal | None = None,
-        value_raw: int | None = None,
+        token_name: str | None = None,
+        tx_type: str | None = None,
+        cross_type: str | None = None,
+        status: str | None = None,
+        zone_block_height: int | None = None,
+        main_block_time: datetime | None = None,
+        main_block_height: int | None = None,
+        from_address: str | None = None,
+        to_address: str | None = None,
         token_contract_address: str | None = None,
         token_type: str | None = None,
         token_id: str | None = None,
-        token_name: str | None = None,
+        value_raw: int | None = None,
+        id: str | None = None,
+        main_tx_hash: str | None = None,
+        zone_tx_hash: str | None = None,
     ) -> Self: ...
-    @property
-    def id(self) -> str | None:
-        """Hash of the cross-chain transaction; may be empty."""
-
-    @property
-    def tx_type(self) -> str | None:
-        """`MainToZone` or `ZoneToMain`, whatever the deployment calls them."""
-
-    @property
-    def cross_type(self) -> str | None:
-        """`Deposit`, `Withdraw` or `BatchWithdraw`."""
-
-    @property
-    def status(self) -> str | None:
-        """`0x1` success, `0x0` failure."""
-
-    @property
-    def main_tx_hash(self) -> str | None:
-        """Hash of the transaction on the main chain."""
-
-    @property
-    def main_block_height(self) -> int | None:
-        """Block height on the main chain."""
-
-    @property
-    def main_block_time(self) -> datetime | None:
-        """Block time on the main chain."""
-
-    @property
-    def zone_tx_hash(self) -> str | None:
-        """Hash of the transaction on the zone chain."""
-
-    @property
-    def zone_block_height(self) -> int | None:
-        """Block height on the zone chain."""
-
     @property
     def zone_block_time(self) -> datetime | None:
         """Block time on the zone chain."""
-
-    @property
-    def from_address(self) -> str | None:
-        """Address that signed on the link layer."""
-
-    @property
-    def to_address(self) -> str | None:
-        """Address the transaction was sent to."""
 
     @property
     def source_address(self) -> str | None:
@@ -3084,8 +3040,40 @@ class CrossChainTransaction(Record):
         """Amount, in whole tokens."""
 
     @property
-    def value_raw(self) -> int | None:
-        """Amount in the token's smallest unit, up to 2^256-1."""
+    def token_name(self) -> str | None:
+        """Name of the token."""
+
+    @property
+    def tx_type(self) -> str | None:
+        """`MainToZone` or `ZoneToMain`, whatever the deployment calls them."""
+
+    @property
+    def cross_type(self) -> str | None:
+        """`Deposit`, `Withdraw` or `BatchWithdraw`."""
+
+    @property
+    def status(self) -> str | None:
+        """`0x1` success, `0x0` failure."""
+
+    @property
+    def zone_block_height(self) -> int | None:
+        """Block height on the zone chain."""
+
+    @property
+    def main_block_time(self) -> datetime | None:
+        """Block time on the main chain."""
+
+    @property
+    def main_block_height(self) -> int | None:
+        """Block height on the main chain."""
+
+    @property
+    def from_address(self) -> str | None:
+        """Address that signed on the link layer."""
+
+    @property
+    def to_address(self) -> str | None:
+        """Address the transaction was sent to."""
 
     @property
     def token_contract_address(self) -> str | None:
@@ -3100,40 +3088,44 @@ class CrossChainTransaction(Record):
         """Token ID of an NFT, a string since it may exceed 64 bits; empty for other tokens."""
 
     @property
-    def token_name(self) -> str | None:
-        """Name of the token."""
+    def value_raw(self) -> int | None:
+        """Amount in the token's smallest unit, up to 2^256-1."""
+
+    @property
+    def id(self) -> str | None:
+        """Hash of the cross-chain transaction; may be empty."""
+
+    @property
+    def main_tx_hash(self) -> str | None:
+        """Hash of the transaction on the main chain."""
+
+    @property
+    def zone_tx_hash(self) -> str | None:
+        """Hash of the transaction on the zone chain."""
 
 @final
 class Block(Record):
     """A block of the zone chain."""
 
     __match_args__ = (
-        "hash",
         "height",
-        "miner",
         "block_time",
         "transaction_count",
+        "miner",
+        "hash",
     )
     def __new__(
         cls,
         *,
-        hash: str | None = None,
         height: int | None = None,
-        miner: str | None = None,
         block_time: datetime | None = None,
         transaction_count: int | None = None,
+        miner: str | None = None,
+        hash: str | None = None,
     ) -> Self: ...
-    @property
-    def hash(self) -> str | None:
-        """Block hash."""
-
     @property
     def height(self) -> int | None:
         """Block height."""
-
-    @property
-    def miner(self) -> str | None:
-        """Address of the block's producer."""
 
     @property
     def block_time(self) -> datetime | None:
@@ -3143,64 +3135,60 @@ class Block(Record):
     def transaction_count(self) -> int | None:
         """Number of transactions in the block."""
 
+    @property
+    def miner(self) -> str | None:
+        """Address of the block's producer."""
+
+    @property
+    def hash(self) -> str | None:
+        """Block hash."""
+
 @final
 class AddressTransaction(Record):
     """A normal transaction that an address sent or received."""
 
     __match_args__ = (
-        "tx_id",
-        "block_hash",
-        "height",
         "transaction_time",
         "from_address",
         "to_address",
-        "is_from_contract",
-        "is_to_contract",
         "amount",
-        "state",
-        "method_id",
         "symbol",
+        "tx_fee",
+        "height",
+        "state",
         "nonce",
         "gas_used",
         "gas_limit",
         "gas_price",
-        "tx_fee",
         "transaction_type",
+        "is_from_contract",
+        "is_to_contract",
+        "method_id",
+        "block_hash",
+        "tx_id",
     )
     def __new__(
         cls,
         *,
-        tx_id: str | None = None,
-        block_hash: str | None = None,
-        height: int | None = None,
         transaction_time: datetime | None = None,
         from_address: str | None = None,
         to_address: str | None = None,
-        is_from_contract: bool | None = None,
-        is_to_contract: bool | None = None,
         amount: Decimal | None = None,
-        state: str | None = None,
-        method_id: str | None = None,
         symbol: str | None = None,
+        tx_fee: Decimal | None = None,
+        height: int | None = None,
+        state: str | None = None,
         nonce: int | None = None,
         gas_used: int | None = None,
         gas_limit: int | None = None,
         gas_price: Decimal | None = None,
-        tx_fee: Decimal | None = None,
         transaction_type: int | None = None,
+        is_from_contract: bool | None = None,
+        is_to_contract: bool | None = None,
+        method_id: str | None = None,
+        block_hash: str | None = None,
+        tx_id: str | None = None,
     ) -> Self: ...
-    @property
-    def tx_id(self) -> str | None:
-        """Transaction hash."""
-
-    @property
-    def block_hash(self) -> str | None:
-        """Hash of the transaction's block."""
-
-    @property
-    def height(self) -> int | None:
-        """Block height."""
-
     @property
     def transaction_time(self) -> datetime | None:
         """Time of the transaction."""
@@ -3214,28 +3202,24 @@ class AddressTransaction(Record):
         """Receiving address; several are separated by commas."""
 
     @property
-    def is_from_contract(self) -> bool | None:
-        """True if the sender is a contract."""
-
-    @property
-    def is_to_contract(self) -> bool | None:
-        """True if the receiver is a contract."""
-
-    @property
     def amount(self) -> Decimal | None:
         """Amount moved, in whole coins or tokens."""
 
     @property
-    def state(self) -> str | None:
-        """`success`, `fail` or `pending`."""
-
-    @property
-    def method_id(self) -> str | None:
-        """Identifier of the contract method called."""
-
-    @property
     def symbol(self) -> str | None:
         """Symbol of the coin moved."""
+
+    @property
+    def tx_fee(self) -> Decimal | None:
+        """Fee paid for the transaction."""
+
+    @property
+    def height(self) -> int | None:
+        """Block height."""
+
+    @property
+    def state(self) -> str | None:
+        """`success`, `fail` or `pending`."""
 
     @property
     def nonce(self) -> int | None:
@@ -3254,63 +3238,67 @@ class AddressTransaction(Record):
         """Price of one unit of gas."""
 
     @property
-    def tx_fee(self) -> Decimal | None:
-        """Fee paid for the transaction."""
-
-    @property
     def transaction_type(self) -> int | None:
         """Kind of transaction: 0 legacy, 1 EIP-2930, 2 EIP-1559."""
 
-@final
-class LargeTransaction(Record):
-    """A transaction of the main chain that moved a large amount."""
-
-    __match_args__ = (
-        "tx_id",
-        "block_hash",
-        "height",
-        "transaction_time",
-        "input",
-        "output",
-        "is_input_contract",
-        "is_output_contract",
-        "amount",
-        "transaction_symbol",
-        "tx_fee",
-        "method_id",
-        "transaction_type",
-        "state",
-    )
-    def __new__(
-        cls,
-        *,
-        tx_id: str | None = None,
-        block_hash: str | None = None,
-        height: int | None = None,
-        transaction_time: datetime | None = None,
-        input: str | None = None,
-        output: str | None = None,
-        is_input_contract: bool | None = None,
-        is_output_contract: bool | None = None,
-        amount: Decimal | None = None,
-        transaction_symbol: str | None = None,
-        tx_fee: Decimal | None = None,
-        method_id: str | None = None,
-        transaction_type: int | None = None,
-        state: str | None = None,
-    ) -> Self: ...
     @property
-    def tx_id(self) -> str | None:
-        """Transaction hash."""
+    def is_from_contract(self) -> bool | None:
+        """True if the sender is a contract."""
+
+    @property
+    def is_to_contract(self) -> bool | None:
+        """True if the receiver is a contract."""
+
+    @property
+    def method_id(self) -> str | None:
+        """Identifier of the contract method called."""
 
     @property
     def block_hash(self) -> str | None:
         """Hash of the transaction's block."""
 
     @property
-    def height(self) -> int | None:
-        """Block height."""
+    def tx_id(self) -> str | None:
+        """Transaction hash."""
 
+@final
+class LargeTransaction(Record):
+    """A transaction of the main chain that moved a large amount."""
+
+    __match_args__ = (
+        "transaction_time",
+        "input",
+        "output",
+        "amount",
+        "transaction_symbol",
+        "tx_fee",
+        "height",
+        "state",
+        "transaction_type",
+        "is_input_contract",
+        "is_output_contract",
+        "method_id",
+        "block_hash",
+        "tx_id",
+    )
+    def __new__(
+        cls,
+        *,
+        transaction_time: datetime | None = None,
+        input: str | None = None,
+        output: str | None = None,
+        amount: Decimal | None = None,
+        transaction_symbol: str | None = None,
+        tx_fee: Decimal | None = None,
+        height: int | None = None,
+        state: str | None = None,
+        transaction_type: int | None = None,
+        is_input_contract: bool | None = None,
+        is_output_contract: bool | None = None,
+        method_id: str | None = None,
+        block_hash: str | None = None,
+        tx_id: str | None = None,
+    ) -> Self: ...
     @property
     def transaction_time(self) -> datetime | None:
         """Time of the transaction."""
@@ -3324,14 +3312,6 @@ class LargeTransaction(Record):
         """Output address; several are separated by commas."""
 
     @property
-    def is_input_contract(self) -> bool | None:
-        """True if the input address is a contract."""
-
-    @property
-    def is_output_contract(self) -> bool | None:
-        """True if the output address is a contract."""
-
-    @property
     def amount(self) -> Decimal | None:
         """Amount moved, in whole coins or tokens."""
 
@@ -3344,67 +3324,75 @@ class LargeTransaction(Record):
         """Fee paid for the transaction."""
 
     @property
-    def method_id(self) -> str | None:
-        """Identifier of the contract method called."""
+    def height(self) -> int | None:
+        """Block height."""
+
+    @property
+    def state(self) -> str | None:
+        """`success`, `fail` or `pending`."""
 
     @property
     def transaction_type(self) -> int | None:
         """Kind of transaction: 0 legacy, 1 EIP-2930, 2 EIP-1559."""
 
     @property
-    def state(self) -> str | None:
-        """`success`, `fail` or `pending`."""
+    def is_input_contract(self) -> bool | None:
+        """True if the input address is a contract."""
 
-@final
-class ChainTransaction(Record):
-    """A transaction in the main chain's list."""
-
-    __match_args__ = (
-        "tx_id",
-        "block_hash",
-        "height",
-        "transaction_time",
-        "input",
-        "output",
-        "is_input_contract",
-        "is_output_contract",
-        "amount",
-        "transaction_symbol",
-        "tx_fee",
-        "method_id",
-        "transaction_type",
-        "state",
-    )
-    def __new__(
-        cls,
-        *,
-        tx_id: str | None = None,
-        block_hash: str | None = None,
-        height: int | None = None,
-        transaction_time: datetime | None = None,
-        input: str | None = None,
-        output: str | None = None,
-        is_input_contract: bool | None = None,
-        is_output_contract: bool | None = None,
-        amount: Decimal | None = None,
-        transaction_symbol: str | None = None,
-        tx_fee: Decimal | None = None,
-        method_id: str | None = None,
-        transaction_type: int | None = None,
-        state: str | None = None,
-    ) -> Self: ...
     @property
-    def tx_id(self) -> str | None:
-        """Transaction hash."""
+    def is_output_contract(self) -> bool | None:
+        """True if the output address is a contract."""
+
+    @property
+    def method_id(self) -> str | None:
+        """Identifier of the contract method called."""
 
     @property
     def block_hash(self) -> str | None:
         """Hash of the transaction's block."""
 
     @property
-    def height(self) -> int | None:
-        """Block height."""
+    def tx_id(self) -> str | None:
+        """Transaction hash."""
 
+@final
+class ChainTransaction(Record):
+    """A transaction in the main chain's list."""
+
+    __match_args__ = (
+        "transaction_time",
+        "input",
+        "output",
+        "amount",
+        "transaction_symbol",
+        "tx_fee",
+        "height",
+        "state",
+        "transaction_type",
+        "is_input_contract",
+        "is_output_contract",
+        "method_id",
+        "block_hash",
+        "tx_id",
+    )
+    def __new__(
+        cls,
+        *,
+        transaction_time: datetime | None = None,
+        input: str | None = None,
+        output: str | None = None,
+        amount: Decimal | None = None,
+        transaction_symbol: str | None = None,
+        tx_fee: Decimal | None = None,
+        height: int | None = None,
+        state: str | None = None,
+        transaction_type: int | None = None,
+        is_input_contract: bool | None = None,
+        is_output_contract: bool | None = None,
+        method_id: str | None = None,
+        block_hash: str | None = None,
+        tx_id: str | None = None,
+    ) -> Self: ...
     @property
     def transaction_time(self) -> datetime | None:
         """Time of the transaction."""
@@ -3418,14 +3406,6 @@ class ChainTransaction(Record):
         """Output address as the API returns it; several are separated by commas."""
 
     @property
-    def is_input_contract(self) -> bool | None:
-        """True if the input address is a contract."""
-
-    @property
-    def is_output_contract(self) -> bool | None:
-        """True if the output address is a contract."""
-
-    @property
     def amount(self) -> Decimal | None:
         """Amount moved, in whole coins or tokens."""
 
@@ -3438,75 +3418,83 @@ class ChainTransaction(Record):
         """Fee paid for the transaction."""
 
     @property
-    def method_id(self) -> str | None:
-        """Identifier of the contract method called."""
+    def height(self) -> int | None:
+        """Block height."""
+
+    @property
+    def state(self) -> str | None:
+        """`success`, `fail` or `pending`."""
 
     @property
     def transaction_type(self) -> int | None:
         """Kind of transaction: 0 legacy, 1 EIP-2930, 2 EIP-1559."""
 
     @property
-    def state(self) -> str | None:
-        """`success`, `fail` or `pending`."""
+    def is_input_contract(self) -> bool | None:
+        """True if the input address is a contract."""
 
-@final
-class Transaction(Record):
-    """A transaction of the main chain, looked up by its hash."""
-
-    __match_args__ = (
-        "tx_id",
-        "block_hash",
-        "height",
-        "transaction_time",
-        "from_address",
-        "to_address",
-        "is_from_contract",
-        "is_to_contract",
-        "amount",
-        "symbol",
-        "nonce",
-        "gas_limit",
-        "gas_used",
-        "gas_price",
-        "tx_fee",
-        "state",
-        "transaction_type",
-        "method_id",
-    )
-    def __new__(
-        cls,
-        *,
-        tx_id: str | None = None,
-        block_hash: str | None = None,
-        height: int | None = None,
-        transaction_time: datetime | None = None,
-        from_address: str | None = None,
-        to_address: str | None = None,
-        is_from_contract: bool | None = None,
-        is_to_contract: bool | None = None,
-        amount: Decimal | None = None,
-        symbol: str | None = None,
-        nonce: int | None = None,
-        gas_limit: int | None = None,
-        gas_used: int | None = None,
-        gas_price: Decimal | None = None,
-        tx_fee: Decimal | None = None,
-        state: str | None = None,
-        transaction_type: int | None = None,
-        method_id: str | None = None,
-    ) -> Self: ...
     @property
-    def tx_id(self) -> str | None:
-        """Transaction hash."""
+    def is_output_contract(self) -> bool | None:
+        """True if the output address is a contract."""
+
+    @property
+    def method_id(self) -> str | None:
+        """Identifier of the contract method called."""
 
     @property
     def block_hash(self) -> str | None:
         """Hash of the transaction's block."""
 
     @property
-    def height(self) -> int | None:
-        """Block height."""
+    def tx_id(self) -> str | None:
+        """Transaction hash."""
 
+@final
+class Transaction(Record):
+    """A transaction of the main chain, looked up by its hash."""
+
+    __match_args__ = (
+        "transaction_time",
+        "from_address",
+        "to_address",
+        "amount",
+        "symbol",
+        "tx_fee",
+        "height",
+        "state",
+        "nonce",
+        "gas_used",
+        "gas_limit",
+        "gas_price",
+        "transaction_type",
+        "is_from_contract",
+        "is_to_contract",
+        "method_id",
+        "block_hash",
+        "tx_id",
+    )
+    def __new__(
+        cls,
+        *,
+        transaction_time: datetime | None = None,
+        from_address: str | None = None,
+        to_address: str | None = None,
+        amount: Decimal | None = None,
+        symbol: str | None = None,
+        tx_fee: Decimal | None = None,
+        height: int | None = None,
+        state: str | None = None,
+        nonce: int | None = None,
+        gas_used: int | None = None,
+        gas_limit: int | None = None,
+        gas_price: Decimal | None = None,
+        transaction_type: int | None = None,
+        is_from_contract: bool | None = None,
+        is_to_contract: bool | None = None,
+        method_id: str | None = None,
+        block_hash: str | None = None,
+        tx_id: str | None = None,
+    ) -> Self: ...
     @property
     def transaction_time(self) -> datetime | None:
         """Time of the transaction."""
@@ -3520,14 +3508,6 @@ class Transaction(Record):
         """Receiving address; several are separated by commas."""
 
     @property
-    def is_from_contract(self) -> bool | None:
-        """True if the sender is a contract."""
-
-    @property
-    def is_to_contract(self) -> bool | None:
-        """True if the receiver is a contract."""
-
-    @property
     def amount(self) -> Decimal | None:
         """Amount moved, in whole coins or tokens."""
 
@@ -3536,72 +3516,100 @@ class Transaction(Record):
         """Symbol of the coin moved."""
 
     @property
-    def nonce(self) -> int | None:
-        """Number of earlier transactions of the sender."""
-
-    @property
-    def gas_limit(self) -> int | None:
-        """Gas allowed."""
-
-    @property
-    def gas_used(self) -> int | None:
-        """Gas used."""
-
-    @property
-    def gas_price(self) -> Decimal | None:
-        """Price of one unit of gas."""
-
-    @property
     def tx_fee(self) -> Decimal | None:
         """Fee paid for the transaction."""
+
+    @property
+    def height(self) -> int | None:
+        """Block height."""
 
     @property
     def state(self) -> str | None:
         """`success`, `fail` or `pending`."""
 
     @property
+    def nonce(self) -> int | None:
+        """Number of earlier transactions of the sender."""
+
+    @property
+    def gas_used(self) -> int | None:
+        """Gas used."""
+
+    @property
+    def gas_limit(self) -> int | None:
+        """Gas allowed."""
+
+    @property
+    def gas_price(self) -> Decimal | None:
+        """Price of one unit of gas."""
+
+    @property
     def transaction_type(self) -> int | None:
         """Kind of transaction: 0 legacy, 1 EIP-2930, 2 EIP-1559."""
 
     @property
+    def is_from_contract(self) -> bool | None:
+        """True if the sender is a contract."""
+
+    @property
+    def is_to_contract(self) -> bool | None:
+        """True if the receiver is a contract."""
+
+    @property
     def method_id(self) -> str | None:
         """Identifier of the contract method called."""
+
+    @property
+    def block_hash(self) -> str | None:
+        """Hash of the transaction's block."""
+
+    @property
+    def tx_id(self) -> str | None:
+        """Transaction hash."""
 
 @final
 class EventLog(Record):
     """One event that a contract logged during a transaction."""
 
     __match_args__ = (
-        "height",
+        "transaction_time",
         "address",
+        "height",
+        "log_index",
         "topics",
         "data",
-        "block_hash",
         "method_id",
-        "transaction_time",
-        "log_index",
+        "block_hash",
         "tx_id",
     )
     def __new__(
         cls,
         *,
-        height: int | None = None,
+        transaction_time: datetime | None = None,
         address: str | None = None,
+        height: int | None = None,
+        log_index: int | None = None,
         topics: list[str] | None = None,
         data: str | None = None,
-        block_hash: str | None = None,
         method_id: str | None = None,
-        transaction_time: datetime | None = None,
-        log_index: int | None = None,
+        block_hash: str | None = None,
         tx_id: str | None = None,
     ) -> Self: ...
+    @property
+    def transaction_time(self) -> datetime | None:
+        """Time of the transaction."""
+
+    @property
+    def address(self) -> str | None:
+        """Contract that logged the event."""
+
     @property
     def height(self) -> int | None:
         """Block height."""
 
     @property
-    def address(self) -> str | None:
-        """Contract that logged the event."""
+    def log_index(self) -> int | None:
+        """Position of the log in its block."""
 
     @property
     def topics(self) -> list[str] | None:
@@ -3612,20 +3620,12 @@ class EventLog(Record):
         """Parameters that are not indexed, as hex."""
 
     @property
-    def block_hash(self) -> str | None:
-        """Hash of the transaction's block."""
-
-    @property
     def method_id(self) -> str | None:
         """Identifier of the contract method called."""
 
     @property
-    def transaction_time(self) -> datetime | None:
-        """Time of the transaction."""
-
-    @property
-    def log_index(self) -> int | None:
-        """Position of the log in its block."""
+    def block_hash(self) -> str | None:
+        """Hash of the transaction's block."""
 
     @property
     def tx_id(self) -> str | None:

@@ -20,8 +20,8 @@ pub struct Decoder {
     max_results: usize,
     /// Bit i: column i is part of a record's identity.
     pub(super) identity: u64,
-    /// Wire name as written between two values, and its column. The first spelling of every field comes first, in declared
-    /// order.
+    /// Wire name as written between two values, and its column. The first spelling of every field comes first, in the order
+    /// in which the API sends them.
     keys: Vec<(String, usize)>,
     /// First spelling of each column.
     names: Arc<[String]>,
@@ -31,8 +31,7 @@ impl Decoder {
     pub fn new(endpoint: &Endpoint, deployment: &Deployment) -> Self {
         let record = endpoint.record();
         let spelling = |nth: usize| {
-            let fields = record.fields.iter().enumerate();
-            fields.filter_map(move |(column, field)| {
+            record.sent().filter_map(move |(column, field)| {
                 Some((format!(",\"{}\":", deployment.expand(field.wire.get(nth)?)), column))
             })
         };
@@ -72,7 +71,7 @@ impl Decoder {
         self.keys[key].1
     }
 
-    /// The next member where members come in declared order.
+    /// The next member where members come in the usual order.
     pub(super) fn expected(&self, hint: usize) -> Option<(&str, usize)> {
         self.keys.get(hint).map(|(written, column)| (written.as_str(), *column))
     }

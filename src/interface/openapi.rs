@@ -240,7 +240,7 @@ fn record_schema(record: &RecordType, deployment: &Deployment) -> Value {
         }
         (names.into_iter().next().unwrap_or_else(|| field.name.to_owned()), schema)
     };
-    let properties: Map<_, _> = record.fields.iter().map(property).collect();
+    let properties: Map<_, _> = record.sent().map(|(_, field)| property(field)).collect();
     json!({"type": "object", "description": record.doc, "properties": properties})
 }
 

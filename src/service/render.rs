@@ -55,7 +55,7 @@ impl Renderer {
     fn of(endpoint: &'static Endpoint, deployment: &Deployment) -> Option<Renderer> {
         let record = endpoint.record();
         let source = |table: &'static Table| Source { table, select: table.select(record) };
-        let member = |field: &crate::interface::Field| {
+        let member = |(_, field): (usize, &crate::interface::Field)| {
             let name = field.wire.first().map_or_else(|| field.name.to_owned(), |name| deployment.expand(name));
             let is_identity = record.identity.contains(&field.name);
             let is_hash = HASHES.contains(&field.name);
@@ -66,7 +66,7 @@ impl Renderer {
             synthetic: source(Table::of(record)?),
             loaded: source(Table::loaded(endpoint)?),
             mirrored: source(Table::mirrored(endpoint)?),
-            members: record.fields.iter().map(member).collect(),
+            members: record.sent().map(member).collect(),
             directions: directions(deployment),
         })
     }

@@ -117,7 +117,7 @@ impl Table {
     }
 
     fn fields(&self) -> impl Iterator<Item = &'static Field> {
-        self.records.iter().filter_map(|name| record(name)).flat_map(|record| record.fields)
+        self.records.iter().filter_map(|name| record(name)).flat_map(|record| record.sent()).map(|(_, field)| field)
     }
 
     /// Column of a field. Two fields with a spelling in common are one member under two names; only `input` and
@@ -202,14 +202,14 @@ impl Table {
         format!("INSERT INTO {name} VALUES ({})", vec!["?"; count].join(", "))
     }
 
-    /// The members of a record, in the order it declares them; the condition is the caller's.
+    /// The members of a record, in the order in which they are sent; the condition is the caller's.
     pub fn select(&self, record: &RecordType) -> String {
-        let column = |field| {
+        let column = |(_, field)| {
             let name = self.column_of(field);
             let source = if self.inherited.contains(&name) { "parent" } else { "own" };
             format!("{source}.\"{name}\"")
         };
-        let columns: Vec<String> = record.fields.iter().map(column).collect();
+        let columns: Vec<String> = record.sent().map(column).collect();
         let parent =
             if self.belongs() { " JOIN chain_transaction AS parent ON parent.seq = own.transaction_seq" } else { "" };
         format!("SELECT {} FROM {} AS own{parent}", columns.join(", "), self.name)
@@ -270,7 +270,7 @@ mod tests {
     fn views_of_a_transaction_share_its_columns() {
         let names: Vec<_> = CHAIN_TRANSACTION.columns().iter().map(|column| column.name).collect();
         let address = record("AddressTransaction").unwrap();
-        assert_eq!(names, address.fields.iter().map(|field| field.name).collect::<Vec<_>>());
+        assert_eq!(names, address.sent);
         for inherited in TOKEN_TRANSFER.inherited {
             assert!(names.contains(inherited), "{inherited}");
         }
@@ -280,9 +280,9 @@ mod tests {
     fn every_endpoint_has_a_table_with_the_members_of_its_record() {
         for endpoint in &ENDPOINTS {
             let table = Table::loaded(endpoint).unwrap();
-            let kinds = |fields: &[Field]| fields.iter().map(|field| field.kind).collect::<Vec<_>>();
+            let kinds: Vec<_> = endpoint.record().sent().map(|(_, field)| field.kind).collect();
             let columns: Vec<_> = table.columns().iter().map(|column| column.kind).collect();
-            assert_eq!(columns, kinds(endpoint.record().fields), "{}", endpoint.name);
+            assert_eq!(columns, kinds, "{}", endpoint.name);
             let synthetic = Table::of(endpoint.record()).unwrap();
             assert!(synthetic.ranked.iter().all(|name| table.ranked.contains(name)), "{}", endpoint.name);
         }

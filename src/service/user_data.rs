@@ -205,8 +205,8 @@ fn insert(
     for place in 0..records.rows() {
         let row = if in_order { place } else { records.rows() - 1 - place };
         insert.raw_bind_parameter(1, first + place as i64)?;
-        for field in 0..fields {
-            insert.raw_bind_parameter(2 + field, sql(&records.value(field, row)))?;
+        for (nth, (field, _)) in records.record().sent().enumerate() {
+            insert.raw_bind_parameter(2 + nth, sql(&records.value(field, row)))?;
         }
         for (nth, field) in ranked.iter().enumerate() {
             let rank = records.text(*field, row).and_then(rank);

@@ -193,6 +193,11 @@ class Manifest:
                     message += "; since needs an export of the same query"
                 raise ExportError(message, path=str(path), hints=() if continued else HINTS)
 
+    def take_order(self, other: Manifest) -> None:
+        """Takes the order of the same columns from an export that goes on: another version may have another order."""
+        if self.schema.keys() == other.schema.keys():
+            self.schema = {name: self.schema[name] for name in other.schema}
+
     def is_same_request(self, other: Manifest) -> bool:
         return self._request() == other._request()
 

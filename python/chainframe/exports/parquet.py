@@ -201,7 +201,7 @@ class ExportRequest:
     mode: str = "resume"
     since: Export | str | PathLike[str] | None = None
     columns: list[str] | None = None
-    """None selects all; columns that are not selected are not converted."""
+    """None selects all, in the order of the export that goes on; columns that are not selected are not converted."""
     settle: int | None = None
     numbers: Any = "decimal"
     max_rows_per_file: int = 65_536
@@ -274,12 +274,18 @@ class ExportRequest:
         elif self.mode == "error":
             message = f"{self.directory} holds an export"
             raise ExportError(message, path=str(self.directory), hints=HINTS)
-        elif staged is not None and new.is_same_request(staged):
+        elif staged is not None and self._in_order_of(staged, new).is_same_request(staged):
             # An export that is to replace the other was interrupted.
             found, store = staged, staging
         else:
-            new.check_same_query(found, self.directory)
+            self._in_order_of(found, new).check_same_query(found, self.directory)
         return self._writer(store, found or new)
+
+    def _in_order_of(self, found: Manifest, new: Manifest) -> Manifest:
+        """The manifest with the columns in the order of another export, unless the caller has chosen one."""
+        if self.columns is None:
+            new.take_order(found)
+        return new
 
     def completed(self, writer: ParquetWriter) -> Export:
         """Puts a finished export in its place."""
@@ -295,7 +301,7 @@ class ExportRequest:
         query = self.query if manifest.cursor is None else self._resumed(store, manifest.cursor)
         options: dict[str, Any] = {
             "order": self._order(),
-            "columns": self.columns,
+            "columns": list(manifest.schema),
             "max_rows": self.max_rows_per_file,
             "compression": self.compression,
         }
@@ -333,7 +339,9 @@ class ExportRequest:
             raise ExportError(f"{since} holds no export", path=str(since))
         if not earlier.finished:
             raise ExportError(f"{since} is not finished; run that export again first", path=str(since))
-        manifest.check_same_query(earlier, since, continued=True, has_moving_end=order == "by_height")
+        self._in_order_of(earlier, manifest).check_same_query(
+            earlier, since, continued=True, has_moving_end=order == "by_height"
+        )
         if earlier.settled is not None and self.settle is None:
             raise InvalidParameterError(f"must be given, as for {since}, which ends below the head", parameter="settle")
         for part in earlier.parts:

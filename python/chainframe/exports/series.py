@@ -330,7 +330,7 @@ def _fold(members: list[_Member]) -> pyarrow.dataset.Dataset:
     for name in texts:
         schema = schema.set(schema.get_field_index(name), schema.field(name).with_type(arrow.string()))
     found = [dataset.dataset(files, schema=schema, format="parquet")] if files else []
-    found += [dataset.dataset(table.cast(schema)) for table in tables]
+    found += [dataset.dataset(table.select(schema.names).cast(schema)) for table in tables]
     whole: pyarrow.dataset.Dataset = found[0] if len(found) == 1 else dataset.dataset(found)
     return whole
 
@@ -342,7 +342,7 @@ def _amounts_as_text(members: list[_Member], amounts: frozenset[str]) -> set[str
         ours, theirs = first.manifest.schema, member.manifest.schema
         differ = {name for name in ours if ours[name] != theirs.get(name)}
         is_text = all("string" in {ours[name], theirs.get(name)} for name in differ)
-        if [*ours] != [*theirs] or not differ <= amounts or not is_text:
+        if ours.keys() != theirs.keys() or not differ <= amounts or not is_text:
             message = f"{member.path} has other columns than {first.path}; read them one by one"
             raise ExportError(message, path=str(member.path))
         texts |= differ
@@ -352,7 +352,8 @@ def _amounts_as_text(members: list[_Member], amounts: frozenset[str]) -> set[str
 def _concatenated(files: list[Path]) -> pa.Table:
     parquet: Any = load("pyarrow.parquet", extra="arrow")
     arrow: Any = load("pyarrow", extra="arrow")
-    table: pa.Table = arrow.concat_tables([parquet.read_table(file) for file in files])
+    tables = [parquet.read_table(file) for file in files]
+    table: pa.Table = arrow.concat_tables([table.select(tables[0].column_names) for table in tables])
     return table
 
 

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use crate::client::Usage;
 use crate::columns::Columns;
 use crate::decode::is_unprintable;
-use crate::interface::{Field, Kind, RecordType};
+use crate::interface::Kind;
 use crate::message::{Message, Syntax};
 use crate::python::base::convert;
 use crate::query::{Bounds, Estimate, Report, State};
@@ -110,31 +110,6 @@ pub struct Head {
     pub name: &'static str,
     pub kind: &'static str,
     pub is_number: bool,
-}
-
-/// Columns in the order of their interest.
-pub fn display_order(record: &RecordType) -> Vec<usize> {
-    let mut order: Vec<_> = (0..record.fields.len()).collect();
-    order.sort_by_key(|column| rank(&record.fields[*column]));
-    order
-}
-
-/// Number of ranks of columns.
-pub const RANKS: usize = 6;
-
-/// Rank of a column by its interest: time, parties, amounts and the token, then the rest, and hashes last.
-pub fn rank(field: &Field) -> u8 {
-    let ends_with = |ends: &[&str]| ends.iter().any(|end| field.name.ends_with(end));
-    match field.kind {
-        Kind::Time => 0,
-        Kind::Utf8 if ends_with(&["hash", "tx_id", "_data", "method_id"]) || field.name == "data" => 5,
-        Kind::Utf8List => 5,
-        // Many rows have the same token.
-        Kind::Utf8 if field.name == "token_contract_address" => 3,
-        Kind::Utf8 if ends_with(&["address", "input", "output", "miner"]) => 1,
-        Kind::Amount => 2,
-        _ => 4,
-    }
 }
 
 /// Cells of a row; a cell that is not there stands for no value, a row that is not there for those that are left out.

@@ -169,16 +169,14 @@ impl Record {
         hasher.finish()
     }
 
-    /// The first fields that have a value, in the order of their interest, two of a rank; `to_dict` has all.
+    /// The first fields that have a value; `to_dict` has all.
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let record = self.columns.record();
-        let (mut shown, mut of_rank, mut more) = (Vec::new(), [0; html::RANKS], 0);
-        for column in html::display_order(record).into_iter().filter(|column| !self.columns.is_skipped(*column)) {
+        let (mut shown, mut more) = (Vec::new(), 0);
+        for (column, field) in record.fields.iter().enumerate().filter(|(column, _)| !self.columns.is_skipped(*column))
+        {
             let Some(text) = html::cell(py, &self.columns, column, self.row)? else { continue };
-            let field = &record.fields[column];
-            let of_rank = &mut of_rank[usize::from(html::rank(field))];
-            *of_rank += 1;
-            if shown.len() < SHOWN_FIELDS && *of_rank <= 2 {
+            if shown.len() < SHOWN_FIELDS {
                 shown.push(format!("{}={}", field.name, html::excerpt(&text, html::CELL)));
             } else {
                 more += 1;
@@ -190,8 +188,8 @@ impl Record {
 
     fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
         let fields = self.fields();
-        let order = html::display_order(self.columns.record()).into_iter();
-        let cells = order.filter(|column| !self.columns.is_skipped(*column)).map(|column| {
+        let order = (0..fields.len()).filter(|column| !self.columns.is_skipped(*column));
+        let cells = order.map(|column| {
             let text = html::cell(py, &self.columns, column, self.row)?;
             Ok((fields[column].name, text.unwrap_or_else(|| "null".into())))
         });

@@ -103,11 +103,10 @@ impl Records {
         Ok(html::table(&head, &rows))
     }
 
-    /// Columns in the order of their interest, and the first rows and the last ones.
+    /// Heads of the columns, and the first rows and the last ones.
     fn cells(&self, py: Python<'_>) -> PyResult<(Vec<html::Head>, Vec<html::Row>)> {
         let fields = self.inner.record().fields;
-        let mut order = html::display_order(self.inner.record());
-        order.retain(|column| self.selection.contains(*column));
+        let order: Vec<_> = (0..fields.len()).filter(|column| self.selection.contains(*column)).collect();
         let head: Vec<_> = order
             .iter()
             .map(|column| &fields[*column])

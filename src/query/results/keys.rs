@@ -64,7 +64,7 @@ impl KeyHasher {
     }
 
     fn write_record(&mut self, columns: &Columns, row: usize) {
-        for column in 0..columns.record().fields.len() {
+        for (column, _) in columns.record().sent() {
             self.write_value(&columns.value(column, row));
             self.end_string();
         }
