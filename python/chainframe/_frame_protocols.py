@@ -32,8 +32,12 @@ def _narwhals_dataframe(self: Any) -> Any:  # noqa: ANN401 - the type is private
 
 
 def _dataframe(self: Any, nan_as_null: bool = False, allow_copy: bool = True) -> Any:  # noqa: ANN401, FBT001, FBT002
-    """Returns the frame of the interchange protocol, which has no decimals: amounts are the nearest doubles."""
-    return self.to_arrow(numbers="float").__dataframe__(nan_as_null=nan_as_null, allow_copy=allow_copy)
+    """Returns the frame of the interchange protocol, which has no decimals.
+
+    Amounts are the nearest doubles, or text if the client asks for it.
+    """
+    numbers = "string" if self._numbers == "string" else "float"
+    return self.to_arrow(numbers=numbers).__dataframe__(nan_as_null=nan_as_null, allow_copy=allow_copy)
 
 
 def _array(self: Any, _dtype: object = None, copy: bool | None = None) -> Any:  # noqa: ANN401, ARG001, FBT001

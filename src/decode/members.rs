@@ -132,7 +132,8 @@ impl Decoder {
         let mut has_first = false;
         if !is_identifier {
             self.each_member(reader, start, |reader, name, _| {
-                has_first |= self.key(name) == Some(column);
+                let first = self.key(name).filter(|key| *key < self.record.fields.len());
+                has_first |= first.is_some_and(|first| self.key_column(first) == column);
                 reader.skip()
             })?;
         }

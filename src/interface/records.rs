@@ -478,3 +478,20 @@ static EVENT_LOG: RecordType = RecordType {
     ],
     sent: &["height", "address", "topics", "data", "block_hash", "method_id", "transaction_time", "log_index", "tx_id"],
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_field_is_sent_once_and_the_queried_arguments_last() {
+        for record in RECORDS {
+            let mut columns: Vec<_> = record.sent().map(|(column, _)| column).collect();
+            assert_eq!(columns.len(), record.sent.len(), "{}", record.name);
+            columns.sort_unstable();
+            assert_eq!(columns, (0..record.fields.len()).collect::<Vec<_>>(), "{}", record.name);
+            let last = record.with_queried().sent().last().map(|(_, field)| field.name);
+            assert_eq!(last, Some(QUERIED.name), "{}", record.name);
+        }
+    }
+}

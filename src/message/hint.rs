@@ -149,7 +149,9 @@ impl Hint {
                 let settings = parameters.iter().map(|name| syntax.setting(name)).collect();
                 format!("check {}", list(settings, "and"))
             }
-            Self::UseStrings if in_python => "pass numbers=\"string\" or read the exact values from the records".into(),
+            Self::UseStrings if in_python => {
+                "pass numbers=\"string\", here or to the client, or read the exact values from the records".into()
+            }
             Self::UseStrings => "pass --numbers string".into(),
             Self::Record if in_python => "record it with mode=\"new_episodes\"".into(),
             Self::Record => "record it with --record".into(),

@@ -229,7 +229,7 @@ mod tests {
         }
         for (target, expected) in [
             ("/a/K3Y-OF-MINE?apiKey=x&page=1", "/a/*?apiKey=*&page=1"),
-            ("/a?q=K3Y%2dOF-MINE&local-key=1&local-secret", "/a?q=*&*&*"),
+            ("/a?q=K3Y%2dOF-MINE&local-key=1&local-secret", "/a?q=*&*=*&*"),
             ("/a?tokenContractAddress=0xa&limit=5", "/a?tokenContractAddress=0xa&limit=5"),
         ] {
             assert_eq!(logged("user-agent", "a/1", target), ("a/1".into(), expected.into()));

@@ -152,7 +152,7 @@ def test_csv_writes_lists_and_missing_values(
     assert all(isinstance(json.loads(row["topics"]), list) for row in rows)
     assert main(["blocks", "--height", "1", "--format", "csv"]) == 0
     (head,) = capsys.readouterr().out.splitlines()
-    assert head == '"hash","height","miner","block_time","transaction_count"'
+    assert head == '"height","block_time","transaction_count","miner","hash"'
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ def test_column_names_are_completed() -> None:
     (columns,) = (param for param in command.params if param.name == "columns")
     context = click.Context(command)
     found = [item.value for item in columns.type.shell_complete(context, columns, "hash,h")]
-    assert found == ["hash,hash", "hash,height"]
+    assert found == ["hash,height", "hash,hash"]
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def test_export_without_types_and_unknown_names_are_refused(client: cf.Client, t
     with pytest.raises(cf.ContextError, match="not a Parquet file"):
         query.to_csv(tmp_path / "blocks.csv").to_arrow()
     export = query.to_parquet(tmp_path / "blocks")
-    with pytest.raises(cf.InvalidParameterError, match=r"columns must be among hash, .*; got 'heigth'"):
+    with pytest.raises(cf.InvalidParameterError, match=r"columns must be among height, .*; got 'heigth'"):
         export.to_arrow(columns=["heigth"])
     with pytest.raises(cf.InvalidParameterError, match="dtype_backend must be one of"):
         export.to_pandas(dtype_backend="arrow")

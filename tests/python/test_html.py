@@ -71,7 +71,7 @@ def test_query_shows_its_report_after_a_run(client: cf.Client) -> None:
     query = client.transactions_by_hash(["0x1", "0x2"])
     assert "transactions_by_hash of MAIN" in (text := shown(query))
     assert "2 hashes" in text
-    assert "Returns Transaction records with the columns tx_id" in text
+    assert "Returns Transaction records with the columns transaction_time" in text
     assert "Nothing was sent yet." in text
     with pytest.warns(cf.IncompleteResultWarning):
         query.collect()

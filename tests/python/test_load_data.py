@@ -171,7 +171,7 @@ WRONG: list[tuple[Any, str]] = [
         pl.DataFrame({"block_time": [NANOS.value]}).cast(pl.Datetime("ns", "UTC")),
         "block_time must be a time to the millisecond; got nanoseconds",
     ),
-    ([{"height": 1}, {"hight": 2}], "blocks: row 1 has an unknown field 'hight'; expected hash, height"),
+    ([{"height": 1}, {"hight": 2}], "blocks: row 1 has an unknown field 'hight'; expected height, block_time"),
     ([{"height": "4.5"}], "blocks: row 0: height must be a non-negative integer; got '4.5'"),
     ([{"height": True}], "must be a non-negative integer; got True"),
     ([{"height": -1}], "must be a non-negative integer; got -1"),

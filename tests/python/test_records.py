@@ -163,7 +163,7 @@ def test_dictionary_of_a_record_for_json(name: str) -> None:
 
 def test_a_record_takes_declared_fields_by_keyword_only() -> None:
     with pytest.raises(TypeError):
-        cf.Block("0x1")  # type: ignore[call-arg]
+        cf.Block("0x1")  # type: ignore[call-arg, arg-type]
     with pytest.raises(TypeError, match="hight"):
         cf.Block(hight=1)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="height"):

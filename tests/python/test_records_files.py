@@ -72,7 +72,7 @@ def test_what_is_in_hand(client: cf.Client, tmp_path: Path) -> None:
     page = next(iter(client.blocks(page_size=20).pages()))
     assert len(gzip.decompress(_written(page.records, "to_json", tmp_path / "page.jsonl.gz")).splitlines()) == 20
     batch = next(iter(client.blocks().batches(9, columns=["hash", "height"])))
-    assert _written(batch, "to_csv", tmp_path / "batch.csv").startswith(b'"hash","height"\n')
+    assert _written(batch, "to_csv", tmp_path / "batch.csv").startswith(b'"height","hash"\n')
     empty = make_records("blocks", [])
     assert empty.to_parquet(tmp_path / "empty.parquet").rows == 0
     assert pq.read_schema(tmp_path / "empty.parquet").names == records.schema.names

@@ -57,7 +57,7 @@ def test_record_without_a_member_that_identifies_it_is_an_error(
 
 def test_record_of_another_shape_after_good_ones_is_named(server: StrictServer) -> None:
     with pytest.raises(
-        cf.ResponseFormatError, match=r"blockList|data\[0\].data\[2\]: expected a Block with hash or height"
+        cf.ResponseFormatError, match=r"blockList|data\[0\].data\[2\]: expected a Block with height or hash"
     ):
         collected(server, "blocks", [{"hash": "0x1"}, {"height": "2"}, {"blockHash": "0x3", "number": "3"}])
 
@@ -66,7 +66,7 @@ def test_members_that_no_record_has_and_unknown_ones_are_reported(server: Strict
     rows = [{"hash": "0x1", "blockHeight": "2"}, {"hash": "0x2", "blockTime": "", "Miner": "0x3", "blockHeight": "1"}]
     records = collected(server, "blocks", rows)
     report = records.report
-    assert report.members_absent == ["height", "miner", "transactionCount"]
+    assert report.members_absent == ["height", "transactionCount", "miner"]
     assert report.members_unknown == ["blockHeight", "Miner"]
     assert report.complete
     again = pickle.loads(pickle.dumps(report))
@@ -102,7 +102,7 @@ def test_members_of_a_continued_export_are_those_of_all_runs(server: StrictServe
         export = client.blocks(page_size=50).to_parquet(tmp_path / "x")
     assert export.rows == 100
     for report in (export.report, exports.Export.open(tmp_path / "x").report):
-        assert report.members_absent == ["miner", "blockTime", "transactionCount"]
+        assert report.members_absent == ["blockTime", "transactionCount", "miner"]
         assert report.members_unknown == ["blockHeight", "New"]
 
 
@@ -111,7 +111,7 @@ def test_members_of_a_scan_are_those_of_its_queries(server: StrictServer) -> Non
     with server.client() as client:
         dataset = client.blocks(page_size=50).dataset()
         assert dataset.to_table().num_rows == 100
-    assert dataset.report.members_absent == ["miner", "blockTime", "transactionCount"]
+    assert dataset.report.members_absent == ["blockTime", "transactionCount", "miner"]
     assert dataset.report.members_unknown == ["blockHeight", "New"]
 
 

@@ -194,7 +194,7 @@ class Manifest:
                 raise ExportError(message, path=str(path), hints=() if continued else HINTS)
 
     def take_order(self, other: Manifest) -> None:
-        """Takes the order of the same columns from an export that goes on: another version may have another order."""
+        """Takes the order of the same columns from an earlier export: another version may have another order."""
         if self.schema.keys() == other.schema.keys():
             self.schema = {name: self.schema[name] for name in other.schema}
 

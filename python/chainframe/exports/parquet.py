@@ -201,7 +201,7 @@ class ExportRequest:
     mode: str = "resume"
     since: Export | str | PathLike[str] | None = None
     columns: list[str] | None = None
-    """None selects all, in the order of the export that goes on; columns that are not selected are not converted."""
+    """None selects all, in the order of an earlier export, if that is resumed; other columns are not converted."""
     settle: int | None = None
     numbers: Any = "decimal"
     max_rows_per_file: int = 65_536

@@ -272,6 +272,12 @@ impl Query {
         PyList::new(py, made.collect::<PyResult<Vec<_>>>()?)
     }
 
+    /// Type of amounts that the client asks for.
+    #[getter]
+    fn _numbers(&self) -> Option<&'static str> {
+        self.numbers().map(DecimalPolicy::name)
+    }
+
     /// Arguments of the query as JSON, for the manifest of an export.
     fn _stated(&self, py: Python<'_>) -> PyResult<String> {
         self.run.canonical_json().map(|json| json.to_string()).map_err(|error| errors::raise(py, &error))

@@ -345,6 +345,12 @@ impl Records {
         table.__arrow_c_stream__(py, requested_schema)
     }
 
+    /// Type of amounts that the client asks for.
+    #[getter]
+    fn _numbers(&self) -> Option<&'static str> {
+        self.numbers.map(DecimalPolicy::name)
+    }
+
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         let numbers = DecimalPolicy::Decimal;
         let schema = crate::columns::schema(self.inner.record(), numbers);
