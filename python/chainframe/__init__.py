@@ -139,8 +139,11 @@ if not TYPE_CHECKING:
         if not name.startswith("_"):
             from chainframe._arguments import NAMES  # noqa: PLC0415 - see TYPE_CHECKING
 
-            cased = {known.lower(): known for known in __all__}
-            if meant := NAMES.get(name) or cased.get(name.lower().replace("_", "")):
+            cased = {known.lower().removesuffix("error"): known for known in __all__}
+            meant = NAMES.get(name) or cased.get(name.lower().replace("_", "").removesuffix("error"))
+            if not meant and hasattr(Client, name):
+                meant = f"Client().{name}"
+            if meant:
                 # With an object, Python would suggest what is spelt most like it.
                 raise AttributeError(f"{message}; use {meant}", name=name, obj=None)
         raise AttributeError(message)

@@ -25,8 +25,8 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("block", "block_number", "number"), ("height",)),
     **dict.fromkeys(("contract", "address", "token_address"), ("token_contract_address", "address")),
     **dict.fromkeys(("wallet", "account"), ("address",)),
-    **dict.fromkeys(("sender",), ("from_address",)),
-    **dict.fromkeys(("recipient", "receiver"), ("to_address",)),
+    **dict.fromkeys(("sender", "from_"), ("from_address", "input")),
+    **dict.fromkeys(("recipient", "receiver"), ("to_address", "output")),
     **dict.fromkeys(("hash", "hashes", "txid", "txids", "tx_hash", "transaction_hash"), ("tx_ids", "tx_id")),
     **dict.fromkeys(("type", "kind"), ("protocol_type",)),
     **dict.fromkeys(("network",), ("chain",)),
@@ -39,6 +39,15 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("proxies",), ("proxy",)),
 }
 NAMES = {
+    "LocalService": "chainframe.testing.LocalService",
+    "Cassette": "chainframe.testing.Cassette",
+    "make_records": "chainframe.testing.make_records",
+    "connect": "Client",
+    "exceptions": "errors",
+    "AuthError": "AuthenticationError",
+    "RateLimitExceeded": "RateLimitError",
+    "TooManyRequests": "RateLimitError",
+    "ConnectionError": "TransportError",
     "AsyncClient": "Client, whose queries have async methods, such as collect_async",
     "Session": "Client",
     "Error": "ChainframeError",
@@ -54,6 +63,15 @@ NAMES = {
 def similar(name: str, known: Sequence[str]) -> str:
     """Return the end of a message about an unknown name: the known name that is most like it, or nothing."""
     return "".join(f"; did you mean '{other}'?" for other in difflib.get_close_matches(name, known, 1))
+
+
+def field_of_word(word: str, fields: Sequence[str]) -> str:
+    """Return advice on an unknown attribute of a record: the field that other APIs name with this word."""
+    if word in {"time", "timestamp", "date", "datetime", "block_timestamp"}:
+        meant = [field for field in fields if field.endswith(("_time", "_date"))]
+    else:
+        meant = [field for field in SYNONYMS.get(word, ()) if field in fields]
+    return f"did you mean '{meant[0]}'?" if meant else ""
 
 
 def renamed(name: str, calls: Sequence[str]) -> str:

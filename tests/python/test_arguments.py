@@ -265,3 +265,52 @@ def test_word_of_another_library_names_the_conversion(client: cf.Client, word: s
     if word in {"df", "json"}:
         with pytest.raises(AttributeError, match=advice.replace("query", "records")):
             getattr(query.collect(), word)
+
+
+@pytest.mark.parametrize(
+    ("word", "advice"),
+    [
+        ("get", r"use record.to_dict\(\)"),
+        ("items", r"use record.to_dict\(\)"),
+        ("json", r"use record.to_dict\(json=True\)"),
+        ("timestamp", "did you mean 'block_time'"),
+        ("number", "did you mean 'height'"),
+    ],
+)
+def test_word_of_another_library_names_the_attribute_of_a_record(client: cf.Client, word: str, advice: str) -> None:
+    with pytest.raises(AttributeError, match=f"no attribute '{word}'; {advice}"):
+        getattr(client.blocks().first(), word)
+
+
+def test_unknown_attribute_of_a_record_has_no_advice(client: cf.Client) -> None:
+    block: Any = client.blocks().first()
+    assert not hasattr(block, "frobnicate")
+    with pytest.raises(AttributeError, match=r"no attribute 'frobnicate'$") as caught:
+        _ = block.frobnicate
+    assert (caught.value.name, caught.value.obj) == ("frobnicate", block)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("LocalService", "chainframe.testing.LocalService"),
+        ("NotFound", "NotFoundError"),
+        ("transport_error", "TransportError"),
+        ("tokens", r"Client\(\).tokens"),
+    ],
+)
+def test_name_of_the_package_is_found_where_it_is(name: str, meant: str) -> None:
+    with pytest.raises(AttributeError, match=f"no attribute '{name}'; use {meant}$"):
+        getattr(cf, name)
+
+
+def test_argument_that_is_no_cursor_or_event_shows_its_value(client: cf.Client, sample: Sample) -> None:
+    given: Any = client.blocks()
+    with pytest.raises(cf.InvalidParameterError, match=r"cursor must be a string from .*; got <Query blocks of"):
+        client.resume(given)
+    given = "Transfer"
+    with pytest.raises(cf.InvalidParameterError, match=r"event must be an Event, such as .*; got 'Transfer'$"):
+        sample.query(client, "logs").collect().decode(given)
+    given = 3
+    with pytest.raises(cf.InvalidParameterError, match="declaration must be a valid Unicode string"):
+        cf.Event(given)

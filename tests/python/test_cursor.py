@@ -243,7 +243,10 @@ def test_invalid_cursor_is_rejected(client: cf.Client, service: LocalService) ->
     ]:
         with pytest.raises(cf.InvalidParameterError, match=f"^cursor .*{complaint}"):
             client.resume(text)
-    for value, complaint in [(None, "is None where nothing is left to fetch"), (1, "must be a string$")]:
+    for value, complaint in [
+        (None, "is None where nothing is left to fetch"),
+        (1, "must be a string from page.cursor, .*; got 1$"),
+    ]:
         with pytest.raises(cf.InvalidParameterError, match=f"^cursor .*{complaint}"):
             client.resume(value)  # type: ignore[arg-type]
     with pytest.raises(cf.InvalidParameterError, match=r"^cursor belongs to the chain ZONE_CHAIN"):

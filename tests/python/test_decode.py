@@ -362,7 +362,7 @@ def test_records_without_logs_raise(client: cf.Client) -> None:
     blocks: Any = client.blocks(max_items=1).collect()
     with pytest.raises(cf.ContextError, match="only event logs can be decoded; these are records of Block"):
         blocks.decode(TRANSFER)
-    with pytest.raises(TypeError):
+    with pytest.raises(cf.InvalidParameterError, match=r"event must be an Event, .*; got 'Transfer\(address\)'"):
         logs().decode("Transfer(address)")  # type: ignore[arg-type]
 
 

@@ -46,6 +46,9 @@ def test_record_has_attributes_and_a_dictionary(name: str) -> None:
 def test_record_is_a_mapping_for_dict_and_indexing(name: str) -> None:
     record = make(name)
     assert dict(record) == record.to_dict() == {**record}
+    assert all(field in record for field in fields(name))
+    assert "qqq" not in record
+    assert 3 not in record
     assert {field: record[field] for field in record.keys()} == fields(name)  # noqa: SIM118 - a record is no dictionary
 
 

@@ -109,6 +109,11 @@ impl<T> Given<T> {
     pub fn named(self, setting: &'static str) -> Result<T, Error> {
         self.0.map_err(|problem| Error::config(setting, problem))
     }
+
+    /// The argument of a parameter that is no setting.
+    pub fn of_parameter(self, py: Python<'_>, name: &str) -> PyResult<T> {
+        self.0.map_err(|problem| errors::parameter(py, name, &problem))
+    }
 }
 
 /// The text of a parameter.
@@ -179,6 +184,11 @@ pub fn unexpected(function: &Bound<'_, PyAny>, keyword: &str) -> PyErr {
 /// The end of a message about an unknown name: the known name that was probably meant, or nothing.
 pub fn similar(py: Python<'_>, name: &str, known: &[&str]) -> PyResult<String> {
     py.import("chainframe._arguments")?.call_method1("similar", (name, known))?.extract()
+}
+
+/// Advice on an unknown attribute of a record: the field that it stands for elsewhere, or nothing.
+pub fn field_of_word(py: Python<'_>, word: &str, fields: &[&str]) -> PyResult<String> {
+    py.import("chainframe._arguments")?.call_method1("field_of_word", (word, fields))?.extract()
 }
 
 /// Advice on an unknown name of a call: the one that it ends or begins with, or nothing.

@@ -63,7 +63,10 @@ impl Client {
                 let problem = "must be a string; it is None where nothing is left to fetch";
                 Err(errors::parameter(slf.py(), "cursor", problem))
             }
-            Err(_) => Err(errors::parameter(slf.py(), "cursor", "must be a string")),
+            Err(_) => {
+                let problem = "must be a string from page.cursor, query.cursor or error.cursor";
+                Err(errors::parameter(slf.py(), "cursor", &format!("{problem}; got {}", arguments::shown(cursor))))
+            }
         }
     }
 }

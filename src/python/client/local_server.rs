@@ -65,7 +65,7 @@ impl LocalService {
         simulated: bool,
         transactions: Given<u64>,
         seed: Given<u64>,
-        deployment: &Bound<'_, Deployment>,
+        deployment: Given<Py<Deployment>>,
         rate_limit: Option<Given<f64>>,
         growth: Given<u32>,
         growth_rate: Option<Given<f64>>,
@@ -87,7 +87,7 @@ impl LocalService {
             Ok(Settings {
                 transactions: transactions.named("transactions")?,
                 seed: seed.named("seed")?,
-                deployment: windowed(deployment.get(), max_result_window)?,
+                deployment: windowed(deployment.named("deployment")?.get(), max_result_window)?,
                 main_chain: main_chain.named("main_chain")?,
                 zone_chain: zone_chain.named("zone_chain")?,
                 rate_limit: rate_limit.map(|rate| rate.named("rate_limit")).transpose()?,

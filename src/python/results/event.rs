@@ -9,6 +9,7 @@ use pyo3::types::{PyBool, PyTuple};
 use crate::client::Error;
 use crate::events;
 use crate::message::Message;
+use crate::python::base::arguments::{Given, Readable};
 use crate::python::base::errors;
 
 #[doc = doc!(Event)]
@@ -26,11 +27,20 @@ impl Event {
     }
 }
 
+impl Readable for Py<Event> {
+    const EXPECTED: &'static str = "must be an Event, such as Event.named(\"ERC20.Transfer\")";
+
+    fn read(given: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Ok(given.extract()?)
+    }
+}
+
 #[pymethods]
 impl Event {
     #[new]
-    fn new(py: Python<'_>, declaration: &str) -> PyResult<Self> {
-        Self::of(py, "declaration", events::Event::parse(declaration))
+    fn new(py: Python<'_>, declaration: Given<String>) -> PyResult<Self> {
+        let declaration = declaration.of_parameter(py, "declaration")?;
+        Self::of(py, "declaration", events::Event::parse(&declaration))
     }
 
     #[doc = doc!(Event.named)]

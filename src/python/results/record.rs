@@ -153,6 +153,23 @@ impl Record {
         }
     }
 
+    fn __contains__(&self, name: &Bound<'_, PyAny>) -> bool {
+        name.cast::<PyString>().is_ok_and(|name| self.read_fields().any(|(_, field)| name == field.name))
+    }
+
+    /// Called for a name that is no attribute, such as a method of a dictionary.
+    fn __getattr__(slf: &Bound<'_, Self>, name: &str) -> PyResult<Py<PyAny>> {
+        let advice = match name {
+            "get" | "items" | "values" | "dict" | "asdict" | "as_dict" | "_asdict" => "use record.to_dict()".to_owned(),
+            "json" | "to_json" => "use record.to_dict(json=True)".to_owned(),
+            _ => {
+                let names: Vec<_> = slf.get().fields().iter().map(|field| field.name).collect();
+                arguments::field_of_word(slf.py(), name, &names)?
+            }
+        };
+        Err(arguments::no_attribute(slf, name, &advice))
+    }
+
     fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> Py<PyAny> {
         let Ok(other) = other.cast::<Self>() else { return py.NotImplemented() };
         let other = other.get();

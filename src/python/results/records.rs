@@ -211,7 +211,10 @@ impl Records {
             "df" | "to_frame" | "to_df" => "use records.to_pandas()",
             "json" => "use records.to_dicts(json=True)",
             "to_dict" => "use records.to_dicts()",
-            "filter" | "select" | "describe" | "columns" | "shape" | "dtypes" | "sample" | "groupby"
+            "append" | "extend" | "add" => "records do not change; Records.from_records makes some of single records",
+            "next_page" | "has_next" | "next" => "records are the whole result; query.pages() returns it by page",
+            "loc" | "iloc" | "info" | "value_counts" | "merge" | "join" | "apply" | "dropna" | "set_index"
+            | "unique" | "filter" | "select" | "describe" | "columns" | "shape" | "dtypes" | "sample" | "groupby"
             | "sort_values" | "sort" | "plot" | "sum" | "mean" => {
                 "use records.to_pandas() or records.to_polars() first"
             }
