@@ -94,7 +94,7 @@ def test_classes_and_functions_name_the_keyword_that_was_meant(client: cf.Client
 
 
 COLUMNS: list[tuple[dict[str, Any], str]] = [
-    ({"columns": ["hight"]}, "columns must be among hash, height, .*; got \"hight\"; did you mean 'height'"),
+    ({"columns": ["hight"]}, "columns must be among height, block_time, .*; got \"hight\"; did you mean 'height'"),
     ({"columns": ["qqq"]}, 'got "qqq"$'),
     ({"columns": "height"}, "columns must be a list of names; got 'height'"),
     ({"columns": 3}, "columns must be a list of names; got 3"),
@@ -148,7 +148,7 @@ def test_values_name_the_allowed_ones_and_nothing_is_sent(
 
 def test_attributes_of_results_name_the_call_that_was_meant(client: cf.Client) -> None:
     records: Any = client.blocks(max_items=3).collect()
-    with pytest.raises(KeyError, match=r"Block has no column 'heigth'; it has hash, .*; did you mean 'height'"):
+    with pytest.raises(KeyError, match=r"Block has no column 'heigth'; it has height, .*; did you mean 'height'"):
         records["heigth"]
     with pytest.raises(AttributeError, match=r"use records\[:n\]"):
         records.head()
