@@ -1,4 +1,4 @@
-//! `EmptyResponses`: what a client knows of responses without records or a page object. By them a service says that
+//! `EmptyResponses`: what a client knows of responses without records that do not count none. By them a service says that
 //! nothing was found, or throttles in disguise; the request is repeated until one of the two is shown.
 //!
 //! Evidence of a throttle: a repeated request brings a page, or a control request, for a page that had records, is empty

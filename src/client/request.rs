@@ -40,6 +40,13 @@ impl Expectation {
             || page.total_pages.is_some_and(|pages| pages > 1 && pages >= self.page);
         page.columns.rows() == 0 && (self.must_have_rows || has_more)
     }
+
+    /// True if a page without records does not say that there are none: nothing was found, or the API throttles. Some
+    /// services count one page where they find nothing.
+    fn is_doubtful(&self, page: &Page) -> bool {
+        let has_one_page = self.page == 1 && page.total_pages == Some(1) && page.total != Some(0);
+        page.is_bare() || page.columns.rows() == 0 && has_one_page
+    }
 }
 
 /// A page, and what it took to get it.
@@ -133,7 +140,7 @@ impl Client {
             let failed = match outcome {
                 Ok(mut fetched) => {
                     self.inner.shared.budget.deposit();
-                    if fetched.page.is_bare() {
+                    if expectation.is_doubtful(&fetched.page) {
                         match self.prepare_repetition(target, policy, &mut attempts, &fetched, on_send).await {
                             Repetition::Again => continue,
                             Repetition::Needless(believed) => fetched.believed_empty = believed,
@@ -343,7 +350,7 @@ impl Client {
         });
         let error = match classified {
             Ok(page) => {
-                match page.is_bare() {
+                match expectation.is_doubtful(&page) {
                     _ if replayed => {}
                     false => self.limiter().succeeded(sent),
                     true if self.inner.shared.empty_responses.is_routine() => {}

@@ -70,7 +70,7 @@ def envelope(data: object, *, code: object = "0", msg: str = "") -> bytes:
 
 def page_of(call: str, records: list[Any], **members: object) -> Response:
     """A page without its number; the only page of its list, unless `members` have other counts."""
-    page: dict[str, object] = {"limit": "50", "totalPage": "1", **members}
+    page: dict[str, object] = {"limit": "50", "totalPage": "1" if records else "0", **members}
     page[LISTS.get(call, "transactionList")] = records
     return Response(envelope([page]))
 

@@ -82,6 +82,14 @@ impl Heights {
         self.latest.is_some()
     }
 
+    /// True if a height is beyond that of the record that was returned last.
+    pub fn ended_before(&self, height: i64) -> bool {
+        self.latest.is_some_and(|latest| match self.direction {
+            Some(Direction::Rising) => height > latest,
+            _ => height < latest,
+        })
+    }
+
     pub fn missing(&self) -> u64 {
         self.missing
     }

@@ -1,6 +1,10 @@
 //! `Lengths`: how long the list was at least, by each response. A list of which fewer records were returned has not ended.
 
-use crate::query::snapshot::{PageRequest, Response};
+use super::looks::position;
+use crate::query::snapshot::{PageRequest, Purpose, Response};
+
+/// Requests for records that only a discarded reading has shown: several servers may answer in turn.
+const MAX_LOOKS: u32 = 3;
 
 #[derive(Debug, Default)]
 pub struct Lengths {
@@ -8,15 +12,51 @@ pub struct Lengths {
     least: Option<u64>,
     /// True if a response was the last page, or the lengths are those of a part of the list.
     is_known_end: bool,
+    /// End of the records that were received, as an offset of the result.
+    received: u64,
+    /// Records that one response showed from the first on.
+    shown: u64,
+    /// Key of the last record, as the latest response with a page that is not full shows it.
+    last: Option<u64>,
+    /// The end of those that a reading of the same list received that was discarded.
+    discarded: u64,
+    looks: u32,
 }
 
 impl Lengths {
     /// Lengths of a list that continues another run, whose responses are not known.
     pub fn continued() -> Self {
-        Self { least: None, is_known_end: true }
+        Self { is_known_end: true, ..Self::default() }
     }
 
-    /// Takes a response.
+    /// Lengths of a list of which an earlier reading received records up to this one.
+    pub fn after(discarded: u64) -> Self {
+        Self { discarded, ..Self::default() }
+    }
+
+    /// End of all records that were received of the list.
+    pub fn received(&self) -> u64 {
+        self.received.max(self.discarded)
+    }
+
+    /// Takes the rows of any response, from a list that has moved by `drift`.
+    pub fn on_rows(&mut self, request: &PageRequest, response: &Response<'_>, drift: i64) {
+        let rows = response.rows.len() as u64;
+        if request.height_bound.is_some() || rows == 0 {
+            return;
+        }
+        let end = position(request, response.limit) + rows;
+        self.received = self.received.max(end.saturating_add_signed(drift.saturating_neg()));
+        if request.page == 1 {
+            self.shown = self.shown.max(rows);
+        }
+        let has_next = response.total_pages.is_some_and(|pages| pages > request.page);
+        if rows < response.limit.unwrap_or(request.limit).min(request.limit) && !has_next {
+            self.last = Some(response.rows.key(response.rows.len() - 1));
+        }
+    }
+
+    /// Takes a response of which rows are returned.
     pub fn on_response(&mut self, request: &PageRequest, response: &Response<'_>) {
         let rows = response.rows.len() as u64;
         let has_next = response.total_pages.is_some_and(|pages| pages > request.page);
@@ -29,5 +69,23 @@ impl Lengths {
     /// True if all responses say that the list has more records than were returned.
     pub fn exceed(&self, returned: u64) -> bool {
         !self.is_known_end && self.least.is_some_and(|least| least > returned)
+    }
+
+    /// True if one response has shown more records.
+    pub fn are_shown_to_exceed(&self, returned: u64) -> bool {
+        self.shown > returned
+    }
+
+    /// True if a discarded reading has received more records, or a response another last one, which may still be there.
+    pub fn may_exceed(&self, returned: u64, is_known: impl Fn(u64) -> bool) -> bool {
+        let has_another_end = self.last.is_some_and(|last| !is_known(last));
+        (self.discarded > returned || has_another_end) && self.looks < MAX_LOOKS
+    }
+
+    /// The page of the record after the last one.
+    pub fn request(&mut self, last: u64, page_size: u64, page_rows: u64) -> PageRequest {
+        self.looks += 1;
+        let page = last / page_rows + 1;
+        PageRequest { page, limit: page_size, height_bound: None, purpose: Purpose::Audit }
     }
 }

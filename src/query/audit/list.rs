@@ -7,9 +7,10 @@ use super::growth::{Growth, Seen};
 use super::heights::Heights;
 use super::known_keys::KnownKeys;
 use super::lengths::Lengths;
+use super::one_block::OneBlock;
 use super::places::Places;
-use super::repeats::{Look, Repeat, Repeats, occurs_twice};
-use super::unreturned::Unreturned;
+use super::repeats::{Look, Repeat, Repeats, count};
+use super::unreturned::{Known, Unreturned};
 use crate::interface::Order;
 use crate::message::Message;
 use crate::query::snapshot::{ListKind, PageRequest, Purpose, Response};
@@ -34,28 +35,14 @@ pub struct Subject {
     pub compares_growth: bool,
 }
 
-/// Records that are known with their offsets: those of the first page, or the last ones before a cursor.
-#[derive(Debug)]
-struct Witness {
-    offset: u64,
-    keys: Vec<u64>,
-    /// True if these are all records of a page.
-    is_page: bool,
-}
-
-impl Witness {
-    /// Offset of the last record.
-    fn last(&self) -> u64 {
-        (self.offset + self.keys.len() as u64).saturating_sub(1)
-    }
-}
-
 #[derive(Debug)]
 pub struct ListAudit {
     subject: Subject,
     known: KnownKeys,
     /// Some records of the first page that an earlier run returned.
     earlier: Vec<u64>,
+    /// True if an earlier run returned records, of which the latest are known.
+    is_continued: bool,
     /// Number of records that the reader accepted, and so the offset of the next one.
     next: u64,
     /// Records that have to be at their offsets.
@@ -69,27 +56,30 @@ pub struct ListAudit {
     growth: Growth,
     /// True if the reader has ended a list whose records are all wanted.
     is_whole: bool,
-    /// The request of the audit that is in flight, if it is for one of the ends of the list.
-    look: Option<ListEnd>,
+    /// What the request of the audit that is in flight is for.
+    sought: Sought,
     places: Places,
     lengths: Lengths,
-    /// Block hash of the records of one block.
-    block: Option<u64>,
-    witness: Option<Witness>,
-    /// Records of the first page of one block, by offset and key, if another run read it.
-    first_page: Vec<(u64, u64)>,
-    /// Number of pages that the list of one block has.
-    pages: Option<u64>,
+    one_block: OneBlock,
     heights: Heights,
     /// Responses of which rows were returned.
     responses: u32,
 }
 
-/// An end of the list that is requested once more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ListEnd {
+/// What a request of the audit is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Sought {
+    /// The first page of one block.
+    Block,
+    /// Records that were received and not returned.
+    Unreturned,
+    /// Records after the last one.
+    Longer,
+    /// Records at the head of a list that is said to have grown.
     Head,
-    Tail,
+    /// Equal records.
+    #[default]
+    Repeats,
 }
 
 /// The end of a list, as its reader sees it.
@@ -117,15 +107,11 @@ impl ListAudit {
     pub fn new(subject: Subject, offset: u64, latest: &[u64]) -> Self {
         let mut known = KnownKeys::default();
         latest.iter().for_each(|key| _ = known.insert(*key));
-        let witness = (!latest.is_empty()).then(|| Witness {
-            offset: offset.saturating_sub(latest.len() as u64),
-            keys: latest.to_vec(),
-            is_page: false,
-        });
         Self {
             subject,
             known,
             earlier: Vec::new(),
+            is_continued: offset > 0,
             next: offset,
             ends: Vec::new(),
             recent: latest.iter().copied().collect(),
@@ -135,13 +121,10 @@ impl ListAudit {
             unreturned: Unreturned::default(),
             growth: Growth::default(),
             is_whole: false,
-            look: None,
+            sought: Sought::default(),
             places: if offset > 0 { Places::continued() } else { Places::default() },
             lengths: if offset > 0 { Lengths::continued() } else { Lengths::default() },
-            block: None,
-            witness,
-            first_page: Vec::new(),
-            pages: None,
+            one_block: OneBlock::continued(offset, latest),
             heights: if offset > 0 { Heights::continued(latest.last().copied()) } else { Heights::default() },
             // The records before a cursor came with another response.
             responses: u32::from(offset > 0),
@@ -152,7 +135,7 @@ impl ListAudit {
     #[must_use]
     pub fn after_first_page(mut self, first_page: Vec<(u64, u64)>) -> Self {
         if self.subject.kind == ListKind::Fixed {
-            self.first_page = first_page;
+            self.one_block.set_first_page(first_page);
         } else {
             let returned = first_page.iter().filter(|(offset, _)| *offset < self.next);
             self.earlier = returned.map(|(_, key)| *key).collect();
@@ -167,6 +150,17 @@ impl ListAudit {
         open.iter().for_each(|repeat| _ = self.known.insert(repeat.key()));
         self.has_equal_records |= !open.is_empty();
         Self { repeats: Repeats::continued(open), ..self }
+    }
+
+    /// Takes how many records a reading of the same list received that was discarded.
+    #[must_use]
+    pub fn after_discarded(self, received: u64) -> Self {
+        Self { lengths: Lengths::after(received), ..self }
+    }
+
+    /// Number of records that were received of the list, here or by a reading before this one.
+    pub fn received(&self) -> u64 {
+        self.lengths.received()
     }
 
     /// Records that were returned twice and are not proven to be two.
@@ -196,6 +190,7 @@ impl ListAudit {
             return Ok(());
         }
         check_echo(request, response)?;
+        self.lengths.on_rows(request, response, returned.seen.drift);
         if request.purpose != Purpose::Audit {
             check_numbers(request, response)?;
         }
@@ -217,7 +212,7 @@ impl ListAudit {
         }
         // The heights of blocks show what follows; their keys are not kept.
         if is_snapshot && self.subject.order != Order::Consecutive {
-            self.unreturned.on_response(response.rows, &returned.rows, &self.known);
+            self.unreturned.on_response(request, response, &returned.rows, returned.seen.drift, &self.known);
         }
         let kept: Vec<usize> = match returned.kept {
             Some(rows) => rows.iter().map(|row| returned.rows.start + *row as usize).collect(),
@@ -249,22 +244,7 @@ impl ListAudit {
         if self.subject.kind != ListKind::Fixed {
             return Ok(());
         }
-        let blocks: Vec<u64> = kept.iter().filter_map(|row| response.rows.block(*row)).collect();
-        // A response with records of two blocks is of one moment all the same: a record may be listed late.
-        if let Some(block) = blocks.first().filter(|first| blocks.iter().all(|block| block == *first))
-            && self.block.replace(*block).is_some_and(|known| known != *block)
-        {
-            return Err("records of one height have two block hashes: the block was replaced".into());
-        }
-        if request.page == 1 {
-            self.pages = response.total_pages;
-        }
-        if self.witness.is_none() && self.returned == 0 {
-            // Rows that contradict the arguments have their places in the list, too.
-            let keys = (0..response.rows.len()).map(|row| response.rows.key(row)).collect();
-            self.witness = Some(Witness { offset: 0, keys, is_page: true });
-        }
-        Ok(())
+        self.one_block.on_response(request, response, kept, self.returned == 0)
     }
 
     fn check_order(&mut self, response: &Response<'_>, kept: &[usize]) -> Result<(), String> {
@@ -279,20 +259,21 @@ impl ListAudit {
             return Ok(());
         }
         let mut keys = Vec::new();
+        let max_page_size = self.subject.page_size.max(self.subject.max_page_size);
         for row in kept {
             let key = response.rows.key(*row);
             if !self.known.insert(key) || self.earlier.contains(&key) {
                 self.has_equal_records = true;
                 if keys.is_empty() {
-                    keys = (0..response.rows.len()).map(|row| response.rows.key(row)).collect();
+                    keys = response.rows.keys();
                 }
                 // Records without a key may be equal: a response that shows both has two.
-                if self.subject.has_unique_keys && !occurs_twice(key, &keys) {
+                if self.subject.has_unique_keys && count(key, &keys) < 2 {
                     return Err("a record was received again".into());
                 }
-                let distance = self.recent.iter().rev().position(|recent| *recent == key);
-                let first = distance.map(|distance| self.returned - 1 - distance as u64);
-                self.repeats.add(key, first, self.returned, &keys, self.subject.max_page_size);
+                let before = (1..).zip(self.recent.iter().rev()).filter(|(_, recent)| **recent == key);
+                let earlier = before.map(|(distance, _)| self.returned - distance);
+                self.repeats.add(key, earlier, self.returned, &keys, max_page_size);
             }
             if self.recent.len() == RECENT {
                 self.recent.pop_front();
@@ -311,12 +292,27 @@ impl ListAudit {
 
     /// True if something is still to be proven once the reader has ended.
     pub fn is_open(&self, end: &End) -> bool {
-        self.has_open_witness() || self.repeats.are_open() || self.may_continue(end) || self.may_not_have_grown(end)
+        self.has_open_block()
+            || self.repeats.are_open()
+            || self.may_continue(end)
+            || self.may_be_longer(end)
+            || self.may_not_have_grown(end)
     }
 
-    /// True if the list may continue. If records are equal, keys do not show which of them was returned.
+    fn known(&self) -> Known<'_> {
+        Known { keys: &self.known, has_equal: self.has_equal_records || self.is_continued }
+    }
+
+    /// True if a record followed a returned one and was not returned.
     fn may_continue(&self, end: &End) -> bool {
-        end.is_whole && !self.has_equal_records && self.unreturned.may_follow(&self.known)
+        end.is_whole && self.unreturned.may_follow(self.known())
+    }
+
+    /// True if a reading before this one received more records, or a response showed another end. The keys of blocks are not
+    /// kept.
+    fn may_be_longer(&self, end: &End) -> bool {
+        let is_known = |key| self.subject.order == Order::Consecutive || self.known.contains(key);
+        end.is_whole && self.lengths.may_exceed(self.next, is_known)
     }
 
     /// True if the list has grown by some responses, and its head is not known to have moved.
@@ -324,33 +320,35 @@ impl ListAudit {
         end.is_whole && !self.has_equal_records && self.growth.is_open()
     }
 
-    /// True if the pages of one block are still to be compared with its first page, or with the records before a cursor.
-    fn has_open_witness(&self) -> bool {
-        let has_witness = self.witness.is_some() || !self.first_page.is_empty();
-        self.subject.kind == ListKind::Fixed && self.responses > 1 && has_witness
+    /// True if the pages of one block are still to be compared.
+    fn has_open_block(&self) -> bool {
+        self.subject.kind == ListKind::Fixed && self.responses > 1 && self.one_block.is_open()
     }
 
     /// Request for what is still to be proven once the reader has ended.
     pub fn next_request(&mut self, end: &End) -> Option<PageRequest> {
         self.is_whole = end.is_whole;
         let Subject { page_size, max_page_size, .. } = self.subject;
-        if let Some(witness) = self.witness.as_ref().filter(|_| self.has_open_witness()) {
-            let page = witness.last() / end.page_rows + 1;
-            return Some(PageRequest { page, limit: page_size, height_bound: None, purpose: Purpose::Audit });
+        let max_page_size = max_page_size.max(page_size);
+        if self.has_open_block() {
+            self.sought = Sought::Block;
+            return Some(self.one_block.request(page_size, end.page_rows));
         }
         if self.may_continue(end) {
-            let last = self.returned.saturating_sub(1).saturating_add_signed(end.drift);
-            self.look = Some(ListEnd::Tail);
-            return Some(self.unreturned.request(last, page_size));
+            self.sought = Sought::Unreturned;
+            return self.unreturned.request(end.drift, max_page_size, self.known());
+        }
+        if self.may_be_longer(end) {
+            self.sought = Sought::Longer;
+            let last = self.next.saturating_add_signed(end.drift);
+            return Some(self.lengths.request(last, page_size, end.page_rows));
         }
         if self.may_not_have_grown(end) {
-            self.look = Some(ListEnd::Head);
+            self.sought = Sought::Head;
             return Some(self.growth.request());
         }
-        if self.has_open_witness() {
-            return Some(PageRequest { purpose: Purpose::Audit, ..PageRequest::first(page_size) });
-        }
-        let request = self.repeats.next_request(end.drift, page_size, max_page_size);
+        self.sought = Sought::Repeats;
+        let request = self.repeats.next_request(end.drift, max_page_size);
         if request.is_none() {
             self.repeats.give_up();
         }
@@ -358,70 +356,56 @@ impl ListAudit {
     }
 
     fn on_look(&mut self, request: &PageRequest, response: &Response<'_>) -> Result<(), String> {
-        if self.is_whole && !self.has_equal_records && self.has_record_below(response) {
+        if self.is_whole && self.has_record_below(response) {
             return Err("a record follows the last one of the list".into());
         }
-        if self.has_open_witness()
-            && let Some(witness) = self.witness.take()
-        {
-            return self.check_witness(&witness, request, response);
-        }
-        if self.has_open_witness() {
-            let first_page = std::mem::take(&mut self.first_page);
-            let is_there = |(offset, key): &(u64, u64)| {
-                let row = *offset as usize;
-                // A later anchor may lie on another page.
-                row >= response.rows.len() || response.rows.key(row) == *key
-            };
-            let is_same = response.rows.len() > 0 && first_page.iter().all(is_there);
-            return if is_same { Ok(()) } else { Err("the list of one block changed while it was read".into()) };
-        }
-        match self.look.take() {
-            Some(ListEnd::Head) => {
+        let contradiction = match self.sought {
+            Sought::Block => return self.one_block.on_look(request, response),
+            Sought::Head => {
                 self.growth.on_look(response);
-                return Ok(());
+                None
             }
-            Some(ListEnd::Tail) if self.unreturned.on_look(request, response, &self.known) => return Ok(()),
-            Some(ListEnd::Tail) => {
-                return Err("records follow the last one that the reported number of records leaves room for".into());
+            Sought::Unreturned => {
+                // A method would borrow the whole audit.
+                let known = Known { keys: &self.known, has_equal: self.has_equal_records || self.is_continued };
+                let problem = "records follow the last one that the reported number of records leaves room for";
+                (!self.unreturned.on_look(request, response, known)).then_some(problem)
             }
-            None => {}
-        }
-        match self.repeats.on_look(request, response) {
-            Look::Open => Ok(()),
-            Look::Contradicted => {
-                Err("a record was received twice, in responses that do not agree in the order of the list".into())
+            Sought::Longer if self.shows_unknown_record(response) => {
+                Some("the list ended before records that an earlier response showed")
             }
-        }
-    }
-
-    /// True if a record that is not known follows the two that were returned last.
-    fn has_record_below(&self, response: &Response<'_>) -> bool {
-        let keys: Vec<u64> = (0..response.rows.len()).map(|row| response.rows.key(row)).collect();
-        let latest: Vec<u64> = self.recent.iter().rev().take(2).rev().copied().collect();
-        latest.len() == 2 && keys.windows(3).any(|rows| rows[..2] == latest[..] && !self.known.contains(rows[2]))
-    }
-
-    fn check_witness(&self, witness: &Witness, request: &PageRequest, response: &Response<'_>) -> Result<(), String> {
-        // The request is for the page of the last of these records, which has as many rows before it as are known.
-        let shown: Vec<u64> = (0..response.rows.len()).map(|row| response.rows.key(row)).collect();
-        let known = &witness.keys;
-        let is_there = match shown.iter().rposition(|key| known.last() == Some(key)) {
-            Some(last) => shown[..=last].iter().rev().zip(known.iter().rev()).all(|(shown, known)| shown == known),
-            None => false,
+            Sought::Longer => None,
+            Sought::Repeats if self.repeats.on_look(request, response) == Look::Contradicted => {
+                Some("a record was received twice, in responses that do not agree in the order of the list")
+            }
+            Sought::Repeats => None,
         };
-        let has_length = if witness.is_page { shown.len() == known.len() } else { shown.len() >= known.len() };
-        let is_first = witness.offset > 0 || request.page == 1 && has_length;
-        let has_pages = self.pages.is_none() || response.total_pages.is_none() || self.pages == response.total_pages;
-        if has_pages && is_first && is_there {
-            return Ok(());
+        contradiction.map_or(Ok(()), |contradiction| Err(contradiction.into()))
+    }
+
+    /// True if a record that is not known follows the two that were returned last. In a list that grows, newer records may
+    /// be equal to those.
+    fn has_record_below(&self, response: &Response<'_>) -> bool {
+        if self.has_equal_records && self.subject.kind != ListKind::Fixed {
+            return false;
         }
-        Err("the list of one block changed while it was read".into())
+        let latest: Vec<u64> = self.recent.iter().rev().take(2).rev().copied().collect();
+        let is_below = |rows: &[u64]| rows[..2] == latest[..] && !self.known.contains(rows[2]);
+        latest.len() == 2 && response.rows.keys().windows(3).any(is_below)
+    }
+
+    /// True if a response has a record that was not returned. The keys of blocks are not kept, but their heights.
+    fn shows_unknown_record(&self, response: &Response<'_>) -> bool {
+        (0..response.rows.len()).any(|row| match response.rows.height(row) {
+            Some(height) if self.subject.order == Order::Consecutive => self.heights.ended_before(height),
+            _ => !self.known.contains(response.rows.key(row)),
+        })
     }
 
     /// Fails if the result contradicts itself, once nothing is left to request.
     pub fn on_end(&self, end: &End) -> Result<(), String> {
-        if end.is_whole && self.lengths.exceed(self.next) {
+        let is_shown = self.subject.kind == ListKind::Fixed && self.lengths.are_shown_to_exceed(self.next);
+        if end.is_whole && (is_shown || self.lengths.exceed(self.next)) {
             return Err("the list has more records than were returned".into());
         }
         if self.responses > 1 && !self.places.are_confirmed() {

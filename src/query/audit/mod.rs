@@ -10,7 +10,7 @@
 //! | one block | two block hashes, or another first page in the end | `PaginationDriftError` |
 //! | order | a page begins above the end of the page before it; pages of blocks rise and fall | `PaginationDriftError` |
 //! | heights | blocks whose heights are not consecutive | a reason |
-//! | end | a record below a returned one that was not returned, and is still there | `PaginationDriftError` |
+//! | end | a record below a returned one that was not returned, and is still there; one that only a discarded reading received | `PaginationDriftError` |
 //! | growth | a length that rises by more than the first records move down | a reason |
 //! | ends | a partition that does not begin or end with the records at its cuts | `PaginationDriftError` |
 //! | numbers | records on a page beyond the last; fewer records than each response says that there are | `PaginationDriftError` |
@@ -22,6 +22,8 @@ mod heights;
 mod known_keys;
 mod lengths;
 mod list;
+mod looks;
+mod one_block;
 mod places;
 mod repeats;
 #[cfg(test)]

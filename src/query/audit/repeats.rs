@@ -1,28 +1,34 @@
-//! `Repeats`: records that were returned twice, in different responses. One transaction may have several equal transfers.
-//! A response is of one instant: one that shows both of them proves that there are two.
+//! `Repeats`: records that were returned several times, in different responses. One transaction may have several equal
+//! transfers. A response is of one instant: one that shows as many of them as were returned proves that there are as many.
+
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 
 use serde::{Deserialize, Serialize};
 
-use super::known_keys::KeySet;
-use crate::query::snapshot::{PageRequest, Purpose, Response};
+use super::known_keys::KeyHasher;
+use super::looks::page_of_both;
+use crate::query::snapshot::{PageRequest, Response};
 
-/// Most records that are requested again to prove that they are two.
+/// Most records that are requested again to prove that they are as many.
 const MAX_PROOFS: usize = 32;
-/// Requests for two equal records that the list may have moved away from.
+/// Requests for equal records that the list may have moved away from.
 const MAX_LOOKS: u32 = 8;
 
-/// Two equal records by their offsets in the result.
+/// Equal records by the offsets of the first and the last of them in the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Repeat {
     key: u64,
     first: u64,
     second: u64,
+    /// Number of these records.
+    copies: u64,
 }
 
 impl Repeat {
-    /// True if both records are before that offset.
+    /// True if these records are before that offset, and as many as there can be.
     pub fn is_before(&self, offset: u64) -> bool {
-        self.first < self.second && self.second < offset
+        self.first < self.second && self.second < offset && (2..=self.second - self.first + 1).contains(&self.copies)
     }
 
     pub fn key(&self) -> u64 {
@@ -32,20 +38,20 @@ impl Repeat {
 
 #[derive(Debug, Default)]
 pub struct Repeats {
-    /// Keys that one response showed twice.
-    proven: KeySet,
+    /// Most records with a key that one response showed.
+    proven: HashMap<u64, u64, BuildHasherDefault<KeyHasher>>,
     open: Vec<Repeat>,
     /// True if some cannot be shown by one response.
     has_distant: bool,
     looks: u32,
 }
 
-/// Outcome of a response to a request for two equal records.
+/// Outcome of a response to a request for equal records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
-    /// Both are there, or the response does not show the place.
+    /// All are there, or the response does not show the place.
     Open,
-    /// The place has one of them only.
+    /// The place has fewer of them.
     Contradicted,
 }
 
@@ -60,25 +66,35 @@ impl Repeats {
         &self.open
     }
 
-    /// Adds a record that was returned before.
-    pub fn add(&mut self, key: u64, first: Option<u64>, second: u64, keys: &[u64], page_size: u64) {
-        if self.proven.contains(&key) {
+    /// Adds a record that was returned before, with the offsets of the equal ones before it, the latest first, and the keys
+    /// of the response that has it.
+    pub fn add(&mut self, key: u64, earlier: impl Iterator<Item = u64>, offset: u64, keys: &[u64], page_size: u64) {
+        let proven = self.proven.entry(key).or_insert(1);
+        *proven = count(key, keys).max(*proven);
+        let near: Vec<u64> = earlier.take_while(|first| offset - first < page_size).collect();
+        let Some(latest) = near.first().copied() else {
+            self.has_distant |= *proven == 1;
+            return;
+        };
+        // Some page size shows all records of half a page.
+        let is_near = |first: &u64| offset - first <= page_size / 2;
+        let group: Vec<u64> = near.into_iter().take_while(is_near).collect();
+        let (mut first, mut copies) = (group.last().copied().unwrap_or(latest), group.len().max(1) as u64 + 1);
+        // A cursor keeps the offsets of fewer records than it has open.
+        if let Some(open) = self.open.iter().find(|open| open.key == key && open.first < first && is_near(&open.first))
+        {
+            let later = group.iter().filter(|other| **other > open.second).count() as u64;
+            (first, copies) = (open.first, copies.max(open.copies + later + 1));
+        }
+        if *proven >= copies {
             return;
         }
-        if occurs_twice(key, keys) {
-            self.prove(key);
-            return;
+        self.open.retain(|open| open.key != key || open.first < first);
+        if self.open.len() < MAX_PROOFS {
+            self.open.push(Repeat { key, first, second: offset, copies });
+        } else {
+            self.has_distant = true;
         }
-        match first.filter(|first| second - first < page_size) {
-            Some(_) if self.open.iter().any(|open| open.key == key) => {}
-            Some(first) if self.open.len() < MAX_PROOFS => self.open.push(Repeat { key, first, second }),
-            _ => self.has_distant = true,
-        }
-    }
-
-    fn prove(&mut self, key: u64) {
-        self.proven.insert(key);
-        self.open.retain(|open| open.key != key);
     }
 
     /// True if equal records were returned that no response could show together.
@@ -90,36 +106,31 @@ impl Repeats {
         !self.open.is_empty()
     }
 
-    /// The page that shows both of two equal records in a list that has moved by `drift`.
-    pub fn next_request(&self, drift: i64, page_size: u64, max_page_size: u64) -> Option<PageRequest> {
+    /// The page that shows equal records in a list that has moved by `drift`.
+    pub fn next_request(&self, drift: i64, max_page_size: u64) -> Option<PageRequest> {
         let repeat = self.open.first()?;
         let at = |offset: u64| offset.saturating_add_signed(drift);
-        let (first, second) = (at(repeat.first), at(repeat.second));
-        // Pages begin at multiples of their size, so the largest may begin between the two. In a list that grows, both are
-        // best in the middle of a page.
-        let margin = |limit: &u64| (first % limit).min(limit - 1 - second % limit);
-        let sizes = (2..=max_page_size.max(page_size)).filter(|limit| first / limit == second / limit);
-        let limit = sizes.max_by_key(margin)?;
-        Some(PageRequest { page: first / limit + 1, limit, height_bound: None, purpose: Purpose::Audit })
+        page_of_both(at(repeat.first), at(repeat.second), max_page_size)
     }
 
     /// Takes the response to such a request.
     pub fn on_look(&mut self, request: &PageRequest, response: &Response<'_>) -> Look {
-        let rows = response.rows;
-        self.looks += 1;
-        let keys: Vec<u64> = (0..rows.len()).map(|row| rows.key(row)).collect();
+        let keys = response.rows.keys();
         let Some(repeat) = self.open.first().copied() else { return Look::Open };
-        let proven: Vec<u64> = self.open.iter().map(|open| open.key).filter(|key| occurs_twice(*key, &keys)).collect();
-        proven.iter().for_each(|key| self.prove(*key));
-        if proven.contains(&repeat.key) {
+        self.open.retain(|open| count(open.key, &keys) < open.copies);
+        if self.open.first() != Some(&repeat) {
             self.looks = 0;
             return Look::Open;
         }
+        self.looks += 1;
         let distance = (repeat.second - repeat.first) as usize;
-        let is_shown = keys.iter().position(|key| *key == repeat.key).is_some_and(|at| {
-            let above = at.checked_sub(distance);
-            above.is_some() && at + distance < keys.len()
-        });
+        let is_equal = |key: &u64| *key == repeat.key;
+        // Those that are missing would be above or below those that are there.
+        let is_shown =
+            keys.iter().position(is_equal).zip(keys.iter().rposition(is_equal)).is_some_and(|(top, bottom)| {
+                let margin = distance.saturating_sub(bottom - top);
+                top >= margin && bottom + margin < keys.len()
+            });
         let is_all = request.page == 1 && response.total_pages == Some(1) && keys.len() as u64 > repeat.second;
         if is_shown || is_all {
             return Look::Contradicted;
@@ -130,13 +141,14 @@ impl Repeats {
         Look::Open
     }
 
-    /// True if two equal records cannot be requested together.
+    /// True if equal records cannot be requested together.
     pub fn give_up(&mut self) {
         self.has_distant |= !self.open.is_empty();
         self.open.clear();
     }
 }
 
-pub fn occurs_twice(key: u64, keys: &[u64]) -> bool {
-    keys.iter().filter(|other| **other == key).count() > 1
+/// Number of records with a key.
+pub fn count(key: u64, keys: &[u64]) -> u64 {
+    keys.iter().filter(|other| **other == key).count() as u64
 }

@@ -216,7 +216,7 @@ fn equal_records_on_two_pages_are_proven_by_one_response() {
     assert!(look(&mut read(), &keys(&[1, 2, 3, 4]), 1).unwrap_err().contains("received twice"));
     // The list has moved away: they are requested again, a few times.
     let mut moved = read();
-    (0..8).for_each(|_| look(&mut moved, &keys(&[8, 9]), 1).unwrap());
+    (0..8).for_each(|_| look(&mut moved, &keys(&[8, 9]), 2).unwrap());
     assert!(!moved.is_open(&WHOLE) && doubts(&moved).contains("equal records"));
 }
 
@@ -226,6 +226,89 @@ fn equal_records_of_one_response_need_no_proof() {
     take(&mut audit, 1, &keys(&[1, 1, 2]), 2).unwrap();
     take(&mut audit, 2, &keys(&[3, 1]), 2).unwrap();
     assert!(!audit.is_open(&WHOLE) && !doubts(&audit).contains("equal records"));
+}
+
+#[test]
+fn one_response_shows_as_many_equal_records_as_were_returned() {
+    let read = || {
+        let mut audit = ListAudit::new(ONE_BLOCK, 0, &[]);
+        for (page, key) in [(1, 1), (2, 1), (3, 1)] {
+            take(&mut audit, page, &keys(&[key]), 3).unwrap();
+        }
+        look(&mut audit, &keys(&[1]), 3).unwrap();
+        audit
+    };
+    let mut twice = read();
+    assert!(look(&mut twice, &keys(&[2, 1, 1]), 1).unwrap_err().contains("received twice"));
+    // So does a run that continues after each of them.
+    let mut resumed = ListAudit::new(ONE_BLOCK, 0, &[]);
+    for page in 1..=3 {
+        take(&mut resumed, page, &keys(&[1]), 3).unwrap();
+        let open = resumed.open_repeats().to_vec();
+        resumed = ListAudit::new(ONE_BLOCK, page, &[1]).with_repeats(&open);
+    }
+    assert!(look(&mut resumed, &keys(&[2, 1, 1]), 1).unwrap_err().contains("received twice"));
+    let mut thrice = read();
+    look(&mut thrice, &keys(&[1, 1, 1]), 1).unwrap();
+    assert!(!thrice.is_open(&WHOLE));
+}
+
+#[test]
+fn response_with_more_records_than_the_list_of_one_block_is_a_contradiction() {
+    let mut audit = ListAudit::new(ONE_BLOCK, 0, &[]);
+    for (page, key) in [(1, 1), (2, 2)] {
+        take(&mut audit, page, &keys(&[key]), 2).unwrap();
+    }
+    look(&mut audit, &keys(&[1]), 2).unwrap();
+    audit.on_end(&WHOLE).unwrap();
+    let whole = PageRequest { purpose: Purpose::Audit, ..PageRequest::first(6) };
+    let below = take_as(&mut audit, whole, &keys(&[1, 2, 3]), 1, None, 0..0).unwrap_err();
+    assert_eq!(below, "a record follows the last one of the list");
+    take_as(&mut audit, whole, &keys(&[3, 1, 2]), 1, None, 0..0).unwrap();
+    assert_eq!(audit.on_end(&WHOLE).unwrap_err(), "the list has more records than were returned");
+}
+
+#[test]
+fn list_that_is_shorter_than_a_discarded_reading_is_looked_at_three_times() {
+    let read = |subject, rows: &Page| {
+        let mut discarded = ListAudit::new(subject, 0, &[]);
+        take(&mut discarded, 1, rows, 2).unwrap();
+        take(&mut discarded, 2, &heights(&[5]), 1).unwrap_err();
+        let mut audit = ListAudit::new(subject, 0, &[]).after_discarded(discarded.received());
+        take(&mut audit, 1, rows, 1).unwrap();
+        audit
+    };
+    for (subject, rows) in [
+        (LIST, heights(&[9, 8, 7])),
+        (BLOCKS, heights(&[9, 8, 7])),
+        (Subject { order: Order::Ranked, kind: ListKind::Ranked, ..BLOCKS }, heights(&[8, 9, 7])),
+    ] {
+        let mut there = read(subject, &rows);
+        look(&mut there, &heights(&[]), 1).unwrap();
+        assert!(look(&mut there, &heights(&[5]), 2).unwrap_err().contains("an earlier response showed"));
+        let mut gone = read(subject, &rows);
+        // The list has grown meanwhile.
+        (0..3).for_each(|_| look(&mut gone, &heights(&[7]), 2).unwrap());
+        assert!(!gone.is_open(&WHOLE));
+        assert!(!read(subject, &rows).is_open(&End { is_whole: false, ..WHOLE }));
+    }
+}
+
+#[test]
+fn end_that_another_response_showed_is_looked_for() {
+    let read = || {
+        let mut audit = ListAudit::new(LIST, 0, &[]);
+        let whole = PageRequest { ..PageRequest::first(6) };
+        take_as(&mut audit, whole, &keys(&[1, 2, 2, 4, 5]), 1, None, 0..0).unwrap();
+        take(&mut audit, 1, &keys(&[1, 2, 2]), 2).unwrap();
+        let last = PageRequest { page: 4, ..PageRequest::first(1) };
+        take_as(&mut audit, last, &keys(&[4]), 4, None, 0..1).unwrap();
+        audit
+    };
+    assert!(look(&mut read(), &keys(&[4, 5]), 2).unwrap_err().contains("an earlier response showed"));
+    let mut deleted = read();
+    look(&mut deleted, &keys(&[4]), 2).unwrap();
+    assert!(!deleted.is_open(&WHOLE));
 }
 
 #[test]
@@ -246,13 +329,41 @@ fn record_below_a_returned_one_that_was_not_returned_is_looked_for() {
         take_as(&mut audit, request, &keys(&[4, 5]), 2, None, 0..1).unwrap();
         audit
     };
+    // Records 4 and 5 have offsets 3 and 4.
+    let request = read().next_request(&WHOLE).expect("a request");
+    assert_eq!((3 / request.limit, 4 / request.limit), (request.page - 1, request.page - 1));
     assert!(look(&mut read(), &keys(&[4, 5]), 2).unwrap_err().contains("records follow the last one"));
     // It was deleted meanwhile.
     let mut deleted = read();
-    look(&mut deleted, &keys(&[4]), 2).unwrap();
+    look(&mut deleted, &keys(&[4]), 1).unwrap();
     assert!(!deleted.is_open(&WHOLE));
+    // The place is not shown, or its first record is gone, too.
+    let mut moved = read();
+    (0..7).for_each(|_| look(&mut moved, &keys(&[8, 1, 2]), 2).unwrap());
+    assert!(look(&mut moved, &keys(&[8, 1, 2]), 2).unwrap_err().contains("records follow the last one"));
+    // Returned records have its place, also further down.
+    let mut replaced = read();
+    for rows in [[1, 2], [3, 4], [1, 2]] {
+        look(&mut replaced, &keys(&rows), 9).unwrap();
+    }
+    // The end that was shown is not there any more.
+    look(&mut replaced, &keys(&[4]), 2).unwrap();
+    assert!(!replaced.is_open(&WHOLE));
+    let mut grown = read();
+    look(&mut grown, &keys(&[1, 2, 3]), 9).unwrap();
+    assert!(look(&mut grown, &keys(&[4, 5]), 9).unwrap_err().contains("records follow the last one"));
     // Only the beginning was wanted.
     assert!(!read().is_open(&End { is_whole: false, ..WHOLE }));
+}
+
+#[test]
+fn page_of_another_list_that_was_received_and_not_returned_is_looked_for() {
+    let mut audit = ListAudit::new(LIST, 0, &[]);
+    take(&mut audit, 1, &keys(&[1, 2, 3]), 2).unwrap();
+    let request = PageRequest { page: 2, ..PageRequest::first(3) };
+    take_as(&mut audit, request, &keys(&[4, 5, 6]), 2, None, 0..1).unwrap();
+    take(&mut audit, 2, &keys(&[7, 8]), 2).unwrap();
+    assert!(look(&mut audit, &keys(&[3, 4, 5]), 1).unwrap_err().contains("records follow the last one"));
 }
 
 #[test]

@@ -1,61 +1,128 @@
 //! `Unreturned`: records that were received below others and not returned, as far as they are known. A page may be discarded
-//! because its place is unknown; its records are returned with another one, unless the list ends too early.
+//! because its place is unknown; its records are returned with another one, unless the list ends too early, or another list
+//! took its place.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::known_keys::KnownKeys;
-use crate::query::snapshot::{PageRequest, Purpose, Response, Rows};
+use super::looks::{page_of_both, position};
+use crate::query::snapshot::{PageRequest, Response};
 
 /// Pairs that are kept: those of the pages that can be in flight together.
 const KEPT: usize = 1_024;
-/// Requests for the end of a list that grows meanwhile.
-const MAX_LOOKS: u64 = 8;
+/// Requests for a place that the responses do not show.
+const MAX_LOOKS: u32 = 8;
+/// Pages of returned records after which others have taken the place: a list that grows has it further down.
+const MAX_PASSED: u32 = 3;
+
+/// A record, and the one below it.
+#[derive(Clone, Copy, Debug)]
+struct Pair {
+    above: u64,
+    below: u64,
+    /// Offset of the upper one.
+    offset: u64,
+    /// True if the upper one is below a record that was returned of the same response.
+    is_below_returned: bool,
+}
+
+/// The keys of the records that were returned.
+#[derive(Clone, Copy, Debug)]
+pub struct Known<'a> {
+    pub keys: &'a KnownKeys,
+    /// True if some are equal, so that a key does not show which of them was returned.
+    pub has_equal: bool,
+}
+
+impl Known<'_> {
+    fn contains(&self, key: u64) -> bool {
+        self.keys.contains(key)
+    }
+
+    /// True if the upper record was returned and the one below it was not.
+    fn is_open(&self, pair: &Pair) -> bool {
+        (pair.is_below_returned || !self.has_equal) && self.contains(pair.above) && !self.contains(pair.below)
+    }
+}
 
 #[derive(Debug, Default)]
 pub struct Unreturned {
-    /// A record, and the one below it.
-    pairs: VecDeque<(u64, u64)>,
-    looks: u64,
+    pairs: VecDeque<Pair>,
+    looks: u32,
+    /// Pages of returned records at the place of the first open pair, and the number of these records.
+    passed: (u32, u64),
 }
 
 impl Unreturned {
-    /// Takes a response of which these rows are about to be returned.
-    pub fn on_response(&mut self, rows: &dyn Rows, returned: &Range<usize>, known: &KnownKeys) {
-        let from = if returned.is_empty() { 1 } else { returned.end };
+    /// Takes a response of which these rows are about to be returned, from a list that has moved by `drift`.
+    pub fn on_response(
+        &mut self,
+        request: &PageRequest,
+        response: &Response<'_>,
+        returned: &Range<usize>,
+        drift: i64,
+        known: &KnownKeys,
+    ) {
+        let rows = response.rows;
+        let first = position(request, response.limit).saturating_add_signed(drift.saturating_neg());
+        let is_below_returned = !returned.is_empty();
+        let from = if is_below_returned { returned.end } else { 1 };
         for row in from..rows.len() {
-            let pair = (rows.key(row - 1), rows.key(row));
-            if !known.contains(pair.1) {
-                self.pairs.push_back(pair);
+            let (above, below, offset) = (rows.key(row - 1), rows.key(row), first + row as u64 - 1);
+            if !known.contains(below) {
+                self.pairs.push_back(Pair { above, below, offset, is_below_returned });
             }
         }
         if self.pairs.len() > KEPT {
-            self.pairs.retain(|(_, below)| !known.contains(*below));
+            self.pairs.retain(|pair| !known.contains(pair.below));
             let excess = self.pairs.len().saturating_sub(KEPT);
             self.pairs.drain(..excess);
         }
     }
 
     /// True if a record followed a returned one and was not returned.
-    pub fn may_follow(&self, known: &KnownKeys) -> bool {
-        self.pairs.iter().any(|(above, below)| known.contains(*above) && !known.contains(*below))
+    pub fn may_follow(&self, known: Known<'_>) -> bool {
+        self.pairs.iter().any(|pair| known.is_open(pair))
     }
 
-    /// The page with the last record, at this position; then those that follow it.
-    pub fn request(&self, last: u64, limit: u64) -> PageRequest {
-        PageRequest { page: last / limit + 1 + self.looks, limit, height_bound: None, purpose: Purpose::Audit }
+    /// The page of such a record and the one above it, in a list that has moved by `drift`.
+    pub fn request(&self, drift: i64, max_page_size: u64, known: Known<'_>) -> Option<PageRequest> {
+        let pair = self.pairs.iter().find(|pair| known.is_open(pair))?;
+        let first = pair.offset.saturating_add_signed(drift) + self.passed.1;
+        // Where no page has both, that of the lower one shows whether it is there.
+        page_of_both(first, first + 1, max_page_size).or_else(|| page_of_both(first + 1, first + 1, max_page_size))
     }
 
-    /// Takes the response to that request. False if a record follows a returned one.
-    pub fn on_look(&mut self, request: &PageRequest, response: &Response<'_>, known: &KnownKeys) -> bool {
-        let is_known: Vec<bool> = (0..response.rows.len()).map(|row| known.contains(response.rows.key(row))).collect();
-        let follows_last = self.looks > 0 && is_known.first() == Some(&false);
-        let follows = is_known.windows(2).any(|pair| pair[0] && !pair[1]);
+    /// Takes the response to that request. False if a record that was not returned follows a returned one, or if neither is
+    /// shown.
+    pub fn on_look(&mut self, request: &PageRequest, response: &Response<'_>, known: Known<'_>) -> bool {
+        self.pairs.retain(|pair| known.is_open(pair));
+        let keys = response.rows.keys();
+        let is_unreturned = |rows: &[u64]| match known.has_equal {
+            true => self.pairs.iter().any(|pair| rows == [pair.above, pair.below]),
+            false => known.contains(rows[0]) && !known.contains(rows[1]),
+        };
+        let is_there = |pair: &Pair| !known.has_equal && keys.contains(&pair.below);
+        if keys.windows(2).any(is_unreturned) || self.pairs.iter().any(is_there) {
+            return false;
+        }
         let has_next = response.total_pages.is_some_and(|pages| pages > request.page);
-        if !has_next && (response.rows.len() as u64) < request.limit {
-            self.pairs.clear();
+        let is_end = !has_next && (keys.len() as u64) < request.limit;
+        let shown = if is_end { &keys[..] } else { &keys[..keys.len().saturating_sub(1)] };
+        let before = self.pairs.len();
+        self.pairs.retain(|pair| !shown.contains(&pair.above));
+        if self.pairs.len() == before && keys.iter().all(|key| known.contains(*key)) {
+            self.passed = (self.passed.0 + 1, self.passed.1 + keys.len() as u64);
+            if is_end || self.passed.0 == MAX_PASSED {
+                self.pairs.pop_front();
+            }
+        }
+        if self.pairs.len() < before {
+            (self.looks, self.passed) = (0, (0, 0));
+            return true;
         }
         self.looks += 1;
-        !follows && !follows_last && self.looks < MAX_LOOKS
+        self.looks < MAX_LOOKS
     }
 }

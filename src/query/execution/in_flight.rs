@@ -63,6 +63,12 @@ impl SliceFetcher {
         Self { slice, list, audit, in_flight: VecDeque::new(), skip: 0, is_stopped: false }
     }
 
+    /// The same after a reading that was discarded, and that received so many records.
+    #[must_use]
+    pub fn after_discarded(self, received: u64) -> Self {
+        Self { audit: self.audit.after_discarded(received), ..self }
+    }
+
     /// The slice of a cursor, of which an earlier run delivered the records before it.
     pub fn resumed(query: &Query, cursor: &Cursor, first_page: FirstPage) -> Self {
         let wanted = query.max_items().map(|limit| cursor.offset.saturating_add(limit));

@@ -240,7 +240,8 @@ impl Pages {
         let Some(delivered) = start.restore(&self.partial, &self.report) else { return false };
         (self.delivered, self.latest) = (delivered, None);
         let wanted = self.query.max_items().map(|most| most.saturating_sub(delivered));
-        *fetcher = SliceFetcher::new(&self.query, fetcher.slice, wanted, self.first_page);
+        let received = fetcher.audit.received();
+        *fetcher = SliceFetcher::new(&self.query, fetcher.slice, wanted, self.first_page).after_discarded(received);
         self.next_slice = self.fetchers.back().map_or(self.next_slice, |last| last.slice + 1);
         true
     }

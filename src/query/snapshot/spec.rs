@@ -144,6 +144,11 @@ pub trait Rows {
     /// Key of a row's record: equal for equal records of the same block.
     fn key(&self, row: usize) -> u64;
 
+    /// Keys of all rows.
+    fn keys(&self) -> Vec<u64> {
+        (0..self.len()).map(|row| self.key(row)).collect()
+    }
+
     fn height(&self, row: usize) -> Option<i64>;
 
     /// Hash of a row's block hash, where it has one.

@@ -210,25 +210,25 @@ fn every_schedule_of_distinct_records_without_a_count_is_right_or_raises() {
             "uncounted, growth, deletion, death",
             Bounds { growth: (2, 2), losses: 1, deaths: 1, max_length: 4, ..u },
             Bounds { growth: (3, 2), losses: 1, deaths: 1, max_length: 5, ..u },
-            717_377,
+            717_699,
         ),
         (
             "uncounted, growth, deletion, two in flight",
             Bounds { growth: (2, 2), losses: 1, concurrency: 2, max_length: 4, ..u },
             Bounds { growth: (3, 2), losses: 1, concurrency: 2, max_length: 5, ..u },
-            35_467,
+            35_553,
         ),
         (
             "uncounted, larger pages, growth, deletion",
             Bounds { growth: (2, 2), losses: 1, max_page: 6, ..u },
             Bounds { growth: (3, 2), losses: 1, deaths: 1, max_page: 6, max_length: 5, ..u },
-            40_774,
+            40_657,
         ),
         (
             "uncounted, smaller pages than documented",
             Bounds { growth: (2, 1), losses: 1, max_page: 6, served: 2, ..u },
             Bounds { growth: (3, 1), losses: 1, max_page: 6, served: 2, ..u },
-            212_853,
+            213_409,
         ),
         (
             "uncounted, smaller pages than documented, growth",
@@ -246,7 +246,7 @@ fn every_schedule_of_distinct_records_without_a_count_is_right_or_raises() {
             "uncounted, growth, deletion, reorganization",
             Bounds { growth: (1, 1), losses: 1, reorganisations: 1, shallow: true, max_length: 4, ..u },
             Bounds { growth: (1, 1), losses: 1, reorganisations: 1, shallow: true, max_length: 5, ..u },
-            92_307,
+            93_596,
         ),
     ]);
 }
@@ -303,7 +303,7 @@ fn every_schedule_of_duplicate_records_is_right_or_raises() {
             "uncounted, runs, growth, deletion",
             Bounds { growth: (1, 1), losses: 1, ..rows },
             Bounds { growth: (2, 2), losses: 1, ..rows },
-            185_571,
+            185_557,
         ),
         (
             "uncounted, runs, larger pages, growth, death",
@@ -315,7 +315,7 @@ fn every_schedule_of_duplicate_records_is_right_or_raises() {
             "uncounted, runs, larger pages, deletion",
             Bounds { growth: (1, 1), losses: 1, max_page: 6, ..rows },
             Bounds { growth: (2, 2), losses: 1, max_page: 6, ..rows },
-            115_305,
+            115_481,
         ),
         (
             "uncounted, duplicates, growth, deletion",
@@ -327,7 +327,7 @@ fn every_schedule_of_duplicate_records_is_right_or_raises() {
             "uncounted, duplicates, larger pages",
             Bounds { growth: (1, 1), losses: 1, max_page: 6, ..d },
             Bounds { symbols: 3, growth: (1, 1), losses: 1, max_page: 6, max_length: 5, ..d },
-            73_872,
+            75_556,
         ),
     ]);
 }
@@ -343,12 +343,12 @@ fn every_schedule_of_a_service_that_breaks_an_assumption_is_right_or_raises() {
     let mut cases = Vec::new();
     for (name, defect, expected) in [
         ("ties reordered", Defect::TiesReordered, [27, 74, 36, 110, 60, 534, 90, 566]),
-        ("replica with a gap", Defect::ReplicaWithGap, [108, 270, 151, 534, 385, 3_474, 515, 4_189]),
+        ("replica with a gap", Defect::ReplicaWithGap, [108, 270, 151, 534, 382, 3_530, 512, 4_181]),
         ("page ignored", Defect::PageIgnored, [6, 12, 7, 11, 6, 28, 7, 30]),
         ("count one more", Defect::CountOneMore, [82, 529, 107, 938, 155, 2_009, 254, 2_572]),
         ("count one less", Defect::CountOneLess, [12, 34, 13, 56, 32, 378, 39, 514]),
         ("count cached", Defect::CountCached, [6, 27, 7, 16, 6, 238, 7, 15]),
-        ("record listed late", Defect::LateRecord, [38, 104, 55, 142, 47, 359, 86, 333]),
+        ("record listed late", Defect::LateRecord, [38, 105, 55, 142, 47, 359, 86, 333]),
     ] {
         for (kind, bounds) in [("counted", c), ("uncounted", u)] {
             let bounds = broken(defect, bounds);
@@ -385,7 +385,7 @@ fn no_list_beyond_its_result_window_is_called_complete() {
         ("counted, window, deletion, death", loss(c), loss(c), 4_141),
         ("uncounted, window, deletion, death", loss(u), loss(u), 4_775),
         ("counted, window, growth, deletion", both(c), large(both(c)), 3_781),
-        ("uncounted, window, growth, deletion", both(u), large(both(u)), 3_738),
+        ("uncounted, window, growth, deletion", both(u), large(both(u)), 3_736),
     ]);
 }
 
@@ -407,15 +407,15 @@ fn every_beginning_of_a_list_is_right_or_raises() {
         ("counted, beginning, growth, death", growth(c), growth(c), 6_505),
         ("uncounted, beginning, growth, death", growth(u), growth(u), 16_237),
         ("counted, beginning, growth, deletion", loss(c), death(loss(c)), 6_719),
-        ("uncounted, beginning, growth, deletion", loss(u), death(loss(u)), 16_575),
+        ("uncounted, beginning, growth, deletion", loss(u), death(loss(u)), 16_556),
         ("counted, beginning, deletion, two in flight", in_flight(c), in_flight(c), 1_504),
         ("uncounted, beginning, deletion, two in flight", in_flight(u), in_flight(u), 2_860),
         ("uncounted, beginning, reorganization", reorganisation, death(reorganisation), 13_365),
         ("uncounted, beginning, window, growth", window(growth(u)), window(growth(u)), 21_225),
-        ("uncounted, beginning, window, growth, deletion", window(loss(u)), death(window(loss(u))), 16_930),
+        ("uncounted, beginning, window, growth, deletion", window(loss(u)), death(window(loss(u))), 16_920),
         ("uncounted, beginning, window, two in flight", window(in_flight(u)), window(in_flight(u)), 2_064),
         ("uncounted, beginning, duplicates", duplicates, duplicates, 496),
-        ("uncounted, beginning, duplicates, deletion", lossy, death(lossy), 7_860),
+        ("uncounted, beginning, duplicates, deletion", lossy, death(lossy), 7_906),
     ]);
 }
 
