@@ -56,7 +56,7 @@ pub struct ListAudit {
     growth: Growth,
     /// True if the reader has ended a list whose records are all wanted.
     is_whole: bool,
-    /// What the request of the audit that is in flight is for.
+    /// Subject of the request of the audit that is in flight.
     sought: Sought,
     places: Places,
     lengths: Lengths,
@@ -66,7 +66,7 @@ pub struct ListAudit {
     responses: u32,
 }
 
-/// What a request of the audit is for.
+/// Subject of a request of the audit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Sought {
     /// The first page of one block.
@@ -218,6 +218,9 @@ impl ListAudit {
             Some(rows) => rows.iter().map(|row| returned.rows.start + *row as usize).collect(),
             None => returned.rows.clone().collect(),
         };
+        // A row that contradicts the arguments is there, although it is not returned.
+        let dropped = returned.rows.clone().filter(|row| returned.kept.is_some() && !kept.contains(row));
+        dropped.for_each(|row| _ = self.known.insert(response.rows.key(row)));
         if kept.is_empty() {
             return Ok(());
         }

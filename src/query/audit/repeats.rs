@@ -86,10 +86,11 @@ impl Repeats {
             let later = group.iter().filter(|other| **other > open.second).count() as u64;
             (first, copies) = (open.first, copies.max(open.copies + later + 1));
         }
-        if *proven >= copies {
+        // One response that shows them proves the others as well.
+        if *proven >= copies || self.open.iter().any(|open| open.key == key && open.copies >= copies) {
             return;
         }
-        self.open.retain(|open| open.key != key || open.first < first);
+        self.open.retain(|open| open.key != key);
         if self.open.len() < MAX_PROOFS {
             self.open.push(Repeat { key, first, second: offset, copies });
         } else {

@@ -295,6 +295,16 @@ fn list_that_is_shorter_than_a_discarded_reading_is_looked_at_three_times() {
 }
 
 #[test]
+fn row_that_was_dropped_is_no_record_that_was_not_returned() {
+    let mut audit = ListAudit::new(LIST, 0, &[]);
+    let rows = keys(&[1, 2]);
+    let response = Response { rows: &rows, page: None, limit: Some(3), total_pages: Some(1), total: None };
+    let returned = Returned { rows: 0..2, kept: Some(&[0]), seen: Seen::default() };
+    audit.on_response(&PageRequest::first(3), &response, &returned).unwrap();
+    assert!(!audit.is_open(&WHOLE));
+}
+
+#[test]
 fn end_that_another_response_showed_is_looked_for() {
     let read = || {
         let mut audit = ListAudit::new(LIST, 0, &[]);

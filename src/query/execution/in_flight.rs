@@ -63,7 +63,7 @@ impl SliceFetcher {
         Self { slice, list, audit, in_flight: VecDeque::new(), skip: 0, is_stopped: false }
     }
 
-    /// The same after a reading that was discarded, and that received so many records.
+    /// The same after a reading that was discarded, and that received `received` records.
     #[must_use]
     pub fn after_discarded(self, received: u64) -> Self {
         Self { audit: self.audit.after_discarded(received), ..self }
