@@ -146,4 +146,4 @@ def test_notebook_style_does_not_change_the_html_table(page: Page, client: cf.Cl
     html = client.blocks(max_items=3).collect()._repr_html_()
     page.set_content(f'<style>{JUPYTER}</style><div class="jp-RenderedHTMLCommon">{html}</div>')
     aligned = [cell.evaluate("cell => getComputedStyle(cell).textAlign") for cell in page.locator("tbody td").all()]
-    assert aligned == ["left", "left", "right", "right", "left"] * 3
+    assert aligned == ["right", "left", "right", "left", "left"] * 3
