@@ -310,7 +310,7 @@ impl Pages {
         let (query, report) = (&self.query, &self.report);
         let Some(fetcher) = self.fetchers.front_mut() else { return Ok(None) };
         let (offset, slice) = (fetcher.list.returned(), fetcher.slice);
-        let moved = fetcher.list.moved();
+        let (moved, drift) = (fetcher.list.moved(), fetcher.list.drift());
         let missing_before = report.read().missing.len();
         let selector = Selector { query, arguments: &self.arguments, report, slice };
         let (Accepted { rows, before, .. }, selection) = fetcher.on_response(&request, &page, |accepted| {
@@ -324,6 +324,8 @@ impl Pages {
             }
             return Ok(None);
         }
+        // Other returned records were requested again on purpose.
+        let grown = u64::try_from(fetcher.list.drift() - drift).unwrap_or(0);
         let snapshot = fetcher.list.snapshot();
         let (total, min_length) = (snapshot.total, snapshot.min_length);
         fetcher.check_window(query, min_length)?;
@@ -349,7 +351,7 @@ impl Pages {
         report.update(|report| {
             report.pages += 1;
             report.records += columns.rows() as u64;
-            report.duplicates_dropped += rows.start as u64;
+            report.duplicates_dropped += grown.min(rows.start as u64);
             report.progress = progress(query, &position, total, page.total_pages, report.pages, self.delivered);
         });
         self.latest = (!cut).then(|| LatestCheckpoint::new(fetcher.list.checkpoint()));

@@ -57,7 +57,8 @@ impl ListCheckpoint {
         let Snapshot { total, min_length, page_limit, page_sizes, length, .. } = self.snapshot;
         let lengths = [total.unwrap_or(0), length.exact().unwrap_or(0), min_length, page_limit, page_sizes.least];
         let offsets = self.snapshot.anchors.iter().flatten().map(|(offset, _)| *offset);
-        let positions = [self.delivered.end(), self.shift.unsigned_abs()];
+        let mark = self.snapshot.mark.map_or(0, |(offset, _)| offset);
+        let positions = [self.delivered.end(), self.shift.unsigned_abs(), mark];
         let are_small = lengths.into_iter().chain(positions).chain(offsets).all(|number| number <= MAX_OFFSET);
         let has_keys = self.delivered.keys().len() as u64 <= self.delivered.end();
         are_small && has_keys && (1..=page_sizes.most).contains(&page_sizes.least)
@@ -92,6 +93,7 @@ impl ListCheckpoint {
         self.snapshot.add_first_difference(end, (0..count).map(|row| rows.key(row)));
         self.delivered.push((0..count).map(|row| rows.key(row)), most);
         self.delivered = self.delivered.latest(least);
+        self.snapshot.pass_mark(self.delivered.end(), &mut self.proof);
         self
     }
 }

@@ -95,7 +95,8 @@ impl SnapshotReader {
             return Ok(());
         }
         let may_continue = self.spec.kind == ListKind::Growing || view.pages.is_none();
-        let is_unknown = self.snapshot.length == Length::Unknown && may_continue && !self.is_overlapping();
+        let is_overlapping = self.is_overlapping() && self.proof != Proof::Length;
+        let is_unknown = self.snapshot.length == Length::Unknown && may_continue && !is_overlapping;
         let end = if is_unknown { End::UnknownLength } else { End::List };
         // The length may have been that of an earlier moment. A page that is not full shows the end of the list.
         let may_have_more = self.drift.has_changed && !self.snapshot.is_counted() && view.len() >= view.page_size;

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
+use super::reader::Proof;
 use super::spec::{PageRequest, Response, View};
 
 /// Records of the list at that instant.
@@ -76,6 +77,10 @@ pub struct Snapshot {
     /// single later ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub anchors: Vec<Vec<(u64, u64)>>,
+    /// A record near the end of the beginning that is wanted, by offset and key, as long as it was not read. It was received
+    /// before all records but those of the first page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mark: Option<(u64, u64)>,
     /// Records at the ends of a partition, by offset and key.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ends: Vec<(u64, u64)>,
@@ -158,6 +163,13 @@ impl Snapshot {
         self.anchors.retain(|group| !group.is_empty());
         if self.anchors.is_empty() {
             self.anchors.extend(self.first.map(|key| vec![(0, key)]));
+        }
+    }
+
+    /// Forgets the mark once it was read at its offset, which proves that no record before it was skipped.
+    pub(super) fn pass_mark(&mut self, end: u64, proof: &mut Proof) {
+        if self.mark.take_if(|(offset, _)| *offset < end).is_some() && *proof == Proof::Length {
+            *proof = Proof::Overlap;
         }
     }
 

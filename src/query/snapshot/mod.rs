@@ -13,12 +13,18 @@
 //! | | | has none | `Length`; the page is read again, and rows that were returned are skipped |
 //! | | | has none, and reaches the result window | `Ahead`; the result is incomplete |
 //! | | | has none, and a few pages are wanted | `Overlap`; `Ahead` only after `Length` |
+//! | | | has none, and more pages are wanted, but not all | `Mark` |
+//! | `Mark` | the last page that is wanted | has a record that is not on the first page and occurs once: the mark | `Ahead`, from page 1 again |
+//! | | | has none | `Overlap` |
 //! | `Length` | page 1 with one record: its number of pages is the length | one record | `Ahead`, from page 1 again |
 //! | | | fewer records than the pages have | `First`, and then as without a length |
 //! | | | no length | `First`, and then `Ahead` with an incomplete result; `Overlap`, if only the beginning is wanted |
 //! | `Ahead` | next pages, several in flight | located, no drift | `Ahead` |
 //! | | | located, drift | `Overlap`; with a count, only if most rows were delivered |
 //! | | | ambiguous, lost, or no new rows | as in `Overlap` |
+//! | | | page 1 after `Mark`, the same as before | `Ahead` |
+//! | | | page 1 after `Mark`, below newer records | `Overlap`, without the mark |
+//! | | | page 1 after `Mark`, without a record that was returned; or the mark at another offset | `Failed` |
 //! | `Overlap` | page that begins before the next record | located, new rows | `Overlap`; `Ahead` once the list is stable |
 //! | | | located, no new rows, drift | `Overlap` |
 //! | | | located, no new rows, no drift | `Locate`, then `Single` |
@@ -42,6 +48,10 @@
 //!
 //! The snapshot of a list without a count is that of `Length`, without records newer than the first page. Until a record of
 //! it was returned, `Length` may begin another one. It contains the records that were returned before, if there are any.
+//!
+//! The beginning of a list without a count may be read by adjacent pages once its mark is known: a record at its end, received
+//! before all records but those of page 1, which is received again. All records before the mark were in the list when the mark
+//! was received, so that they are all of them if they are as many as there were then: if the mark is at its offset.
 //!
 //! A list with a count ends with `FinalLook`, and so does one of which records were delivered in `Single`, or of which several
 //! pages were in flight. So does one of which pages were located by adjacency, if only the beginning was read, or before its

@@ -18,15 +18,35 @@ impl SnapshotReader {
             None if view.pages.is_none() => Length::Unknown,
             Some(total) => Length::Exact(total),
             None if view.is_last() || self.snapshot.min_length >= view.window => Length::Unknown,
-            None if self.spec.kind == ListKind::Fixed || is_unknown || self.is_overlapping() => Length::Unknown,
+            None if self.spec.kind == ListKind::Fixed || is_unknown => Length::Unknown,
+            None if self.is_overlapping() || self.may_mark() => Length::Unknown,
             None => view.length().map_or(Length::Pending, Length::Exact),
         };
         if self.snapshot.length == Length::Pending {
             return Ok(self.on_first_of_several(view));
         }
         let accepted = self.deliver(view, 0..view.rows.len())?;
-        self.phase = self.ahead();
+        let begins_with_mark = !is_unknown && self.snapshot.length == Length::Unknown && self.may_mark();
+        self.phase = if begins_with_mark { Phase::Mark } else { self.ahead() };
         self.finish(view, accepted)
+    }
+
+    /// Takes the last page of the beginning that is wanted. If a record of it is read at its offset later, no record before
+    /// it was skipped: as many records were read before it as the list had then, and all of them were in the list then. Those
+    /// of the first page are requested again for that.
+    pub(super) fn on_mark(&mut self, view: &View<'_>) -> Accepted {
+        let keys = view.keys(0..view.rows.len());
+        let wanted = self.spec.wanted.unwrap_or(0).saturating_sub(view.position as u64);
+        let occurs_once = |key: u64| keys.iter().filter(|other| **other == key).count() == 1;
+        let row = (0..keys.len().min(usize::try_from(wanted).unwrap_or(usize::MAX)))
+            .rev()
+            .find(|row| occurs_once(keys[*row]) && !self.delivered.keys().contains(&keys[*row]));
+        self.new_mark = row.map(|row| (view.position as u64 + row as u64, keys[row]));
+        self.phase = match self.new_mark {
+            Some(_) => Phase::Ahead { next_page: 1 },
+            None => Phase::Overlap(Attempt::First),
+        };
+        Accepted::default()
     }
 
     /// Takes the first page of a list of unknown length. The snapshot begins with the response that shows the length, and
@@ -73,6 +93,11 @@ impl SnapshotReader {
         }
         if view.len() == 0 && view.pages.is_none() && self.snapshot.length == Length::Unknown && self.is_ahead() {
             return self.on_empty_page(view);
+        }
+        if let Some(mark) = self.new_mark.take()
+            && self.on_first_page_again(view, mark)?
+        {
+            return Ok(Accepted::default());
         }
         if view.total.is_some_and(|total| view.len() > 0 && view.position as u64 + view.len() > total) {
             return Err(self.drift_error("a page ends below the last record of the list by its count"));
@@ -123,7 +148,9 @@ impl SnapshotReader {
     /// Next request for the next record, after a page that did not show its offset.
     fn next_attempt(&mut self, attempt: Attempt, location: Location) -> Phase {
         let is_unread = self.delivered.end() == 0 && !self.drift.growth.is_stable(1);
-        let is_beginning = self.is_overlapping() && self.drift.restarts == 0;
+        // The list is read again and compared with what was returned, as far as its keys are known.
+        let is_comparable = self.proof == Proof::Overlap || self.delivered.base() == 0;
+        let is_beginning = self.is_overlapping() && self.drift.restarts == 0 && is_comparable;
         match (attempt, location) {
             // Another snapshot may begin with a record that occurs once.
             (Attempt::Second | Attempt::Third, Location::Ambiguous) if is_unread && self.may_begin_again() => {
@@ -266,11 +293,47 @@ impl SnapshotReader {
         }
         let first = rows.start + self.rows_to_skip(view, &rows)?;
         self.read(view, rows.start..first);
+        self.check_mark(view, first..rows.end)?;
         let before = self.checkpoint();
         self.read(view, first..rows.end);
+        self.snapshot.pass_mark(self.delivered.end(), &mut self.proof);
         self.returned += (rows.end - first) as u64;
         self.drift.misses = 0;
         Ok(Accepted { rows: first..rows.end, fresh: None, before })
+    }
+
+    /// Compares the first page with what was returned of it. True if it is the same, so that the mark will show whether a
+    /// record before it was skipped.
+    fn on_first_page_again(&mut self, view: &View<'_>, mark: (u64, u64)) -> Result<bool, Error> {
+        let (first, keys) = (self.delivered.keys(), view.keys(0..view.rows.len()));
+        if first == keys {
+            self.snapshot.mark = Some(mark);
+            return Ok(true);
+        }
+        // Newer records may be above it. One that is gone was in the list before the mark was, or after it.
+        let newer = keys.iter().position(|key| first.contains(key)).unwrap_or(keys.len());
+        if !first.starts_with(&keys[newer..]) {
+            return Err(self.changed_error());
+        }
+        self.phase = Phase::Overlap(Attempt::First);
+        Ok(false)
+    }
+
+    /// Fails if the mark is not at its offset among the next records.
+    fn check_mark(&mut self, view: &View<'_>, rows: Range<usize>) -> Result<(), Error> {
+        let (Some((offset, mark)), next) = (self.snapshot.mark, self.delivered.end()) else { return Ok(()) };
+        let keys = view.keys(rows);
+        let found = keys.iter().zip(next..).find(|(key, _)| **key == mark).map(|(_, found)| found);
+        match found {
+            Some(found) if found == offset => Ok(()),
+            // An equal record, which may be at the offset of the mark as well.
+            Some(found) if found + self.snapshot.page_rows() < offset => {
+                self.snapshot.mark = None;
+                Ok(())
+            }
+            None if next + (keys.len() as u64) <= offset => Ok(()),
+            _ => Err(self.changed_error()),
+        }
     }
 
     /// Number of leading rows that were returned before the snapshot began, or that are newer.

@@ -13,6 +13,8 @@ use crate::client::Error;
 pub(super) enum Phase {
     First,
     Length,
+    /// The last page of the beginning that is wanted.
+    Mark,
     Ahead {
         next_page: u64,
     },
@@ -88,6 +90,8 @@ pub struct SnapshotReader {
     /// they were returned.
     pub(super) earlier: Option<Delivered>,
     pub(super) proof: Proof,
+    /// The mark of the snapshot, until the first page was received again.
+    pub(super) new_mark: Option<(u64, u64)>,
     /// Greatest height of the part that is being read, below a result window.
     pub(super) bound: Option<i64>,
     pub(super) returned: u64,
@@ -103,6 +107,7 @@ impl SnapshotReader {
             drift: Drift::default(),
             earlier: None,
             proof: Proof::Overlap,
+            new_mark: None,
             bound: None,
             returned: 0,
         }
@@ -172,6 +177,7 @@ impl SnapshotReader {
             Phase::First => Some(self.request(1, self.spec.page_size, Purpose::Records)),
             Phase::Overlap(attempt) => Some(self.overlapping_page(attempt)),
             Phase::Length => Some(self.request(1, 1, Purpose::CountProbe)),
+            Phase::Mark => Some(self.mark_page()),
             Phase::Locate => {
                 Some(self.probe(self.delivered.boundary_record().map_or(self.delivered.end(), |(offset, _)| offset)))
             }
@@ -201,6 +207,7 @@ impl SnapshotReader {
         let accepted = match self.phase {
             Phase::First => self.on_first(&view),
             Phase::Length => self.on_length(&view),
+            Phase::Mark => Ok(self.on_mark(&view)),
             Phase::Ahead { .. } | Phase::Overlap(_) => self.on_records(&view),
             Phase::Locate => self.on_locate(&view),
             Phase::Single => self.on_single(&view),
@@ -242,6 +249,7 @@ impl SnapshotReader {
     /// Requests the length, with which another snapshot begins.
     pub(super) fn begin_again(&mut self) -> Phase {
         (self.delivered, self.proof) = (Delivered::default(), Proof::Overlap);
+        (self.new_mark, self.snapshot.mark) = (None, None);
         self.drift.restarts += 1;
         self.drift.has_changed = true;
         Phase::Length

@@ -20,9 +20,25 @@ impl SnapshotReader {
         self.spec.kind == ListKind::Growing && is_beginning && !has_evidence
     }
 
+    /// True if the beginning of a list is read by pages that need not overlap, since a record of the last one is known first.
+    pub(super) fn may_mark(&self) -> bool {
+        let wanted = self.spec.wanted.unwrap_or(u64::MAX);
+        let is_short = wanted <= self.spec.tuning.overlap_pages * self.snapshot.page_rows();
+        // A page of one record shows nothing of its neighbors.
+        let may_overlap = self.snapshot.page_rows() > 1 && !self.snapshot.has_fixed_pages();
+        let is_beginning = wanted < self.snapshot.max_length() && wanted <= self.spec.window() && !is_short;
+        self.spec.kind == ListKind::Growing && !self.snapshot.is_counted() && may_overlap && is_beginning
+    }
+
+    /// The page of the last record that is wanted.
+    pub(super) fn mark_page(&self) -> PageRequest {
+        let last = self.spec.wanted.unwrap_or(1).saturating_sub(1);
+        self.request(last / self.snapshot.page_rows() + 1, self.spec.page_size, Purpose::CountProbe)
+    }
+
     /// Pages from that of the next record on.
     pub(super) fn ahead(&self) -> Phase {
-        if self.is_overlapping() {
+        if self.is_overlapping() && self.snapshot.mark.is_none() {
             return Phase::Overlap(Attempt::First);
         }
         Phase::Ahead { next_page: self.position(self.delivered.end()) / self.snapshot.page_rows() + 1 }

@@ -206,7 +206,7 @@ fn part_of_a_list_ends_with_a_look_at_its_first_page_and_at_its_last_record() {
     let list: Vec<u64> = (0..60).collect();
     // A record that was read alone does not show what was read ahead after it.
     for proof in [Proof::Length, Proof::FinalLook] {
-        let mut reader = SnapshotReader::new(ListSpec { wanted: Some(30), ..spec(ListKind::Growing) });
+        let mut reader = SnapshotReader::new(spec(ListKind::Growing));
         while reader.returned() < 9 {
             serve(&mut reader, &list, false).2.unwrap();
         }

@@ -7,6 +7,7 @@ mod evidence;
 mod growth;
 pub mod lists;
 mod locating;
+mod marks;
 mod progress;
 mod random;
 mod requests;

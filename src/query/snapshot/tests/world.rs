@@ -491,6 +491,7 @@ fn phase_name(phase: &Phase) -> &'static str {
     match phase {
         Phase::First => "First",
         Phase::Length => "Length",
+        Phase::Mark => "Mark",
         Phase::Ahead { .. } => "Ahead",
         Phase::Overlap(_) => "Overlap",
         Phase::Locate => "Locate",
