@@ -1205,6 +1205,9 @@ class Query(Generic[_R_co]):
     def scan(self) -> pl.LazyFrame:
         """Return the query as a polars `LazyFrame` whose filters narrow the requests; see `dataset`.
 
+        Its terminals, and both sides of a self join, share what they fetch: up to 256 MiB of records are kept as long as
+        the frame is, with all their columns. Another `scan()` fetches again.
+
         Returns
         -------
         polars.LazyFrame
@@ -1673,8 +1676,8 @@ class Query(Generic[_R_co]):
     def estimate(self) -> Estimate:
         """Estimate records, requests and time of a run, with a few requests.
 
-        A list takes one request, or up to nine if it is long, to measure how fast the server responds. A range of
-        heights, several years or many hashes take up to 32 samples, and ranges of times a search for their heights.
+        A list takes one request, or three if it continues below the result window. A range of heights, several years or
+        many hashes take up to three, and ranges of times a search for their heights besides.
 
         Returns
         -------

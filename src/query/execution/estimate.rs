@@ -5,23 +5,26 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::bounds::Bounds;
+use super::in_flight::list_spec;
 use super::pages::{UNKNOWN_LENGTH, last_year};
 use super::resolve::resolve;
 use super::run::Run;
 use super::sample::{Recent, Sample, Sampler, height};
+use super::stable::requests_of;
 use crate::client::Error;
 use crate::decode::Page;
-use crate::interface::{Order, ResultLimit};
+use crate::interface::ResultLimit;
 use crate::message::Message;
 use crate::query::request::Query;
 use crate::query::results::SharedReport;
 
-/// Slices that are fetched to estimate the others: all of them if there are no more.
-const SAMPLES: u64 = 32;
-/// Pages or slices that are fetched for their duration alone, at most; of a short list, at most half of its pages.
-const TIMED: u64 = 8;
-/// Lists of an address that are measured one below the other, each as long as the result window.
-const CONTINUATIONS: u32 = 4;
+/// Slices that are fetched to estimate the others: all of them if there are no more. An estimate takes three requests at
+/// most, beside those that find the heights of times.
+const SAMPLES: u64 = 3;
+/// Records that a few blocks of a range may have beyond those that are expected of it.
+const SLACK: u64 = 500;
+/// Longest list whose requests are counted one by one.
+const MAX_STABLE: u64 = 100_000;
 
 /// Expected size of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -45,18 +48,29 @@ struct Size {
 }
 
 impl Size {
-    /// One list, whose length may take requests of its own.
-    fn of(query: &Query, records: Bounds, pages: Bounds) -> Self {
-        let requests = pages.map(|pages| pages.saturating_add(requests_beside_pages(query, pages)));
-        let is_beginning = query.max_items().is_some() && counts_pages_only(query) && query.may_grow();
-        let requests = match requests.high {
-            // Its pages overlap, or it is compared with its first page in the end.
-            Some(high) if is_beginning && high > 1 => {
-                Bounds::between(pages.low, requests.expected, high.saturating_add((high / 2).max(2)))
-            }
-            _ => requests,
+    /// One list, of which all records are wanted, or the first of them.
+    fn of_list(query: &Query, records: Bounds, pages: Bounds) -> Self {
+        let most = query.max_items().unwrap_or(u64::MAX);
+        let pages = if query.max_items().is_some() { pages.limited_to(pages_of(query, most).max(1)) } else { pages };
+        let is_fixed = !query.may_grow();
+        let of_stable = |length: u64| {
+            let requests =
+                requests_of(list_spec(query, query.max_items()), length, query.client().settings().concurrency);
+            requests.saturating_add(u64::from(is_fixed && pages_of(query, length.min(most)) > 1))
+        };
+        let is_short = records.high.is_some_and(|high| high <= MAX_STABLE);
+        let requests = if counts_pages_only(query) && is_short && !continues_below(query, records.expected) {
+            records.map(of_stable)
+        } else {
+            // In the end, it is compared with its first page.
+            pages.map(|pages| pages.saturating_add(u64::from(query.is_paged() && pages > 1)))
         };
         Self { records, pages, requests }
+    }
+
+    /// Several lists, whose pages are all that they take.
+    fn of_pages(records: Bounds, pages: Bounds) -> Self {
+        Self { records, pages, requests: pages }
     }
 
     fn plus(self, other: Self) -> Self {
@@ -99,33 +113,17 @@ impl Run {
         let mut estimate = limited(query, size, num_slices);
         report.finish();
         estimate.limitations = [report.read().reasons.to_vec(), limitations].concat();
-        let alone = if num_slices == 1 { requests_alone(query, estimate.pages.expected) } else { 0 };
+        let Bounds { expected: requests, .. } = estimate.requests;
+        let alone = if num_slices == 1 { requests_alone(requests, estimate.pages.expected) } else { 0 };
         estimate.estimated_seconds = seconds(query, resolved, estimate.requests.expected, alone, &sampler);
         estimate.requests = estimate.requests.plus(Bounds::exact(resolved.requests));
         Ok(estimate)
     }
 }
 
-/// Requests that a list takes beside its pages: a list without a count is read from its head again once its length is
-/// known, and compared with its first page in the end if several pages were in flight, as others are anyway. A ranked list
-/// takes the length.
-fn requests_beside_pages(query: &Query, pages: u64) -> u64 {
-    let is_ranked = query.endpoint().order == Order::Ranked;
-    match (query.is_paged() && pages > 1 && query.slices().count() == 1, counts_pages_only(query)) {
-        (false, _) => 0,
-        (true, true) if query.may_grow() && !is_ranked => {
-            // The second page shows whether others may be requested at once. At the result window the length is unknown.
-            let are_several = pages > 2 && query.client().settings().concurrency > 1;
-            let is_known = query.result_window().is_none_or(|window| pages * query.page_size() < window - window / 100);
-            2 + u64::from(are_several && is_known)
-        }
-        (true, _) => 1,
-    }
-}
-
 /// Requests of a list that no other is in flight with: the first one, and those beside the pages.
-fn requests_alone(query: &Query, pages: u64) -> u64 {
-    match requests_beside_pages(query, pages) {
+fn requests_alone(requests: u64, pages: u64) -> u64 {
+    match requests.saturating_sub(pages) {
         0 => 0,
         beside => 1 + beside,
     }
@@ -147,48 +145,32 @@ async fn list(query: &Query, sampler: &Sampler, slice: u64, offset: u64) -> Resu
         size = continued(query, sampler, &measured, size).await?;
     }
     let page_size = query.page_size().max(1);
-    let size = Size::of(query, size.records.minus(offset), size.pages.minus(offset / page_size));
-    let pages = limited(query, size, 1).pages.expected;
-    let timed = TIMED.min(pages / 2);
-    if timed > 0 && is_held_back_by_server(query, sampler, pages) {
-        // Deep pages may take a server longer.
-        let timed = evenly(1, pages, timed).into_iter().map(|page| Sample { page, ..Sample::first(slice, page_size) });
-        sampler.fetch_all(query, timed.collect()).await?;
-    }
+    let size = Size::of_list(query, size.records.minus(offset), size.pages.minus(offset / page_size));
     Ok((size, limitations))
-}
-
-/// True if the server's response times determine the duration, and not the rate limiter.
-fn is_held_back_by_server(query: &Query, sampler: &Sampler, requests: u64) -> bool {
-    let client = query.client();
-    client.time_to_admit(requests) < 4 * sampler.time_for(requests, client.settings().concurrency)
 }
 
 /// True if a list continues by height below the result window, and is not counted beyond it.
 fn continues(query: &Query, page: &Page, records: u64) -> bool {
-    page.total.is_none() && query.height_bound().is_some() && reaches_result_window(query, records)
+    page.total.is_none() && continues_below(query, records)
 }
 
-/// Size of a list that continues by height below the result window: its parts are measured one below the other.
+fn continues_below(query: &Query, records: u64) -> bool {
+    let is_wanted = query.max_items().is_none_or(|most| most >= records);
+    is_wanted && query.height_bound().is_some() && reaches_result_window(query, records)
+}
+
+/// Size of a list that continues by height below the result window: the part below it is measured.
 async fn continued(query: &Query, sampler: &Sampler, by_one: &Query, first: Size) -> Result<Size, Error> {
-    let wanted = query.max_items().unwrap_or(u64::MAX);
-    let (mut records, mut part, mut top) = (0, first.records.expected, None);
-    for _ in 0..CONTINUATIONS {
-        if records + part >= wanted || !reaches_result_window(query, part) {
-            break;
-        }
-        let last = sampler.fetch(by_one, Sample { page: part, top, ..Sample::first(0, 1) }).await?;
-        let Some(lowest) = height(&last).filter(|height| *height > 0) else { break };
-        // Other records of the lowest block may lie beyond the window.
-        top = Some(lowest);
-        let below = sampler.fetch(by_one, Sample { top, ..Sample::first(0, 1) }).await?;
-        records += part;
-        part = slice_size(by_one, 0, &below).records.expected;
-    }
-    let all = records + part;
-    let is_counted = !reaches_result_window(query, part);
+    let part = first.records.expected;
+    let last = sampler.fetch(by_one, Sample { page: part, ..Sample::first(0, 1) }).await?;
+    let Some(lowest) = height(&last).filter(|height| *height > 0) else { return Ok(first) };
+    // Other records of the lowest block may lie beyond the window.
+    let below = sampler.fetch(by_one, Sample { top: Some(lowest), ..Sample::first(0, 1) }).await?;
+    let below = slice_size(by_one, 0, &below).records.expected;
+    let all = part + below;
+    let is_counted = !reaches_result_window(query, below);
     let records = if is_counted { Bounds::between(all - all / 50, all, all) } else { Bounds::at_least(all) };
-    Ok(Size::of(query, records, records.map(|records| pages_of(query, records))))
+    Ok(Size::of_pages(records, records.map(|records| pages_of(query, records))))
 }
 
 /// Size of several slices that are not heights: years, or requests for hashes.
@@ -206,62 +188,30 @@ async fn slices(query: &Query, sampler: &Sampler, first: u64, count: u64) -> Res
     Ok((extrapolate(&sizes, count), found))
 }
 
-/// Size of a range of heights. What can be paged through in the list without a filter is counted there, since a few
-/// heights say little: some blocks have hundreds of records and most a handful.
+/// Size of a range of heights. Where the list without a filter has them, its records are counted there: a few heights say
+/// little, since some blocks have hundreds of records and most a handful.
 async fn heights(query: &Query, sampler: &Sampler, first: u64, count: u64, low: i64) -> Result<Size, Error> {
     let high = low.saturating_add(i64::try_from(count - 1).unwrap_or(i64::MAX));
     let recent = if count > SAMPLES { Recent::of(query, sampler).await? } else { None };
-    let (mut counted, mut beyond) = (0..=0, count);
-    if let Some(recent) = &recent {
-        // The oldest block in the window may have further records beyond it.
-        let lowest = low.max(if recent.is_whole { 0 } else { recent.oldest + 1 });
-        if lowest <= high {
-            let (from, above) = (recent.count_from(lowest).await?, recent.count_from(high.saturating_add(1)).await?);
-            counted = from.0.saturating_sub(above.1)..=from.1.saturating_sub(above.0);
-            beyond = (lowest - low) as u64;
-        }
-    }
-    let (from, to) = counted.into_inner();
-    let records = Bounds::between(from, from.midpoint(to), to);
-    let inside = count - beyond;
+    let Some(recent) = recent else {
+        let samples = evenly(first, count, if count > SAMPLES { 1 } else { SAMPLES });
+        let requests = samples.iter().map(|slice| Sample::first(*slice, query.page_size())).collect();
+        let pages = sampler.fetch_all(query, requests).await?;
+        let sizes: Vec<_> = samples.iter().zip(&pages).map(|(slice, page)| slice_size(query, *slice, page)).collect();
+        return Ok(extrapolate(&sizes, count));
+    };
+    let recent = recent.with_position_of(low.midpoint(high)).await?;
+    let (below, above) = (recent.records_above(low.saturating_sub(1)), recent.records_above(high));
+    let expected = (below - above).max(0.0) as u64;
+    // All or none of the records are in the range, unless the density of others is taken for its own.
+    let is_exact = below == above && (recent.is_whole || low > recent.newest);
+    let records =
+        if is_exact { Bounds::exact(0) } else { Bounds::between(expected / 2, expected, 2 * expected + SLACK) };
     // A block takes a page, and another for every 50 records; where they begin among the blocks is not known.
     let further = records.map(|records| pages_of(query, records));
-    let pages = Bounds::between(
-        inside,
-        inside + further.expected - further.expected.min(inside) / 2,
-        inside + further.expected,
-    );
-    let counted = Size::of(query, records, pages);
-    if beyond == 0 {
-        if is_held_back_by_server(query, sampler, inside) {
-            let timed = evenly(first, count, TIMED).into_iter().map(|slice| Sample::first(slice, query.page_size()));
-            sampler.fetch_all(query, timed.collect()).await?;
-        }
-        return Ok(counted);
-    }
-    let samples = evenly(first, beyond, SAMPLES);
-    let requests = samples.iter().map(|slice| Sample::first(*slice, query.page_size())).collect();
-    let pages = sampler.fetch_all(query, requests).await?;
-    let sizes: Vec<_> = samples.iter().zip(&pages).map(|(slice, page)| slice_size(query, *slice, page)).collect();
-    let mut sampled = extrapolate(&sizes, beyond);
-    if let Some(recent) = recent.filter(|_| beyond > SAMPLES) {
-        sampled = with_density(query, sampled, beyond, recent.density());
-    }
-    Ok(counted.plus(sampled))
-}
-
-/// Corrects the number of records in sampled heights by that of newer ones, unless they are far apart.
-fn with_density(query: &Query, sampled: Size, count: u64, density: f64) -> Size {
-    let (sample, recent) = (sampled.records.expected as f64, density * count as f64);
-    if !(0.25..=4.0).contains(&(recent / sample.max(1.0))) {
-        return sampled;
-    }
-    let both = (sample * recent).sqrt();
-    let Bounds { low, high, .. } = sampled.records;
-    let records = Bounds::between(low.min(recent as u64), both as u64, high.unwrap_or(0).max(recent as u64));
-    let Bounds { low, high, .. } = sampled.pages;
-    let further = pages_of(query, records.expected) / 2;
-    Size::of(query, records, Bounds::between(low, count + further, high.unwrap_or(0).max(count + 2 * further)))
+    let likely = further.expected - further.expected.min(count) / 2;
+    let most = further.high.unwrap_or(further.expected);
+    Ok(Size::of_pages(records, Bounds::between(count, count.saturating_add(likely), count.saturating_add(most))))
 }
 
 /// Up to `most` of `count` slices, evenly distributed.
@@ -311,7 +261,7 @@ fn slice_size(query: &Query, slice: u64, page: &Page) -> Size {
         let requested = query.slices().hashes(slice).len() as u64;
         // A lookup of several hashes returns one record for each; one of a transaction's logs any number.
         let records = if matches!(query.endpoint().limit, ResultLimit::Logs) { rows } else { requested.min(rows) };
-        return Size::of(query, Bounds::exact(records), Bounds::exact(1));
+        return Size::of_pages(Bounds::exact(records), Bounds::exact(1));
     }
     // A server may return pages of another size than requested.
     let limit = page.limit.unwrap_or(if rows > 1 || !counts_pages_only(query) { query.page_size() } else { 1 });
@@ -334,7 +284,7 @@ fn slice_size(query: &Query, slice: u64, page: &Page) -> Size {
             None => Bounds::at_least(rows),
         },
     };
-    Size::of(query, records, records.map(|records| pages_of(query, records).max(1)))
+    Size::of_list(query, records, records.map(|records| pages_of(query, records).max(1)))
 }
 
 /// The estimate of a run that ends at the limit of the query.
@@ -344,8 +294,7 @@ fn limited(query: &Query, size: Size, all: u64) -> Estimate {
         return Estimate { num_slices: all, pages, requests, records, ..Estimate::default() };
     };
     if all == 1 {
-        let Size { records, pages, requests } =
-            Size::of(query, records.limited_to(most), pages.limited_to(pages_of(query, most)));
+        let records = records.limited_to(most);
         return Estimate { num_slices: 1, pages, requests, records, ..Estimate::default() };
     }
     // Slices are read one after the other until there are enough records.

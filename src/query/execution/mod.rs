@@ -20,6 +20,7 @@ mod run;
 mod sample;
 mod selection;
 mod set;
+mod stable;
 
 pub use bounds::Bounds;
 pub use cursor::Cursor;

@@ -12,9 +12,6 @@ use crate::decode::Page;
 use crate::query::request::{Options, Query};
 use crate::query::results::SharedReport;
 
-/// Requests that narrow the position of a height in a list.
-const POSITION_REQUESTS: u64 = 12;
-
 /// One page of one slice.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
@@ -128,6 +125,8 @@ pub(super) struct Recent<'a> {
     pub oldest: i64,
     /// True if the list has no other records.
     pub is_whole: bool,
+    /// Position and height of another record.
+    known: Option<(u64, i64)>,
 }
 
 impl<'a> Recent<'a> {
@@ -139,7 +138,7 @@ impl<'a> Recent<'a> {
         let (Some(newest), Some(records)) = (height(&first), first.total_pages.filter(|pages| *pages > 0)) else {
             return Ok(None);
         };
-        let mut recent = Self { sampler, list, records, newest, oldest: newest, is_whole: false };
+        let mut recent = Self { sampler, list, records, newest, oldest: newest, is_whole: false, known: None };
         recent.is_whole = recent.list.result_window().is_some_and(|window| records < window - window / 100);
         match recent.height_at(records).await? {
             Some(oldest) => recent.oldest = oldest,
@@ -154,37 +153,31 @@ impl<'a> Recent<'a> {
         Ok(height(&page))
     }
 
-    /// Records per height.
-    pub fn density(&self) -> f64 {
-        self.records as f64 / ((self.newest - self.oldest).max(0) as f64 + 1.0)
+    /// Adds the record that is where a height is expected, if the list has it.
+    pub async fn with_position_of(mut self, height: i64) -> Result<Self, Error> {
+        if (self.oldest..self.newest).contains(&height) {
+            let position = (self.records_above(height) as u64).clamp(1, self.records);
+            self.known = self.height_at(position).await?.map(|found| (position, found));
+        }
+        Ok(self)
     }
 
-    /// Number of records at `height` and above, as far as a few requests determine it.
-    pub async fn count_from(&self, height: i64) -> Result<(u64, u64), Error> {
-        if height > self.newest {
-            return Ok((0, 0));
+    /// About how many records are above a height, by those whose positions are known. Below the window, blocks have as many
+    /// records as in it.
+    pub fn records_above(&self, height: i64) -> f64 {
+        let ends = [(0, self.newest), (self.records, self.oldest.saturating_sub(1))];
+        let [newest, oldest] = ends.map(|(position, height)| (position as f64, height as f64));
+        let known = self.known.map(|(position, height)| (position as f64, height as f64));
+        let known = known.filter(|(_, height)| (oldest.1..newest.1).contains(height));
+        let height = height as f64;
+        let between =
+            |(from, top): (f64, f64), (to, bottom): (f64, f64)| from + (to - from) * (top - height) / (top - bottom);
+        match known {
+            _ if height >= newest.1 => 0.0,
+            _ if height <= oldest.1 && self.is_whole => oldest.0,
+            Some(known) if height >= known.1 => between(newest, known),
+            Some(known) if height >= oldest.1 => between(known, oldest),
+            _ => between(newest, oldest),
         }
-        if height <= self.oldest {
-            return Ok((self.records, self.records));
-        }
-        // The record at `low.0` is at the height or above, the one at `high.0` below.
-        let (mut low, mut high) = ((1, self.newest), (self.records, self.oldest));
-        for request in 0..POSITION_REQUESTS {
-            if high.0 - low.0 <= 1 + low.0 / 20 {
-                break;
-            }
-            // Interpolation that keeps one end alternates with bisection.
-            let share = (low.1 - height) as f64 / (low.1 - high.1).max(1) as f64;
-            let share = if request % 2 == 0 { share } else { 0.5 };
-            let guess = low.0 + ((high.0 - low.0) as f64 * share) as u64;
-            let guess = guess.clamp(low.0 + 1, high.0 - 1);
-            match self.height_at(guess).await? {
-                Some(found) if found >= height => low = (guess, found),
-                Some(found) => high = (guess, found),
-                // The list became shorter.
-                None => break,
-            }
-        }
-        Ok((low.0, high.0 - 1))
     }
 }
