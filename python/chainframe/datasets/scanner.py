@@ -115,7 +115,7 @@ class Scanner:
         return "\n".join(lines)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        for batch in self._fetched():
+        for batch in self.fetched():
             yield from self._projection.apply(pa.Table.from_batches([batch])).to_batches(max_chunksize=self._batch_size)
 
     def to_reader(self) -> pa.RecordBatchReader:
@@ -144,7 +144,7 @@ class Scanner:
             return counted
         projection = replace(self._projection, columns=[])
         self._decoded = self._needed(projection.references())
-        return sum(projection.filter(pa.Table.from_batches([batch])).num_rows for batch in self._fetched())
+        return sum(projection.filter(pa.Table.from_batches([batch])).num_rows for batch in self.fetched())
 
     def queries(self) -> list[Query[Any]]:
         """Queries for a parallel read, which together return all that the filter can accept."""
@@ -168,7 +168,16 @@ class Scanner:
         resolved = None if page is None else self._resolved(queries[0], timed, page)
         return queries if resolved is None else resolved
 
-    def _fetched(self) -> Iterator[pa.RecordBatch]:
+    @property
+    def reads_whole_list(self) -> bool:
+        """True if the filter leaves the request as it is. Sends nothing."""
+        queries, narrowing = self._narrowing.queries(), self._narrowing
+        is_narrowed = (
+            narrowing.located_by(queries) or narrowing.lookup(queries) or narrowing.by_time(queries) is not None
+        )
+        return queries == [self._query] and not is_narrowed and not self._floors()
+
+    def fetched(self) -> Iterator[pa.RecordBatch]:
         """Batches as they come, the first after one page, with the exceptions of the client as they are raised."""
         try:
             queries = self._narrowing.queries()

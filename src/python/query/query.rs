@@ -96,6 +96,14 @@ impl Query {
         self.run.query().record()
     }
 
+    /// The query as a pyarrow dataset of a class of `chainframe.datasets`.
+    fn dataset_of<'py>(slf: &Bound<'py, Self>, class: &str) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        slf.get().reject_set(py, "dataset()")?;
+        Frame::Arrow.load(py)?;
+        PyModule::import(py, "chainframe.datasets")?.getattr(class)?.call1((slf,))
+    }
+
     /// Raises for a set, which `operation` cannot take.
     pub(super) fn reject_set(&self, py: Python<'_>, operation: &str) -> PyResult<()> {
         self.run.query().reject_set(operation).map_err(|error| errors::raise(py, &error))
@@ -225,17 +233,14 @@ impl Query {
 
     #[doc = doc!(Query.dataset)]
     fn dataset<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        let py = slf.py();
-        slf.get().reject_set(py, "dataset()")?;
-        Frame::Arrow.load(py)?;
-        PyModule::import(py, "chainframe.datasets")?.getattr("Dataset")?.call1((slf,))
+        Self::dataset_of(slf, "Dataset")
     }
 
     #[doc = doc!(Query.scan)]
     fn scan<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         Frame::Polars.load(py)?;
-        PyModule::import(py, "polars")?.call_method1("scan_pyarrow_dataset", (Self::dataset(slf)?,))
+        PyModule::import(py, "polars")?.call_method1("scan_pyarrow_dataset", (Self::dataset_of(slf, "SharedDataset")?,))
     }
 
     #[doc = doc!(Query.estimate)]

@@ -1,0 +1,139 @@
+"""A dataset whose scans share what they fetch: the terminals of one `LazyFrame`, and both sides of a self join."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from chainframe.datasets.dataset import Dataset
+from chainframe.datasets.scanner import BATCH_SIZE, Scanner
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+    from pyarrow import compute as pc
+
+    from chainframe import Query, Report
+    from chainframe.datasets.projection import Columns
+
+# Most bytes of records that are kept for later scans.
+MAX_BYTES = 256 << 20
+
+
+class Fetch:
+    """The records of one filter, fetched once and as far as a scan has read them."""
+
+    def __init__(self, scanner: Scanner) -> None:
+        self.scanner = scanner
+        self.is_finished = self.is_broken = False
+        self._source = scanner.fetched()
+        self._lock = Lock()
+        self._batches: list[pa.RecordBatch] = []
+        # Number of batches before the first that is kept, and those that each scan has read.
+        self._dropped = 0
+        self._read: dict[object, int] = {}
+        self._bytes = 0
+
+    @property
+    def is_kept(self) -> bool:
+        """True if another scan can begin with the first record."""
+        return self._bytes <= MAX_BYTES and not self.is_broken
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        scan = object()
+        with self._lock:
+            self._read[scan] = 0
+        try:
+            # The lock is not held while a batch is used: the engine may use those of two scans in turn.
+            while (batch := self._next(scan)) is not None:
+                yield batch
+        finally:
+            with self._lock:
+                del self._read[scan]
+
+    def _next(self, scan: object) -> pa.RecordBatch | None:
+        with self._lock:
+            at = self._read[scan] - self._dropped
+            if at == len(self._batches):
+                if self.is_finished:
+                    return None
+                try:
+                    batch = next(self._source, None)
+                except BaseException:
+                    self.is_broken = True
+                    raise
+                if batch is None:
+                    self.is_finished = not self.is_broken
+                    return None
+                self._batches.append(batch)
+                self._bytes += batch.nbytes
+            batch = self._batches[at]
+            self._read[scan] += 1
+            if not self.is_kept:
+                passed = min(self._read.values()) - self._dropped
+                del self._batches[:passed]
+                self._dropped += passed
+            return batch
+
+
+class SharedDataset(Dataset):
+    """The result of a query as a pyarrow dataset whose scans fetch it once; made by `Query.scan`."""
+
+    def __init__(self, query: Query[Any], expression: pc.Expression | None = None) -> None:
+        super().__init__(query, expression)
+        self._lock = Lock()
+        # By filter; `None` for the list without one.
+        self._fetches: dict[str | None, Fetch] = {}
+
+    def scanner(
+        self,
+        columns: Columns | None = None,
+        filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's name
+        batch_size: int = BATCH_SIZE,
+        **_options: object,
+    ) -> Scanner:
+        self._last = _SharedScanner(self, self._query, columns, self._combined(filter), batch_size)
+        return self._last
+
+    def fetch(self, expression: pc.Expression | None) -> Fetch:
+        """The records that a filter may accept, as far as they were fetched."""
+        with self._lock:
+            for key in (None, None if expression is None else str(expression)):
+                found = self._fetches.get(key)
+                if found is not None and found.is_kept and (key is not None or expression is None or found.is_finished):
+                    return found
+            # Of all columns, since the next scan may need others.
+            scanner = Scanner(self._query, None, expression, BATCH_SIZE)
+            key = None if expression is None or scanner.reads_whole_list else str(expression)
+            found = self._fetches.get(key)
+            if found is None or not found.is_kept:
+                found = self._fetches[key] = Fetch(scanner)
+            return found
+
+    def filter(self, expression: pc.Expression) -> SharedDataset:
+        return SharedDataset(self._query, self._combined(expression))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SharedDataset, (self._query, self._expression)
+
+
+class _SharedScanner(Scanner):
+    """A scan of what another one may have fetched."""
+
+    def __init__(self, dataset: SharedDataset, *arguments: Any) -> None:  # noqa: ANN401 - those of a scanner
+        super().__init__(*arguments)
+        self._dataset = dataset
+        self._source: Scanner | None = None
+
+    def fetched(self) -> Iterator[pa.RecordBatch]:
+        fetch = self._dataset.fetch(self._projection.expression)
+        self._source = fetch.scanner
+        try:
+            yield from fetch
+        finally:
+            self.last_error = fetch.scanner.last_error
+
+    @property
+    def report(self) -> Report:
+        return super().report if self._source is None else self._source.report

@@ -1,0 +1,125 @@
+"""Scans of one `LazyFrame`: what they fetch is shared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import polars as pl
+import pyarrow.compute as pc
+import pytest
+
+import chainframe as cf
+from chainframe.datasets import SharedDataset, shared
+from chainframe.testing import LocalService
+from strict_server import StrictServer, page_of
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[LocalService]:
+    with LocalService(transactions=900, seed=7) as service:
+        yield service
+
+
+@pytest.fixture
+def query(service: LocalService) -> Iterator[cf.Query[cf.Block]]:
+    with service.client(rate_limit=None) as client:
+        yield client.blocks(page_size=20)
+
+
+def requests_of_one_run(service: LocalService, query: cf.Query[cf.Block]) -> int:
+    service.reset_request_log()
+    query.collect()
+    count = service.request_count
+    service.reset_request_log()
+    return count
+
+
+def test_self_join_fetches_a_list_once(service: LocalService, query: cf.Query[cf.Block]) -> None:
+    needed = requests_of_one_run(service, query)
+    frame = query.scan()
+    joined = frame.join(frame.select("height", "miner"), on="height").select(pl.len()).collect().item()
+    assert (service.request_count, joined) == (needed, len(query.collect()))
+
+
+def test_later_terminals_and_filters_of_a_scan_fetch_nothing(service: LocalService, query: cf.Query[cf.Block]) -> None:
+    frame = query.scan()
+    heights = frame.select("height").collect()["height"]
+    service.reset_request_log()
+    assert frame.select(pl.col("miner").n_unique()).collect().item() > 0
+    above = frame.filter(pl.col("height") > heights[10]).collect()
+    assert above["height"].to_list() == heights[:10].to_list()
+    assert service.request_count == 0
+    # Another scan begins anew.
+    query.scan().select("height").head(1).collect()
+    assert service.request_count == 1
+
+
+def test_filter_that_narrows_is_fetched_once_and_does_not_stand_for_the_list(
+    service: LocalService, query: cf.Query[cf.Block]
+) -> None:
+    height = query.collect()[30].height
+    frame = query.scan()
+    service.reset_request_log()
+    for _ in range(2):
+        assert frame.filter(pl.col("height") == height).collect()["height"].to_list() == [height]
+        assert service.request_count == 1
+    assert len(frame.collect()) == len(query.collect())
+
+
+def test_scan_continues_where_an_earlier_one_stopped(service: LocalService, query: cf.Query[cf.Block]) -> None:
+    needed = requests_of_one_run(service, query)
+    frame = query.scan()
+    assert len(frame.head(5).collect()) == 5
+    assert service.request_count == 1
+    whole = frame.collect()
+    assert service.request_count == needed
+    assert whole["height"].to_list() == [block.height for block in query]
+
+
+def test_scan_after_a_failed_one_fetches_again(server: StrictServer) -> None:
+    row = {"hash": "0x1", "height": "7"}
+    server.on("blocks", page_of("blocks", [{**row, "blockTime": "never"}]))
+    frame = server.client().blocks().scan()
+    with pytest.raises(Exception, match="blockTime"):
+        frame.collect()
+    server.on("blocks", page_of("blocks", [row]))
+    assert frame.collect()["height"].to_list() == [7]
+
+
+def test_scans_next_to_each_other_share_each_page(
+    service: LocalService, query: cf.Query[cf.Block], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needed = requests_of_one_run(service, query)
+    heights = [block.height for block in query]
+    service.reset_request_log()
+    for kept, runs in ((shared.MAX_BYTES, 1), (1_000, 2)):
+        monkeypatch.setattr(shared, "MAX_BYTES", kept)
+        dataset = SharedDataset(query)
+        one, other = (dataset.scanner(columns=["height"]).to_batches() for _ in range(2))
+        got = [next(one), next(other)]
+        got += [*other, *one]
+        assert sorted(height for batch in got for height in batch["height"].to_pylist()) == sorted(heights * 2)
+        assert service.request_count == needed
+        # Records that are more than may be kept are fetched again.
+        assert dataset.to_table(filter=pc.field("height") > 0).num_rows == len(heights)
+        assert service.request_count == runs * needed
+        service.reset_request_log()
+
+
+def test_scans_in_threads_fetch_once(service: LocalService, query: cf.Query[cf.Block]) -> None:
+    needed = requests_of_one_run(service, query)
+    dataset = SharedDataset(query)
+    with ThreadPoolExecutor(4) as threads:
+        tables = list(
+            threads.map(lambda column: dataset.to_table(columns=[column]), ["height", "miner", "hash", "height"])
+        )
+    assert {table.num_rows for table in tables} == {len(query.collect())}
+    assert service.request_count == 2 * needed
+
+
+def test_report_of_a_shared_scan_is_that_of_its_fetch(query: cf.Query[cf.Block]) -> None:
+    dataset = SharedDataset(query)
+    for _ in range(2):
+        dataset.to_table(columns=["height"])
+        assert (dataset.report.complete, dataset.report.records) == (True, len(query.collect()))
