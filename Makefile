@@ -88,6 +88,7 @@ bench: build install
 		{ echo "make: nginx was not found; install it, for example: sudo apt-get install nginx-light" >&2; exit 1; }
 	cargo build --release --manifest-path benches/baseline/Cargo.toml --target-dir target/baseline
 	$(BIN)/python benches/run.py
+	$(BIN)/python benches/request_counts.py
 
 # Runs the simulation of the whole client with other seeds each time: make simulate SEEDS=100000, or SEEDS=0 without end.
 # A seed that fails is replayed by make simulate START=seed SEEDS=1.
