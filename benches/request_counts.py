@@ -1,7 +1,7 @@
 """Counts the requests of everyday calls: `request_counts.py`, after `maturin develop`.
 
-Each call runs with a client of its own against the local server. The fewest possible are the pages that hold the records
-of the result, or one request where a response has the number that is asked for.
+Each call runs with a client of its own against the local server. The fewest possible are the pages that hold the
+records of the result, or one request where a response has the number that is asked for.
 """
 
 from __future__ import annotations

@@ -1205,8 +1205,8 @@ class Query(Generic[_R_co]):
     def scan(self) -> pl.LazyFrame:
         """Return the query as a polars `LazyFrame` whose filters narrow the requests; see `dataset`.
 
-        Its terminals, and both sides of a self join, share what they fetch: up to 256 MiB of records are kept as long as
-        the frame is, with all their columns. Another `scan()` fetches again.
+        Its terminals, and both sides of a self join, share what they fetch: up to 256 MiB of records are kept as long
+        as the frame is, with all their columns. Another `scan()` fetches again.
 
         Returns
         -------

@@ -50,7 +50,7 @@ def test_later_terminals_and_filters_of_a_scan_fetch_nothing(service: LocalServi
     above = frame.filter(pl.col("height") > heights[10]).collect()
     assert above["height"].to_list() == heights[:10].to_list()
     assert service.request_count == 0
-    # Another scan begins anew.
+    # Another scan fetches again.
     query.scan().select("height").head(1).collect()
     assert service.request_count == 1
 
