@@ -86,7 +86,7 @@ class SharedDataset(Dataset):
         # By filter; `None` for the list without one.
         self._fetches: dict[str | None, Fetch] = {}
 
-    def scanner(
+    def scanner(  # type: ignore[override]
         self,
         columns: Columns | None = None,
         filter: pc.Expression | None = None,  # noqa: A002 - pyarrow's name
