@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+import narwhals as nw
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -26,6 +27,10 @@ TYPES: dict[Numbers | None, pa.DataType] = {
     "float": pa.float64(),
     "string": pa.string(),
 }
+
+
+# Its types do not know the protocol of other frames.
+from_native: Any = nw.from_native
 
 
 @pytest.fixture(scope="module")
@@ -197,3 +202,26 @@ def test_command(service: LocalService, tmp_path: Path) -> None:
         run("-o", f"{tmp_path}/{path}")
     assert _type(pq.read_table(next((tmp_path / "parts").glob("*.parquet")))) == TYPES["float"]
     assert _type(pq.read_table(tmp_path / "one.parquet")) == TYPES["float"]
+
+
+@pytest.mark.parametrize("numbers", ["decimal", "float", "string"])
+def test_neighbors_get_the_type_of_the_client(service: LocalService, numbers: Numbers) -> None:
+    narwhals_type = {"decimal": nw.Decimal, "float": nw.Float64, "string": nw.String}[numbers]
+    # The interchange protocol has no decimals: 2 is a double, 21 a text.
+    interchange_kind = {"decimal": 2, "float": 2, "string": 21}[numbers]
+    with service.client(numbers=numbers) as client:
+        query = client.transactions(max_items=5)
+        for result in (query, query.collect()):
+            assert isinstance(from_native(result).schema["amount"], narwhals_type)
+            assert int(result.__dataframe__().get_column_by_name("amount").dtype[0]) == interchange_kind
+
+
+def test_number_that_does_not_fit_names_the_setting_of_the_client() -> None:
+    long = "1" + "0" * 60
+    with LocalService(transactions=0, data={"transactions": [{"tx_id": "0x1", "amount": long}]}) as service:
+        with service.client() as client, pytest.raises(cf.NumericOverflowError, match="here or to the client"):
+            client.transactions().to_pandas()
+        with service.client(numbers="string") as client:
+            query = client.transactions()
+            assert query.to_pandas().amount[0] == long
+            assert from_native(query.collect())["amount"][0] == long
