@@ -12,7 +12,7 @@ use super::pages::Pages;
 use super::run::Run;
 use crate::client::Error;
 use crate::columns::{Columns, StringLayout};
-use crate::message::Message;
+use crate::message::{Hint, Message};
 use crate::query::follow::{Event, EventKind, Follower, Memory, Request, RowFacts, Seam, Start, Stop, facts};
 use crate::query::request::Query;
 use crate::query::results::{Records, RecordsBuilder, Report, SharedReport};
@@ -72,6 +72,8 @@ type PageRows = (Columns, Vec<RowFacts>);
 struct Walk {
     pages: Pages,
     returned: u64,
+    /// Lowest height so far.
+    lowest: Option<i64>,
     /// The part of its cost that is in the report.
     counted: Report,
 }
@@ -294,6 +296,9 @@ impl Follow {
         };
         self.absorb();
         let rows = page.as_ref().map(|page| facts(&page.columns)).unwrap_or_default();
+        if let Some(walk) = &mut self.walk {
+            walk.check_order(&rows)?;
+        }
         let events = self.follower().on_page(&rows, stop);
         self.rows.extend(page.map(|page| (page.columns, rows)));
         events
@@ -388,7 +393,22 @@ impl Walk {
             // A replaced first page can only be requested again while it is held back.
             pages: if repeats == 0 { pages.returning_first_page_at_once() } else { pages },
             returned: 0,
+            lowest: None,
             counted: Report::default(),
         }
+    }
+
+    /// Fails if a record lies above those before it: what is new would be looked for at the wrong end of the list.
+    fn check_order(&mut self, rows: &[RowFacts]) -> Result<(), Error> {
+        for height in rows.iter().filter_map(|row| row.height) {
+            if let Some(lowest) = self.lowest.replace(height).filter(|lowest| *lowest < height) {
+                let problem = format!(
+                    "a list is followed from its newest record down, and height {height} comes below {lowest} in it"
+                );
+                let endpoint = self.pages.query().endpoint().name;
+                return Err(Error::Drift { endpoint, problem: Message::new(problem).hint(Hint::RetryLater) });
+            }
+        }
+        Ok(())
     }
 }
