@@ -66,6 +66,7 @@ from chainframe.errors import (
 
 TYPE_CHECKING = False  # `typing` would take longer to import than the rest of the package
 if TYPE_CHECKING:
+    from chainframe._credentials import Credentials
     from chainframe.attempts import Attempt
 
 __all__ = [
@@ -83,6 +84,7 @@ __all__ = [
     "ClockSkewError",
     "ConfigError",
     "ContextError",
+    "Credentials",
     "CrossChainTransaction",
     "DecodedLogs",
     "Deployment",
@@ -128,11 +130,16 @@ __all__ = [
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        if name != "Attempt":
-            _raise_unknown(name)
-        from chainframe.attempts import Attempt  # noqa: PLC0415 - see TYPE_CHECKING
+        # Modules that import others of the standard library; see TYPE_CHECKING.
+        if name == "Attempt":
+            from chainframe.attempts import Attempt  # noqa: PLC0415
 
-        return Attempt
+            return Attempt
+        if name == "Credentials":
+            from chainframe._credentials import Credentials  # noqa: PLC0415
+
+            return Credentials
+        return _raise_unknown(name)
 
     def _raise_unknown(name: str) -> None:
         message = f"module {__name__!r} has no attribute {name!r}"

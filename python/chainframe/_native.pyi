@@ -20,6 +20,7 @@ import polars as pl
 import pyarrow as pa
 from typing_extensions import disjoint_base
 
+from chainframe._credentials import Credentials
 from chainframe.attempts import Attempt
 from chainframe.datasets import Dataset
 from chainframe.exports import Export
@@ -242,6 +243,10 @@ class Client:
         Called with an `Attempt` after each attempt, on one thread of the process, in a copy of the context variables of
         the caller, before the result is returned. It must not wait for requests. An exception goes to
         `sys.unraisablehook`.
+    credentials : callable, optional
+        Called for `Credentials` in place of the three secrets: before the first request, a minute before they expire,
+        and once after the service rejects them. It runs in a thread of its own and may wait for a network. The rate
+        limiter is that of the callable, whatever it returns. A client is pickled with the name of the callable.
 
     Raises
     ------
@@ -278,6 +283,7 @@ class Client:
         cassette: Cassette | None = None,
         progress: Literal["auto"] | bool = "auto",
         on_attempt: Callable[[Attempt], object] | None = None,
+        credentials: Callable[[], Credentials] | None = None,
     ) -> Self: ...
     # For `unittest.mock`, which checks a constructor by this.
     def __init__(
@@ -304,6 +310,7 @@ class Client:
         cassette: Cassette | None = None,
         progress: Literal["auto"] | bool = "auto",
         on_attempt: Callable[[Attempt], object] | None = None,
+        credentials: Callable[[], Credentials] | None = None,
     ) -> None: ...
     def tokens(
         self,

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use super::account::CredentialSource;
 use super::attempts::Observer;
 use super::rate_limiter::SharedLimiters;
 use super::transport::Transport;
@@ -18,6 +19,8 @@ pub struct Environment {
     /// A random number in 0..1, for the jitter of retries.
     pub jitter: Arc<dyn Fn() -> f64 + Send + Sync>,
     pub limiters: SharedLimiters,
+    /// Issues the credentials, if they are not those of the settings.
+    pub credentials: Option<Arc<dyn CredentialSource>>,
     /// Receives a report of every attempt.
     pub observer: Option<Arc<dyn Observer>>,
     /// The place where the client was made, if its requests are to be counted that go past all cassettes.
@@ -34,6 +37,7 @@ impl Default for Environment {
             wall_clock: Arc::new(SystemTime::now),
             jitter: Arc::new(fastrand::f64),
             limiters: SharedLimiters::default(),
+            credentials: None,
             observer: None,
             made_at: None,
             virtual_time: None,

@@ -5,6 +5,7 @@
 //! classifies its response. `transport` is the network, of which `http` is the real one; `connect` makes
 //! its connections.
 
+mod account;
 mod attempts;
 mod clock;
 mod connect;
@@ -33,10 +34,10 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::http::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::runtime::EnterGuard;
 use tokio::sync::Semaphore;
 
+pub use account::{CredentialSource, Issued};
 pub use attempts::{AttemptReport, Observer};
 pub use credentials::{Credentials, Secret};
 pub use empty::{BelievedEmpty, EmptyResponses};
@@ -54,6 +55,7 @@ pub use usage::Usage;
 use crate::decode::Decoder;
 use crate::interface::{ENDPOINTS, Endpoint};
 use crate::virtual_time::VirtualTime;
+use account::Account;
 use clock::Clock;
 use http::HttpTransport;
 use process::PerProcess;
@@ -78,7 +80,7 @@ struct Inner {
 /// State that clients with other options share.
 struct Shared {
     environment: Environment,
-    headers: Headers,
+    account: Account,
     decoders: Vec<Decoder>,
     http: PerProcess<Arc<HttpTransport>>,
     /// A permit for each request in flight.
@@ -89,25 +91,17 @@ struct Shared {
     usage: UsageCounters,
 }
 
-/// Names and constant values of the headers.
-struct Headers {
-    key: (HeaderName, HeaderValue),
-    passphrase: (HeaderName, HeaderValue),
-    sign: HeaderName,
-    timestamp: HeaderName,
-}
-
 impl Client {
     pub fn new(settings: Settings) -> Result<Self, Error> {
         Self::with_environment(settings, Environment::default())
     }
 
     pub fn with_environment(settings: Settings, environment: Environment) -> Result<Self, Error> {
-        let headers = Headers::new(&settings)?;
+        let account = Account::new(&settings, environment.credentials.clone())?;
         let decoders = ENDPOINTS.iter().map(|endpoint| Decoder::new(endpoint, &settings.deployment)).collect();
         let shared = Shared {
             environment,
-            headers,
+            account,
             decoders,
             http: PerProcess::new(),
             permits: PerProcess::new(),
@@ -139,6 +133,12 @@ impl Client {
 
     pub fn settings(&self) -> &Settings {
         &self.inner.settings
+    }
+
+    /// True if another client would ask the same service in the same way.
+    pub fn is_equivalent(&self, other: &Self) -> bool {
+        let account = |client: &Self| client.inner.shared.account.name(client.settings()).to_owned();
+        self.settings() == other.settings() && account(self) == account(other)
     }
 
     /// The surroundings, for another client in the same ones.
@@ -187,8 +187,8 @@ impl Client {
 
     fn limiter(&self) -> Arc<RateLimiter> {
         let Inner { settings, shared, .. } = &*self.inner;
-        let (origin, key) = (settings.origin.as_str(), settings.credentials.api_key.expose());
-        let made = || Ok::<_, Infallible>(shared.environment.limiters.get(settings.rate_limit, origin, key));
+        let (origin, account) = (settings.origin.as_str(), shared.account.name(settings));
+        let made = || Ok::<_, Infallible>(shared.environment.limiters.get(settings.rate_limit, origin, account));
         let Ok(limiter) = self.inner.limiter.get(made);
         limiter
     }
@@ -221,40 +221,5 @@ impl Client {
     pub fn target<'a>(&self, endpoint: &Endpoint, params: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
         let settings = &self.inner.settings;
         sign::target(&format!("{}{}", settings.prefix, settings.deployment.expand(endpoint.path)), params)
-    }
-}
-
-impl Headers {
-    fn new(settings: &Settings) -> Result<Self, Error> {
-        let name = |suffix| {
-            let invalid = |_| Error::config("header_prefix", "must be part of a valid header name");
-            HeaderName::from_bytes(settings.deployment.header(suffix).as_bytes()).map_err(invalid)
-        };
-        let value = |setting, secret: &Secret| {
-            let invalid = |_| Error::config(setting, "must contain only characters that are valid in a header");
-            let mut value = HeaderValue::from_bytes(secret.expose().as_bytes()).map_err(invalid)?;
-            value.set_sensitive(true);
-            Ok::<_, Error>(value)
-        };
-        Ok(Self {
-            key: (name("KEY")?, value("api_key", &settings.credentials.api_key)?),
-            passphrase: (name("PASSPHRASE")?, value("passphrase", &settings.credentials.passphrase)?),
-            sign: name("SIGN")?,
-            timestamp: name("TIMESTAMP")?,
-        })
-    }
-
-    /// The headers of one request: of a deployment that wants no signature, its key alone.
-    fn of_request(&self, timestamp: &str, signature: Option<&str>) -> HeaderMap {
-        let ascii = |text: &str| HeaderValue::from_str(text).expect("digits, letters and base64 fit into a header");
-        let mut headers = HeaderMap::with_capacity(6);
-        headers.insert(self.key.0.clone(), self.key.1.clone());
-        let Some(signature) = signature else { return headers };
-        headers.insert(self.passphrase.0.clone(), self.passphrase.1.clone());
-        let mut signature = ascii(signature);
-        signature.set_sensitive(true);
-        headers.insert(self.sign.clone(), signature);
-        headers.insert(self.timestamp.clone(), ascii(timestamp));
-        headers
     }
 }

@@ -71,6 +71,8 @@ struct Attempt {
     retry: Failed,
     /// The clock offset that was signed with, and the service's clock minus the local one.
     skew: Option<(i64, i64)>,
+    /// Generation of the credentials, if these were rejected.
+    rejected: Option<u64>,
     /// True if it was replayed from a cassette.
     replayed: bool,
     stale_connection: bool,
@@ -90,6 +92,8 @@ struct Attempts {
     /// about the service, and grows with the caller's own requests.
     spent: Duration,
     signed_again: bool,
+    /// True once credentials were asked for since the service rejected others.
+    renewed: bool,
 }
 
 /// Decision about a request whose response was empty.
@@ -253,7 +257,7 @@ impl Client {
         attempts: &mut Attempts,
         failed: Attempt,
     ) -> Result<Duration, Error> {
-        let Attempt { error, retry, skew, replayed, stale_connection } = failed;
+        let Attempt { error, retry, skew, rejected, replayed, stale_connection } = failed;
         // A replay ends where the recording ended.
         if replayed && self.is_played_out(target) {
             return Err(error);
@@ -272,6 +276,10 @@ impl Client {
         {
             attempts.signed_again = true;
             log::emit(Level::Warning, || format!("{error}; clock skew corrected, signing again"));
+            return Ok(Duration::ZERO);
+        }
+        if self.may_be_accepted_again(&error, rejected, replayed, &mut attempts.renewed).await? {
+            log::emit(Level::Info, || format!("{error}; sending again with other credentials"));
             return Ok(Duration::ZERO);
         }
         // A replay takes no time and costs the service nothing.
@@ -294,6 +302,28 @@ impl Client {
         Ok(pause)
     }
 
+    /// Asks for other credentials, once, after those of a generation were rejected. True if there are others.
+    async fn may_be_accepted_again(
+        &self,
+        error: &Error,
+        rejected: Option<u64>,
+        replayed: bool,
+        renewed: &mut bool,
+    ) -> Result<bool, Error> {
+        let account = &self.inner.shared.account;
+        if !account.is_renewable() || *renewed || !is_rejection(error) {
+            return Ok(false);
+        }
+        *renewed = true;
+        if replayed {
+            return Ok(true);
+        }
+        let before = account.latest().filter(|latest| Some(latest.generation) == rejected);
+        let current = account.renewed(rejected).await?;
+        // Without those that were rejected, another request has replaced them.
+        Ok(before.is_none_or(|before| before.credentials != current.credentials))
+    }
+
     fn deadline_exceeded(&self, endpoint: &'static Endpoint, attempts: u32) -> Error {
         let seconds = self.settings().deadline.unwrap_or_default().as_secs_f64();
         let problem = Message::new(format!("deadline of {seconds} s exceeded"));
@@ -310,7 +340,7 @@ impl Client {
         admission: Admission,
         observation: &mut Option<Observation>,
     ) -> Result<Fetched, Attempt> {
-        let Interaction { outcome, signature, offset, waited, sent, replayed } =
+        let Interaction { outcome, signature, offset, generation, waited, sent, replayed } =
             self.interact(target, admission).await.map_err(|error| {
                 if let Some(observation) = &mut *observation {
                     observation.report.error = Some("cassette");
@@ -332,7 +362,7 @@ impl Client {
         if !replayed {
             self.inner.shared.usage.add_response(response.body.len());
         }
-        let mask = |text: &[u8]| self.settings().credentials.redact(text, &signature);
+        let mask = |text: &[u8]| self.inner.shared.account.redact(text, &signature);
         let classify = || self.classify(endpoint, &response, expectation, attempts, &mask);
         let classified = process::long_if(response.body.len(), classify);
         let code = match &classified {
@@ -369,14 +399,15 @@ impl Client {
         let skewed = matches!(&error, Error::Service(error) if error.kind == ApiErrorKind::ClockSkew);
         let skew = clock::of_response(&response, self.now()).filter(|_| skewed).map(|skew| (offset, skew));
         let retry = retry::Failed { retryable: error.retryable() || Bug::HopelessRetried.is_planted(), retry_after };
-        Err(Attempt { error, retry, skew, replayed, stale_connection: false })
+        let rejected = generation.filter(|_| is_rejection(&error));
+        Err(Attempt { error, retry, skew, rejected, replayed, stale_connection: false })
     }
 }
 
 impl Attempt {
     /// An error that no other attempt can avoid.
     fn fatal(error: Error) -> Self {
-        Self { error, retry: Failed::default(), skew: None, replayed: false, stale_connection: false }
+        Self { error, retry: Failed::default(), skew: None, rejected: None, replayed: false, stale_connection: false }
     }
 
     fn from_transport_error(endpoint: &Endpoint, error: TransportError, attempts: u32, replayed: bool) -> Self {
@@ -388,6 +419,11 @@ impl Attempt {
             Error::Transport { endpoint, phase, problem, attempts, retryable }
         };
         let retry = Failed { retryable, retry_after: None };
-        Self { error, retry, skew: None, replayed, stale_connection }
+        Self { error, retry, skew: None, rejected: None, replayed, stale_connection }
     }
+}
+
+/// True if the service does not accept the credentials.
+fn is_rejection(error: &Error) -> bool {
+    matches!(error, Error::Service(error) if error.kind == ApiErrorKind::Authentication)
 }

@@ -36,6 +36,8 @@ pub(super) struct Interaction {
     pub signature: String,
     /// The clock offset that was signed with.
     pub offset: i64,
+    /// Generation of the credentials that it was signed with.
+    pub generation: Option<u64>,
     /// Time in the queues for a permit.
     pub waited: Duration,
     pub sent: Instant,
@@ -84,6 +86,7 @@ impl Client {
         if let (None, Some(place)) = (&settings.cassette, made_at) {
             cassette::note_unrecorded(place);
         }
+        self.inner.shared.account.usable(self.now()).await?;
         let queued = Instant::now();
         // The semaphore is never closed. It comes first: a permit of the rate limiter is to be used at once.
         let permit = if Bug::PermitPerQuery.is_planted() { None } else { self.permits().acquire_owned().await.ok() };
@@ -103,20 +106,32 @@ impl Client {
             Admission::Replayed(outcome) => {
                 let (outcome, sent) = (self.replayed(outcome), Instant::now());
                 let (signature, waited) = (String::new(), Duration::ZERO);
-                return Ok(Interaction { outcome, signature, offset: 0, waited, sent, replayed: true });
+                return Ok(Interaction {
+                    outcome,
+                    signature,
+                    offset: 0,
+                    generation: None,
+                    waited,
+                    sent,
+                    replayed: true,
+                });
             }
         };
         let settings = self.settings();
         let offset = if Bug::SkewIgnored.is_planted() { 0 } else { self.inner.shared.clock.offset() };
         let now = DateTime::<Utc>::from(self.now());
         let timestamp = sign::timestamp(now + chrono::TimeDelta::milliseconds(offset));
-        let signature = sign::signature(&settings.deployment, &settings.credentials.secret_key, &timestamp, target);
+        let account = &self.inner.shared.account;
+        // Those that were valid when the request was admitted, or others since.
+        let current = account.latest().ok_or_else(|| Error::Internal("a request without credentials".into()))?;
+        let signature = sign::signature(&settings.deployment, &current.credentials.secret_key, &timestamp, target);
         let sent = Some(&*signature).filter(|_| settings.deployment.signed());
-        let headers = self.inner.shared.headers.of_request(&timestamp, sent);
+        let headers = account.headers(&current, &timestamp, sent);
+        let generation = Some(current.generation);
         let transport = self.transport()?;
         let sent = Instant::now();
         let outcome = transport.get(target, headers, settings.timeout).await;
-        let interaction = Interaction { outcome, signature, offset, waited, sent, replayed: false };
+        let interaction = Interaction { outcome, signature, offset, generation, waited, sent, replayed: false };
         if let Some(cassette) = &settings.cassette {
             cassette.record(&self.cassette_request(target), self.recording_of(&interaction, &timestamp))?;
         }
@@ -160,8 +175,8 @@ impl Client {
 
     /// A request is stored as it was sent, or it could not be found again: one with a secret in it is not sent.
     fn check_params(&self, cassette: &Cassette, request: &Request) -> Result<(), Error> {
-        let credentials = &self.settings().credentials;
-        let shows = request.params.iter().find(|(_, value)| credentials.is_shown_by(value));
+        let account = &self.inner.shared.account;
+        let shows = request.params.iter().find(|(_, value)| account.is_shown_by(value));
         let Some((name, _)) = shows else { return Ok(()) };
         let problem = format!("cannot store a request whose {name} contains a secret; send it without a cassette");
         Err(cassette::Error::File { path: cassette.path().to_owned(), problem }.into())
@@ -180,13 +195,13 @@ impl Client {
                 });
             }
         };
-        let credentials = &self.settings().credentials;
+        let account = &self.inner.shared.account;
         // In records a short secret may be a part of any value.
         let is_data = response.status == OK && decode::code_and_msg(&response.body).0.as_deref() == Some("0");
         let mut body = if is_data {
-            credentials.redact_data(&response.body, &interaction.signature)
+            account.redact_data(&response.body, &interaction.signature)
         } else {
-            credentials.redact(&response.body, &interaction.signature)
+            account.redact(&response.body, &interaction.signature)
         };
         redact_in_place(&mut body, timestamp);
         for host in self.hosts() {

@@ -220,7 +220,7 @@ fn doubt(secret: &Secret) -> Option<&'static str> {
 }
 
 /// Checks that a secret fits into a header: not empty, and without control characters.
-fn check_secret(setting: &'static str, secret: &Secret) -> Result<(), Error> {
+pub(super) fn check_secret(setting: &'static str, secret: &Secret) -> Result<(), Error> {
     if secret.expose().is_empty() {
         return Err(Error::config(setting, "must not be empty"));
     }

@@ -97,7 +97,7 @@ def test_the_options_are_the_declared_parameters(call: str) -> None:
 def test_the_options_are_the_settings_that_a_flag_can_give() -> None:
     names = {param.name for param in app.commands["blocks"].params}
     settings = {*inspect.signature(cf.Client).parameters, *inspect.signature(cf.Deployment).parameters}
-    secrets, objects = {"api_key", "secret_key", "passphrase"}, {"deployment", "cassette", "on_attempt"}
+    secrets, objects = {"api_key", "secret_key", "passphrase"}, {"deployment", "cassette", "on_attempt", "credentials"}
     assert settings - names == secrets | objects
     assert names >= {"record", "replay"}
     assert len(settings & names) > 12

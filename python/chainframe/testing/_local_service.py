@@ -411,14 +411,13 @@ class LocalService(_Adjustable):
             reject_network({name: overrides.get(name) for name in NETWORK})
         settings: ClientOptions = {
             "base_url": self._native.url,
-            "api_key": self.api_key,
-            "secret_key": self.secret_key,
-            "passphrase": self.passphrase,
             "main_chain": self.main_chain,
             "zone_chain": self.zone_chain,
             "deployment": self.deployment,
         }
-        settings.update(overrides)
+        if overrides.get("credentials") is None:
+            settings |= {"api_key": self.api_key, "secret_key": self.secret_key, "passphrase": self.passphrase}
+        settings |= overrides
         client = Client(**settings)
         if overrides.get("cassette") is None:
             client = _with_cassette(client, None)

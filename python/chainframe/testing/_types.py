@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from os import PathLike
 
-    from chainframe import Attempt, Deployment
+    from chainframe import Attempt, Credentials, Deployment
     from chainframe._native import Cassette
 
 Call: TypeAlias = Literal[
@@ -56,6 +56,7 @@ class ClientOptions(TypedDict, total=False):
     cassette: Cassette | None
     progress: Literal["auto"] | bool
     on_attempt: Callable[[Attempt], object] | None
+    credentials: Callable[[], Credentials] | None
 
 
 class Fault(TypedDict, total=False):

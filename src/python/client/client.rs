@@ -11,9 +11,9 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
 
+use super::callables::{CallableSetting, Callables};
 use super::cassette::{_environment_cassette, Cassette, made_at};
 use super::deployment::{_environment_deployment, Deployment};
-use super::on_attempt::OnAttempt;
 use super::rate_limit_state::RateLimitState;
 use super::usage::Usage;
 use crate::client::{
@@ -34,7 +34,7 @@ use crate::query::{height_at, parse_time};
 /// Base URL of a client that only replays: a name that is never resolved.
 const NO_URL: &str = "https://cassette.invalid";
 /// Credentials of a client that only replays.
-const NO_CREDENTIALS: &str = "no-credentials-for-a-replay";
+pub(super) const NO_CREDENTIALS: &str = "no-credentials-for-a-replay";
 
 /// Variables that are read before there is a client, where an error could not be raised.
 const READ_EARLIER: [&str; 2] = ["CHAINFRAME_BLOCK_NETWORK", "CHAINFRAME_LOG"];
@@ -46,7 +46,7 @@ type Any<'py> = Option<Bound<'py, PyAny>>;
 pub struct Client {
     pub inner: client::Client,
     pub progress: ProgressMode,
-    pub on_attempt: OnAttempt,
+    pub callables: Callables,
     /// Facts that responses have shown of the API, for filters of datasets.
     learned: PyOnceLock<Py<PyDict>>,
 }
@@ -171,11 +171,11 @@ impl Client {
         *positional, base_url=None, api_key=None, secret_key=None, passphrase=None, main_chain=None, zone_chain=None,
         deployment=None, timeout=or(30.0), deadline=Some(or(120.0)), max_retries=or(5), rate_limit=or(None),
         max_requests=None, concurrency=or(4), strict=or(false), numbers=None, max_response_bytes=or(67_108_864), proxy=None,
-        ca_bundle=None, cassette=None, progress=ProgressMode::Auto, on_attempt=None, **unknown,
+        ca_bundle=None, cassette=None, progress=ProgressMode::Auto, on_attempt=None, credentials=None, **unknown,
     ), text_signature = "(*, base_url=None, api_key=None, secret_key=None, passphrase=None, main_chain=None, \
         zone_chain=None, deployment=None, timeout=30.0, deadline=120.0, max_retries=5, rate_limit='auto', \
         max_requests=None, concurrency=4, strict=False, numbers=None, max_response_bytes=67108864, proxy=None, \
-        ca_bundle=None, cassette=None, progress='auto', on_attempt=None)")]
+        ca_bundle=None, cassette=None, progress='auto', on_attempt=None, credentials=None)")]
     #[expect(clippy::too_many_arguments, reason = "the settings, all by keyword")]
     fn new(
         py: Python<'_>,
@@ -201,13 +201,17 @@ impl Client {
         cassette: Option<Argument<Py<Cassette>>>,
         progress: ProgressMode,
         on_attempt: Option<Bound<'_, PyAny>>,
+        credentials: Option<Bound<'_, PyAny>>,
         unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         arguments::reject(&py.get_type::<Self>(), unknown)?;
         if !positional.is_empty() {
             return Err(PyTypeError::new_err("Client() takes its settings by keyword: Client(base_url=...)"));
         }
-        let on_attempt = OnAttempt::new(py, on_attempt)?;
+        let callables = Callables {
+            on_attempt: CallableSetting::new(py, "on_attempt", on_attempt)?,
+            credentials: CallableSetting::new(py, "credentials", credentials)?,
+        };
         let invalid = |error: Error| errors::raise(py, &error);
         let cassette = match cassette {
             None => _environment_cassette(py)?,
@@ -220,6 +224,8 @@ impl Client {
             None => _environment_deployment(py)?.inner,
             Some(given) => given.named("deployment").map_err(invalid)?.get().inner.clone(),
         };
+        let environment = callables.environment(py, deployment.signed())?;
+        let environment = Environment { made_at: made_at(py), ..environment };
         let checked = || {
             for name in READ_EARLIER {
                 variables::read(name, name)?;
@@ -233,9 +239,19 @@ impl Client {
                 }
                 None => Err(Error::config(name, is_missing(name, cassette.as_ref()))),
             };
-            let secret = |name, given| needed(name, given, NO_CREDENTIALS).map(Secret::new);
+            let is_issued = callables.credentials.callable().is_some();
+            if is_issued && (api_key.is_some() || secret_key.is_some() || passphrase.is_some()) {
+                let problem = Message::new("replaces ").parameter("api_key").text(", ").parameter("secret_key");
+                let problem = problem.text(" and ").parameter("passphrase").text("; pass either");
+                return Err(Error::config("credentials", problem));
+            }
+            let secret = |name, given| match is_issued {
+                true => Ok(Secret::new(NO_CREDENTIALS.into())),
+                false => needed(name, given, NO_CREDENTIALS).map(Secret::new),
+            };
             // A deployment without signatures wants its key alone.
             let signing = |name, given| match setting(name, given)? {
+                _ if is_issued => secret(name, None),
                 None if !deployment.signed() => Ok(Secret::new(NO_CREDENTIALS.into())),
                 given => secret(name, given.map(|given| Argument(Ok(given)))),
             };
@@ -272,12 +288,11 @@ impl Client {
                 cassette: cassette.as_ref().map(|cassette| cassette.inner.clone()),
                 missing: missing.into_inner(),
             })?;
-            let environment = Environment { made_at: made_at(py), ..on_attempt.environment() };
             client::Client::with_environment(settings, environment)
         };
         check_progress(py, progress)?;
         let inner = checked().map_err(|error| errors::raise(py, &error))?;
-        Ok(Self::of(inner, progress, on_attempt))
+        Ok(Self::of(inner, progress, callables))
     }
 
     #[doc = doc!(Client.height_at)]
@@ -393,8 +408,8 @@ impl Client {
         }
         check_progress(py, progress)?;
         let inner = slf.get().inner.with_options(changes).map_err(named)?;
-        let on_attempt = slf.get().on_attempt.derived(slf.clone_ref(py).into_any());
-        Ok(Self::of(inner, progress, on_attempt))
+        let callables = slf.get().callables.derived(py, slf.clone_ref(py).as_any());
+        Ok(Self::of(inner, progress, callables))
     }
 
     #[doc = doc!(Client.close)]
@@ -436,7 +451,7 @@ impl Client {
 
     /// Clients are equal when they would ask the same service in the same way.
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other.cast::<Self>().is_ok_and(|other| self.inner.settings() == other.get().inner.settings())
+        other.cast::<Self>().is_ok_and(|other| self.inner.is_equivalent(&other.get().inner))
     }
 
     fn __hash__(&self) -> u64 {
@@ -506,11 +521,11 @@ impl Client {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.on_attempt.traverse(&visit)
+        self.callables.traverse(&visit)
     }
 
     fn __clear__(&self) {
-        self.on_attempt.clear();
+        self.callables.clear();
     }
 
     /// A client is shared, not copied: a copy through pickling would have lost its secrets.
@@ -552,15 +567,17 @@ impl Client {
         given.set_item("ca_bundle", &settings.ca_bundle)?;
         given.set_item("cassette", settings.cassette.clone().map(|inner| Cassette { inner }))?;
         given.set_item("progress", self.progress.into_python(py))?;
-        given.set_item("on_attempt", self.on_attempt.callable().and_then(|callable| callable.get(py)))?;
+        let callable = |setting: &CallableSetting| setting.callable().and_then(|callable| callable.get(py));
+        given.set_item("on_attempt", callable(&self.callables.on_attempt))?;
+        given.set_item("credentials", callable(&self.callables.credentials))?;
         let restore = py.import("chainframe._native")?.getattr("_restore_client")?;
         Ok((restore, (given,).into_pyobject(py)?))
     }
 }
 
 impl Client {
-    pub(super) fn of(inner: client::Client, progress: ProgressMode, on_attempt: OnAttempt) -> Self {
-        Self { inner, progress, on_attempt, learned: PyOnceLock::new() }
+    pub(super) fn of(inner: client::Client, progress: ProgressMode, callables: Callables) -> Self {
+        Self { inner, progress, callables, learned: PyOnceLock::new() }
     }
 
     fn find_height(

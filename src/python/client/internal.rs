@@ -71,6 +71,6 @@ pub fn _with_cassette(
     // A client without a cassette on purpose needs none.
     environment.made_at = environment.made_at.filter(|_| cassette_given);
     let inner = client::Client::with_environment(settings, environment).map_err(|error| errors::raise(py, &error))?;
-    let on_attempt = client.get().on_attempt.derived(client.clone().into_any().unbind());
-    Ok(Client::of(inner, client.get().progress, on_attempt))
+    let callables = client.get().callables.derived(py, client.clone().into_any().as_unbound());
+    Ok(Client::of(inner, client.get().progress, callables))
 }

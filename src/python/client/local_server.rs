@@ -15,7 +15,7 @@ use super::deployment::Deployment;
 use super::simulation::{self, Random};
 use crate::cassette;
 use crate::client::process::check_threads;
-use crate::client::{self, Error};
+use crate::client::{self, Environment, Error};
 use crate::columns::{Columns, ColumnsBuilder};
 use crate::decode::{Decoder, Envelope};
 use crate::interface::{self, ENDPOINTS, Endpoint, endpoint};
@@ -134,10 +134,12 @@ impl LocalService {
         let settings = given.inner.settings().clone();
         let (most, observer) = (settings.max_response_bytes, given.inner.environment().observer.clone());
         let environment = simulation::environment(service, time, random, most, observer);
+        let credentials = given.inner.environment().credentials.clone();
+        let environment = Environment { credentials, ..environment };
         let inner = client::Client::with_environment(settings, environment);
         let inner = inner.map_err(|error| errors::raise(py, &error))?;
-        let on_attempt = given.on_attempt.derived(client.clone().into_any().unbind());
-        Ok(Client::of(inner, given.progress, on_attempt))
+        let callables = given.callables.derived(py, client.clone().into_any().as_unbound());
+        Ok(Client::of(inner, given.progress, callables))
     }
 
     #[getter]

@@ -2,14 +2,15 @@
 
 #![expect(clippy::module_inception, reason = "the class has the name of its layer")]
 
+pub mod callables;
 pub mod calls;
 pub mod cassette;
 pub mod client;
+pub mod credentials;
 pub mod deployment;
 pub mod internal;
 pub mod local_server;
 pub mod observer;
-pub mod on_attempt;
 pub mod rate_limit_state;
 mod simulation;
 pub mod usage;

@@ -40,6 +40,7 @@ pub fn environment(
         transport: Some(Arc::new(Network { service, random, max_response_bytes })),
         wall_clock: Arc::new(move || clock.now()),
         jitter: Arc::new(move || jitter.lock().unwrap_or_else(PoisonError::into_inner).f64()),
+        credentials: None,
         limiters: SharedLimiters::Own(Arc::default()),
         observer,
         made_at: None,

@@ -167,6 +167,7 @@ impl World {
             wall_clock: Arc::new(move || clock.now()),
             jitter: Arc::new(move || jitter.lock().unwrap().f64()),
             limiters: SharedLimiters::Own(Arc::default()),
+            credentials: None,
             observer: None,
             virtual_time: None,
         }
