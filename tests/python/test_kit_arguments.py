@@ -32,11 +32,16 @@ BOOLS = [
 ]
 
 
+def _service(setting: dict[str, Any]) -> LocalService:
+    settings: dict[str, Any] = {"transactions": 10, **setting}
+    return LocalService(**settings)
+
+
 @pytest.mark.parametrize("setting", [*BOOLS, *[{name: "x"} for name in (*INTEGERS, *NUMBERS, *PAIRS)]], ids=str)
 def test_setting_of_a_service_that_is_no_number_is_refused_with_its_value(setting: dict[str, Any]) -> None:
     ((name, value),) = setting.items()
     with pytest.raises(cf.ConfigError, match=rf"^{name} must be .*; got ") as caught:
-        LocalService(**{"transactions": 10, **setting})
+        _service(setting)
     assert str(caught.value).endswith(repr(value))
 
 
@@ -63,7 +68,7 @@ def test_setting_of_a_service_that_is_no_number_is_refused_with_its_value(settin
 )
 def test_setting_of_a_service_of_another_kind_is_refused(setting: dict[str, Any]) -> None:
     with pytest.raises(cf.ConfigError, match=next(iter(setting))) as caught:
-        LocalService(**{"transactions": 10, **setting})
+        _service(setting)
     assert "\n" not in str(caught.value)
 
 
@@ -92,8 +97,9 @@ def test_numbers_of_a_client_are_no_bools(service: LocalService) -> None:
 def test_value_of_a_secret_is_not_shown(value: Any) -> None:
     secrets = {"api_key": "a", "secret_key": "b", "passphrase": "c"}
     for name in secrets:
+        settings: dict[str, Any] = {"base_url": "http://127.0.0.1:1", **secrets, name: value}
         with pytest.raises(cf.ConfigError, match=rf"^{name} .*") as caught:
-            cf.Client(**{"base_url": "http://127.0.0.1:1", **secrets, name: value})
+            cf.Client(**settings)
         assert "got" not in str(caught.value)
 
 

@@ -208,8 +208,9 @@ def words_after(words: Sequence[str]) -> dict[str, str]:
     """Return the options and commands that may follow words of a command line, each with its help."""
     parser = _parser()
     for word in words:
-        commands = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))  # noqa: SLF001 - no other way
-        parser = next((action.choices[word] for action in commands if word in action.choices), parser)
+        # Only subcommands have parsers as choices; their class has no public name.
+        choices = (action.choices for action in parser._actions if isinstance(action.choices, dict))  # noqa: SLF001
+        parser = next((commands[word] for commands in choices if word in commands), parser)
     actions = parser._actions  # noqa: SLF001
     if words and (last := next((action for action in actions if words[-1] in action.option_strings), None)):
         return dict.fromkeys(map(str, last.choices or ()), "") if last.nargs != 0 else words_after(words[:-1])
