@@ -26,7 +26,8 @@ class Fetch:
 
     def __init__(self, scanner: Scanner) -> None:
         self.scanner = scanner
-        self.is_finished = self.is_broken = False
+        self.is_finished: bool = False
+        self.is_broken: bool = False
         self._source = scanner.fetched()
         self._lock = Lock()
         self._batches: list[pa.RecordBatch] = []
