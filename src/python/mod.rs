@@ -64,7 +64,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(client::cassette::_block_network, module)?)?;
     module.add_function(wrap_pyfunction!(client::cassette::_keep_places, module)?)?;
     module.add_function(wrap_pyfunction!(client::cassette::_unrecorded, module)?)?;
-    if std::env::var_os("CHAINFRAME_BLOCK_NETWORK").is_some_and(|value| value == "1") {
+    if std::env::var_os("CHAINFRAME_BLOCK_NETWORK").is_some_and(|value| !value.is_empty() && value != "0") {
         crate::cassette::block_network(true);
     }
     module.add_function(wrap_pyfunction!(client::cassette::_restore_cassette, module)?)?;

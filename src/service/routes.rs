@@ -49,6 +49,8 @@ pub struct State {
     pub faults: Mutex<Faults>,
     pub quirks: Mutex<Quirks>,
     pub respond: Mutex<Option<Respond>>,
+    /// Problems of that function, in the order of the requests.
+    pub respond_errors: Mutex<Vec<String>>,
     pub growth: AtomicU32,
     /// Requests between reorganizations, and heights that each of them replaces.
     pub reorg: Mutex<Option<(u64, u32)>>,
@@ -87,6 +89,7 @@ impl State {
             faults: Mutex::new(Faults::new(settings.faults.clone())),
             quirks: Mutex::new(Quirks::new(settings.quirks.clone())),
             respond: Mutex::default(),
+            respond_errors: Mutex::default(),
             renderers: Renderer::all(&settings.deployment),
             store: Mutex::new(store),
             growth: settings.growth.into(),
@@ -233,6 +236,9 @@ pub(super) async fn handle(
         None if due.unreachable.is_none() => respond(&state, &entry).await,
         _ => Ok(None),
     };
+    if let Err(problem) = &given {
+        lock(&state.respond_errors).push(problem.clone());
+    }
     let due = due.with(given.as_ref().ok().cloned().flatten());
     let reply = match &due.response {
         _ if given.is_err() => Reply::error_response(&ErrorResponse::new("50026", given.unwrap_err())),
@@ -261,7 +267,14 @@ async fn respond(state: &State, entry: &RequestEntry) -> Result<Option<FaultKind
         return respond(entry);
     }
     let entry = entry.clone();
-    tokio::task::spawn_blocking(move || respond(&entry)).await.unwrap_or_else(|error| Err(error.to_string()))
+    let given = tokio::task::spawn_blocking(move || respond(&entry)).await;
+    match given.unwrap_or_else(|error| Err(error.to_string()))? {
+        Some(kind @ FaultKind::Unreachable(_)) => Err(format!(
+            "respond returned the kind {:?}, which needs simulated=True: a server is connected before it has a request",
+            kind.name()
+        )),
+        kind => Ok(kind),
+    }
 }
 
 /// True if `Accept-Encoding` names gzip with a weight other than 0.

@@ -154,6 +154,11 @@ impl Service {
         *lock(&self.state.respond) = respond;
     }
 
+    /// Problems of that function so far.
+    pub fn respond_errors(&self) -> Vec<String> {
+        lock(&self.state.respond_errors).clone()
+    }
+
     pub fn growth(&self) -> u32 {
         self.state.growth.load(Ordering::Relaxed)
     }

@@ -109,6 +109,14 @@ class _Adjustable:  # pyright: ignore[reportUnusedClass]
         self._native.set_respond(called)
 
     @property
+    def respond_errors(self) -> list[str]:
+        """Problems of `respond`: what it raised, and what is no response. In its place the service sent an error.
+
+        The fixture `local_service` fails a test that has any.
+        """
+        return self._native.respond_errors
+
+    @property
     def growth(self) -> int:
         """Number of records that each growing list gains at its head after each request for a list."""
         return self._native.growth

@@ -161,6 +161,15 @@ def _unused(reporter: pytest.TerminalReporter) -> list[str]:
     return lines
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Refuse a mark of a test that uses no fixture of its scope, so that it would have no effect."""
+    for marker, fixture in ((SERVICE_MARKER, "local_service"), (CASSETTE_MARKER, "cassette")):
+        is_marked = any(mark.name == marker for mark in item.own_markers)
+        if is_marked and fixture not in getattr(item, "fixturenames", (fixture,)):
+            problem = f"mark.{marker} has no effect on a test without the fixture {fixture}; add the fixture"
+            raise pytest.UsageError(f"{problem}, or mark the module for the fixture module_{fixture}")
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     findings = _findings(terminalreporter)
     if findings:
@@ -222,8 +231,12 @@ def _serving(request: pytest.FixtureRequest) -> Generator[LocalService]:
     before = request.config.stash[FAILED].copy()
     with LocalService(**_options(request.node)) as service:
         yield service
-        unused = service.unused_faults
-    if unused and not _failed(request, before):
+        unused, problems = service.unused_faults, service.respond_errors
+    if _failed(request, before):
+        return
+    if problems:
+        pytest.fail(f"the service could not use `respond`: {'; '.join(dict.fromkeys(problems))}", pytrace=False)
+    if unused:
         pytest.fail(f"faults that have applied to no request: {', '.join(map(str, unused))}", pytrace=False)
 
 

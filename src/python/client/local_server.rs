@@ -221,6 +221,11 @@ impl LocalService {
     }
 
     #[getter]
+    fn respond_errors(&self) -> Vec<String> {
+        self.inner.respond_errors()
+    }
+
+    #[getter]
     fn growth(&self) -> u32 {
         self.inner.growth()
     }
@@ -353,9 +358,14 @@ fn call_respond(function: &Py<PyAny>, entry: &RequestEntry) -> Result<Option<Fau
             error.write_unraisable(py, None);
             problem
         })?;
-        let read = |text: String| serde_json::from_str::<Fault>(&text).map(|fault| fault.kind);
-        let kind = given.map(read).transpose();
-        kind.map_err(|error| format!("respond returned an invalid response: {}", cassette::explain(&error)))
+        let fault = given.map(|text| serde_json::from_str::<Fault>(&text)).transpose();
+        match fault.map_err(|error| format!("respond returned an invalid response: {}", cassette::explain(&error)))? {
+            Some(Fault { kind, every: None, times: None, path: None }) => Ok(Some(kind)),
+            Some(_) => {
+                Err("respond returned every, times or path, which select requests; it selects them itself".to_owned())
+            }
+            None => Ok(None),
+        }
     });
     called.unwrap_or(Ok(None))
 }
