@@ -83,6 +83,24 @@ def test_mark_without_its_fixture_is_an_error(pytester: pytest.Pytester, mark: s
     result.stdout.fnmatch_lines(["*has no effect on a test without the fixture *"])
 
 
+def test_options_that_are_refused_leave_no_recording(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CI", raising=False)
+    pytester.makepyfile(
+        """
+        import pytest
+
+
+        @pytest.mark.chainframe_cassette(match_on=[5])
+        def test_marked(cassette):
+            pass
+        """
+    )
+    run(pytester).assert_outcomes(errors=1)
+    assert not list(pytester.path.rglob("*.part"))
+
+
 @pytest.mark.parametrize("value", ["1", "true"])
 def test_any_value_but_0_blocks_the_network(value: str) -> None:
     program = """

@@ -299,12 +299,16 @@ def _recording(request: pytest.FixtureRequest, path: Path) -> Generator[Cassette
     if mode != "none":
         staging = _begin(path)
     failed, unrecorded = request.config.stash[FAILED].copy(), _unrecorded()
+    matching = options.get("match_on"), options.get("scrub")
+    hint = "pytest --chainframe-record=new_episodes"
+    try:
+        opened = _share_cassette(path, mode, options.get("allow_playback_repeats"), *matching, staging, hint)
+    except BaseException:
+        _discard(staging)
+        raise
     with pytest.MonkeyPatch.context() as environment:
         for variable, value in _variables(options, path, mode, staging).items():
             environment.setenv(variable, value)
-        matching = options.get("match_on"), options.get("scrub")
-        hint = "pytest --chainframe-record=new_episodes"
-        opened = _share_cassette(path, mode, options.get("allow_playback_repeats"), *matching, staging, hint)
         try:
             yield opened
             opened._compact()  # noqa: SLF001 - of the package
@@ -319,11 +323,7 @@ def _recording(request: pytest.FixtureRequest, path: Path) -> Generator[Cassette
                 staging.replace(path)
         finally:
             _forget_cassette(opened)
-            if staging:
-                staging.unlink(missing_ok=True)
-                with suppress(OSError):
-                    # Not empty, if anything was kept.
-                    path.parent.rmdir()
+            _discard(staging)
     if is_compared and path.exists() and not _failed(request, failed):
         with Client() as client:
             request.config.stash[FINDINGS] += compare(path, client)
@@ -378,6 +378,15 @@ def _begin(path: Path) -> Path:
             file.write(path.read_bytes())
             shutil.copymode(path, staging)
     return staging
+
+
+def _discard(staging: Path | None) -> None:
+    """Removes what was not kept of a recording."""
+    if staging:
+        staging.unlink(missing_ok=True)
+        with suppress(OSError):
+            # Not empty, if anything was kept.
+            staging.parent.rmdir()
 
 
 def _failed(request: pytest.FixtureRequest, before: set[str]) -> bool:
