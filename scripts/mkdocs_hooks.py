@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 STUB = Path(_native.__file__).with_name("_native.pyi")
+CREDENTIALS = Path(_native.__file__).with_name("_credentials.py")
 DECLARED = json.loads(_native._declaration())  # noqa: SLF001 - made for what is derived
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
 
@@ -120,14 +121,15 @@ def in_reference(text: str, page: str) -> tuple[str, str]:
 
 
 def api() -> str:
-    """The stub's public classes except records, with signatures and docstrings."""
+    """The public classes of the stub except records, and `Credentials`, with signatures and docstrings."""
     text = STUB.read_text(encoding="utf-8")
     tree = ast.parse(text)
     # The first paragraph is for readers of the stub.
     about = (ast.get_docstring(tree) or "").partition("\n\n")[2]
     parts = ["# API reference\n", prose(about)]
+    credentials = ast.parse(CREDENTIALS.read_text(encoding="utf-8"))
     # Few readers need Deployment: it comes last.
-    for node in sorted(tree.body, key=lambda node: getattr(node, "name", "") == "Deployment"):
+    for node in sorted([*tree.body, *credentials.body], key=lambda node: getattr(node, "name", "") == "Deployment"):
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and node.name not in RECORDS:
             parts += [f"## {node.name}\n", prose(ast.get_docstring(node) or ""), *members(node)]
     return "\n".join(parts)

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 import pytest
 
 import chainframe as cf
-from chainframe.datasets import SharedDataset, shared
+from chainframe.datasets import shared
+from chainframe.datasets.shared import SharedDataset
 from chainframe.testing import LocalService
 from strict_server import StrictServer, page_of
 

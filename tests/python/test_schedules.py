@@ -177,7 +177,7 @@ def test_deletion_hides_no_other_record_of_a_list_that_is_read_in_part(
     assert result in (whole[:100], deleted[:100])
 
 
-@pytest.mark.parametrize(("wanted", "requests"), [(50, 1), (100, 3), (250, 6), (500, 14)])
+@pytest.mark.parametrize(("wanted", "requests"), [(50, 1), (100, 3), (250, 6), (500, 12)])
 def test_part_of_a_list_takes_few_more_requests_than_its_pages(
     server: StrictServer, wanted: int, requests: int
 ) -> None:

@@ -96,7 +96,9 @@ def test_help_lists_the_targets_of_contributors() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     (phony,) = (line.split()[1:] for line in makefile.splitlines() if line.startswith(".PHONY:"))
     parts = {"help", "check-python", "build", "install", "tools", "postgres", "browser"}
-    shown = subprocess.run(["make", "help"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    shown = subprocess.run(
+        ["make", "--no-print-directory", "help"], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout
     assert sorted(line.split()[0] for line in shown.splitlines()) == sorted({*phony} - parts)
 
 

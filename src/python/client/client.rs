@@ -13,6 +13,7 @@ use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
 
 use super::callables::{CallableSetting, Callables};
 use super::cassette::{_environment_cassette, Cassette, made_at};
+use super::credentials::NO_CREDENTIALS;
 use super::deployment::{_environment_deployment, Deployment};
 use super::rate_limit_state::RateLimitState;
 use super::usage::Usage;
@@ -33,8 +34,6 @@ use crate::query::{height_at, parse_time};
 
 /// Base URL of a client that only replays: a name that is never resolved.
 const NO_URL: &str = "https://cassette.invalid";
-/// Credentials of a client that only replays.
-pub(super) const NO_CREDENTIALS: &str = "no-credentials-for-a-replay";
 
 /// Variables that are read before there is a client, where an error could not be raised.
 const READ_EARLIER: [&str; 2] = ["CHAINFRAME_BLOCK_NETWORK", "CHAINFRAME_LOG"];

@@ -9,12 +9,13 @@ use futures_util::future::BoxFuture;
 use pyo3::prelude::*;
 use tokio::sync::oneshot;
 
-use super::client::NO_CREDENTIALS;
 use super::observer::Callable;
 use crate::client::{CredentialSource, Credentials, Error, Issued, Secret};
 use crate::python::base::finalize;
 
 const SETTING: &str = "credentials";
+/// In place of secrets that no request needs.
+pub(super) const NO_CREDENTIALS: &str = "no-credentials-for-a-replay";
 
 pub struct CallableSource {
     callable: Arc<Callable>,

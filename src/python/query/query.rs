@@ -97,11 +97,11 @@ impl Query {
     }
 
     /// The query as a pyarrow dataset of a class of `chainframe.datasets`.
-    fn dataset_of<'py>(slf: &Bound<'py, Self>, class: &str) -> PyResult<Bound<'py, PyAny>> {
+    fn dataset_of<'py>(slf: &Bound<'py, Self>, module: &str, class: &str) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         slf.get().reject_set(py, "dataset()")?;
         Frame::Arrow.load(py)?;
-        PyModule::import(py, "chainframe.datasets")?.getattr(class)?.call1((slf,))
+        PyModule::import(py, &*format!("chainframe.datasets.{module}"))?.getattr(class)?.call1((slf,))
     }
 
     /// Raises for a set, which `operation` cannot take.
@@ -233,14 +233,15 @@ impl Query {
 
     #[doc = doc!(Query.dataset)]
     fn dataset<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        Self::dataset_of(slf, "Dataset")
+        Self::dataset_of(slf, "dataset", "Dataset")
     }
 
     #[doc = doc!(Query.scan)]
     fn scan<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         Frame::Polars.load(py)?;
-        PyModule::import(py, "polars")?.call_method1("scan_pyarrow_dataset", (Self::dataset_of(slf, "SharedDataset")?,))
+        PyModule::import(py, "polars")?
+            .call_method1("scan_pyarrow_dataset", (Self::dataset_of(slf, "shared", "SharedDataset")?,))
     }
 
     #[doc = doc!(Query.estimate)]

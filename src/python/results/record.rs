@@ -159,6 +159,16 @@ impl Record {
 
     /// Called for a name that is no attribute, such as a method of a dictionary.
     fn __getattr__(slf: &Bound<'_, Self>, name: &str) -> PyResult<Py<PyAny>> {
+        let record = slf.get();
+        if name == "queried" {
+            return Err(record
+                .queried(slf.py())
+                .map_or_else(|error| error, |_| arguments::no_attribute(slf, name, "")));
+        }
+        if let Some(column) = record.columns.record().position(name) {
+            // The reason why its value was not found.
+            return record.cell(slf.py(), column).map(Bound::unbind);
+        }
         let advice = match name {
             "get" | "items" | "values" | "dict" | "asdict" | "as_dict" | "_asdict" => "use record.to_dict()".to_owned(),
             "json" | "to_json" => "use record.to_dict(json=True)".to_owned(),
