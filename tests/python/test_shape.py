@@ -296,7 +296,9 @@ def test_height_without_a_block_is_empty_in_a_range_and_an_error_alone(
         with pytest.raises(cf.NotFoundError):
             client.transactions(height=11).collect()
         least, most = client.transactions(start_height=10, end_height=15).estimate().records_range
-        assert least <= 3 <= most
+        assert least <= 3
+        assert most is not None
+        assert most >= 3
     server.on("transactions", error(200, "50038"))
     with server.client() as client, pytest.raises(cf.BadRequestError):
         client.transactions(start_height=10, end_height=15).collect()
