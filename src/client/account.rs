@@ -129,22 +129,19 @@ impl Account {
 
     /// The bytes with every occurrence of a secret or of `signature` overwritten.
     pub fn redact(&self, text: &[u8], signature: &str) -> Vec<u8> {
-        self.known().iter().fold(text.to_vec(), |text, credentials| credentials.redact(&text, signature))
+        let Some(latest) = self.latest() else { return text.to_vec() };
+        latest.all().fold(text.to_vec(), |text, credentials| credentials.redact(&text, signature))
     }
 
     /// The data of a response with its secrets overwritten, apart from short ones, which are data.
     pub fn redact_data(&self, text: &[u8], signature: &str) -> Vec<u8> {
-        self.known().iter().fold(text.to_vec(), |text, credentials| credentials.redact_data(&text, signature))
+        let Some(latest) = self.latest() else { return text.to_vec() };
+        latest.all().fold(text.to_vec(), |text, credentials| credentials.redact_data(&text, signature))
     }
 
     /// True if a text is a secret, or holds one that is too long for chance.
     pub fn is_shown_by(&self, text: &str) -> bool {
-        self.known().iter().any(|credentials| credentials.is_shown_by(text))
-    }
-
-    fn known(&self) -> Vec<Credentials> {
-        let Some(latest) = self.latest() else { return Vec::new() };
-        latest.replaced.iter().chain([&latest.credentials]).cloned().collect()
+        self.latest().is_some_and(|latest| latest.all().any(|credentials| credentials.is_shown_by(text)))
     }
 }
 
@@ -166,6 +163,11 @@ impl Current {
         replaced.drain(..replaced.len().saturating_sub(KEPT));
         let generation = before.map_or(0, |before| before.generation + 1);
         Ok(Self { credentials, expires, key, passphrase, generation, replaced })
+    }
+
+    /// The credentials, and those before them.
+    fn all(&self) -> impl Iterator<Item = &Credentials> {
+        self.replaced.iter().chain([&self.credentials])
     }
 
     fn is_valid_at(&self, time: SystemTime) -> bool {

@@ -89,6 +89,20 @@ def test_scan_after_a_failed_one_fetches_again(server: StrictServer) -> None:
     assert frame.collect()["height"].to_list() == [7]
 
 
+def test_failed_fetch_fails_every_scan_that_shares_it(service: LocalService, query: cf.Query[cf.Block]) -> None:
+    dataset = SharedDataset(query)
+    one, other = (dataset.scanner(columns=["height"]).to_batches() for _ in range(2))
+    next(one)
+    next(other)
+    service.faults = [{"kind": "status", "status": 402, "code": "50030"}]
+    try:
+        for scan in (one, other):
+            with pytest.raises(cf.ChainframeError, match="50030"):
+                list(scan)
+    finally:
+        service.faults = []
+
+
 def test_scans_next_to_each_other_share_each_page(
     service: LocalService, query: cf.Query[cf.Block], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,7 +27,7 @@ class Fetch:
     def __init__(self, scanner: Scanner) -> None:
         self.scanner = scanner
         self.is_finished: bool = False
-        self.is_broken: bool = False
+        self._error: BaseException | None = None
         self._source = scanner.fetched()
         self._lock = Lock()
         self._batches: list[pa.RecordBatch] = []
@@ -39,7 +39,7 @@ class Fetch:
     @property
     def is_kept(self) -> bool:
         """True if another scan can begin with the first record."""
-        return self._bytes <= MAX_BYTES and not self.is_broken
+        return self._bytes <= MAX_BYTES and self._error is None
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         scan = object()
@@ -59,13 +59,16 @@ class Fetch:
             if at == len(self._batches):
                 if self.is_finished:
                     return None
+                if self._error is not None:
+                    # The source has ended with it. To another scan, the end would be that of the list.
+                    raise self._error
                 try:
                     batch = next(self._source, None)
-                except BaseException:
-                    self.is_broken = True
+                except BaseException as error:
+                    self._error = error
                     raise
                 if batch is None:
-                    self.is_finished = not self.is_broken
+                    self.is_finished = True
                     return None
                 self._batches.append(batch)
                 self._bytes += batch.nbytes
@@ -104,7 +107,7 @@ class SharedDataset(Dataset):
                 found = self._fetches.get(key)
                 if found is not None and found.is_kept and (key is not None or expression is None or found.is_finished):
                     return found
-            # Of all columns, since the next scan may need others.
+            # All columns are decoded, since a later scan may need others.
             scanner = Scanner(self._query, None, expression, BATCH_SIZE)
             key = None if expression is None or scanner.reads_whole_list else str(expression)
             found = self._fetches.get(key)

@@ -204,7 +204,7 @@ pub fn at_caller(py: Python<'_>, raised: PyErr) -> PyErr {
     let mut current = Some(raised.value(py).clone().into_any());
     while let Some(error) = current {
         let bare = error.call_method1("with_traceback", (py.None(),));
-        // What cannot be changed is raised as it is.
+        // An exception whose class refuses the change is raised unchanged.
         drop(bare.and_then(|_| error.setattr("__suppress_context__", true)));
         current = error.getattr("__cause__").ok().filter(|cause| !cause.is_none());
     }

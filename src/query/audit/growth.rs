@@ -1,7 +1,7 @@
 //! `Growth`: growth that responses reported, compared with the head of the list. A list becomes longer by records above the
 //! known ones, so these have moved down at least as far. Otherwise one of several servers lacks records of another one.
 
-use crate::query::snapshot::{PageRequest, Purpose, Response};
+use crate::query::snapshot::{PageRequest, Response};
 
 /// Records of the first page that are kept.
 const KEPT: usize = 64;
@@ -77,7 +77,7 @@ impl Growth {
     /// The record that was the first of the list, if it has moved as far as was reported.
     pub fn request(&mut self) -> PageRequest {
         self.looks += 1;
-        PageRequest { page: self.most + 1, limit: 1, height_bound: None, purpose: Purpose::Audit }
+        PageRequest::of_audit(self.most + 1, 1)
     }
 
     /// Takes the response to that request. A record that is not known is newer, or has replaced the head.

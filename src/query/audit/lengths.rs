@@ -1,7 +1,7 @@
 //! `Lengths`: how long the list was at least, by each response. A list of which fewer records were returned has not ended.
 
 use super::looks::position;
-use crate::query::snapshot::{PageRequest, Purpose, Response};
+use crate::query::snapshot::{PageRequest, Response};
 
 /// Requests for records that only a discarded reading has shown: several servers may answer in turn.
 const MAX_LOOKS: u32 = 3;
@@ -50,8 +50,7 @@ impl Lengths {
         if request.page == 1 {
             self.shown = self.shown.max(rows);
         }
-        let has_next = response.total_pages.is_some_and(|pages| pages > request.page);
-        if rows < response.limit.unwrap_or(request.limit).min(request.limit) && !has_next {
+        if rows < response.limit.unwrap_or(request.limit).min(request.limit) && !response.has_next(request) {
             self.last = Some(response.rows.key(response.rows.len() - 1));
         }
     }
@@ -59,7 +58,7 @@ impl Lengths {
     /// Takes a response of which rows are returned.
     pub fn on_response(&mut self, request: &PageRequest, response: &Response<'_>) {
         let rows = response.rows.len() as u64;
-        let has_next = response.total_pages.is_some_and(|pages| pages > request.page);
+        let has_next = response.has_next(request);
         let full_pages = response.total_pages.filter(|_| has_next && rows > 0).map(|pages| (pages - 1) * rows);
         let least = response.total.or(full_pages.map(|records| records + 1)).unwrap_or(0);
         self.is_known_end |= request.height_bound.is_some() || !has_next;
@@ -85,7 +84,6 @@ impl Lengths {
     /// The page of the record after the last one.
     pub fn request(&mut self, last: u64, page_size: u64, page_rows: u64) -> PageRequest {
         self.looks += 1;
-        let page = last / page_rows + 1;
-        PageRequest { page, limit: page_size, height_bound: None, purpose: Purpose::Audit }
+        PageRequest::of_audit(last / page_rows + 1, page_size)
     }
 }

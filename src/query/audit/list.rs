@@ -7,6 +7,7 @@ use super::growth::{Growth, Seen};
 use super::heights::Heights;
 use super::known_keys::KnownKeys;
 use super::lengths::Lengths;
+use super::numbers::{check_echo, check_numbers};
 use super::one_block::OneBlock;
 use super::places::Places;
 use super::repeats::{Look, Repeat, Repeats, count};
@@ -427,25 +428,5 @@ impl ListAudit {
             self.growth.is_contradicted().then(|| DOUBTFUL_GROWTH.into()),
         ];
         doubts.into_iter().flatten().collect()
-    }
-}
-
-/// A page beyond the last one has no records. Some services report 0 pages in place of none.
-fn check_numbers(request: &PageRequest, response: &Response<'_>) -> Result<(), String> {
-    match response.total_pages {
-        Some(pages) if pages > 0 && pages < request.page && response.rows.len() > 0 => {
-            Err(format!("page {} has records, but the API reports {pages} pages", request.page))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// A response that names another page is not that of the request.
-fn check_echo(request: &PageRequest, response: &Response<'_>) -> Result<(), String> {
-    match response.page {
-        Some(page) if page != request.page && page > 0 => {
-            Err(format!("the response to page {} says that it is page {page}", request.page))
-        }
-        _ => Ok(()),
     }
 }

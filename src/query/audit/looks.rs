@@ -1,6 +1,6 @@
 //! Requests that show a place of the list.
 
-use crate::query::snapshot::{PageRequest, Purpose};
+use crate::query::snapshot::PageRequest;
 
 /// The page that has the records at both offsets. Pages begin at multiples of their size, so the largest may begin between
 /// the two. In a list that grows, both are best in the middle of a page. `None` if no page has both.
@@ -8,7 +8,7 @@ pub fn page_of_both(first: u64, second: u64, max_page_size: u64) -> Option<PageR
     let margin = |limit: &u64| (first % limit).min(limit - 1 - second % limit);
     let sizes = (2..=max_page_size).filter(|limit| first / limit == second / limit);
     let limit = sizes.max_by_key(margin)?;
-    Some(PageRequest { page: first / limit + 1, limit, height_bound: None, purpose: Purpose::Audit })
+    Some(PageRequest::of_audit(first / limit + 1, limit))
 }
 
 /// Number of records before a page, as far as its request and its response show.

@@ -23,6 +23,7 @@ mod known_keys;
 mod lengths;
 mod list;
 mod looks;
+mod numbers;
 mod one_block;
 mod places;
 mod repeats;

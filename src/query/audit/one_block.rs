@@ -1,7 +1,7 @@
 //! `OneBlock`: the list of one block, which does not change. Its first page, or the records before a cursor, are compared
 //! with another response once the others were read.
 
-use crate::query::snapshot::{PageRequest, Purpose, Response};
+use crate::query::snapshot::{PageRequest, Response};
 
 const CHANGED: &str = "the list of one block changed while it was read";
 
@@ -82,7 +82,7 @@ impl OneBlock {
     /// The page of the records that are compared.
     pub fn request(&self, page_size: u64, page_rows: u64) -> PageRequest {
         let page = self.witness.as_ref().map_or(1, |witness| witness.last() / page_rows + 1);
-        PageRequest { page, limit: page_size, height_bound: None, purpose: Purpose::Audit }
+        PageRequest::of_audit(page, page_size)
     }
 
     /// Takes the response to that request. Fails if the records are not those that are known.

@@ -27,7 +27,7 @@ impl Places {
     /// Place of the first row of a response, unless the service has page sizes of its own.
     fn first(&mut self, request: &PageRequest, response: &Response<'_>) -> Option<i64> {
         let (total, rows) = (i64::try_from(response.total?).ok()?, response.rows.len() as u64);
-        let has_next = response.total_pages.is_some_and(|pages| pages > request.page);
+        let has_next = response.has_next(request);
         if request.page == 1 && has_next {
             self.page_rows = Some((request.limit, rows));
         }

@@ -90,7 +90,7 @@ impl Unreturned {
     pub fn request(&self, drift: i64, max_page_size: u64, known: Known<'_>) -> Option<PageRequest> {
         let pair = self.pairs.iter().find(|pair| known.is_open(pair))?;
         let first = pair.offset.saturating_add_signed(drift) + self.passed.1;
-        // Where no page has both, that of the lower one shows whether it is there.
+        // If no page has both records, the page of the lower one shows whether it is there.
         page_of_both(first, first + 1, max_page_size).or_else(|| page_of_both(first + 1, first + 1, max_page_size))
     }
 
@@ -107,8 +107,7 @@ impl Unreturned {
         if keys.windows(2).any(is_unreturned) || self.pairs.iter().any(is_there) {
             return false;
         }
-        let has_next = response.total_pages.is_some_and(|pages| pages > request.page);
-        let is_end = !has_next && (keys.len() as u64) < request.limit;
+        let is_end = !response.has_next(request) && (keys.len() as u64) < request.limit;
         let shown = if is_end { &keys[..] } else { &keys[..keys.len().saturating_sub(1)] };
         let before = self.pairs.len();
         self.pairs.retain(|pair| !shown.contains(&pair.above));

@@ -63,7 +63,7 @@ impl SliceFetcher {
         Self { slice, list, audit, in_flight: VecDeque::new(), skip: 0, is_stopped: false }
     }
 
-    /// The same after a reading that was discarded, and that received `received` records.
+    /// The slice with the number of records that a discarded reading of it received.
     #[must_use]
     pub fn after_discarded(self, received: u64) -> Self {
         Self { audit: self.audit.after_discarded(received), ..self }

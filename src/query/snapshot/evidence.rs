@@ -182,7 +182,7 @@ impl Snapshot {
 
 /// True if a page has successors.
 fn is_full(request: &PageRequest, response: &Response<'_>) -> bool {
-    response.rows.len() > 0 && response.total_pages.is_some_and(|pages| pages > request.page)
+    response.rows.len() > 0 && response.has_next(request)
 }
 
 /// Rows of a full page, as far as the response shows them.

@@ -135,6 +135,10 @@ impl PageRequest {
     pub fn first(limit: u64) -> Self {
         Self { page: 1, limit, height_bound: None, purpose: Purpose::Records }
     }
+
+    pub fn of_audit(page: u64, limit: u64) -> Self {
+        Self { page, limit, height_bound: None, purpose: Purpose::Audit }
+    }
 }
 
 /// Rows of a response.
@@ -166,6 +170,13 @@ pub struct Response<'a> {
     pub limit: Option<u64>,
     pub total_pages: Option<u64>,
     pub total: Option<u64>,
+}
+
+impl Response<'_> {
+    /// True if the API reports pages after the requested one.
+    pub fn has_next(&self, request: &PageRequest) -> bool {
+        self.total_pages.is_some_and(|pages| pages > request.page)
+    }
 }
 
 /// Rows of a response to return next.
