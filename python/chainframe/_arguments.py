@@ -38,10 +38,25 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("verify", "cert"), ("ca_bundle",)),
     **dict.fromkeys(("proxies",), ("proxy",)),
 }
-NAMES = {
-    "LocalService": "chainframe.testing.LocalService",
-    "Cassette": "chainframe.testing.Cassette",
-    "make_records": "chainframe.testing.make_records",
+# Public names of the modules, which importing this package does not load.
+_MODULES = {
+    "datasets": ("Dataset",),
+    "exact": ("ExactArray", "ExactDtype"),
+    "exports": ("Difference", "Export", "Verification", "read"),
+    "partitions": ("Partition",),
+    "sinks": ("Synced",),
+    "testing": (
+        "Call",
+        "Cassette",
+        "ClientOptions",
+        "Fault",
+        "LocalService",
+        "LoggedRequest",
+        "Quirk",
+        "make_records",
+    ),
+}
+NAMES = {name: f"chainframe.{module}.{name}" for module, names in _MODULES.items() for name in names} | {
     "connect": "Client",
     "exceptions": "errors",
     "AuthError": "AuthenticationError",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from collections.abc import Callable
 from pathlib import Path
@@ -217,6 +218,15 @@ def test_name_of_another_package_names_the_class(name: str, meant: str) -> None:
         getattr(cf, name)
     # Below the message Python suggests a name that is spelt like it, unless there is no object to look into.
     assert caught.value.obj is None
+
+
+@pytest.mark.parametrize("module", ["datasets", "exact", "exports", "partitions", "sinks", "testing"])
+def test_name_of_a_module_names_the_module(module: str) -> None:
+    names = importlib.import_module(f"chainframe.{module}").__all__
+    assert names
+    for name in names:
+        with pytest.raises(AttributeError, match=rf"'{name}'; use chainframe\.{module}\.{name}$"):
+            getattr(cf, name)
 
 
 @pytest.mark.parametrize(
