@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 IN_FLIGHT = 8
-TARGET = "/api/v5/main/token/transaction-list?chainShortName=MAIN&tokenContractAddress=0xa&limit=50&page="
+TOKEN = "0x" + "a" * 40
+TARGET = f"/api/v5/main/token/transaction-list?chainShortName=MAIN&tokenContractAddress={TOKEN}&limit=50&page="
 STRING_FIELDS = [
     "txid",
     "blockHash",
@@ -154,11 +155,11 @@ def client_of(origin: str) -> Any:
     import chainframe as cf
 
     secrets = {"api_key": "key", "secret_key": "secret", "passphrase": "phrase"}
-    return cf.Client(base_url=origin, rate_limit=None, concurrency=IN_FLIGHT, **secrets)  # type: ignore[arg-type]
+    return cf.Client(base_url=origin, rate_limit=None, concurrency=IN_FLIGHT, strict=True, **secrets)  # type: ignore[arg-type]
 
 
 def query_of(origin: str) -> Any:
-    return client_of(origin).token_transfers("0xa")
+    return client_of(origin).token_transfers(TOKEN)
 
 
 def ours_polars() -> tuple[Run, Outcome]:

@@ -13,14 +13,14 @@ import sys
 import time
 
 import chainframe as cf
-from clients import client_of
+from clients import TOKEN, client_of
 
 SECONDS = 2
 INTERIM = b"HTTP/1.1 100 Continue\r\n\r\n" * 1_000
 
 
 async def longest_delay(origin: str, hostile: str | None) -> float:
-    small = client_of(origin).token_transfers("0xa", max_items=50)
+    small = client_of(origin).token_transfers(TOKEN, max_items=50)
     other = client_of(hostile).with_options(timeout=SECONDS, max_retries=0) if hostile else client_of(origin)
     await small.collect_async()
     delays = []

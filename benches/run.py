@@ -20,7 +20,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clients import CLIENTS, TARGET
+from clients import CLIENTS, TARGET, TOKEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +30,8 @@ FOLDER = ROOT / "target" / "bench"
 BASELINE = ROOT / "target" / "baseline" / "release" / "baseline"
 PAGES = 2_000
 ROWS = 50
+# Transfers of one block.
+TRANSFERS = 3
 ROUNDS = int(os.environ.get("ROUNDS", "7"))
 BASELINE_RUST, BASELINE_HTTP = "baseline: sonic-rs into Arrow", "baseline: HTTP only"
 MEGABYTE = 1 << 20
@@ -75,17 +77,20 @@ def make_pages() -> None:
     def random_hex(length: int) -> str:
         return "0x" + rng.randbytes(length).hex()
 
-    token, moment = random_hex(20), 1_700_000_000_000
+    moment = 1_700_000_000_000
     addresses = [random_hex(20) for _ in range(3_000)]
+    block = random_hex(32)
     for number in range(1, PAGES + 1):
         rows = []
         for index in range(ROWS):
             position = number * ROWS + index
+            if position % TRANSFERS == 0:
+                block = random_hex(32)
             rows.append(
                 {
                     "txid": random_hex(32),
-                    "blockHash": random_hex(32),
-                    "height": str(20_000_000 - position // 3),
+                    "blockHash": block,
+                    "height": str(20_000_000 - position // TRANSFERS),
                     "transactionTime": str(moment - 4_000 * position),
                     "from": rng.choice(addresses),
                     "to": rng.choice(addresses),
@@ -94,7 +99,7 @@ def make_pages() -> None:
                     "amount": str(Decimal(rng.randrange(1, 10 ** rng.randrange(15, 24))).scaleb(-18).normalize()),
                     "transactionSymbol": "SYNTH",
                     "methodId": "0xa9059cbb",
-                    "tokenContractAddress": token,
+                    "tokenContractAddress": TOKEN,
                     "protocolType": "token_20",
                     "state": "success",
                     "tokenId": "",
