@@ -56,6 +56,15 @@ class _Amount(Decimal):
         return Decimal, (str(self),)
 
 
+class _Distinct(_Amount):
+    """A number whose difference to another is 0 or 1, for ranks."""
+
+    def __sub__(self, other: object) -> Any:
+        return int(self != other)
+
+    __rsub__ = __sub__
+
+
 class ExactArray(ArrowExtensionArray):
     """pandas array of exact numbers: a column whose dtype is `ExactDtype`."""
 
@@ -107,7 +116,7 @@ class ExactArray(ArrowExtensionArray):
     # The values in other forms
 
     def __iter__(self) -> Any:
-        return iter(self._objects(None)) if callers.need_doubles() else super().__iter__()
+        return iter(self._objects(None)) if callers.form() is callers.Form.DOUBLES else super().__iter__()
 
     def _missing(self) -> Any:
         return operands.missing(self._pa_array)
@@ -123,8 +132,13 @@ class ExactArray(ArrowExtensionArray):
         return integers.texts(self._integers(), self._scale)
 
     def _objects(self, na_value: object) -> Any:
+        form = callers.form()
         found = np.empty(len(self), object)
-        found[:] = self._doubles() if callers.need_doubles() else [_Amount(text) for text in self._texts()]
+        if form is callers.Form.DOUBLES:
+            found[:] = self._doubles()
+        else:
+            kind = _Distinct if form is callers.Form.DISTINCT else _Amount
+            found[:] = [kind(text) for text in self._texts()]
         found[self._missing()] = na_value
         return found
 
@@ -143,7 +157,12 @@ class ExactArray(ArrowExtensionArray):
 
     def to_numpy(self, dtype: Any = None, copy: bool = False, na_value: Any = _UNSET) -> Any:
         """Returns the nearest doubles, or exact numbers with `dtype=object`."""
-        if dtype is not None and np.dtype(dtype) == object:
+        form = callers.form() if dtype is None else None
+        if form is callers.Form.ORDER:
+            return self._order()._data
+        if form is callers.Form.TEXTS:
+            return self._values_for_json()
+        if form in _OBJECTS or (dtype is not None and np.dtype(dtype) == object):
             return self._objects(pd.NA if na_value is _UNSET else na_value)
         found = self._doubles()
         if na_value is not _UNSET and not pd.isna(na_value):
@@ -189,6 +208,11 @@ class ExactArray(ArrowExtensionArray):
     def searchsorted(self, value: Any, side: Any = "left", sorter: Any = None) -> Any:
         number = value.astype(object) if hasattr(value, "astype") else operands.scalar(value)
         return self._objects(pd.NA).searchsorted(number, side=side, sorter=sorter)
+
+    def map(self, mapper: Any, na_action: Any = None) -> Any:
+        # Early versions of pandas map the doubles of numeric Arrow columns.
+        base: Any = pd.api.extensions.ExtensionArray
+        return base.map(self, mapper, na_action)
 
     def interpolate(self, **options: Any) -> Any:
         return pd.array(self._doubles(), dtype="Float64").interpolate(**options)
@@ -239,7 +263,7 @@ class ExactArray(ArrowExtensionArray):
         least = options.get("min_count", 0)
         if name in groups.AGGREGATES:
             found = groups.aggregate(self._pa_array, self._one_group(), name, least=least, skips=skipna)
-            if name in ("min", "max") and callers.need_doubles():
+            if name in ("min", "max") and callers.form() is callers.Form.DOUBLES:
                 return found.doubles()[0]
             if keepdims:
                 return ExactArray(found.column(self._pa_array.type.scale))
@@ -261,6 +285,12 @@ class ExactArray(ArrowExtensionArray):
     def _accumulate(self, name: str, *, skipna: bool = True, **_options: Any) -> Any:
         found = groups.accumulate(self._pa_array, self._one_group(), name, skips=skipna)
         return ExactArray(found.column(self._pa_array.type.scale))
+
+    def _rank(self, *, axis: int = 0, **options: Any) -> Any:
+        order: Any = self._order()._data.astype(float)
+        order[self._missing()] = np.nan
+        ranks: Any = pd.Series(order).rank(**options).to_numpy()
+        return pd.arrays.FloatingArray(ranks, np.isnan(ranks))
 
     def _quantile(self, qs: Any, interpolation: str) -> Any:
         return self._masked_doubles()._quantile(qs, interpolation)
@@ -310,6 +340,7 @@ class ExactArray(ArrowExtensionArray):
         return pd.arrays.IntegerArray(codes, self._missing())
 
 
+_OBJECTS = frozenset({callers.Form.OBJECTS, callers.Form.DISTINCT})
 # Functions of numpy that pandas turns into operators.
 _EXACT_UFUNCS = frozenset(
     {

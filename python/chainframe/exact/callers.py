@@ -1,31 +1,59 @@
-"""Functions of other libraries that ask for Python objects and can use doubles only."""
+"""Functions of other libraries that get amounts in another form than the one they ask for.
+
+Each has no other seam, and asks for what suits pandas' own columns of decimals or of doubles.
+"""
 
 from __future__ import annotations
 
 import sys
+from enum import Enum
 
-# Module and function. Each has no other seam: pandas puts the results of `describe` into an Arrow column of doubles,
-# and selects numeric columns by the numpy dtype that they would have; altair writes rows as JSON, holoviews tests the
-# ends of an axis for infinity, and seaborn looks the values up among the doubles that it has scaled.
+
+class Form(Enum):
+    """Forms of amounts in a numpy array."""
+
+    DOUBLES = 1
+    OBJECTS = 2
+    DISTINCT = 3
+    """Objects whose differences are 0 or 1."""
+    ORDER = 4
+    """Integers of the same order."""
+    TEXTS = 5
+
+
 _CALLERS = {
-    ("pandas.core.methods.describe", "describe_numeric_1d"),
-    ("pandas.core.frame", "dtype_predicate"),
-    ("pandas.core.frame", "predicate"),
-    ("altair.utils.data", "to_values"),
-    ("holoviews.core.data.pandas", "range"),
-    ("seaborn._base", "__call__"),
+    # They ask for objects, but work with doubles only: pandas puts the results of `describe` into an Arrow column of
+    # doubles, and selects numeric columns by the numpy dtype that they would have; altair writes rows as JSON,
+    # holoviews tests the ends of an axis for infinity, and seaborn looks the values up among the doubles it has scaled.
+    ("pandas.core.methods.describe", "describe_numeric_1d"): Form.DOUBLES,
+    ("pandas.core.frame", "dtype_predicate"): Form.DOUBLES,
+    ("pandas.core.frame", "predicate"): Form.DOUBLES,
+    ("altair.utils.data", "to_values"): Form.DOUBLES,
+    ("holoviews.core.data.pandas", "range"): Form.DOUBLES,
+    ("seaborn._base", "__call__"): Form.DOUBLES,
+    # They ask for what numpy would make of the column, and compare it or make a column of it again. Doubles of
+    # different amounts may be equal, and ranks take objects as equal that differ by less than 1e-13.
+    ("pandas.core.indexes.base", "_get_join_target"): Form.OBJECTS,
+    ("pandas.core.reshape.reshape", "stack_v3"): Form.OBJECTS,
+    ("pandas.core.apply", "series_generator"): Form.OBJECTS,
+    ("pandas.core.computation.expressions", "_where_standard"): Form.OBJECTS,
+    ("pandas.core.generic", "ranker"): Form.DISTINCT,
+    ("pandas.core.methods.selectn", "compute"): Form.ORDER,
+    ("pandas.io.json._json", "write"): Form.TEXTS,
 }
-# Calls in pandas between them and a column, its decorators included.
-_DEPTH = 14
+# Most calls between a function and a column, decorators included. Functions of users may be between a column and the
+# functions that work with doubles, but not between it and the others.
+_DEPTH, _NEAR = 14, 6
 
 
-def need_doubles() -> bool:
-    """True if one of these functions is about to receive what the caller returns."""
+def form() -> Form | None:
+    """Return the form in which a function of the table gets what the caller returns, if one asked for it."""
     frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
-    for _ in range(_DEPTH):
-        if (frame.f_globals.get("__name__"), frame.f_code.co_name) in _CALLERS:
-            return True
+    for depth in range(_DEPTH):
+        found = _CALLERS.get((frame.f_globals.get("__name__", ""), frame.f_code.co_name))
+        if found is Form.DOUBLES or (found is not None and depth < _NEAR):
+            return found
         if frame.f_back is None:
-            return False
+            break
         frame = frame.f_back
-    return False
+    return None

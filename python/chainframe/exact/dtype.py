@@ -32,17 +32,18 @@ class ExactDtype(pd.ArrowDtype):
 
     @property
     def numpy_dtype(self) -> Any:
-        return np.dtype(float) if callers.need_doubles() else np.dtype(object)
+        return np.dtype(float) if callers.form() is callers.Form.DOUBLES else np.dtype(object)
 
     @property
     def kind(self) -> Any:
         """That of doubles for charts, which ask if a column is continuous; pandas itself would join by doubles."""
-        caller = sys._getframe(1).f_globals.get("__name__", "")  # pyright: ignore[reportPrivateUsage]
-        return self.numpy_dtype.kind if caller.startswith("pandas.") else "f"
+        return self.numpy_dtype.kind if _is_asked_by_pandas() else "f"
 
     @property
     def dtype(self) -> Any:
-        """The dtype that numpy takes for this one, as that of its arrays."""
+        """The dtype that numpy takes for this one, as that of its arrays. pandas asks arrays for theirs."""
+        if _is_asked_by_pandas():
+            raise AttributeError("dtype")
         return np.dtype(float)
 
     @classmethod
@@ -79,3 +80,8 @@ class ExactDtype(pd.ArrowDtype):
                 return None
         width = whole + scale
         return ExactDtype(pa.decimal128(NARROW, scale) if width <= NARROW else pa.decimal256(WIDE, scale))
+
+
+def _is_asked_by_pandas() -> bool:
+    caller = sys._getframe(2).f_globals.get("__name__", "")  # pyright: ignore[reportPrivateUsage]
+    return bool(caller.startswith("pandas."))
