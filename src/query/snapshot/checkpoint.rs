@@ -68,7 +68,8 @@ impl ListCheckpoint {
     #[must_use]
     pub fn between(mut self, start: Option<&Cut>, end: Option<&Cut>) -> Self {
         if let Some(start) = start {
-            (self.delivered, self.shift) = (Delivered::at(start.offset), start.shift);
+            self.delivered = Delivered::at(start.offset);
+            self.shift = start.shift;
             self.snapshot.ends.push((start.offset, start.below));
         }
         self.snapshot.ends.extend(end.map(|end| (end.offset - 1, end.above)));
@@ -88,11 +89,10 @@ impl ListCheckpoint {
             ranked.keys.extend((0..count).map(|row| rows.key(row)).filter(|key| !known.contains(key)));
             return self;
         }
-        let (end, least) = (self.delivered.end(), Tuning::default().checkpoint_keys);
         let most = if self.snapshot.is_counted() { 0 } else { usize::MAX };
-        self.snapshot.add_first_difference(end, (0..count).map(|row| rows.key(row)));
+        self.snapshot.add_first_difference(self.delivered.end(), (0..count).map(|row| rows.key(row)));
         self.delivered.push((0..count).map(|row| rows.key(row)), most);
-        self.delivered = self.delivered.latest(least);
+        self.delivered = self.delivered.latest(Tuning::default().checkpoint_keys);
         self.snapshot.pass_mark(self.delivered.end(), &mut self.proof);
         self
     }
@@ -118,13 +118,16 @@ impl SnapshotReader {
             return reader;
         }
         let ListCheckpoint { snapshot, delivered, shift, proof, height_bound, .. } = checkpoint.clone();
-        (reader.returned, reader.bound, reader.proof) = (returned, height_bound, proof);
+        reader.returned = returned;
+        reader.bound = height_bound;
+        reader.proof = proof;
         reader.drift = Drift { shift, has_changed: true, ..Drift::default() };
         reader.snapshot = snapshot;
         reader.snapshot.keep_anchors_before(delivered.end());
         reader.snapshot.page_limit = reader.spec.page_size;
         if reader.snapshot.length == Length::Pending {
-            (reader.earlier, reader.phase) = (Some(delivered), Phase::Length);
+            reader.earlier = Some(delivered);
+            reader.phase = Phase::Length;
             return reader;
         }
         reader.delivered = delivered;
@@ -143,7 +146,8 @@ impl SnapshotReader {
     /// The position after the records returned so far.
     pub fn checkpoint(&self) -> ListCheckpoint {
         let least = self.spec.tuning.checkpoint_keys;
-        let (mut snapshot, mut delivered) = (self.snapshot.clone(), self.delivered.latest(least));
+        let mut snapshot = self.snapshot.clone();
+        let mut delivered = self.delivered.latest(least);
         if let Some(earlier) = &self.earlier {
             // The list is read again from its first record, which needs nothing but the returned ones.
             snapshot.length = Length::Pending;
@@ -166,8 +170,7 @@ impl SnapshotReader {
             return None;
         }
         let offset = u64::try_from(first + row as i64).ok()?;
-        let (above, below) = (view.rows.key(row - 1), view.rows.key(row));
-        Some(Cut { offset, above, below, shift: view.position - first })
+        Some(Cut { offset, above: view.rows.key(row - 1), below: view.rows.key(row), shift: view.position - first })
     }
 
     /// The end of a page of a list with a count: its offset, and the position there.
@@ -176,8 +179,8 @@ impl SnapshotReader {
         let view = snapshot.view(request, response, self.spec.window());
         let first = by_count(&view, &snapshot)?;
         let offset = u64::try_from(first + view.len() as i64).ok()?;
-        let (delivered, shift) = (Delivered::at(offset), view.position - first);
-        Some((offset, ListCheckpoint { delivered, shift, ..self.checkpoint() }))
+        let delivered = Delivered::at(offset);
+        Some((offset, ListCheckpoint { delivered, shift: view.position - first, ..self.checkpoint() }))
     }
 }
 

@@ -91,7 +91,8 @@ impl Delivered {
 
     fn shared(&self, page: &[u64], offset: i64, least: usize) -> Option<Shared> {
         let base = self.base() as i64;
-        let (from, to) = (offset.max(base), (offset + page.len() as i64).min(self.end as i64));
+        let from = offset.max(base);
+        let to = (offset + page.len() as i64).min(self.end as i64);
         let known = &self.keys[(from - base) as usize..(to - base) as usize];
         let rows = &page[(from - offset) as usize..(to - offset) as usize];
         let equal = known.iter().rev().zip(rows.iter().rev()).take_while(|(key, row)| key == row).count();
@@ -99,13 +100,16 @@ impl Delivered {
             return None;
         }
         let first = *known.last()?;
-        let occurs_once = |keys: &[u64]| keys.iter().filter(|key| **key == first).count() == 1;
         Some(match known[known.len() - equal..].iter().any(|key| *key != first) {
             true => Shared::Distinct,
-            false if occurs_once(&self.keys) && occurs_once(page) => Shared::Unique,
+            false if occurs_once(first, &self.keys) && occurs_once(first, page) => Shared::Unique,
             false => Shared::Repeated,
         })
     }
+}
+
+pub(super) fn occurs_once(key: u64, keys: &[u64]) -> bool {
+    keys.iter().filter(|other| **other == key).count() == 1
 }
 
 /// True if some of these are equal.

@@ -1,6 +1,5 @@
 //! The end of a list: whether everything was read, and whether it is the snapshot.
 
-use super::delivered::Delivered;
 use super::evidence::{Length, shows_one};
 use super::locate::by_count;
 use super::reader::{Attempt, Drift, End, Phase, Proof, SnapshotReader};
@@ -27,7 +26,10 @@ impl SnapshotReader {
         let Some(offset) = by_count(view, &self.snapshot) else { return self.miss(view) };
         while let Some(records) = self.snapshot.anchors.get(group) {
             match shows_one(records, view, offset) {
-                Some(true) => (group, self.drift.misses) = (group + 1, 0),
+                Some(true) => {
+                    group += 1;
+                    self.drift.misses = 0;
+                }
                 Some(false) => return Err(self.changed_error()),
                 None => {
                     self.phase = Phase::FinalLook(group, end);
@@ -46,14 +48,7 @@ impl SnapshotReader {
 
     /// Ends the list if its last record was read. Rows of the response are returned before an error.
     pub(super) fn finish(&mut self, view: &View<'_>, accepted: Accepted) -> Result<Accepted, Error> {
-        let ended = match self.snapshot.length.exact() {
-            _ if self.has_lost_first_page() => Err(self.first_page_error()),
-            _ if self.is_read() => self.conclude(view),
-            None if view.is_last() && self.delivered.end() >= self.snapshot.min_length => self.conclude(view),
-            _ if view.is_last() => self.end_early(view),
-            _ => Ok(()),
-        };
-        match ended {
+        match self.end_after(view) {
             Err(error) if accepted.rows.is_empty() => return Err(error),
             Err(error) => self.fail(error),
             Ok(()) => {}
@@ -61,10 +56,24 @@ impl SnapshotReader {
         Ok(accepted)
     }
 
+    fn end_after(&mut self, view: &View<'_>) -> Result<(), Error> {
+        if self.has_lost_first_page() {
+            return Err(self.first_page_error());
+        }
+        let is_enough = match self.snapshot.length.exact() {
+            Some(length) => self.delivered.end() >= length,
+            None => view.is_last() && self.delivered.end() >= self.snapshot.min_length,
+        };
+        if is_enough {
+            return self.conclude(view);
+        }
+        if view.is_last() { self.end_early(view) } else { Ok(()) }
+    }
+
     /// True if the returned records are not where they would have to be in the snapshot.
     fn has_lost_first_page(&self) -> bool {
-        let lost_at = |earlier: &Delivered| self.most_newer().saturating_add(earlier.end());
-        self.earlier.as_ref().is_some_and(|earlier| self.delivered.end() >= lost_at(earlier))
+        let Some(earlier) = &self.earlier else { return false };
+        self.delivered.end() >= self.most_newer().saturating_add(earlier.end())
     }
 
     pub(super) fn first_page_error(&self) -> Error {
@@ -77,7 +86,8 @@ impl SnapshotReader {
         if is_unchanged || self.is_at_window(view) {
             return self.conclude(view);
         }
-        let (length, read) = (self.snapshot.length.exact().unwrap_or(self.snapshot.min_length), self.delivered.end());
+        let length = self.snapshot.length.exact().unwrap_or(self.snapshot.min_length);
+        let read = self.delivered.end();
         let problem = format!("the list had {length} records, of which {read} could be read: it changed meanwhile");
         Err(self.drift_error(problem))
     }
@@ -157,7 +167,9 @@ impl SnapshotReader {
         if self.spec.height_bound.is_none() || self.snapshot.is_counted() {
             return false;
         }
-        (self.bound, self.snapshot.length, self.proof) = (Some(height), Length::Unknown, Proof::Length);
+        self.bound = Some(height);
+        self.snapshot.length = Length::Unknown;
+        self.proof = Proof::Length;
         // Page 1 begins with returned records.
         self.drift = Drift { shift: -(self.delivered.end() as i64), ..Drift::default() };
         self.phase = Phase::Overlap(Attempt::First);

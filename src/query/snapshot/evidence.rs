@@ -89,7 +89,9 @@ pub struct Snapshot {
 impl Snapshot {
     /// The snapshot of a first response.
     pub(super) fn new(request: &PageRequest, response: &Response<'_>) -> Self {
-        let (rows, total, page_limit) = (response.rows.len() as u64, response.total, request.limit);
+        let rows = response.rows.len() as u64;
+        let total = response.total;
+        let page_limit = request.limit;
         let page_rows = match (response.total_pages, total) {
             // Nothing shows that a short page is the last.
             (None, None) if rows > 0 => rows,
@@ -123,7 +125,8 @@ impl Snapshot {
 
     /// A response with its position.
     pub(super) fn view<'a>(&mut self, request: &PageRequest, response: &Response<'a>, window: u64) -> View<'a> {
-        let (rows, is_page) = (response.rows.len() as u64, request.limit == self.page_limit);
+        let rows = response.rows.len() as u64;
+        let is_page = request.limit == self.page_limit;
         if !is_page {
             let served = full_page(request, response).unwrap_or(request.limit).max(rows);
             self.page_sizes = self.page_sizes.learned(request.limit, served, self.page_rows());
@@ -137,7 +140,7 @@ impl Snapshot {
             position: ((request.page - 1) * page_size) as i64,
             page_size,
             pages: response.total_pages.filter(|pages| *pages > 0),
-            total: response.total.filter(|_| self.is_counted()),
+            total: if self.is_counted() { response.total } else { None },
             window,
         }
     }
@@ -153,7 +156,8 @@ impl Snapshot {
         let differing = keys.windows(2).zip(1..).filter(|(pair, _)| pair[0] != pair[1]);
         let mut group: Vec<(u64, u64)> = differing.map(|(pair, offset)| (offset, pair[1])).collect();
         group.drain(..group.len().saturating_sub(most));
-        (self.first, self.anchors) = (keys.first().copied(), vec![group]);
+        self.first = keys.first().copied();
+        self.anchors = vec![group];
         self.keep_anchors_before(u64::MAX);
     }
 
@@ -175,8 +179,11 @@ impl Snapshot {
 
     /// Adds the first record that differs from those at the head, if these are equal.
     pub(super) fn add_first_difference(&mut self, offset: u64, keys: impl Iterator<Item = u64>) {
-        let Some(first) = self.first.filter(|_| self.is_run()) else { return };
-        self.anchors.extend((offset..).zip(keys).find(|(_, key)| *key != first).map(|record| vec![record]));
+        let Some(first) = self.first else { return };
+        if self.is_run() {
+            let different = (offset..).zip(keys).find(|(_, key)| *key != first);
+            self.anchors.extend(different.map(|record| vec![record]));
+        }
     }
 }
 
@@ -194,8 +201,12 @@ fn full_page(request: &PageRequest, response: &Response<'_>) -> Option<u64> {
 /// True if one of these records is in a response whose first row has this offset. `None` if it does not show the last of
 /// them: those above it may be gone with the head of the list.
 pub(super) fn shows_one(records: &[(u64, u64)], view: &View<'_>, offset: i64) -> Option<bool> {
-    let row = |at: u64| usize::try_from(at as i64 - offset).ok().filter(|row| *row < view.rows.len());
-    let is_equal = |(at, key): &(u64, u64)| row(*at).map(|row| view.rows.key(row) == *key);
-    let is_shown = records.iter().any(|record| is_equal(record) == Some(true));
-    if is_shown { Some(true) } else { is_equal(records.last()?) }
+    let is_shown = records.iter().any(|record| shows(*record, view, offset) == Some(true));
+    if is_shown { Some(true) } else { shows(*records.last()?, view, offset) }
+}
+
+/// True if a record is in a response whose first row has this offset. `None` if the response does not reach it.
+fn shows((record, key): (u64, u64), view: &View<'_>, offset: i64) -> Option<bool> {
+    let row = usize::try_from(record as i64 - offset).ok()?;
+    if row < view.rows.len() { Some(view.rows.key(row) == key) } else { None }
 }

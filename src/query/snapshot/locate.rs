@@ -93,7 +93,8 @@ impl Evidence<'_> {
     /// True if the rows that a page at this offset shares cannot occur twice in a row: the page is in descending order of
     /// heights, and they have at least two.
     fn descends(&self, offset: i64) -> bool {
-        let (rows, shared) = (self.view.rows, self.delivered.end() as i64 - offset);
+        let rows = self.view.rows;
+        let shared = self.delivered.end() as i64 - offset;
         let heights: Option<Vec<i64>> = (0..rows.len()).map(|row| rows.height(row)).collect();
         let last = (shared.min(rows.len() as i64) - 1).max(0) as usize;
         heights.is_some_and(|heights| heights.is_sorted_by(|above, below| above >= below) && heights[0] > heights[last])

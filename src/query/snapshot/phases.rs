@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::delivered::{Delivered, has_duplicates};
+use super::delivered::{Delivered, has_duplicates, occurs_once};
 use super::evidence::{Length, shows_one};
 use super::locate::{Evidence, Location, by_count};
 use super::reader::{Attempt, Drift, End, Phase, Proof, SnapshotReader};
@@ -12,16 +12,7 @@ use crate::client::Error;
 impl SnapshotReader {
     pub(super) fn on_first(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
         let is_unknown = self.snapshot.length == Length::Unknown;
-        self.snapshot.length = match view.total {
-            _ if self.spec.kind == ListKind::Lookup => Length::Exact(view.len()),
-            _ if view.is_last() && view.len() < view.window => Length::Exact(view.len()),
-            None if view.pages.is_none() => Length::Unknown,
-            Some(total) => Length::Exact(total),
-            None if view.is_last() || self.snapshot.min_length >= view.window => Length::Unknown,
-            None if self.spec.kind == ListKind::Fixed || is_unknown => Length::Unknown,
-            None if self.is_overlapping() || self.may_mark() => Length::Unknown,
-            None => view.length().map_or(Length::Pending, Length::Exact),
-        };
+        self.snapshot.length = self.first_length(view);
         if self.snapshot.length == Length::Pending {
             return Ok(self.on_first_of_several(view));
         }
@@ -31,16 +22,32 @@ impl SnapshotReader {
         self.finish(view, accepted)
     }
 
+    /// Length of the list by its first response; `Pending` if one more request shows it.
+    fn first_length(&self, view: &View<'_>) -> Length {
+        if self.spec.kind == ListKind::Lookup || view.is_last() && view.len() < view.window {
+            return Length::Exact(view.len());
+        }
+        if let Some(total) = view.total {
+            return Length::Exact(total);
+        }
+        let has_none = view.pages.is_none() || view.is_last() || self.snapshot.min_length >= view.window;
+        // Pages of one block follow each other, and pages of a beginning overlap or have a mark.
+        let needs_none = self.spec.kind == ListKind::Fixed || self.is_overlapping() || self.may_mark();
+        if has_none || needs_none || self.snapshot.length == Length::Unknown {
+            return Length::Unknown;
+        }
+        view.length().map_or(Length::Pending, Length::Exact)
+    }
+
     /// Takes the last page of the beginning that is wanted. If a record of it is read at its offset later, no record before
     /// it was skipped: as many records were read before it as the list had then, and all of them were in the list then. Those
     /// of the first page are requested again for that.
     pub(super) fn on_mark(&mut self, view: &View<'_>) -> Accepted {
         let keys = view.keys(0..view.rows.len());
         let wanted = self.spec.wanted.unwrap_or(0).saturating_sub(view.position as u64);
-        let occurs_once = |key: u64| keys.iter().filter(|other| **other == key).count() == 1;
         let row = (0..keys.len().min(usize::try_from(wanted).unwrap_or(usize::MAX)))
             .rev()
-            .find(|row| occurs_once(keys[*row]) && !self.delivered.keys().contains(&keys[*row]));
+            .find(|row| occurs_once(keys[*row], &keys) && !self.delivered.keys().contains(&keys[*row]));
         self.new_mark = row.map(|row| (view.position as u64 + row as u64, keys[row]));
         self.phase = match self.new_mark {
             Some(_) => Phase::Ahead { next_page: 1 },
@@ -52,9 +59,10 @@ impl SnapshotReader {
     /// Takes the first page of a list of unknown length. The snapshot begins with the response that shows the length, and
     /// must contain this page if it is returned.
     fn on_first_of_several(&mut self, view: &View<'_>) -> Accepted {
-        let (before, rows) = (self.checkpoint(), 0..view.rows.len());
+        let before = self.checkpoint();
+        let rows = 0..view.rows.len();
         self.phase = Phase::Length;
-        self.earlier = Some(Delivered::of(view.keys(rows.clone()))).filter(|_| !rows.is_empty());
+        self.earlier = if rows.is_empty() { None } else { Some(Delivered::of(view.keys(rows.clone()))) };
         if rows.is_empty() || self.spec.first_page == FirstPage::Located {
             return Accepted::default();
         }
@@ -68,23 +76,29 @@ impl SnapshotReader {
         }
         let Drift { restarts, has_changed, .. } = self.drift;
         self.drift = Drift { restarts, has_changed, ..Drift::default() };
-        let length = view.length();
-        let is_possible = length.is_none_or(|length| length >= self.snapshot.min_length);
-        let Some(length) = length.filter(|_| is_possible) else {
+        match view.length() {
+            Some(length) if length >= self.snapshot.min_length => {
+                self.snapshot.length = Length::Exact(length);
+                self.snapshot.first = Some(view.rows.key(0));
+                self.snapshot.anchors.clear();
+                self.phase = self.ahead();
+            }
             // Records may have been deleted since the first page. If the numbers contradict each other again, none of them
             // is the length. A first page that was returned cannot be read again.
-            let may_have_shrunk = !is_possible && self.drift.restarts == 0 && self.returned == 0;
-            self.drift.restarts += u32::from(may_have_shrunk);
-            self.snapshot.length = if may_have_shrunk { Length::Pending } else { Length::Unknown };
-            self.forget_unreturned();
-            self.phase = Phase::First;
-            return Ok(Accepted::default());
-        };
-        (self.snapshot.length, self.snapshot.first) = (Length::Exact(length), Some(view.rows.key(0)));
-        self.snapshot.anchors.clear();
-        self.phase = self.ahead();
+            Some(_) if self.drift.restarts == 0 && self.returned == 0 => {
+                self.drift.restarts = 1;
+                self.read_first_again(Length::Pending);
+            }
+            Some(_) | None => self.read_first_again(Length::Unknown),
+        }
         // The record is read with its page: a reorganization may replace it before.
         Ok(Accepted::default())
+    }
+
+    fn read_first_again(&mut self, length: Length) {
+        self.snapshot.length = length;
+        self.forget_unreturned();
+        self.phase = Phase::First;
     }
 
     pub(super) fn on_records(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
@@ -107,21 +121,21 @@ impl SnapshotReader {
             Some(first) if self.delivered.end() == 0 => &Delivered::of(vec![first]),
             _ => &self.delivered,
         };
-        let (shift, may_follow) = (self.drift.shift, self.is_ahead() || self.snapshot.has_fixed_pages());
+        let shift = self.drift.shift;
+        let may_follow = self.is_ahead() || self.snapshot.has_fixed_pages();
         let next = Some(delivered.end() as i64).filter(|next| may_follow && view.position - shift == *next);
-        match (Evidence { view, snapshot: &self.snapshot, delivered, shift, next }.locate()) {
-            Location::At(offset) => self.on_page(view, offset),
-            // The list up to a height begins with more records of this height than are known.
-            _ if self.bound.is_some() && self.position(self.delivered.end()) == 0 => {
-                self.end_with(End::ResultWindow);
-                Ok(Accepted::default())
-            }
-            location => {
-                self.check_length(view)?;
-                self.phase = self.next_attempt(self.attempt(), location);
-                self.miss(view)
-            }
+        let location = Evidence { view, snapshot: &self.snapshot, delivered, shift, next }.locate();
+        if let Location::At(offset) = location {
+            return self.on_page(view, offset);
         }
+        // The list up to a height begins with more records of this height than are known.
+        if self.bound.is_some() && self.position(self.delivered.end()) == 0 {
+            self.end_with(End::ResultWindow);
+            return Ok(Accepted::default());
+        }
+        self.check_length(view)?;
+        self.phase = self.next_attempt(self.attempt(), location);
+        self.miss(view)
     }
 
     /// Ends a list whose pages are not counted. If it has one page, that is all of it.
@@ -151,6 +165,7 @@ impl SnapshotReader {
         // The list is read again and compared with what was returned, as far as its keys are known.
         let is_comparable = self.proof == Proof::Overlap || self.delivered.base() == 0;
         let is_beginning = self.is_overlapping() && self.drift.restarts == 0 && is_comparable;
+        let may_locate = self.snapshot.length.exact().is_some() && !self.snapshot.has_fixed_pages();
         match (attempt, location) {
             // Another snapshot may begin with a record that occurs once.
             (Attempt::Second | Attempt::Third, Location::Ambiguous) if is_unread && self.may_begin_again() => {
@@ -162,8 +177,8 @@ impl SnapshotReader {
                 self.begin_again()
             }
             // One record shows the length, and so the drift.
-            _ if self.snapshot.length.exact().is_some() && !self.snapshot.has_fixed_pages() => Phase::Locate,
-            _ => Phase::Overlap(Attempt::Second),
+            (Attempt::First | Attempt::Second, _) if may_locate => Phase::Locate,
+            (Attempt::First | Attempt::Second, _) => Phase::Overlap(Attempt::Second),
         }
     }
 
@@ -173,7 +188,8 @@ impl SnapshotReader {
 
     /// Takes a page whose first row has this offset.
     fn on_page(&mut self, view: &View<'_>, offset: i64) -> Result<Accepted, Error> {
-        let (next, rows) = (self.delivered.end() as i64, view.rows.len());
+        let next = self.delivered.end() as i64;
+        let rows = view.rows.len();
         self.drift.contradictions = 0;
         let has_drifted = self.observe(view.position - offset);
         // No row is new if the next record lies above the page.
@@ -184,12 +200,15 @@ impl SnapshotReader {
         if from.saturating_add(least) > rows {
             return self.on_known_page(view, from == rows, has_drifted);
         }
-        let needed = match from {
-            _ if is_by_count => Proof::FinalLook,
-            // All newer records may have been replaced, and a record of the first page skipped.
-            0 if next > 0 && self.earlier.is_some() => Proof::FinalLook,
-            0 if next > 0 => Proof::Length,
-            _ => Proof::Overlap,
+        let is_adjacent = from == 0 && next > 0;
+        // Next to a first page that was read before the snapshot, all newer records may have been replaced, and a record of
+        // that page skipped.
+        let needed = if is_by_count || is_adjacent && self.earlier.is_some() {
+            Proof::FinalLook
+        } else if is_adjacent {
+            Proof::Length
+        } else {
+            Proof::Overlap
         };
         self.proof = self.proof.max(needed);
         let to = rows.min(from + self.snapshot.page_rows().max(self.spec.page_size) as usize);
@@ -227,12 +246,12 @@ impl SnapshotReader {
         if view.len() == 0 && view.pages.is_none() {
             return self.on_empty_page(view);
         }
-        let (least, most) = (self.snapshot.min_length as i64, self.snapshot.max_length() as i64);
         let from = usize::try_from(self.delivered.end() as i64 - view.position).unwrap_or(usize::MAX);
-        let has_changed = view.total.is_some_and(|total| self.snapshot.length.exact() != Some(total))
-            || view.pages.is_some() && (*view.lengths().end() < least || *view.lengths().start() > most)
-            || from > view.rows.len();
-        if has_changed {
+        let lengths = view.lengths();
+        let has_other_total = view.total.is_some_and(|total| self.snapshot.length.exact() != Some(total));
+        let is_shorter = *lengths.end() < self.snapshot.min_length as i64;
+        let is_longer = *lengths.start() > self.snapshot.max_length() as i64;
+        if has_other_total || view.pages.is_some() && (is_shorter || is_longer) || from > view.rows.len() {
             return Err(self.drift_error("the list of one block changed while it was read"));
         }
         let accepted = self.deliver(view, from..view.rows.len())?;
@@ -281,7 +300,7 @@ impl SnapshotReader {
 
     /// Offset of a response of one record, by its count.
     fn single_offset(&self, view: &View<'_>) -> Option<i64> {
-        by_count(view, &self.snapshot).filter(|_| view.len() <= 1)
+        if view.len() <= 1 { by_count(view, &self.snapshot) } else { None }
     }
 
     /// Reads rows as the next records of the snapshot, and returns those that were not returned before.
@@ -305,7 +324,8 @@ impl SnapshotReader {
     /// Compares the first page with what was returned of it. True if it is the same, so that the mark will show whether a
     /// record before it was skipped.
     fn on_first_page_again(&mut self, view: &View<'_>, mark: (u64, u64)) -> Result<bool, Error> {
-        let (first, keys) = (self.delivered.keys(), view.keys(0..view.rows.len()));
+        let first = self.delivered.keys();
+        let keys = view.keys(0..view.rows.len());
         if first == keys {
             self.snapshot.mark = Some(mark);
             return Ok(true);
@@ -321,7 +341,8 @@ impl SnapshotReader {
 
     /// Fails if the mark is not at its offset among the next records.
     fn check_mark(&mut self, view: &View<'_>, rows: Range<usize>) -> Result<(), Error> {
-        let (Some((offset, mark)), next) = (self.snapshot.mark, self.delivered.end()) else { return Ok(()) };
+        let Some((offset, mark)) = self.snapshot.mark else { return Ok(()) };
+        let next = self.delivered.end();
         let keys = view.keys(rows);
         let found = keys.iter().zip(next..).find(|(key, _)| **key == mark).map(|(_, found)| found);
         match found {
@@ -340,20 +361,12 @@ impl SnapshotReader {
     fn rows_to_skip(&mut self, view: &View<'_>, rows: &Range<usize>) -> Result<usize, Error> {
         let Some(earlier) = &self.earlier else { return Ok(0) };
         let read = [self.delivered.keys(), &view.keys(rows.clone())].concat();
-        let begins_at = |at: &usize| {
-            let count = earlier.keys().len().min(read.len() - at);
-            // All records that were returned must be there; of others, the first shows which are newer.
-            (self.returned == 0 || count == earlier.keys().len()) && read[*at..*at + count] == earlier.keys()[..count]
-        };
-        // The keys are those of the last of the records.
-        let found = (0..read.len()).find(begins_at).map(|at| self.delivered.base() + at as u64);
+        let found = self.find_earlier(earlier, &read);
         // A record that was below the first one is above it now: it is equal to another, or the order has changed.
         // Then the first page does not show which are newer.
-        let is_reordered = |at: &u64| {
-            let above = &read[..(*at - self.delivered.base()) as usize];
-            !has_duplicates(&read) && above.iter().any(|key| earlier.keys().contains(key))
-        };
-        if self.returned == 0 && found.is_some_and(|at| is_reordered(&at)) {
+        let is_reordered = !has_duplicates(&read)
+            && found.is_some_and(|index| read[..index].iter().any(|key| earlier.keys().contains(key)));
+        if self.returned == 0 && is_reordered {
             if self.delivered.end() > 0 {
                 // Records were skipped as newer.
                 return Err(self.first_page_error());
@@ -361,12 +374,22 @@ impl SnapshotReader {
             self.earlier = None;
             return Ok(0);
         }
-        let newer = found.and_then(|at| at.checked_sub(earlier.base()));
+        let newer = found.and_then(|index| (self.delivered.base() + index as u64).checked_sub(earlier.base()));
         let Some(newer) = newer.filter(|newer| *newer <= self.most_newer()) else { return Ok(rows.len()) };
         let returned = if self.returned > 0 { earlier.end() } else { 0 };
         self.drift.has_changed |= newer > 0;
         self.earlier = None;
         Ok((newer + returned).saturating_sub(self.delivered.end()) as usize)
+    }
+
+    /// Index of the first record that was read before the snapshot began. All records that were returned must follow; of
+    /// others, the first shows which are newer.
+    fn find_earlier(&self, earlier: &Delivered, read: &[u64]) -> Option<usize> {
+        let keys = earlier.keys();
+        (0..read.len()).find(|index| {
+            let count = keys.len().min(read.len() - index);
+            (self.returned == 0 || count == keys.len()) && read[*index..].starts_with(&keys[..count])
+        })
     }
 
     /// Most records that can have been added before the length was known.

@@ -165,7 +165,8 @@ impl RankedReader {
             Phase::Length => {
                 let end = self.end_of_pass(response);
                 self.phase = end.map_or(Phase::Pass { next_page: 1 }, Phase::Done);
-                (self.pass, self.least) = (self.pass + 1, 0);
+                self.pass += 1;
+                self.least = 0;
                 Accepted::default()
             }
             Phase::Done(_) | Phase::Failed(_) => Accepted::default(),
@@ -191,7 +192,8 @@ impl RankedReader {
             let is_moved = if self.pass > 1 { is_fresh } else { !is_fresh && !is_resumed };
             self.moved += u64::from(is_moved);
         }
-        (self.page, self.pages) = (request.page, response.total_pages.or(self.pages));
+        self.page = request.page;
+        self.pages = response.total_pages.or(self.pages);
         let full_pages = self.pages.unwrap_or(0).saturating_sub(1);
         let on_last_page = if request.page > full_pages { response.rows.len() as u64 } else { 0 };
         self.least = self.least.max(full_pages.saturating_mul(self.snapshot.page_rows()) + on_last_page);
@@ -211,30 +213,37 @@ impl RankedReader {
 
     fn after_last(&self, request: &PageRequest, response: &Response<'_>) -> Phase {
         let is_only = request.page == 1 && response.total_pages.is_some_and(|pages| pages <= 1);
+        let is_empty = response.rows.len() == 0 && request.page <= 2 && self.pages.is_none();
         let read = (request.page - 1) * self.snapshot.page_rows() + response.rows.len() as u64;
-        match self.spec.wanted {
-            Some(wanted) if self.returned() >= wanted => Phase::Done(End::List),
-            _ if read >= self.spec.window() => Phase::Done(End::ResultWindow),
-            _ if is_only || response.rows.len() == 0 && request.page <= 2 && self.pages.is_none() => {
-                Phase::Done(End::List)
-            }
-            _ => Phase::Length,
+        if self.spec.wanted.is_some_and(|wanted| self.returned() >= wanted) {
+            Phase::Done(End::List)
+        } else if read >= self.spec.window() {
+            Phase::Done(End::ResultWindow)
+        } else if is_only || is_empty {
+            Phase::Done(End::List)
+        } else {
+            Phase::Length
         }
     }
 
     /// The end of the list, if another pass would find nothing, or was made often enough.
     fn end_of_pass(&self, response: &Response<'_>) -> Option<End> {
-        let (rows, pages) = (self.snapshot.page_rows(), self.pages.unwrap_or(0));
-        let length = response.total_pages.filter(|_| response.rows.len() == 1);
+        let rows = self.snapshot.page_rows();
+        let pages = self.pages.unwrap_or(0);
         // Records may be added or removed between the last page and this response, but not a page of them.
         let of_pages = pages.saturating_sub(2) * rows + 1..=(pages + 1) * rows;
-        match length {
-            Some(length) if !of_pages.contains(&length) => Some(End::UnknownLength),
+        match response.total_pages {
             // A part of the service that lacks records may have answered last.
-            Some(length) if self.returned() >= length.max(self.least) => Some(End::List),
-            Some(_) if self.pass >= MAX_PASSES => Some(End::Unsettled),
-            Some(_) => None,
-            None => Some(End::UnknownLength),
+            Some(length) if response.rows.len() == 1 && of_pages.contains(&length) => {
+                if self.returned() >= length.max(self.least) {
+                    Some(End::List)
+                } else if self.pass >= MAX_PASSES {
+                    Some(End::Unsettled)
+                } else {
+                    None
+                }
+            }
+            Some(_) | None => Some(End::UnknownLength),
         }
     }
 

@@ -163,17 +163,13 @@ impl SnapshotReader {
 
     /// Next request while `in_flight` requests are, or `None` until one of them is answered.
     pub fn next_request(&mut self, in_flight: usize) -> Option<PageRequest> {
-        let is_alone = in_flight == 0;
+        if let Phase::Ahead { next_page } = self.phase {
+            return self.request_ahead(next_page, in_flight);
+        }
+        if in_flight > 0 {
+            return None;
+        }
         match self.phase {
-            Phase::Ahead { next_page } if is_alone || self.may_request_ahead(next_page) => {
-                self.phase = Phase::Ahead { next_page: next_page + 1 };
-                // A record may be added in the middle of the list between responses that arrive in another order.
-                if !is_alone && self.spec.kind == ListKind::Growing && self.snapshot.length.exact().is_some() {
-                    self.proof = Proof::FinalLook;
-                }
-                Some(self.request(next_page, self.spec.page_size, Purpose::Records))
-            }
-            _ if !is_alone => None,
             Phase::First => Some(self.request(1, self.spec.page_size, Purpose::Records)),
             Phase::Overlap(attempt) => Some(self.overlapping_page(attempt)),
             Phase::Length => Some(self.request(1, 1, Purpose::CountProbe)),
@@ -186,6 +182,19 @@ impl SnapshotReader {
             Phase::FinalLook(group, _) => Some(self.look_page(group)),
             Phase::Ahead { .. } | Phase::Done(_) | Phase::Failed(_) => None,
         }
+    }
+
+    fn request_ahead(&mut self, page: u64, in_flight: usize) -> Option<PageRequest> {
+        let is_alone = in_flight == 0;
+        if !is_alone && !self.may_request_ahead(page) {
+            return None;
+        }
+        self.phase = Phase::Ahead { next_page: page + 1 };
+        // A record may be added in the middle of the list between responses that arrive in another order.
+        if !is_alone && self.spec.kind == ListKind::Growing && self.snapshot.length.exact().is_some() {
+            self.proof = Proof::FinalLook;
+        }
+        Some(self.request(page, self.spec.page_size, Purpose::Records))
     }
 
     /// Takes back a request that was cancelled.
@@ -239,7 +248,9 @@ impl SnapshotReader {
 
     /// Does not look for a first page that was not returned: the snapshot may contain newer records.
     pub(super) fn forget_unreturned(&mut self) {
-        self.earlier.take_if(|_| self.returned == 0);
+        if self.returned == 0 {
+            self.earlier = None;
+        }
     }
 
     pub(super) fn may_begin_again(&self) -> bool {
@@ -248,8 +259,10 @@ impl SnapshotReader {
 
     /// Requests the length, with which another snapshot begins.
     pub(super) fn begin_again(&mut self) -> Phase {
-        (self.delivered, self.proof) = (Delivered::default(), Proof::Overlap);
-        (self.new_mark, self.snapshot.mark) = (None, None);
+        self.delivered = Delivered::default();
+        self.proof = Proof::Overlap;
+        self.new_mark = None;
+        self.snapshot.mark = None;
         self.drift.restarts += 1;
         self.drift.has_changed = true;
         Phase::Length

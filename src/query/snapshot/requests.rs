@@ -13,7 +13,8 @@ impl SnapshotReader {
     /// True if each page has to begin with returned records: nothing else shows that no record of the beginning of a list
     /// was skipped, or the length would cost more requests.
     pub(super) fn is_overlapping(&self) -> bool {
-        let (snapshot, wanted) = (&self.snapshot, self.spec.wanted.unwrap_or(u64::MAX));
+        let snapshot = &self.snapshot;
+        let wanted = self.spec.wanted.unwrap_or(u64::MAX);
         let is_short = wanted <= self.spec.tuning.overlap_pages * snapshot.page_rows();
         let is_beginning = wanted < snapshot.max_length() && (is_short || snapshot.length == Length::Unknown);
         let has_evidence = snapshot.has_fixed_pages() || snapshot.length.exact().is_some();
@@ -63,24 +64,24 @@ impl SnapshotReader {
     /// The page that begins a little before the next record and reaches furthest beyond it. Pages begin at multiples of
     /// their size, so a smaller page may reach further.
     pub(super) fn overlapping_page(&self, attempt: Attempt) -> PageRequest {
-        let (tuning, next) = (&self.spec.tuning, self.delivered.end());
+        let next = self.delivered.end();
         let size = self.snapshot.page_rows();
         let sizes = self.snapshot.page_sizes;
         // The largest page is the likeliest to contain the next record.
         let most = sizes.served(size.max(self.spec.max_page_size));
         // Right after a measurement, a page that begins too early is of more use than one that begins too late.
         let growth = if attempt > Attempt::First { 0 } else { self.drift.growth.expected() };
-        let overlap = self.delivered.boundary().unwrap_or(0).max(tuning.overlap);
+        let overlap = self.delivered.boundary().unwrap_or(0).max(self.spec.tuning.overlap);
         let margin = if self.snapshot.is_counted() { 0 } else { overlap };
         let from = self.position(next - margin.min(most - 1).min(next)) + growth;
         // While the list is stable, no page contains records that are not returned if another one shows as many that are.
         let is_stable = self.drift.shift == 0 && self.drift.misses == 0;
         let last = if is_stable { self.spec.wanted.unwrap_or(u64::MAX).min(next + size) } else { u64::MAX };
-        let value = |limit: &u64| {
+        let best = (sizes.least..=most).max_by_key(|limit| {
             let end = (from / limit + 1) * limit;
             (end.min(last), end <= last, *limit)
-        };
-        let best = (sizes.least..=most).max_by_key(value).unwrap_or(size);
+        });
+        let best = best.unwrap_or(size);
         let limit = if best == size { self.spec.page_size } else { best };
         self.request(from / best + 1, limit, Purpose::Records)
     }

@@ -220,14 +220,19 @@ impl View<'_> {
     /// Lengths that the list may have at the instant of the response. Its last page shows the length.
     pub fn lengths(&self) -> RangeInclusive<i64> {
         let end = self.position + self.len() as i64;
-        let of_pages = |pages: u64| i64::try_from(pages.saturating_mul(self.page_size)).unwrap_or(i64::MAX);
-        let is_capped = |pages: u64| pages.saturating_mul(self.page_size) >= self.window;
-        match self.pages {
-            Some(pages) if is_capped(pages) => of_pages(pages - 1).saturating_add(1)..=i64::MAX,
-            _ if self.is_last() => end..=end,
-            Some(pages) => of_pages(pages - 1).saturating_add(1)..=of_pages(pages),
-            None => end..=i64::MAX,
+        let is_capped = self.pages.is_some_and(|pages| self.records_of(pages) >= self.window);
+        if self.is_last() && !is_capped {
+            return end..=end;
         }
+        let Some(pages) = self.pages else { return end..=i64::MAX };
+        let before_last = i64::try_from(self.records_of(pages - 1)).unwrap_or(i64::MAX);
+        let with_last = i64::try_from(self.records_of(pages)).unwrap_or(i64::MAX);
+        before_last.saturating_add(1)..=if is_capped { i64::MAX } else { with_last }
+    }
+
+    /// Number of records on this many full pages.
+    fn records_of(&self, pages: u64) -> u64 {
+        pages.saturating_mul(self.page_size)
     }
 
     /// True if the API reports that no page follows.
