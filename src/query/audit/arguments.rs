@@ -1,5 +1,7 @@
 //! `Arguments`: the values that records can have under the arguments of a query.
 
+use serde_json::{Map, Value as Json};
+
 use crate::columns::{Columns, Value};
 use crate::interface::{Bound, Number, Param, ParamKind, ParamRole};
 use crate::query::request::Query;
@@ -34,24 +36,23 @@ impl Arguments {
     /// The conditions of a query whose heights are known.
     pub fn of(query: &Query) -> Self {
         let given = query.canonical_args().unwrap_or_default();
-        let text_of = |name: &str| given.get(name).map(|value| value.as_str().map_or(value.to_string(), str::to_owned));
         let mut arguments = Self::default();
         for param in query.endpoint().params {
-            let Some(value) = text_of(param.name) else { continue };
+            let Some(value) = text_of(&given, param.name) else { continue };
             if query.may_replay_other(param, &value) {
                 continue;
             }
             match param.kind {
                 // The rows of a slice of times are selected by its range; those of a look-up by its hashes.
                 ParamKind::Hashes { .. } | ParamKind::Time => {}
-                _ => arguments.add(query, param, &value, text_of),
+                _ => arguments.add(query, param, &value, &given),
             }
         }
         arguments.add_times(query);
         arguments
     }
 
-    fn add(&mut self, query: &Query, param: &'static Param, value: &str, text_of: impl Fn(&str) -> Option<String>) {
+    fn add(&mut self, query: &Query, param: &'static Param, value: &str, given: &Map<String, Json>) {
         let record = query.endpoint().record();
         let mut alternatives = Vec::new();
         for (name, bound) in param.bounds {
@@ -73,7 +74,7 @@ impl Arguments {
                 // The API does not say of every bound whether it is included.
                 Bound::AtLeast | Bound::Above => Some(Test::AtLeast(value.to_owned())),
                 Bound::AtMost => Some(Test::AtMost(value.to_owned())),
-                Bound::Side { value: side, other } if *side == value => text_of(other).map(Test::Text),
+                Bound::Side { value: side, other } if *side == value => text_of(given, other).map(Test::Text),
                 Bound::Side { .. } => None,
             };
             let parameter = param.name;
@@ -89,8 +90,8 @@ impl Arguments {
     fn add_times(&mut self, query: &Query) {
         let Some((low, high)) = query.options().times else { return };
         let record = query.endpoint().record();
-        let is_time = |param: &&Param| matches!(param.role, ParamRole::TimeOfHeight(..));
-        let Some(param) = query.endpoint().params.iter().find(is_time) else { return };
+        let mut params = query.endpoint().params.iter();
+        let Some(param) = params.find(|param| matches!(param.role, ParamRole::TimeOfHeight(..))) else { return };
         let columns: Vec<usize> = param.bounds.iter().filter_map(|(name, _)| record.position(name)).collect();
         let test = Test::Between(low.unwrap_or(i64::MIN), high.unwrap_or(i64::MAX));
         self.conditions.push(Condition { parameter: param.name, columns, test });
@@ -99,9 +100,12 @@ impl Arguments {
     /// Adds the height of one slice of a range of heights.
     #[must_use]
     pub fn of_height(column: Option<usize>, height: i64) -> Self {
-        let condition =
-            |column| Condition { parameter: "height", columns: vec![column], test: Test::Between(height, height) };
-        Self { conditions: column.into_iter().map(condition).collect() }
+        let conditions = column.into_iter().map(|column| Condition {
+            parameter: "height",
+            columns: vec![column],
+            test: Test::Between(height, height),
+        });
+        Self { conditions: conditions.collect() }
     }
 
     pub fn are_empty(&self) -> bool {
@@ -118,11 +122,11 @@ impl Arguments {
 impl Condition {
     /// True if one of the columns meets the test, or none of them has a value. A value that is not known may meet it.
     fn is_possible(&self, columns: &Columns, row: usize) -> bool {
-        let values = || self.columns.iter().map(|column| columns.value(*column, row));
-        if values().any(|value| matches!(value, Value::Null)) {
+        let values = self.columns.iter().map(|column| columns.value(*column, row));
+        if values.clone().any(|value| matches!(value, Value::Null)) {
             return true;
         }
-        let results = values().filter_map(|value| self.test.is_met(&value));
+        let results = values.filter_map(|value| self.test.is_met(&value));
         results.reduce(|some, other| some || other).unwrap_or(true)
     }
 }
@@ -145,6 +149,11 @@ impl Test {
             _ => None,
         }
     }
+}
+
+fn text_of(given: &Map<String, Json>, name: &str) -> Option<String> {
+    let value = given.get(name)?;
+    Some(value.as_str().map_or_else(|| value.to_string(), str::to_owned))
 }
 
 fn compare(number: &str, other: &str) -> Option<bool> {

@@ -40,15 +40,17 @@ impl Growth {
     pub fn on_response(&mut self, request: &PageRequest, response: &Response<'_>, seen: Seen) {
         if seen.length != self.length {
             // The response from which the length is known reports no growth, whatever its count says.
-            (self.length, self.most) = (seen.length, 0);
+            self.length = seen.length;
+            self.most = 0;
             return;
         }
         let is_single = request.limit == 1 && response.rows.len() == 1;
-        let length = response.total.or(response.total_pages.filter(|_| is_single));
+        let length = if is_single { response.total.or(response.total_pages) } else { response.total };
         let growth = length.zip(self.length).map_or(0, |(length, known)| length.saturating_sub(known));
         let reported = growth.max(u64::try_from(seen.drift).unwrap_or(0));
         if reported > self.most {
-            (self.most, self.looks) = (reported, 0);
+            self.most = reported;
+            self.looks = 0;
         }
         let position = (request.page - 1).saturating_mul(request.limit);
         if self.most == 0 || position > self.most + KEPT as u64 {
@@ -82,8 +84,8 @@ impl Growth {
 
     /// Takes the response to that request. A record that is not known is newer, or has replaced the head.
     pub fn on_look(&mut self, response: &Response<'_>) {
-        let is_known = |key: u64| self.head.iter().any(|(_, known)| *known == key);
-        if response.rows.len() != 1 || !is_known(response.rows.key(0)) {
+        let is_known = response.rows.len() == 1 && self.head.iter().any(|(_, key)| *key == response.rows.key(0));
+        if !is_known {
             self.most = 0;
         }
     }

@@ -42,7 +42,7 @@ impl Heights {
         self.check_first(heights, Direction::Falling)?;
         // A page of one height shows no order.
         let is_known = heights.first() > heights.last() || self.latest.is_some();
-        self.latest = heights.last().copied().filter(|_| is_known);
+        self.latest = if is_known { heights.last().copied() } else { None };
         Ok(())
     }
 
@@ -64,12 +64,14 @@ impl Heights {
         }
         let pairs = self.latest.iter().chain(heights).zip(heights.iter().skip(usize::from(self.latest.is_none())));
         self.missing += pairs.map(|(one, next)| one.abs_diff(*next).saturating_sub(1)).sum::<u64>();
-        (self.latest, self.latest_block) = (heights.last().copied(), keys.last().copied());
+        self.latest = heights.last().copied();
+        self.latest_block = keys.last().copied();
         Ok(())
     }
 
     fn check_first(&self, heights: &[i64], direction: Direction) -> Result<(), String> {
-        let (Some(latest), Some(first)) = (self.latest, heights.first()) else { return Ok(()) };
+        let Some(latest) = self.latest else { return Ok(()) };
+        let Some(first) = heights.first() else { return Ok(()) };
         if is_sorted(&[latest, *first], direction) {
             return Ok(());
         }

@@ -59,8 +59,11 @@ impl Lengths {
     pub fn on_response(&mut self, request: &PageRequest, response: &Response<'_>) {
         let rows = response.rows.len() as u64;
         let has_next = response.has_next(request);
-        let full_pages = response.total_pages.filter(|_| has_next && rows > 0).map(|pages| (pages - 1) * rows);
-        let least = response.total.or(full_pages.map(|records| records + 1)).unwrap_or(0);
+        let least = match (response.total, response.total_pages) {
+            (Some(total), _) => total,
+            (None, Some(pages)) if has_next && rows > 0 => (pages - 1) * rows + 1,
+            (None, _) => 0,
+        };
         self.is_known_end |= request.height_bound.is_some() || !has_next;
         self.least = Some(self.least.map_or(least, |known| known.min(least)));
     }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use super::growth::{Growth, Seen};
+use super::growth::Growth;
 use super::heights::Heights;
 use super::known_keys::KnownKeys;
 use super::lengths::Lengths;
@@ -11,6 +11,7 @@ use super::numbers::{check_echo, check_numbers};
 use super::one_block::OneBlock;
 use super::places::Places;
 use super::repeats::{Look, Repeat, Repeats, count};
+use super::subject::{End, Returned, Subject};
 use super::unreturned::{Known, Unreturned};
 use crate::interface::Order;
 use crate::message::Message;
@@ -23,18 +24,6 @@ const EQUAL_RECORDS: &str = "The list has equal records that are too far apart t
                              record that was received twice.";
 const DOUBTFUL_GROWTH: &str = "Some responses reported more records than others, and none of the newest ones is new: a \
                                part of the service may lack records.";
-
-/// The declared properties of a list.
-#[derive(Clone, Copy, Debug)]
-pub struct Subject {
-    pub kind: ListKind,
-    pub order: Order,
-    pub has_unique_keys: bool,
-    pub page_size: u64,
-    pub max_page_size: u64,
-    /// True if reported growth is compared with the head of the list: one request more, for a reason at most.
-    pub compares_growth: bool,
-}
 
 #[derive(Debug)]
 pub struct ListAudit {
@@ -81,26 +70,6 @@ enum Sought {
     /// Equal records.
     #[default]
     Repeats,
-}
-
-/// The end of a list, as its reader sees it.
-#[derive(Clone, Copy, Debug)]
-pub struct End {
-    /// Distance by which the list has moved.
-    pub drift: i64,
-    /// Records of a full page.
-    pub page_rows: u64,
-    /// True if no record follows.
-    pub is_whole: bool,
-}
-
-/// Rows of a response that are about to be returned.
-pub struct Returned<'a> {
-    /// Those that the reader accepted.
-    pub rows: Range<usize>,
-    /// Those of them that do not contradict the arguments; all if `None`.
-    pub kept: Option<&'a [u32]>,
-    pub seen: Seen,
 }
 
 impl ListAudit {
@@ -235,13 +204,14 @@ impl ListAudit {
     fn check_ends(&mut self, response: &Response<'_>, rows: &Range<usize>) -> Result<(), String> {
         let offsets = self.next..self.next + rows.len() as u64;
         self.next = offsets.end;
-        let is_there = |(offset, key): &(u64, u64)| {
-            !offsets.contains(offset) || response.rows.key(rows.start + (offset - offsets.start) as usize) == *key
-        };
-        if self.ends.iter().all(is_there) {
-            return Ok(());
+        for (offset, key) in self.ends.iter().filter(|(offset, _)| offsets.contains(offset)) {
+            if response.rows.key(rows.start + (offset - offsets.start) as usize) != *key {
+                return Err(
+                    "a partition does not begin or end with the records at its cuts; make the partitions again".into(),
+                );
+            }
         }
-        Err("a partition does not begin or end with the records at its cuts; make the partitions again".into())
+        Ok(())
     }
 
     fn check_block(&mut self, request: &PageRequest, response: &Response<'_>, kept: &[usize]) -> Result<(), String> {
@@ -290,8 +260,7 @@ impl ListAudit {
 
     /// True if a response has nothing but records that were returned already, or is another page than the requested one.
     pub fn is_repetition(&self, request: &PageRequest, response: &Response<'_>) -> bool {
-        let is_returned = |row: usize| self.recent.contains(&response.rows.key(row));
-        check_echo(request, response).is_err() || (0..response.rows.len()).all(is_returned)
+        check_echo(request, response).is_err() || response.rows.keys().iter().all(|key| self.recent.contains(key))
     }
 
     /// True if something is still to be proven once the reader has ended.
@@ -315,8 +284,8 @@ impl ListAudit {
     /// True if a reading before this one received more records, or a response showed another end. The keys of blocks are not
     /// kept.
     fn may_be_longer(&self, end: &End) -> bool {
-        let is_known = |key| self.subject.order == Order::Consecutive || self.known.contains(key);
-        end.is_whole && self.lengths.may_exceed(self.next, is_known)
+        let keeps_keys = self.subject.order != Order::Consecutive;
+        end.is_whole && self.lengths.may_exceed(self.next, |key| !keeps_keys || self.known.contains(key))
     }
 
     /// True if the list has grown by some responses, and its head is not known to have moved.
@@ -394,8 +363,8 @@ impl ListAudit {
             return false;
         }
         let latest: Vec<u64> = self.recent.iter().rev().take(2).rev().copied().collect();
-        let is_below = |rows: &[u64]| rows[..2] == latest[..] && !self.known.contains(rows[2]);
-        latest.len() == 2 && response.rows.keys().windows(3).any(is_below)
+        let keys = response.rows.keys();
+        keys.windows(3).any(|rows| rows[..2] == latest && !self.known.contains(rows[2]))
     }
 
     /// True if a response has a record that was not returned. The keys of blocks are not kept, but their heights.

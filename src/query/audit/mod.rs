@@ -27,11 +27,13 @@ mod numbers;
 mod one_block;
 mod places;
 mod repeats;
+mod subject;
 #[cfg(test)]
 mod tests;
 mod unreturned;
 
 pub use arguments::Arguments;
 pub use growth::Seen;
-pub use list::{End, ListAudit, Returned, Subject};
+pub use list::ListAudit;
 pub use repeats::Repeat;
+pub use subject::{End, Returned, Subject};

@@ -96,7 +96,8 @@ impl OneBlock {
 
     fn is_confirmed(&self, witness: &Witness, request: &PageRequest, response: &Response<'_>) -> bool {
         // The request is for the page of the last of these records, which has as many rows before it as are known.
-        let (shown, known) = (response.rows.keys(), &witness.keys);
+        let shown = response.rows.keys();
+        let known = &witness.keys;
         let is_there = match shown.iter().rposition(|key| known.last() == Some(key)) {
             Some(last) => shown[..=last].iter().rev().zip(known.iter().rev()).all(|(shown, known)| shown == known),
             None => false,
@@ -109,10 +110,8 @@ impl OneBlock {
 }
 
 fn has_first_page(first_page: &[(u64, u64)], response: &Response<'_>) -> bool {
-    let is_there = |(offset, key): &(u64, u64)| {
-        let row = *offset as usize;
-        // A later anchor may lie on another page.
-        row >= response.rows.len() || response.rows.key(row) == *key
-    };
-    response.rows.len() > 0 && first_page.iter().all(is_there)
+    let rows = response.rows;
+    // A later anchor may lie on another page.
+    let mut shown = first_page.iter().filter(|(offset, _)| (*offset as usize) < rows.len());
+    rows.len() > 0 && shown.all(|(offset, key)| rows.key(*offset as usize) == *key)
 }

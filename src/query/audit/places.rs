@@ -26,7 +26,8 @@ impl Places {
 
     /// Place of the first row of a response, unless the service has page sizes of its own.
     fn first(&mut self, request: &PageRequest, response: &Response<'_>) -> Option<i64> {
-        let (total, rows) = (i64::try_from(response.total?).ok()?, response.rows.len() as u64);
+        let total = i64::try_from(response.total?).ok()?;
+        let rows = response.rows.len() as u64;
         let has_next = response.has_next(request);
         if request.page == 1 && has_next {
             self.page_rows = Some((request.limit, rows));
@@ -45,19 +46,18 @@ impl Places {
             *self = Self { page_rows: self.page_rows, ..Self::continued() };
             return true;
         };
-        let place = |row: usize| first - row as i64;
+        let mut places = (0..response.rows.len()).map(|row| (response.rows.key(row), first - row as i64));
         if !self.is_continued && self.first_page.is_empty() && self.latest.is_none() && request.page == 1 {
-            self.first_page = rows.clone().map(|row| (response.rows.key(row), place(row))).collect();
+            self.first_page = places.clone().skip(rows.start).take(rows.len()).collect();
         }
-        let is_first_page_at_its_place = (0..response.rows.len())
-            .any(|row| self.first_page.iter().any(|known| *known == (response.rows.key(row), place(row))));
+        let is_first_page_at_its_place = places.any(|place| self.first_page.contains(&place));
         if rows.is_empty() {
             self.is_confirmed |= is_first_page_at_its_place;
             return true;
         }
         self.is_confirmed = is_first_page_at_its_place;
-        let follows = self.latest.is_none_or(|latest| place(rows.start) == latest - 1);
-        self.latest = Some(place(rows.end - 1));
+        let follows = self.latest.is_none_or(|latest| first - rows.start as i64 == latest - 1);
+        self.latest = Some(first - (rows.end - 1) as i64);
         follows
     }
 

@@ -34,6 +34,15 @@ impl Repeat {
     pub fn key(&self) -> u64 {
         self.key
     }
+
+    /// True if a response shows some of these records, and leaves room for the others above and below them.
+    fn is_shown(&self, keys: &[u64]) -> bool {
+        let Some(top) = keys.iter().position(|key| *key == self.key) else { return false };
+        let Some(bottom) = keys.iter().rposition(|key| *key == self.key) else { return false };
+        let distance = (self.second - self.first) as usize;
+        let margin = distance.saturating_sub(bottom - top);
+        top >= margin && bottom + margin < keys.len()
+    }
 }
 
 #[derive(Debug, Default)]
@@ -77,14 +86,16 @@ impl Repeats {
             return;
         };
         // Some page size shows all records of half a page.
-        let is_near = |first: &u64| offset - first <= page_size / 2;
-        let group: Vec<u64> = near.into_iter().take_while(is_near).collect();
-        let (mut first, mut copies) = (group.last().copied().unwrap_or(latest), group.len().max(1) as u64 + 1);
+        let farthest = offset.saturating_sub(page_size / 2);
+        let group: Vec<u64> = near.into_iter().take_while(|earlier| *earlier >= farthest).collect();
+        let mut first = group.last().copied().unwrap_or(latest);
+        let mut copies = group.len().max(1) as u64 + 1;
         // A cursor keeps the offsets of fewer records than it has open.
-        if let Some(open) = self.open.iter().find(|open| open.key == key && open.first < first && is_near(&open.first))
-        {
+        let known = self.open.iter().find(|open| open.key == key && (farthest..first).contains(&open.first));
+        if let Some(open) = known {
             let later = group.iter().filter(|other| **other > open.second).count() as u64;
-            (first, copies) = (open.first, copies.max(open.copies + later + 1));
+            first = open.first;
+            copies = copies.max(open.copies + later + 1);
         }
         // One response that shows them proves the others as well.
         if *proven >= copies || self.open.iter().any(|open| open.key == key && open.copies >= copies) {
@@ -110,8 +121,9 @@ impl Repeats {
     /// The page that shows equal records in a list that has moved by `drift`.
     pub fn next_request(&self, drift: i64, max_page_size: u64) -> Option<PageRequest> {
         let repeat = self.open.first()?;
-        let at = |offset: u64| offset.saturating_add_signed(drift);
-        page_of_both(at(repeat.first), at(repeat.second), max_page_size)
+        let first = repeat.first.saturating_add_signed(drift);
+        let second = repeat.second.saturating_add_signed(drift);
+        page_of_both(first, second, max_page_size)
     }
 
     /// Takes the response to such a request.
@@ -124,16 +136,8 @@ impl Repeats {
             return Look::Open;
         }
         self.looks += 1;
-        let distance = (repeat.second - repeat.first) as usize;
-        let is_equal = |key: &u64| *key == repeat.key;
-        // Those that are missing would be above or below those that are there.
-        let is_shown =
-            keys.iter().position(is_equal).zip(keys.iter().rposition(is_equal)).is_some_and(|(top, bottom)| {
-                let margin = distance.saturating_sub(bottom - top);
-                top >= margin && bottom + margin < keys.len()
-            });
         let is_all = request.page == 1 && response.total_pages == Some(1) && keys.len() as u64 > repeat.second;
-        if is_shown || is_all {
+        if is_all || repeat.is_shown(&keys) {
             return Look::Contradicted;
         }
         if self.looks == MAX_LOOKS {

@@ -50,8 +50,10 @@ impl Known<'_> {
 pub struct Unreturned {
     pairs: VecDeque<Pair>,
     looks: u32,
-    /// Pages of returned records at the place of the first open pair, and the number of these records.
-    passed: (u32, u64),
+    /// Pages of returned records at the place of the first open pair.
+    passed_pages: u32,
+    /// Records of these pages.
+    passed_records: u64,
 }
 
 impl Unreturned {
@@ -69,9 +71,10 @@ impl Unreturned {
         let is_below_returned = !returned.is_empty();
         let from = if is_below_returned { returned.end } else { 1 };
         for row in from..rows.len() {
-            let (above, below, offset) = (rows.key(row - 1), rows.key(row), first + row as u64 - 1);
+            let below = rows.key(row);
             if !known.contains(below) {
-                self.pairs.push_back(Pair { above, below, offset, is_below_returned });
+                let offset = first + row as u64 - 1;
+                self.pairs.push_back(Pair { above: rows.key(row - 1), below, offset, is_below_returned });
             }
         }
         if self.pairs.len() > KEPT {
@@ -89,7 +92,7 @@ impl Unreturned {
     /// The page of such a record and the one above it, in a list that has moved by `drift`.
     pub fn request(&self, drift: i64, max_page_size: u64, known: Known<'_>) -> Option<PageRequest> {
         let pair = self.pairs.iter().find(|pair| known.is_open(pair))?;
-        let first = pair.offset.saturating_add_signed(drift) + self.passed.1;
+        let first = pair.offset.saturating_add_signed(drift) + self.passed_records;
         // If no page has both records, the page of the lower one shows whether it is there.
         page_of_both(first, first + 1, max_page_size).or_else(|| page_of_both(first + 1, first + 1, max_page_size))
     }
@@ -99,12 +102,7 @@ impl Unreturned {
     pub fn on_look(&mut self, request: &PageRequest, response: &Response<'_>, known: Known<'_>) -> bool {
         self.pairs.retain(|pair| known.is_open(pair));
         let keys = response.rows.keys();
-        let is_unreturned = |rows: &[u64]| match known.has_equal {
-            true => self.pairs.iter().any(|pair| rows == [pair.above, pair.below]),
-            false => known.contains(rows[0]) && !known.contains(rows[1]),
-        };
-        let is_there = |pair: &Pair| !known.has_equal && keys.contains(&pair.below);
-        if keys.windows(2).any(is_unreturned) || self.pairs.iter().any(is_there) {
+        if self.shows_unreturned(&keys, known) {
             return false;
         }
         let is_end = !response.has_next(request) && (keys.len() as u64) < request.limit;
@@ -112,16 +110,29 @@ impl Unreturned {
         let before = self.pairs.len();
         self.pairs.retain(|pair| !shown.contains(&pair.above));
         if self.pairs.len() == before && keys.iter().all(|key| known.contains(*key)) {
-            self.passed = (self.passed.0 + 1, self.passed.1 + keys.len() as u64);
-            if is_end || self.passed.0 == MAX_PASSED {
+            self.passed_pages += 1;
+            self.passed_records += keys.len() as u64;
+            if is_end || self.passed_pages == MAX_PASSED {
                 self.pairs.pop_front();
             }
         }
         if self.pairs.len() < before {
-            (self.looks, self.passed) = (0, (0, 0));
+            self.looks = 0;
+            self.passed_pages = 0;
+            self.passed_records = 0;
             return true;
         }
         self.looks += 1;
         self.looks < MAX_LOOKS
+    }
+
+    /// True if a record that was not returned is in a response. Where some are equal, only both records of a pair show it.
+    fn shows_unreturned(&self, keys: &[u64], known: Known<'_>) -> bool {
+        let mut neighbors = keys.windows(2);
+        if known.has_equal {
+            return neighbors.any(|rows| self.pairs.iter().any(|pair| rows == [pair.above, pair.below]));
+        }
+        neighbors.any(|rows| known.contains(rows[0]) && !known.contains(rows[1]))
+            || self.pairs.iter().any(|pair| keys.contains(&pair.below))
     }
 }

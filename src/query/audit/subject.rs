@@ -1,0 +1,39 @@
+//! `Subject`: what the audit is told about a list and its responses.
+
+use std::ops::Range;
+
+use super::growth::Seen;
+use crate::interface::Order;
+use crate::query::snapshot::ListKind;
+
+/// The declared properties of a list.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject {
+    pub kind: ListKind,
+    pub order: Order,
+    pub has_unique_keys: bool,
+    pub page_size: u64,
+    pub max_page_size: u64,
+    /// True if reported growth is compared with the head of the list: one request more, for a reason at most.
+    pub compares_growth: bool,
+}
+
+/// The end of a list, as its reader sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct End {
+    /// Distance by which the list has moved.
+    pub drift: i64,
+    /// Records of a full page.
+    pub page_rows: u64,
+    /// True if no record follows.
+    pub is_whole: bool,
+}
+
+/// Rows of a response that are about to be returned.
+pub struct Returned<'a> {
+    /// Those that the reader accepted.
+    pub rows: Range<usize>,
+    /// Those of them that do not contradict the arguments; all if `None`.
+    pub kept: Option<&'a [u32]>,
+    pub seen: Seen,
+}
