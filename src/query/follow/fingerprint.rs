@@ -21,10 +21,16 @@ pub struct RowFacts {
 
 /// The facts of all records of a page.
 pub fn facts(columns: &Columns) -> Vec<RowFacts> {
-    let (keys, contents, blocks) = (record_keys(columns), content_keys(columns), block_keys(columns));
-    let rows = keys.into_iter().zip(contents).zip(blocks).enumerate();
-    rows.map(|(row, ((key, content), block))| RowFacts { height: Rows::height(columns, row), key, block, content })
-        .collect()
+    let keys = record_keys(columns);
+    let contents = content_keys(columns);
+    let blocks = block_keys(columns);
+    let rows = (0..columns.rows()).map(|row| RowFacts {
+        height: Rows::height(columns, row),
+        key: keys[row],
+        block: blocks[row],
+        content: contents[row],
+    });
+    rows.collect()
 }
 
 /// A hash of a page: equal for equal pages.

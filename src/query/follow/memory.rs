@@ -79,6 +79,11 @@ pub struct LastRound {
     pub head: Option<Head>,
 }
 
+/// Keys of the records of one height.
+fn keys_at(height: i64, records: &[(u64, i64)]) -> impl Iterator<Item = u64> {
+    records.iter().filter(move |(_, other)| *other == height).map(|(key, _)| *key)
+}
+
 impl LastRound {
     /// The lowest height that is not known to have no records: up to it, nothing new is due.
     pub fn first_unknown(&self) -> i64 {
@@ -105,10 +110,9 @@ impl Memory {
         let mut heights: Vec<i64> = newest.iter().map(|(_, height)| *height).collect();
         heights.sort_unstable();
         heights.dedup();
-        let keys = |height: i64| newest.iter().filter(move |(_, other)| *other == height).map(|(key, _)| *key);
         let known = heights.into_iter().filter(|height| *height > horizon.height() && *height < highest);
-        let known = known.map(|height| Fingerprint::of_keys(height, keys(height))).collect();
-        let seam = Some(Seam { height: highest, keys: keys(highest).collect() });
+        let known = known.map(|height| Fingerprint::of_keys(height, keys_at(height, newest))).collect();
+        let seam = Some(Seam { height: highest, keys: keys_at(highest, newest).collect() });
         Some(Self { position: highest - 1, horizon, known, seam, rest: None })
     }
 
@@ -159,32 +163,38 @@ impl Memory {
         self.known.iter().find(|known| known.height >= height).map(|known| known.height)
     }
 
+    /// True if all heights below this one were delivered and forgotten.
+    pub fn has_forgotten_all_below(&self, height: i64) -> bool {
+        self.below(height).is_none() && matches!(self.horizon, Horizon::Forgotten(_))
+    }
+
     /// The lowest delivered height of a reading that changed.
     pub fn lowest_change(&self, reading: &Reading, changes: Changes) -> Option<i64> {
-        let is_same = |now: &Fingerprint, then: &Fingerprint| match changes {
-            Changes::Held => now.is_same_records(then),
-            Changes::Undone => now.is_same_content(then),
-        };
         let low = reading.complete_from().max(self.horizon.height().saturating_add(1));
         let high = reading.complete_to().min(self.position);
-        let gone = self.known.iter().filter(|known| (low..=high).contains(&known.height));
-        let gone = gone.filter(|known| reading.get(known.height).is_none_or(|now| !is_same(now, known)));
-        let come = reading.heights(low, high).filter(|now| !self.is_known(now.height));
+        let known = self.known.iter().filter(|known| (low..=high).contains(&known.height));
+        let changed = known.filter(|known| match (reading.get(known.height), changes) {
+            (None, _) => true,
+            (Some(now), Changes::Held) => !now.is_same_records(known),
+            (Some(now), Changes::Undone) => !now.is_same_content(known),
+        });
+        let added = reading.heights(low, high).filter(|now| !self.is_known(now.height));
         let seam = self.seam.iter().filter(|seam| reading.is_complete(seam.height));
-        let lost = seam.filter(|seam| reading.lacks(seam.height, &seam.keys)).map(|seam| seam.height);
-        gone.map(|known| known.height).chain(come.map(|now| now.height)).chain(lost).min()
+        let removed = seam.filter(|seam| reading.lacks(seam.height, &seam.keys)).map(|seam| seam.height);
+        changed.chain(added).map(|fingerprint| fingerprint.height).chain(removed).min()
     }
 
     /// The lowest height that both remember, and not with the same records.
     pub fn difference(&self, other: &Self) -> Option<i64> {
         let low = self.horizon.height().max(other.horizon.height()).saturating_add(1);
         let both = low..=self.position.min(other.position);
-        let differs = |ours: &Self, theirs: &Self| {
-            let heights = ours.known.iter().filter(|known| both.contains(&known.height));
-            let is_same = |known: &&Fingerprint| theirs.known.iter().any(|then| then.is_same_records(known));
-            heights.filter(|known| !is_same(known)).map(|known| known.height).min()
-        };
-        differs(self, other).into_iter().chain(differs(other, self)).min()
+        let ours = self.known.iter().filter(|known| !other.has_same_records(known));
+        let theirs = other.known.iter().filter(|known| !self.has_same_records(known));
+        ours.chain(theirs).map(|known| known.height).filter(|height| both.contains(height)).min()
+    }
+
+    fn has_same_records(&self, fingerprint: &Fingerprint) -> bool {
+        self.known.iter().any(|known| known.is_same_records(fingerprint))
     }
 
     fn is_known(&self, height: i64) -> bool {
@@ -202,7 +212,8 @@ impl Memory {
     pub fn undo(&mut self, after: i64) {
         self.known.retain(|known| known.height <= after);
         self.position = after;
-        (self.seam, self.rest) = (None, None);
+        self.seam = None;
+        self.rest = None;
     }
 
     /// Adds the heights of a reading up to `up_to`, and forgets the lowest ones beyond `capacity`.

@@ -48,8 +48,8 @@ impl Pace {
             Poll::Every(interval) => interval,
             Poll::Once => Duration::ZERO,
             Poll::Auto => {
-                let (low, high) = (MIN_INTERVAL.as_secs_f64(), MAX_INTERVAL.as_secs_f64());
-                self.interval.map_or(FIRST_INTERVAL, |seconds| Duration::from_secs_f64(seconds.clamp(low, high)))
+                let interval = self.interval.map_or(FIRST_INTERVAL, Duration::from_secs_f64);
+                interval.clamp(MIN_INTERVAL, MAX_INTERVAL)
             }
         }
     }

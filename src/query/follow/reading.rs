@@ -99,8 +99,11 @@ impl Reading {
 
     /// True if some of these keys are not among the records of a height.
     pub fn lacks(&self, height: i64, keys: &[u64]) -> bool {
-        let count = |keys: &[u64], key: u64| keys.iter().filter(|other| **other == key).count();
         let read = self.seam.as_ref().filter(|(seam, _)| *seam == height).map_or(&[][..], |(_, keys)| keys);
-        keys.iter().any(|key| count(read, *key) < count(keys, *key))
+        keys.iter().any(|key| count(*key, read) < count(*key, keys))
     }
+}
+
+fn count(key: u64, keys: &[u64]) -> usize {
+    keys.iter().filter(|other| **other == key).count()
 }

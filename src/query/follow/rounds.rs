@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::anchor::Anchor;
 use super::fingerprint::{RowFacts, page_hash};
 use super::follower::{Conclusion, Follower, Phase, Probe, Round};
-use super::memory::{Horizon, LastRound, Memory};
+use super::memory::{LastRound, Memory};
 use super::reading::Reading;
 use super::spec::{Changes, Event, EventKind, Forgets, HeadSource, Proof, Ranges, Stop};
 use crate::client::Error;
@@ -67,7 +67,8 @@ impl Follower {
         };
         if self.spec.changes == Changes::Held && self.round.target <= memory.position() {
             // Nothing is due: what the page shows is compared, and no more is read.
-            let (step, last) = (self.compare_held(), self.last_round(top, memory.position()));
+            let step = self.compare_held();
+            let last = self.last_round(top, memory.position());
             self.rest_after(last);
             return step;
         }
@@ -81,7 +82,9 @@ impl Follower {
             return Ok(Vec::new());
         }
         let known = self.memory.as_ref().map(Memory::highest);
-        if let Some(highest) = known.flatten().filter(|_| self.spec.forgets == Forgets::Never) {
+        if let Some(Some(highest)) = known
+            && self.spec.forgets == Forgets::Never
+        {
             // The next call reads the list again.
             self.round.pages = 0;
             return Err(self.spec.emptied(highest));
@@ -147,7 +150,8 @@ impl Follower {
     /// A page of a walk: reads on, or finds out what to deliver.
     pub(super) fn on_older(&mut self, stop: Stop) -> Step {
         let Some(memory) = &self.memory else { return Ok(Vec::new()) };
-        let (reading, depth) = (&self.round.reading, self.depth(memory, stop));
+        let reading = &self.round.reading;
+        let depth = self.depth(memory, stop);
         if reading.complete_from() > depth {
             return self.read_on(depth, stop);
         }
@@ -162,13 +166,12 @@ impl Follower {
             self.phase = Phase::Head;
             return Ok(Vec::new());
         }
-        let anchor = match (memory.below(changed), memory.horizon()) {
-            (None, Horizon::Forgotten(_)) => return self.verify(Conclusion::Changed(changed)),
-            // The list has no other records below.
-            _ if stop == Stop::List => changed,
-            (Some(below), _) => below,
-            (None, Horizon::Start(height)) => height.saturating_add(1).min(changed),
-        };
+        if memory.has_forgotten_all_below(changed) {
+            return self.verify(Conclusion::Changed(changed));
+        }
+        let start = memory.horizon().height().saturating_add(1).min(changed);
+        // A list that has ended has no other records below.
+        let anchor = if stop == Stop::List { changed } else { memory.below(changed).unwrap_or(start) };
         if reading.complete_from() > anchor {
             return self.read_on(anchor, stop);
         }
@@ -224,11 +227,10 @@ impl Follower {
 
     /// True if the walk holds more records than it may, or is going to: a list with a count shows it on its first page.
     fn is_too_large(&self, depth: i64) -> bool {
-        let (rows, page_size) = (self.round.reading.rows(), self.spec.page_size);
         let is_foreseen = self.round.pages == 1 && self.spec.proof == Proof::Count;
         let to_come = if is_foreseen { self.pages_to(depth).max(1.0) } else { 1.0 };
         let to_come = self.round.more.map_or(to_come, |more| to_come.min(more as f64));
-        rows as f64 + to_come * page_size as f64 > self.spec.max_rows as f64
+        self.round.reading.rows() as f64 + to_come * self.spec.page_size as f64 > self.spec.max_rows as f64
     }
 
     /// Records per height, by what was read.
@@ -244,10 +246,10 @@ impl Follower {
 
     fn pages_to(&self, depth: i64) -> f64 {
         let reading = &self.round.reading;
-        let (top, from) = (reading.top().unwrap_or(depth), reading.complete_from());
-        let heights = (top as f64 - from as f64 + 1.0).max(1.0);
-        let pages =
-            (from as f64 - depth as f64).max(0.0) * reading.rows() as f64 / heights / self.spec.page_size as f64;
+        let from = reading.complete_from() as f64;
+        let read_heights = (reading.top().unwrap_or(depth) as f64 - from + 1.0).max(1.0);
+        let heights = (from - depth as f64).max(0.0);
+        let pages = heights * reading.rows() as f64 / read_heights / self.spec.page_size as f64;
         self.round.more.map_or(pages, |more| pages.min(more as f64))
     }
 
@@ -275,7 +277,8 @@ impl Follower {
     /// Begins ranges since the walk cannot reach the position. Height by height, they end where another walk can, with
     /// some room for the records that the list gains meanwhile.
     fn begin_ranges_below(&mut self) {
-        let (top, reached) = (self.round.reading.top().unwrap_or(i64::MAX), self.round.reading.complete_from());
+        let top = self.round.reading.top().unwrap_or(i64::MAX);
+        let reached = self.round.reading.complete_from();
         let walkable = reached.saturating_add(top.saturating_sub(reached) / 8);
         let is_worth = self.spec.ranges == Ranges::ByHeight && walkable - 1 > self.position();
         self.round.walkable = is_worth.then_some(walkable);
@@ -320,14 +323,14 @@ impl Follower {
     /// The next range begins with the last height that is known, which it verifies.
     pub(super) fn next_range(&mut self) {
         let Some(memory) = &self.memory else { return };
-        let (first, end) = (memory.position().saturating_add(1), self.range_end());
+        let first = memory.position().saturating_add(1);
         let low = match (self.spec.ranges, memory.highest()) {
             // A request for each height without records is too many.
             (Ranges::ByHeight, None) => memory.verified_from().max(memory.position()),
             _ => memory.verified_from(),
         };
         let low = low.min(first).min(memory.seam().map_or(first, |seam| seam.height)).max(0);
-        let high = first.saturating_add(self.span - 1).min(end);
+        let high = first.saturating_add(self.span - 1).min(self.range_end());
         self.phase = Phase::Range { low, high };
     }
 
@@ -376,7 +379,7 @@ impl Follower {
         let Some(memory) = &mut self.memory else { return Ok(Vec::new()) };
         self.phase = Phase::Resting { until: Duration::ZERO };
         let Some(changed) = memory.lowest_change(&reading, self.spec.changes) else { return Ok(Vec::new()) };
-        if memory.below(changed).is_none() && matches!(memory.horizon(), Horizon::Forgotten(_)) {
+        if memory.has_forgotten_all_below(changed) {
             return Err(self.spec.changed(changed));
         }
         memory.undo(changed - 1);

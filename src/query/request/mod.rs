@@ -1,10 +1,17 @@
 //! A validated call and the requests it is made of. Nothing is sent from here.
 
+mod advice;
+mod args;
+mod filters;
 mod params;
 mod query;
 mod set;
 mod slices;
+mod times;
+mod values;
 
-pub use params::{Arg, Options, parse_time, sent_value};
+pub use args::{Arg, Options};
+pub(super) use filters::Unresolved;
+pub use params::sent_value;
 pub use query::{GrowthOrder, Query};
-pub(super) use slices::Unresolved;
+pub use times::parse_time;

@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
-use super::params::{self, Arg, Options};
+use super::args::{Arg, Options};
+use super::filters::{Filters, Unresolved};
+use super::params;
 use super::set::{self, Members};
-use super::slices::{Filters, Slices, Unresolved};
+use super::slices::Slices;
 use crate::client::{Client, Error};
 use crate::columns::Projection;
-use crate::interface::{Endpoint, Param, ParamKind, ParamRole, RangeEnd, RecordType, Shape};
-use crate::message::{Hint, Message, Narrowing};
+use crate::interface::{Endpoint, Param, ParamKind, ParamRole, RecordType, Shape};
+use crate::message::{Hint, Message};
 
 /// Wire name of the filter by block hash.
-const BLOCK_HASH: &str = "blockHash";
+pub(super) const BLOCK_HASH: &str = "blockHash";
 
 /// Order of a result that grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -232,10 +234,11 @@ impl Query {
     }
 
     fn args_without_times(&self) -> impl Iterator<Item = (String, Arg)> + '_ {
-        let is_time = |name: &str| {
-            self.endpoint.param(name).is_some_and(|param| matches!(param.role, ParamRole::TimeOfHeight(..)))
-        };
-        self.args.iter().filter(move |(name, _)| !is_time(name)).cloned()
+        let args = self.args.iter().filter(|(name, _)| {
+            let param = self.endpoint.param(name);
+            !param.is_some_and(|param| matches!(param.role, ParamRole::TimeOfHeight(..)))
+        });
+        args.cloned()
     }
 
     /// Lowest height of a list, where one is given.
@@ -289,8 +292,8 @@ impl Query {
 
     /// Arguments with other values for some of them.
     fn replace_args(&self, values: Vec<(String, Arg)>) -> Vec<(String, Arg)> {
-        let is_replaced = |name: &str| values.iter().any(|(replaced, _)| replaced == name);
-        let mut args: Vec<_> = self.args.iter().filter(|(name, _)| !is_replaced(name)).cloned().collect();
+        let mut args = self.args.to_vec();
+        args.retain(|(name, _)| !values.iter().any(|(replaced, _)| replaced == name));
         args.extend(values);
         args
     }
@@ -317,24 +320,6 @@ impl Query {
         shown.extend(self.options.page_size.map(|size| ("page_size", size.to_string())));
         shown.extend(self.max_items.map(|most| ("max_items", most.to_string())));
         shown
-    }
-
-    /// Remarks on addresses and hashes of another form than those of the two chains.
-    pub(in crate::query) fn implausible_args(&self) -> Vec<Message> {
-        let remarks = params::display(self.endpoint, &self.args).into_iter().filter_map(|(name, text)| {
-            let digits = match name {
-                _ if name.ends_with("address") => 40,
-                _ if name.ends_with("hash") || name == "tx_id" => 64,
-                _ => return None,
-            };
-            let is_list = matches!(self.args.iter().find(|(given, _)| given == name), Some((_, Arg::List(_))));
-            let hex = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
-            let is_plausible = hex.is_some_and(|hex| hex.len() == digits && hex.bytes().all(|b| b.is_ascii_hexdigit()));
-            let shown: String = text.chars().take(80).collect();
-            let problem = format!(" ({shown:?}) is not 0x and {digits} hexadecimal digits");
-            (!is_list && !is_plausible).then(|| Message::new("").parameter(name).text(problem))
-        });
-        remarks.collect()
     }
 
     /// Order in which new records join the result, where it is known. A list with an order to choose is not ordered by
@@ -374,7 +359,7 @@ impl Query {
     /// Wire name of the filter that bounds a list above by height, where there is one.
     fn height_bound_param(&self) -> Option<&'static str> {
         let param = self.endpoint.params.iter().find(|param| param.name == "end_height")?;
-        param.wire().filter(|_| self.may_grow())
+        if self.may_grow() { param.wire() } else { None }
     }
 
     /// Upper height bound of the list (`i64::MAX` if none is given), or `None` if the list cannot be bounded.
@@ -408,48 +393,5 @@ impl Query {
             params.push(("page", page.to_string()));
         }
         self.client.target(self.endpoint, params.iter().map(|(name, value)| (*name, value.as_str())))
-    }
-
-    /// Changes of parameters that make the list shorter: those not given, and the given ends of a range. Heights do not
-    /// help with the list of one block, nor with one that continues by height below the result window.
-    fn narrowing(&self) -> Option<Hint> {
-        let given = |name: &str| self.args.iter().any(|(given, _)| given == name);
-        let by_height = self.may_grow() && self.height_bound().is_none();
-        let helps = |param: &&Param| {
-            let of_height = param.kind == ParamKind::Height || param.wire() == Some(BLOCK_HASH);
-            let of_time = matches!(param.role, ParamRole::TimeOfHeight(..));
-            param.is_filter() && (by_height || !(of_height || of_time))
-        };
-        let (mut passed, mut moved) = (Vec::new(), Vec::new());
-        for param in self.endpoint.params.iter().filter(helps) {
-            let (name, is_time) = (param.name.to_owned(), param.kind == ParamKind::Time);
-            match (given(param.name), param.range_end(), param.role) {
-                // The upper end needs the lower one, which may be passed alone.
-                (false, Some(RangeEnd::Upper), ParamRole::ExpandedRange(..) | ParamRole::TimeOfHeight(..))
-                | (true, None, _) => {}
-                (false, ..) => passed.push(Narrowing::Pass(name)),
-                (true, Some(RangeEnd::Lower), _) if is_time => moved.push(Narrowing::Later(name)),
-                (true, Some(RangeEnd::Lower), _) => moved.push(Narrowing::Higher(name)),
-                (true, Some(RangeEnd::Upper), _) if is_time => moved.push(Narrowing::Earlier(name)),
-                (true, Some(RangeEnd::Upper), _) => moved.push(Narrowing::Lower(name)),
-            }
-        }
-        passed.append(&mut moved);
-        (!passed.is_empty()).then_some(Hint::NarrowQuery(passed))
-    }
-
-    /// A limitation of the query, with the parameters that avoid it.
-    pub(in crate::query) fn with_narrowing(&self, problem: String) -> Message {
-        match self.narrowing() {
-            Some(hint) => Message::new(problem).hint(hint),
-            None => Message::new(problem + "; no parameter of this call narrows it"),
-        }
-    }
-
-    /// Advice for a list that could not be read.
-    pub(in crate::query) fn retry_hints(&self) -> Vec<Hint> {
-        let most = self.max_page_size().unwrap_or(0);
-        let larger = (self.page_size() < most).then(|| Hint::raise(&["page_size"]));
-        larger.into_iter().chain(self.narrowing()).chain([Hint::RetryLater]).collect()
     }
 }

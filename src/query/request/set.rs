@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::params::{Arg, Options};
+use super::args::{Arg, Options};
 use crate::client::Error;
 use crate::interface::{Endpoint, ParamKind};
 use crate::message::{Hint, Message};
@@ -30,6 +30,12 @@ pub(super) fn several(endpoint: &Endpoint, args: &[(String, Arg)]) -> Option<&'s
     parameters(endpoint, args).next()
 }
 
+/// Arguments with another value for one of them.
+fn with_value(args: &[(String, Arg)], name: &str, value: &Arg) -> Vec<(String, Arg)> {
+    let args = args.iter().map(|(other, old)| (other.clone(), if other == name { value } else { old }.clone()));
+    args.collect()
+}
+
 impl<Q: Clone> Members<Q> {
     /// Checks every value before anything is sent. `query` makes the query of one value, and says what the value means.
     /// Returns the arguments with each value once.
@@ -50,18 +56,15 @@ impl<Q: Clone> Members<Q> {
             let problem = Message::new(format!("must not be given with several values of {name}"));
             return Err(Error::parameter("max_items", problem.hint(Hint::Omit("max_items".into()))));
         }
-        let with = |arg: Arg| -> Vec<(String, Arg)> {
-            let replaced =
-                |(other, old): &(String, Arg)| (other.clone(), if other == name { arg.clone() } else { old.clone() });
-            args.iter().map(replaced).collect()
-        };
         let given = args.iter().find_map(|(other, arg)| match arg {
             Arg::List(values) if other == name => Some(values.as_slice()),
             _ => None,
         });
-        let (mut values, mut queries, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
+        let mut values = Vec::new();
+        let mut queries = Vec::new();
+        let mut seen = HashSet::new();
         for (index, value) in given.unwrap_or_default().iter().enumerate() {
-            let query = query(with(Arg::String(value.clone())));
+            let query = query(with_value(args, name, &Arg::String(value.clone())));
             let (query, meaning) = query.map_err(|error| match error {
                 Error::InvalidParameter { parameter, problem } if parameter == name => {
                     Error::parameter(format!("{name}[{index}]"), problem)
@@ -76,7 +79,7 @@ impl<Q: Clone> Members<Q> {
         if queries.is_empty() {
             return Err(Error::parameter(name, "must not be empty"));
         }
-        let args = with(Arg::List(values.clone()));
+        let args = with_value(args, name, &Arg::List(values.clone()));
         Ok((Self { name, values: values.into(), queries: queries.into() }, args))
     }
 

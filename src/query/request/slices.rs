@@ -2,27 +2,6 @@
 
 use crate::interface::RangeEnd;
 
-/// Filters and slices of a validated call.
-#[derive(Clone, Debug)]
-pub(super) struct Filters {
-    /// Sent with every request.
-    pub sent: Vec<(&'static str, String)>,
-    pub slices: Slices,
-    pub unresolved: Option<Unresolved>,
-}
-
-/// A range that becomes one of heights when a run starts.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Unresolved {
-    /// Unix milliseconds, both ends included.
-    pub start_time: Option<i64>,
-    pub end_time: Option<i64>,
-    pub start_height: Option<i64>,
-    pub end_height: Option<i64>,
-    /// True if the range is read height by height, and so ends at the newest block unless a time is given.
-    pub is_expanded: bool,
-}
-
 #[derive(Clone, Debug)]
 pub enum Slices {
     One,
@@ -58,7 +37,7 @@ pub(super) fn sent_time(time: i64, end: RangeEnd) -> String {
 
 /// Ranges of at most a year: the API rejects longer ones.
 pub(super) fn split_by_year(low: Option<i64>, high: Option<i64>) -> Vec<TimeRange> {
-    let (Some(start), Some(end)) = (low, high) else { return vec![(low, high)] };
+    let Some((start, end)) = low.zip(high) else { return vec![(low, high)] };
     let mut ranges = Vec::new();
     let mut from = start;
     loop {
@@ -83,8 +62,10 @@ impl Slices {
 
     /// Unit in which several slices are counted for display.
     pub fn unit(&self) -> Option<&'static str> {
+        if self.count() == 1 {
+            return None;
+        }
         match self {
-            _ if self.count() == 1 => None,
             Self::One => None,
             Self::Heights { .. } => Some("blocks"),
             Self::Times(_) => Some("years"),

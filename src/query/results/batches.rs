@@ -45,15 +45,16 @@ impl Batches {
             self.pending.push(chunk, self.rows.saturating_sub(chunk.rows()));
         }
         self.remainder = self.remainder.slice(0, 0);
-        let (before, rows) = (self.pending.rows(), page.columns.rows());
+        let rows = page.columns.rows();
+        let is_full = self.pending.rows() >= self.rows;
         self.pending.push(&page.columns, self.rows.saturating_sub(rows));
-        match self.groups.back_mut().filter(|_| before < self.rows) {
-            Some(group) => {
+        match self.groups.back_mut() {
+            Some(group) if !is_full => {
                 group.before = group.rows;
                 group.rows += rows;
                 group.checkpoint = page.checkpoint;
             }
-            None => {
+            Some(_) | None => {
                 self.groups.push_back(PageGroup { rows, delivered: 0, before: 0, checkpoint: page.checkpoint });
             }
         }
@@ -83,7 +84,8 @@ impl Batches {
     fn cut(&mut self, rows: usize) -> Batch {
         let records = self.remainder.slice(0, rows);
         self.remainder = self.remainder.slice(rows, self.remainder.len() - rows);
-        let (mut wanted, mut checkpoint) = (rows, None);
+        let mut wanted = rows;
+        let mut checkpoint = None;
         while let Some(group) = self.groups.front_mut() {
             let taken = wanted.min(group.rows - group.delivered);
             group.delivered += taken;

@@ -41,9 +41,9 @@ impl KeyHasher {
 
     /// A number by its value.
     fn write_number(&mut self, text: &str) {
-        match Number::parse(text).filter(|_| !is_shortest(text)) {
-            Some(number) => self.write(number.shortest().as_bytes()),
-            None => self.write(text.as_bytes()),
+        match Number::parse(text) {
+            Some(number) if !is_shortest(text) => self.write(number.shortest().as_bytes()),
+            Some(_) | None => self.write(text.as_bytes()),
         }
     }
 
@@ -110,12 +110,12 @@ pub fn record_keys(columns: &Columns) -> Vec<u64> {
 
 /// Hashes of all fields of the records of a page.
 pub fn content_keys(columns: &Columns) -> Vec<u64> {
-    let content = |row| {
+    let keys = (0..columns.rows()).map(|row| {
         let mut hasher = KeyHasher::new();
         hasher.write_record(columns, row);
         hasher.0
-    };
-    (0..columns.rows()).map(content).collect()
+    });
+    keys.collect()
 }
 
 /// Hashes of the hashes of the blocks of a page's records; 0 where there is none.

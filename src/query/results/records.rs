@@ -70,7 +70,8 @@ impl Records {
             }
             let rows = left.min(columns.rows() - from);
             chunks.push(columns.slice(from, rows));
-            (from, left) = (0, left - rows);
+            from = 0;
+            left -= rows;
         }
         Self::new(self.record, chunks)
     }
@@ -169,7 +170,8 @@ impl RecordsBuilder {
     /// Returns the rows pushed so far and starts over.
     pub fn finish(&mut self) -> Records {
         self.close_chunk();
-        (self.rows, self.is_cut) = (0, false);
+        self.rows = 0;
+        self.is_cut = false;
         Records::new(self.record, std::mem::take(&mut self.chunks))
     }
 }

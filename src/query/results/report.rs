@@ -261,8 +261,10 @@ impl SharedReport {
         state.seen_reasons = earlier.reasons.to_vec().into_iter().collect();
         let report = &mut state.report;
         report.reasons = earlier.reasons.to_vec().into();
-        (report.records, report.progress) = (earlier.records, earlier.progress);
-        (report.dropped, report.moved) = (earlier.dropped, earlier.moved);
+        report.records = earlier.records;
+        report.progress = earlier.progress;
+        report.dropped = earlier.dropped;
+        report.moved = earlier.moved;
         report.rereads += 1;
     }
 

@@ -1,0 +1,32 @@
+//! Arguments and options of a call.
+
+use serde::{Deserialize, Serialize};
+
+use super::slices::TimeRange;
+
+/// An argument as the caller passed it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Arg {
+    String(String),
+    /// Digits of an integer, which may exceed 64 bits.
+    Integer(String),
+    Decimal(String),
+    /// Unix microseconds.
+    Time(i64),
+    List(Vec<String>),
+}
+
+/// Options that every call takes besides its own parameters.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Options {
+    pub chain: Option<String>,
+    pub page_size: Option<i64>,
+    pub max_items: Option<i64>,
+    /// Unix milliseconds between which a range of heights was found, both ends included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub times: Option<TimeRange>,
+    /// True for all but the first partition of a time range: records without a time belong to the first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub exclude_undated: bool,
+}

@@ -1,0 +1,165 @@
+//! `Filters`: what a validated call sends with every request, and the slices that it is split into.
+
+use super::slices::{Slices, TimeRange, split_by_year};
+use super::values::{ParamValue, shown};
+use crate::client::Error;
+use crate::interface::{Endpoint, Number, Param, ParamKind, ParamRole, RangeEnd};
+use crate::message::Message;
+
+/// Filters and slices of a validated call.
+#[derive(Clone, Debug)]
+pub(super) struct Filters {
+    /// Sent with every request.
+    pub sent: Vec<(&'static str, String)>,
+    pub slices: Slices,
+    pub unresolved: Option<Unresolved>,
+}
+
+/// A range that becomes one of heights when a run starts.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unresolved {
+    /// Unix milliseconds, both ends included.
+    pub start_time: Option<i64>,
+    pub end_time: Option<i64>,
+    pub start_height: Option<i64>,
+    pub end_height: Option<i64>,
+    /// True if the range is read height by height, and so ends at the newest block unless a time is given.
+    pub is_expanded: bool,
+}
+
+impl Filters {
+    /// Sorts validated values into filters sent with every request and the slices that the query is split into.
+    pub fn new(endpoint: &Endpoint, values: Vec<(&'static Param, ParamValue)>) -> Result<Self, Error> {
+        let mut filters = Self { sent: Vec::new(), slices: Slices::One, unresolved: unresolved(endpoint, &values)? };
+        check_ranges(&values)?;
+        let mut times: Option<TimeRange> = None;
+        let mut span = None;
+        for (param, value) in values {
+            match (param.role, value) {
+                (ParamRole::ExpandedRange(wire, _), ParamValue::Number(height)) => {
+                    let (_, low, high) = span.get_or_insert((wire, None, None));
+                    *(if param.range_end() == Some(RangeEnd::Lower) { low } else { high }) = Some(height);
+                }
+                (ParamRole::TimeOfHeight(..), _) => {}
+                (role, ParamValue::Number(time)) if param.kind == ParamKind::Time => {
+                    let (low, high) = times.get_or_insert((None, None));
+                    *(if matches!(role, ParamRole::RangeStart(..)) { low } else { high }) = Some(time);
+                }
+                (_, ParamValue::Hashes(hashes)) => {
+                    let ParamKind::Hashes { per_request } = param.kind else { continue };
+                    let wire = param.wire().unwrap_or_default();
+                    let batches = hashes.chunks(per_request).map(<[String]>::to_vec).collect();
+                    filters.slices = Slices::Hashes { wire, batches };
+                }
+                (_, ParamValue::String(text) | ParamValue::Amount(text)) => {
+                    filters.sent.push((param.wire().unwrap_or_default(), text))
+                }
+                (_, ParamValue::Number(number)) => {
+                    filters.sent.push((param.wire().unwrap_or_default(), number.to_string()))
+                }
+            }
+        }
+        if let Some((low, high)) = times {
+            filters.slices = Slices::Times(split_by_year(low, high));
+        }
+        if let Some((wire, low, high)) = span {
+            if let Some((other, _)) = filters.sent.first() {
+                let name = endpoint.params.iter().find(|param| param.wire() == Some(other)).map_or(*other, |p| p.name);
+                return Err(combined(name, "start_height", Some("end_height")));
+            }
+            match (low, high, filters.unresolved) {
+                (_, _, Some(_)) => {}
+                (Some(low), Some(high), None) => filters.slices = Slices::Heights { wire, low, high },
+                (Some(low), None, None) => {
+                    filters.unresolved =
+                        Some(Unresolved { start_height: Some(low), is_expanded: true, ..Unresolved::default() });
+                }
+                (None, ..) => {
+                    return Err(Error::parameter(
+                        "start_height",
+                        Message::new("is required with ").parameter("end_height"),
+                    ));
+                }
+            }
+        }
+        Ok(filters)
+    }
+}
+
+/// The range of times, where heights are to be found for it.
+fn unresolved(endpoint: &Endpoint, values: &[(&'static Param, ParamValue)]) -> Result<Option<Unresolved>, Error> {
+    let start_time = time_of_height("start_time", endpoint, values);
+    let end_time = time_of_height("end_time", endpoint, values);
+    if start_time.is_none() && end_time.is_none() {
+        return Ok(None);
+    }
+    let start_height = number("start_height", values);
+    let end_height = number("end_height", values);
+    if start_time.and(start_height).is_some() {
+        return Err(combined("start_height", "start_time", None));
+    }
+    if end_time.and(end_height).is_some() {
+        return Err(combined("end_height", "end_time", None));
+    }
+    if let Some((param, _)) = values.iter().find(|(param, _)| matches!(param.name, "height" | "block_hash")) {
+        return Err(combined(param.name, "start_time", Some("end_time")));
+    }
+    let is_expanded = endpoint.params.iter().any(|param| matches!(param.role, ParamRole::ExpandedRange(..)));
+    if is_expanded && start_time.is_none() && start_height.is_none() {
+        return Err(Error::parameter("start_time", Message::new("is required with ").parameter("end_time")));
+    }
+    Ok(Some(Unresolved { start_time, end_time, start_height, end_height, is_expanded }))
+}
+
+/// Value of a parameter that is a number.
+fn number(name: &str, values: &[(&'static Param, ParamValue)]) -> Option<i64> {
+    values.iter().find_map(|(param, value)| match value {
+        ParamValue::Number(number) if param.name == name => Some(*number),
+        _ => None,
+    })
+}
+
+/// Time for which a height is to be found.
+fn time_of_height(name: &str, endpoint: &Endpoint, values: &[(&'static Param, ParamValue)]) -> Option<i64> {
+    match endpoint.param(name)?.role {
+        ParamRole::TimeOfHeight(..) => number(name, values),
+        _ => None,
+    }
+}
+
+fn combined(name: &str, other: &'static str, another: Option<&'static str>) -> Error {
+    let problem = Message::new("cannot be combined with ").parameter(other);
+    match another {
+        Some(another) => Error::parameter(name, problem.text(" and ").parameter(another)),
+        None => Error::parameter(name, problem),
+    }
+}
+
+/// A range that begins after its end would come back empty, which is hardly what was meant.
+fn check_ranges(values: &[(&'static Param, ParamValue)]) -> Result<(), Error> {
+    for (param, low) in values {
+        let (ParamRole::RangeStart(_, partner)
+        | ParamRole::ExpandedRange(_, partner)
+        | ParamRole::TimeOfHeight(_, partner)) = param.role
+        else {
+            continue;
+        };
+        let Some((_, high)) = values.iter().find(|(other, _)| other.name == partner) else { continue };
+        let reversed = match (low, high) {
+            (ParamValue::Number(low), ParamValue::Number(high)) => {
+                low > high && param.range_end() == Some(RangeEnd::Lower)
+            }
+            (ParamValue::Amount(low), ParamValue::Amount(high)) => {
+                Number::parse(low).zip(Number::parse(high)).is_some_and(|(low, high)| high.is_less_than(&low))
+            }
+            _ => false,
+        };
+        if reversed {
+            let low = shown(param, low);
+            let high = shown(param, high);
+            let problem = Message::new(format!("({low}) must be <= ")).parameter(partner).text(format!(" ({high})"));
+            return Err(Error::parameter(param.name, problem));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,136 @@
+//! `ParamValue`: a value that fits the declaration of its parameter.
+
+use std::collections::HashSet;
+
+use chrono::{DateTime, SecondsFormat};
+use serde::Serialize;
+
+use super::args::Arg;
+use super::times::parse_time;
+use crate::client::Error;
+use crate::interface::{Number, Param, ParamKind};
+use crate::message::{Hint, Message};
+
+/// A validated value.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum ParamValue {
+    String(String),
+    Number(i64),
+    Amount(String),
+    Hashes(Vec<String>),
+}
+
+pub(super) fn shown(param: &Param, value: &ParamValue) -> String {
+    match value {
+        ParamValue::String(text) | ParamValue::Amount(text) => text.clone(),
+        ParamValue::Number(time) if param.kind == ParamKind::Time => DateTime::from_timestamp_millis(*time)
+            .map_or_else(|| time.to_string(), |time| time.to_rfc3339_opts(SecondsFormat::AutoSi, true)),
+        ParamValue::Number(number) => number.to_string(),
+        ParamValue::Hashes(hashes) => match hashes.as_slice() {
+            [hash] => hash.clone(),
+            _ => format!("{} hashes", hashes.len()),
+        },
+    }
+}
+
+pub(super) fn check(param: &Param, arg: &Arg) -> Result<ParamValue, Error> {
+    let checked = match param.kind {
+        ParamKind::Time => return parse_time(param.name, arg).map(ParamValue::Number),
+        ParamKind::Hashes { .. } => return hashes(param, arg),
+        ParamKind::Text => text(param, arg),
+        ParamKind::Height => height(arg),
+        ParamKind::Amount { min } => amount(min, arg),
+        ParamKind::OneOf(choices) => choice(choices, arg),
+    };
+    checked.map_err(|problem| Error::parameter(param.name, problem))
+}
+
+fn text(param: &Param, arg: &Arg) -> Result<ParamValue, Message> {
+    let Arg::String(text) = arg else { return Err("must be a string".into()) };
+    if text.is_empty() && param.required {
+        return Err("is required and must not be empty".into());
+    }
+    if text.is_empty() {
+        return Err(Message::new("must not be empty").hint(Hint::Omit(param.name.into())));
+    }
+    match foreign_character(text) {
+        Some(found) => Err(Message::new(format!("must be one address or hash; {found}"))),
+        None => Ok(ParamValue::String(text.clone())),
+    }
+}
+
+fn height(arg: &Arg) -> Result<ParamValue, Message> {
+    let (Arg::Integer(digits) | Arg::String(digits)) = arg else {
+        return Err("must be a block height, an integer from 0 to 2^63-1".into());
+    };
+    match digits.parse() {
+        Ok(height) if digits.bytes().all(|byte| byte.is_ascii_digit()) => Ok(ParamValue::Number(height)),
+        _ => Err(format!("must be a block height, an integer from 0 to 2^63-1; got {digits:?}").into()),
+    }
+}
+
+fn amount(min: u32, arg: &Arg) -> Result<ParamValue, Message> {
+    let (Arg::Integer(text) | Arg::Decimal(text) | Arg::String(text)) = arg else {
+        return Err("must be a decimal number".into());
+    };
+    match Number::parse(text) {
+        Some(number) if number.at_least(min) => Ok(ParamValue::Amount(number.plain())),
+        Some(_) => Err(format!("({text}) must be >= {min}").into()),
+        None => Err(format!("must be a decimal number; got {text:?}").into()),
+    }
+}
+
+fn choice(choices: &[&str], arg: &Arg) -> Result<ParamValue, Message> {
+    match arg {
+        Arg::String(text) if choices.contains(&text.as_str()) => Ok(ParamValue::String(text.clone())),
+        Arg::String(text) => Err(format!("must be one of {}; got {text:?}", choices.join(", ")).into()),
+        _ => Err(format!("must be one of {}", choices.join(", ")).into()),
+    }
+}
+
+/// The first character that no address or hash has: white space, a control or format character, or a comma. Such
+/// characters come with copied text and are hard to see; a service that ignores them, or strips them, returns a result
+/// that looks right.
+fn foreign_character(text: &str) -> Option<String> {
+    let found = text.chars().find(|c| *c == ',' || c.is_whitespace() || is_invisible(*c))?;
+    let name = match found {
+        ',' => "a comma",
+        '\u{feff}' => "a byte order mark",
+        c if c.is_whitespace() => "white space",
+        c if c.is_control() => "a control character",
+        _ => "an invisible character",
+    };
+    Some(format!("got {text:?}, which has {name} (U+{:04X})", u32::from(found)))
+}
+
+fn is_invisible(c: char) -> bool {
+    // Fillers are letters to Unicode, although they are not drawn.
+    let is_filler = matches!(c, '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}');
+    // What Rust escapes apart from quotes is not drawn: control and format characters, and marks without a letter.
+    let is_escaped = !matches!(c, '"' | '\'' | '\\') && c.escape_debug().len() > 1;
+    is_filler || is_escaped
+}
+
+/// Each hash once, in the requested order; letters of either case are the same hash.
+fn hashes(param: &Param, arg: &Arg) -> Result<ParamValue, Error> {
+    let given = match arg {
+        Arg::String(hash) => std::slice::from_ref(hash),
+        Arg::List(hashes) => hashes.as_slice(),
+        _ => return Err(Error::parameter(param.name, "must be a transaction hash or a list of them")),
+    };
+    let mut seen = HashSet::new();
+    let mut hashes = Vec::new();
+    for (index, hash) in given.iter().enumerate() {
+        let found = if hash.is_empty() { Some("got \"\"".to_owned()) } else { foreign_character(hash) };
+        if let Some(found) = found {
+            let problem = Message::new(format!("must be one transaction hash; {found}"));
+            let problem = if hash.contains(',') { problem.hint(Hint::PassSeveral) } else { problem };
+            return Err(Error::parameter(format!("{}[{index}]", param.name), problem));
+        }
+        if seen.insert(hash.to_ascii_lowercase()) {
+            hashes.push(hash.clone());
+        }
+    }
+    Ok(ParamValue::Hashes(hashes))
+}
