@@ -35,5 +35,6 @@ mod unreturned;
 pub use arguments::Arguments;
 pub use growth::Seen;
 pub use list::ListAudit;
+pub use looks::page_of_both;
 pub use repeats::Repeat;
 pub use subject::{End, Returned, Subject};

@@ -1,6 +1,8 @@
 //! `CountedRange`: the lowest heights of a range, as pages of a list with a count. Counted from the end of the list, the
 //! offsets of records do not change, so that its pages are requested where the heights are expected.
 
+use std::ops::RangeInclusive;
+
 use super::in_flight::{fetch, list_spec, response};
 use super::pages::Pages;
 use super::run::Run;
@@ -32,8 +34,8 @@ struct Place {
 
 impl Place {
     fn new(page: u64, columns: &Columns) -> Option<Self> {
-        let heights = || (0..columns.rows()).filter_map(|row| Rows::height(columns, row));
-        Some(Self { page, first: heights().max()?, last: heights().min()? })
+        let heights = (0..columns.rows()).filter_map(|row| Rows::height(columns, row));
+        Some(Self { page, first: heights.clone().max()?, last: heights.min()? })
     }
 }
 
@@ -48,7 +50,8 @@ impl<'q> CountedRange<'q> {
         let request = PageRequest::first(self.list.page_size());
         let page = self.fetch(request, false).await?;
         reader.on_response(&request, &response(&page))?;
-        let (Some(pages), Some(newest)) = (page.total_pages, Place::new(1, &page.columns)) else { return Ok(None) };
+        let Some(pages) = page.total_pages else { return Ok(None) };
+        let Some(newest) = Place::new(1, &page.columns) else { return Ok(None) };
         let rows = reader.snapshot().page_rows();
         let Some(bottom) = self.locate(low, newest, pages, rows).await? else { return Ok(None) };
         let top = bottom.saturating_sub((max_rows / rows).max(1) - 1);
@@ -57,10 +60,8 @@ impl<'q> CountedRange<'q> {
         } else {
             let request = PageRequest { page: top - 1, ..request };
             let page = self.fetch(request, true).await?;
-            let start = reader.checkpoint_after(&request, &response(&page));
-            let (Some((offset, list)), Some(above)) = (start, Place::new(top - 1, &page.columns)) else {
-                return Ok(None);
-            };
+            let Some((offset, list)) = reader.checkpoint_after(&request, &response(&page)) else { return Ok(None) };
+            let Some(above) = Place::new(top - 1, &page.columns) else { return Ok(None) };
             // More records of the height above may be on that page.
             (Run::from_position(self.list, offset, list, None)?, high.min(above.last - 1))
         };
@@ -68,13 +69,7 @@ impl<'q> CountedRange<'q> {
             return Ok(None);
         }
         let all = self.read_down(&run, low, bottom + 2 - top.max(1)).await?;
-        let wanted = |columns: &Columns| {
-            let is_wanted = |row: &u32| {
-                Rows::height(columns, *row as usize).is_some_and(|height| (low..=complete_to).contains(&height))
-            };
-            columns.take(&(0..columns.rows() as u32).filter(is_wanted).collect::<Vec<_>>())
-        };
-        Ok(Some((complete_to, all.iter().map(wanted).collect())))
+        Ok(Some((complete_to, all.iter().map(|columns| within(columns, low..=complete_to)).collect())))
     }
 
     /// The page with the newest records that are not above `height`, or one just above it.
@@ -82,24 +77,24 @@ impl<'q> CountedRange<'q> {
         let mut at = newest;
         let mut pages_per_height = 1.0 / (at.first - at.last + 1) as f64;
         for _ in 0..MAX_LOOKS {
-            let pages_to =
-                |from: i64| ((from - height).unsigned_abs() as f64 * pages_per_height).ceil().max(1.0) as u64;
             let is_below = at.first < height;
             if !is_below && (at.last <= height || at.page >= pages) {
                 return Ok(Some(at.page));
             }
+            let heights = height.abs_diff(if is_below { at.first } else { at.last });
+            let distance = (heights as f64 * pages_per_height).ceil().max(1.0) as u64;
             let next = if is_below {
-                at.page.saturating_sub(pages_to(at.first)).max(1)
+                at.page.saturating_sub(distance).max(1)
             } else {
-                at.page.saturating_add(pages_to(at.last)).min(pages)
+                at.page.saturating_add(distance).min(pages)
             };
             if next == at.page || next == at.page + 1 {
                 return Ok(Some(next));
             }
             let request = PageRequest { page: next, ..PageRequest::first(rows) };
             let Some(found) = Place::new(next, &self.fetch(request, true).await?.columns) else { return Ok(None) };
-            let (heights, pages) = ((at.first - found.first).unsigned_abs(), at.page.abs_diff(next));
-            pages_per_height = pages as f64 / heights.max(1) as f64;
+            let heights = at.first.abs_diff(found.first).max(1);
+            pages_per_height = at.page.abs_diff(next) as f64 / heights as f64;
             at = found;
         }
         Ok(None)
@@ -107,7 +102,9 @@ impl<'q> CountedRange<'q> {
 
     /// Reads from the beginning of a run down to the records below `low`; about `pages` pages.
     async fn read_down(&self, run: &Run, low: i64, pages: u64) -> Result<Vec<Columns>, Error> {
-        let (mut reading, mut all, mut to_come) = (Pages::new(run), Vec::new(), pages);
+        let mut reading = Pages::new(run);
+        let mut all = Vec::new();
+        let mut to_come = pages;
         let read = loop {
             reading.set_max_in_flight(usize::try_from(to_come.max(1)).unwrap_or(usize::MAX));
             match reading.next().await {
@@ -134,4 +131,11 @@ impl<'q> CountedRange<'q> {
     async fn fetch(&self, request: PageRequest, must_have_rows: bool) -> Result<Page, Error> {
         fetch(self.list, 0, request, must_have_rows, self.report).await
     }
+}
+
+/// The records of these heights.
+fn within(columns: &Columns, heights: RangeInclusive<i64>) -> Columns {
+    let rows = (0..columns.rows() as u32)
+        .filter(|row| Rows::height(columns, *row as usize).is_some_and(|height| heights.contains(&height)));
+    columns.take(&rows.collect::<Vec<_>>())
 }

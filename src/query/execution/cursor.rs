@@ -10,7 +10,7 @@ use crate::client::{Client, Error};
 use crate::interface::{Endpoint, endpoint};
 use crate::message::Message;
 use crate::query::audit::Repeat;
-use crate::query::request::{Arg, Options, Query};
+use crate::query::request::{Arg, Options, Query, with_value};
 use crate::query::results::{Checkpoint, SetPosition, Source};
 use crate::query::snapshot::{FirstPage, ListCheckpoint, Rows};
 
@@ -84,7 +84,7 @@ impl Cursor {
     /// Beginning of a query.
     pub(super) fn start(query: &Query) -> Self {
         // The limit of a set is that of each list.
-        let remaining = query.max_items().filter(|_| query.members().is_none());
+        let remaining = if query.members().is_some() { None } else { query.max_items() };
         Self::at(query, 0, 0, ListCheckpoint::default(), remaining).sealed()
     }
 
@@ -128,22 +128,27 @@ impl Cursor {
             .iter()
             .filter_map(|(index, cursor)| Some((members.values[*index].clone(), serde_json::from_str(cursor).ok()?)));
         let open = open.chain(begun).collect();
-        let has_ended = |index: usize| index != set.member && set.ended[index / 64] & 1 << (index % 64) != 0;
-        let left = members.values.iter().enumerate().filter(|(index, _)| !has_ended(*index));
+        let left = members.values.iter().enumerate().filter(|(index, _)| {
+            let has_ended = set.ended[index / 64] & 1 << (index % 64) != 0;
+            *index == set.member || !has_ended
+        });
         let left = Arg::List(left.map(|(_, value)| value.clone()).collect());
-        let replaced =
-            |(name, arg): &(String, Arg)| (name.clone(), if name == members.name { left.clone() } else { arg.clone() });
-        let arguments = set.query.args().iter().map(replaced).collect();
-        let start = Self::at(&set.query, 0, 0, ListCheckpoint::default(), None);
-        let (refused, reasons) = (set.refused.clone(), set.reasons.clone());
-        Self { arguments, open, refused, reasons, ..start }.sealed()
+        Self {
+            arguments: with_value(set.query.args(), members.name, &left).into(),
+            open,
+            refused: set.refused.clone(),
+            reasons: set.reasons.clone(),
+            ..Self::at(&set.query, 0, 0, ListCheckpoint::default(), None)
+        }
+        .sealed()
     }
 
     fn of_list(checkpoint: &Checkpoint) -> Self {
-        let (page, row) = (checkpoint.page(), checkpoint.row());
+        let page = checkpoint.page();
+        let row = checkpoint.row();
         let query = &page.query;
         let is_whole = row >= page.rows;
-        let end = page.end.as_ref().filter(|_| is_whole);
+        let end = if is_whole { page.end.as_ref() } else { None };
         let remaining = page.remaining.map(|remaining| remaining - row as u64);
         let mut missing = page.report.missing.clone();
         let at = match &page.source {
@@ -152,9 +157,9 @@ impl Cursor {
             }
             Source::List { offset, received, received_rows, before, after, repeats, doubts } => {
                 let rows = match received_rows {
-                    _ if is_whole => received.rows(),
-                    Some(rows) => rows[row] as usize,
-                    None => row,
+                    Some(rows) if !is_whole => rows[row] as usize,
+                    None if !is_whole => row,
+                    Some(_) | None => received.rows(),
                 };
                 let list = match after {
                     Some(after) if is_whole => after.get(),

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::bounds::Bounds;
 use super::in_flight::list_spec;
-use super::pages::{UNKNOWN_LENGTH, last_year};
+use super::reasons::{UNKNOWN_LENGTH, last_year};
 use super::resolve::resolve;
 use super::run::Run;
 use super::sample::{Recent, Sample, Sampler, height};
@@ -52,15 +52,14 @@ impl Size {
     fn of_list(query: &Query, records: Bounds, pages: Bounds) -> Self {
         let most = query.max_items().unwrap_or(u64::MAX);
         let pages = if query.max_items().is_some() { pages.limited_to(pages_of(query, most).max(1)) } else { pages };
-        let is_fixed = !query.may_grow();
-        let of_stable = |length: u64| {
-            let requests =
-                requests_of(list_spec(query, query.max_items()), length, query.client().settings().concurrency);
-            requests.saturating_add(u64::from(is_fixed && pages_of(query, length.min(most)) > 1))
-        };
         let is_short = records.high.is_some_and(|high| high <= MAX_STABLE);
         let requests = if counts_pages_only(query) && is_short && !continues_below(query, records.expected) {
-            records.map(of_stable)
+            records.map(|length| {
+                let spec = list_spec(query, query.max_items());
+                let requests = requests_of(spec, length, query.client().settings().concurrency);
+                let has_look = !query.may_grow() && pages_of(query, length.min(most)) > 1;
+                requests.saturating_add(u64::from(has_look))
+            })
         } else {
             // In the end, it is compared with its first page.
             pages.map(|pages| pages.saturating_add(u64::from(query.is_paged() && pages > 1)))
@@ -93,7 +92,8 @@ impl Run {
     /// Returns the expected size of the run, after a few requests.
     pub async fn estimate(self) -> Result<Estimate, Error> {
         self.query().reject_set("estimate()")?;
-        let (report, started) = (SharedReport::default(), Instant::now());
+        let report = SharedReport::default();
+        let started = Instant::now();
         let query = &resolve(self.query(), &report).await?;
         let found = report.read();
         let resolved = Resolved { requests: found.requests, elapsed: started.elapsed() };
@@ -113,9 +113,9 @@ impl Run {
         let mut estimate = limited(query, size, num_slices);
         report.finish();
         estimate.limitations = [report.read().reasons.to_vec(), limitations].concat();
-        let Bounds { expected: requests, .. } = estimate.requests;
+        let requests = estimate.requests.expected;
         let alone = if num_slices == 1 { requests_alone(requests, estimate.pages.expected) } else { 0 };
-        estimate.estimated_seconds = seconds(query, resolved, estimate.requests.expected, alone, &sampler);
+        estimate.estimated_seconds = seconds(query, resolved, requests, alone, &sampler);
         estimate.requests = estimate.requests.plus(Bounds::exact(resolved.requests));
         Ok(estimate)
     }
@@ -201,7 +201,8 @@ async fn heights(query: &Query, sampler: &Sampler, first: u64, count: u64, low: 
         return Ok(extrapolate(&sizes, count));
     };
     let recent = recent.with_position_of(low.midpoint(high)).await?;
-    let (below, above) = (recent.records_above(low.saturating_sub(1)), recent.records_above(high));
+    let below = recent.records_above(low.saturating_sub(1));
+    let above = recent.records_above(high);
     let expected = (below - above).max(0.0) as u64;
     // All or none of the records are in the range, unless the density of others is taken for its own.
     let is_exact = below == above && (recent.is_whole || low > recent.newest);
@@ -217,8 +218,8 @@ async fn heights(query: &Query, sampler: &Sampler, first: u64, count: u64, low: 
 /// Up to `most` of `count` slices, evenly distributed.
 fn evenly(first: u64, count: u64, most: u64) -> Vec<u64> {
     let samples = count.min(most);
-    let middle = |sample: u64| (2 * u128::from(sample) + 1) * u128::from(count) / (2 * u128::from(samples));
-    (0..samples).map(|sample| first + middle(sample) as u64).collect()
+    let halves = 2 * u128::from(samples);
+    (0..samples).map(|sample| first + ((2 * u128::from(sample) + 1) * u128::from(count) / halves) as u64).collect()
 }
 
 /// Size of `count` slices of which some were measured.
@@ -235,7 +236,8 @@ fn extrapolate(sizes: &[Size], count: u64) -> Size {
 
 /// Sum of `count` numbers of which some were measured: two standard errors around the mean, and not under `least` each.
 fn scale(measured: &[Bounds], count: u64, least: f64) -> Bounds {
-    let (samples, count) = (measured.len() as f64, count as f64);
+    let samples = measured.len() as f64;
+    let count = count as f64;
     let mean = measured.iter().map(|one| one.expected as f64).sum::<f64>() / samples;
     let variance =
         measured.iter().map(|one| (one.expected as f64 - mean).powi(2)).sum::<f64>() / (samples - 1.0).max(1.0);
@@ -268,8 +270,12 @@ fn slice_size(query: &Query, slice: u64, page: &Page) -> Size {
     let limit = limit.max(rows).max(1);
     let last = page.total_pages.filter(|last| *last > 0 || rows == 0);
     // Records beyond the result window can be read where the list can be bounded by height.
-    let reachable = last.filter(|_| query.height_bound().is_none()).map_or(u64::MAX, |last| last.saturating_mul(limit));
-    let counted = page.total.or_else(|| last.filter(|_| limit == 1 || last == Some(0)));
+    let reachable = match last {
+        Some(last) if query.height_bound().is_none() => last.saturating_mul(limit),
+        Some(_) | None => u64::MAX,
+    };
+    // In pages of one record, the number of pages is that of the records.
+    let counted = page.total.or(last.filter(|last| limit == 1 || *last == 0));
     let only = last == Some(1) || (last.is_none() && rows < limit);
     let records = match (counted, last) {
         (Some(counted), _) => Bounds::exact(counted.min(reachable)),
@@ -299,17 +305,23 @@ fn limited(query: &Query, size: Size, all: u64) -> Estimate {
     }
     // Slices are read one after the other until there are enough records.
     let share = (most as f64 / (records.expected as f64).max(1.0)).min(1.0);
-    let needed = |number: u64| ((number as f64 * share).ceil() as u64).max(1);
-    let part = |all: Bounds| match all.high {
-        Some(high) if share < 1.0 => Bounds::between(1, needed(all.expected), high),
-        _ => all,
-    };
     Estimate {
-        num_slices: needed(all),
-        pages: part(pages),
-        requests: part(requests),
+        num_slices: share_of(all, share),
+        pages: bounds_of_share(pages, share),
+        requests: bounds_of_share(requests, share),
         records: records.limited_to(most),
         ..Estimate::default()
+    }
+}
+
+fn share_of(number: u64, share: f64) -> u64 {
+    ((number as f64 * share).ceil() as u64).max(1)
+}
+
+fn bounds_of_share(all: Bounds, share: f64) -> Bounds {
+    match all.high {
+        Some(high) if share < 1.0 => Bounds::between(1, share_of(all.expected, share), high),
+        _ => all,
     }
 }
 
@@ -348,8 +360,9 @@ fn limitations(query: &Query, slice: u64, page: &Page, records: u64) -> Vec<Mess
 /// Duration of a run: as the rate limiter is expected to admit its requests, and as the server has answered. Those that
 /// find heights follow one another; `alone` of the others are in flight with no other.
 fn seconds(query: &Query, resolved: Resolved, requests: u64, alone: u64, sampler: &Sampler) -> f64 {
-    let (client, together) = (query.client(), requests.saturating_sub(alone));
-    let answered = sampler.time_for(together, client.settings().concurrency).saturating_add(sampler.time_for(alone, 1));
+    let client = query.client();
+    let together = sampler.time_for(requests.saturating_sub(alone), client.settings().concurrency);
+    let answered = together.saturating_add(sampler.time_for(alone, 1));
     let admitted = client.time_to_admit(requests.saturating_add(resolved.requests));
     admitted.max(resolved.elapsed.saturating_add(answered)).as_secs_f64()
 }

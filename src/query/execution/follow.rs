@@ -8,14 +8,14 @@ use tokio::time::{Instant, sleep};
 use super::follow_cursor::{FollowCursor, Position};
 use super::follow_plan::{FollowOptions, FollowPlan, FollowStart, RangeRead};
 use super::heights::Heights;
-use super::pages::Pages;
 use super::run::Run;
+use super::walk::{PageRows, Walk, from_height};
 use crate::client::Error;
-use crate::columns::{Columns, StringLayout};
-use crate::message::{Hint, Message};
+use crate::columns::StringLayout;
+use crate::message::Message;
 use crate::query::follow::{Event, EventKind, Follower, Memory, Request, RowFacts, Seam, Start, Stop, facts};
 use crate::query::request::Query;
-use crate::query::results::{Records, RecordsBuilder, Report, SharedReport};
+use crate::query::results::{Records, RecordsBuilder, SharedReport};
 use crate::query::snapshot::End;
 
 /// Rounds in a row that are repeated since the list changed while it was read.
@@ -64,18 +64,6 @@ enum State {
     /// The lowest height may follow from a time, which takes requests.
     Unresolved(Start),
     Started(Box<Follower>),
-}
-
-type PageRows = (Columns, Vec<RowFacts>);
-
-/// A read from the newest page down.
-struct Walk {
-    pages: Pages,
-    returned: u64,
-    /// Lowest height so far.
-    lowest: Option<i64>,
-    /// The part of its cost that is in the report.
-    counted: Report,
 }
 
 impl Follow {
@@ -181,7 +169,8 @@ impl Follow {
         if !matches!(error, Error::Drift { .. } | Error::Empty { .. }) {
             return Err(error);
         }
-        (self.walk, self.look) = (None, None);
+        self.walk = None;
+        self.look = None;
         self.follower().repeat();
         self.repeats += 1;
         if self.repeats > MAX_REPEATS {
@@ -375,40 +364,5 @@ impl Follow {
         let records = built.finish();
         self.report.update(|report| report.records += records.len() as u64);
         records
-    }
-}
-
-/// The rows of a page from a height on.
-fn from_height((columns, rows): &PageRows, low: i64) -> PageRows {
-    let wanted = rows.iter().zip(0..).filter(|(row, _)| row.height.is_some_and(|height| height >= low));
-    let (rows, indices): (Vec<RowFacts>, Vec<u32>) = wanted.map(|(row, index)| (*row, index)).unzip();
-    (columns.take(&indices), rows)
-}
-
-impl Walk {
-    fn new(list: &Query, repeats: u32) -> Self {
-        // It stops anywhere: no record of the beginning may be skipped.
-        let pages = Pages::new(&Run::from(list.limited_to(u64::MAX)));
-        Self {
-            // A replaced first page can only be requested again while it is held back.
-            pages: if repeats == 0 { pages.returning_first_page_at_once() } else { pages },
-            returned: 0,
-            lowest: None,
-            counted: Report::default(),
-        }
-    }
-
-    /// Fails if a record lies above those before it: what is new would be looked for at the wrong end of the list.
-    fn check_order(&mut self, rows: &[RowFacts]) -> Result<(), Error> {
-        for height in rows.iter().filter_map(|row| row.height) {
-            if let Some(lowest) = self.lowest.replace(height).filter(|lowest| *lowest < height) {
-                let problem = format!(
-                    "a list is followed from its newest record down, and height {height} comes below {lowest} in it"
-                );
-                let endpoint = self.pages.query().endpoint().name;
-                return Err(Error::Drift { endpoint, problem: Message::new(problem).hint(Hint::RetryLater) });
-            }
-        }
-        Ok(())
     }
 }

@@ -183,7 +183,8 @@ impl FollowPlan {
 
     /// The error of a height whose records cannot all be paged through.
     fn too_large(&self, height: i64, error: Error) -> Error {
-        let (Error::Window { endpoint, .. }, Some(window)) = (&error, self.list.result_window()) else { return error };
+        let Error::Window { endpoint, .. } = error else { return error };
+        let Some(window) = self.list.result_window() else { return error };
         let problem = format!("the records of height {height} exceed the API's result window ({window})");
         Error::Gap { endpoint, first: height, last: height, problem: problem.into() }
     }
@@ -202,7 +203,8 @@ impl FollowPlan {
             Ok::<_, Error>((height, rows))
         });
         let mut each = std::pin::pin!(each.buffered(concurrency));
-        let (mut all, mut count) = (Vec::new(), 0);
+        let mut all = Vec::new();
+        let mut count = 0;
         while let Some((height, rows)) = each.try_next().await? {
             count += rows.iter().map(|columns| columns.rows() as u64).sum::<u64>();
             all.extend(rows);
@@ -233,7 +235,10 @@ impl Budget {
 
     /// True if the records will be far more than may be held, if those below are as dense as these.
     fn is_exceeded(&self, rows: u64, reached: i64) -> bool {
-        let Some((low, high)) = self.heights.filter(|_| self.max_rows < u64::MAX && rows > 0) else { return false };
+        let Some((low, high)) = self.heights else { return false };
+        if self.max_rows == u64::MAX || rows == 0 {
+            return false;
+        }
         let read = (high as f64 - reached as f64 + 1.0).max(1.0);
         let expected = rows as f64 * (high as f64 - low as f64 + 1.0) / read;
         rows > self.max_rows || expected > 2.0 * self.max_rows as f64
@@ -247,7 +252,9 @@ enum Collected {
 
 /// The whole result of a query, unless it has more records than the budget.
 async fn collect(query: &Query, budget: Budget, report: &SharedReport) -> Result<Collected, Error> {
-    let (mut pages, mut all, mut count) = (Pages::new(&Run::from(query.clone())), Vec::new(), 0);
+    let mut pages = Pages::new(&Run::from(query.clone()));
+    let mut all = Vec::new();
+    let mut count = 0;
     if budget.max_rows < u64::MAX {
         // The first page may show that there are too many.
         pages.set_max_in_flight(1);
@@ -273,9 +280,9 @@ async fn collect(query: &Query, budget: Budget, report: &SharedReport) -> Result
     pages.report().contradictions().into_iter().for_each(|reason| report.add_contradiction(reason));
     // The last year of an address is all that there is to follow, unless the list ends before it.
     let is_cut = query.endpoint().limit != ResultLimit::LastYear || pages.end() == Some(End::ResultWindow);
-    match own.reasons.to_vec().into_iter().next().filter(|_| is_cut) {
-        Some(problem) => Err(Error::Window { endpoint: query.endpoint().name, problem }),
-        None => read,
+    match own.reasons.to_vec().into_iter().next() {
+        Some(problem) if is_cut => Err(Error::Window { endpoint: query.endpoint().name, problem }),
+        Some(_) | None => read,
     }
 }
 
@@ -287,9 +294,10 @@ fn head_source(list: &Query) -> HeadSource {
 
 fn ranges(list: &Query) -> Ranges {
     let endpoint = list.endpoint();
-    let param = |name: &str| endpoint.params.iter().find(|param| param.name == name);
-    let is_range = param("start_height").is_some_and(|param| matches!(param.role, ParamRole::RangeStart(..)));
-    let by_height = param("height").is_some_and(|param| param.bounds.contains(&("height", Bound::Equal)));
+    let start = endpoint.param("start_height");
+    let is_range = start.is_some_and(|param| matches!(param.role, ParamRole::RangeStart(..)));
+    let height = endpoint.param("height");
+    let by_height = height.is_some_and(|param| param.bounds.contains(&("height", Bound::Equal)));
     match (is_range, by_height) {
         (true, _) => Ranges::List,
         (false, true) if endpoint.counts() => Ranges::ByCount,

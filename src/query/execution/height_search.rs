@@ -9,6 +9,14 @@ pub(super) struct Block {
     pub time: i64,
 }
 
+impl Block {
+    /// `None` if both have the same time.
+    fn blocks_per_millisecond(self, later: Self) -> Option<f64> {
+        let duration = later.time - self.time;
+        if duration > 0 { Some((later.height - self.height) as f64 / duration as f64) } else { None }
+    }
+}
+
 /// Next request of the search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Step {
@@ -106,13 +114,13 @@ impl Search {
 
     /// Starts over for another time, which is before that of the newest block, with the blocks that are known.
     pub fn retarget(&mut self, time: i64) {
-        let is_low = |(_, other): &(&i64, &i64)| **other <= time;
-        let block = |(height, time): (&i64, &i64)| Block { height: *height, time: *time };
-        self.low = self.known.iter().take_while(is_low).last().map(block);
-        let mut later = self.known.iter().skip_while(is_low).map(block);
+        let blocks = self.known.iter().map(|(height, time)| Block { height: *height, time: *time });
+        self.low = blocks.clone().take_while(|block| block.time <= time).last();
+        let mut later = blocks.skip_while(|block| block.time <= time);
         self.high = later.next().unwrap_or(self.high);
         self.above = later.last();
-        (self.time, self.remaining) = (time, [i64::MAX; 3]);
+        self.time = time;
+        self.remaining = [i64::MAX; 3];
         if let Floor::Assumed { distance, .. } = &mut self.floor {
             *distance = ABSENT_RUN;
         }
@@ -153,14 +161,13 @@ impl Search {
     }
 
     fn interpolate(&self) -> Option<i64> {
-        let slope = |from: Block, to: Block| {
-            let (blocks, duration) = (to.height - from.height, to.time - from.time);
-            (duration > 0).then(|| blocks as f64 / duration as f64)
-        };
         match (self.low, self.above) {
-            (Some(low), _) => Some(low.height + ((self.time - low.time) as f64 * slope(low, self.high)?) as i64),
+            (Some(low), _) => {
+                let distance = (self.time - low.time) as f64 * low.blocks_per_millisecond(self.high)?;
+                Some(low.height + distance as i64)
+            }
             (None, Some(above)) => {
-                let distance = (self.high.time - self.time) as f64 * slope(self.high, above)?;
+                let distance = (self.high.time - self.time) as f64 * self.high.blocks_per_millisecond(above)?;
                 Some(self.high.height - distance as i64 - 1)
             }
             (None, None) => {

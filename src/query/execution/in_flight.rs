@@ -87,9 +87,8 @@ impl SliceFetcher {
 
     /// Fails if the list of one block in a range of heights has `records` records or more and cannot hold them.
     pub fn check_window(&mut self, query: &Query, records: u64) -> Result<(), Error> {
-        let (Some(height), Some(window)) = (query.slices().height(self.slice), query.result_window()) else {
-            return Ok(());
-        };
+        let Some(height) = query.slices().height(self.slice) else { return Ok(()) };
+        let Some(window) = query.result_window() else { return Ok(()) };
         if records <= window {
             return Ok(());
         }
@@ -108,7 +107,9 @@ impl SliceFetcher {
     /// Sends the next request, if the list has one by now.
     pub fn send_next(&mut self, query: &Query, report: &SharedReport) -> bool {
         let Some(request) = self.next_request() else { return false };
-        let (query, slice, must_have_rows) = (query.clone(), self.slice, must_have_rows(&self.list, &request));
+        let must_have_rows = must_have_rows(&self.list, &request);
+        let query = query.clone();
+        let slice = self.slice;
         let report = report.clone();
         let fetch = async move { fetch(&query, slice, request, must_have_rows, &report).await };
         self.in_flight.push_back((request, Task::new(tokio::spawn(log::inherit(fetch)))));
@@ -125,8 +126,8 @@ impl SliceFetcher {
     }
 
     fn audited_end(&self) -> audit::End {
-        let (list, wanted) = (&self.list, self.list.spec().wanted);
-        let has_all = wanted.is_none_or(|wanted| list.returned() < wanted) && !self.is_stopped;
+        let list = &self.list;
+        let has_all = list.spec().wanted.is_none_or(|wanted| list.returned() < wanted) && !self.is_stopped;
         let is_whole = list.end() == Some(End::List) && has_all;
         audit::End { drift: list.drift(), page_rows: list.snapshot().page_rows(), is_whole }
     }
@@ -142,15 +143,13 @@ impl SliceFetcher {
         // A count that may be that of the result window is none.
         let total = page.total.filter(|total| !self.list.spec().is_capped(*total));
         let response = Response { rows: &rows, total, ..response(page) };
-        let accepted = match request.purpose {
-            Purpose::Audit => Accepted::default(),
-            _ if self.list.is_beyond_window(request) && self.audit.is_repetition(request, &response) => {
-                self.list.end_at_window();
-                self.cancel_in_flight();
-                return Ok((Accepted::default(), Selection::All));
-            }
-            _ => self.list.on_response(request, &response)?,
-        };
+        if self.list.is_beyond_window(request) && self.audit.is_repetition(request, &response) {
+            self.list.end_at_window();
+            self.cancel_in_flight();
+            return Ok((Accepted::default(), Selection::All));
+        }
+        let is_of_audit = request.purpose == Purpose::Audit;
+        let accepted = if is_of_audit { Accepted::default() } else { self.list.on_response(request, &response)? };
         if !self.list.is_ahead() {
             self.cancel_in_flight();
         }
@@ -257,10 +256,10 @@ pub(super) async fn fetch(
     let offset = (request.page - 1) * request.limit;
     let expected =
         Expectation { row_hint: rows, page: request.page, offset, must_have_rows, projection: query.projection() };
-    // Counted when it is sent: the run may be gone when the response arrives.
-    let on_send = || report.update(|report| report.requests += 1);
     let target = query.target(slice, request.page, request.limit, request.height_bound);
-    let fetched = query.client().get(query.endpoint(), &target, expected, &on_send).await;
+    // Counted when it is sent: the run may be gone when the response arrives.
+    let fetched =
+        query.client().get(query.endpoint(), &target, expected, &|| report.update(|report| report.requests += 1)).await;
     let attempts = fetched.as_ref().map_or_else(Error::attempts, |fetched| fetched.attempts);
     report.update(|report| {
         report.retries += u64::from(attempts.saturating_sub(1));
@@ -282,8 +281,12 @@ pub(super) async fn fetch(
 
 /// Fails if a record lacks the height by which its slice was requested, or by which its list is followed.
 fn check_heights(query: &Query, slice: u64, page: &Page) -> Result<(), Error> {
-    let (columns, endpoint) = (&page.columns, query.endpoint());
-    let Some(height) = columns.record().height().filter(|_| columns.rows() > 0) else { return Ok(()) };
+    let columns = &page.columns;
+    let endpoint = query.endpoint();
+    let Some(height) = columns.record().height() else { return Ok(()) };
+    if columns.rows() == 0 {
+        return Ok(());
+    }
     let is_slice = query.slices().height(slice).is_some();
     // A pending record has the member, without a value.
     let is_absent = page.members.in_all & 1 << height == 0;
@@ -317,12 +320,7 @@ fn check_heights(query: &Query, slice: u64, page: &Page) -> Result<(), Error> {
 pub(super) fn list_spec(query: &Query, wanted: Option<u64>) -> ListSpec {
     ListSpec {
         endpoint: query.endpoint().name,
-        kind: match (query.is_paged(), query.may_grow()) {
-            (false, _) => ListKind::Lookup,
-            _ if query.endpoint().order == Order::Ranked => ListKind::Ranked,
-            (true, false) => ListKind::Fixed,
-            (true, true) => ListKind::Growing,
-        },
+        kind: list_kind(query),
         page_size: query.page_size().max(1),
         max_page_size: query.max_page_size().unwrap_or(1),
         height_bound: query.height_bound(),
@@ -331,6 +329,18 @@ pub(super) fn list_spec(query: &Query, wanted: Option<u64>) -> ListSpec {
         first_page: FirstPage::default(),
         hints: query.retry_hints(),
         tuning: Tuning::default(),
+    }
+}
+
+fn list_kind(query: &Query) -> ListKind {
+    if !query.is_paged() {
+        ListKind::Lookup
+    } else if query.endpoint().order == Order::Ranked {
+        ListKind::Ranked
+    } else if query.may_grow() {
+        ListKind::Growing
+    } else {
+        ListKind::Fixed
     }
 }
 
@@ -345,7 +355,8 @@ fn is_refusal(error: &Error) -> bool {
 
 /// The list of a query as its audit takes it.
 fn subject(query: &Query) -> Subject {
-    let (endpoint, spec) = (query.endpoint(), list_spec(query, None));
+    let endpoint = query.endpoint();
+    let spec = list_spec(query, None);
     Subject {
         kind: spec.kind,
         order: endpoint.order,

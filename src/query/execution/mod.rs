@@ -13,6 +13,8 @@ mod in_flight;
 mod observed;
 mod pages;
 mod partitions;
+mod progress;
+mod reasons;
 mod recorded_range;
 mod reread;
 mod resolve;
@@ -21,6 +23,7 @@ mod sample;
 mod selection;
 mod set;
 mod stable;
+mod walk;
 
 pub use bounds::Bounds;
 pub use cursor::Cursor;

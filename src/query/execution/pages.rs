@@ -1,29 +1,23 @@
 //! `Pages`: the pages of a run, fetched several at a time and delivered in order.
 
+mod deliver;
+
 use std::collections::VecDeque;
 use std::pin::Pin;
 
 use super::cursor::Cursor;
 use super::in_flight::SliceFetcher;
 use super::observed::{Observed, RunObserver};
+use super::reasons::{UNKNOWN_LENGTH, contradictions, limits};
 use super::reread::SliceStart;
 use super::resolve::resolve;
 use super::run::Run;
-use super::selection::{Selection, Selector};
 use super::set::{ListRun, Set};
 use crate::client::{Error, log, process};
-use crate::decode;
-use crate::interface::ResultLimit;
-use crate::message::{Hint, Message, Narrowing};
 use crate::query::audit::Arguments;
 use crate::query::request::Query;
-use crate::query::results::{
-    Checkpoint, LatestCheckpoint, Page, PageCheckpoint, Partial, Progress, SharedReport, Source,
-};
-use crate::query::snapshot::{Accepted, End, FirstPage, PageRequest};
-
-/// Reason of a list that cannot be shown to be complete.
-pub(super) const UNKNOWN_LENGTH: &str = "The API does not report how many records the list has: some may be missing.";
+use crate::query::results::{LatestCheckpoint, Page, Partial, SharedReport};
+use crate::query::snapshot::{End, FirstPage};
 
 /// A run in progress. Dropping it, or a future of it, cancels its requests and loses no page.
 pub struct Pages {
@@ -72,13 +66,15 @@ impl Pages {
 
     /// Starts a run that collects its records in `partial`.
     pub fn collect_into(run: &Run, partial: Partial) -> Self {
-        let (query, start) = (run.query().clone(), run.start().cloned());
+        let query = run.query().clone();
+        let start = run.start();
         let _time = query.client().enter_time();
-        let first_page = start.as_ref().map_or(FirstPage::default(), |start| start.first_page());
-        let reported = start.as_ref().map(|start| (start.reasons.clone(), start.missing.clone())).unwrap_or_default();
-        let report = SharedReport::start(reported.0, reported.1);
-        let set = query.members().map(|_| Box::new(Set::new(&query, start.as_ref(), &report)));
-        let state = State::Unresolved(start.map(Box::new));
+        let first_page = start.map_or(FirstPage::default(), Cursor::first_page);
+        let report = start.map_or_else(SharedReport::default, |start| {
+            SharedReport::start(start.reasons.clone(), start.missing.clone())
+        });
+        let set = query.members().map(|_| Box::new(Set::new(&query, start, &report)));
+        let state = State::Unresolved(start.cloned().map(Box::new));
         Self {
             query,
             arguments: Arguments::default(),
@@ -236,9 +232,11 @@ impl Pages {
 
     /// Reads a list again that changed too much, if none of its records were handed out.
     fn read_again(&mut self) -> bool {
-        let (Some(start), Some(fetcher)) = (&mut self.slice_start, self.fetchers.front_mut()) else { return false };
+        let Some(start) = &mut self.slice_start else { return false };
+        let Some(fetcher) = self.fetchers.front_mut() else { return false };
         let Some(delivered) = start.restore(&self.partial, &self.report) else { return false };
-        (self.delivered, self.latest) = (delivered, None);
+        self.delivered = delivered;
+        self.latest = None;
         let wanted = self.query.max_items().map(|most| most.saturating_sub(delivered));
         let received = fetcher.audit.received();
         *fetcher = SliceFetcher::new(&self.query, fetcher.slice, wanted, self.first_page).after_discarded(received);
@@ -305,97 +303,11 @@ impl Pages {
         most.min(usize::try_from(left).unwrap_or(usize::MAX).max(least))
     }
 
-    /// Returns the page of a response, or `None` if the response brought no records that come next.
-    fn deliver(&mut self, request: PageRequest, page: decode::Page) -> Result<Option<Page>, Error> {
-        let (query, report) = (&self.query, &self.report);
-        let Some(fetcher) = self.fetchers.front_mut() else { return Ok(None) };
-        let (offset, slice) = (fetcher.list.returned(), fetcher.slice);
-        let (moved, drift) = (fetcher.list.moved(), fetcher.list.drift());
-        let missing_before = report.read().missing.len();
-        let selector = Selector { query, arguments: &self.arguments, report, slice };
-        let (Accepted { rows, before, .. }, selection) = fetcher.on_response(&request, &page, |accepted| {
-            selector.select(&page, &page.columns.slice(accepted.rows.start, accepted.rows.len()))
-        })?;
-        report.update(|report| report.moved += fetcher.list.moved() - moved);
-        let is_empty_list = offset == 0 && fetcher.list.end().is_some();
-        if rows.is_empty() && !is_empty_list {
-            if let Some(latest) = &self.latest {
-                latest.set(fetcher.list.checkpoint());
-            }
-            return Ok(None);
-        }
-        // Other returned records were requested again on purpose.
-        let grown = u64::try_from(fetcher.list.drift() - drift).unwrap_or(0);
-        let snapshot = fetcher.list.snapshot();
-        let (total, min_length) = (snapshot.total, snapshot.min_length);
-        fetcher.check_window(query, min_length)?;
-        let received = page.columns.slice(rows.start, rows.len());
-        let mut columns = match selection.rows() {
-            None => received.clone(),
-            Some(rows) => received.take(rows),
-        };
-        // The records of a single hash that were delivered before this run are skipped.
-        let skip = (fetcher.skip as usize).min(columns.rows());
-        columns = columns.slice(skip, columns.rows() - skip);
-        let left = query.max_items().map(|most| most - self.delivered);
-        let cut = left.is_some_and(|left| (left as usize) < columns.rows());
-        if let Some(left) = left.filter(|_| cut) {
-            columns = columns.slice(0, left as usize);
-        }
-        self.delivered += columns.rows() as u64;
-        if page.columns.rows() > 0 {
-            report.add_members(query.client().decoder(query.endpoint()).names(), &page.members);
-        }
-        let began = *self.began.get_or_insert((slice, offset));
-        let position = Position { slice, offset: fetcher.list.returned(), began };
-        report.update(|report| {
-            report.pages += 1;
-            report.records += columns.rows() as u64;
-            report.duplicates_dropped += grown.min(rows.start as u64);
-            report.progress = progress(query, &position, total, page.total_pages, report.pages, self.delivered);
-        });
-        self.latest = (!cut).then(|| LatestCheckpoint::new(fetcher.list.checkpoint()));
-        let source = match selection {
-            Selection::Hashes { found, missing, .. } => Source::Hashes { found, missing, missing_before },
-            _ if !query.is_paged() => Source::Hash { offset: skip as u64 },
-            selection => Source::List {
-                offset,
-                received: if cut { columns.clone() } else { received },
-                received_rows: if let Selection::Rows(rows) = selection { Some(rows) } else { None },
-                before: Box::new(before),
-                after: self.latest.clone(),
-                repeats: fetcher.audit.open_repeats().to_vec(),
-                doubts: fetcher.audit.doubts(),
-            },
-        };
-        let checkpoint = Checkpoint::after(PageCheckpoint {
-            query: query.clone(),
-            slice: fetcher.slice,
-            source,
-            rows: columns.rows(),
-            end: (!cut && fetcher.is_ended())
-                .then(|| [limits(query, fetcher), contradictions(query, fetcher)].concat()),
-            remaining: left,
-            report: report.read(),
-        });
-        let left = left.map_or(u64::MAX, |left| left - columns.rows() as u64);
-        let ahead = left.min(fetcher.list.to_come());
-        self.partial.push(&columns, usize::try_from(ahead).unwrap_or(usize::MAX), Some(&checkpoint));
-        Ok(Some(Page {
-            checkpoint,
-            number: request.page,
-            total_pages: page.total_pages,
-            total: page.total,
-            chain_full_name: page.chain_full_name,
-            chain_short_name: page.chain_short_name,
-            columns,
-        }))
-    }
-
     /// Ends the slice that is being delivered.
     fn end_slice(&mut self) {
         let Some(fetcher) = self.fetchers.pop_front() else { return };
-        (self.latest, self.slice_start) = (None, None);
+        self.latest = None;
+        self.slice_start = None;
         self.end = fetcher.list.end();
         for reason in limits(&self.query, &fetcher) {
             self.report.add_reason(reason);
@@ -432,96 +344,4 @@ impl ListRun for Pages {
         let next: Pin<Box<dyn Future<Output = _> + Send + '_>> = Box::pin(self.next());
         next
     }
-}
-
-/// Position of a run after a page.
-struct Position {
-    slice: u64,
-    offset: u64,
-    /// Slice and offset at which the run began: those of its cursor, if it continues an earlier one.
-    began: (u64, u64),
-}
-
-/// Progress of a run that delivered `pages` pages and `records` records. The list has `total` records or else
-/// `total_pages` pages.
-fn progress(
-    query: &Query,
-    position: &Position,
-    total: Option<u64>,
-    total_pages: Option<u64>,
-    pages: u64,
-    records: u64,
-) -> Progress {
-    let (limit, (slice, offset)) = (query.max_items(), position.began);
-    match (query.slices().unit(), total, total_pages) {
-        (Some(unit), ..) => {
-            let total = Some(query.slices().count()).filter(|_| limit.is_none());
-            Progress { unit, start: slice, done: position.slice + 1, total }
-        }
-        (None, Some(total), _) => {
-            let done = if limit.is_some() { offset + records } else { position.offset };
-            let total = Some(limit.map_or(total, |limit| total.min(offset + limit)));
-            Progress { unit: "records", start: offset, done, total }
-        }
-        (None, None, Some(last)) if last > 0 => {
-            let size = query.page_size().max(1);
-            let total = Some(limit.map_or(last, |limit| last.min((offset + limit).div_ceil(size))));
-            // Pages may be smaller than what was asked for.
-            let done = if offset == 0 { pages } else { position.offset.div_ceil(size) };
-            Progress { unit: "pages", start: offset / size, done, total }
-        }
-        _ => Progress { unit: "records", start: offset, done: offset + records, total: None },
-    }
-}
-
-/// The limit of a list of an address. A later start needs nothing that the API does not return.
-pub(super) fn last_year(consequence: &str) -> Message {
-    let problem = format!("The API returns only the last 12 months of an address{consequence}");
-    Message::new(problem).hint(Hint::NarrowQuery(vec![Narrowing::Pass("start_time".into())]))
-}
-
-/// Reasons why a slice that ended is incomplete by what the API documents.
-fn limits(query: &Query, fetcher: &SliceFetcher) -> Vec<Message> {
-    let name = label(query, fetcher);
-    let (list, records) = (&fetcher.list, fetcher.list.returned());
-    let mut reasons = Vec::new();
-    if matches!(query.endpoint().limit, ResultLimit::LastYear) && records > 0 && !query.is_recent() {
-        reasons.push(last_year(": older records may exist"));
-    }
-    match list.snapshot().total {
-        Some(total) if total > records && is_at_cap(query, fetcher) => reasons.push(query.with_narrowing(format!(
-            "The API reports {total} records{name} but only the first {records} can be paged through"
-        ))),
-        None if is_at_cap(query, fetcher) => reasons.push(query.with_narrowing(format!(
-            "The list{name} ends at {records} records, about as many as can be paged through: more may exist"
-        ))),
-        _ => {}
-    }
-    if list.end() == Some(End::Unsettled) {
-        let problem = "The order of the list changed so much that some of its records were not received";
-        reasons.push(Message::new(problem).hint(Hint::RetryLater));
-    }
-    if list.end() == Some(End::UnknownLength) {
-        reasons.push(UNKNOWN_LENGTH.into());
-    }
-    reasons
-}
-
-/// Reasons why a slice that ended is incomplete, since responses contradict each other.
-fn contradictions(query: &Query, fetcher: &SliceFetcher) -> Vec<Message> {
-    let (name, records) = (label(query, fetcher), fetcher.list.returned());
-    let is_reached = |total: &u64| *total == records || *total > records && is_at_cap(query, fetcher);
-    let missing = fetcher.list.snapshot().total.filter(|total| !is_reached(total));
-    let reason = missing.map(|total| format!("The API reports {total} records{name} but returned {records}").into());
-    reason.into_iter().chain(fetcher.audit.doubts()).collect()
-}
-
-fn label(query: &Query, fetcher: &SliceFetcher) -> String {
-    query.slices().label(fetcher.slice).map_or(String::new(), |name| format!(" of {name}"))
-}
-
-fn is_at_cap(query: &Query, fetcher: &SliceFetcher) -> bool {
-    let records = fetcher.list.returned();
-    fetcher.list.end() == Some(End::ResultWindow)
-        || !query.is_paged() && query.result_window().is_some_and(|cap| records >= cap)
 }

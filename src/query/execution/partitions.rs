@@ -6,6 +6,7 @@ use super::resolve::resolve;
 use super::run::Run;
 use crate::client::Error;
 use crate::interface::{ParamKind, ParamRole};
+use crate::query::audit::page_of_both;
 use crate::query::request::{Arg, Query};
 use crate::query::results::SharedReport;
 use crate::query::snapshot::{Cut, PageRequest, SnapshotReader};
@@ -62,10 +63,14 @@ impl Run {
     }
 }
 
+fn unsplit(query: &Query) -> Result<Vec<Run>, Error> {
+    Ok(vec![query.clone().into()])
+}
+
 fn split_hashes(query: &Query, name: &str, num_partitions: u64) -> Result<Vec<Run>, Error> {
     let slices = query.slices().count();
     if slices == 0 {
-        return Ok(vec![query.clone().into()]);
+        return unsplit(query);
     }
     let each = slices.div_ceil(num_partitions.max(1)).max(1);
     let starts = (0..slices).step_by(each as usize);
@@ -80,21 +85,22 @@ fn split_hashes(query: &Query, name: &str, num_partitions: u64) -> Result<Vec<Ru
 /// Splits a list that the API counts by offsets: counted from its end they do not change. Two partitions are cut between
 /// records that one response showed next to each other; each has to begin and to end with them.
 async fn split_list(query: &Query, num_partitions: u64) -> Result<Vec<Run>, Error> {
-    let unsplit = || Ok(vec![query.clone().into()]);
     if !query.endpoint().counts() || !query.may_grow() {
-        return unsplit();
+        return unsplit(query);
     }
     let mut list = SnapshotReader::new(list_spec(query, None));
     let request = PageRequest::first(query.page_size());
     let page = fetch(query, 0, request, false, &SharedReport::default()).await?;
     let accepted = list.on_response(&request, &response(&page))?;
-    let (Some(total), Some(pages)) = (page.total, page.total_pages) else { return unsplit() };
+    let Some(total) = page.total else { return unsplit(query) };
+    let Some(pages) = page.total_pages else { return unsplit(query) };
     let rows = list.snapshot().page_rows();
     let end = total.min(pages.saturating_mul(rows)).min(query.max_items().unwrap_or(u64::MAX));
     let mut cuts: Vec<Cut> = Vec::new();
     for (first, _) in split(1, end.div_ceil(rows) as i64, num_partitions).into_iter().skip(1) {
         let offset = (first as u64 - 1) * rows;
-        let Some(request) = page_around(offset, query) else { break };
+        let max_page_size = query.endpoint().page_size_max().map_or(1, u64::from);
+        let Some(request) = page_of_both(offset - 1, offset, max_page_size) else { break };
         let page = fetch(query, 0, request, false, &SharedReport::default()).await?;
         let before = cuts.last().map_or(0, |cut| cut.offset);
         let cut = list.cut_near(offset, &request, &response(&page));
@@ -112,14 +118,6 @@ async fn split_list(query: &Query, num_partitions: u64) -> Result<Vec<Run>, Erro
     partitions.collect()
 }
 
-/// The page that shows the records on both sides of an offset, and most of them.
-fn page_around(offset: u64, query: &Query) -> Option<PageRequest> {
-    let margin = |limit: &u64| (offset % limit).min(limit - offset % limit);
-    let sizes = 2..=query.endpoint().page_size_max().map_or(1, u64::from);
-    let limit = sizes.filter(|limit| margin(limit) > 0).max_by_key(margin)?;
-    Some(PageRequest { page: offset / limit + 1, ..PageRequest::first(limit) })
-}
-
 fn range(query: &Query) -> Option<Range> {
     query.endpoint().params.iter().find_map(|param| match param.role {
         ParamRole::RangeStart(_, high) | ParamRole::ExpandedRange(_, high)
@@ -135,29 +133,34 @@ fn range(query: &Query) -> Option<Range> {
 /// Both ends of a range, if both are given.
 fn bounds(query: &Query, range: &Range) -> Result<Option<(i64, i64)>, Error> {
     let args = query.canonical_args()?;
-    let end = |name: &str| args.get(name).and_then(serde_json::Value::as_i64);
-    Ok(end(range.low).zip(end(range.high)))
+    let low = args.get(range.low).and_then(serde_json::Value::as_i64);
+    let high = args.get(range.high).and_then(serde_json::Value::as_i64);
+    Ok(low.zip(high))
 }
 
 fn within(query: &Query, range: &Range, low: i64, high: i64, is_later: bool) -> Result<Query, Error> {
-    let end = |name: &str, value: i64| {
-        let value = match range.kind {
+    let ends = [(range.low, low), (range.high, high)].map(|(name, value)| {
+        let arg = match range.kind {
             ParamKind::Time => Arg::Time(value * 1_000),
             _ => Arg::Integer(value.to_string()),
         };
-        (name.to_owned(), value)
-    };
+        (name.to_owned(), arg)
+    });
     // Records without a time are returned with any range of times; the first partition includes them.
     let exclude_undated = is_later && range.kind == ParamKind::Time;
-    query.with_args(vec![end(range.low, low), end(range.high, high)], exclude_undated)
+    query.with_args(ends.into(), exclude_undated)
 }
 
 /// Splits a range of integers, both ends included, into up to `num_parts` as even as possible, none empty.
 fn split(low: i64, high: i64, num_parts: u64) -> Vec<(i64, i64)> {
     let numbers = (i128::from(high) - i128::from(low) + 1).max(0);
     let parts = i128::from(num_parts).min(numbers);
-    let start = |part: i128| i128::from(low) + numbers * part / parts;
-    (0..parts).map(|part| (start(part) as i64, (start(part + 1) - 1) as i64)).collect()
+    let ranges = (0..parts).map(|part| {
+        let start = i128::from(low) + numbers * part / parts;
+        let next = i128::from(low) + numbers * (part + 1) / parts;
+        (start as i64, (next - 1) as i64)
+    });
+    ranges.collect()
 }
 
 #[cfg(test)]

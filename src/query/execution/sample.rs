@@ -60,9 +60,11 @@ impl Sampler {
         let rounds = requests.div_ceil(concurrency as u64);
         let latency = elapsed / sampled.max(1);
         let in_rounds = latency.as_secs_f64() * rounds as f64;
-        let seconds = match each.filter(|_| concurrency > 1) {
-            Some(each) if requests > 0 => (each.as_secs_f64() * requests as f64).max(latency.as_secs_f64()),
-            _ => in_rounds,
+        let seconds = match each {
+            Some(each) if concurrency > 1 && requests > 0 => {
+                (each.as_secs_f64() * requests as f64).max(latency.as_secs_f64())
+            }
+            Some(_) | None => in_rounds,
         };
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
     }
@@ -94,8 +96,9 @@ impl Sampler {
     pub async fn fetch_all(&self, query: &Query, samples: Vec<Sample>) -> Result<Vec<Page>, Error> {
         // Requests before these were of small pages, on connections that had to be opened.
         *self.lock() = Taken::default();
-        let (concurrency, count, started) =
-            (query.client().settings().concurrency.max(1), samples.len(), Instant::now());
+        let concurrency = query.client().settings().concurrency.max(1);
+        let count = samples.len();
+        let started = Instant::now();
         let requests = samples.into_iter().map(|sample| self.fetch(query, sample));
         let pages = stream::iter(requests).buffered(concurrency).try_collect().await?;
         let mut taken = self.lock();
@@ -135,9 +138,8 @@ impl<'a> Recent<'a> {
         let options = Options { page_size: Some(1), chain: query.options().chain.clone(), ..Options::default() };
         let list = Query::new(query.client(), query.endpoint(), Vec::new(), options)?;
         let first = sampler.fetch(&list, Sample::first(0, 1)).await?;
-        let (Some(newest), Some(records)) = (height(&first), first.total_pages.filter(|pages| *pages > 0)) else {
-            return Ok(None);
-        };
+        let Some(newest) = height(&first) else { return Ok(None) };
+        let Some(records) = first.total_pages.filter(|pages| *pages > 0) else { return Ok(None) };
         let mut recent = Self { sampler, list, records, newest, oldest: newest, is_whole: false, known: None };
         recent.is_whole = recent.list.result_window().is_some_and(|window| records < window - window / 100);
         match recent.height_at(records).await? {
@@ -170,14 +172,17 @@ impl<'a> Recent<'a> {
         let known = self.known.map(|(position, height)| (position as f64, height as f64));
         let known = known.filter(|(_, height)| (oldest.1..newest.1).contains(height));
         let height = height as f64;
-        let between =
-            |(from, top): (f64, f64), (to, bottom): (f64, f64)| from + (to - from) * (top - height) / (top - bottom);
-        match known {
-            _ if height >= newest.1 => 0.0,
-            _ if height <= oldest.1 && self.is_whole => oldest.0,
-            Some(known) if height >= known.1 => between(newest, known),
-            Some(known) if height >= oldest.1 => between(known, oldest),
-            _ => between(newest, oldest),
+        if height >= newest.1 {
+            return 0.0;
         }
+        if height <= oldest.1 && self.is_whole {
+            return oldest.0;
+        }
+        let ((from, top), (to, bottom)) = match known {
+            Some(known) if height >= known.1 => (newest, known),
+            Some(known) if height >= oldest.1 => (known, oldest),
+            Some(_) | None => (newest, oldest),
+        };
+        from + (to - from) * (top - height) / (top - bottom)
     }
 }

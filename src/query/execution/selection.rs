@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use arrow_array::Array as _;
+use arrow_array::{Array as _, TimestampMillisecondArray};
 
 use crate::columns::{Column, Columns};
 use crate::decode::Page;
@@ -31,9 +31,9 @@ impl Selection {
     pub fn of_fresh(self, fresh: Option<&[u32]>) -> Self {
         match (self, fresh) {
             (Self::All, Some(fresh)) => Self::Rows(fresh.to_vec()),
-            (Self::Rows(rows), Some(fresh)) => {
-                let is_fresh = |row: &u32| fresh.binary_search(row).is_ok();
-                Self::Rows(rows.into_iter().filter(is_fresh).collect())
+            (Self::Rows(mut rows), Some(fresh)) => {
+                rows.retain(|row| fresh.binary_search(row).is_ok());
+                Self::Rows(rows)
             }
             (selection, _) => selection,
         }
@@ -88,9 +88,8 @@ impl Selector<'_> {
     }
 
     fn is_of_other_chain(&self, page: &Page) -> bool {
-        let is_own = |name: &String| name.eq_ignore_ascii_case(self.query.chain());
-        let names = [page.chain_short_name.as_ref(), page.chain_full_name.as_ref()];
-        page.chain_short_name.is_some() && !names.into_iter().flatten().any(is_own)
+        let mut names = [&page.chain_short_name, &page.chain_full_name].into_iter().flatten();
+        page.chain_short_name.is_some() && !names.any(|name| name.eq_ignore_ascii_case(self.query.chain()))
     }
 
     /// Rows that a record can have under the arguments.
@@ -114,7 +113,7 @@ impl Selector<'_> {
     }
 
     /// Those rows of a slice of times that lie within it.
-    fn rows_in_time(&self, columns: &Columns, rows: Vec<u32>) -> Vec<u32> {
+    fn rows_in_time(&self, columns: &Columns, mut rows: Vec<u32>) -> Vec<u32> {
         let Some((low, high)) = self.query.slices().time_range(self.slice) else { return rows };
         let time = (0..columns.record().fields.len()).find(|index| columns.kind(*index) == Kind::Time);
         let Some(Column::Time(times)) = time.map(|index| columns.column(index)) else { return rows };
@@ -123,31 +122,29 @@ impl Selector<'_> {
             return rows;
         }
         let includes_undated = self.query.includes_undated(self.slice);
-        let time_of = |row: u32| times.iter().nth(row as usize).flatten();
         // The requested range is a millisecond longer at either end, which a service may include.
         let requested = low.saturating_sub(1)..=high.saturating_add(1);
-        let foreign = rows.iter().filter(|row| time_of(**row).is_some_and(|time| !requested.contains(&time))).count();
+        let foreign = rows.iter().filter_map(|row| time_at(times, *row)).filter(|time| !requested.contains(time));
         self.drop_rows(
-            foreign,
+            foreign.count(),
             "The API returned records outside of the requested times: they were dropped, and it may not have applied the \
              filter",
         );
-        let is_within = |row: &u32| time_of(*row).map_or(includes_undated, |time| (low..=high).contains(&time));
-        rows.into_iter().filter(is_within).collect()
+        rows.retain(|row| time_at(times, *row).map_or(includes_undated, |time| (low..=high).contains(&time)));
+        rows
     }
 
     /// Logs of the requested transaction, each once.
     fn logs_of(&self, requested: &str, columns: &Columns) -> Selection {
         let record = columns.record();
-        let (Some(hash), Some(index)) = (record.position("tx_id"), record.position("log_index")) else {
-            return Selection::All;
-        };
-        let is_own = |row: usize| {
-            columns.text(hash, row).is_none_or(|text| text.is_empty() || text.eq_ignore_ascii_case(requested))
-        };
-        let (mut kept, mut seen, mut foreign) = (Vec::new(), HashMap::new(), 0);
+        let Some(hash) = record.position("tx_id") else { return Selection::All };
+        let Some(index) = record.position("log_index") else { return Selection::All };
+        let mut kept = Vec::new();
+        let mut seen = HashMap::new();
+        let mut foreign = 0;
         for row in 0..columns.rows() {
-            if !is_own(row) {
+            let tx_id = columns.text(hash, row).unwrap_or_default();
+            if !tx_id.is_empty() && !tx_id.eq_ignore_ascii_case(requested) {
                 foreign += 1;
                 continue;
             }
@@ -200,7 +197,9 @@ impl Selector<'_> {
                 self.on_repeated(columns, first, row);
             }
         }
-        let (mut rows, mut found, mut missing) = (Vec::new(), Vec::new(), Vec::new());
+        let mut rows = Vec::new();
+        let mut found = Vec::new();
+        let mut missing = Vec::new();
         for (index, hash) in (0..).zip(requested) {
             match returned.remove(&hash.to_ascii_lowercase()) {
                 Some(row) => {
@@ -215,6 +214,11 @@ impl Selector<'_> {
         self.report.add_missing(missing.iter().map(|index| requested[*index as usize].clone()).collect());
         Selection::Hashes { rows, found, missing }
     }
+}
+
+fn time_at(times: &TimestampMillisecondArray, row: u32) -> Option<i64> {
+    let row = row as usize;
+    if times.is_valid(row) { Some(times.value(row)) } else { None }
 }
 
 /// True if not all values are equal.

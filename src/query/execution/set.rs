@@ -139,8 +139,8 @@ impl<L: ListRun> Set<L> {
         let concurrency = self.query.client().settings().concurrency;
         let Some(members) = self.query.members() else { return };
         while self.asked.len() + self.waiting.len() < concurrency * OPEN && self.next < self.num_lists {
-            let (index, value) = (self.next, &members.values[self.next]);
-            let start = self.start.as_ref().and_then(|start| start.member(value));
+            let index = self.next;
+            let start = self.start.as_ref().and_then(|start| start.member(&members.values[index]));
             let pages = L::start(&Run::of_member(&members.queries[index], start));
             self.open.insert(index, OpenList { checkpoint: None, report: pages.report().clone(), rereads: 0 });
             self.waiting.push_back((index, Box::new(pages)));
@@ -202,7 +202,8 @@ impl<L: ListRun> Set<L> {
 
     /// Reads a list again that changed too much, if none of its records were returned.
     fn read_again(&mut self, index: usize, pages: &L) -> bool {
-        let (Some(list), Some(members)) = (self.open.get_mut(&index), self.query.members()) else { return false };
+        let Some(list) = self.open.get_mut(&index) else { return false };
+        let Some(members) = self.query.members() else { return false };
         let is_resumed = self.start.as_ref().is_some_and(|start| start.member(&members.values[index]).is_some());
         let has_returned = pages.report().read().records > 0;
         if has_returned || is_resumed || list.rereads == MAX_REREADS {
@@ -211,7 +212,8 @@ impl<L: ListRun> Set<L> {
         add(&mut self.total, &pages.report().read());
         self.total.rereads += 1;
         let pages = L::start(&Run::of_member(&members.queries[index], None));
-        (list.rereads, list.report) = (list.rereads + 1, pages.report().clone());
+        list.rereads += 1;
+        list.report = pages.report().clone();
         self.waiting.push_back((index, Box::new(pages)));
         true
     }
@@ -271,10 +273,15 @@ impl<L: ListRun> Set<L> {
             for (index, list) in &self.open {
                 report.verdicts.lock()[*index].records = list.report.read().records;
             }
-            (report.requests, report.retries, report.pages) = (sum.requests, sum.retries, sum.pages);
-            (report.records, report.bytes) = (sum.records, sum.bytes);
-            (report.duplicates_dropped, report.dropped) = (sum.duplicates_dropped, sum.dropped);
-            (report.moved, report.rereads) = (sum.moved, sum.rereads);
+            report.requests = sum.requests;
+            report.retries = sum.retries;
+            report.pages = sum.pages;
+            report.records = sum.records;
+            report.bytes = sum.bytes;
+            report.duplicates_dropped = sum.duplicates_dropped;
+            report.dropped = sum.dropped;
+            report.moved = sum.moved;
+            report.rereads = sum.rereads;
             report.progress = Progress {
                 unit: "arguments",
                 done: self.num_ended,
@@ -290,11 +297,13 @@ impl<L: ListRun> Set<L> {
         }
         // An error of every argument is not one of its value.
         let are_all_refused = self.start.is_none() && self.refused.len() == self.num_lists;
-        if let Some(error) = self.error.as_ref().filter(|_| are_all_refused) {
+        if are_all_refused && let Some(error) = &self.error {
             return Err(error.clone());
         }
         if !std::mem::replace(&mut self.is_finished, true) {
-            if let Some(members) = self.query.members().filter(|_| !self.refused.is_empty()) {
+            if !self.refused.is_empty()
+                && let Some(members) = self.query.members()
+            {
                 let names: Vec<_> = self.refused.iter().take(NAMED).map(|(value, _)| value.as_str()).collect();
                 let rest = self.refused.len() - names.len();
                 let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };

@@ -26,8 +26,11 @@ impl Rows for Positions {
 
 /// Requests that a list of `length` records without a count takes, `concurrency` of them at a time.
 pub(super) fn requests_of(spec: ListSpec, length: u64, concurrency: usize) -> u64 {
-    let (page_size, wanted) = (spec.page_size.max(1), spec.wanted.unwrap_or(u64::MAX));
-    let (mut reader, mut in_flight, mut requests) = (ListReader::new(spec), VecDeque::<PageRequest>::new(), 0);
+    let page_size = spec.page_size.max(1);
+    let wanted = spec.wanted.unwrap_or(u64::MAX);
+    let mut reader = ListReader::new(spec);
+    let mut in_flight: VecDeque<PageRequest> = VecDeque::new();
+    let mut requests = 0;
     loop {
         let left = wanted.saturating_sub(reader.returned());
         if left == 0 {

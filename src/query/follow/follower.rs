@@ -12,6 +12,9 @@ use super::spec::{Changes, Event, FollowSpec, Forgets, HeadSource, Poll, Proof, 
 use crate::client::Error;
 use crate::planted::Bug;
 
+/// Events that a response leads to, or why following ends.
+pub(super) type Step = Result<Vec<Event>, Error>;
+
 #[derive(Clone, Debug)]
 pub(super) enum Phase {
     /// Between two rounds, until this time.

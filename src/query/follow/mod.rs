@@ -44,6 +44,7 @@ mod fingerprint;
 mod follower;
 mod memory;
 mod pace;
+mod ranges;
 mod reading;
 mod rounds;
 mod spec;

@@ -31,7 +31,7 @@ pub(super) fn several(endpoint: &Endpoint, args: &[(String, Arg)]) -> Option<&'s
 }
 
 /// Arguments with another value for one of them.
-fn with_value(args: &[(String, Arg)], name: &str, value: &Arg) -> Vec<(String, Arg)> {
+pub fn with_value(args: &[(String, Arg)], name: &str, value: &Arg) -> Vec<(String, Arg)> {
     let args = args.iter().map(|(other, old)| (other.clone(), if other == name { value } else { old }.clone()));
     args.collect()
 }

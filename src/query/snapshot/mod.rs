@@ -58,6 +58,7 @@
 //! returned records were found. A list without a count that has grown and ends with a full page ends with `TailLook`.
 
 mod checkpoint;
+mod deliver;
 mod delivered;
 mod ending;
 mod evidence;

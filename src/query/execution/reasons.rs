@@ -1,0 +1,68 @@
+//! Reasons why a list that ended is incomplete.
+
+use super::in_flight::SliceFetcher;
+use crate::interface::ResultLimit;
+use crate::message::{Hint, Message, Narrowing};
+use crate::query::request::Query;
+use crate::query::snapshot::End;
+
+/// Reason of a list that cannot be shown to be complete.
+pub(super) const UNKNOWN_LENGTH: &str = "The API does not report how many records the list has: some may be missing.";
+
+/// The limit of a list of an address. A later start needs nothing that the API does not return.
+pub(super) fn last_year(consequence: &str) -> Message {
+    let problem = format!("The API returns only the last 12 months of an address{consequence}");
+    Message::new(problem).hint(Hint::NarrowQuery(vec![Narrowing::Pass("start_time".into())]))
+}
+
+/// Reasons why a slice that ended is incomplete by what the API documents.
+pub(super) fn limits(query: &Query, fetcher: &SliceFetcher) -> Vec<Message> {
+    let name = label(query, fetcher);
+    let list = &fetcher.list;
+    let records = list.returned();
+    let mut reasons = Vec::new();
+    if matches!(query.endpoint().limit, ResultLimit::LastYear) && records > 0 && !query.is_recent() {
+        reasons.push(last_year(": older records may exist"));
+    }
+    match list.snapshot().total {
+        Some(total) if total > records && is_at_cap(query, fetcher) => reasons.push(query.with_narrowing(format!(
+            "The API reports {total} records{name} but only the first {records} can be paged through"
+        ))),
+        None if is_at_cap(query, fetcher) => reasons.push(query.with_narrowing(format!(
+            "The list{name} ends at {records} records, about as many as can be paged through: more may exist"
+        ))),
+        _ => {}
+    }
+    if list.end() == Some(End::Unsettled) {
+        let problem = "The order of the list changed so much that some of its records were not received";
+        reasons.push(Message::new(problem).hint(Hint::RetryLater));
+    }
+    if list.end() == Some(End::UnknownLength) {
+        reasons.push(UNKNOWN_LENGTH.into());
+    }
+    reasons
+}
+
+/// Reasons why a slice that ended is incomplete, since responses contradict each other.
+pub(super) fn contradictions(query: &Query, fetcher: &SliceFetcher) -> Vec<Message> {
+    let mut reasons = fetcher.audit.doubts();
+    let records = fetcher.list.returned();
+    if let Some(total) = fetcher.list.snapshot().total
+        && total != records
+        && !(total > records && is_at_cap(query, fetcher))
+    {
+        let name = label(query, fetcher);
+        reasons.insert(0, format!("The API reports {total} records{name} but returned {records}").into());
+    }
+    reasons
+}
+
+fn label(query: &Query, fetcher: &SliceFetcher) -> String {
+    query.slices().label(fetcher.slice).map_or(String::new(), |name| format!(" of {name}"))
+}
+
+fn is_at_cap(query: &Query, fetcher: &SliceFetcher) -> bool {
+    let records = fetcher.list.returned();
+    fetcher.list.end() == Some(End::ResultWindow)
+        || !query.is_paged() && query.result_window().is_some_and(|cap| records >= cap)
+}
