@@ -364,7 +364,7 @@ def write_parquet(query: Query[Any], client: Client, directory: Path, **options:
             _keep(writer, error)
             raise
         export = request.completed(writer)
-    writer.query._settle(export.report)  # noqa: SLF001 - of this package
+    writer.query._warn_if_incomplete(export.report)  # noqa: SLF001 - of this package
     return export
 
 
@@ -392,7 +392,7 @@ async def write_parquet_async(
             await in_thread(lambda error=error: _keep(writer, error))  # type: ignore[misc]
             raise
         export = await in_thread(lambda: request.completed(writer))
-    writer.query._settle(export.report)  # noqa: SLF001 - of this package
+    writer.query._warn_if_incomplete(export.report)  # noqa: SLF001 - of this package
     return export
 
 

@@ -112,7 +112,7 @@ class ParquetWriter:
     def keep(self) -> None:
         """Writes all that was fetched, whether or not a file is due."""
         with self._lock:
-            self._buffer.settle()
+            self._buffer.drain()
             if not self._has_gap:
                 self._accept()
                 while self._buffer.rows:

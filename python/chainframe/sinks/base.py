@@ -99,7 +99,7 @@ def sync(
     """Implementation of `Query.sync`."""
     form = _form(columns, numbers)
     synced = run(query, sink_of(target, table), settle, form, reset=reset)
-    query._settle(synced.report)  # noqa: SLF001 - of this package
+    query._warn_if_incomplete(synced.report)  # noqa: SLF001 - of this package
     return synced
 
 
@@ -118,7 +118,7 @@ async def sync_async(
     form = _form(columns, numbers)
     sink = await in_thread(lambda: sink_of(target, table))
     synced = await run_async(query, sink, settle, form, reset=reset)
-    query._settle(synced.report)  # noqa: SLF001 - of this package
+    query._warn_if_incomplete(synced.report)  # noqa: SLF001 - of this package
     return synced
 
 

@@ -63,14 +63,14 @@ impl Query {
         name: &'static str,
         finish: impl FnOnce(Python<'_>, Records) -> PyResult<Py<PyAny>> + Send + 'static,
     ) -> Coroutine {
-        let (client, last) = (slf.get().run.query().client().clone(), slf.get().last.clone());
+        let client = slf.get().run.query().client().clone();
+        let last = slf.get().last.clone();
         let collecting = unstarted(name, &client, move |py| {
             let (gathering, bar) = slf.get().gather(py, StringLayout::Utf8)?;
-            let convert = move |py: Python<'_>, result| {
+            Ok((gathering, move |py: Python<'_>, result| {
                 drop(bar);
                 finish(py, slf.get().gathered(py, result)?)
-            };
-            Ok((gathering, convert))
+            }))
         });
         collecting.annotating(move |exception| last.annotate(exception))
     }
@@ -80,7 +80,8 @@ impl Query {
         let conversion = Conversion::new(py, slf.get().record(), Projection::ALL, options)?;
         options.frame.load(py)?;
         let layout = options.frame.layout();
-        let (client, last) = (slf.get().run.query().client().clone(), slf.get().last.clone());
+        let client = slf.get().run.query().client().clone();
+        let last = slf.get().last.clone();
         let converting = unstarted(name, &client, move |py| {
             let (gathering, bar) = slf.get().gather(py, layout)?;
             let work = async move {
@@ -88,17 +89,15 @@ impl Query {
                 let table = process::long(|| conversion.table(&gathered.0));
                 Ok((gathered, conversion, table))
             };
-            let convert = move |py: Python<'_>, result: Result<(_, Conversion, Result<_, Error>), Error>| {
+            Ok((work, move |py: Python<'_>, result: Result<(_, Conversion, Result<_, Error>), Error>| {
                 drop(bar);
                 let query = slf.get();
-                let failed = |error: Error| query.last.failed(py, &error);
-                let (gathered, conversion, table) = result.map_err(failed)?;
+                let (gathered, conversion, table) = result.map_err(|error| query.last.failed(py, &error))?;
                 let Records { report, .. } = query.gathered(py, Ok(gathered))?;
-                let table = table.map_err(failed)?;
+                let table = table.map_err(|error| query.last.failed(py, &error))?;
                 query.last.release_partial();
                 conversion.finish(py, table, report).map(Bound::unbind)
-            };
-            Ok((work, convert))
+            }))
         });
         Ok(converting.annotating(move |exception| last.annotate(exception)))
     }
@@ -152,7 +151,6 @@ impl ToFrame for Query {
 
 to_frame_methods! {
     Query,
-    Decimal,
     "($self, numbers=None, *, dtype_backend=None, columns=None)",
     "($self, numbers=None, *, columns=None)"
 }
@@ -241,7 +239,7 @@ impl Query {
         unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Coroutine> {
         arguments::reject_in::<Self>(py, "to_pandas_async", unknown)?;
-        let numbers = numbers.or_else(|| slf.get().numbers()).unwrap_or_default();
+        let numbers = slf.get().numbers_or(numbers);
         let options = FrameOptions { frame: Frame::Pandas, numbers, columns, dtype_backend };
         Self::converting(slf, py, "Query.to_pandas_async", &options)
     }
@@ -259,7 +257,7 @@ impl Query {
         unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Coroutine> {
         arguments::reject_in::<Self>(py, "to_polars_async", unknown)?;
-        let numbers = numbers.or_else(|| slf.get().numbers()).unwrap_or_default();
+        let numbers = slf.get().numbers_or(numbers);
         let options = FrameOptions { frame: Frame::Polars, numbers, columns, dtype_backend: None };
         Self::converting(slf, py, "Query.to_polars_async", &options)
     }
@@ -277,7 +275,7 @@ impl Query {
         unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Coroutine> {
         arguments::reject_in::<Self>(py, "to_arrow_async", unknown)?;
-        let numbers = numbers.or_else(|| slf.get().numbers()).unwrap_or_default();
+        let numbers = slf.get().numbers_or(numbers);
         let options = FrameOptions { frame: Frame::Arrow, numbers, columns, dtype_backend: None };
         Self::converting(slf, py, "Query.to_arrow_async", &options)
     }

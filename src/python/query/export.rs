@@ -43,36 +43,31 @@ exports! {
     to_json_async "($self, path, *, mode='resume', since=None, columns=None, numbers=None)"
 }
 
-#[pymethods]
-impl Query {
-    #[doc = doc!(Query.sync)]
-    #[pyo3(
-        signature = (target, *, table=None, **options),
-        text_signature = "($self, target, *, table=None, settle=12, columns=None, numbers=None, reset=False)"
-    )]
-    fn sync<'py>(
-        slf: &Bound<'py, Self>,
-        target: &Bound<'py, PyAny>,
-        table: Option<&Bound<'py, PyAny>>,
-        options: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        synced(slf, "sync", target, table, options)
-    }
-
-    #[doc = doc!(Query.sync_async)]
-    #[pyo3(
-        signature = (target, *, table=None, **options),
-        text_signature = "($self, target, *, table=None, settle=12, columns=None, numbers=None, reset=False)"
-    )]
-    fn sync_async<'py>(
-        slf: &Bound<'py, Self>,
-        target: &Bound<'py, PyAny>,
-        table: Option<&Bound<'py, PyAny>>,
-        options: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        synced(slf, "sync_async", target, table, options)
-    }
+/// Declares the blocking and the awaited synchronization.
+macro_rules! synchronizations {
+    ($($name:ident)*) => {
+        #[pymethods]
+        impl Query {
+            $(
+                #[doc = doc!(Query.$name)]
+                #[pyo3(
+                    signature = (target, *, table=None, **options),
+                    text_signature = "($self, target, *, table=None, settle=12, columns=None, numbers=None, reset=False)"
+                )]
+                fn $name<'py>(
+                    slf: &Bound<'py, Self>,
+                    target: &Bound<'py, PyAny>,
+                    table: Option<&Bound<'py, PyAny>>,
+                    options: Option<&Bound<'py, PyDict>>,
+                ) -> PyResult<Bound<'py, PyAny>> {
+                    synced(slf, stringify!($name), target, table, options)
+                }
+            )*
+        }
+    };
 }
+
+synchronizations! { sync sync_async }
 
 fn synced<'py>(
     query: &Bound<'py, Query>,

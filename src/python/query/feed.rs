@@ -151,7 +151,7 @@ impl Ready {
         self.lock().items.len()
     }
 
-    fn is_settled(&self) -> bool {
+    fn has_item(&self) -> bool {
         let state = self.lock();
         state.ended || !state.items.is_empty()
     }
@@ -227,12 +227,15 @@ impl Feed {
 
     /// Reads until there is an item to take, or the run ended.
     pub fn fill(&self, py: Python<'_>) -> PyResult<impl Future<Output = ()> + Send + use<>> {
-        let (kind, source, ready, reader) = (self.kind, self.source.clone(), self.ready.clone(), self.reader.clone());
-        if ![0, process::id()].contains(&reader.load(Ordering::Acquire)) {
+        if ![0, process::id()].contains(&self.reader.load(Ordering::Acquire)) {
             let problem = "another thread was reading this iterator when the process was forked; \
                            client.resume(query.cursor) continues it";
             return Err(errors::context(py, problem));
         }
+        let kind = self.kind;
+        let source = self.source.clone();
+        let ready = self.ready.clone();
+        let reader = self.reader.clone();
         Ok(async move {
             let mut source = source.lock().await;
             let _reading = Reading::new(&reader);
@@ -263,7 +266,7 @@ impl Source {
     async fn fill(&mut self, kind: StreamItem, ready: &Ready) {
         let max_items = self.pages.query().client().settings().concurrency;
         let mut take_along = false;
-        while take_along || !ready.is_settled() {
+        while take_along || !ready.has_item() {
             match self.next(kind).await {
                 Ok(Some(Item::Page(page))) if kind == StreamItem::Records && page.columns.rows() == 0 => {}
                 Ok(Some(item)) => ready.push(item),
@@ -280,13 +283,12 @@ impl Source {
 
     async fn next(&mut self, kind: StreamItem) -> Result<Option<Item>, Error> {
         if kind != StreamItem::Batches {
-            let page = self.pages.next().await?;
-            // Callers keep single records.
-            let detached = |page: Page| {
-                let columns = process::long_if(page.columns.copied_size(), || page.columns.detached());
-                Page { columns, ..page }
-            };
-            return Ok(if kind == StreamItem::Records { page.map(detached) } else { page }.map(Item::Page));
+            let Some(mut page) = self.pages.next().await? else { return Ok(None) };
+            if kind == StreamItem::Records {
+                // Callers keep single records.
+                page.columns = process::long_if(page.columns.copied_size(), || page.columns.detached());
+            }
+            return Ok(Some(Item::Page(page)));
         }
         loop {
             if let Some(batch) = self.batches.full() {

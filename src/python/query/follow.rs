@@ -94,12 +94,14 @@ impl Follow {
     /// Reads until there is an event to take, or the end.
     fn fill(&self, py: Python<'_>) -> PyResult<impl Future<Output = ()> + Send + use<>> {
         finalize::check(py)?;
-        let (source, ready, reader) = (self.source.clone(), self.ready.clone(), self.reader.clone());
-        if ![0, process::id()].contains(&reader.load(Ordering::Acquire)) {
+        if ![0, process::id()].contains(&self.reader.load(Ordering::Acquire)) {
             let problem = "another thread was reading this iterator when the process was forked; \
                            query.follow(start=follow.cursor) continues it";
             return Err(errors::context(py, problem));
         }
+        let source = self.source.clone();
+        let ready = self.ready.clone();
+        let reader = self.reader.clone();
         Ok(async move {
             let mut source = source.lock().await;
             reader.store(process::id(), Ordering::Release);
@@ -107,7 +109,7 @@ impl Follow {
             loop {
                 let Some(follow) = &mut *source else { return ready.lock().ended = true };
                 // Another thread may have read one while this one waited.
-                if ready.lock().is_settled() {
+                if ready.lock().has_item() {
                     return;
                 }
                 let read = follow.next().await;
@@ -162,6 +164,10 @@ impl Follow {
         errors::annotate(exception, Some(self.cursor()), Some(RESUME_NOTE));
     }
 
+    fn interrupted(&self, py: Python<'_>, raised: PyErr) -> PyErr {
+        errors::interrupted(py, raised, |exception| self.annotate(exception))
+    }
+
     fn failed(&self, py: Python<'_>, error: &Error) -> PyErr {
         errors::raise_with_note(py, error, self.cursor(), (error.attempts() > 0).then_some(RESUME_NOTE))
     }
@@ -178,7 +184,7 @@ impl Item {
 }
 
 impl Ready {
-    fn is_settled(&self) -> bool {
+    fn has_item(&self) -> bool {
         self.ended || !self.items.is_empty()
     }
 
@@ -215,11 +221,13 @@ impl Follow {
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         loop {
-            let interrupted = |raised| errors::interrupted(py, raised, |exception| self.annotate(exception));
-            match self.take(py).map_err(interrupted)? {
+            match self.take(py).map_err(|raised| self.interrupted(py, raised))? {
                 Taken::Event(event) => return Ok(Some(event)),
                 Taken::Ended => return Ok(None),
-                Taken::Pending => block_on(py, &self.client, self.fill(py)?).map_err(interrupted)?,
+                Taken::Pending => {
+                    let filled = block_on(py, &self.client, self.fill(py)?);
+                    filled.map_err(|raised| self.interrupted(py, raised))?;
+                }
             }
         }
     }
@@ -314,13 +322,12 @@ impl Query {
 impl Query {
     /// Delivers the records between two cursors, again or for the first time, and ends.
     fn _follow_between(&self, py: Python<'_>, start: String, end: String, settle: u64) -> PyResult<Follow> {
-        let (start, changes) = (FollowStart::Cursor(start), Changes::Held);
         let options = FollowOptions {
-            start,
+            start: FollowStart::Cursor(start),
             end: Some(end),
             settle,
             poll: Poll::Once,
-            changes,
+            changes: Changes::Held,
             max_rows: FollowOptions::MAX_ROWS,
         };
         Follow::new(&self.run, options).map_err(|error| errors::raise(py, &error))

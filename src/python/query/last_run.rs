@@ -44,8 +44,12 @@ impl LastRun {
         if let Some(observer) = observed_run::observer(py, run.query().endpoint().name) {
             pages.observe(observer);
         }
-        let (report, partial, run) = (pages.report().clone(), pages.partial().clone(), run.clone());
-        let begun = State { report: Some(report), partial: Some(partial), run: Some(run), ..State::default() };
+        let begun = State {
+            report: Some(pages.report().clone()),
+            partial: Some(pages.partial().clone()),
+            run: Some(run.clone()),
+            ..State::default()
+        };
         let before = std::mem::replace(&mut *self.lock(), begun);
         // Not under the lock: the end of an exception may run Python code.
         drop(before);
@@ -143,7 +147,8 @@ impl LastRun {
 
     /// Raises or warns at the end of a run if its result was not shown to be complete.
     pub fn ended(&self, py: Python<'_>, client: &Client, report: &SharedReport, partial: &Partial) -> PyResult<()> {
-        let (report, settings) = (report.read(), client.settings());
+        let report = report.read();
+        let settings = client.settings();
         let partial = (!report.complete).then(|| Records::new(partial.read(), report.clone(), settings.numbers));
         report_incomplete(py, settings.strict, Report { inner: report }, partial)
     }

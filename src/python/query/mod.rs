@@ -6,6 +6,7 @@ pub mod collect;
 pub mod export;
 pub mod feed;
 pub mod follow;
+pub mod internals;
 pub mod last_run;
 pub mod observed_run;
 pub mod part_buffer;

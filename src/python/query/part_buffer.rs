@@ -103,9 +103,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn keys(columns: &Columns) -> impl Iterator<Item = Key> {
-    let position = |name| columns.record().position(name);
-    let height = position("height").or_else(|| position("zone_block_height"));
-    let heights = match height.map(|index| columns.column(index)) {
+    let heights = match columns.record().height().map(|index| columns.column(index)) {
         Some(Column::Integer(heights)) => heights.iter().collect(),
         _ => vec![None; columns.rows()],
     };
@@ -124,9 +122,17 @@ impl PartBuffer {
             oldest: None,
             ended: false,
         };
-        let (client, report) = (pages.query().client().clone(), pages.report().clone());
-        let (pages, state) = (Arc::new(tokio::sync::Mutex::new(pages)), Arc::new(Mutex::new(state)));
-        Self { client, last, pages, state, report, bar: Mutex::new(bar), max_rows, max_age, keyed }
+        Self {
+            client: pages.query().client().clone(),
+            last,
+            report: pages.report().clone(),
+            pages: Arc::new(tokio::sync::Mutex::new(pages)),
+            state: Arc::new(Mutex::new(state)),
+            bar: Mutex::new(bar),
+            max_rows,
+            max_age,
+            keyed,
+        }
     }
 
     /// Fetches until a file is due or the result ends; one page if the caller compares keys.
@@ -134,8 +140,9 @@ impl PartBuffer {
     /// Between the arrival of a page and its entry into the buffer lies no point of suspension, so that dropping the
     /// future loses no page.
     fn fetching(&self) -> impl Future<Output = Result<(), Error>> + Send + use<> {
-        let (pages, state) = (self.pages.clone(), self.state.clone());
-        let (max_rows, max_age, keyed) = (self.max_rows, self.max_age, self.keyed);
+        let pages = self.pages.clone();
+        let state = self.state.clone();
+        let Self { max_rows, max_age, keyed, .. } = *self;
         async move {
             let pages = &mut *pages.lock().await;
             loop {
@@ -147,7 +154,7 @@ impl PartBuffer {
                     if state.ended || state.rows >= max_rows || (!keyed && !state.held.is_empty()) {
                         return Ok(());
                     }
-                    state.oldest.filter(|_| state.rows > 0).map(|oldest| oldest + max_age)
+                    if state.rows > 0 { state.oldest.map(|oldest| oldest + max_age) } else { None }
                 };
                 let next = match deadline {
                     Some(deadline) => match timeout_at(deadline, pages.next()).await {
@@ -197,12 +204,10 @@ impl PartBuffer {
     fn fetch_async(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let client = slf.get().client.clone();
         coroutine(py, "_PartBuffer.fetch_async", &client, move |_| {
-            let fetching = slf.get().fetching();
-            let convert = move |py: Python<'_>, result| {
+            Ok((slf.get().fetching(), move |py: Python<'_>, result| {
                 slf.get().fetched(py, result)?;
                 Ok(py.None())
-            };
-            Ok((fetching, convert))
+            }))
         })
     }
 
@@ -213,7 +218,7 @@ impl PartBuffer {
     }
 
     /// Waits until a fetch that was interrupted has ended: until its task is aborted it may still add pages.
-    fn settle(&self, py: Python<'_>) -> PyResult<()> {
+    fn drain(&self, py: Python<'_>) -> PyResult<()> {
         let pages = self.pages.clone();
         block_on(py, &self.client, async move { drop(pages.lock().await) })
     }

@@ -112,7 +112,7 @@ impl Run {
         state.set_item("retries", retries)?;
         state.set_item("elapsed", elapsed.as_secs_f64())?;
         let pace = self.client.rate_limiter_state();
-        state.set_item("pace", pace.rate.filter(|_| pace.throttled > 0))?;
+        state.set_item("pace", if pace.throttled > 0 { pace.rate } else { None })?;
         Ok(state)
     }
 }

@@ -2,7 +2,6 @@
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
-use std::time::Duration;
 
 use arrow_schema::SchemaRef;
 use pyo3::exceptions::PyTypeError;
@@ -12,7 +11,6 @@ use pyo3::types::{PyBool, PyCapsule, PyDict, PyList, PyModule, PyTuple, PyType};
 
 use super::feed::StreamItem;
 use super::last_run::LastRun;
-use super::part_buffer::PartBuffer;
 use super::progress::{Bar, Delivery, ProgressMode};
 use super::reader::{BatchIterator, Guarded, QueryReader};
 use super::stream::Stream;
@@ -28,10 +26,9 @@ use crate::python::results::arrow::{self, Frame};
 use crate::python::results::estimate::Estimate;
 use crate::python::results::frames::ToFrame as _;
 use crate::python::results::html;
-use crate::python::results::incomplete::report_incomplete;
 use crate::python::results::records::Records;
 use crate::python::results::report::Report;
-use crate::query::{self, GrowthOrder, Pages, Run, SharedReport};
+use crate::query::{self, Pages, Run};
 
 #[doc = doc!(Query)]
 #[pyclass(frozen, weakref, module = "chainframe")]
@@ -63,6 +60,11 @@ impl Query {
         Self { run, client: client.clone().unbind(), progress, last: Arc::default() }
     }
 
+    /// Another query of the same client.
+    pub(super) fn of_run(&self, py: Python<'_>, run: Run) -> Self {
+        Self::new(self.client.bind(py), self.progress, run)
+    }
+
     /// A run that hands its records on, and its bar.
     pub(super) fn stream_pages(&self, py: Python<'_>) -> PyResult<(Pages, Bar)> {
         self.stream_run(py, &self.run, Delivery::AtOnce)
@@ -75,7 +77,7 @@ impl Query {
     }
 
     /// A stream whose first batch has up to `first` rows.
-    fn growing_stream<'py>(
+    pub(super) fn growing_stream<'py>(
         &self,
         py: Python<'py>,
         run: &Run,
@@ -144,6 +146,7 @@ impl Query {
     }
 
     fn __getattr__(slf: &Bound<'_, Self>, name: &str) -> PyResult<Py<PyAny>> {
+        let is_column = slf.get().record().position(name).is_some();
         let advice = match name {
             "head" | "limit" | "take" | "show" => "pass max_items= to the call, or use query.first()",
             "tail" | "count" | "sample" | "describe" | "columns" | "shape" | "dtypes" | "groupby" | "sort_values"
@@ -156,10 +159,13 @@ impl Query {
             "fetch" | "fetchall" | "all" | "run" | "execute" | "get" => "use query.collect()",
             "to_dict" => "use query.to_dicts()",
             "filter" | "select" => "use query.scan() or query.dataset()",
-            _ if slf.get().record().fields.iter().any(|field| field.name == name) => {
-                "it is a column of the result: use query.collect()[\"name\"]"
+            _ => {
+                if is_column {
+                    "it is a column of the result: use query.collect()[\"name\"]"
+                } else {
+                    ""
+                }
             }
-            _ => "",
         };
         Err(arguments::no_attribute(slf, name, &advice.replace("name", name)))
     }
@@ -177,15 +183,6 @@ impl Query {
         Self::stream(slf, StreamItem::Pages)
     }
 
-    /// A run for an export: its records stay in the core until they are written.
-    fn _part_buffer(slf: &Bound<'_, Self>, max_rows: usize, max_age: f64, keyed: bool) -> PyResult<PartBuffer> {
-        let (pages, bar) = slf.get().stream_pages(slf.py())?;
-        // A run that looks for the records of an earlier one may find them on the first page.
-        let pages = if keyed { pages.returning_first_page_at_once() } else { pages };
-        let max_age = Duration::from_secs_f64(max_age);
-        Ok(PartBuffer::new(slf.get().last.clone(), pages, bar, max_rows, max_age, keyed))
-    }
-
     #[doc = doc!(Query.batches)]
     #[pyo3(
         signature = (batch_size=None, *, columns=None, **unknown),
@@ -198,7 +195,8 @@ impl Query {
         unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Stream> {
         arguments::reject_in::<Self>(slf.py(), "batches", unknown)?;
-        let (query, batch_size) = (slf.get(), count("batch_size", batch_size)?);
+        let query = slf.get();
+        let batch_size = count("batch_size", batch_size)?;
         let Some(columns) = columns else {
             return Self::stream_of(slf, &query.run, StreamItem::Batches, (batch_size, Projection::ALL));
         };
@@ -222,7 +220,7 @@ impl Query {
         let py = slf.py();
         arguments::reject_in::<Self>(py, "to_arrow_batch_reader", unknown)?;
         let batch_size = count("batch_size", batch_size)?;
-        let numbers = numbers.or_else(|| slf.get().numbers()).unwrap_or_default();
+        let numbers = slf.get().numbers_or(numbers);
         let form = (arrow::project(py, schema(slf.get().record(), numbers), columns.as_ref())?, numbers);
         let run = columns.map_or_else(|| slf.get().run.clone(), |columns| slf.get().run.with_columns(&columns.0));
         let (pages, bar) = slf.get().stream_run(py, &run, Delivery::Reader)?;
@@ -255,11 +253,10 @@ impl Query {
         let run = self.run.clone();
         coroutine(py, "Query.estimate_async", self.run.query().client(), move |_| {
             let cursor = run.cursor();
-            let convert = move |py: Python<'_>, estimate: Result<query::Estimate, Error>| {
+            Ok((run.estimate(), move |py: Python<'_>, estimate: Result<query::Estimate, Error>| {
                 let inner = estimate.map_err(|error| errors::raise_at(py, &error, cursor))?;
                 Py::new(py, Estimate { inner }).map(Py::into_any)
-            };
-            Ok((run.estimate(), convert))
+            }))
         })
     }
 
@@ -269,61 +266,12 @@ impl Query {
         let most = count("num_partitions", Some(num_partitions))?;
         let parts = block_on(py, slf.get().run.query().client(), slf.get().run.clone().partitions(most as u64))?;
         let parts = parts.map_err(|error| errors::raise_at(py, &error, slf.get().run.cursor()))?;
-        let (client, count) = (slf.get().client.bind(py), parts.len());
+        let query = slf.get();
+        let count = parts.len();
         let class = PyModule::import(py, "chainframe.partitions")?.getattr("Partition")?;
-        let made = parts
-            .into_iter()
-            .enumerate()
-            .map(|(number, part)| class.call1((Self::new(client, slf.get().progress, part), number, count)));
-        PyList::new(py, made.collect::<PyResult<Vec<_>>>()?)
-    }
-
-    /// Type of amounts that the client asks for.
-    #[getter]
-    fn _numbers(&self) -> Option<&'static str> {
-        self.numbers().map(DecimalPolicy::name)
-    }
-
-    /// Arguments of the query as JSON, for the manifest of an export.
-    fn _stated(&self, py: Python<'_>) -> PyResult<String> {
-        self.run.canonical_json().map(|json| json.to_string()).map_err(|error| errors::raise(py, &error))
-    }
-
-    /// Unit, progress and expected end of the last run.
-    fn _progress(&self) -> (&'static str, u64, Option<u64>) {
-        let progress = self.last.report().unwrap_or_default().progress;
-        (progress.unit, progress.done, progress.total)
-    }
-
-    /// Order in which new records join the result, where it is known.
-    fn _growth_order(&self) -> Option<&'static str> {
-        self.run.query().growth_order().map(|order| match order {
-            GrowthOrder::NewestFirst => "newest_first",
-            GrowthOrder::ByHeight => "by_height",
-        })
-    }
-
-    /// The same range from a height on.
-    fn _from_height(&self, py: Python<'_>, height: i64) -> PyResult<Self> {
-        let query = self
-            .run
-            .query()
-            .reject_set("an export")
-            .and_then(|()| self.run.query().from_height(height))
-            .map_err(|error| errors::raise(py, &error))?;
-        Ok(Self::new(self.client.bind(py), self.progress, Run::from(query)))
-    }
-
-    /// The next `most` records after those that the last run returned.
-    fn _rest(&self, py: Python<'_>, most: u64) -> PyResult<Self> {
-        let run = self.run.rest(&self.cursor(), most).map_err(|error| errors::raise(py, &error))?;
-        Ok(Self::new(self.client.bind(py), self.progress, run))
-    }
-
-    /// Says of a result what the end of a run says of its own.
-    fn _settle(&self, py: Python<'_>, report: &Report) -> PyResult<()> {
-        let partial = (!report.inner.complete).then(|| self.partial());
-        report_incomplete(py, self.run.query().client().settings().strict, report.clone(), partial)
+        let partitions =
+            parts.into_iter().enumerate().map(|(number, part)| class.call1((query.of_run(py, part), number, count)));
+        PyList::new(py, partitions.collect::<PyResult<Vec<_>>>()?)
     }
 
     #[doc = doc!(Query.report)]
@@ -335,14 +283,14 @@ impl Query {
 
     #[doc = doc!(Query.partial)]
     #[getter]
-    fn partial(&self) -> Records {
-        let nothing = || query::Records::new(self.record(), Vec::new());
-        Records::new(self.last.partial().unwrap_or_else(nothing), self.report().inner, self.numbers())
+    pub(super) fn partial(&self) -> Records {
+        let records = self.last.partial().unwrap_or_else(|| query::Records::new(self.record(), Vec::new()));
+        Records::new(records, self.report().inner, self.numbers())
     }
 
     #[doc = doc!(Query.cursor)]
     #[getter]
-    fn cursor(&self) -> String {
+    pub(super) fn cursor(&self) -> String {
         self.last.cursor().unwrap_or_else(|| self.run.cursor())
     }
 
@@ -364,35 +312,6 @@ impl Query {
         query.growing_stream(slf.py(), &query.run, 1, schema)
     }
 
-    /// A stream of some columns, of which no others are decoded but those that a run needs. It keeps no partial records.
-    fn _arrow_stream<'py>(
-        &self,
-        py: Python<'py>,
-        columns: Vec<String>,
-        first: usize,
-    ) -> PyResult<Bound<'py, PyCapsule>> {
-        let run = self.run.with_columns(&columns);
-        let schema = schema(self.record(), DecimalPolicy::Decimal);
-        self.growing_stream(py, &run, first, arrow::project(py, schema, Some(&ColumnNames(columns)))?)
-    }
-
-    /// The query with heights in place of times, and the report of the requests that found them.
-    fn _resolved(&self, py: Python<'_>) -> PyResult<(Self, Report)> {
-        let report = SharedReport::default();
-        let run = block_on(py, self.run.query().client(), self.run.clone().resolved(report.clone()))?;
-        let run = run.map_err(|error| errors::raise_at(py, &error, self.run.cursor()))?;
-        Ok((Self::new(self.client.bind(py), self.progress, run), Report { inner: report.read() }))
-    }
-
-    /// One page of the list, its count of records, and the report of the request.
-    fn _page(&self, py: Python<'_>, number: u64) -> PyResult<(Records, Option<u64>, Report)> {
-        let report = SharedReport::default();
-        let page = block_on(py, self.run.query().client(), self.run.clone().page(number, report.clone()))?;
-        let page = page.map_err(|error| errors::raise_at(py, &error, self.run.cursor()))?;
-        let records = query::Records::new(self.record(), vec![page.columns]);
-        Ok((Records::new(records, report.read(), self.numbers()), page.total, Report { inner: report.read() }))
-    }
-
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         // DuckDB gets the schema in the main thread, and the stream perhaps in another.
         SignalWatcher::prepare(py)?;
@@ -403,10 +322,11 @@ impl Query {
     fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
         let Ok(other) = other.cast::<Self>() else { return Ok(false) };
         let other = other.get();
-        let (query, others) = (self.run.query(), other.run.query());
-        let same = std::ptr::eq(query.endpoint(), others.endpoint())
-            && query.args() == others.args()
-            && query.options() == others.options()
+        let query = self.run.query();
+        let other_query = other.run.query();
+        let same = std::ptr::eq(query.endpoint(), other_query.endpoint())
+            && query.args() == other_query.args()
+            && query.options() == other_query.options()
             && self.run.start() == other.run.start();
         Ok(same && self.client.bind(py).eq(other.client.bind(py))?)
     }

@@ -77,7 +77,8 @@ impl QueryReader {
         (first, most): (usize, usize),
         (schema, numbers): (SchemaRef, DecimalPolicy),
     ) -> PyResult<Self> {
-        let (report, partial) = (pages.report().clone(), pages.partial().clone());
+        let report = pages.report().clone();
+        let partial = pages.partial().clone();
         let feed = Feed::new(pages, StreamItem::Batches, first, most);
         last.follow(feed.ready());
         let run = Some(Run { last, feed, report, partial, _bar: bar });

@@ -48,16 +48,14 @@ impl Stream {
         kind: StreamItem,
         (batch_size, selection): (usize, Projection),
     ) -> Self {
-        let (report, partial) = (pages.report().clone(), pages.partial().clone());
-        let feed = Feed::new(pages, kind, batch_size, batch_size);
         Self {
             kind,
             selection,
-            feed,
             owner,
             last,
-            report,
-            partial,
+            report: pages.report().clone(),
+            partial: pages.partial().clone(),
+            feed: Feed::new(pages, kind, batch_size, batch_size),
             bar: Mutex::new(bar),
             reported: AtomicBool::new(false),
         }
@@ -154,12 +152,14 @@ impl Stream {
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         loop {
-            let interrupted = |raised| self.last.interrupted(py, raised);
-            match self.take(py).map_err(interrupted)? {
+            match self.take(py).map_err(|raised| self.last.interrupted(py, raised))? {
                 Taken::Item(item) => return Ok(Some(item)),
                 Taken::Ended | Taken::Failure(_) => return Ok(None),
                 // Another thread may take what this one waited for.
-                Taken::Pending => block_on(py, self.feed.client(), self.feed.fill(py)?).map_err(interrupted)?,
+                Taken::Pending => {
+                    let filled = block_on(py, self.feed.client(), self.feed.fill(py)?);
+                    filled.map_err(|raised| self.last.interrupted(py, raised))?;
+                }
             }
         }
     }

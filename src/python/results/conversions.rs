@@ -51,7 +51,6 @@ impl ToFrame for Records {
 
 to_frame_methods! {
     Records,
-    Decimal,
     "($self, numbers=None, *, dtype_backend=None, columns=None)",
     "($self, numbers=None, *, columns=None)"
 }

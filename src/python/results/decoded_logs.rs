@@ -54,6 +54,8 @@ impl DecodedLogs {
 }
 
 impl ToFrame for DecodedLogs {
+    const NUMBERS: DecimalPolicy = DecimalPolicy::String;
+
     fn numbers(&self) -> Option<DecimalPolicy> {
         self.logs.numbers
     }
@@ -68,7 +70,6 @@ impl ToFrame for DecodedLogs {
 
 to_frame_methods! {
     DecodedLogs,
-    String,
     "($self, numbers=None, *, dtype_backend=None, columns=None)",
     "($self, numbers=None, *, columns=None)"
 }

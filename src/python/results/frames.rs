@@ -7,19 +7,25 @@ use crate::columns::DecimalPolicy;
 
 /// A class whose rows can be converted.
 pub trait ToFrame {
-    /// The type of amounts where the caller names none: that of the client, or `None` for that of the class.
+    /// Type of amounts where neither the caller nor the client names one.
+    const NUMBERS: DecimalPolicy = DecimalPolicy::Decimal;
+
+    /// Type of amounts that the client names.
     fn numbers(&self) -> Option<DecimalPolicy>;
+
+    fn numbers_or(&self, given: Option<DecimalPolicy>) -> DecimalPolicy {
+        given.or_else(|| self.numbers()).unwrap_or(Self::NUMBERS)
+    }
 
     fn to_frame<'py>(&self, py: Python<'py>, options: FrameOptions) -> PyResult<Bound<'py, PyAny>>;
 }
 
-/// Adds the methods to a class that is `ToFrame`: its name, the default of `numbers`, the signature of `to_pandas`, and
-/// that of the others.
+/// Adds the methods to a class that is `ToFrame`: its name, the signature of `to_pandas`, and that of the others.
 macro_rules! to_frame_methods {
-    ($class:ident, $numbers:ident, $of_pandas:tt, $of_others:tt) => {
-        to_frame_methods! { $class, $numbers, $of_pandas, $of_others, to_polars Polars to_arrow Arrow }
+    ($class:ident, $of_pandas:tt, $of_others:tt) => {
+        to_frame_methods! { $class, $of_pandas, $of_others, to_polars Polars to_arrow Arrow }
     };
-    ($class:ident, $numbers:ident, $of_pandas:tt, $of_others:tt, $($other:ident $frame:ident)*) => {
+    ($class:ident, $of_pandas:tt, $of_others:tt, $($other:ident $frame:ident)*) => {
         #[pymethods]
         impl $class {
             #[doc = doc!($class.to_pandas)]
@@ -36,7 +42,7 @@ macro_rules! to_frame_methods {
                 unknown: Option<&Bound<'py, PyDict>>,
             ) -> PyResult<Bound<'py, PyAny>> {
                 arguments::reject_in::<Self>(py, "to_pandas", unknown)?;
-                let numbers = numbers.or_else(|| self.numbers()).unwrap_or(DecimalPolicy::$numbers);
+                let numbers = self.numbers_or(numbers);
                 self.to_frame(py, FrameOptions { frame: Frame::Pandas, numbers, columns, dtype_backend })
             }
 
@@ -54,7 +60,7 @@ macro_rules! to_frame_methods {
                     unknown: Option<&Bound<'py, PyDict>>,
                 ) -> PyResult<Bound<'py, PyAny>> {
                     arguments::reject_in::<Self>(py, stringify!($other), unknown)?;
-                    let numbers = numbers.or_else(|| self.numbers()).unwrap_or(DecimalPolicy::$numbers);
+                    let numbers = self.numbers_or(numbers);
                     self.to_frame(py, FrameOptions { frame: Frame::$frame, numbers, columns, dtype_backend: None })
                 }
             )*
