@@ -1,10 +1,10 @@
-"""`Records` and `Query` as data frames to libraries that ask by another protocol than Arrow's."""
+"""`Records` and `Query` as data frames to libraries that ask by another protocol than Arrow's, and records as rows."""
 
 from __future__ import annotations
 
 import sys
 
-from chainframe._native import Query, Records
+from chainframe._native import Query, Record, Records
 
 TYPE_CHECKING = False  # `typing` would take longer to import than the rest of the package
 if TYPE_CHECKING:
@@ -50,6 +50,28 @@ def _array(self: Any, _dtype: object = None, copy: bool | None = None) -> Any:  
     return found
 
 
+class _OfDataclass:
+    """An attribute of dataclasses, by which pandas and polars make columns of a list of records, not one of objects."""
+
+    def __init__(self) -> None:
+        self._made: dict[type[Record], type] = {}
+
+    def __set_name__(self, _owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, _record: object, kind: type[Record]) -> Any:  # noqa: ANN401 - private to dataclasses
+        if kind not in self._made:
+            from dataclasses import make_dataclass  # noqa: PLC0415 - see TYPE_CHECKING
+
+            self._made[kind] = make_dataclass(kind.__name__, getattr(kind, "__match_args__", ()), frozen=True)
+        return getattr(self._made[kind], self._name)
+
+
+class _Row:
+    __dataclass_fields__ = _OfDataclass()
+    __dataclass_params__ = _OfDataclass()
+
+
 def _guarded(stream: Callable[..., object]) -> Callable[..., object]:
     def __arrow_c_stream__(self: Any, requested_schema: object = None) -> object:  # noqa: ANN401, N807
         _refuse_mistakes(self)
@@ -76,3 +98,10 @@ for _kind in _kinds:
     _kind.__dataframe__ = _dataframe
     _kind.__arrow_c_stream__ = _guarded(_kind.__arrow_c_stream__)
 _kinds[1].__array__ = _array
+_record: Any = Record
+for _name, _attribute in vars(_Row).items():
+    if isinstance(_attribute, _OfDataclass):
+        setattr(_record, _name, _attribute)
+for _kind in _record.__subclasses__():
+    # polars takes names of columns from here, and infers their dtypes where several are possible.
+    _kind.__annotations__ = dict.fromkeys(_kind.__match_args__, int | str | None)

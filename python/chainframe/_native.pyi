@@ -2735,7 +2735,7 @@ class Record:
     """One record of a result; each resource has its own class.
 
     Frozen, hashable, comparable and picklable. An attribute is None if the API sent no value. `record["height"]` and
-    `dict(record)` work as well.
+    `dict(record)` work as well, and so do functions of dataclasses, by which pandas and polars read a list of records.
 
     Examples
     --------
@@ -2743,6 +2743,8 @@ class Record:
     >>> transfer.amount
     Decimal('0.150851832900380503')
     """
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @property
     def queried(self) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable
 from decimal import Decimal
@@ -94,6 +95,21 @@ def test_constructors_that_make_one_column_name_the_conversion(client: cf.Client
         assert pl.DataFrame(source).columns == records.schema.names
     assert pd.DataFrame(records.to_dicts()).shape == (3, 5)
     assert pytest.importorskip("numpy").asarray(records).tolist() == list(records)
+
+
+def test_list_of_records_has_the_columns_and_values_of_the_result(client: cf.Client) -> None:
+    pl: Any = pytest.importorskip("polars")
+    token = client.tokens(max_items=1).collect()[0].token_contract_address or ""
+    transfers = client.token_transfers(token, max_items=300)
+    for query in (transfers, client.blocks(max_items=3), client.large_transactions(max_items=5)):
+        records: cf.Records[Any] = query.collect()
+        rows = list(records)
+        expected = records.to_polars()
+        assert pl.DataFrame(rows).equals(expected.cast({pl.Datetime("ms", "UTC"): pl.Datetime("us", "UTC")}))
+        frame = pd.DataFrame(rows)
+        assert list(frame) == expected.columns
+        assert [dict(row) for row in rows] == frame.astype(object).where(frame.notna(), None).to_dict("records")
+        assert dataclasses.asdict(rows[0]) == dict(rows[0])
 
 
 def test_interchange_frame_has_doubles_for_amounts(client: cf.Client) -> None:
