@@ -18,6 +18,7 @@ pub mod planted;
 #[expect(clippy::doc_lazy_continuation, reason = "docstrings are plain text for help(), with examples")]
 mod python;
 pub mod query;
+mod redaction;
 #[cfg(feature = "service")]
 pub mod service;
 mod virtual_time;

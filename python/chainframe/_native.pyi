@@ -64,11 +64,14 @@ __all__ = [
     "_PartBuffer",
     "__version__",
     "_block_network",
+    "_client_count",
     "_declaration",
+    "_decode_response",
     "_environment_cassette",
     "_environment_deployment",
     "_forget_cassette",
-    "_keep_places",
+    "_keep_origins",
+    "_merge_cassette",
     "_openapi",
     "_proxy",
     "_restore_cassette",
@@ -86,12 +89,12 @@ __all__ = [
     "_restore_usage",
     "_resume_query",
     "_send_recorded",
+    "_sent_requests",
     "_sent_value",
     "_set_result",
     "_set_telemetry",
     "_share_cassette",
     "_signature",
-    "_unrecorded",
     "_with_cassette",
 ]
 
@@ -3685,11 +3688,13 @@ class Cassette:
     match_on : sequence of str, optional
         Names of the parameters by which requests are compared, in Python or in the API. A name after "-" is left out:
         with `["-start_time"]` a recording is played for any start time. Records are then not compared with that
-        parameter. Default: all.
+        parameter. Default: all; an empty list is refused. The letter case of chains and hexadecimal values is not
+        compared.
     scrub : callable, optional
         Takes and returns a str. It is called with each value of a parameter and with each body before they are written,
         and with the values of a request that is replayed; records are not compared with a parameter that it changes. A
-        cassette with it belongs to one process.
+        body of JSON has to stay JSON. Interactions that were recorded without it are scrubbed where the mode records,
+        and refused where it does not. A cassette with it belongs to one process.
 
     Raises
     ------
@@ -3730,6 +3735,10 @@ class Cassette:
     @property
     def unplayed(self) -> list[str]:
         """Requests of the interactions that were not replayed, such as "GET /api/v5/main/zone/...?height=3"."""
+
+    @property
+    def missed(self) -> list[str]:
+        """Requests that raised `CassetteMissError`, such as "GET /api/v5/main/zone/...?height=3"."""
 
     @property
     def interactions(self) -> list[dict[str, Any]]:
@@ -3799,6 +3808,8 @@ class _LocalService:
     def unused_faults_json(self) -> str: ...
     @property
     def quirks_json(self) -> str: ...
+    @property
+    def unused_quirks_json(self) -> str: ...
     def set_quirks(self, json_text: str) -> None: ...
     def set_respond(self, respond: Callable[[dict[str, Any]], str | None] | None) -> None: ...
     @property
@@ -3837,8 +3848,11 @@ class _LocalService:
 def _declaration() -> str: ...
 def _environment_cassette() -> Cassette | None: ...
 def _environment_deployment() -> Deployment: ...
-def _keep_places() -> None: ...
-def _unrecorded() -> dict[str, int]: ...
+def _keep_origins() -> None: ...
+def _client_count() -> int: ...
+def _sent_requests() -> list[tuple[int, str, str, bool, bool, int]]: ...
+def _merge_cassette(cassette: Cassette, other: str | PathLike[str], keeps: bool) -> list[str]: ...
+def _decode_response(call: str, body: bytes, source: str, deployment: Deployment, report: Report) -> Records[Any]: ...
 def _sent_value(call: str, parameter: str, value: object) -> str: ...
 def _share_cassette(
     path: str | PathLike[str],
@@ -3846,7 +3860,7 @@ def _share_cassette(
     allow_playback_repeats: bool | None,
     match_on: Sequence[str] | None,
     scrub: Callable[[str], str] | None,
-    staging: str | PathLike[str] | None,
+    files: tuple[str | PathLike[str] | None, str | PathLike[str] | None],
     hint: str | None,
 ) -> Cassette: ...
 def _forget_cassette(cassette: Cassette) -> None: ...
@@ -3862,7 +3876,7 @@ def _restore_cassette(
     can_record: bool,
     allow_playback_repeats: bool,
     match_on: list[str],
-    staging: str | PathLike[str] | None,
+    files: tuple[str | PathLike[str] | None, str | PathLike[str] | None],
     hint: str | None,
 ) -> Cassette: ...
 def _restore_client(given: dict[str, Any]) -> Client: ...

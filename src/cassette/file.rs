@@ -1,15 +1,17 @@
 //! The file of a cassette: read at the opening, then appended to an interaction at a time, each by one write under a lock.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::Error;
 use super::interaction::{Interaction, Request};
 use super::layout;
+use super::matching::MatchOn;
+use super::options::{Error, Options};
+use super::scrub::scrub_earlier;
 
 /// A line of the file.
 #[derive(Debug)]
@@ -32,10 +34,10 @@ impl fmt::Display for Line {
 const REPLACES: &str = "\"replaces\":true";
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// Interactions of a file; none if it does not exist.
-pub fn load(path: &Path) -> Result<Vec<Interaction>, Error> {
+/// Interactions of a file; none if it does not exist. `match_on` decides which requests replace each other.
+pub fn load(path: &Path, match_on: &MatchOn) -> Result<Vec<Interaction>, Error> {
     match std::fs::read(path) {
-        Ok(bytes) => Ok(in_order(parse(path, &bytes)?)),
+        Ok(bytes) => Ok(in_order(parse(path, &bytes)?, match_on)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(failed(path, "cannot be read", &error)),
     }
@@ -70,32 +72,50 @@ fn parse_line(line: &str) -> Result<Line, String> {
 }
 
 /// Without the interactions that were replaced. Those that replace them take their places and notes.
-fn in_order(lines: Vec<Line>) -> Vec<Interaction> {
-    let mut first: HashMap<Request, usize> = HashMap::new();
-    let mut since: HashMap<Request, usize> = HashMap::new();
-    for (position, Line { interaction, replaces }) in lines.iter().enumerate() {
-        first.entry(interaction.request.clone()).or_insert(position);
-        if *replaces {
-            since.insert(interaction.request.clone(), position);
+fn in_order(lines: Vec<Line>, match_on: &MatchOn) -> Vec<Interaction> {
+    let keys: Vec<Request> = lines.iter().map(|line| match_on.key(&line.interaction.request)).collect();
+    let mut first: HashMap<&Request, usize> = HashMap::new();
+    let mut since: HashMap<&Request, usize> = HashMap::new();
+    for (position, (key, line)) in keys.iter().zip(&lines).enumerate() {
+        first.entry(key).or_insert(position);
+        if line.replaces {
+            since.insert(key, position);
         }
     }
     let mut placed: Vec<(usize, Interaction)> = Vec::new();
-    let mut notes: HashMap<Request, VecDeque<Option<String>>> = HashMap::new();
-    for (position, Line { mut interaction, .. }) in lines.into_iter().enumerate() {
-        match since.get(&interaction.request) {
-            Some(replaced) if position < *replaced => {
-                notes.entry(interaction.request).or_default().push_back(interaction.note);
-            }
+    let mut notes: HashMap<&Request, VecDeque<Option<String>>> = HashMap::new();
+    for (position, (key, Line { mut interaction, .. })) in keys.iter().zip(lines).enumerate() {
+        match since.get(key) {
+            Some(replaced) if position < *replaced => notes.entry(key).or_default().push_back(interaction.note),
             Some(_) => {
-                let kept = notes.get_mut(&interaction.request).and_then(VecDeque::pop_front).flatten();
+                let kept = notes.get_mut(key).and_then(VecDeque::pop_front).flatten();
                 interaction.note = interaction.note.or(kept);
-                placed.push((first[&interaction.request], interaction));
+                placed.push((first[key], interaction));
             }
             None => placed.push((position, interaction)),
         }
     }
     placed.sort_by_key(|(position, _)| *position);
     placed.into_iter().map(|(_, interaction)| interaction).collect()
+}
+
+/// Puts the recordings of another file in place of those of the same requests. The recordings of requests that the other
+/// file does not have are kept or removed; returns these requests.
+pub fn merge(options: &Options, other: &Path, keeps: bool) -> Result<Vec<Request>, Error> {
+    let Options { path, match_on, .. } = options;
+    let _lock = locked(path).map_err(|error| failed(path, "cannot be written", &error))?;
+    let (before, _) = scrub_earlier(options, true, load(path, match_on)?)?;
+    let added = load(other, match_on)?;
+    let mut recorded: HashSet<Request> = HashSet::new();
+    let is_first: Vec<bool> = added.iter().map(|one| recorded.insert(match_on.key(&one.request))).collect();
+    let is_recorded = |interaction: &Interaction| recorded.contains(&match_on.key(&interaction.request));
+    let left = before.iter().filter(|one| !is_recorded(one)).map(|one| one.request.clone()).collect();
+    let before = before.into_iter().map(|interaction| Line { interaction, replaces: false });
+    let added = added.into_iter().zip(is_first).map(|(interaction, replaces)| Line { interaction, replaces });
+    let mut merged = in_order(before.chain(added).collect(), match_on);
+    merged.retain(|one| keeps || is_recorded(one));
+    write(path, &merged)?;
+    Ok(left)
 }
 
 /// Reads what was added after `read`, and appends the line that `next` makes of it; returns true if there was one.
@@ -133,11 +153,15 @@ pub fn append(path: &Path, read: &mut u64, next: impl FnOnce(&[Line]) -> Option<
 }
 
 /// Rewrites the file without what was replaced; returns its length.
-pub fn compact(path: &Path) -> Result<u64, Error> {
+pub fn compact(path: &Path, match_on: &MatchOn) -> Result<u64, Error> {
     let _lock = locked(path).map_err(|error| failed(path, "cannot be written", &error))?;
-    let interactions = load(path)?;
+    write(path, &load(path, match_on)?)
+}
+
+/// Replaces the content of a file; returns its length.
+pub fn write(path: &Path, interactions: &[Interaction]) -> Result<u64, Error> {
     let mut content = String::new();
-    for interaction in &interactions {
+    for interaction in interactions {
         content.push_str(&interaction.to_line());
         content.push('\n');
     }

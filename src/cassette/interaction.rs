@@ -60,6 +60,8 @@ pub struct Interaction {
     pub note: Option<String>,
     pub request: Request,
     pub outcome: Outcome,
+    /// True if the user's function has replaced what must not be stored.
+    pub is_scrubbed: bool,
 }
 
 /// An interaction as it is written.
@@ -73,6 +75,8 @@ struct Line<'a> {
     #[serde(borrow)]
     path: Cow<'a, str>,
     params: Cow<'a, BTreeMap<String, String>>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    scrubbed: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     status: Option<u16>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -118,6 +122,7 @@ impl Interaction {
             method: method.into(),
             path: path.into(),
             params: Cow::Borrowed(params),
+            scrubbed: self.is_scrubbed,
             status: None,
             retry_after: None,
             clock_skew: None,
@@ -176,8 +181,13 @@ impl Interaction {
             path: line.path.into_owned(),
             params: line.params.into_owned(),
         };
-        Ok(Self { note: line.note, request, outcome })
+        Ok(Self { note: line.note, request, outcome, is_scrubbed: line.scrubbed })
     }
+}
+
+/// The reason why a text is not JSON.
+pub fn json_problem(text: &str) -> Option<String> {
+    serde_json::from_str::<&RawValue>(text).err().map(|error| explain(&error))
 }
 
 /// The text itself, if it is a JSON object or array. A bare `null` would be read as no body at all.

@@ -4,110 +4,44 @@
 mod closest_match;
 mod file;
 mod interaction;
+mod journal;
 mod json_error;
 mod layout;
 mod matching;
 mod network;
+mod options;
+mod scrub;
 mod writer;
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 pub use closest_match::explain as explain_miss;
 pub use interaction::{Interaction, Outcome, RecordedFailure, RecordedResponse, Request};
 pub use json_error::explain;
-pub use matching::{MatchOn, Scrub};
-pub use network::{block as block_network, check as check_network, note_unrecorded, unrecorded};
+pub use matching::MatchOn;
+pub use network::{Origin, Sender, block as block_network, check as check_network, note_sent, sent};
+pub use options::{Error, Mode, Options};
+pub use scrub::Scrub;
 
+use arc_swap::ArcSwapOption;
+use journal::{Journal, Missed};
+use scrub::scrub_earlier;
 use writer::Writer;
+
+/// Puts the recordings of a file in place of those of the same requests in a cassette. Returns the requests of the
+/// cassette that the file does not have; their recordings are kept or removed.
+pub fn merge(options: &Options, file: &Path, keeps: bool) -> Result<Vec<String>, Error> {
+    Ok(file::merge(options, file, keeps)?.iter().map(Request::to_string).collect())
+}
 
 /// Interactions of a file with a service; none if it does not exist.
 pub fn read(path: &Path) -> Result<Vec<Interaction>, Error> {
-    let mut interactions = file::load(path)?;
+    let mut interactions = file::load(path, &MatchOn::default())?;
     interactions.retain(|interaction| interaction.request.is_sent());
     Ok(interactions)
-}
-
-/// Recording mode. Names and meanings are those of vcrpy, and of pytest-recording.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// Replays, and never sends a request.
-    None,
-    /// Records into a new file; replays an existing one, and then never sends a request.
-    Once,
-    /// Replays what is recorded, and records the rest.
-    NewEpisodes,
-    /// Records everything again.
-    All,
-    /// Records everything again into a file that is emptied first.
-    Rewrite,
-}
-
-impl Mode {
-    pub const ALL: [Self; 5] = [Self::None, Self::Once, Self::NewEpisodes, Self::All, Self::Rewrite];
-
-    /// True if nothing is replayed.
-    pub const fn only_records(self) -> bool {
-        matches!(self, Self::All | Self::Rewrite)
-    }
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Once => "once",
-            Self::NewEpisodes => "new_episodes",
-            Self::All => "all",
-            Self::Rewrite => "rewrite",
-        }
-    }
-
-    /// The mode of that name; `setting` names the setting in the error.
-    pub fn named(name: &str, setting: &'static str) -> Result<Self, Error> {
-        let known = Self::ALL.into_iter().find(|mode| mode.name() == name);
-        known.ok_or_else(|| Error::Mode { setting, name: name.into() })
-    }
-}
-
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum Error {
-    #[error("{setting} must be one of none, once, new_episodes, all, rewrite; got {name:?}")]
-    Mode { setting: &'static str, name: String },
-    #[error("{}: {problem}", path.display())]
-    File { path: PathBuf, problem: String },
-    #[error("{} line {line}: {problem}; fix or delete the line, or record the file again", path.display())]
-    Line { path: PathBuf, line: usize, problem: String },
-    #[error("{} {problem}", path.display())]
-    Miss { path: PathBuf, problem: String, hint: Option<String> },
-    #[error("{request} was not sent: the network is blocked; use a cassette or a local service")]
-    Blocked { request: String },
-}
-
-/// Path and options of a cassette.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
-    pub path: PathBuf,
-    pub mode: Mode,
-    /// The last recording of a request is played again when all were played.
-    pub allow_playback_repeats: bool,
-    /// File that is read and written in place of `path`, until a test has passed.
-    pub staging: Option<PathBuf>,
-    pub match_on: MatchOn,
-    pub scrub: Option<Scrub>,
-    /// Advice on recording, for the message about a request that was not recorded.
-    pub hint: Option<String>,
-}
-
-impl Options {
-    pub fn new(path: impl Into<PathBuf>, mode: Mode) -> Self {
-        let (match_on, path) = (MatchOn::default(), path.into());
-        Self { path, mode, allow_playback_repeats: false, staging: None, match_on, scrub: None, hint: None }
-    }
-
-    fn file(&self) -> &Path {
-        self.staging.as_deref().unwrap_or(&self.path)
-    }
 }
 
 /// One opening of a file of recordings, shared by its clones. What changes is atomic, so that a child forked at any
@@ -129,6 +63,11 @@ struct Inner {
     has_emptied: AtomicBool,
     is_closed: AtomicBool,
     writer: Writer,
+    journal: Arc<Journal>,
+    /// Number of interactions that were recorded without `scrub` and scrubbed at the opening.
+    scrubbed: usize,
+    /// Path of a call that is recorded for other times than it was made for, and advice.
+    other_times: ArcSwapOption<(String, String)>,
 }
 
 /// The recordings of one request, in the order they are played.
@@ -163,7 +102,7 @@ impl Cassette {
             return Err(Error::File { path: options.path, problem });
         }
         let is_missing = metadata.is_none();
-        let interactions = file::load(options.file())?;
+        let interactions = file::load(options.file(), &options.match_on)?;
         // Other processes may write into a file that was begun for this run, also before this one does.
         let is_emptied = options.mode == Mode::Rewrite && options.staging.is_some();
         if is_emptied {
@@ -175,8 +114,12 @@ impl Cassette {
             Mode::Once => interactions.is_empty(),
             Mode::NewEpisodes | Mode::All | Mode::Rewrite => true,
         };
-        let writer = Writer::new(file::length(options.file()));
-        let opened = Self::new(options, can_record, is_missing, interactions, writer);
+        let (interactions, scrubbed) = scrub_earlier(&options, can_record, interactions)?;
+        if scrubbed > 0 && !is_emptied {
+            file::write(options.file(), &interactions)?;
+        }
+        let start = file::length(options.file());
+        let opened = Self::new(options, can_record, is_missing, (interactions, scrubbed), start);
         opened.inner.has_emptied.store(is_emptied, Ordering::Relaxed);
         Ok(opened)
     }
@@ -185,15 +128,15 @@ impl Cassette {
     pub fn join(mut options: Options) -> Self {
         options.path = std::path::absolute(&options.path).unwrap_or(options.path);
         let start = if options.mode == Mode::All { file::length(options.file()) } else { 0 };
-        Self::new(options, true, false, Vec::new(), Writer::new(start))
+        Self::new(options, true, false, (Vec::new(), 0), start)
     }
 
     fn new(
         options: Options,
         can_record: bool,
         is_missing: bool,
-        interactions: Vec<Interaction>,
-        writer: Writer,
+        (interactions, scrubbed): (Vec<Interaction>, usize),
+        start: u64,
     ) -> Self {
         let (mut by_request, mut order) = (HashMap::<Request, Recordings>::new(), Vec::new());
         for interaction in interactions {
@@ -205,9 +148,20 @@ impl Cassette {
             recordings.interactions.push(interaction);
         }
         let (has_emptied, is_closed) = (AtomicBool::new(false), AtomicBool::new(false));
-        let recorded = AtomicUsize::new(0);
-        let inner =
-            Inner { options, can_record, is_missing, by_request, order, recorded, has_emptied, is_closed, writer };
+        let inner = Inner {
+            can_record,
+            is_missing,
+            by_request,
+            order,
+            recorded: AtomicUsize::new(0),
+            has_emptied,
+            is_closed,
+            writer: Writer::new(start, options.match_on.clone()),
+            journal: Arc::new(Journal::new(options.journal.clone())),
+            scrubbed,
+            other_times: ArcSwapOption::empty(),
+            options,
+        };
         Self { inner: Arc::new(inner) }
     }
 
@@ -266,12 +220,12 @@ impl Cassette {
         self.inner.is_closed.store(true, Ordering::Relaxed);
     }
 
-    /// Fails if the cassette is closed; `made_at` is the place where the client was made.
-    pub fn check_open(&self, made_at: Option<&str>) -> Result<(), Error> {
+    /// Fails if the cassette is closed; `origin` is that of the client.
+    pub fn check_open(&self, origin: Option<&Origin>) -> Result<(), Error> {
         if !self.inner.is_closed.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let client = made_at.map_or_else(|| "a client".into(), |place| format!("the client made at {place}"));
+        let client = origin.map_or_else(|| "a client".into(), |origin| format!("the client made at {}", origin.place));
         let problem = format!("its test has ended, and {client} was used once more; make a client in each test");
         Err(Error::File { path: self.path().to_owned(), problem })
     }
@@ -283,23 +237,68 @@ impl Cassette {
             return Ok(None);
         }
         let request = &self.stored(request)?;
-        let recordings = by_request.get(&options.match_on.key(request));
+        let key = options.match_on.key(request);
+        let recordings = by_request.get(&key);
         let next = recordings.and_then(|recordings| {
             let position = recordings.played.fetch_add(1, Ordering::Relaxed);
             let last = recordings.interactions.last().filter(|_| options.allow_playback_repeats);
-            recordings.interactions.get(position).or(last).map(|interaction| interaction.outcome.clone())
+            let next = recordings.interactions.get(position).or(last)?;
+            self.inner.journal.note_played(&key, position);
+            Some(next.outcome.clone())
         });
         if next.is_some() || *can_record {
             return Ok(next);
         }
         let problem = if *is_missing {
-            format!("does not exist and so has no recording of {request} (was it committed?)")
+            format!("does not exist: there is no recording of {request} (was it committed?)")
         } else {
             let times = recordings.map_or(0, |recordings| recordings.interactions.len());
-            closest_match::explain(request, times, by_request.keys().filter(|other| other.is_sent()))
+            let known = by_request.keys().filter(|other| other.is_sent());
+            let problem = closest_match::explain_part(request, &key, times, known);
+            match self.inner.other_times.load().as_deref() {
+                Some((path, advice)) if *path == request.path => format!("{problem}; {advice}"),
+                _ => problem,
+            }
         };
-        let hint = options.hint.clone();
-        Err(Error::Miss { path: options.path.clone(), problem, hint })
+        let (path, hint) = (options.path.clone(), options.hint.clone());
+        Err(Error::Miss { path, problem, hint, missed: Missed::new(&self.inner.journal, request) })
+    }
+
+    /// Advice where the cassette has the facts of a call for other times. It is added to the error of each request of that
+    /// path that has no recording from now on.
+    pub fn explain_times(&self, facts: &Request) -> Option<String> {
+        let key = self.stored(facts).map(|facts| self.inner.options.match_on.key(&facts)).ok()?;
+        let mut others = self.inner.by_request.keys().filter(|other| !other.is_sent() && other.path == key.path);
+        let option = others.find_map(|other| closest_match::leave_times_out(&key, other))?;
+        let advice = format!("heights are those of the call's times: {option}");
+        self.inner.other_times.store(Some(Arc::new((key.path, advice.clone()))));
+        Some(advice)
+    }
+
+    /// Requests of interactions that no process of the test has played.
+    pub fn unplayed(&self) -> Vec<String> {
+        let played = self.inner.journal.played();
+        let mut unplayed = Vec::new();
+        for key in &self.inner.order {
+            let Some(recordings) = self.inner.by_request.get(key) else { continue };
+            let own = if self.mode().only_records() { 0 } else { recordings.played() };
+            for (position, interaction) in recordings.interactions.iter().enumerate().skip(own) {
+                if !played.contains(&(key.clone(), position)) {
+                    unplayed.push(interaction.request.to_string());
+                }
+            }
+        }
+        unplayed
+    }
+
+    /// Requests without a recording, of all processes of the test.
+    pub fn missed(&self) -> Vec<String> {
+        self.inner.journal.missed()
+    }
+
+    /// Number of interactions that were recorded without `scrub` and scrubbed at the opening.
+    pub fn scrubbed(&self) -> usize {
+        self.inner.scrubbed
     }
 
     /// True if the request will be played once more.
@@ -330,7 +329,7 @@ impl Cassette {
         if options.mode == Mode::Rewrite && !self.inner.has_emptied.swap(true, Ordering::Relaxed) {
             writer.empty(options.file())?;
         }
-        let interaction = Interaction { note, request, outcome };
+        let interaction = Interaction { note, request, outcome, is_scrubbed: options.scrub.is_some() };
         if writer.write(options.file(), interaction, replaces)? {
             recorded.fetch_add(1, Ordering::Relaxed);
         }
@@ -346,7 +345,7 @@ impl Cassette {
     }
 
     fn cannot_scrub(&self, problem: String) -> Error {
-        Error::File { path: self.path().to_owned(), problem: format!("was not written: scrub {problem}") }
+        scrub::failed(self.path(), &problem)
     }
 
     /// True if a recording may be replayed for a request with another value of that parameter.

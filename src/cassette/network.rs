@@ -15,21 +15,38 @@ pub fn block(blocked: bool) {
     BLOCKED.store(blocked, Ordering::Relaxed);
 }
 
-/// Requests that were sent by clients without a cassette, by the places where the clients were made. Replaced as a whole,
-/// so that no lock is held during a fork.
-static UNRECORDED: LazyLock<ArcSwap<BTreeMap<Arc<str>, u64>>> = LazyLock::new(ArcSwap::default);
+/// The origin of a client, if it is kept: clients are numbered in the order in which they were made.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Origin {
+    pub number: u64,
+    /// The line that made the client.
+    pub place: String,
+}
 
-/// Counts a request of a client that was made in that place.
-pub fn note_unrecorded(place: &Arc<str>) {
-    UNRECORDED.rcu(|counts| {
+/// The client of a request, and the service that it was sent to.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Sender {
+    pub origin: Arc<Origin>,
+    pub base_url: Arc<str>,
+    pub is_loopback: bool,
+    /// False if the requests went past all cassettes.
+    pub is_recorded: bool,
+}
+
+/// Requests that were sent by clients whose origin is kept. Replaced as a whole, so that no lock is held during a fork.
+static SENT: LazyLock<ArcSwap<BTreeMap<Sender, u64>>> = LazyLock::new(ArcSwap::default);
+
+/// Counts a request of a client.
+pub fn note_sent(sender: &Sender) {
+    SENT.rcu(|counts| {
         let mut counts = BTreeMap::clone(counts);
-        *counts.entry(place.clone()).or_default() += 1;
+        *counts.entry(sender.clone()).or_default() += 1;
         counts
     });
 }
 
-pub fn unrecorded() -> Arc<BTreeMap<Arc<str>, u64>> {
-    UNRECORDED.load_full()
+pub fn sent() -> Arc<BTreeMap<Sender, u64>> {
+    SENT.load_full()
 }
 
 /// Fails if the network is blocked, unless the request is recorded or its host is this machine.

@@ -1,5 +1,7 @@
 //! Lines, modes, and what is said of a request that is not there.
 
+use std::path::PathBuf;
+
 use super::*;
 use bytes::Bytes;
 
@@ -37,6 +39,10 @@ fn request(query: &str) -> Request {
     Request::get(&format!("/blocks?{query}"))
 }
 
+fn interaction(query: &str, body: &str) -> Interaction {
+    Interaction { note: None, request: request(query), outcome: response(body), is_scrubbed: false }
+}
+
 #[test]
 fn interaction_round_trips_through_its_line() {
     let bodies: [&[u8]; 7] = [
@@ -55,21 +61,20 @@ fn interaction_round_trips_through_its_line() {
             clock_skew: Some(-45),
             body: Bytes::copy_from_slice(body),
         };
-        let interaction =
-            Interaction { note: None, request: request("b=2&a=x%26y"), outcome: Outcome::Response(response) };
+        let interaction = Interaction { outcome: Outcome::Response(response), ..interaction("b=2&a=x%26y", "") };
         let line = interaction.to_line();
         assert!(!line.contains('\n'), "{line}");
         assert_eq!(Interaction::from_line(&line).unwrap(), interaction);
     }
     let failure = RecordedFailure { phase: "read".into(), timed_out: true, retryable: true };
-    let interaction = Interaction { note: None, request: request(""), outcome: Outcome::Failure(failure) };
+    let interaction = Interaction { outcome: Outcome::Failure(failure), ..interaction("", "") };
     assert_eq!(Interaction::from_line(&interaction.to_line()).unwrap(), interaction);
 }
 
 #[test]
 fn line_is_readable_json() {
     let body = "{\n  \"code\": \"0\",\r\n  \"data\": []\n}";
-    let line = Interaction { note: None, request: request("page=2&limit=50"), outcome: response(body) }.to_line();
+    let line = interaction("page=2&limit=50", body).to_line();
     let start = r#"{"method":"GET","path":"/blocks","params":{"limit":"50","page":"2"},"status":200,"json":{"#;
     assert!(line.starts_with(start), "{line}");
     let Ok(Interaction { outcome: Outcome::Response(RecordedResponse { body: read, .. }), .. }) =
@@ -293,4 +298,90 @@ fn modes_have_names() {
         assert_eq!(Mode::named(mode.name(), "mode").unwrap(), mode);
     }
     assert!(Mode::named("twice", "mode").unwrap_err().to_string().contains("twice"));
+}
+
+fn leaving_out(name: &str) -> MatchOn {
+    MatchOn { left_out: [name.to_owned()].into(), ..MatchOn::default() }
+}
+
+#[test]
+fn recording_replaces_the_one_that_would_be_played_for_it() {
+    let scratch = Scratch::new("left-out");
+    let options = |mode| Options { match_on: leaving_out("t"), ..Options::new(&scratch.0, mode) };
+    for (query, body) in [("a=1&t=1", "[1]"), ("a=1&t=2", "[2]")] {
+        let cassette = Cassette::open(options(Mode::All)).unwrap();
+        assert_eq!(cassette.play(&request(query)).unwrap(), None);
+        cassette.record(&request(query), response(body)).unwrap();
+    }
+    assert_eq!(scratch.text().lines().count(), 1);
+    let replayed = Cassette::open(options(Mode::None)).unwrap().play(&request("a=1&t=3")).unwrap();
+    assert_eq!(replayed, Some(response("[2]")));
+}
+
+#[test]
+fn merged_file_keeps_or_removes_what_the_other_does_not_have() {
+    let (scratch, other) = (Scratch::new("merged"), Scratch::new("other"));
+    for (file, recordings) in [(&scratch, [("a=1", "[1]"), ("a=2", "[2]")]), (&other, [("a=2", "[5]"), ("a=3", "[6]")])]
+    {
+        for (query, body) in recordings {
+            file.open(Mode::NewEpisodes).record(&request(query), response(body)).unwrap();
+        }
+    }
+    let merged = |keeps| {
+        let left = merge(&Options::new(&scratch.0, Mode::All), &other.0, keeps).unwrap();
+        let bodies = read(&scratch.0).unwrap().into_iter().map(|one| one.outcome).collect::<Vec<_>>();
+        (left, bodies)
+    };
+    let left = vec!["GET /blocks?a=1".to_owned()];
+    assert_eq!(merged(true), (left.clone(), ["[1]", "[5]", "[6]"].map(response).to_vec()));
+    assert_eq!(merged(false), (left, ["[5]", "[6]"].map(response).to_vec()));
+}
+
+#[test]
+fn text_that_was_recorded_without_scrub_is_scrubbed_or_refused() {
+    let scratch = Scratch::new("scrub");
+    for query in ["address=0xcafe", "a=2"] {
+        scratch.open(Mode::NewEpisodes).record(&request(query), response("[\"0xcafe\"]")).unwrap();
+    }
+    // Not the same when it is applied twice.
+    let scrub = Scrub::new(|text| Ok(text.replace("0xcafe", "0x0-0xcafe").replace("0x0-0xcafe", "0xcafe0")));
+    let open = |mode| Cassette::open(Options { scrub: Some(scrub.clone()), ..Options::new(&scratch.0, mode) });
+    for mode in [Mode::None, Mode::Once] {
+        let refused = open(mode).unwrap_err().to_string();
+        assert!(refused.contains("interactions that were recorded without scrub (2)"), "{refused}");
+    }
+    assert_eq!(open(Mode::NewEpisodes).unwrap().scrubbed(), 2);
+    assert!(!scratch.text().contains("0xcafe\""), "{}", scratch.text());
+    let replay = open(Mode::None).unwrap();
+    assert_eq!(replay.play(&request("address=0xcafe")).unwrap(), Some(response("[\"0xcafe0\"]")));
+    assert_eq!(replay.unplayed(), ["GET /blocks?a=2"]);
+}
+
+#[test]
+fn scrub_that_breaks_json_is_named() {
+    let scratch = Scratch::new("broken-scrub");
+    let scrub = Some(Scrub::new(|text| Ok(text.replace('"', ""))));
+    let cassette = Cassette::open(Options { scrub, ..Options::new(&scratch.0, Mode::All) }).unwrap();
+    cassette.record(&request("a=1"), response("[1]")).unwrap();
+    let refused = cassette.record(&request("a=2"), response("[\"x\"]")).unwrap_err().to_string();
+    assert!(refused.contains("scrub made a body invalid JSON"), "{refused}");
+    assert!(!refused.contains('\n') && scratch.text().lines().count() == 1);
+}
+
+#[test]
+fn processes_know_what_others_have_played_and_missed() {
+    let (scratch, journal) = (Scratch::new("journaled"), Scratch::new("journal"));
+    for query in ["a=1", "a=2", "a=3"] {
+        scratch.open(Mode::NewEpisodes).record(&request(query), response("[]")).unwrap();
+    }
+    std::fs::write(&journal.0, "").unwrap();
+    let options = Options { journal: Some(journal.0.clone()), ..Options::new(&scratch.0, Mode::None) };
+    let [own, other] = [options.clone(), options].map(|options| Cassette::open(options).unwrap());
+    assert!(own.play(&request("a=1")).is_ok() && other.play(&request("a=2")).is_ok());
+    let Err(Error::Miss { missed, .. }) = other.play(&request("a=9")) else { panic!("a request without a recording") };
+    assert!(own.missed().is_empty());
+    missed.note();
+    assert_eq!(own.unplayed(), ["GET /blocks?a=3"]);
+    assert_eq!(own.missed(), ["GET /blocks?a=9"]);
+    assert_eq!(scratch.open(Mode::None).unplayed().len(), 3);
 }

@@ -10,6 +10,7 @@ use arc_swap::ArcSwap;
 use super::Error;
 use super::file::{self, Line};
 use super::interaction::{Interaction, Request};
+use super::matching::MatchOn;
 
 /// The state of a process. A forked child copies it; a lock that was held during the fork stays locked in the child, so
 /// the child takes a new state then.
@@ -17,13 +18,14 @@ use super::interaction::{Interaction, Request};
 pub struct Writer {
     current: ArcSwap<(u32, Mutex<State>)>,
     start: u64,
+    match_on: MatchOn,
 }
 
 #[derive(Clone, Debug, Default)]
 struct State {
     /// Length of the part of the file that was read.
     read: u64,
-    /// Recordings in the file since the beginning, by request.
+    /// Recordings in the file since the beginning, by the part of the request that is compared.
     in_file: HashMap<Request, usize>,
     /// Recordings of this process, by request, including those that were already in the file.
     own: HashMap<Request, usize>,
@@ -32,9 +34,9 @@ struct State {
 
 impl Writer {
     /// `start` is the length of the file at the beginning: what comes later was recorded together with this process.
-    pub fn new(start: u64) -> Self {
+    pub fn new(start: u64, match_on: MatchOn) -> Self {
         let state = State { read: start, ..State::default() };
-        Self { current: ArcSwap::from_pointee((std::process::id(), Mutex::new(state))), start }
+        Self { current: ArcSwap::from_pointee((std::process::id(), Mutex::new(state))), start, match_on }
     }
 
     fn current(&self) -> Arc<(u32, Mutex<State>)> {
@@ -56,13 +58,13 @@ impl Writer {
         let current = self.current();
         let mut state = current.1.lock().unwrap_or_else(PoisonError::into_inner);
         let State { read, in_file, own, has_replaced } = &mut *state;
-        let request = interaction.request.clone();
+        let request = self.match_on.key(&interaction.request);
         let count = own.entry(request.clone()).or_default();
         *count += 1;
         let count = *count;
         file::append(path, read, |added: &[Line]| {
             for line in added {
-                let recorded = in_file.entry(line.interaction.request.clone()).or_default();
+                let recorded = in_file.entry(self.match_on.key(&line.interaction.request)).or_default();
                 *recorded = if line.replaces { 1 } else { *recorded + 1 };
             }
             let recorded = in_file.entry(request).or_default();
@@ -91,7 +93,7 @@ impl Writer {
         }
         let mut state = current.1.lock().unwrap_or_else(PoisonError::into_inner);
         if std::mem::take(&mut state.has_replaced) {
-            state.read = file::compact(path)?;
+            state.read = file::compact(path, &self.match_on)?;
         }
         Ok(())
     }

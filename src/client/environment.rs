@@ -8,6 +8,7 @@ use super::account::CredentialSource;
 use super::attempts::Observer;
 use super::rate_limiter::SharedLimiters;
 use super::transport::Transport;
+use crate::cassette::Origin;
 use crate::virtual_time::VirtualTime;
 
 #[derive(Clone)]
@@ -23,8 +24,8 @@ pub struct Environment {
     pub credentials: Option<Arc<dyn CredentialSource>>,
     /// Receives a report of every attempt.
     pub observer: Option<Arc<dyn Observer>>,
-    /// The place where the client was made, if its requests are to be counted that go past all cassettes.
-    pub made_at: Option<Arc<str>>,
+    /// The origin of the client, if its requests are to be counted.
+    pub origin: Option<Arc<Origin>>,
     /// The runtime of the client's tasks, if time is simulated.
     pub virtual_time: Option<Arc<VirtualTime>>,
 }
@@ -39,7 +40,7 @@ impl Default for Environment {
             limiters: SharedLimiters::default(),
             credentials: None,
             observer: None,
-            made_at: None,
+            origin: None,
             virtual_time: None,
         }
     }

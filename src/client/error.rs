@@ -244,7 +244,7 @@ impl Error {
                 Message::default().setting("max_requests").text(problem).hint(Hint::raise(&["max_requests"]))
             }
             Self::Cassette(error @ cassette::Error::Miss { hint, .. }) => match hint {
-                Some(hint) => Message::new(format!("{error}; record it with {hint}")),
+                Some(hint) => Message::new(format!("{error}; {hint}")),
                 None => Message::new(error.to_string()).hint(Hint::Record),
             },
             Self::Cassette(error) => Message::new(error.to_string()),

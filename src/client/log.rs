@@ -50,7 +50,7 @@ pub fn set_max_level(level: u8) {
     MIN_SEVERITY.store(level, Ordering::Relaxed);
 }
 
-pub(super) fn emit(level: Level, text: impl FnOnce() -> String) {
+pub fn emit(level: Level, text: impl FnOnce() -> String) {
     if level as u8 >= MIN_SEVERITY.load(Ordering::Relaxed)
         && let Some(logger) = LOGGER.get()
     {

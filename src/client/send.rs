@@ -8,14 +8,14 @@ use http::header::{DATE, HeaderMap, RETRY_AFTER};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
-use super::credentials::redact_in_place;
 use super::error::{Error, Phase};
 use super::log::{self, Level};
 use super::transport::{Response, TransportError};
 use super::{Client, clock, retry, sign};
-use crate::cassette::{self, Cassette, Outcome, Request};
+use crate::cassette::{self, Cassette, Outcome, Request, Sender};
 use crate::decode;
 use crate::planted::Bug;
+use crate::redaction::overwrite;
 
 const OK: u16 = 200;
 /// The status of a rejected timestamp.
@@ -63,10 +63,10 @@ impl Client {
 
     /// Replays a recorded outcome, or waits until the client and the rate limiter allow one more request.
     pub(super) async fn admit(&self, target: &str, is_retry: bool) -> Result<Admission, Error> {
-        let (settings, made_at) = (self.settings(), &self.inner.shared.environment.made_at);
+        let (settings, origin) = (self.settings(), &self.inner.shared.environment.origin);
         if let Some(cassette) = &settings.cassette {
-            if let Err(error) = cassette.check_open(made_at.as_deref()) {
-                made_at.iter().for_each(cassette::note_unrecorded);
+            if let Err(error) = cassette.check_open(origin.as_deref()) {
+                self.note_sent(false);
                 return Err(error.into());
             }
             let request = self.cassette_request(target);
@@ -83,9 +83,7 @@ impl Client {
         }
         cassette::check_network(|| self.cassette_request(target), settings.cassette.as_ref(), settings.is_loopback)?;
         self.inner.bounds.check(1)?;
-        if let (None, Some(place)) = (&settings.cassette, made_at) {
-            cassette::note_unrecorded(place);
-        }
+        self.note_sent(settings.cassette.is_some());
         self.inner.shared.account.usable(self.now()).await?;
         let queued = Instant::now();
         // The semaphore is never closed. It comes first: a permit of the rate limiter is to be used at once.
@@ -98,6 +96,15 @@ impl Client {
         self.inner.bounds.take()?;
         self.inner.shared.usage.add_request(is_retry, held_back);
         Ok(Admission::Permit { _permit: permit, waited: queued.elapsed() })
+    }
+
+    /// Counts a request, if the origin of the client is kept.
+    fn note_sent(&self, is_recorded: bool) {
+        let settings = self.settings();
+        if let Some(origin) = self.inner.shared.environment.origin.clone() {
+            let (base_url, is_loopback) = (settings.base_url().into(), settings.is_loopback);
+            cassette::note_sent(&Sender { origin, base_url, is_loopback, is_recorded });
+        }
     }
 
     pub(super) async fn interact(&self, target: &str, admission: Admission) -> Result<Interaction, Error> {
@@ -203,9 +210,9 @@ impl Client {
         } else {
             account.redact(&response.body, &interaction.signature)
         };
-        redact_in_place(&mut body, timestamp);
+        overwrite(&mut body, &[timestamp]);
         for host in self.hosts() {
-            redact_in_place(&mut body, host);
+            overwrite(&mut body, &[host]);
         }
         if is_data && body[..] != response.body[..] {
             log::emit(Level::Warning, || {

@@ -55,15 +55,18 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(client::internal::_signature, module)?)?;
     module.add_function(wrap_pyfunction!(client::internal::_proxy, module)?)?;
     module.add_function(wrap_pyfunction!(client::calls::_resume_query, module)?)?;
-    module.add_function(wrap_pyfunction!(client::cassette::_environment_cassette, module)?)?;
+    module.add_function(wrap_pyfunction!(client::shared_cassette::_environment_cassette, module)?)?;
     module.add_function(wrap_pyfunction!(client::deployment::_environment_deployment, module)?)?;
     module.add_function(wrap_pyfunction!(client::internal::_with_cassette, module)?)?;
     module.add_function(wrap_pyfunction!(client::internal::_send_recorded, module)?)?;
-    module.add_function(wrap_pyfunction!(client::cassette::_share_cassette, module)?)?;
-    module.add_function(wrap_pyfunction!(client::cassette::_forget_cassette, module)?)?;
+    module.add_function(wrap_pyfunction!(client::shared_cassette::_share_cassette, module)?)?;
+    module.add_function(wrap_pyfunction!(client::shared_cassette::_forget_cassette, module)?)?;
     module.add_function(wrap_pyfunction!(client::cassette::_block_network, module)?)?;
-    module.add_function(wrap_pyfunction!(client::cassette::_keep_places, module)?)?;
-    module.add_function(wrap_pyfunction!(client::cassette::_unrecorded, module)?)?;
+    module.add_function(wrap_pyfunction!(client::origin::_keep_origins, module)?)?;
+    module.add_function(wrap_pyfunction!(client::origin::_sent_requests, module)?)?;
+    module.add_function(wrap_pyfunction!(client::origin::_client_count, module)?)?;
+    module.add_function(wrap_pyfunction!(client::recorded_response::_decode_response, module)?)?;
+    module.add_function(wrap_pyfunction!(client::cassette::_merge_cassette, module)?)?;
     if std::env::var_os("CHAINFRAME_BLOCK_NETWORK").is_some_and(|value| !value.is_empty() && value != "0") {
         crate::cassette::block_network(true);
     }

@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use axum::http::{HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
+
+use crate::cassette::explain;
 
 /// A fault and the requests that it applies to: all without a selector.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -224,6 +227,10 @@ fn status(status: u16) -> Result<u16, String> {
 }
 
 impl FaultKind {
+    const fn is_of_delivery(&self) -> bool {
+        matches!(self, Self::Truncate { .. } | Self::Reset | Self::SlowBody { .. })
+    }
+
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Status { .. } => "status",
@@ -268,6 +275,31 @@ impl From<Fault> for Declared {
     }
 }
 
+/// Reads a list of faults as JSON; the error names the fault and the member.
+pub fn read(json: &str) -> Result<Vec<Fault>, String> {
+    let given: Vec<&RawValue> = serde_json::from_str(json).map_err(|error| explain(&error))?;
+    let is_one = given.len() == 1;
+    let read = |(position, one): (usize, &RawValue)| {
+        let named = |problem| if is_one { problem } else { format!("fault {}: {problem}", position + 1) };
+        read_one(one.get()).map_err(named)
+    };
+    given.into_iter().enumerate().map(read).collect()
+}
+
+/// Reads a fault as JSON; the error names the member.
+pub fn read_one(json: &str) -> Result<Fault, String> {
+    serde_json::from_str(json).map_err(|error| {
+        let members = serde_json::from_str::<BTreeMap<String, Value>>(json).unwrap_or_default();
+        let problem = members.into_iter().find_map(|(name, value)| {
+            // Alone, a member has a value of its kind, or an invalid one.
+            let alone = Value::Object([(name.clone(), value)].into_iter().collect());
+            let problem = explain(&serde_json::from_value::<Declared>(alone).err()?);
+            (!problem.starts_with("unknown member")).then(|| format!("{name}: {problem}"))
+        });
+        problem.unwrap_or_else(|| explain(&error))
+    })
+}
+
 /// The faults with their counts.
 #[derive(Debug, Default)]
 pub struct Faults {
@@ -279,7 +311,7 @@ struct Counted {
     fault: Fault,
     /// Requests of its path.
     selected: u64,
-    /// Requests that it changed.
+    /// Requests whose response it changed.
     applied: u64,
 }
 
@@ -293,11 +325,17 @@ pub struct ActiveFaults {
     /// The first fault that disturbs the delivery of the response.
     pub delivery: Option<FaultKind>,
     pub unreachable: Option<Unreachable>,
-    /// Kinds of all faults that apply, in the order they were given.
+    /// Kinds of the faults that have an effect, in the order they were given.
     pub kinds: Vec<&'static str>,
 }
 
 impl ActiveFaults {
+    fn of<'f>(kinds: impl Iterator<Item = &'f FaultKind>) -> Self {
+        let mut due = Self::default();
+        kinds.for_each(|kind| due.add(kind));
+        due
+    }
+
     /// With the user's response, which may be any kind of fault.
     #[must_use]
     pub fn with(mut self, given: Option<FaultKind>) -> Self {
@@ -314,12 +352,28 @@ impl ActiveFaults {
             FaultKind::Unreachable(reason) => {
                 self.unreachable.get_or_insert(*reason);
             }
-            FaultKind::Truncate { .. } | FaultKind::Reset | FaultKind::SlowBody { .. } => {
+            _ if kind.is_of_delivery() => {
                 self.delivery.get_or_insert_with(|| kind.clone());
             }
             _ => {
                 self.response.get_or_insert_with(|| kind.clone());
             }
+        }
+    }
+
+    /// True if that fault, the first of its sort, changes what the client gets.
+    fn shows(&self, kind: &FaultKind) -> bool {
+        let is_reset = self.delivery == Some(FaultKind::Reset);
+        match kind {
+            FaultKind::Delay { .. } => true,
+            FaultKind::Unreachable(_) => true,
+            _ if self.unreachable.is_some() => false,
+            // The body is generated while it is sent.
+            FaultKind::Truncate { .. } | FaultKind::SlowBody { .. } => {
+                !matches!(self.response, Some(FaultKind::Oversized { .. }))
+            }
+            FaultKind::Reset => true,
+            _ => !is_reset,
         }
     }
 }
@@ -334,30 +388,46 @@ impl Faults {
         self.faults.iter().map(|counted| counted.fault.clone()).collect()
     }
 
-    /// Those that have applied to no request.
+    /// Those that have changed no response: they selected no request, or another fault came first.
     pub fn unused(&self) -> Vec<Fault> {
         self.faults.iter().filter(|counted| counted.applied == 0).map(|counted| counted.fault.clone()).collect()
     }
 
     /// Counts the request for every fault that selects its path, and returns those that apply.
     pub fn match_request(&mut self, path: &str) -> ActiveFaults {
-        let mut due = ActiveFaults::default();
-        for Counted { fault, selected, applied } in &mut self.faults {
-            if fault.path.as_deref().is_some_and(|part| !path.contains(part)) {
-                continue;
+        let mut selected: Vec<&mut Counted> =
+            self.faults.iter_mut().filter_map(|counted| counted.select(path).then_some(counted)).collect();
+        let mut due = ActiveFaults::of(selected.iter().map(|counted| &counted.fault.kind));
+        let mut seen = ActiveFaults::default();
+        for Counted { fault, applied, .. } in &mut selected {
+            let kind = &fault.kind;
+            // Of several faults of one sort the first applies.
+            let is_first = match kind {
+                FaultKind::Delay { .. } | FaultKind::ClockSkew { .. } => true,
+                FaultKind::Unreachable(_) => seen.unreachable.is_none(),
+                _ if kind.is_of_delivery() => seen.delivery.is_none(),
+                _ => seen.response.is_none(),
+            };
+            seen.add(kind);
+            if is_first && due.shows(kind) {
+                *applied += 1;
+                due.kinds.push(kind.name());
             }
-            *selected += 1;
-            let counted = *selected;
-            if fault.every.is_some_and(|every| !counted.is_multiple_of(every))
-                || fault.times.is_some_and(|times| counted > times)
-            {
-                continue;
-            }
-            *applied += 1;
-            due.kinds.push(fault.kind.name());
-            due.add(&fault.kind);
         }
         due
+    }
+}
+
+impl Counted {
+    /// Counts a request of that path; returns true if the fault selects it.
+    fn select(&mut self, path: &str) -> bool {
+        let Fault { every, times, path: part, .. } = &self.fault;
+        if part.as_deref().is_some_and(|part| !path.contains(part)) {
+            return false;
+        }
+        self.selected += 1;
+        every.is_none_or(|every| self.selected.is_multiple_of(every))
+            && times.is_none_or(|times| self.selected <= times)
     }
 }
 
@@ -436,6 +506,26 @@ mod tests {
         assert_eq!((unused(&faults), unused(&Faults::new(faults.declared()))), (0, 3));
         let nothing = (false, false, 0);
         assert_eq!(due, [(false, true, 0), nothing, (true, false, 2), nothing, (true, false, 0), nothing]);
+    }
+
+    #[test]
+    fn fault_behind_another_one_is_unused() {
+        for (kinds, unused) in [
+            (&[r#"{"kind":"empty"}"#, r#"{"kind":"html"}"#][..], &["html"][..]),
+            (&[r#"{"kind":"empty"}"#, r#"{"kind":"reset"}"#], &["empty"]),
+            (&[r#"{"kind":"clock_skew","seconds":5}"#, r#"{"kind":"reset"}"#], &["clock_skew"]),
+            (&[r#"{"kind":"reset"}"#, r#"{"kind":"truncate"}"#, r#"{"kind":"delay","seconds":0}"#], &["truncate"]),
+            (&[r#"{"kind":"oversized","size_mib":1}"#, r#"{"kind":"truncate"}"#], &["truncate"]),
+            (&[r#"{"kind":"html"}"#, r#"{"kind":"truncate"}"#], &[]),
+            (&[r#"{"kind":"refused"}"#, r#"{"kind":"tls"}"#, r#"{"kind":"reset"}"#], &["tls", "reset"]),
+            (&[r#"{"kind":"empty","times":1}"#, r#"{"kind":"html","times":2}"#], &[]),
+        ] {
+            let mut faults = Faults::new(kinds.iter().map(|text| fault(text)).collect());
+            let due = [faults.match_request("/"), faults.match_request("/")];
+            let left: Vec<_> = faults.unused().iter().map(|fault| fault.kind.name()).collect();
+            assert_eq!(left, unused, "{kinds:?}");
+            assert!(left.iter().all(|name| !due[0].kinds.contains(name)), "{kinds:?}");
+        }
     }
 
     #[test]

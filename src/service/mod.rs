@@ -26,9 +26,9 @@ mod synthesis;
 mod throttle;
 mod user_data;
 
-pub use faults::{Fault, FaultKind, Unreachable};
+pub use faults::{Fault, FaultKind, Unreachable, read as read_faults, read_one as read_fault};
 pub use in_process::{InProcess, Reply};
-pub use quirks::Quirk;
+pub use quirks::{Quirk, read as read_quirks};
 pub use request_log::RequestEntry;
 pub use server::Service;
 pub use settings::Respond;

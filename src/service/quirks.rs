@@ -1,12 +1,15 @@
 //! Quirks of deployed services: responses that contradict each other or the documents, without an error. A list is
 //! served by [`Turn`], which says what one request sees of it.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::parameters::Parameters;
+use crate::cassette::explain;
 use crate::interface::{Endpoint, Order};
 
 /// A quirk, by its name in snake case.
@@ -55,10 +58,28 @@ impl Quirk {
     }
 }
 
+/// Reads a list of quirks as JSON; the error names the member.
+pub fn read(json: &str) -> Result<Vec<Quirk>, String> {
+    serde_json::from_str(json).map_err(|error| {
+        let given: Vec<HashMap<String, Value>> = serde_json::from_str(json).unwrap_or_default();
+        // Every member is a text.
+        let other = given.iter().flatten().find(|(_, value)| !value.is_string());
+        other.map_or_else(|| explain(&error), |(name, value)| format!("{name}: expected a string, got {value}"))
+    })
+}
+
+/// A quirk of a running service.
+#[derive(Debug)]
+struct Running {
+    quirk: Quirk,
+    /// True once it has changed a response.
+    is_used: Cell<bool>,
+}
+
 /// The quirks of a running service.
 #[derive(Debug, Default)]
 pub struct Quirks {
-    quirks: Vec<Quirk>,
+    quirks: Vec<Running>,
     requests: u64,
     /// Counts that are served again, by request without its page.
     counts: HashMap<String, (u64, u64)>,
@@ -67,22 +88,30 @@ pub struct Quirks {
 /// The view that one request has of a list.
 #[derive(Debug)]
 pub struct Turn<'q> {
-    quirks: &'q [Quirk],
+    quirks: &'q [Running],
     number: u64,
     counts: &'q mut HashMap<String, (u64, u64)>,
 }
 
 impl Quirks {
     pub fn new(quirks: Vec<Quirk>) -> Self {
+        let quirks = quirks.into_iter().map(|quirk| Running { quirk, is_used: Cell::new(false) }).collect();
         Self { quirks, ..Self::default() }
     }
 
-    pub fn declared(&self) -> &[Quirk] {
-        &self.quirks
+    pub fn declared(&self) -> Vec<Quirk> {
+        self.quirks.iter().map(|running| running.quirk.clone()).collect()
     }
 
+    /// Those that have changed no response.
+    pub fn unused(&self) -> Vec<Quirk> {
+        let unused = self.quirks.iter().filter(|running| !running.is_used.get());
+        unused.map(|running| running.quirk.clone()).collect()
+    }
+
+    /// True if the throttled request gets an empty success.
     pub fn throttles_by_empty_data(&self) -> bool {
-        self.quirks.contains(&Quirk::EmptyThrottle {})
+        named(&self.quirks, &Quirk::EmptyThrottle {}).is_some_and(Running::note)
     }
 
     /// Counts a request for a list.
@@ -93,15 +122,39 @@ impl Quirks {
     }
 }
 
+impl Running {
+    /// Notes that the quirk changes a response; returns true.
+    fn note(&self) -> bool {
+        self.is_used.set(true);
+        true
+    }
+}
+
+fn named<'q>(quirks: &'q [Running], quirk: &Quirk) -> Option<&'q Running> {
+    quirks.iter().find(|running| running.quirk == *quirk)
+}
+
 impl Turn<'_> {
     fn has(&self, quirk: &Quirk) -> bool {
-        self.quirks.contains(quirk)
+        named(self.quirks, quirk).is_some()
+    }
+
+    /// The value under a quirk, if the service has it; notes that the quirk is used if the value differs.
+    fn under<T: PartialEq>(&self, quirk: &Quirk, regular: T, changed: impl FnOnce(&T) -> T) -> T {
+        let Some(running) = named(self.quirks, quirk) else { return regular };
+        let value = changed(&regular);
+        if value != regular {
+            running.note();
+        }
+        value
     }
 
     /// The parameters that take effect.
     pub fn effective(&self, parameters: Parameters) -> Parameters {
         let is_ignored = |name: &str| {
-            self.quirks.iter().any(|quirk| matches!(quirk, Quirk::FilterIgnored { filter } if filter == name))
+            let ignores =
+                |running: &&Running| matches!(&running.quirk, Quirk::FilterIgnored { filter } if filter == name);
+            self.quirks.iter().find(ignores).is_some_and(Running::note)
         };
         let values = parameters.values.into_iter().filter(|(name, _)| !is_ignored(name)).collect();
         Parameters { values, ..parameters }
@@ -109,46 +162,48 @@ impl Turn<'_> {
 
     /// Number of the newest records that the replica lacks.
     pub fn lag(&self, endpoint: &Endpoint, length: u64) -> u64 {
-        let lags = self.has(&Quirk::LaggingReplica {}) && self.number % 2 == 1 && endpoint.order != Order::Ranked;
-        if lags { REPLICA_LAG.min(length) } else { 0 }
+        let lags = self.number % 2 == 1 && endpoint.order != Order::Ranked;
+        let lag = if lags { REPLICA_LAG.min(length) } else { 0 };
+        self.under(&Quirk::LaggingReplica {}, 0, |_| lag)
     }
 
-    /// Records of a page.
-    pub fn page_size(&self, limit: u64) -> u64 {
-        if self.has(&Quirk::PageSizeCapped {}) { limit.min(PAGE_SIZE) } else { limit }
+    /// Most records of a page of a list of that length.
+    pub fn page_size(&self, limit: u64, length: u64) -> u64 {
+        // A shorter list fits the page either way.
+        if length <= PAGE_SIZE {
+            limit
+        } else {
+            self.under(&Quirk::PageSizeCapped {}, limit, |limit| PAGE_SIZE.min(*limit))
+        }
     }
 
     /// Number of the page whose records are served.
     pub fn page(&self, page: u64) -> u64 {
-        if self.has(&Quirk::PageIgnored {}) { 1 } else { page }
+        self.under(&Quirk::PageIgnored {}, page, |_| 1)
     }
 
     /// The count that the response has of a list; `window` is the number of records that can be paged through.
     pub fn count(&mut self, list: impl FnOnce() -> String, length: u64, window: u64) -> u64 {
-        let mut count = length;
-        if self.has(&Quirk::CountCapped {}) {
-            count = count.min(window);
+        let count = self.under(&Quirk::CountCapped {}, length, |count| window.min(*count));
+        let count = self.under(&Quirk::CountOffByOne {}, count, |count| match self.number % 3 {
+            0 => *count,
+            1 => count + 1,
+            _ => count.saturating_sub(1),
+        });
+        if !self.has(&Quirk::CountCached {}) {
+            return count;
         }
-        if self.has(&Quirk::CountOffByOne {}) {
-            count = match self.number % 3 {
-                0 => count,
-                1 => count + 1,
-                _ => count.saturating_sub(1),
-            };
+        let number = self.number;
+        let (since, cached) = self.counts.entry(list()).or_insert((number, count));
+        if number - *since >= CACHED_RESPONSES {
+            (*since, *cached) = (number, count);
         }
-        if self.has(&Quirk::CountCached {}) {
-            let number = self.number;
-            let (since, cached) = self.counts.entry(list()).or_insert((number, count));
-            if number - *since >= CACHED_RESPONSES {
-                (*since, *cached) = (number, count);
-            }
-            count = *cached;
-        }
-        count
+        let cached = *cached;
+        self.under(&Quirk::CountCached {}, count, |_| cached)
     }
 
     pub fn pages(&self, pages: u64) -> u64 {
-        if self.has(&Quirk::PageCountCapped {}) { pages.min(PAGE_COUNT) } else { pages }
+        self.under(&Quirk::PageCountCapped {}, pages, |pages| PAGE_COUNT.min(*pages))
     }
 
     /// Places that change among each other around one of a ranked list.
@@ -162,13 +217,23 @@ impl Turn<'_> {
         self.has(&Quirk::TiesReordered {})
     }
 
+    /// True if the newest block of the list has another hash.
     pub fn replaces_block(&self) -> bool {
-        self.has(&Quirk::BlockReplaced {}) && self.number % 4 >= 2
+        self.number % 4 >= 2 && self.has(&Quirk::BlockReplaced {})
+    }
+
+    /// Notes that a record with another hash is served.
+    pub fn note_replaced(&self) {
+        if let Some(running) = named(self.quirks, &Quirk::BlockReplaced {}) {
+            running.note();
+        }
     }
 
     /// The record that is served in a place of a group whose order changes.
-    pub fn reordered(&self, place: u64, group: &Range<u64>) -> u64 {
-        group.start + (place - group.start + self.number) % (group.end - group.start).max(1)
+    pub fn reordered(&self, endpoint: &Endpoint, place: u64, group: &Range<u64>) -> u64 {
+        let quirk = if endpoint.order == Order::Ranked { Quirk::RanksMoved {} } else { Quirk::TiesReordered {} };
+        let length = (group.end - group.start).max(1);
+        self.under(&quirk, place, |place| group.start + (place - group.start + self.number) % length)
     }
 }
 
@@ -199,14 +264,30 @@ mod tests {
 
     #[test]
     fn reordered_group_keeps_its_records() {
-        let mut quirks = quirks(r#"[{"kind":"ties_reordered"}]"#);
+        let (mut quirks, blocks) = (quirks(r#"[{"kind":"ties_reordered"}]"#), endpoint("blocks").unwrap());
         let orders: Vec<Vec<u64>> = (0..3)
             .map(|_| {
                 let turn = quirks.next();
-                (4..7).map(|place| turn.reordered(place, &(4..7))).collect()
+                (4..7).map(|place| turn.reordered(blocks, place, &(4..7))).collect()
             })
             .collect();
         assert_eq!(orders, [[4, 5, 6], [5, 6, 4], [6, 4, 5]]);
+    }
+
+    #[test]
+    fn quirk_is_unused_until_it_changes_a_response() {
+        let mut quirks = quirks(
+            r#"[{"kind":"lagging_replica"},{"kind":"page_size_capped"},{"kind":"page_ignored"},{"kind":"count_cached"}]"#,
+        );
+        let unused = |quirks: &Quirks| quirks.unused().len();
+        let blocks = endpoint("blocks").unwrap();
+        let mut turn = quirks.next();
+        assert_eq!((turn.lag(blocks, 9), turn.page_size(20, 99), turn.page(1)), (0, 20, 1));
+        assert_eq!(turn.count(|| "a".into(), 9, 10_000), 9);
+        assert_eq!(unused(&quirks), 4);
+        let mut turn = quirks.next();
+        assert_eq!((turn.lag(blocks, 9), turn.page_size(21, 99), turn.page(2)), (2, 20, 1));
+        assert_eq!((turn.count(|| "a".into(), 10, 10_000), unused(&quirks)), (9, 0));
     }
 
     #[test]

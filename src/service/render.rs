@@ -159,7 +159,7 @@ impl Renderer {
         };
         let lag = turn.lag(self.endpoint, total);
         let total = total - lag;
-        let limit = turn.page_size(parameters.limit);
+        let limit = turn.page_size(parameters.limit, total);
         let first = (turn.page(parameters.page) - 1).saturating_mul(limit);
         let mut records = String::new();
         let mut statement = connection.prepare_cached(&format!("{select} WHERE own.seq = ?"))?;
@@ -176,12 +176,15 @@ impl Renderer {
                 let after = (place + 1..total).take_while(is_tie).count() as u64;
                 group = if height.is_some() { place - before..place + after + 1 } else { place..place + 1 };
             }
-            let served = if group.contains(&place) { turn.reordered(place, &group) } else { place };
+            let served = if group.contains(&place) { turn.reordered(self.endpoint, place, &group) } else { place };
             let seq = listing.get(lag + served).ok_or(LookUpError::NotHeld)?;
             let is_replaced = replaced.is_some() && height_at(served) == replaced;
             let mut rows = statement.query([seq])?;
             while let Some(row) = rows.next()? {
                 self.write(&mut records, row, is_replaced)?;
+            }
+            if is_replaced {
+                turn.note_replaced();
             }
         }
         let count = turn.count(|| format!("{} {:?}", self.endpoint.name, parameters.values), total, window);

@@ -6,9 +6,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use axum::http::HeaderMap;
 use chrono::{DateTime, Utc};
-use percent_encoding::percent_decode_str;
 
 use crate::interface::ENDPOINTS;
+use crate::redaction::redacted;
 
 /// The oldest entries are dropped beyond either limit.
 const MAX_ENTRIES: usize = 10_000;
@@ -64,7 +64,8 @@ const MIN_SECRET_LEN: usize = 4;
 
 const MASK: &str = "*";
 
-/// Credentials, which are not logged: by the names under which they are sent, and by their values under any other name.
+/// Credentials, which are not logged: by the names under which they are sent, and by their values under any other name,
+/// however encoded.
 #[derive(Debug, Default)]
 pub struct Redaction {
     /// Headers of the deployment.
@@ -84,16 +85,18 @@ impl Redaction {
             let own = self.headers.iter().any(|own| own.eq_ignore_ascii_case(name));
             own || is_secret_name(name)
         };
-        let sent = entry.headers.iter().filter(|(name, _)| is_named(name)).map(|(_, value)| value);
-        let secrets: Vec<String> =
-            self.values.iter().chain(sent).filter(|value| value.len() >= MIN_SECRET_LEN).cloned().collect();
-        let shows = |text: &str| secrets.iter().any(|secret| text.contains(secret.as_str()));
+        let sent = entry.headers.iter().filter(|(name, _)| is_named(name)).map(|(_, value)| value.as_str());
+        // A scheme may come before a credential.
+        let sent = sent.flat_map(|value| value.rsplit_once(' ').map(|(_, last)| last).into_iter().chain([value]));
+        let values = self.values.iter().map(String::as_str).chain(sent);
+        let secrets: Vec<String> = values.filter(|value| value.len() >= MIN_SECRET_LEN).map(str::to_owned).collect();
+        let secrets: Vec<&str> = secrets.iter().map(String::as_str).collect();
+        let shows = |text: &str| redacted(text.as_bytes(), &secrets) != text.as_bytes();
         for (name, value) in &mut entry.headers {
             if is_named(name) || shows(value) {
                 *value = MASK.into();
             }
         }
-        let shows = |text: &str| shows(text) || shows(&percent_decode_str(text).decode_utf8_lossy());
         let segments = entry.path.split('/').map(|segment| if shows(segment) { MASK } else { segment });
         entry.path = segments.collect::<Vec<_>>().join("/");
         let pair = |pair: &str| match pair.split_once('=') {
@@ -224,6 +227,10 @@ mod tests {
             ("x-csrf-token", "other"),
             ("x-trace", "a local-secret b"),
             ("referer", "https://h/?k=K3Y-OF-MINE"),
+            // In base64, after another text as well, and in hex.
+            ("x-trace", "bG9jYWwtc2VjcmV0"),
+            ("x-trace", "dXNlcjpsb2NhbC1zZWNyZXQ="),
+            ("x-trace", "6c6f63616c2d736563726574"),
         ] {
             assert_eq!(logged(name, value, "/a?b=c").0, MASK, "{name}");
         }

@@ -134,19 +134,24 @@ impl Service {
         Ok(())
     }
 
-    /// Faults that have applied to no request yet.
+    /// Faults that have changed no response yet.
     pub fn unused_faults(&self) -> Vec<Fault> {
         lock(&self.state.faults).unused()
     }
 
     pub fn quirks(&self) -> Vec<Quirk> {
-        lock(&self.state.quirks).declared().to_vec()
+        lock(&self.state.quirks).declared()
     }
 
     pub fn set_quirks(&self, quirks: Vec<Quirk>) -> Result<(), ServiceError> {
         check_quirks(&quirks, self.rate_limit())?;
         *lock(&self.state.quirks) = Quirks::new(quirks);
         Ok(())
+    }
+
+    /// Quirks that have changed no response yet.
+    pub fn unused_quirks(&self) -> Vec<Quirk> {
+        lock(&self.state.quirks).unused()
     }
 
     /// Replaces the function that is asked for each response.

@@ -146,7 +146,7 @@ pub(super) fn check_faults(faults: &[Fault], deployment: &Deployment, is_simulat
     for fault in faults {
         let is_served = |part: &String| !part.is_empty() && paths.iter().any(|path| path.contains(part));
         if let Some(part) = fault.path.as_ref().filter(|part| !is_served(part)) {
-            return reject(format!("have the path {part:?}, which no endpoint has; paths are {}", paths.join(", ")));
+            return reject(format!("must have a path that is a part of one of {}; got {part:?}", paths.join(", ")));
         }
         if matches!(fault.kind, FaultKind::Unreachable(_)) && !is_simulated {
             let kind = fault.kind.name();
@@ -160,7 +160,7 @@ pub(super) fn check_faults(faults: &[Fault], deployment: &Deployment, is_simulat
 
 pub(super) fn check_quirks(quirks: &[Quirk], rate_limit: Option<f64>) -> Result<(), ServiceError> {
     if let Some(filter) = quirks.iter().find_map(|quirk| quirk.unknown_filter(&ENDPOINTS)) {
-        let problem = format!("ignore the filter {filter:?}, which no list has");
+        let problem = format!("of kind \"filter_ignored\" must name a filter of a list; got {filter:?}");
         return Err(ServiceError::setting("quirks", problem));
     }
     if quirks.contains(&Quirk::EmptyThrottle {}) && rate_limit.is_none() {

@@ -163,7 +163,7 @@ def test_miss_names_the_request_and_the_closest_match(service: LocalService, pat
             client.blocks(height=7).collect()
     with (
         replaying(path.with_name("none.jsonl")) as client,
-        pytest.raises(cf.CassetteMissError, match=r"does not exist .*was it committed"),
+        pytest.raises(cf.CassetteMissError, match=r"does not exist: .*was it committed"),
     ):
         asyncio.run(client.tokens().collect_async())
 

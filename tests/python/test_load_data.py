@@ -186,7 +186,7 @@ WRONG: list[tuple[Any, str]] = [
     ([[1, 2]], "row 0 must be a record or a mapping"),
     ({"height": [1]}, "must be a list of records or a data frame; got a mapping"),
     (7, "data must be a table, a list of records or a path; got 7"),
-    (b"{}", "must be a table"),
+    (b"{}", "data for blocks is invalid: the response: code: the code is missing"),
     ("blocks.txt", "blocks.txt must be the directory of an export or end in .parquet"),
     ("no-such.jsonl", "no-such.jsonl cannot be read: No such file or directory"),
     ("no-such.parquet", "no-such.parquet cannot be read: No such file or directory"),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from chainframe.testing import LocalService
-from chainframe.testing.plugin import cassette_path
+from chainframe.testing._recording import cassette_path
 from conftest import needs_extra
 from recorded import lines
 

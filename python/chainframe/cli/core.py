@@ -158,9 +158,8 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument(
         "--max-result-window",
         type=_within(1, 10_000_000),
-        default=10_000,
         metavar="N",
-        help="records to which a main-chain list can be paged (default: %(default)s)",
+        help="records to which a main-chain list can be paged (default: --result-window)",
     )
     _add_chain_options(serve)
     _add_deployment_options(serve)
@@ -228,21 +227,27 @@ def _add_chain_options(parser: argparse.ArgumentParser) -> None:
         )
 
 
-DEPLOYMENT = {
-    "header_prefix": "header name prefix",
-    "main": "path segment of the main chain",
-    "zone": "path segment of the zone chain",
-    "prehash": "template of the signed string",
-    "signature_encoding": "encoding of the signature",
+DEPLOYMENT: dict[str, tuple[str, dict[str, Any]]] = {
+    "header_prefix": ("header name prefix", {}),
+    "main": ("path segment of the main chain", {}),
+    "zone": ("path segment of the zone chain", {}),
+    "prehash": ("template of the signed string", {}),
+    "signature_encoding": ("encoding of the signature", {"choices": ("base64", "hex")}),
+    "result_window": ("records to which a list can be paged", {"type": int, "metavar": "N"}),
+    "log_window": ("logs that one response holds", {"type": int, "metavar": "N"}),
+    "max_page_size": ("records of the largest page of every list", {"type": int, "metavar": "N"}),
+    "signed": ("sign requests, or send the key alone", {"action": argparse.BooleanOptionalAction}),
 }
+"""Help of each argument of `Deployment`, and what the option has beside it."""
 
 
 def _add_deployment_options(parser: argparse.ArgumentParser) -> None:
     defaults = Deployment()
-    for name, text in DEPLOYMENT.items():
-        choices = ("base64", "hex") if name == "signature_encoding" else None
-        flag, default = f"--{name.replace('_', '-')}", getattr(defaults, name)
-        parser.add_argument(flag, choices=choices, help=f"{text} (default: {default}, or of CHAINFRAME_DEPLOYMENT)")
+    for name, (text, given) in DEPLOYMENT.items():
+        default = getattr(defaults, name)
+        shown = "of each list" if default is None else "yes" if default is True else default
+        shown = f"{text} (default: {shown}, or of CHAINFRAME_DEPLOYMENT)"
+        parser.add_argument(f"--{name.replace('_', '-')}", default=None, help=shown.replace("%", "%%"), **given)
 
 
 def _deployment(options: argparse.Namespace) -> Deployment:
@@ -269,7 +274,10 @@ def _load(text: str) -> tuple[str, str]:
 def _show_cassette(options: argparse.Namespace) -> int:
     if not Path(options.file).exists():
         raise ConfigError(f"{options.file} does not exist")
-    for number, interaction in enumerate(Cassette(options.file, mode="none").interactions, 1):
+    interactions = Cassette(options.file, mode="none").interactions
+    if options.only is not None and options.only > len(interactions):
+        raise ConfigError(f"--only must be at most {len(interactions)}, the number of interactions; got {options.only}")
+    for number, interaction in enumerate(interactions, 1):
         if options.only not in {None, number}:
             continue
         recorded = {name: value for name, value in interaction.items() if name != "played"}

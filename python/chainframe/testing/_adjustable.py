@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from chainframe import ConfigError
 from chainframe.testing import _requests
@@ -16,18 +16,19 @@ if TYPE_CHECKING:
     from chainframe.testing._types import Fault, LoggedRequest, Quirk, QuirkName
 
     Respond = Callable[[LoggedRequest], Mapping[str, Any] | None]
+    Adjusted = Literal["faults", "quirks"]
 
 
 class _Adjustable:  # pyright: ignore[reportUnusedClass]
     """Base of `LocalService`."""
 
-    __slots__ = ("_count_before_faults", "_passed_over", "_respond")
+    __slots__ = ("_counts_before", "_replaced", "_respond")
     _native: _LocalService
     _respond: Respond | None
-    _passed_over: list[Fault]
-    """Faults that were replaced after requests, none of which they applied to."""
-    _count_before_faults: int
-    """Number of requests when the current faults were set."""
+    _replaced: dict[Adjusted, list[Any]]
+    """Faults and quirks that were replaced after requests, none of whose responses they changed."""
+    _counts_before: dict[Adjusted, int]
+    """Numbers of requests when the current faults and quirks were set."""
 
     @property
     def faults(self) -> list[Fault]:
@@ -56,23 +57,24 @@ class _Adjustable:  # pyright: ignore[reportUnusedClass]
         --------
         >>> threading.Timer(1.0, lambda: service.set_faults([{"kind": "reset"}])).start()
         """
-        unused, count = self._unused(), self._native.request_count
+        unused = json.loads(self._native.unused_faults_json)
         self._native.set_faults(faults_as_json(faults))
-        if count != self._count_before_faults:
-            self._passed_over += unused
-        self._count_before_faults = count
+        self._note_replaced("faults", unused)
 
-    def _unused(self) -> list[Fault]:
-        faults: list[Fault] = json.loads(self._native.unused_faults_json)
-        return faults
+    def _note_replaced(self, adjusted: Adjusted, unused: list[Any]) -> None:
+        count = self._native.request_count
+        if count != self._counts_before[adjusted]:
+            self._replaced[adjusted] += unused
+        self._counts_before[adjusted] = count
 
     @property
     def unused_faults(self) -> list[Fault]:
-        """Faults that have applied to no request: current ones, and those that were replaced after other requests.
+        """Faults that have changed no response: current ones, and those that were replaced after other requests.
 
-        The fixture `local_service` fails a test that has any.
+        They selected no request, or another fault came first. The fixture `local_service` fails a test that has any.
         """
-        return self._passed_over + self._unused()
+        faults: list[Fault] = json.loads(self._native.unused_faults_json)
+        return [*self._replaced["faults"], *faults]
 
     @property
     def quirks(self) -> list[Quirk]:
@@ -82,7 +84,18 @@ class _Adjustable:  # pyright: ignore[reportUnusedClass]
 
     @quirks.setter
     def quirks(self, quirks: Sequence[QuirkName | Quirk]) -> None:
+        unused = json.loads(self._native.unused_quirks_json)
         self._native.set_quirks(quirks_as_json(quirks))
+        self._note_replaced("quirks", unused)
+
+    @property
+    def unused_quirks(self) -> list[Quirk]:
+        """Quirks that have changed no response: current ones, and those that were replaced after other requests.
+
+        The fixture `local_service` fails a test that has any.
+        """
+        quirks: list[Quirk] = json.loads(self._native.unused_quirks_json)
+        return [*self._replaced["quirks"], *quirks]
 
     @property
     def respond(self) -> Respond | None:

@@ -152,7 +152,8 @@ class LocalService(_Adjustable):
             zone_chain=zone_chain,
         )
         self._respond = None
-        self._passed_over, self._count_before_faults = [], 0
+        self._replaced = {"faults": [], "quirks": []}
+        self._counts_before = {"faults": 0, "quirks": 0}
         try:
             if respond is not None:
                 self.respond = respond
@@ -230,7 +231,8 @@ class LocalService(_Adjustable):
             Name of a method of `Client`. Default: any.
         **params : object
             Values of parameters: by their names in Python (`height`, `start_time`) as the call takes them, or by their
-            names in the API (`limit`, `startTime`) as they are sent. None selects requests without that parameter.
+            names in the API (`limit`, `startTime`) as they are sent. None selects requests without that parameter. The
+            letter case of chains and of hexadecimal addresses and hashes is not compared.
 
         Returns
         -------
@@ -288,8 +290,9 @@ class LocalService(_Adjustable):
         --------
         >>> service.reset_request_log()
         """
-        # Faults that are replaced later were in effect for the requests that are no longer counted.
-        self._count_before_faults = 0 if self.request_count == self._count_before_faults else -1
+        # What is replaced later was in effect for the requests that are no longer counted.
+        count = self.request_count
+        self._counts_before = {name: 0 if count == before else -1 for name, before in self._counts_before.items()}
         self._native.reset_request_log()
 
     def load(self, call: Call, data: Any) -> None:  # noqa: ANN401 - any library's table
@@ -306,7 +309,8 @@ class LocalService(_Adjustable):
         data : table, iterable or path
             A table or data frame of any library, `Records`, an iterable of records or mappings, the path of a
             `.parquet`, `.csv`, `.jsonl` or `.json` file of records, a directory written by `Query.to_parquet`, or a
-            `.json` file with a response of the API, or that response as a dict. Fields have the names of attributes or
+            `.json` file with a response of the API, or that response as a dict. JSON of records or of a response may be
+            given as text or bytes, which begin with "[" or "{". Fields have the names of attributes or
             those of the API; missing fields, and NaN in a pandas frame, are null. In records with names of the API
             other members are ignored, unless they look like a misspelt field.
 
@@ -324,7 +328,7 @@ class LocalService(_Adjustable):
         _requests.endpoint(call)
         content = _normalize.content(data)
         if isinstance(content, bytes):
-            self._native.load_body(call, content, str(data) if _normalize.is_file(data) else "the response")
+            self._native.load_body(call, content, _normalize.source(data))
         else:
             self._native.load(call, *_normalize.columns(call, content, self.deployment))
 
@@ -358,7 +362,7 @@ class LocalService(_Adjustable):
         """
         file = local_path(path, "path")
         if not file.exists():
-            raise ConfigError(f"path names no file: {file}")
+            raise ConfigError(f"path must be a file; {file} does not exist")
         return self._native.load_cassette(file)
 
     def mirror(self, *queries: Query[Any]) -> None:

@@ -35,7 +35,8 @@ def select(entries: Iterable[LoggedRequest], call: str | None, params: dict[str,
         if name in sent or (value is None and name in known):
             continue
         hint = "".join(f" (did you mean {close!r}?)" for close in get_close_matches(name, sent, 1))
-        raise ConfigError(f"{call or 'no call'} sends no parameter {name!r}{hint}; expected {', '.join(sent)}")
+        lacking = f"{call} sends no parameter" if call else "no call sends a parameter"
+        raise ConfigError(f"{lacking} {name!r}{hint}; expected {', '.join(sent)}")
     wanted: dict[str, dict[str, object]] = {} if call else {OTHER: dict(params)}
     problems: list[str] = []
     for each in calls:
@@ -79,11 +80,11 @@ def _checked(name: str, value: Any) -> object:  # noqa: ANN401 - of a user
 
 
 def _has(sent: Mapping[str, str], wanted: Mapping[str, object] | None) -> bool:
-    return wanted is not None and all(_is_equal(sent.get(name), value) for name, value in wanted.items())
+    return wanted is not None and all(_is_equal(name, sent.get(name), value) for name, value in wanted.items())
 
 
-def _is_equal(sent: str | None, value: object) -> bool:
-    """Return True if that text was sent for a value."""
+def _is_equal(name: str, sent: str | None, value: object) -> bool:
+    """Return True if that text was sent for a value of a parameter."""
     if sent is None or value is None:
         return sent is value
     if isinstance(value, Real | Decimal):
@@ -92,7 +93,12 @@ def _is_equal(sent: str | None, value: object) -> bool:
         except InvalidOperation:
             return False
     values = value if isinstance(value, list | tuple) else [value]
-    return sent == ",".join(map(_text, values))
+    return _in_one_case(name, sent) == _in_one_case(name, ",".join(map(_text, values)))
+
+
+def _in_one_case(name: str, text: str) -> str:
+    """Return names of chains, and hexadecimal addresses and hashes, in lower case: they mean the same in either."""
+    return text.lower() if name == _requests.PAGING["chain"] or text[:2].lower() == "0x" else text
 
 
 def _text(value: object) -> str:

@@ -106,8 +106,16 @@ def _fields(call: str) -> dict[str, dict[str, Any]]:
     return {field["name"]: field for field in records[_requests.record(call)]}
 
 
-def is_file(data: object) -> bool:
-    return isinstance(data, str | PathLike)
+def _is_json(data: object) -> bool:
+    """Return True for text or bytes of a JSON list or object, which no path begins like."""
+    if isinstance(data, str):
+        return data.lstrip("\ufeff \t\r\n").startswith(("[", "{"))
+    return isinstance(data, bytes | bytearray)
+
+
+def source(data: object) -> str:
+    """Return what a response is called in messages."""
+    return str(data) if isinstance(data, str | PathLike) and not _is_json(data) else "the response"
 
 
 def read(path: Path) -> list[SourceRow] | bytes:
@@ -125,13 +133,7 @@ def read(path: Path) -> list[SourceRow] | bytes:
                 named = ((f"{path} line {number}", line) for number, line in lines if line.strip())
                 return [SourceRow(source, _json(line, source)) for source, line in named]
             case ".json":
-                content = path.read_bytes()
-                read = _json(content, str(path))
-                if isinstance(read, dict):
-                    return content
-                if isinstance(read, list):
-                    return _numbered(read, f"{path} row")
-                raise ConfigError(f"{path} must hold a list of records or a response; got {_short(read)}")
+                return _read_json(path.read_bytes(), str(path))
             case other:
                 raise ConfigError(
                     f"{path} must be the directory of an export or end in .parquet, .csv, .jsonl, .ndjson or .json; "
@@ -141,9 +143,20 @@ def read(path: Path) -> list[SourceRow] | bytes:
         raise ConfigError(f"{path} cannot be read: {error.strerror or type(error).__name__}") from None
 
 
+def _read_json(content: bytes, source: str) -> list[SourceRow] | bytes:
+    read = _json(content, source)
+    if isinstance(read, dict):
+        return content
+    if isinstance(read, list):
+        return _numbered(read, f"{source} row")
+    raise ConfigError(f"{source} must hold a list of records or a response; got {_short(read)}")
+
+
 def content(data: Any) -> list[SourceRow] | bytes:  # noqa: ANN401 - any library's table
-    """Return the rows of a table or of a file, or the bytes of a response."""
-    if is_file(data):
+    """Return the rows of a table, of JSON or of a file, or the bytes of a response."""
+    if _is_json(data):
+        return _read_json(data.encode() if isinstance(data, str) else bytes(data), "data")
+    if isinstance(data, str | PathLike):
         return read(Path(data))
     if isinstance(data, Mapping) and "data" in data:
         try:
@@ -284,7 +297,7 @@ def _rows(data: Any) -> Iterable[Any]:  # noqa: ANN401 - any library's table
         raise ConfigError(
             "data must be a list of records or a data frame; got a mapping without the member 'data' of a response"
         )
-    if isinstance(data, Iterable) and not isinstance(data, bytes | bytearray):
+    if isinstance(data, Iterable):
         return data
     raise ConfigError(f"data must be a table, a list of records or a path; got {_short(data)}")
 

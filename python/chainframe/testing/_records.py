@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from chainframe import ConfigError, Deployment
-from chainframe._native import _restore_records, _restore_report
+from chainframe import Deployment
+from chainframe._native import _decode_response, _restore_records, _restore_report
 from chainframe.testing import _normalize, _requests
 
 if TYPE_CHECKING:
-    from chainframe import Records
+    from chainframe import Records, Report
     from chainframe.testing._types import Call
 
 
@@ -21,7 +21,7 @@ def make_records(call: Call, data: Any) -> Records[Any]:  # noqa: ANN401 - any l
     call : str
         Name of a method of `Client`, such as "blocks".
     data : table, iterable or path
-        Records, as for `LocalService.load`.
+        Records or a response of the API, as for `LocalService.load`.
 
     Returns
     -------
@@ -38,14 +38,18 @@ def make_records(call: Call, data: Any) -> Records[Any]:  # noqa: ANN401 - any l
     >>> make_records("blocks", [{"height": 2}, {"height": 1}])
     <Records of Block: 2 rows, complete>
     """
+    _requests.endpoint(call)
     content = _normalize.content(data)
     if isinstance(content, bytes):
-        where = data if _normalize.is_file(data) else "data"
-        raise ConfigError(f"{where} is a response of the API; pass it to LocalService.load")
+        return _decode_response(call, content, _normalize.source(data), Deployment(), _complete(0))
     columns, sources = _normalize.columns(call, content, Deployment())
-    report = {"complete": True, "records": len(sources)}
+    return _restore_records(_requests.record(call), columns, _complete(len(sources)))
+
+
+def _complete(records: int) -> Report:
+    """Return the report of a complete result."""
     zeros = dict.fromkeys(
         ("requests", "retries", "pages", "duplicates_dropped", "dropped", "moved", "rereads", "bytes"), 0
     )
-    members = {**zeros, **report, "reasons": [], "missing": [], "elapsed": 0.0}
-    return _restore_records(_requests.record(call), columns, _restore_report(members))
+    members = {**zeros, "complete": True, "records": records, "reasons": [], "missing": [], "elapsed": 0.0}
+    return _restore_report(members)

@@ -20,25 +20,38 @@ module or of the run, for instance by the examples of Hypothesis.
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
-import secrets
-import shutil
 from collections import Counter
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from chainframe import Client
-from chainframe._native import _block_network, _forget_cassette, _keep_places, _share_cassette, _unrecorded
+from chainframe._native import _block_network, _client_count, _keep_origins, _sent_requests
 from chainframe._text import escape
 from chainframe.testing import LocalService
-from chainframe.testing._drift import ERROR, Finding, compare
+from chainframe.testing._drift import ERROR, Finding
 
 try:
     import pytest
 except ModuleNotFoundError:
     raise ModuleNotFoundError("pytest is not installed; run: pip install pytest", name="pytest") from None
+
+from chainframe.testing import _rewriting
+from chainframe.testing._recording import (
+    CLOSED,
+    COMPARE,
+    FAILED,
+    FINDINGS,
+    MODES,
+    Closed,
+    cassette_path,
+    has_failed,
+    in_one_line,
+    listed,
+    places_of,
+    recording,
+    unused,
+)
+from chainframe.testing._recording import MARKER as CASSETTE_MARKER
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -47,26 +60,16 @@ if TYPE_CHECKING:
     from chainframe.testing import Cassette
 
 # Clients that are made from now on are known by their places.
-_keep_places()
+_keep_origins()
 
-MODES = ("none", "once", "new_episodes", "all", "rewrite")
-COMPARE = "compare"
 SERVICE_MARKER = "chainframe"
-CASSETTE_MARKER = "chainframe_cassette"
-CASSETTE_OPTIONS = ("mode", "path", "allow_playback_repeats", "match_on", "scrub")
-MAX_NAME_LENGTH = 120
 CASSETTE_FIXTURES = ("cassette", "module_cassette", "session_cassette")
-FAILED = pytest.StashKey[set[str]]()
-"""Names of the tests that did not pass."""
-FINDINGS = pytest.StashKey[list[Finding]]()
-"""Differences between recordings and the service that no report has yet."""
 DRIFT = "chainframe drift"
 """Property of a report with differences."""
 CASSETTES = "chainframe cassettes"
-"""Attribute of a report with the cassettes that were closed: path, number of recordings, and those not played."""
-CLOSED = pytest.StashKey[list[tuple[str, int | None, list[str]]]]()
-"""Cassettes that no report has yet. The number is None if a test failed, and so may have ended early."""
-MAX_UNPLAYED = 3
+"""Attribute of a report with the cassettes that were closed."""
+KEPT = pytest.StashKey[dict["Path", list[str]]]()
+"""Requests that no test has sent while their cassettes were rewritten."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -82,7 +85,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--chainframe-block-network",
         action="store_true",
-        help="raise CassetteError for requests that are neither replayed, nor recorded, nor sent to this machine",
+        help="allow only requests that are replayed, recorded or sent to this machine; others raise CassetteError",
     )
 
 
@@ -90,6 +93,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[FAILED] = set()
     config.stash[FINDINGS] = []
     config.stash[CLOSED] = []
+    config.stash[KEPT] = {}
+    config.stash[_rewriting.REWRITTEN] = {}
+    config.stash[_rewriting.INCOMPLETE] = any("::" in argument for argument in config.args)
     config.addinivalue_line(
         "markers",
         f"{SERVICE_MARKER}(**options): options of LocalService for the local_service fixtures, such as faults=[...]",
@@ -111,6 +117,11 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         os.environ.pop("CHAINFRAME_BLOCK_NETWORK", None)
 
 
+def pytest_deselected(items: list[pytest.Item]) -> None:
+    for item in items[:1]:
+        item.config.stash[_rewriting.INCOMPLETE] = True
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
@@ -122,8 +133,10 @@ def pytest_runtest_makereport(
         report.user_properties += [(DRIFT, list(finding)) for finding in findings]
         findings.clear()
         report.__dict__[CASSETTES], item.config.stash[CLOSED] = item.config.stash[CLOSED], []
-    if call.when != "teardown" and not report.passed:
-        item.config.stash[FAILED].add(item.nodeid)
+    if not report.passed:
+        if call.when != "teardown":
+            item.config.stash[FAILED].add(item.nodeid)
+        item.config.stash[_rewriting.INCOMPLETE] = True
     return report
 
 
@@ -136,51 +149,29 @@ def _findings(reporter: pytest.TerminalReporter) -> list[Finding]:
     return sorted({Finding(*value) for name, value in _given(reporter, "user_properties") if name == DRIFT})
 
 
-def _unused(reporter: pytest.TerminalReporter) -> list[str]:
-    """Return lines about recordings that no test has used. Several tests and processes may share a cassette."""
-    closed: dict[str, list[tuple[int | None, Counter[str]]]] = {}
-    for path, count, unplayed in _given(reporter, CASSETTES):
-        closed.setdefault(path, []).append((count, Counter(unplayed)))
-    lines: list[str] = []
-    for path, uses in sorted(closed.items()):
-        counts = [count for count, _ in uses if count is not None]
-        if len(counts) < len(uses):
-            continue
-        left = uses[0][1]
-        for _, unplayed in uses:
-            left &= unplayed
-        requests = list(left.elements())
-        if not any(counts):
-            lines.append(f"{path}: no request was sent")
-        elif requests:
-            more = f" and {len(requests) - MAX_UNPLAYED} more" if len(requests) > MAX_UNPLAYED else ""
-            lines.append(
-                f"{path}: {len(requests)} of {max(counts)} recordings were not played by the processes of pytest: "
-                f"{', '.join(requests[:MAX_UNPLAYED])}{more}"
-            )
-    return lines
-
-
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Refuse a mark of a test that uses no fixture of its scope, so that it would have no effect."""
     for marker, fixture in ((SERVICE_MARKER, "local_service"), (CASSETTE_MARKER, "cassette")):
         is_marked = any(mark.name == marker for mark in item.own_markers)
         if is_marked and fixture not in getattr(item, "fixturenames", (fixture,)):
-            problem = f"mark.{marker} has no effect on a test without the fixture {fixture}; add the fixture"
-            raise pytest.UsageError(f"{problem}, or mark the module for the fixture module_{fixture}")
+            problem = f"mark.{marker} needs the fixture {fixture}: request it in the test"
+            pytest.fail(f"{problem}, or mark the module for the fixture module_{fixture}", pytrace=False)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    findings = _findings(terminalreporter)
-    if findings:
-        terminalreporter.section("recordings that differ from the service")
-        for finding in findings:
-            terminalreporter.write_line(escape(str(finding)))
-    unused = _unused(terminalreporter)
-    if unused:
-        terminalreporter.section("recordings that were not used")
-        for text in unused:
-            terminalreporter.write_line(escape(text))
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    sections = {
+        "recordings that differ from the service": [str(finding) for finding in _findings(terminalreporter)],
+        "recordings that were not used": list(unused([Closed(*each) for each in _given(terminalreporter, CASSETTES)])),
+        "recordings that were kept": [
+            f"{path}: {listed(requests)}; run all tests with --chainframe-record=rewrite to remove what none requests"
+            for path, requests in sorted(config.stash[KEPT].items())
+        ],
+    }
+    for title, lines in sections.items():
+        if lines:
+            terminalreporter.section(title)
+        for line in lines:
+            terminalreporter.write_line(escape(line))
 
 
 @pytest.hookimpl(trylast=True)
@@ -189,27 +180,54 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     is_drift = reporter is not None and any(finding.severity == ERROR for finding in _findings(reporter))
     if is_drift and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    session.config.stash[KEPT] = _rewriting.finish(session)
 
 
 @pytest.fixture
 def local_service(request: pytest.FixtureRequest) -> Iterator[LocalService]:
     """A running `chainframe.testing.LocalService` for one test, with the options of its `chainframe` marks.
 
-    A test that passes fails at its end if one of the service's faults has applied to no request.
+    A test that passes fails at its end if a fault or a quirk of the service has changed no response.
     """
     with _serving(request) as service:
         yield service
 
 
 @pytest.fixture
-def local_service_env(local_service: LocalService, monkeypatch: pytest.MonkeyPatch) -> LocalService:
+def local_service_env(
+    request: pytest.FixtureRequest, local_service: LocalService, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[LocalService]:
     """The service `local_service`, and the environment with which every `Client()` made from now on uses it.
 
-    So do the clients of processes that the test starts.
+    So do the clients of processes that the test starts. A test that passes fails at its end if a client that was made
+    before has sent requests elsewhere, or any client to another machine.
     """
-    for name, value in local_service.env.items():
+    with in_one_line():
+        variables = local_service.env
+    for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    return local_service
+    first, before, failed = _client_count(), Counter(_senders()), request.config.stash[FAILED].copy()
+    yield local_service
+    if has_failed(request, failed):
+        return
+    past: Counter[str] = Counter()
+    for (number, place, url, is_loopback), count in (Counter(_senders()) - before).items():
+        if url != local_service.url and (number < first or not is_loopback):
+            past[place] += count
+    if past:
+        pytest.fail(
+            f"requests were sent past the local service, by clients made at {places_of(past)}: make them in the test "
+            "or in a fixture that requests local_service_env, without base_url",
+            pytrace=False,
+        )
+
+
+def _senders() -> dict[tuple[int, str, str, bool], int]:
+    """Return the number of requests by clients: their numbers, places, base URLs, and if those are on this machine."""
+    counts: Counter[tuple[int, str, str, bool]] = Counter()
+    for number, place, url, is_loopback, _, count in _sent_requests():
+        counts[number, place, url, is_loopback] += count
+    return counts
 
 
 @pytest.fixture(scope="module")
@@ -220,24 +238,32 @@ def module_local_service(request: pytest.FixtureRequest) -> Iterator[LocalServic
 
 
 @pytest.fixture(scope="session")
-def session_local_service() -> Iterator[LocalService]:
+def session_local_service(request: pytest.FixtureRequest) -> Iterator[LocalService]:
     """A running `LocalService` for all tests."""
-    with LocalService() as service:
+    with _serving(request) as service:
         yield service
 
 
 @contextmanager
 def _serving(request: pytest.FixtureRequest) -> Generator[LocalService]:
     before = request.config.stash[FAILED].copy()
-    with LocalService(**_options(request.node)) as service:
+    options = _options(request.node)
+    with in_one_line():
+        service = LocalService(**options)
+    with service:
         yield service
-        unused, problems = service.unused_faults, service.respond_errors
-    if _failed(request, before):
+        faults, quirks, problems = service.unused_faults, service.unused_quirks, service.respond_errors
+    if has_failed(request, before):
         return
     if problems:
         pytest.fail(f"the service could not use `respond`: {'; '.join(dict.fromkeys(problems))}", pytrace=False)
-    if unused:
-        pytest.fail(f"faults that have applied to no request: {', '.join(map(str, unused))}", pytrace=False)
+    for kind, unused_ones, advice in (
+        ("faults", faults, "check path, every and times, and the faults before them"),
+        ("quirks", quirks, "send requests that they concern, or omit them"),
+    ):
+        if unused_ones:
+            shown = ", ".join(map(str, unused_ones))
+            pytest.fail(f"{kind} of the local service that changed no response: {shown}; {advice}", pytrace=False)
 
 
 def _options(node: Any) -> dict[str, Any]:  # noqa: ANN401 - pytest names no common type
@@ -245,7 +271,7 @@ def _options(node: Any) -> dict[str, Any]:  # noqa: ANN401 - pytest names no com
     # The closest mark comes first, and takes precedence.
     for mark in reversed(list(node.iter_markers(SERVICE_MARKER))):
         if mark.args:
-            raise pytest.UsageError(f"mark.{SERVICE_MARKER} takes options of LocalService by name, such as growth=1")
+            pytest.fail(f"mark.{SERVICE_MARKER} takes options of LocalService by name, such as growth=1", pytrace=False)
         options.update(mark.kwargs)
     return options
 
@@ -261,145 +287,21 @@ def cassette(request: pytest.FixtureRequest) -> Iterator[Cassette]:
     """A `chainframe.testing.Cassette` for every client that the test creates without another one.
 
     It is in the environment as well, so that processes which the test starts use it. A recording is kept if the test
-    passed.
+    passed. A test that passes fails at its end if it sent requests past the cassette, or caught a `CassetteMissError`.
     """
-    with _recording(request, cassette_path(request.path, request.node.nodeid)) as opened:
+    with recording(request, cassette_path(request.path, request.node.nodeid)) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
 def module_cassette(request: pytest.FixtureRequest) -> Iterator[Cassette]:
     """A cassette for all tests of a module, `cassettes/<module>.jsonl`. A recording is kept if all of them passed."""
-    with _recording(request, request.path.parent / "cassettes" / f"{request.path.stem}.jsonl") as opened:
+    with recording(request, request.path.parent / "cassettes" / f"{request.path.stem}.jsonl") as opened:
         yield opened
 
 
 @pytest.fixture(scope="session")
 def session_cassette(request: pytest.FixtureRequest) -> Iterator[Cassette]:
     """A cassette for all tests, `cassettes/session.jsonl` in pytest's root. A recording is kept if all passed."""
-    with _recording(request, request.config.rootpath / "cassettes" / "session.jsonl") as opened:
+    with recording(request, request.config.rootpath / "cassettes" / "session.jsonl") as opened:
         yield opened
-
-
-@contextmanager
-def _recording(request: pytest.FixtureRequest, path: Path) -> Generator[Cassette]:
-    """Opens the cassette of a fixture, and keeps what it recorded if the tests passed."""
-    options = _cassette_options(request)
-    path = request.path.parent / options["path"] if options.get("path") else path
-    in_ci = os.environ.get("CI", "").lower() not in {"", "0", "false"}
-    chosen = request.config.getoption("--chainframe-record") or options.get("mode")
-    mode = chosen or ("none" if in_ci else "once")
-    is_compared = mode == COMPARE
-    if is_compared:
-        mode = "none"
-    if mode == "once":
-        # Decided here, since a process that is started later finds the file that this one has begun.
-        mode = "none" if path.exists() and path.stat().st_size else "new_episodes"
-    staging = None
-    if mode != "none":
-        staging = _begin(path)
-    failed, unrecorded = request.config.stash[FAILED].copy(), _unrecorded()
-    matching = options.get("match_on"), options.get("scrub")
-    hint = "pytest --chainframe-record=new_episodes"
-    try:
-        opened = _share_cassette(path, mode, options.get("allow_playback_repeats"), *matching, staging, hint)
-    except BaseException:
-        _discard(staging)
-        raise
-    with pytest.MonkeyPatch.context() as environment:
-        for variable, value in _variables(options, path, mode, staging).items():
-            environment.setenv(variable, value)
-        try:
-            yield opened
-            opened._compact()  # noqa: SLF001 - of the package
-            has_failed = _failed(request, failed)
-            if not has_failed:
-                _reject_unrecorded(path, unrecorded)
-            is_recorded = staging is not None and staging.stat().st_size > 0
-            if len(opened) or not is_recorded:  # else other processes have recorded
-                unplayed = [] if opened.mode in {"all", "rewrite"} else opened.unplayed
-                request.config.stash[CLOSED].append((str(path), None if has_failed else len(opened), unplayed))
-            if staging and is_recorded and not has_failed:
-                staging.replace(path)
-        finally:
-            _forget_cassette(opened)
-            _discard(staging)
-    if is_compared and path.exists() and not _failed(request, failed):
-        with Client() as client:
-            request.config.stash[FINDINGS] += compare(path, client)
-
-
-def _cassette_options(request: pytest.FixtureRequest) -> dict[str, Any]:
-    options: dict[str, Any] = dict(request.getfixturevalue("cassette_options"))
-    for mark in reversed(list(request.node.iter_markers(CASSETTE_MARKER))):
-        if mark.args:
-            raise pytest.UsageError(f"mark.{CASSETTE_MARKER} takes options by name, such as path={mark.args[0]!r}")
-        options.update(mark.kwargs)
-    unknown = options.keys() - set(CASSETTE_OPTIONS)
-    if unknown:
-        raise pytest.UsageError(f"{CASSETTE_MARKER} has no option {min(unknown)!r}: {', '.join(CASSETTE_OPTIONS)}")
-    return options
-
-
-def _variables(options: dict[str, Any], path: Path, mode: str, staging: Path | None) -> dict[str, str]:
-    """Return the environment for processes that the test starts."""
-    # They record into the file that this process empties, and none of them can scrub.
-    mode_of_others = "none" if options.get("scrub") else "all" if mode == "rewrite" else mode
-    return {
-        "CHAINFRAME_CASSETTE": str(path),
-        "CHAINFRAME_CASSETTE_MODE": mode_of_others,
-        "CHAINFRAME_CASSETTE_STAGING": "" if staging is None or mode_of_others == "none" else str(staging),
-        "CHAINFRAME_CASSETTE_MATCH_ON": ",".join(options.get("match_on") or ()),
-        "CHAINFRAME_CASSETTE_ALLOW_PLAYBACK_REPEATS": "1" if options.get("allow_playback_repeats") else "",
-    }
-
-
-def _reject_unrecorded(path: Path, before: dict[str, int]) -> None:
-    """Fails if requests were sent by clients that do not use the cassette."""
-    sent = {place: count - before.get(place, 0) for place, count in _unrecorded().items()}
-    places = [f"{place} (requests: {count})" for place, count in sorted(sent.items()) if count]
-    if places:
-        pytest.fail(
-            f"requests were sent past the cassette {path.name}, by clients made at {', '.join(places)}, before the "
-            "cassette was opened: make them in the test, or in a fixture that requests the cassette",
-            pytrace=False,
-        )
-
-
-def _begin(path: Path) -> Path:
-    """Creates the file in which a cassette is recorded until the tests have passed.
-
-    Its name is random and the file new: a run that was killed has left its own, whose content belongs to no other run.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    staging = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
-    with staging.open("xb") as file:
-        if path.exists():
-            file.write(path.read_bytes())
-            shutil.copymode(path, staging)
-    return staging
-
-
-def _discard(staging: Path | None) -> None:
-    """Removes what was not kept of a recording."""
-    if staging:
-        staging.unlink(missing_ok=True)
-        with suppress(OSError):
-            # Not empty, if anything was kept.
-            staging.parent.rmdir()
-
-
-def _failed(request: pytest.FixtureRequest, before: set[str]) -> bool:
-    """True if a test of the fixture's scope did not pass."""
-    failed = request.config.stash[FAILED] - before
-    return any(name == request.node.nodeid or request.scope != "function" for name in failed)
-
-
-def cassette_path(module: Path, nodeid: str) -> Path:
-    """Path of a test's cassette: `cassettes/<module>/<test>.jsonl` beside its module."""
-    name = nodeid.partition("::")[2].replace("::", ".").replace("[", ".", 1).removesuffix("]")
-    safe = re.sub(r"[^\w.\-]", "_", name)
-    if safe != name or safe != safe.lower() or len(safe) > MAX_NAME_LENGTH:
-        # Two names must not become one, even where the file system ignores case.
-        safe = f"{safe[:MAX_NAME_LENGTH]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
-    return module.parent / "cassettes" / module.stem / f"{safe}.jsonl"

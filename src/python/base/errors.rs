@@ -172,7 +172,10 @@ fn attributes<'py>(py: Python<'py>, error: &Error) -> PyResult<(&'static str, Me
             given.set_item("text", text)?;
             "NumericOverflowError"
         }
-        Error::Cassette(cassette::Error::Miss { .. }) => "CassetteMissError",
+        Error::Cassette(cassette::Error::Miss { missed, .. }) => {
+            missed.note();
+            "CassetteMissError"
+        }
         Error::Cassette(
             cassette::Error::Mode { .. }
             | cassette::Error::File { .. }

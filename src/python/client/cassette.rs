@@ -1,18 +1,15 @@
-//! `Cassette`, and the one that the environment names.
+//! `Cassette`, and what it is made of.
 
-use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock};
 
-use arc_swap::ArcSwap;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyDict, PyList, PyModule, PyTuple};
 
 use crate::cassette::{self, MatchOn, Mode, Options, Outcome, Scrub};
-use crate::client::{Error, variables};
+use crate::client::Error;
+use crate::client::log::{self, Level};
 use crate::interface::ENDPOINTS;
 use crate::python::base::arguments::{self, Given, Readable};
 use crate::python::base::{errors, finalize};
@@ -45,8 +42,7 @@ impl Cassette {
         let path = local_path(path, "path")?;
         let raise = |error: Error| errors::raise(py, &error);
         let mode = Mode::named(&mode.named("mode").map_err(raise)?, "mode").map_err(|error| raise(error.into()))?;
-        let match_on = match_on.map(|names| names.named("match_on")).transpose().map_err(raise)?;
-        let match_on = read_match_on(match_on.unwrap_or_default()).map_err(raise)?;
+        let match_on = given_match_on(match_on).map_err(raise)?;
         let scrub = scrub.map(read_scrub).transpose()?;
         open(py, Options { allow_playback_repeats, match_on, scrub, ..Options::new(path, mode) })
     }
@@ -82,11 +78,13 @@ impl Cassette {
     #[doc = doc!(Cassette.unplayed)]
     #[getter]
     fn unplayed(&self) -> Vec<String> {
-        let left = |one: cassette::Summary| {
-            let left = one.interactions.into_iter().skip(one.played);
-            left.map(|interaction| interaction.request.to_string())
-        };
-        self.inner.summaries().into_iter().flat_map(left).collect()
+        self.inner.unplayed()
+    }
+
+    #[doc = doc!(Cassette.missed)]
+    #[getter]
+    fn missed(&self) -> Vec<String> {
+        self.inner.missed()
     }
 
     #[doc = doc!(Cassette.interactions)]
@@ -155,21 +153,29 @@ impl Cassette {
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let restore = py.import("chainframe._native")?.getattr("_restore_cassette")?;
-        let Options { allow_playback_repeats, match_on, scrub, staging, hint, .. } = self.inner.options();
+        let Options { allow_playback_repeats, match_on, scrub, staging, hint, journal, .. } = self.inner.options();
         if scrub.is_some() {
             // Another process would write what is to be replaced.
             return Err(PyTypeError::new_err("cannot pickle a cassette with scrub: make it where it is used"));
         }
         let left_out = match_on.left_out.iter().map(|name| format!("-{name}"));
         let match_on: Vec<String> = match_on.compared.iter().cloned().chain(left_out).collect();
-        let arguments = (self.path(), self.mode(), self.can_record(), *allow_playback_repeats, match_on, staging, hint);
+        let files = (staging, journal);
+        let arguments = (self.path(), self.mode(), self.can_record(), *allow_playback_repeats, match_on, files, hint);
         Ok((restore, arguments.into_pyobject(py)?))
     }
 }
 
-fn open(py: Python<'_>, options: Options) -> PyResult<Cassette> {
+pub(super) fn open(py: Python<'_>, options: Options) -> PyResult<Cassette> {
     let opened = crate::python::base::finalize::detach(py, || cassette::Cassette::open(options));
-    opened.map(|inner| Cassette { inner }).map_err(|error| errors::raise(py, &error.into()))
+    let inner = opened.map_err(|error| errors::raise(py, &error.into()))?;
+    if inner.scrubbed() > 0 {
+        let (path, count) = (inner.path().display(), inner.scrubbed());
+        log::emit(Level::Warning, || {
+            format!("{path}: interactions that were recorded without scrub were scrubbed now ({count})")
+        });
+    }
+    Ok(Cassette { inner })
 }
 
 /// Another process's part in a recording is a part of that recording, whatever the file holds by now.
@@ -182,12 +188,13 @@ pub fn _restore_cassette(
     can_record: bool,
     allow_playback_repeats: bool,
     match_on: Vec<String>,
-    staging: Option<PathBuf>,
+    files: (Option<PathBuf>, Option<PathBuf>),
     hint: Option<String>,
 ) -> PyResult<Cassette> {
     let mode = Mode::named(mode, "mode").map_err(|error| errors::raise(py, &error.into()))?;
     let match_on = read_match_on(match_on).map_err(|error| errors::raise(py, &error))?;
-    let options = Options { path, mode, allow_playback_repeats, match_on, scrub: None, staging, hint };
+    let (staging, journal) = files;
+    let options = Options { allow_playback_repeats, match_on, staging, hint, journal, ..Options::new(path, mode) };
     if can_record && mode != Mode::NewEpisodes {
         return Ok(Cassette { inner: cassette::Cassette::join(options) });
     }
@@ -202,8 +209,22 @@ impl Readable for Vec<String> {
     }
 }
 
+/// The argument `match_on`; none compares all parameters.
+pub(super) fn given_match_on(given: Option<Given<Vec<String>>>) -> Result<MatchOn, Error> {
+    let Some(names) = given.map(|names| names.named("match_on")).transpose()? else { return Ok(MatchOn::default()) };
+    if names.is_empty() {
+        let problem = "must name parameters; got []; [\"page\"] compares the page alone, None all parameters";
+        return Err(Error::config("match_on", problem));
+    }
+    let match_on = read_match_on(names)?;
+    match match_on.compared.intersection(&match_on.left_out).next() {
+        Some(name) => Err(Error::config("match_on", format!("names {name:?} both with and without \"-\""))),
+        None => Ok(match_on),
+    }
+}
+
 /// Reads names of parameters, in Python or in the API; one after "-" is left out.
-fn read_match_on(given: Vec<String>) -> Result<MatchOn, Error> {
+pub(super) fn read_match_on(given: Vec<String>) -> Result<MatchOn, Error> {
     const PAGING: [(&str, &str); 3] = [("page", "page"), ("page_size", "limit"), ("chain", "chainShortName")];
     let mut match_on = MatchOn::default();
     for text in given {
@@ -221,7 +242,7 @@ fn read_match_on(given: Vec<String>) -> Result<MatchOn, Error> {
     Ok(match_on)
 }
 
-fn read_scrub(callable: Bound<'_, PyAny>) -> PyResult<Scrub> {
+pub(super) fn read_scrub(callable: Bound<'_, PyAny>) -> PyResult<Scrub> {
     if !callable.is_callable() {
         return Err(errors::raise(
             callable.py(),
@@ -241,136 +262,18 @@ fn read_scrub(callable: Bound<'_, PyAny>) -> PyResult<Scrub> {
     }))
 }
 
-const MODE: &str = "CHAINFRAME_CASSETTE_MODE";
-const MATCH_ON: &str = "CHAINFRAME_CASSETTE_MATCH_ON";
-const REPEATS: &str = "CHAINFRAME_CASSETTE_ALLOW_PLAYBACK_REPEATS";
-
 /// A path that a caller gave, with `~` expanded; a URL is refused.
-fn local_path(path: &Bound<'_, PyAny>, parameter: &str) -> PyResult<PathBuf> {
+pub(super) fn local_path(path: &Bound<'_, PyAny>, parameter: &str) -> PyResult<PathBuf> {
     PyModule::import(path.py(), "chainframe._paths")?.getattr("local_path")?.call1((path, parameter))?.extract()
 }
 
-/// Cassettes that the environment names, or has named. Replaced as a whole, so that no lock is held while Python code
-/// runs, nor during a fork.
-static OPENED: LazyLock<ArcSwap<HashMap<PathBuf, cassette::Cassette>>> = LazyLock::new(ArcSwap::default);
-
-/// The cassette that the environment names. All clients of the process share one opening of it.
+/// Puts the recordings of a file in place of those of the same requests in a cassette. Returns the requests of the
+/// cassette that the file does not have, whose recordings are kept or removed.
 #[pyfunction]
-pub fn _environment_cassette(py: Python<'_>) -> PyResult<Option<Cassette>> {
-    let named = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-    let Some(path) = named("CHAINFRAME_CASSETTE") else { return Ok(None) };
-    let path = local_path(path.into_pyobject(py)?.as_any(), "CHAINFRAME_CASSETTE")?;
-    let path = std::path::absolute(&path).unwrap_or(path);
-    let name = variables::read(MODE, MODE).map_err(|error| errors::raise(py, &error))?;
-    let mode = Mode::named(name.as_deref().filter(|name| !name.is_empty()).unwrap_or("once"), MODE)
-        .map_err(|error| errors::raise(py, &error.into()))?;
-    // Other processes cannot scrub, nor empty the file once more, and are given a mode of their own.
-    let is_same = |known: &&cassette::Cassette| {
-        let both_record = known.mode().only_records() && mode.only_records();
-        known.mode() == mode || both_record || known.options().scrub.is_some()
-    };
-    if let Some(known) = OPENED.load().get(&path).filter(is_same) {
-        return Ok(Some(Cassette { inner: known.clone() }));
-    }
-    let staging = named("CHAINFRAME_CASSETTE_STAGING").map(PathBuf::from);
-    let match_on = variables::read(MATCH_ON, MATCH_ON).map_err(|error| errors::raise(py, &error))?.unwrap_or_default();
-    let match_on = match_on.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect();
-    let match_on = read_match_on(match_on).map_err(|error| errors::raise(py, &error))?;
-    let allow_playback_repeats = match variables::read(REPEATS, REPEATS).map_err(|error| errors::raise(py, &error))? {
-        None => false,
-        Some(text) => match text.as_str() {
-            "" | "0" => false,
-            "1" => true,
-            _ => return Err(errors::raise(py, &Error::config(REPEATS, format!("must be 0 or 1; got {text:?}")))),
-        },
-    };
-    let opened = open(py, Options { staging, match_on, allow_playback_repeats, ..Options::new(path, mode) })?;
-    Ok(Some(Cassette { inner: share(&opened.inner) }))
-}
-
-/// Adds a cassette to those of the environment; returns the one that another thread has added meanwhile, if any.
-fn share(opened: &cassette::Cassette) -> cassette::Cassette {
-    let same = |other: &&cassette::Cassette| other.mode() == opened.mode();
-    let before = OPENED.rcu(|all| match all.get(opened.path()).filter(same) {
-        Some(_) => Arc::clone(all),
-        None => {
-            let mut all = HashMap::clone(all);
-            all.insert(opened.path().to_owned(), opened.clone());
-            Arc::new(all)
-        }
-    });
-    before.get(opened.path()).filter(same).unwrap_or(opened).clone()
-}
-
-/// Opens a cassette for the clients that take theirs from the environment, in place of any earlier opening of it.
-#[pyfunction]
-#[expect(clippy::too_many_arguments, reason = "the options, in order")]
-pub fn _share_cassette(
-    py: Python<'_>,
-    path: PathBuf,
-    mode: &str,
-    allow_playback_repeats: Option<&Bound<'_, PyAny>>,
-    match_on: Option<Given<Vec<String>>>,
-    scrub: Option<Bound<'_, PyAny>>,
-    staging: Option<PathBuf>,
-    hint: Option<String>,
-) -> PyResult<Cassette> {
-    let allow_playback_repeats = arguments::flag("allow_playback_repeats", allow_playback_repeats)?;
-    let mode = Mode::named(mode, "mode").map_err(|error| errors::raise(py, &error.into()))?;
-    let match_on = match_on.map(|names| names.named("match_on")).transpose();
-    let match_on = match_on.and_then(|names| read_match_on(names.unwrap_or_default()));
-    let match_on = match_on.map_err(|error| errors::raise(py, &error))?;
-    let scrub = scrub.map(read_scrub).transpose()?;
-    let opened = open(py, Options { path, mode, allow_playback_repeats, match_on, scrub, staging, hint })?;
-    forget(&opened);
-    Ok(Cassette { inner: share(&opened.inner) })
-}
-
-/// Closes a cassette of the environment and forgets it, and with it the bodies that it holds.
-#[pyfunction]
-pub fn _forget_cassette(cassette: &Cassette) {
-    cassette.inner.close();
-    forget(cassette);
-}
-
-fn forget(cassette: &Cassette) {
-    OPENED.rcu(|all| {
-        let mut all = HashMap::clone(all);
-        all.remove(cassette.inner.path());
-        all
-    });
-}
-
-/// True if the places are kept where clients are made.
-static KEEPS_PLACES: AtomicBool = AtomicBool::new(false);
-
-/// Keeps the places where clients are made from now on, and counts the requests that go past all cassettes.
-#[pyfunction]
-pub fn _keep_places() {
-    KEEPS_PLACES.store(true, Ordering::Relaxed);
-}
-
-/// Number of requests that went past all cassettes, by the places where their clients were made.
-#[pyfunction]
-pub fn _unrecorded() -> HashMap<String, u64> {
-    cassette::unrecorded().iter().map(|(place, count)| (place.to_string(), *count)).collect()
-}
-
-/// The line that calls the package, if places are kept.
-pub fn made_at(py: Python<'_>) -> Option<Arc<str>> {
-    if !KEEPS_PLACES.load(Ordering::Relaxed) {
-        return None;
-    }
-    let outside = |mut frame: Bound<'_, PyAny>| loop {
-        let module: String = frame.getattr("f_globals")?.get_item("__name__")?.extract().unwrap_or_default();
-        if module.split('.').next() != Some("chainframe") {
-            let file: String = frame.getattr("f_code")?.getattr("co_filename")?.extract()?;
-            return Ok::<_, PyErr>(format!("{file}:{}", frame.getattr("f_lineno")?));
-        }
-        frame = frame.getattr("f_back")?;
-    };
-    let frame = py.import("sys").and_then(|sys| sys.call_method0("_getframe"));
-    frame.and_then(outside).ok().map(Arc::from)
+pub fn _merge_cassette(cassette: &Cassette, py: Python<'_>, other: PathBuf, keeps: bool) -> PyResult<Vec<String>> {
+    let options = cassette.inner.options();
+    let merged = finalize::detach(py, || cassette::merge(options, &other, keeps));
+    merged.map_err(|error| errors::raise(py, &error.into()))
 }
 
 /// Blocks or unblocks the network for every client of this process.

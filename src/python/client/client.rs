@@ -12,10 +12,12 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
 
 use super::callables::{CallableSetting, Callables};
-use super::cassette::{_environment_cassette, Cassette, made_at};
+use super::cassette::Cassette;
 use super::credentials::NO_CREDENTIALS;
 use super::deployment::{_environment_deployment, Deployment};
+use super::origin::origin;
 use super::rate_limit_state::RateLimitState;
+use super::shared_cassette::_environment_cassette;
 use super::usage::Usage;
 use crate::client::{
     self, Credentials, Environment, Error, Proxy, RateLimit, RequestOptions, Secret, Settings, SettingsInput, variables,
@@ -224,7 +226,7 @@ impl Client {
             Some(given) => given.named("deployment").map_err(invalid)?.get().inner.clone(),
         };
         let environment = callables.environment(py, deployment.signed())?;
-        let environment = Environment { made_at: made_at(py), ..environment };
+        let environment = Environment { origin: origin(py), ..environment };
         let checked = || {
             for name in READ_EARLIER {
                 variables::read(name, name)?;
@@ -379,7 +381,11 @@ impl Client {
     #[doc = doc!(Client.with_options)]
     #[pyo3(signature = (**options), text_signature = "($self, *, timeout=..., deadline=..., max_retries=..., \
         rate_limit=..., max_requests=..., strict=..., numbers=..., progress=...)")]
-    fn with_options(slf: Py<Self>, py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+    fn with_options<'py>(
+        slf: Py<Self>,
+        py: Python<'py>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, Self>> {
         let (mut changes, mut progress) = (RequestOptions::default(), slf.get().progress);
         let named = |error: Error| errors::raise(py, &error);
         for (name, value) in options.into_iter().flatten() {
@@ -408,7 +414,10 @@ impl Client {
         check_progress(py, progress)?;
         let inner = slf.get().inner.with_options(changes).map_err(named)?;
         let callables = slf.get().callables.derived(py, slf.clone_ref(py).as_any());
-        Ok(Self::of(inner, progress, callables))
+        let derived = Bound::new(py, Self::of(inner, progress, callables))?;
+        // Methods that a test has replaced stay replaced.
+        derived.getattr("__dict__")?.call_method1("update", (slf.bind(py).getattr("__dict__")?,))?;
+        Ok(derived)
     }
 
     #[doc = doc!(Client.close)]

@@ -170,6 +170,9 @@ pub fn _environment_deployment(py: Python<'_>) -> PyResult<Deployment> {
         let problem = "must be a JSON object of arguments of Deployment, such as {\"header_prefix\": \"XY\"}";
         errors::raise(py, &Error::config(VARIABLE, format!("{problem}; got {text:?}")))
     })?;
-    let made = py.get_type::<Deployment>().call((), Some(&arguments))?;
+    let made = py
+        .get_type::<Deployment>()
+        .call((), Some(&arguments))
+        .map_err(|error| errors::raise(py, &Error::config(VARIABLE, format!("is invalid: {}", error.value(py)))))?;
     Ok(made.cast_into::<Deployment>()?.get().clone())
 }

@@ -69,7 +69,7 @@ pub fn _with_cassette(
     let settings = Settings { cassette, concurrency, ..settings.clone() };
     let mut environment = client.get().inner.environment().clone();
     // A client without a cassette on purpose needs none.
-    environment.made_at = environment.made_at.filter(|_| cassette_given);
+    environment.origin = environment.origin.filter(|_| cassette_given);
     let inner = client::Client::with_environment(settings, environment).map_err(|error| errors::raise(py, &error))?;
     let callables = client.get().callables.derived(py, client.clone().into_any().as_unbound());
     Ok(Client::of(inner, client.get().progress, callables))

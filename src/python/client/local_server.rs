@@ -5,25 +5,24 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict as _, PyDict, PyList};
 
 use super::client::Client;
 use super::deployment::Deployment;
+use super::recorded_response::{called, decode};
 use super::simulation::{self, Random};
-use crate::cassette;
 use crate::client::process::check_threads;
 use crate::client::{self, Environment, Error};
 use crate::columns::{Columns, ColumnsBuilder};
-use crate::decode::{Decoder, Envelope};
-use crate::interface::{self, ENDPOINTS, Endpoint, endpoint};
+use crate::interface::{self, Endpoint};
 use crate::python::base::arguments::Given;
 use crate::python::base::convert;
 use crate::python::base::{errors, finalize};
 use crate::service::{
     Compression, Delay, Fault, FaultKind, LoadError, Quirk, RequestEntry, Respond, Service, ServiceError, Settings,
+    read_fault, read_faults, read_quirks,
 };
 
 #[pyclass(frozen, name = "_LocalService", module = "chainframe._native")]
@@ -34,15 +33,11 @@ pub struct LocalService {
 }
 
 fn faults(py: Python<'_>, json: &str) -> PyResult<Vec<Fault>> {
-    serde_json::from_str(json).map_err(|error| {
-        errors::raise(py, &Error::config("faults", format!("are invalid: {}", cassette::explain(&error))))
-    })
+    read_faults(json).map_err(|problem| errors::raise(py, &Error::config("faults", format!("are invalid: {problem}"))))
 }
 
 fn quirks(py: Python<'_>, json: &str) -> PyResult<Vec<Quirk>> {
-    serde_json::from_str(json).map_err(|error| {
-        errors::raise(py, &Error::config("quirks", format!("are invalid: {}", cassette::explain(&error))))
-    })
+    read_quirks(json).map_err(|problem| errors::raise(py, &Error::config("quirks", format!("are invalid: {problem}"))))
 }
 
 fn raise(py: Python<'_>, error: &ServiceError) -> PyErr {
@@ -208,6 +203,11 @@ impl LocalService {
         serde_json::to_string(&self.inner.quirks()).map_err(|error| PyRuntimeError::new_err(error.to_string()))
     }
 
+    #[getter]
+    fn unused_quirks_json(&self) -> PyResult<String> {
+        serde_json::to_string(&self.inner.unused_quirks()).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+    }
+
     fn set_quirks(&self, py: Python<'_>, json_text: &str) -> PyResult<()> {
         self.inner.set_quirks(quirks(py, json_text)?).map_err(|error| raise(py, &error))
     }
@@ -295,13 +295,8 @@ impl LocalService {
     /// Loads the records of a response's body.
     fn load_body(&self, py: Python<'_>, call: &str, body: &[u8], source: &str) -> PyResult<()> {
         let endpoint = called(py, call)?;
-        let reject =
-            |problem: String| Err(errors::raise(py, &Error::config(endpoint.name, format!("{source}: {problem}"))));
-        match Decoder::new(endpoint, &self.inner.settings().deployment).decode(&Bytes::copy_from_slice(body), 64) {
-            Ok(Envelope::Page(page)) => self.put(py, endpoint, &page.columns),
-            Ok(Envelope::Error { code, .. }) => reject(format!("the response is an error with code {code}")),
-            Err(error) => reject(format!("{}: {}", error.path(), error.problem)),
-        }
+        let records = decode(py, endpoint, &self.inner.settings().deployment, body, source)?;
+        self.put(py, endpoint, &records)
     }
 
     /// Serves the records of a query of another service; `cassette` has its requests.
@@ -358,8 +353,8 @@ fn call_respond(function: &Py<PyAny>, entry: &RequestEntry) -> Result<Option<Fau
             error.write_unraisable(py, None);
             problem
         })?;
-        let fault = given.map(|text| serde_json::from_str::<Fault>(&text)).transpose();
-        match fault.map_err(|error| format!("respond returned an invalid response: {}", cassette::explain(&error)))? {
+        let fault = given.map(|text| read_fault(&text)).transpose();
+        match fault.map_err(|problem| format!("respond returned an invalid response: {problem}"))? {
             Some(Fault { kind, every: None, times: None, path: None }) => Ok(Some(kind)),
             Some(_) => {
                 Err("respond returned every, times or path, which select requests; it selects them itself".to_owned())
@@ -424,12 +419,4 @@ fn build(
         rows.finish_row();
     }
     Ok(rows.finish())
-}
-
-fn called(py: Python<'_>, call: &str) -> PyResult<&'static Endpoint> {
-    let names: Vec<&str> = ENDPOINTS.iter().map(|endpoint| endpoint.name).collect();
-    endpoint(call).ok_or_else(|| {
-        let problem = format!("must be one of {}; got {call:?}", names.join(", "));
-        errors::raise(py, &Error::config("call", problem))
-    })
 }

@@ -43,7 +43,7 @@ pub fn environment(
         credentials: None,
         limiters: SharedLimiters::Own(Arc::default()),
         observer,
-        made_at: None,
+        origin: None,
         virtual_time: Some(time),
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cassette::Request;
+use crate::cassette::{self, Request};
 use crate::client::Error;
 use crate::interface::{Param, ParamRole};
 use crate::query::request::{Arg, Query};
@@ -32,6 +32,25 @@ impl RecordedRange {
             query.unresolved().map_or((None, None), |unresolved| (unresolved.start_time, unresolved.end_time));
         let facts = serde_json::to_vec(&Self { start_time, end_time, is_recent }).unwrap_or_default();
         query.client().record_facts(&request(query)?, facts.into())
+    }
+
+    /// Advice if a cassette that records nothing has the query for other times only.
+    pub fn explain(query: &Query) -> Option<String> {
+        let cassette = query.client().settings().cassette.as_ref().filter(|cassette| !cassette.can_record())?;
+        cassette.explain_times(&request(query).ok()?)
+    }
+
+    /// The error of a search of heights, with that advice.
+    pub fn explained(error: Error, advice: Option<&str>) -> Error {
+        match (error, advice) {
+            (Error::Cassette(cassette::Error::Miss { path, problem, hint, missed }), Some(advice))
+                if !problem.contains(advice) =>
+            {
+                let problem = format!("{problem}; {advice}");
+                cassette::Error::Miss { path, problem, hint, missed }.into()
+            }
+            (error, _) => error,
+        }
     }
 
     /// The query for the recorded times.

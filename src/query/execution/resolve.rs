@@ -25,7 +25,9 @@ pub(super) async fn resolve(query: &Query, report: &SharedReport) -> Result<Quer
             Ok(found.with_recent(recorded.is_recent))
         }
         None => {
-            let found = find(query, report).await?;
+            let advice = RecordedRange::explain(query);
+            let found = find(query, report).await;
+            let found = found.map_err(|error| RecordedRange::explained(error, advice.as_deref()))?;
             RecordedRange::record(query, found.is_recent())?;
             Ok(found)
         }

@@ -162,7 +162,7 @@ impl World {
         let (clock, jitter) = (self.clone(), Mutex::new(self.lock().rng.fork()));
         let network = Network { world: self.clone(), client: Mutex::default() };
         Environment {
-            made_at: None,
+            origin: None,
             transport: Some(Arc::new(network)),
             wall_clock: Arc::new(move || clock.now()),
             jitter: Arc::new(move || jitter.lock().unwrap().f64()),

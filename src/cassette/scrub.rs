@@ -1,0 +1,98 @@
+//! The user's function that replaces parts of what is stored of a request or response.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::interaction::{Interaction, Outcome, RecordedResponse, Request, json_problem};
+use super::options::{Error, Options};
+
+type Replace = dyn Fn(&str) -> Result<String, String> + Send + Sync;
+
+/// The user's function that replaces what must not be stored, in values of parameters and in bodies.
+#[derive(Clone)]
+pub struct Scrub(Arc<Replace>);
+
+impl Scrub {
+    pub fn new(replace: impl Fn(&str) -> Result<String, String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(replace))
+    }
+
+    pub fn text(&self, text: &str) -> Result<String, String> {
+        (self.0)(text)
+    }
+
+    pub fn request(&self, request: &Request) -> Result<Request, String> {
+        let scrubbed = request.params.iter().map(|(name, value)| Ok((name.clone(), self.text(value)?)));
+        let params = scrubbed.collect::<Result<_, String>>()?;
+        Ok(Request { method: request.method.clone(), path: request.path.clone(), params })
+    }
+
+    pub fn outcome(&self, outcome: Outcome) -> Result<Outcome, String> {
+        match outcome {
+            Outcome::Failure(failure) => Ok(Outcome::Failure(failure)),
+            Outcome::Response(response) => {
+                let text = String::from_utf8_lossy(&response.body);
+                let scrubbed = self.text(&text)?;
+                match json_problem(&scrubbed).filter(|_| json_problem(&text).is_none()) {
+                    Some(problem) => {
+                        Err(format!("made a body invalid JSON ({problem}); replace text within values only"))
+                    }
+                    None => Ok(Outcome::Response(RecordedResponse { body: scrubbed.into(), ..response })),
+                }
+            }
+        }
+    }
+
+    /// The interaction as it is to be stored.
+    pub fn interaction(&self, interaction: Interaction) -> Result<Interaction, String> {
+        let (request, outcome) = (self.request(&interaction.request)?, self.outcome(interaction.outcome)?);
+        Ok(Interaction { request, outcome, is_scrubbed: true, ..interaction })
+    }
+}
+
+impl fmt::Debug for Scrub {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Scrub")
+    }
+}
+
+impl PartialEq for Scrub {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Scrub {}
+
+pub fn failed(path: &Path, problem: &str) -> Error {
+    Error::File { path: path.to_owned(), problem: format!("scrub {problem}; nothing was written") }
+}
+
+/// The interactions as `scrub` leaves them, and the number of those that were recorded without it.
+pub fn scrub_earlier(
+    options: &Options,
+    can_record: bool,
+    interactions: Vec<Interaction>,
+) -> Result<(Vec<Interaction>, usize), Error> {
+    let Some(scrub) = &options.scrub else { return Ok((interactions, 0)) };
+    let mut count = 0;
+    let scrubbed = interactions.into_iter().map(|before| {
+        if before.is_scrubbed {
+            return Ok(before);
+        }
+        let after = scrub.interaction(before.clone()).map_err(|problem| failed(&options.path, &problem))?;
+        if (&after.request, &after.outcome) == (&before.request, &before.outcome) {
+            return Ok(before);
+        }
+        count += 1;
+        Ok(after)
+    });
+    let scrubbed = scrubbed.collect::<Result<Vec<_>, Error>>()?;
+    if count > 0 && !can_record {
+        let advice = options.hint.as_deref().unwrap_or("record it with mode=\"new_episodes\"");
+        let problem = format!("has interactions that were recorded without scrub ({count}); {advice} to scrub them");
+        return Err(Error::File { path: options.path.clone(), problem });
+    }
+    Ok((scrubbed, count))
+}

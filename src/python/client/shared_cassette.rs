@@ -1,0 +1,118 @@
+//! Cassettes of the environment, which clients without one of their own share.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, LazyLock};
+
+use arc_swap::ArcSwap;
+use pyo3::prelude::*;
+use pyo3::types::PyAny;
+
+use super::cassette::{Cassette, given_match_on, local_path, open, read_match_on, read_scrub};
+use crate::cassette::{self, Mode, Options};
+use crate::client::{Error, variables};
+use crate::python::base::arguments::{self, Given};
+use crate::python::base::errors;
+
+const MODE: &str = "CHAINFRAME_CASSETTE_MODE";
+const MATCH_ON: &str = "CHAINFRAME_CASSETTE_MATCH_ON";
+/// Set by the pytest plugin for processes that a test starts.
+const STAGING: &str = "CHAINFRAME_CASSETTE_STAGING";
+const JOURNAL: &str = "CHAINFRAME_CASSETTE_JOURNAL";
+const HINT: &str = "CHAINFRAME_CASSETTE_HINT";
+const REPEATS: &str = "CHAINFRAME_CASSETTE_ALLOW_PLAYBACK_REPEATS";
+
+/// Cassettes that the environment names, or has named. Replaced as a whole, so that no lock is held while Python code
+/// runs, nor during a fork.
+static OPENED: LazyLock<ArcSwap<HashMap<PathBuf, cassette::Cassette>>> = LazyLock::new(ArcSwap::default);
+
+/// The cassette that the environment names. All clients of the process share one opening of it.
+#[pyfunction]
+pub fn _environment_cassette(py: Python<'_>) -> PyResult<Option<Cassette>> {
+    let named = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    let Some(path) = named("CHAINFRAME_CASSETTE") else { return Ok(None) };
+    let path = local_path(path.into_pyobject(py)?.as_any(), "CHAINFRAME_CASSETTE")?;
+    let path = std::path::absolute(&path).unwrap_or(path);
+    let name = variables::read(MODE, MODE).map_err(|error| errors::raise(py, &error))?;
+    let mode = Mode::named(name.as_deref().filter(|name| !name.is_empty()).unwrap_or("once"), MODE)
+        .map_err(|error| errors::raise(py, &error.into()))?;
+    // Other processes cannot scrub, nor empty the file once more, and are given a mode of their own.
+    let is_same = |known: &&cassette::Cassette| {
+        let both_record = known.mode().only_records() && mode.only_records();
+        known.mode() == mode || both_record || known.options().scrub.is_some()
+    };
+    if let Some(known) = OPENED.load().get(&path).filter(is_same) {
+        return Ok(Some(Cassette { inner: known.clone() }));
+    }
+    let (staging, journal) = (named(STAGING).map(PathBuf::from), named(JOURNAL).map(PathBuf::from));
+    let hint = variables::read(HINT, HINT).map_err(|error| errors::raise(py, &error))?.filter(|hint| !hint.is_empty());
+    let match_on = variables::read(MATCH_ON, MATCH_ON).map_err(|error| errors::raise(py, &error))?.unwrap_or_default();
+    let match_on = match_on.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect();
+    let match_on = read_match_on(match_on).map_err(|error| errors::raise(py, &error))?;
+    let allow_playback_repeats = match variables::read(REPEATS, REPEATS).map_err(|error| errors::raise(py, &error))? {
+        None => false,
+        Some(text) => match text.as_str() {
+            "" | "0" => false,
+            "1" => true,
+            _ => return Err(errors::raise(py, &Error::config(REPEATS, format!("must be 0 or 1; got {text:?}")))),
+        },
+    };
+    let opened =
+        open(py, Options { staging, journal, hint, match_on, allow_playback_repeats, ..Options::new(path, mode) })?;
+    Ok(Some(Cassette { inner: share(&opened.inner) }))
+}
+
+/// Adds a cassette to those of the environment; returns the one that another thread has added meanwhile, if any.
+fn share(opened: &cassette::Cassette) -> cassette::Cassette {
+    let same = |other: &&cassette::Cassette| other.mode() == opened.mode();
+    let before = OPENED.rcu(|all| match all.get(opened.path()).filter(same) {
+        Some(_) => Arc::clone(all),
+        None => {
+            let mut all = HashMap::clone(all);
+            all.insert(opened.path().to_owned(), opened.clone());
+            Arc::new(all)
+        }
+    });
+    before.get(opened.path()).filter(same).unwrap_or(opened).clone()
+}
+
+/// Opens a cassette for the clients that take theirs from the environment, in place of any earlier opening of it.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "the options, in order")]
+pub fn _share_cassette(
+    py: Python<'_>,
+    path: PathBuf,
+    mode: &str,
+    allow_playback_repeats: Option<&Bound<'_, PyAny>>,
+    match_on: Option<Given<Vec<String>>>,
+    scrub: Option<Bound<'_, PyAny>>,
+    files: (Option<PathBuf>, Option<PathBuf>),
+    hint: Option<String>,
+) -> PyResult<Cassette> {
+    let allow_playback_repeats = arguments::flag("allow_playback_repeats", allow_playback_repeats)?;
+    let mode = Mode::named(mode, "mode").map_err(|error| errors::raise(py, &error.into()))?;
+    let match_on = given_match_on(match_on).map_err(|error| errors::raise(py, &error))?;
+    let scrub = scrub.map(read_scrub).transpose()?;
+    let (staging, journal) = files;
+    let opened = open(
+        py,
+        Options { allow_playback_repeats, match_on, scrub, staging, hint, journal, ..Options::new(path, mode) },
+    )?;
+    forget(&opened);
+    Ok(Cassette { inner: share(&opened.inner) })
+}
+
+/// Closes a cassette of the environment and forgets it, and with it the bodies that it holds.
+#[pyfunction]
+pub fn _forget_cassette(cassette: &Cassette) {
+    cassette.inner.close();
+    forget(cassette);
+}
+
+fn forget(cassette: &Cassette) {
+    OPENED.rcu(|all| {
+        let mut all = HashMap::clone(all);
+        all.remove(cassette.inner.path());
+        all
+    });
+}
