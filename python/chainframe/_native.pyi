@@ -7,7 +7,7 @@ conform to the API, and `PaginationError` for a list that cannot be read complet
 In the examples `cf` is `chainframe` and `client` is a `cf.Client()`.
 """
 
-from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from os import PathLike
@@ -1264,6 +1264,7 @@ class Query(Generic[_R_co]):
         columns: Sequence[str] | None = None,
         numbers: Literal["decimal", "float", "string"] | None = None,
         max_rows_per_file: int = 65_536,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> Export:
         """Write the result as Parquet, exactly once, even if the process is killed and run again.
 
@@ -1274,7 +1275,8 @@ class Query(Generic[_R_co]):
         ----------
         path : str or path
             Directory for several files, created if it does not exist; or one file, if the name ends in ".parquet". A
-            new directory whose name ends like that of another file, such as "blocks.pq", needs a "/" at its end.
+            new directory whose name ends like that of another file, such as "blocks.pq", needs a "/" at its end. In an
+            object store a URL that begins with `s3://`, `gs://` or `az://`.
         mode : {"resume", "overwrite", "error"}
             For a directory that holds an export: "resume" continues it or returns the finished one, "overwrite" writes
             a new one and keeps the old files until it is complete, "error" raises `ExportError`.
@@ -1292,6 +1294,9 @@ class Query(Generic[_R_co]):
             Type of amounts and estimates, as for `Records`. Default: that of the client, or "decimal".
         max_rows_per_file : int
             Maximum number of rows of one file. A file is also closed every 25 seconds.
+        storage_options : dict, optional
+            Options of the object store if `path` is a URL: those of obstore, such as `region`, `endpoint` or
+            `access_key_id`. What is not given is taken from the environment.
 
         Returns
         -------
@@ -1325,6 +1330,7 @@ class Query(Generic[_R_co]):
         columns: Sequence[str] | None = None,
         numbers: Literal["decimal", "float", "string"] | None = None,
         max_rows_per_file: int = 65_536,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> Export:
         """`to_parquet` for asyncio."""
 
@@ -1336,6 +1342,7 @@ class Query(Generic[_R_co]):
         columns: Sequence[str] | None = None,
         numbers: Literal["decimal", "float", "string"] | None = None,
         max_rows_per_file: int = 65_536,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> Export:
         """Add what is new to a directory of exports, each of which continues the one before.
 
@@ -1346,7 +1353,7 @@ class Query(Generic[_R_co]):
         Parameters
         ----------
         path : str or path
-            Directory of the series, created if it does not exist. It gets a directory `export-000000`,
+            Directory of the series or its URL, created if it does not exist. It gets a directory `export-000000`,
             `export-000001`, … with each call, and may be moved as a whole. A series of exports that were made with
             `to_parquet` in other directories below it is continued.
         settle : int or None
@@ -1358,6 +1365,9 @@ class Query(Generic[_R_co]):
             Type of amounts and estimates, as for `Records`. Default: that of the client, or "decimal".
         max_rows_per_file : int
             Maximum number of rows of one file. A file is also closed every 25 seconds.
+        storage_options : dict, optional
+            Options of the object store if `path` is a URL: those of obstore, such as `region`, `endpoint` or
+            `access_key_id`. What is not given is taken from the environment.
 
         Returns
         -------
@@ -1386,6 +1396,7 @@ class Query(Generic[_R_co]):
         columns: Sequence[str] | None = None,
         numbers: Literal["decimal", "float", "string"] | None = None,
         max_rows_per_file: int = 65_536,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> Export:
         """`to_parquet_series` for asyncio."""
 
@@ -1397,6 +1408,7 @@ class Query(Generic[_R_co]):
         since: Export | str | PathLike[str] | None = None,
         columns: Sequence[str] | None = None,
         numbers: Literal["decimal", "float", "string"] | None = None,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> Export:
         """Write the result as one CSV file, which is replaced when it is complete.
 
@@ -1406,7 +1418,8 @@ class Query(Generic[_R_co]):
         Parameters
         ----------
         path : str or path
-            The file. Its directory must exist. If the name ends in ".csv.gz", the file is compressed.
+            The file, whose directory must exist, or its URL. If the name ends in ".csv.gz", the file is
+            compressed.
         mode : {"resume", "overwrite", "error"}
             "resume" continues an interrupted run, "overwrite" starts over, "error" raises `ExportError` if the file
             exists.
@@ -1417,6 +1430,9 @@ class Query(Generic[_R_co]):
         numbers : {"decimal", "float", "string"}, optional
             Type of amounts and estimates, as for `Records`. Strings keep every digit. Default: that of the client, or
             "string".
+        storage_options : dict, optional
+            Options of the object store if `path` is a URL: those of obstore, such as `region`, `endpoint` or
+            `access_key_id`. What is not given is taken from the environment.
 
         Returns
         -------
@@ -1441,6 +1457,7 @@ class Query(Generic[_R_co]):
         since: Export | str | PathLike[str] | None = None,
         columns: Sequence[str] | None = None,
         numbers: Literal["decimal", "float", "string"] | None = None,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> Export:
         """`to_csv` for asyncio."""
 
@@ -1452,6 +1469,7 @@ class Query(Generic[_R_co]):
         since: Export | str | PathLike[str] | None = None,
         columns: Sequence[str] | None = None,
         numbers: Literal["decimal", "float", "string"] | None = None,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> Export:
         """Write the result as one JSON lines file, which is replaced when it is complete.
 
@@ -1461,7 +1479,8 @@ class Query(Generic[_R_co]):
         Parameters
         ----------
         path : str or path
-            The file. Its directory must exist. If the name ends in ".jsonl.gz", the file is compressed.
+            The file, whose directory must exist, or its URL. If the name ends in ".jsonl.gz", the file is
+            compressed.
         mode : {"resume", "overwrite", "error"}
             "resume" continues an interrupted run, "overwrite" starts over, "error" raises `ExportError` if the file
             exists.
@@ -1472,6 +1491,9 @@ class Query(Generic[_R_co]):
         numbers : {"decimal", "float", "string"}, optional
             Type of amounts and estimates, as for `Records`. Strings keep every digit. Default: that of the client, or
             "string".
+        storage_options : dict, optional
+            Options of the object store if `path` is a URL: those of obstore, such as `region`, `endpoint` or
+            `access_key_id`. What is not given is taken from the environment.
 
         Returns
         -------
@@ -1496,6 +1518,7 @@ class Query(Generic[_R_co]):
         since: Export | str | PathLike[str] | None = None,
         columns: Sequence[str] | None = None,
         numbers: Literal["decimal", "float", "string"] | None = None,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> Export:
         """`to_json` for asyncio."""
 
@@ -2172,6 +2195,7 @@ class Records(Sequence[_R_co]):
         *,
         columns: Sequence[str] | None = None,
         numbers: Literal["decimal", "float", "string"] | None = None,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> Export:
         """Write the records in hand to one Parquet file. Nothing is sent.
 
@@ -2185,6 +2209,9 @@ class Records(Sequence[_R_co]):
             Columns to write, in this order; all by default.
         numbers : {"decimal", "float", "string"}, optional
             Type of amounts and estimates. Default: that of the client, or "decimal".
+        storage_options : dict, optional
+            Options of the object store if `path` is a URL: those of obstore, such as `region`, `endpoint` or
+            `access_key_id`. What is not given is taken from the environment.
 
         Returns
         -------
@@ -2211,6 +2238,7 @@ class Records(Sequence[_R_co]):
         *,
         columns: Sequence[str] | None = None,
         numbers: Literal["decimal", "float", "string"] | None = None,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> Export:
         """Write the records in hand to a CSV file. Nothing is sent.
 
@@ -2224,6 +2252,9 @@ class Records(Sequence[_R_co]):
             Columns to write, in this order; all by default.
         numbers : {"decimal", "float", "string"}, optional
             Type of amounts and estimates. Default: that of the client, or "string".
+        storage_options : dict, optional
+            Options of the object store if `path` is a URL: those of obstore, such as `region`, `endpoint` or
+            `access_key_id`. What is not given is taken from the environment.
 
         Returns
         -------
@@ -2250,6 +2281,7 @@ class Records(Sequence[_R_co]):
         *,
         columns: Sequence[str] | None = None,
         numbers: Literal["decimal", "float", "string"] | None = None,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> Export:
         """Write the records in hand to a file of JSON lines. Nothing is sent.
 
@@ -2263,6 +2295,9 @@ class Records(Sequence[_R_co]):
             Columns to write, in this order; all by default.
         numbers : {"decimal", "float", "string"}, optional
             Type of amounts and estimates. Default: that of the client, or "string".
+        storage_options : dict, optional
+            Options of the object store if `path` is a URL: those of obstore, such as `region`, `endpoint` or
+            `access_key_id`. What is not given is taken from the environment.
 
         Returns
         -------

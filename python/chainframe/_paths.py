@@ -9,6 +9,10 @@ from pathlib import Path
 
 from chainframe.errors import ExportError, InvalidParameterError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from chainframe._objects import ObjectPath
+
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 """Scheme of two characters or more, so that the drive of a Windows path is none; `Path` has joined the slashes."""
 SUFFIX = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,7}")
@@ -23,14 +27,24 @@ COMPRESSED = ".gz"
 TEXT_FORMATS = ("csv", "jsonl")
 
 
-def local_path(given: object, parameter: str) -> Path:
-    """Returns the path of a local file or directory, with `~` expanded; raises `InvalidParameterError` for a URL."""
+def text_of(given: object, parameter: str) -> str:
+    """Returns a path as text; raises `InvalidParameterError` if it is not one."""
     text = os.fspath(given) if isinstance(given, str | os.PathLike) else None
     if not isinstance(text, str):
         raise InvalidParameterError(f"must be a str or path; got {type(given).__name__}", parameter=parameter)
-    if scheme := URL.match(text):
-        # Only the scheme is shown, since a URL may contain a password.
-        shown = f"{scheme[0].rstrip('/')}//..."
+    return text
+
+
+def shown_url(text: str) -> str | None:
+    """Returns the scheme of a URL, since the rest may contain a password; None for a local path."""
+    scheme = URL.match(text)
+    return f"{scheme[0].rstrip('/')}//..." if scheme else None
+
+
+def local_path(given: object, parameter: str) -> Path:
+    """Returns the path of a local file or directory, with `~` expanded; raises `InvalidParameterError` for a URL."""
+    text = text_of(given, parameter)
+    if shown := shown_url(text):
         message = f"({shown}) must be a local path; write to a local directory, then copy it"
         raise InvalidParameterError(message, parameter=parameter)
     if not text or "\0" in text:
@@ -42,7 +56,7 @@ def local_path(given: object, parameter: str) -> Path:
         raise InvalidParameterError(message, parameter=parameter) from None
 
 
-def suffix_of(path: Path) -> str:
+def suffix_of(path: Path | ObjectPath) -> str:
     """Returns the suffix that names the format, with that of a compression, in lower case: ".csv", ".csv.gz", or ""."""
     *before, last = ["", *path.suffixes]
     if not SUFFIX.fullmatch(last):

@@ -34,7 +34,13 @@ def needed(path: Path) -> set[str]:
     names = [alias.name for node in body if isinstance(node, ast.Import) for alias in node.names]
     names += [node.module for node in body if isinstance(node, ast.ImportFrom) and node.module]
     # Modules whose own imports need an extra or a tool.
-    needs = {"chainframe.cli": "click", "chainframe.cli.app": "click", "mkdocs_hooks": "mkdocs"}
+    needs = {
+        "chainframe.cli": "click",
+        "chainframe.cli.app": "click",
+        "mkdocs_hooks": "mkdocs",
+        "object_stores": "obstore",
+        "s3_server": "moto",
+    }
     return {needs.get(name, name.partition(".")[0]) for name in names}
 
 

@@ -27,8 +27,8 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
-# The integrations have tests of their own, with the databases.
-WITH_EXAMPLES = [page for page in PAGES if examples(page) and page.stem != "integrations"]
+# These have tests of their own, with databases and an object store.
+WITH_EXAMPLES = [page for page in PAGES if examples(page) and page.stem not in {"integrations", "object-stores"}]
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ import pytest
 import chainframe as cf
 import reference_client
 from chainframe.exports import Export
-from chainframe.exports.directory import Store, locked_dir
+from chainframe.exports.directory import LocalStore, locked_dir
 from chainframe.testing import LocalService
 from conftest import Sample
 from strict_server import Request, Response, StrictServer, page_of
@@ -121,14 +121,14 @@ def test_interrupt_keeps_what_was_fetched(
 ) -> None:
     server.on("blocks", lambda request: in_pages(blocks(50, 1), request))
     query = server.client(concurrency=1).blocks(page_size=10)
-    write = Store.write_part
+    write = LocalStore.write_part
 
-    def interrupted(self: Store, name: str, rows: int, how: Any) -> Any:
+    def interrupted(self: LocalStore, name: str, rows: int, how: Any) -> Any:
         if name == "part-000001.parquet":
             raise KeyboardInterrupt
         return write(self, name, rows, how)
 
-    monkeypatch.setattr(Store, "write_part", interrupted)
+    monkeypatch.setattr(LocalStore, "write_part", interrupted)
     with pytest.raises(KeyboardInterrupt):
         query.to_parquet(tmp_path, max_rows_per_file=20)
     monkeypatch.undo()

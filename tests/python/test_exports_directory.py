@@ -19,8 +19,9 @@ import chainframe.exports
 from chainframe.cli import main
 from chainframe.exports import directory as export_directory
 from chainframe.exports import locks, writer
-from chainframe.exports.directory import Store, locked_dir, saved_rows
+from chainframe.exports.directory import LocalStore, locked_dir
 from chainframe.exports.manifest import Manifest, Part, Progress, read_manifest
+from chainframe.exports.store import saved_rows
 from chainframe.exports.writer import COUNTS
 from chainframe.testing import LocalService
 from conftest import environment
@@ -111,7 +112,7 @@ def test_parts_are_cut_by_time(failing: Any, tmp_path: Path, monkeypatch: pytest
 
 
 def test_journal_holds_only_what_changes(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = LocalStore(tmp_path)
     manifest = Manifest(query={"call": "logs", "chain": "X", "arguments": {}}, numbers="decimal", schema={})
     store.begin(manifest)
     hashes = [f"0x{number:064x}" for number in range(1_000)]
@@ -119,9 +120,7 @@ def test_journal_holds_only_what_changes(tmp_path: Path) -> None:
         part = Part(name=f"part-{number:06}.parquet", rows=1, bytes=1, sha256="0")
         report = {**dict.fromkeys(COUNTS, 0), "complete": False, "reasons": [], "missing": hashes[: 20 * number]}
         report["records"] = number + 1
-        change = manifest.change(Progress([part], [], {"args": hashes, "position": number}, report))
-        store.commit(change)
-        manifest.apply(change)
+        store.commit(manifest, Progress([part], [], {"args": hashes, "position": number}, report))
     journal = tmp_path / Manifest.JOURNAL
     assert journal.stat().st_size < 4 * len(json.dumps(hashes))
     assert read_manifest(tmp_path) == manifest
@@ -244,16 +243,16 @@ def test_rows_after_those_that_could_not_be_written_are_not_kept(
     failing: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing_part: int
 ) -> None:
     _, query = failing
-    write, failed = Store.write_part, False
+    write, failed = LocalStore.write_part, False
 
-    def fail_once(self: Store, name: str, *arguments: Any) -> Part:
+    def fail_once(self: LocalStore, name: str, *arguments: Any) -> Part:
         nonlocal failed
         if name == f"part-{failing_part:06}.parquet" and not failed:
             failed = True
             raise cf.ExportError("full")
         return write(self, name, *arguments)
 
-    monkeypatch.setattr(Store, "write_part", fail_once)
+    monkeypatch.setattr(LocalStore, "write_part", fail_once)
     with pytest.raises(cf.ExportError, match="full"):
         query.to_parquet(tmp_path, max_rows_per_file=25)
     assert sum(part.rows for part in getattr(read_manifest(tmp_path), "parts", ())) == 20 * failing_part
@@ -418,16 +417,16 @@ def test_lock_can_be_opened_by_writers_only(tmp_path: Path) -> None:
 
 def test_part_that_is_removed_during_the_run_is_an_error(failing: Any, tmp_path: Path) -> None:
     _, query = failing
-    write = Store.write_part
+    write = LocalStore.write_part
 
-    def remove(self: Store, name: str, *arguments: Any) -> Part:
+    def remove(self: LocalStore, name: str, *arguments: Any) -> Part:
         part = write(self, name, *arguments)
         if name == "part-000003.parquet":
             (tmp_path / "part-000001.parquet").unlink()
         return part
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Store, "write_part", remove)
+        patch.setattr(LocalStore, "write_part", remove)
         with pytest.raises(cf.ExportError, match=r"part-000001\.parquet is missing"):
             query.to_parquet(tmp_path, max_rows_per_file=20)
     assert not getattr(read_manifest(tmp_path), "finished", True)

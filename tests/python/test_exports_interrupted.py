@@ -21,7 +21,7 @@ import pytest
 
 import chainframe as cf
 from chainframe.cli import main
-from chainframe.exports.directory import saved_rows
+from chainframe.exports.store import saved_rows
 from chainframe.exports.writer import ParquetWriter
 from chainframe.testing import LocalService
 

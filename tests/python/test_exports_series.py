@@ -237,7 +237,7 @@ def test_wrong_series_sends_nothing(client: cf.Client, service: LocalService, tm
         (client.blocks(), "a", {"settle": 0}, "settle"),
         (client.blocks(), "a", {"columns": ["hash"]}, "columns must include height"),
         (client.blocks(), "export", {}, "export is one export; name another directory"),
-        (client.blocks(), "gs://bucket/a", {}, r"path \(gs://...\) must be a local path"),
+        (client.blocks(), "hdfs://host/a", {}, r"path \(hdfs://...\) must be a local path"),
         (client.blocks(), "a", {"mode": "overwrite"}, "mode"),
     ]
     for query, path, options, expected in wrong:

@@ -9,6 +9,7 @@ import threading
 import warnings
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 from chainframe import (
@@ -27,21 +28,23 @@ from chainframe import (
     ServiceError,
     TransportError,
 )
-from chainframe._paths import TEXT_FORMATS, check_file, form_of, local_path, suffix_of
+from chainframe._objects import ObjectPath, location
+from chainframe._paths import TEXT_FORMATS, check_file, form_of, suffix_of
 from chainframe._text import shown_in
 from chainframe.cli.codes import FAILED, INCOMPLETE, LOCKED, TERMINATED, USAGE
-from chainframe.exports.directory import saved_rows
 from chainframe.exports.files import FORMATS, ROWS, FileRequest, write_file
 from chainframe.exports.growing import SETTLE, to_parquet_series
 from chainframe.exports.parquet import write_parquet
+from chainframe.exports.store import saved_rows
 from chainframe.progress import may_be_shown
 
 if TYPE_CHECKING:
     from collections.abc import Generator
     from contextlib import AbstractContextManager
     from io import BufferedWriter
-    from pathlib import Path
     from types import FrameType
+
+    from chainframe._objects import Location
 
 # The first that fits; all other errors of chainframe are about the command line.
 EXIT_CODES: tuple[tuple[type[Exception], int], ...] = (
@@ -130,8 +133,10 @@ def destination(
     max_rows_per_file: int | None,
 ) -> Destination:
     """Checks the options of the output before anything is sent."""
-    path = None if output in {None, "-"} else local_path(output, "output")
-    is_directory = path is not None and (str(output).endswith(("/", os.sep)) or path.is_dir())
+    path = None if output in {None, "-"} else location(output, "output")
+    is_directory = path is not None and (
+        str(output).endswith(("/", os.sep)) or (isinstance(path, Path) and path.is_dir())
+    )
     if not is_directory:
         given: dict[str, object] = {"max-rows-per-file": max_rows_per_file, "settle": settle, "series": series}
         _reject("needs a directory, such as -o transfers/", given)
@@ -144,20 +149,34 @@ def destination(
         rows = max_rows_per_file or ROWS
         return Directory(path, written, mode or "resume", since, bool(series), settle, rows)
     form, is_compressed = _format(form, path)
-    if path and not path.parent.is_dir():
-        raise InvalidParameterError(f"--output: {path.parent} is not a directory; create it first")
-    written = OutputFormat(form, numbers, columns)
-    if path and not _is_device(path):
-        check_file(path)
-        if not os.access(path.parent, os.W_OK):
-            raise InvalidParameterError(f"--output: {path.parent} is not writable; name a file elsewhere")
+    if path and _is_file(path):
         return File(FileRequest(path, form, is_compressed, mode or "resume", since, columns, numbers))
     _reject("needs -o FILE or DIR; a stream cannot be resumed", {mode or "mode": mode, "since": since})
+    return _stream(cast("Path | None", path), OutputFormat(form, numbers, columns))
+
+
+def _is_file(path: Location) -> bool:
+    """True unless what is at the path is a pipe or a device; raises if no file can be made there."""
+    if isinstance(path, ObjectPath):
+        return True
+    if not path.parent.is_dir():
+        raise InvalidParameterError(f"--output: {path.parent} is not a directory; create it first")
+    if _is_device(path):
+        return False
+    check_file(path)
+    if not os.access(path.parent, os.W_OK):
+        raise InvalidParameterError(f"--output: {path.parent} is not writable; name a file elsewhere")
+    return True
+
+
+def _stream(path: Path | None, form: OutputFormat) -> Stream:
     if path is None and sys.stdout is None:
         raise InvalidParameterError("--output: standard output is closed; name a file")
-    if path is None and form not in TEXT_FORMATS and sys.stdout.isatty():
-        raise InvalidParameterError(f"--output: {form} is binary, and not for a terminal; redirect it, or name a file")
-    return Stream(path, written)
+    if path is None and form.name not in TEXT_FORMATS and sys.stdout.isatty():
+        raise InvalidParameterError(
+            f"--output: {form.name} is binary, and not for a terminal; redirect it, or name a file"
+        )
+    return Stream(path, form)
 
 
 def _reject(problem: str, options: dict[str, object]) -> None:
@@ -173,7 +192,7 @@ def _is_device(path: Path) -> bool:
     return is_special or path.parts[:2] in {("/", "dev"), ("/", "proc")}
 
 
-def _format(form: str | None, path: Path | None) -> tuple[str, bool]:
+def _format(form: str | None, path: Location | None) -> tuple[str, bool]:
     """The format that the name of the file or the option says, and True if the file is compressed."""
     suffix = suffix_of(path) if path else ""
     named = form_of(suffix)
@@ -227,7 +246,7 @@ class Stream:
 class Directory:
     """Parquet files, written exactly once."""
 
-    path: Path
+    path: Location
     form: OutputFormat
     mode: Mode
     since: str | None

@@ -1,6 +1,6 @@
 """Results of `Query.to_parquet`, `Query.to_csv` and `Query.to_json`, and of `Export.verify`."""
 
-from chainframe.exports.parquet import Export
+from chainframe.exports.export import Export
 from chainframe.exports.series import read
 from chainframe.exports.verification import Difference, Verification
 

@@ -1,8 +1,8 @@
-"""Directory of an export: its lock, and what is durably in it.
+"""Local directory of an export: its lock, and what is durably in it.
 
 Files are written under a temporary name, synced and renamed, so that under a file's name there is the complete file or
 none. What the manifest does not list is removed by the next run. A symbolic link in place of a directory is refused
-when its `Store` is made, before anything below it is read, written or removed.
+when its `LocalStore` is made, before anything below it is read, written or removed.
 """
 
 from __future__ import annotations
@@ -24,9 +24,11 @@ from chainframe.exports.locks import acquire_lock, release_lock
 from chainframe.exports.manifest import HINTS, PART, Manifest, Part, read_manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Iterable
     from io import BufferedWriter
     from pathlib import Path
+
+    from chainframe.exports.manifest import Progress
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -76,7 +78,7 @@ def locked_dir(path: Path, mode: int = 0o777) -> Generator[None]:
         release_lock(lock, path / LOCK)
 
 
-class Store:
+class LocalStore:
     """Manifest, journal and parts of one export in a directory that is locked."""
 
     def __init__(self, path: Path) -> None:
@@ -116,9 +118,14 @@ class Store:
         path = self.path / name
         return Part(name=name, rows=rows, bytes=path.stat().st_size, sha256=_checksum(path))
 
+    def commit(self, manifest: Manifest, progress: Progress) -> None:
+        """Adds to the export: once this returns, what is listed is part of it."""
+        change = manifest.change(progress)
+        self._append(change)
+        manifest.apply(change)
+
     @_reported
-    def commit(self, change: dict[str, Any]) -> None:
-        """Appends a line to the journal: once this returns, what it lists is part of the export."""
+    def _append(self, change: dict[str, Any]) -> None:
         if self._journal is None:
             self._journal = (self.path / Manifest.JOURNAL).open("xb")
             sync_directory(self.path)
@@ -183,8 +190,9 @@ class Store:
             (self.path / name).unlink(missing_ok=True)
         self.remove_orphans(None)
 
-    def verify(self, manifest: Manifest) -> None:
-        for part in manifest.files:
+    def verify(self, parts: Iterable[Part]) -> None:
+        """Raises `ExportError` if a file is not as it was written."""
+        for part in parts:
             verify_part(self.path, part)
 
     def check_present(self, manifest: Manifest) -> None:
@@ -193,7 +201,7 @@ class Store:
             verify_part(self.path, part, by_checksum=False)
 
     @_reported
-    def replace_with(self, staging: Store, manifest: Manifest) -> None:
+    def replace_with(self, staging: LocalStore, manifest: Manifest) -> None:
         """Exchanges this export for a finished one; run again after a crash, it completes what was begun."""
         _keep_mode(staging.path / Manifest.NAME, self.path / Manifest.NAME)
         # In between readers find no manifest, and so no finished export.
@@ -212,7 +220,7 @@ class Store:
 
     def discard_all(self) -> None:
         """Removes the export, and one that was to replace it."""
-        Store(self.path / STAGING).discard()
+        LocalStore(self.path / STAGING).discard()
         self.delete_all()
 
     @_reported
@@ -296,12 +304,3 @@ def sync_directory(directory: Path) -> None:
             raise
     finally:
         os.close(descriptor)
-
-
-def saved_rows(path: Path) -> int:
-    """Number of records that the next run need not fetch; 0 if the directory holds no export."""
-    try:
-        manifest = read_manifest(path / STAGING) or read_manifest(path)
-    except (ExportError, OSError):
-        return 0
-    return 0 if manifest is None else manifest.rows

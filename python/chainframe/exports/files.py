@@ -5,25 +5,28 @@ from __future__ import annotations
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from gzip import GzipFile
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from chainframe._native import Hint
+from chainframe._objects import ObjectPath, arrow_source, exists, object_writer
 from chainframe._paths import FORMS, TEXT_FORMATS, check_file, refuse_link
 from chainframe._threads import in_thread
 from chainframe.errors import ExportError, IncompleteResultError, InvalidParameterError, NumericOverflowError
-from chainframe.exports.directory import Store, atomic_write, disk_error, locked_dir, saved_rows
-from chainframe.exports.parquet import MODES, Export, write_parquet, write_parquet_async
+from chainframe.exports.directory import atomic_write, disk_error
+from chainframe.exports.export import Export
+from chainframe.exports.parquet import MODES, write_parquet, write_parquet_async
+from chainframe.exports.store import locked, saved_rows, store_at
 from chainframe.frames import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from contextlib import AbstractContextManager
-    from io import BufferedWriter
-    from pathlib import Path
 
     import pyarrow as pa
 
     from chainframe import Client, Query, Records, Report
+    from chainframe._objects import Location
 
 FORMATS = tuple(dict.fromkeys(FORMS.values()))
 # A repeated run would raise them again at the same record.
@@ -35,7 +38,7 @@ ROWS = 65_536
 class FileRequest:
     """A file, its format, and the options of its content."""
 
-    path: Path
+    path: Location
     form: str
     is_compressed: bool = False
     mode: str = "resume"
@@ -43,9 +46,11 @@ class FileRequest:
     columns: list[str] | None = None
     numbers: str | None = None
     """None is text in text formats, which have no decimals, and decimals in the others."""
+    storage_options: dict[str, Any] | None = None
+    """Options of the object store of `since`."""
 
     @property
-    def parts(self) -> Path:
+    def parts(self) -> Location:
         return self.path.with_name(f"{self.path.name}.part")
 
     @property
@@ -54,6 +59,7 @@ class FileRequest:
         return {
             "mode": "resume",
             "since": self.since,
+            "storage_options": self.storage_options,
             "columns": self.columns,
             "numbers": self.numbers or ("string" if self.form in TEXT_FORMATS else "decimal"),
             # Read once and removed.
@@ -67,16 +73,22 @@ class FileRequest:
         load("pyarrow", extra="arrow")
         if self.mode not in MODES:
             raise InvalidParameterError(f"mode must be one of {', '.join(MODES)}; got {self.mode!r}")
-        if self.mode == "error" and self.path.exists():
+        path = self.path
+        if self.mode == "error" and exists(path):
             hints = (Hint("use_another_file"), Hint("start_over"))
-            raise ExportError(f"{self.path} exists", path=str(self.path), hints=hints)
-        if self.path.is_dir():
-            raise ExportError(f"{self.path} is a directory; name a file", path=str(self.path))
-        if not self.path.parent.is_dir():
-            raise ExportError(f"{self.path.parent} is not a directory; create it first", path=str(self.path.parent))
-        check_file(self.path)
-        refuse_link(self.parts)
-        if self.parts.is_dir() and (self.mode == "overwrite" or not Store(self.parts).has_manifest):
+            raise ExportError(f"{path} exists", path=str(path), hints=hints)
+        if isinstance(path, Path):
+            if path.is_dir():
+                raise ExportError(f"{path} is a directory; name a file", path=str(path))
+            if not path.parent.is_dir():
+                raise ExportError(f"{path.parent} is not a directory; create it first", path=str(path.parent))
+            check_file(path)
+        parts = self.parts
+        if isinstance(parts, Path):
+            refuse_link(parts)
+            if not parts.is_dir():
+                return
+        if self.mode == "overwrite" or not store_at(parts).has_manifest:
             self.discard()
 
     def assemble(self, export: Export) -> Export:
@@ -85,10 +97,10 @@ class FileRequest:
 
         def batches() -> Iterator[pa.RecordBatch]:
             for part in export.parts:
-                with pyarrow.parquet.ParquetFile(part) as stored:
+                with pyarrow.parquet.ParquetFile(arrow_source(part)) as stored:
                     yield from stored.iter_batches(ROWS)
 
-        self._replace(lambda: pyarrow.parquet.read_schema(export.parts[0]), batches())
+        self._replace(lambda: pyarrow.parquet.read_schema(arrow_source(export.parts[0])), batches())
         self.discard()
         return self._written(export.rows, export.report)
 
@@ -100,22 +112,28 @@ class FileRequest:
         return self._written(len(records), records.report)
 
     def _written(self, rows: int, report: Report) -> Export:
-        return Export(path=self.path, parts=(self.path,), rows=rows, report=report, manifest=None)
+        path = cast("Path", self.path)
+        return Export(path=path, parts=(path,), rows=rows, report=report, manifest=None)
 
     def _replace(self, schema: Callable[[], pa.Schema], batches: Iterable[pa.RecordBatch]) -> None:
         """Writes the file, which replaces an earlier one when it is complete."""
         from chainframe.exports.formats import WRITERS  # noqa: PLC0415 - needs pyarrow
 
         try:
-            with atomic_write(self.path) as file, self._compressed(file) as sink:
+            with self._opened() as file, self._compressed(file) as sink:
                 out = WRITERS[self.form](sink, schema())
                 for batch in batches:
                     out.write(batch)
                 out.close()
         except OSError as error:
+            if isinstance(self.path, ObjectPath):
+                raise
             raise disk_error(error, self.path) from error
 
-    def _compressed(self, file: BufferedWriter) -> AbstractContextManager[Any]:
+    def _opened(self) -> AbstractContextManager[BinaryIO]:
+        return object_writer(self.path) if isinstance(self.path, ObjectPath) else atomic_write(self.path)
+
+    def _compressed(self, file: BinaryIO) -> AbstractContextManager[Any]:
         # Without name and time, so that equal results are equal files.
         return GzipFile("", "wb", fileobj=file, mtime=0) if self.is_compressed else nullcontext(file)
 
@@ -128,9 +146,10 @@ class FileRequest:
     def discard(self) -> None:
         # Foreign files stay; a directory that cannot be removed must not hide the outcome of the run.
         with suppress(OSError, ExportError):
-            with locked_dir(self.parts):
-                Store(self.parts).discard_all()
-            self.parts.rmdir()
+            with locked(self.parts):
+                store_at(self.parts).discard_all()
+            if isinstance(self.parts, Path):
+                self.parts.rmdir()
 
 
 def write_file(query: Query[Any], client: Client, request: FileRequest) -> Export:

@@ -6,9 +6,9 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from chainframe.errors import InvalidParameterError
+from chainframe.exports.export import Export
 from chainframe.exports.high_water_mark import height_of
-from chainframe.exports.manifest import read_manifest
-from chainframe.exports.parquet import Export
+from chainframe.exports.store import read_manifest
 
 if TYPE_CHECKING:
     from chainframe import Query

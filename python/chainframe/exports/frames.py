@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from chainframe import frames
+from chainframe._objects import arrow_source
 from chainframe.errors import ContextError, ExportError, InvalidParameterError
-from chainframe.exports.directory import verify_part
-from chainframe.exports.manifest import Manifest, read_manifest
+from chainframe.exports.store import read_manifest, verify_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,13 +57,13 @@ class Frames:
         pyarrow: Any = frames.load("pyarrow", extra="arrow")
         parquet: Any = frames.load("pyarrow.parquet", extra="arrow")
         self._verify_parts()
-        known = parquet.read_schema(self.parts[0]).names
+        known = parquet.read_schema(arrow_source(self.parts[0])).names
         names = list(known if columns is None else columns)
         for name in names:
             if name not in known:
                 raise InvalidParameterError(f"must be among {', '.join(known)}; got {name!r}", parameter="columns")
         # Each file by itself: a directory may have others.
-        tables = [parquet.ParquetFile(part).read(columns=names).select(names) for part in self.parts]
+        tables = [parquet.ParquetFile(arrow_source(part)).read(columns=names).select(names) for part in self.parts]
         table: pa.Table = pyarrow.concat_tables(tables)
         return table
 
@@ -130,8 +130,7 @@ class Frames:
             if self.path.suffix != ".parquet":
                 raise ContextError(f"{self.path} is not a Parquet file, so it has no types; read it with its library")
             return
-        manifest: Manifest | None = read_manifest(self.path)
+        manifest = read_manifest(self.path)
         if manifest is None:
             raise ExportError(f"{self.path} holds no export", path=str(self.path))
-        for part in manifest.parts:
-            verify_part(self.path, part)
+        verify_parts(self.path, manifest.parts)

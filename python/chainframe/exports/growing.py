@@ -6,22 +6,24 @@ so the directory can be moved.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from chainframe._notes import ending_at_the_caller
-from chainframe._paths import local_path
+from chainframe._objects import location
 from chainframe._threads import in_thread
 from chainframe.errors import ExportError, InvalidParameterError
 from chainframe.exports import series
-from chainframe.exports.directory import STAGING, locked_dir
-from chainframe.exports.manifest import AS_TEXT, read_manifest
+from chainframe.exports.directory import STAGING
+from chainframe.exports.manifest import AS_TEXT
 from chainframe.exports.parquet import ExportRequest, write_parquet, write_parquet_async
+from chainframe.exports.store import locked, read_manifest
 
 if TYPE_CHECKING:
     from os import PathLike
-    from pathlib import Path
 
     from chainframe import Client, Query
+    from chainframe._objects import Location
     from chainframe.exports import Export
     from chainframe.exports.manifest import Manifest
 
@@ -31,16 +33,15 @@ SETTLE = 64
 def to_parquet_series(
     query: Query[Any],
     client: Client,
-    path: str | PathLike[str],
+    path: Location | str | PathLike[str],
     settle: int | None = SETTLE,
     **options: Any,  # noqa: ANN401
 ) -> Export:
     options["settle"] = settle
     directory = _checked(query, client, path, options)
-    with locked_dir(directory):
+    with locked(directory):
         written = [
-            write_parquet(query, client, target, mode=mode, since=since, **options)
-            for target, since, mode in _due(directory, options)
+            write_parquet(query, client, due.directory, **due.options, **options) for due in _due(directory, options)
         ]
     return written[-1]
 
@@ -49,23 +50,25 @@ def to_parquet_series(
 async def to_parquet_series_async(
     query: Query[Any],
     client: Client,
-    path: str | PathLike[str],
+    path: Location | str | PathLike[str],
     settle: int | None = SETTLE,
     **options: Any,  # noqa: ANN401
 ) -> Export:
     options["settle"] = settle
     directory = await in_thread(lambda: _checked(query, client, path, options))
-    with locked_dir(directory):
+    with locked(directory):
         written = [
-            await write_parquet_async(query, client, target, mode=mode, since=since, **options)
-            for target, since, mode in await in_thread(lambda: _due(directory, options))
+            await write_parquet_async(query, client, due.directory, **due.options, **options)
+            for due in await in_thread(lambda: _due(directory, options))
         ]
     return written[-1]
 
 
-def _checked(query: Query[Any], client: Client, path: str | PathLike[str], options: dict[str, Any]) -> Path:
+def _checked(
+    query: Query[Any], client: Client, path: Location | str | PathLike[str], options: dict[str, Any]
+) -> Location:
     """Return the directory, after a check of the request, before anything is created or sent."""
-    directory = local_path(path, "path")
+    directory = location(path, "path", options.pop("storage_options", None))
     if query._growth_order() is None:  # noqa: SLF001 - of this package
         message = "to_parquet_series needs a list with its newest record first or a range; call to_parquet"
         raise InvalidParameterError(message)
@@ -78,8 +81,22 @@ def _checked(query: Query[Any], client: Client, path: str | PathLike[str], optio
     return directory
 
 
-def _due(directory: Path, options: dict[str, Any]) -> list[tuple[Path, Path | None, str]]:
-    """Return the exports to write, each with the one that it continues, and the mode.
+@dataclass(frozen=True)
+class _Due:
+    """An export to write, the one that it continues, and one that it replaces."""
+
+    directory: Location
+    since: Location | None
+    mode: str = "resume"
+    replaces: Manifest | None = None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"since": self.since, "mode": self.mode, "replaces": self.replaces}
+
+
+def _due(directory: Location, options: dict[str, Any]) -> list[_Due]:
+    """Return the exports to write.
 
     One that was interrupted is finished before another begins, and one without news is replaced, so that a series is as
     long as it has news. One that could not hold an amount is begun again when amounts are text.
@@ -89,14 +106,17 @@ def _due(directory: Path, options: dict[str, Any]) -> list[tuple[Path, Path | No
     if newest is None or found is None:
         # Nothing is in the directory of the newest, if there is one.
         number = max(number, 0)
-        return [(directory / _name(number), series.newest_before(directory, number), "resume")]
+        return [_Due(directory / _name(number), series.newest_before(directory, number))]
     if not found.finished:
-        mode = "overwrite" if (found.numbers, options.get("numbers")) == AS_TEXT else "resume"
-        return [(newest, series.earlier(newest, found), mode), (directory / _name(number + 1), newest, "resume")]
+        earlier = series.earlier(newest, found)
+        is_too_large = (found.numbers, options.get("numbers")) == AS_TEXT
+        unfinished = _Due(newest, earlier, "overwrite", found) if is_too_large else _Due(newest, earlier)
+        return [unfinished, _Due(directory / _name(number + 1), newest)]
     if _has_news(found):
-        return [(directory / _name(number + 1), newest, "resume")]
+        return [_Due(directory / _name(number + 1), newest)]
     is_begun = read_manifest(newest / STAGING) is not None
-    return [(newest, series.earlier(newest, found), "resume" if is_begun else "overwrite")]
+    earlier = series.earlier(newest, found)
+    return [_Due(newest, earlier) if is_begun else _Due(newest, earlier, "overwrite", found)]
 
 
 def _has_news(manifest: Manifest) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -20,12 +21,16 @@ from chainframe.errors import ExportError
 from chainframe.exports.kinds import KINDS, is_count, is_flag, is_height, is_report
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from pathlib import Path
+
+    from chainframe._objects import Location
 
 VERSION = 1
 # A correction is not a record of its own. Most readers of directories skip a name with an underscore; Dask, polars and
 # DuckDB go by the suffix.
-PART = re.compile(r"part-[0-9]{6,}\.parquet|_corrections-[0-9]{6,}\.data")
+# In an object store each run has names of its own.
+PART = re.compile(r"part-[0-9]{6,}(-[0-9a-f]{12})?\.parquet|_corrections-[0-9]{6,}(-[0-9a-f]{12})?\.data")
 # What a state of another form raises.
 MALFORMED = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 MAX_SHOWN = 60
@@ -120,8 +125,9 @@ class Manifest:
     def files(self) -> list[Part]:
         return [*self.parts, *(self.settled.corrections if self.settled else [])]
 
-    def to_json(self) -> str:
-        return json.dumps({"version": VERSION, **asdict(self)}, indent=1)
+    def to_json(self, **stored: Any) -> str:  # noqa: ANN401 - JSON
+        """The text of the manifest, with what an object store adds."""
+        return json.dumps({"version": VERSION, **stored, **asdict(self)}, indent=1)
 
     def change(self, progress: Progress) -> dict[str, Any]:
         """The journal line for `progress`, which `apply` adds to the manifest."""
@@ -169,7 +175,7 @@ class Manifest:
             raise ValueError(names)
 
     def check_same_query(
-        self, found: Manifest, path: Path, *, continued: bool = False, has_moving_end: bool = False
+        self, found: Manifest, path: Location, *, continued: bool = False, has_moving_end: bool = False
     ) -> None:
         """Raises `ExportError` that names the difference if `found` is an export of another query.
 
@@ -214,19 +220,26 @@ class Manifest:
 def read_manifest(directory: Path) -> Manifest | None:
     """State of the export in `directory`, with the journal of an unfinished run, or None if there is no export."""
     path = directory / Manifest.NAME
-    try:
+    with reported_as_corrupt(path):
         content = _content(path)
         manifest = None if content is None else Manifest.from_state(json.loads(content.decode()))
         journal = _content(directory / Manifest.JOURNAL)
         if manifest is not None and journal is not None:
             _apply_journal(manifest, journal)
             manifest.check_kinds()
+    return manifest
+
+
+@contextmanager
+def reported_as_corrupt(path: object) -> Generator[None]:
+    """Raises `ExportError` for a manifest that no export has written."""
+    try:
+        yield
     except UnsupportedVersionError as error:
         message = f"{path}: unsupported manifest version {error} (expected {VERSION})"
         raise ExportError(message, path=str(path), hints=HINTS) from None
     except MALFORMED:
         raise ExportError(f"{path} is not the manifest of an export", path=str(path), hints=HINTS) from None
-    return manifest
 
 
 def _content(path: Path) -> bytes | None:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chainframe._notes import ending_at_the_caller
-from chainframe._paths import COMPRESSED, FORMS, form_of, local_path, suffix_of
+from chainframe._objects import location
+from chainframe._paths import COMPRESSED, FORMS, form_of, suffix_of
 from chainframe.errors import InvalidParameterError
 from chainframe.exports.files import FileRequest, write_file, write_file_async
 from chainframe.exports.growing import to_parquet_series, to_parquet_series_async
-from chainframe.exports.parquet import Export, write_parquet, write_parquet_async
+from chainframe.exports.parquet import write_parquet, write_parquet_async
 
 if TYPE_CHECKING:
     from os import PathLike
 
     from chainframe import Client, Query, Records
+    from chainframe._objects import Location
+    from chainframe.exports.export import Export
 
 
 __all__ = [
@@ -35,10 +39,10 @@ _OTHERS = {".xlsx": "to_pandas().to_excel", ".feather": "to_pandas().to_feather"
 
 
 def to_parquet(query: Query[Any], client: Client, path: str | PathLike[str], **options: Any) -> Export:  # noqa: ANN401
-    file = _parquet_file(path, options)
-    return (
-        write_file(query, client, file) if file else write_parquet(query, client, local_path(path, "path"), **options)
-    )
+    to = _parquet_location(path, options)
+    if isinstance(to, FileRequest):
+        return write_file(query, client, to)
+    return write_parquet(query, client, to, **options)
 
 
 @ending_at_the_caller
@@ -48,10 +52,10 @@ async def to_parquet_async(
     path: str | PathLike[str],
     **options: Any,  # noqa: ANN401
 ) -> Export:
-    file = _parquet_file(path, options)
-    if file:
-        return await write_file_async(query, client, file)
-    return await write_parquet_async(query, client, local_path(path, "path"), **options)
+    to = _parquet_location(path, options)
+    if isinstance(to, FileRequest):
+        return await write_file_async(query, client, to)
+    return await write_parquet_async(query, client, to, **options)
 
 
 def to_csv(query: Query[Any], client: Client, path: str | PathLike[str], **options: Any) -> Export:  # noqa: ANN401
@@ -72,43 +76,58 @@ async def to_json_async(query: Query[Any], client: Client, path: str | PathLike[
     return await write_file_async(query, client, _file(path, "jsonl", options))
 
 
-def write_records(
-    records: Records[Any], method: str, path: str | PathLike[str], columns: list[str] | None, numbers: str | None
+def write_records(  # noqa: PLR0917 - the core passes them by position
+    records: Records[Any],
+    method: str,
+    path: str | PathLike[str],
+    columns: list[str] | None,
+    numbers: str | None,
+    storage_options: dict[str, Any] | None,
 ) -> Export:
     """Write the records in hand to one file, which replaces an earlier one when it is complete."""
     form = next(form for form, name in METHODS.items() if name == method)
-    local = local_path(path, "path")
-    if os.fspath(path).endswith(("/", os.sep)) or (form == "parquet" and not suffix_of(local) and not local.is_dir()):
-        problem = f"({local}) must name a file that ends in .{form}; records in hand are written to one file"
+    options: dict[str, Any] = {"columns": columns, "numbers": numbers, "storage_options": storage_options}
+    to = location(path, "path", storage_options)
+    if _ends_as_directory(path) or (form == "parquet" and not suffix_of(to) and not _is_dir(to)):
+        problem = f"({to}) must name a file that ends in .{form}; records in hand are written to one file"
         raise InvalidParameterError(problem, parameter="path")
-    request = _file(path, form, {"columns": columns, "numbers": numbers})
+    request = _file(to, form, options)
     request.prepare()
     return request.write(records)
 
 
-def _parquet_file(path: str | PathLike[str], options: dict[str, Any]) -> FileRequest | None:
-    """Return the request of a single file, or None if the path is that of a directory."""
-    local = local_path(path, "path")
-    if local.is_dir() or os.fspath(path).endswith(("/", os.sep)) or not suffix_of(local):
-        return None
-    request = _file(path, "parquet", options)
+def _parquet_location(path: str | PathLike[str], options: dict[str, Any]) -> FileRequest | Location:
+    """Return the request of a single file, or the location of a directory."""
+    to = location(path, "path", options.get("storage_options"))
+    if _is_dir(to) or _ends_as_directory(path) or not suffix_of(to):
+        return to
+    request = _file(to, "parquet", options)
     for name in ("max_rows_per_file", "settle"):
         if name in options:
-            raise InvalidParameterError(f"{name} needs a directory; {local} is a file")
+            raise InvalidParameterError(f"{name} needs a directory; {to} is a file")
     return request
 
 
-def _file(path: str | PathLike[str], form: str, options: dict[str, Any]) -> FileRequest:
+def _ends_as_directory(path: object) -> bool:
+    return isinstance(path, str | os.PathLike) and os.fspath(path).endswith(("/", os.sep))
+
+
+def _is_dir(to: Location) -> bool:
+    """True for a local directory. In an object store the name decides, and nothing is sent."""
+    return isinstance(to, Path) and to.is_dir()
+
+
+def _file(path: Location | str | PathLike[str], form: str, options: dict[str, Any]) -> FileRequest:
     """Return the request of a file, unless its suffix is that of another format."""
-    local = local_path(path, "path")
-    suffix = "" if local.is_dir() else suffix_of(local)
+    to = location(path, "path", options.get("storage_options"))
+    suffix = "" if _is_dir(to) else suffix_of(to)
     named, is_compressed = form_of(suffix) or ((form, False) if not suffix else (None, False))
     if named != form:
         method = METHODS.get(named or "", _OTHERS.get(suffix))
         advice = f"call {method}, or pass another path" if method else f"pass a path that ends in {_expected(form)}"
-        raise InvalidParameterError(f"({local}) ends in {suffix}; {advice}", parameter="path")
+        raise InvalidParameterError(f"({to}) ends in {suffix}; {advice}", parameter="path")
     fields = {name: value for name, value in options.items() if name not in {"max_rows_per_file", "settle"}}
-    return FileRequest(local, form, is_compressed, **fields)
+    return FileRequest(to, form, is_compressed, **fields)
 
 
 def _expected(form: str) -> str:

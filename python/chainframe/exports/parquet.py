@@ -12,183 +12,43 @@ with the cursor after its last record. So what is listed is complete, and what i
 
 from __future__ import annotations
 
-import html
 import json
 import os
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chainframe._arguments import suggesting
-from chainframe._native import Client, _restore_report
 from chainframe._notes import continues
 from chainframe._threads import in_thread
 from chainframe.errors import (
     ChainframeError,
-    ContextError,
     ExportError,
     InvalidParameterError,
     PaginationDriftError,
 )
 from chainframe.exports import series
-from chainframe.exports.directory import STAGING, Store, locked_dir, verify_part
-from chainframe.exports.frames import Frames
+from chainframe.exports.directory import STAGING
+from chainframe.exports.export import finished_export
 from chainframe.exports.high_water_mark import height_of
-from chainframe.exports.manifest import HINTS, Manifest, Settled, read_manifest
+from chainframe.exports.manifest import HINTS, Manifest, Settled
+from chainframe.exports.rows import key_columns
 from chainframe.exports.settled import SettledWriter
 from chainframe.exports.signals import DeferredSignals, cancelled_by_signal
-from chainframe.exports.verify import Verifier
+from chainframe.exports.store import locked, read_manifest, store_at, verify_parts
 from chainframe.exports.writer import ParquetWriter
 from chainframe.frames import load
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from os import PathLike
-    from pathlib import Path
 
-    from chainframe import Query, Report
-    from chainframe.exports.verification import Verification
+    from chainframe import Client, Query
+    from chainframe._objects import Location
+    from chainframe.exports.export import Export
+    from chainframe.exports.store import Store
 
 MODES = ("resume", "overwrite", "error")
-
-
-@dataclass(frozen=True, repr=False)
-class Export(Frames):
-    """A finished export.
-
-    Attributes
-    ----------
-    path : Path
-        Its directory or file.
-    parts : tuple of Path
-        Its files, in order. The export of an empty result has one, without rows.
-    rows : int
-        Number of records in all files.
-    report : Report
-        Report over all runs of the export.
-    manifest : Path or None
-        JSON file that lists the parts with their checksums; None if the export is a single file.
-    complete : bool
-        True if the result is known to hold every record.
-    corrections : tuple of Path
-        Its files of corrections to the earlier exports of a settled series; see `read`.
-
-    Examples
-    --------
-    >>> export = client.blocks().to_parquet("blocks")
-    >>> duckdb.sql(f"select count(*) from '{export.path}/*.parquet'")
-    >>> export.to_pandas()  # the frame of client.blocks().to_pandas()
-    """
-
-    path: Path
-    parts: tuple[Path, ...]
-    rows: int
-    report: Report
-    manifest: Path | None
-    corrections: tuple[Path, ...] = ()
-    _client: Client | None = field(default=None, repr=False, compare=False)
-    """The client that fetched the records."""
-
-    @classmethod
-    def open(cls, directory: str | PathLike[str]) -> Export:
-        """Return the finished export in a directory.
-
-        Parameters
-        ----------
-        directory : str or path
-            The directory; of a series, for its newest export.
-
-        Returns
-        -------
-        Export
-
-        Raises
-        ------
-        ExportError
-            If there is none, or if it is not finished.
-
-        Examples
-        --------
-        >>> chainframe.exports.Export.open("blocks").verify()
-        """
-        path = series.directory_of(directory, "directory")
-        if path.is_file():
-            raise ExportError(f"{path} is a file; pass the directory of an export", path=str(path))
-        manifest = read_manifest(path)
-        if manifest is None:
-            raise ExportError(f"{path} holds no export", path=str(path))
-        if not manifest.finished:
-            raise ExportError(f"{path} is not finished; run that export again first", path=str(path))
-        return finished_export(path, manifest)
-
-    @suggesting
-    def verify(self, client: Client | None = None, *, sample: int = 200, seed: int | None = None) -> Verification:
-        """Compare the files with their checksums, and random records with what the API returns when asked another way.
-
-        Lists with a filter by height are read around `sample` random records with another page size, and within the
-        widest gaps between heights; other lists are read again with another page size. Transactions of `sample` records
-        are looked up by hash. Token transfers are compared with the event logs of `sample` transactions.
-        Nothing in the directory changes.
-
-        Parameters
-        ----------
-        client : Client, optional
-            Client to use. Default: the one that made the export, or one with the settings of the environment.
-        sample : int
-            Number of records to select for each way, and roughly of requests. More find rarer errors.
-        seed : int, optional
-            Seed of the selection, to repeat it.
-
-        Returns
-        -------
-        Verification
-
-        Raises
-        ------
-        ContextError
-            For an export that is a single file, since it has no manifest.
-
-        Examples
-        --------
-        >>> export = client.transactions().to_parquet("transactions")
-        >>> print(export.verify(sample=500))
-        """
-        if sample < 1:
-            raise InvalidParameterError(f"must be at least 1; got {sample!r}", parameter="sample")
-        if self.manifest is None:
-            raise ContextError(f"{self.path} is a single file without a manifest; verify an export in a directory")
-        manifest = read_manifest(self.path)
-        if manifest is None:
-            raise ExportError(f"{self.path} holds no export", path=str(self.path))
-        return Verifier(self.path, manifest, client or self._client or Client(), sample, seed).run()
-
-    def __repr__(self) -> str:
-        return f"<Export {str(self.path)!r}: {self._about()}>"
-
-    def _repr_html_(self) -> str:
-        about = f"{html.escape(str(self.path))}: {self._about()}"
-        head = f'<div class="chainframe"><p><b>Export</b> <span class="dim">{about}</span></p></div>'
-        return head + self.report._repr_html_()
-
-    def _about(self) -> str:
-        files = f"{len(self.parts):,} file{'' if len(self.parts) == 1 else 's'}"
-        return f"{self.rows:,} records in {files}, {'complete' if self.complete else 'possibly incomplete'}"
-
-    @property
-    def complete(self) -> bool:
-        return self.report.complete
-
-
-def finished_export(path: Path, manifest: Manifest, client: Client | None = None) -> Export:
-    return Export(
-        path=path,
-        parts=tuple(path / part.name for part in manifest.parts),
-        rows=manifest.rows,
-        report=_restore_report(manifest.report),
-        manifest=path / Manifest.NAME,
-        corrections=tuple(path / part.name for part in manifest.files[len(manifest.parts) :]),
-        _client=client,
-    )
 
 
 @dataclass(frozen=True)
@@ -197,9 +57,9 @@ class ExportRequest:
 
     query: Query[Any]
     client: Client
-    directory: Path
+    directory: Location
     mode: str = "resume"
-    since: Export | str | PathLike[str] | None = None
+    since: Export | Location | str | PathLike[str] | None = None
     columns: list[str] | None = None
     """None selects all, in the order of an earlier export, if that is resumed; other columns are not converted."""
     settle: int | None = None
@@ -208,6 +68,10 @@ class ExportRequest:
     compression: str = "zstd"
     permissions: int = 0o777
     """Permissions of the directory, if it is created, less the umask."""
+    replaces: Manifest | None = None
+    """State of the export that `mode="overwrite"` is to replace; None is any."""
+    storage_options: dict[str, Any] | None = None
+    """Options of the object store of `since`."""
 
     def new_manifest(self) -> Manifest:
         """Checks the request, before anything is created or sent."""
@@ -224,7 +88,7 @@ class ExportRequest:
             self._check_settled(manifest)
             manifest.settled = Settled(self.settle)
         if self.since is not None:
-            since = series.directory_of(self.since, "since")
+            since = series.directory_of(self.since, "since", self.storage_options)
             earlier = self._load_earlier(manifest, since)
             manifest.since = series.link(since, self.directory)
             if self.settle is None:
@@ -237,7 +101,7 @@ class ExportRequest:
             raise InvalidParameterError("needs a list with its newest record first or a range", parameter="settle")
         if manifest.query["max_items"] is not None:
             raise InvalidParameterError("cannot be combined with max_items", parameter="settle")
-        needed = series.key_columns(manifest)
+        needed = key_columns(manifest)
         missing = [name for name in needed if name not in manifest.schema]
         if missing:
             raise InvalidParameterError(
@@ -249,15 +113,22 @@ class ExportRequest:
 
     def lock(self) -> AbstractContextManager[None]:
         """The lock of the directory; none for a finished export below which nothing can be written."""
-        if self.mode == "resume" and self.directory.is_dir() and not os.access(self.directory, os.W_OK):
-            found = read_manifest(self.directory)
+        directory = self.directory
+        if self.mode == "resume" and isinstance(directory, Path) and directory.is_dir():
+            found = None if os.access(directory, os.W_OK) else read_manifest(directory)
             if found is not None and found.finished:
                 return nullcontext()
-        return locked_dir(self.directory, self.permissions)
+        return locked(directory, self.permissions)
 
-    def open(self, new: Manifest) -> ParquetWriter:
-        """The writer of a new, an unfinished or a finished export; changes nothing before `begin`."""
-        main, staging = self._store(self.directory), self._store(self.directory / STAGING)
+    def open(self, new: Manifest) -> tuple[Store, ParquetWriter]:
+        """The place of the export, and the writer of a new, an unfinished or a finished one.
+
+        Changes nothing before `begin`.
+        """
+        main, staging = store_at(self.directory), store_at(self.directory / STAGING)
+        return main, self._opened(main, staging, new)
+
+    def _opened(self, main: Store, staging: Store, new: Manifest) -> ParquetWriter:
         staged = staging.read(ignore_corrupt=True)
         if staged is not None and staged.finished:
             main.replace_with(staging, staged)
@@ -265,6 +136,7 @@ class ExportRequest:
         if self.mode == "overwrite":
             staging.discard()
             if main.has_manifest:
+                self._check_replaced(main)
                 return self._writer(staging, new)
             main.check_no_foreign_files(but_parts=True)
             return self._writer(main, new)
@@ -287,15 +159,18 @@ class ExportRequest:
             new.take_order(found)
         return new
 
-    def completed(self, writer: ParquetWriter) -> Export:
+    def _check_replaced(self, main: Store) -> None:
+        """Raises `ExportError` if the export is not the one that the caller has decided to replace."""
+        if self.replaces is not None and main.read(ignore_corrupt=True) != self.replaces:
+            message = f"{self.directory} was changed by another export; try again when it has ended"
+            raise ExportError(message, path=str(self.directory), retryable=True)
+
+    def completed(self, main: Store, writer: ParquetWriter) -> Export:
         """Puts a finished export in its place."""
-        main, manifest = self._store(self.directory), writer.manifest
+        manifest = writer.manifest
         if writer.store.path != main.path:
             main.replace_with(writer.store, manifest)
         return finished_export(main.path, manifest, self.client)
-
-    def _store(self, path: Path) -> Store:
-        return Store(path)
 
     def _writer(self, store: Store, manifest: Manifest) -> ParquetWriter:
         query = self.query if manifest.cursor is None else self._resumed(store, manifest.cursor)
@@ -323,16 +198,16 @@ class ExportRequest:
             path = str(store.path / Manifest.NAME)
             raise ExportError(f"{path} is not the manifest of an export: {error}", path=path, hints=HINTS) from error
 
-    def _load_earlier(self, manifest: Manifest, since: Path) -> Manifest:
+    def _load_earlier(self, manifest: Manifest, since: Location) -> Manifest:
         """The export that this one continues."""
         order = self._order()
         if order is None:
             raise InvalidParameterError("needs a list with its newest record first or a range", parameter="since")
         if manifest.query["max_items"] is not None:
             raise InvalidParameterError("cannot be combined with max_items", parameter="since")
-        if since.resolve() == self.directory.resolve():
+        if series.is_same(since, self.directory):
             raise InvalidParameterError("must not be the directory of this export", parameter="since")
-        if since.is_file():
+        if isinstance(since, Path) and since.is_file():
             raise InvalidParameterError(f"({since}) is a file; name the directory of an export", parameter="since")
         earlier = read_manifest(since)
         if earlier is None:
@@ -344,16 +219,15 @@ class ExportRequest:
         )
         if earlier.settled is not None and self.settle is None:
             raise InvalidParameterError(f"must be given, as for {since}, which ends below the head", parameter="settle")
-        for part in earlier.parts:
-            verify_part(since, part)
+        verify_parts(since, earlier.parts)
         return earlier
 
 
-def write_parquet(query: Query[Any], client: Client, directory: Path, **options: Any) -> Export:  # noqa: ANN401
+def write_parquet(query: Query[Any], client: Client, directory: Location, **options: Any) -> Export:  # noqa: ANN401
     request = ExportRequest(query, client, directory, **options)
     manifest = request.new_manifest()
     with DeferredSignals() as signals, request.lock():
-        writer = request.open(manifest)
+        main, writer = request.open(manifest)
         signals.interruptible(writer.verify)
         writer.begin()
         try:
@@ -363,7 +237,7 @@ def write_parquet(query: Query[Any], client: Client, directory: Path, **options:
         except BaseException as error:
             _keep(writer, error)
             raise
-        export = request.completed(writer)
+        export = request.completed(main, writer)
     writer.query._warn_if_incomplete(export.report)  # noqa: SLF001 - of this package
     return export
 
@@ -371,13 +245,13 @@ def write_parquet(query: Query[Any], client: Client, directory: Path, **options:
 async def write_parquet_async(
     query: Query[Any],
     client: Client,
-    directory: Path,
+    directory: Location,
     **options: Any,  # noqa: ANN401
 ) -> Export:
     request = ExportRequest(query, client, directory, **options)
     manifest = await in_thread(request.new_manifest)
     with cancelled_by_signal(), request.lock():
-        writer = await in_thread(lambda: request.open(manifest))
+        main, writer = await in_thread(lambda: request.open(manifest))
         await in_thread(writer.verify)
         await in_thread(writer.begin)
         try:
@@ -391,7 +265,7 @@ async def write_parquet_async(
         except BaseException as error:
             await in_thread(lambda error=error: _keep(writer, error))  # type: ignore[misc]
             raise
-        export = await in_thread(lambda: request.completed(writer))
+        export = await in_thread(lambda: request.completed(main, writer))
     writer.query._warn_if_incomplete(export.report)  # noqa: SLF001 - of this package
     return export
 

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import os
+import posixpath
 import re
-from dataclasses import dataclass
-from decimal import Decimal
-from functools import cache, cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chainframe import _native
-from chainframe._paths import local_path
+from chainframe._objects import Location, ObjectPath, arrow_files, arrow_source, attempt, exists, location
 from chainframe.errors import ExportError, InvalidParameterError
-from chainframe.exports.directory import verify_part
-from chainframe.exports.manifest import Manifest, manifest_checksum, read_manifest
+from chainframe.exports.manifest import Manifest
+from chainframe.exports.rows import declared, height_column, row_keys
+from chainframe.exports.store import manifest_checksum, read_manifest, verify_parts
 from chainframe.frames import load
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from os import PathLike
 
     import pyarrow as pa
@@ -36,7 +35,11 @@ NUMBERED = re.compile("export-([0-9]{6,})")
 """Name of an export that `Query.to_parquet_series` made."""
 
 
-def read(series: Export | str | PathLike[str] | Sequence[Export | str | PathLike[str]]) -> pyarrow.dataset.Dataset:
+def read(
+    series: Export | ObjectPath | str | PathLike[str] | Sequence[Export | ObjectPath | str | PathLike[str]],
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+) -> pyarrow.dataset.Dataset:
     """Read a series of exports as one data set, with their corrections applied.
 
     The checksum of each file is compared first.
@@ -46,6 +49,8 @@ def read(series: Export | str | PathLike[str] | Sequence[Export | str | PathLike
     series : Export, str or path, or a sequence of them
         The directory of a series that `Query.to_parquet_series` wrote; the newest export, which names those that it
         continues; or all exports of the series, in any order.
+    storage_options : dict, optional
+        Options of the object store, as for `Query.to_parquet`.
 
     Returns
     -------
@@ -63,11 +68,11 @@ def read(series: Export | str | PathLike[str] | Sequence[Export | str | PathLike
     >>> chainframe.exports.read("transfers/tuesday").to_table()
     >>> duckdb.from_arrow(chainframe.exports.read(["transfers/monday", "transfers/tuesday"]))
     """
-    from chainframe.exports.parquet import Export  # noqa: PLC0415 - which reads series
+    from chainframe.exports.export import Export  # noqa: PLC0415 - which reads series
 
     load("pyarrow", extra="arrow")
-    given = [series] if isinstance(series, str | os.PathLike | Export) else series
-    directories = [directory_of(each, "series") for each in given]
+    given = [series] if isinstance(series, str | os.PathLike | Export | ObjectPath) else series
+    directories = [directory_of(each, "series", storage_options) for each in given]
     if not directories:
         raise InvalidParameterError("must name at least one export", parameter="series")
     members = [*_back(_member(directories[0]))][::-1] if len(directories) == 1 else _ordered(directories)
@@ -88,7 +93,7 @@ class Tail:
     """Rows from `lowest` on."""
 
 
-def read_tail(manifest: Manifest, directory: Path) -> Tail | None:
+def read_tail(manifest: Manifest, directory: Location) -> Tail | None:
     """Read the rows that an export in `directory` compares; None if it continues none."""
     if manifest.since is None or manifest.settled is None:
         return None
@@ -126,106 +131,71 @@ def read_tail(manifest: Manifest, directory: Path) -> Tail | None:
     return Tail(end, lowest, rows)
 
 
-def link(earlier: Path, directory: Path) -> dict[str, str]:
+def link(earlier: Location, directory: Location) -> dict[str, str]:
     """Return what the manifest of an export in `directory` says about the one that it continues."""
-    target = earlier.resolve()
-    try:
-        path = os.path.relpath(target, directory.resolve())
-    except ValueError:
-        # On another drive.
-        path = str(target)
-    return {"path": Path(path).as_posix(), "sha256": manifest_checksum(earlier)}
+    if isinstance(earlier, Path) and isinstance(directory, Path):
+        target = earlier.resolve()
+        try:
+            path = os.path.relpath(target, directory.resolve())
+        except ValueError:
+            # On another drive.
+            path = str(target)
+        path = Path(path).as_posix()
+    elif isinstance(earlier, ObjectPath) and isinstance(directory, ObjectPath) and earlier.bucket == directory.bucket:
+        path = posixpath.relpath(earlier.key, directory.key)
+    else:
+        message = f"({earlier}) must be an export in the bucket of this one, or both must be local"
+        raise InvalidParameterError(message, parameter="since")
+    return {"path": path, "sha256": manifest_checksum(earlier)}
 
 
-def height_column(names: Iterable[str]) -> str:
-    return "height" if "height" in set(names) else "zone_block_height"
+def is_same(one: Location, other: Location) -> bool:
+    if isinstance(one, Path) and isinstance(other, Path):
+        return one.resolve() == other.resolve()
+    return one == other
 
 
-def key_columns(manifest: Manifest) -> list[str]:
-    """Columns that a settled series needs: the height, and those that identify a record."""
-    declared = _declared()[manifest.query["call"]]
-    return list(dict.fromkeys([height_column(declared.fields), *declared.identity]))
-
-
-def row_keys(table: pa.Table, manifest: Manifest) -> list[tuple[Any, ...]]:
-    """Keys of the rows: the values that identify a record, or all of them where it has none of those."""
-    identity = _declared()[manifest.query["call"]].identity
-    keys = row_values(table.select(identity), manifest)
-    rows = row_values(table, manifest)
-    return [
-        key if any(isinstance(value, str) and value for value in key) else row
-        for key, row in zip(keys, rows, strict=True)
-    ]
-
-
-def row_values(table: pa.Table, manifest: Manifest) -> list[tuple[Any, ...]]:
-    """Values of the rows. Amounts that are text are numbers, equal to those of an export with decimals."""
-    amounts = _declared()[manifest.query["call"]].amounts
-    columns = [
-        [value if value is None else Decimal(value) for value in column.to_pylist()]
-        if name in amounts
-        else column.to_pylist()
-        for name, column in zip(table.column_names, table.columns, strict=True)
-    ]
-    return list(zip(*columns, strict=True))
-
-
-@dataclass(frozen=True)
-class _Declared:
-    """Fields of the records of a call."""
-
-    fields: list[str]
-    identity: list[str]
-    amounts: frozenset[str]
-
-
-@cache
-def _declared() -> dict[str, _Declared]:
-    declaration = json.loads(_native._declaration())  # noqa: SLF001 - of this package
-    records = {record["name"]: record for record in declaration["records"]}
-    found = {}
-    for endpoint in declaration["endpoints"]:
-        record = records[endpoint["record"]]
-        fields = {each["name"]: each["kind"] for each in record["fields"]}
-        amounts = frozenset(name for name, kind in fields.items() if kind == "amount")
-        found[endpoint["name"]] = _Declared([*fields], record["identity"], amounts)
-    return found
-
-
-def newest_of(series: Path, below: float = inf) -> tuple[int, Path] | None:
+def newest_of(series: Location, below: float = inf) -> tuple[int, Location] | None:
     """Return the number and directory of the newest export that `Query.to_parquet_series` made in a directory."""
     found = [(int(match[1]), path) for path in _entries(series) if (match := NUMBERED.fullmatch(path.name))]
-    return max((each for each in found if each[0] < below), default=None)
+    return max((each for each in found if each[0] < below), default=None, key=lambda each: each[0])
 
 
-def newest_before(series: Path, number: int) -> Path | None:
+def newest_before(series: Location, number: int) -> Location | None:
     """Return the newest of the exports below a number; if there is none, of those that were given other names."""
     numbered = newest_of(series, number)
     if numbered is not None:
         return numbered[1]
     # The one that no other continues.
-    directories = [path for path in _entries(series) if (path / Manifest.NAME).exists()]
+    directories = [path for path in _entries(series) if exists(path / Manifest.NAME)]
     return _ordered(directories)[-1].path if directories else None
 
 
-def earlier(directory: Path, manifest: Manifest) -> Path | None:
+def earlier(directory: Location, manifest: Manifest) -> Location | None:
     """Return the export that the one in a directory continues."""
     return None if manifest.since is None else _linked(directory, manifest.since).path
 
 
-def _entries(series: Path) -> list[Path]:
+def _entries(series: Location) -> Sequence[Location]:
+    if isinstance(series, ObjectPath):
+        found = attempt(lambda: series.objects.list_with_delimiter(f"{series.key}/"), series)
+        return [series / posixpath.basename(prefix) for prefix in sorted(found["common_prefixes"])]
     try:
         return sorted(path for path in series.iterdir() if path.is_dir() and not path.is_symlink())
     except (FileNotFoundError, NotADirectoryError):
         return []
 
 
-def directory_of(export: Export | str | PathLike[str], parameter: str) -> Path:
+def directory_of(
+    export: object,
+    parameter: str,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Location:
     """Return the directory of an export: that of its manifest, and of a series that of its newest export."""
-    path = local_path(getattr(export, "path", export), parameter)
+    path = location(getattr(export, "path", export), parameter, storage_options)
     if path.name == Manifest.NAME:
         return path.parent
-    newest = None if (path / Manifest.NAME).exists() else newest_of(path)
+    newest = None if exists(path / Manifest.NAME) else newest_of(path)
     return newest[1] if newest else path
 
 
@@ -233,7 +203,7 @@ def directory_of(export: Export | str | PathLike[str], parameter: str) -> Path:
 class _Member:
     """A finished export of a series."""
 
-    path: Path
+    path: Location
     manifest: Manifest
 
     @cached_property
@@ -249,14 +219,11 @@ class _Member:
         return -inf if settled.end_height is None else settled.end_height
 
     def verify(self) -> None:
-        for part in self.manifest.files:
-            verify_part(self.path, part)
+        verify_parts(self.path, self.manifest.files)
 
 
-def _linked(directory: Path, since: dict[str, str]) -> _Member:
-    # The link is relative to where the directory is, through whatever links it was named. Without "..", the path of the
-    # first of a thousand exports is as short as that of the last.
-    earlier = Path(os.path.normpath(directory.resolve() / since["path"]))
+def _linked(directory: Location, since: dict[str, str]) -> _Member:
+    earlier = linked_path(directory, since["path"])
     member = _member(earlier)
     if member.sha256 != since["sha256"]:
         raise ExportError(
@@ -265,7 +232,19 @@ def _linked(directory: Path, since: dict[str, str]) -> _Member:
     return member
 
 
-def _member(directory: Path) -> _Member:
+def linked_path(directory: Location, link: str) -> Location:
+    """Return the directory to which a link in a manifest leads."""
+    if isinstance(directory, ObjectPath):
+        key = posixpath.normpath(posixpath.join(directory.key, link))
+        if key.startswith(("../", "/")) or key in {"..", "."}:
+            raise ExportError(f"{directory} continues an export outside of its bucket", path=str(directory))
+        return replace(directory, key=key)
+    # The link is relative to where the directory is, through whatever links it was named. Without "..", the path of the
+    # first of a thousand exports is as short as that of the last.
+    return Path(os.path.normpath(directory.resolve() / link))
+
+
+def _member(directory: Location) -> _Member:
     manifest = read_manifest(directory)
     if manifest is None:
         raise ExportError(f"{directory} holds no export", path=str(directory))
@@ -283,7 +262,7 @@ def _back(newest: _Member) -> Iterator[_Member]:
         yield member
 
 
-def _ordered(directories: list[Path]) -> list[_Member]:
+def _ordered(directories: Sequence[Location]) -> list[_Member]:
     """The exports of a whole series, oldest first, by their links: names and times may be in any order."""
     members = [_member(directory) for directory in directories]
     after = {member.manifest.since["sha256"] if member.manifest.since else "": member for member in members}
@@ -301,7 +280,7 @@ def _ordered(directories: list[Path]) -> list[_Member]:
 class _Piece:
     """Rows of a series: a file, or what is left of one."""
 
-    rows: Path | pa.Table
+    rows: Location | pa.Table
     highest: float
     """A height above which it has no row."""
 
@@ -310,7 +289,7 @@ def _fold(members: list[_Member]) -> pyarrow.dataset.Dataset:
     dataset: Any = load("pyarrow.dataset", extra="arrow")
     parquet: Any = load("pyarrow.parquet", extra="arrow")
     arrow: Any = load("pyarrow", extra="arrow")
-    amounts = _declared()[members[0].manifest.query["call"]].amounts
+    amounts = declared()[members[0].manifest.query["call"]].amounts
     texts = _amounts_as_text(members, amounts)
     pieces: list[_Piece] = []
     for member in members:
@@ -324,12 +303,12 @@ def _fold(members: list[_Member]) -> pyarrow.dataset.Dataset:
                 _remove(piece, gone, settled.corrected_above, manifest)
             pieces.append(_Piece(rows.filter(_is(corrections[CHANGE], "replaced")), member.highest))
         pieces += [_Piece(member.path / part.name, member.highest) for part in manifest.parts]
-    files = [str(piece.rows) for piece in pieces if isinstance(piece.rows, Path)]
-    tables = [piece.rows for piece in pieces if not isinstance(piece.rows, Path)]
-    schema = parquet.read_schema(members[0].path / members[0].manifest.parts[0].name)
+    files = [piece.rows for piece in pieces if isinstance(piece.rows, Path | ObjectPath)]
+    tables = [piece.rows for piece in pieces if not isinstance(piece.rows, Path | ObjectPath)]
+    schema = parquet.read_schema(arrow_source(members[0].path / members[0].manifest.parts[0].name))
     for name in texts:
         schema = schema.set(schema.get_field_index(name), schema.field(name).with_type(arrow.string()))
-    found = [dataset.dataset(files, schema=schema, format="parquet")] if files else []
+    found = [dataset.dataset(**arrow_files(files), schema=schema, format="parquet")] if files else []
     found += [dataset.dataset(table.select(schema.names).cast(schema)) for table in tables]
     whole: pyarrow.dataset.Dataset = found[0] if len(found) == 1 else dataset.dataset(found)
     return whole
@@ -349,10 +328,10 @@ def _amounts_as_text(members: list[_Member], amounts: frozenset[str]) -> set[str
     return texts
 
 
-def _concatenated(files: list[Path]) -> pa.Table:
+def _concatenated(files: list[Location]) -> pa.Table:
     parquet: Any = load("pyarrow.parquet", extra="arrow")
     arrow: Any = load("pyarrow", extra="arrow")
-    tables = [parquet.read_table(file) for file in files]
+    tables = [parquet.read_table(arrow_source(file)) for file in files]
     table: pa.Table = arrow.concat_tables([table.select(tables[0].column_names) for table in tables])
     return table
 
@@ -369,11 +348,12 @@ def _remove(piece: _Piece, gone: set[tuple[Any, ...]], above: int, manifest: Man
         return
     height = height_column(manifest.schema)
     table = piece.rows
-    if isinstance(table, Path):
-        piece.highest = _highest(parquet.read_metadata(table), height)
+    if isinstance(table, Path | ObjectPath):
+        source = arrow_source(table)
+        piece.highest = _highest(parquet.read_metadata(source), height)
         if piece.highest <= above:
             return
-        table = parquet.read_table(table)
+        table = parquet.read_table(source)
     heights = table[height].to_pylist()
     keep = [
         value is None or value <= above or key not in gone

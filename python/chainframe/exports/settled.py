@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from chainframe.errors import ExportError, SettledHeightError
-from chainframe.exports.series import CHANGE, Tail, height_column, row_keys, row_values
+from chainframe.exports.rows import height_column, row_keys, row_values
+from chainframe.exports.series import CHANGE, Tail
 from chainframe.exports.writer import ParquetWriter
 from chainframe.frames import load
 
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from chainframe import Query
-    from chainframe.exports.directory import Store
     from chainframe.exports.manifest import Manifest, Settled
+    from chainframe.exports.store import Store
 
 
 class SettledWriter(ParquetWriter):

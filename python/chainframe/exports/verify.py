@@ -22,17 +22,18 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chainframe import _native
+from chainframe._objects import arrow_files
 from chainframe.errors import ExportError
-from chainframe.exports.directory import verify_part
-from chainframe.exports.manifest import read_manifest
+from chainframe.exports.series import linked_path
+from chainframe.exports.store import read_manifest, verify_content
 from chainframe.exports.verification import Difference, Verification
 from chainframe.frames import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from pathlib import Path
 
     from chainframe import Client, Query
+    from chainframe._objects import Location
     from chainframe.exports.manifest import Manifest
 
 Row = dict[str, Any]
@@ -83,7 +84,7 @@ class Found(NamedTuple):
 class Verifier:
     """Compares the export in a directory with the API."""
 
-    def __init__(self, path: Path, manifest: Manifest, client: Client, sample: int, seed: int | None) -> None:
+    def __init__(self, path: Location, manifest: Manifest, client: Client, sample: int, seed: int | None) -> None:
         self._pyarrow = load("pyarrow", extra="arrow")
         self._client, self._sample = client, sample
         self._random = random.Random(seed)  # noqa: S311 - a sample, not a secret
@@ -139,7 +140,7 @@ class Verifier:
         """Records of the export in order, all or those of a range of heights."""
         import pyarrow.dataset as ds  # noqa: PLC0415 - an extra
 
-        files = ds.dataset([str(self._path / part.name) for part in self._manifest.parts], format="parquet")
+        files = ds.dataset(**arrow_files([self._path / part.name for part in self._manifest.parts]), format="parquet")
         height: Any = ds.field(self.height) if low is not None else None
         wanted = None if low is None else (height >= low) & (height <= high)
         return self.exact(files.to_table(columns=list(columns), filter=wanted).to_pylist())
@@ -201,7 +202,7 @@ class Verifier:
         since, settled = self._manifest.since, self._manifest.settled
         if since is None or settled is None:
             return -1
-        earlier = read_manifest(self._path / since["path"])
+        earlier = read_manifest(linked_path(self._path, since["path"]))
         end = None if earlier is None or earlier.settled is None else earlier.settled.end_height
         return inf if end is None else end
 
@@ -364,10 +365,10 @@ def merged(places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         yield current
 
 
-def damaged_files(path: Path, manifest: Manifest) -> Iterator[str]:
+def damaged_files(path: Location, manifest: Manifest) -> Iterator[str]:
     """Names of the files that are missing or are not as they were written."""
     for part in manifest.files:
         try:
-            verify_part(path, part)
+            verify_content(path, part)
         except ExportError:
             yield part.name

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from chainframe import Query, Records, Report
     from chainframe._native import _PartBuffer
-    from chainframe.exports.directory import Store
     from chainframe.exports.manifest import Manifest, Settled
+    from chainframe.exports.store import Store
 
 MAX_AGE = 25.0
 """Seconds after which fetched records are written, even if the file is small."""
@@ -77,7 +77,7 @@ class ParquetWriter:
 
     def verify(self) -> None:
         """Checks the files of earlier runs."""
-        self.store.verify(self.manifest)
+        self.store.verify(self.manifest.files)
 
     def begin(self) -> None:
         if self.manifest.finished:
@@ -179,9 +179,7 @@ class ParquetWriter:
             report={**self._report(), "records": self.manifest.rows + sum(part.rows for part in parts)},
             settled=settled or self.manifest.settled,
         )
-        change = self.manifest.change(progress)
-        self.store.commit(change)
-        self.manifest.apply(change)
+        self.store.commit(self.manifest, progress)
         self._has_gap = False
 
     def _table(self, records: Records[Any]) -> pa.Table:

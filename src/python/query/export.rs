@@ -32,15 +32,17 @@ macro_rules! exports {
 
 exports! {
     to_parquet "($self, path, *, mode='resume', since=None, settle=None, columns=None, numbers=None, \
-        max_rows_per_file=65_536)"
+        max_rows_per_file=65_536, storage_options=None)"
     to_parquet_async "($self, path, *, mode='resume', since=None, settle=None, columns=None, numbers=None, \
-        max_rows_per_file=65_536)"
-    to_parquet_series "($self, path, *, settle=64, columns=None, numbers=None, max_rows_per_file=65_536)"
-    to_parquet_series_async "($self, path, *, settle=64, columns=None, numbers=None, max_rows_per_file=65_536)"
-    to_csv "($self, path, *, mode='resume', since=None, columns=None, numbers=None)"
-    to_csv_async "($self, path, *, mode='resume', since=None, columns=None, numbers=None)"
-    to_json "($self, path, *, mode='resume', since=None, columns=None, numbers=None)"
-    to_json_async "($self, path, *, mode='resume', since=None, columns=None, numbers=None)"
+        max_rows_per_file=65_536, storage_options=None)"
+    to_parquet_series "($self, path, *, settle=64, columns=None, numbers=None, max_rows_per_file=65_536, \
+        storage_options=None)"
+    to_parquet_series_async "($self, path, *, settle=64, columns=None, numbers=None, max_rows_per_file=65_536, \
+        storage_options=None)"
+    to_csv "($self, path, *, mode='resume', since=None, columns=None, numbers=None, storage_options=None)"
+    to_csv_async "($self, path, *, mode='resume', since=None, columns=None, numbers=None, storage_options=None)"
+    to_json "($self, path, *, mode='resume', since=None, columns=None, numbers=None, storage_options=None)"
+    to_json_async "($self, path, *, mode='resume', since=None, columns=None, numbers=None, storage_options=None)"
 }
 
 /// Declares the blocking and the awaited synchronization.
@@ -132,7 +134,7 @@ fn exported<'py>(
             "settle" | "max_rows_per_file" if to_directory => options.set_item(&name, count(&name, Some(&value))?)?,
             "columns" if !value.is_none() => options.set_item(&name, value.extract::<ColumnNames>()?.0)?,
             "numbers" => options.set_item(&name, numbers_of(query, Some(&value), own)?)?,
-            "columns" => options.set_item(&name, value)?,
+            "columns" | "storage_options" => options.set_item(&name, value)?,
             "mode" | "since" if !to_series => options.set_item(&name, value)?,
             _ => return Err(arguments::unexpected(&query.getattr(method)?, &name)),
         }

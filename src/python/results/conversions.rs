@@ -63,14 +63,15 @@ macro_rules! files {
             $(
                 #[doc = doc!(Records.$name)]
                 #[pyo3(
-                    signature = (path, *, columns=None, numbers=None, **unknown),
-                    text_signature = "($self, path, *, columns=None, numbers=None)"
+                    signature = (path, *, columns=None, numbers=None, storage_options=None, **unknown),
+                    text_signature = "($self, path, *, columns=None, numbers=None, storage_options=None)"
                 )]
                 fn $name<'py>(
                     slf: &Bound<'py, Self>,
                     path: &Bound<'py, PyAny>,
                     columns: Option<ColumnNames>,
                     numbers: Option<DecimalPolicy>,
+                    storage_options: Option<Bound<'py, PyAny>>,
                     unknown: Option<&Bound<'py, PyDict>>,
                 ) -> PyResult<Bound<'py, PyAny>> {
                     let py = slf.py();
@@ -78,7 +79,7 @@ macro_rules! files {
                     let numbers = numbers.or(slf.get().numbers).map(DecimalPolicy::name);
                     let columns = columns.map(|ColumnNames(names)| names);
                     let methods = PyModule::import(py, "chainframe.exports.methods")?;
-                    methods.call_method1("write_records", (slf, stringify!($name), path, columns, numbers))
+                    methods.call_method1("write_records", (slf, stringify!($name), path, columns, numbers, storage_options))
                 }
             )*
         }

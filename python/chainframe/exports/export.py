@@ -1,0 +1,167 @@
+"""A finished export."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from chainframe._arguments import suggesting
+from chainframe._native import Client, _restore_report
+from chainframe.errors import ContextError, ExportError, InvalidParameterError
+from chainframe.exports import series
+from chainframe.exports.frames import Frames
+from chainframe.exports.manifest import Manifest
+from chainframe.exports.store import read_manifest
+from chainframe.exports.verify import Verifier
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from os import PathLike
+
+    from chainframe import Report
+    from chainframe._objects import Location
+    from chainframe.exports.verification import Verification
+
+
+@dataclass(frozen=True, repr=False)
+class Export(Frames):
+    """A finished export.
+
+    Attributes
+    ----------
+    path : Path
+        Its directory or file; in an object store an `ObjectPath`, which `str` turns into a URL.
+    parts : tuple of Path
+        Its files, in order. The export of an empty result has one, without rows.
+    rows : int
+        Number of records in all files.
+    report : Report
+        Report over all runs of the export.
+    manifest : Path or None
+        JSON file that lists the parts with their checksums; None if the export is a single file.
+    complete : bool
+        True if the result is known to hold every record.
+    corrections : tuple of Path
+        Its files of corrections to the earlier exports of a settled series; see `read`.
+
+    Examples
+    --------
+    >>> export = client.blocks().to_parquet("blocks")
+    >>> duckdb.sql(f"select count(*) from '{export.path}/*.parquet'")
+    >>> export.to_pandas()  # the frame of client.blocks().to_pandas()
+    """
+
+    path: Path
+    parts: tuple[Path, ...]
+    rows: int
+    report: Report
+    manifest: Path | None
+    corrections: tuple[Path, ...] = ()
+    _client: Client | None = field(default=None, repr=False, compare=False)
+    """The client that fetched the records."""
+
+    @classmethod
+    def open(cls, directory: str | PathLike[str], *, storage_options: Mapping[str, Any] | None = None) -> Export:
+        """Return the finished export in a directory.
+
+        Parameters
+        ----------
+        directory : str or path
+            The directory; of a series, for its newest export. Or the URL of one in an object store.
+        storage_options : dict, optional
+            Options of the object store, as for `Query.to_parquet`.
+
+        Returns
+        -------
+        Export
+
+        Raises
+        ------
+        ExportError
+            If there is none, or if it is not finished.
+
+        Examples
+        --------
+        >>> chainframe.exports.Export.open("blocks").verify()
+        """
+        path = series.directory_of(directory, "directory", storage_options)
+        if isinstance(path, Path) and path.is_file():
+            raise ExportError(f"{path} is a file; pass the directory of an export", path=str(path))
+        manifest = read_manifest(path)
+        if manifest is None:
+            raise ExportError(f"{path} holds no export", path=str(path))
+        if not manifest.finished:
+            raise ExportError(f"{path} is not finished; run that export again first", path=str(path))
+        return finished_export(path, manifest)
+
+    @suggesting
+    def verify(self, client: Client | None = None, *, sample: int = 200, seed: int | None = None) -> Verification:
+        """Compare the files with their checksums, and random records with what the API returns when asked another way.
+
+        Lists with a filter by height are read around `sample` random records with another page size, and within the
+        widest gaps between heights; other lists are read again with another page size. Transactions of `sample` records
+        are looked up by hash. Token transfers are compared with the event logs of `sample` transactions.
+        Nothing in the directory changes.
+
+        Parameters
+        ----------
+        client : Client, optional
+            Client to use. Default: the one that made the export, or one with the settings of the environment.
+        sample : int
+            Number of records to select for each way, and roughly of requests. More find rarer errors.
+        seed : int, optional
+            Seed of the selection, to repeat it.
+
+        Returns
+        -------
+        Verification
+
+        Raises
+        ------
+        ContextError
+            For an export that is a single file, since it has no manifest.
+
+        Examples
+        --------
+        >>> export = client.transactions().to_parquet("transactions")
+        >>> print(export.verify(sample=500))
+        """
+        if sample < 1:
+            raise InvalidParameterError(f"must be at least 1; got {sample!r}", parameter="sample")
+        if self.manifest is None:
+            raise ContextError(f"{self.path} is a single file without a manifest; verify an export in a directory")
+        manifest = read_manifest(self.path)
+        if manifest is None:
+            raise ExportError(f"{self.path} holds no export", path=str(self.path))
+        return Verifier(self.path, manifest, client or self._client or Client(), sample, seed).run()
+
+    def __repr__(self) -> str:
+        return f"<Export {str(self.path)!r}: {self._about()}>"
+
+    def _repr_html_(self) -> str:
+        about = f"{html.escape(str(self.path))}: {self._about()}"
+        head = f'<div class="chainframe"><p><b>Export</b> <span class="dim">{about}</span></p></div>'
+        return head + self.report._repr_html_()
+
+    def _about(self) -> str:
+        files = f"{len(self.parts):,} file{'' if len(self.parts) == 1 else 's'}"
+        return f"{self.rows:,} records in {files}, {'complete' if self.complete else 'possibly incomplete'}"
+
+    @property
+    def complete(self) -> bool:
+        return self.report.complete
+
+
+def finished_export(location: Location, manifest: Manifest, client: Client | None = None) -> Export:
+    path = cast("Path", location)
+    return Export(
+        path=path,
+        parts=tuple(path / part.name for part in manifest.parts),
+        rows=manifest.rows,
+        report=_restore_report(manifest.report),
+        manifest=path / Manifest.NAME,
+        corrections=tuple(path / part.name for part in manifest.files[len(manifest.parts) :]),
+        _client=client,
+    )

@@ -1,0 +1,152 @@
+"""Exports in object stores under every fault at every request, and with two runs on one prefix: nothing is wrong."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+import chainframe as cf
+import chainframe.exports
+from chainframe.testing import LocalService
+from conftest import needs_extra
+from object_stores import FAULTS, STORES, Double, Killed, Turns
+
+pytest.importorskip("obstore")
+
+
+pytestmark = [needs_extra, pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")]
+
+KEY = "exports/blocks"
+ROWS = 70
+MODES = ("resume", "overwrite")
+RUNS = 12
+
+
+class Schedules:
+    """Runs of one export in a fresh store each, and what must be true when they have ended."""
+
+    def __init__(self, client: cf.Client) -> None:
+        self.query = client.blocks(page_size=35, max_items=ROWS)
+        self.expected = [str(block.hash) for block in self.query.collect()]
+        self.count = 0
+        self.ends: dict[str, int] = {}
+
+    def export(self, double: Double, mode: str = "resume") -> Any:
+        return self.query.to_parquet(double.path(KEY), mode=mode, max_rows_per_file=30)  # type: ignore[arg-type]
+
+    def attempt(self, run: Callable[[], Any]) -> str:
+        try:
+            run()
+        except Killed:
+            return "killed"
+        except cf.ExportError as error:
+            # Another error is one that no later run gets past.
+            if not error.retryable or "secret" in f"{error} {error!r} {error.__cause__} {error.__context__}":
+                raise
+            return "raised"
+        return "ended"
+
+    def requests(self, double: Double, mode: str = "resume") -> int:
+        """Number of requests of a run without faults."""
+        double.begin()
+        self.export(double, mode)
+        return double.sent
+
+    def end(self, double: Double, mode: str = "resume") -> None:
+        """Run the export again until it ends, then once more, and compare what is there."""
+        self.count += 1
+        for _ in range(RUNS):
+            double.begin()
+            if self.attempt(lambda: self.export(double, mode)) == "ended":
+                break
+        else:
+            raise AssertionError("the export does not end")
+        double.land()
+        double.begin()
+        self.export(double)
+        self.check(double)
+
+    def check(self, double: Double) -> None:
+        manifest = json.loads(double.objects[f"{KEY}/_manifest.json"].data)
+        assert manifest["finished"]
+        listed = [f"{KEY}/{part['name']}" for part in manifest["parts"]]
+        assert sorted(double.objects) == sorted([*listed, f"{KEY}/_manifest.json"])
+        hashes: Any = chainframe.exports.read(double.path(KEY)).to_table()["hash"].to_pylist()
+        assert sorted(hashes) == sorted(self.expected)
+
+
+@pytest.fixture
+def schedules(service: LocalService, client: cf.Client) -> Schedules:
+    del service
+    return Schedules(client)
+
+
+@pytest.mark.parametrize("kind", STORES)
+@pytest.mark.parametrize("mode", MODES)
+def test_fault_at_any_request_leaves_each_row_once(schedules: Schedules, kind: str, mode: str) -> None:
+    def prepared() -> Double:
+        double = Double(kind)
+        if mode == "overwrite":
+            schedules.export(double)
+        return double
+
+    steps = schedules.requests(prepared(), mode)
+    for fault in FAULTS:
+        for step in range(1, steps + 1):
+            double = prepared()
+            double.begin(step, fault)
+            try:
+                outcome = schedules.attempt(lambda double=double: schedules.export(double, mode))  # type: ignore[misc]
+                path = dict(double.puts).get(step, "_conditions")
+                # Whatever becomes of one put, the run itself finds out.
+                assert outcome == "ended" or fault not in {"refused", "lost", "repeated"} or "_conditions" in path
+                schedules.end(double)
+            except BaseException as error:
+                error.add_note(f"{kind}, {mode}, {fault} at request {step} of {steps}")
+                raise
+    assert schedules.count == steps * len(FAULTS)
+
+
+@pytest.mark.parametrize("kind", STORES)
+@pytest.mark.parametrize("modes", [("resume", "resume"), ("overwrite", "resume"), ("overwrite", "overwrite")])
+def test_two_runs_on_one_prefix_leave_each_row_once(schedules: Schedules, kind: str, modes: tuple[str, str]) -> None:
+    def prepared() -> Double:
+        double = Double(kind)
+        if "overwrite" in modes:
+            schedules.export(double)
+        return double
+
+    first, second = (schedules.requests(prepared(), mode) for mode in modes)
+    # Each store has a third of the schedules.
+    pairs = [(one, other) for one in range(first + 1) for other in range(second + 1)]
+    for one, other in [pair for pair in pairs if sum(pair) % len(STORES) == STORES.index(kind)]:
+        double = prepared()
+        double.begin()
+        double.turns = Turns(one, other, is_killed=one % 2 == 1)
+        try:
+            double.turns.run([partial(schedules.attempt, partial(schedules.export, double, mode)) for mode in modes])
+            double.turns = None
+            schedules.end(double)
+        except BaseException as error:
+            error.add_note(f"{kind}, {modes}: {one} of {first} requests, then {other} of {second}")
+            raise
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_any_sequence_of_faults_leaves_each_row_once(schedules: Schedules, kind: str) -> None:
+    for seed in range(100):
+        rng, double = random.Random(f"{kind} {seed}"), Double(kind)
+        runs = [(rng.randrange(1, 32), rng.choice(FAULTS), rng.choice(MODES)) for _ in range(rng.randrange(2, 6))]
+        try:
+            for step, fault, mode in runs:
+                double.begin(step, fault)
+                schedules.attempt(partial(schedules.export, double, mode))
+            schedules.end(double)
+        except BaseException as error:
+            error.add_note(f"{kind}: {runs}")
+            raise
