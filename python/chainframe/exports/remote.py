@@ -107,7 +107,7 @@ class RemoteStore:
         self._remove_orphans(before, manifest)
 
     def remove_leftovers(self, manifest: Manifest) -> None:
-        # Whoever may only read has nothing to remove.
+        # A caller with permission to read only has nothing to remove.
         with suppress(ExportError):
             before = self._listing()
             if self._orphans(before, manifest):
@@ -310,7 +310,7 @@ class RemoteStore:
 
 
 def version_of(meta: Any) -> dict[str, str]:  # noqa: ANN401 - of obstore
-    """What a put is conditional on: stores go by the one or the other."""
+    """Returns the condition of a put that replaces this object: stores compare one of both."""
     return {name: meta[name] for name in ("e_tag", "version") if meta[name] is not None}
 
 
