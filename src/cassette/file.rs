@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::interaction::{Interaction, Request};
 use super::layout;
 use super::matching::MatchOn;
-use super::options::{Error, Options};
+use super::options::{Error, Mode, Options};
 use super::scrub::scrub_earlier;
 
 /// A line of the file.
@@ -74,46 +74,60 @@ fn parse_line(line: &str) -> Result<Line, String> {
 /// Without the interactions that were replaced. Those that replace them take their places and notes.
 fn in_order(lines: Vec<Line>, match_on: &MatchOn) -> Vec<Interaction> {
     let keys: Vec<Request> = lines.iter().map(|line| match_on.key(&line.interaction.request)).collect();
-    let mut first: HashMap<&Request, usize> = HashMap::new();
-    let mut since: HashMap<&Request, usize> = HashMap::new();
-    for (position, (key, line)) in keys.iter().zip(&lines).enumerate() {
-        first.entry(key).or_insert(position);
-        if line.replaces {
-            since.insert(key, position);
-        }
-    }
+    let replacing = keys.iter().enumerate().zip(&lines).filter(|(_, line)| line.replaces);
+    let since: HashMap<&Request, usize> = replacing.map(|((position, key), _)| (key, position)).collect();
     let mut placed: Vec<(usize, Interaction)> = Vec::new();
-    let mut notes: HashMap<&Request, VecDeque<Option<String>>> = HashMap::new();
+    let mut replaced: HashMap<&Request, VecDeque<(usize, Option<String>)>> = HashMap::new();
     for (position, (key, Line { mut interaction, .. })) in keys.iter().zip(lines).enumerate() {
-        match since.get(key) {
-            Some(replaced) if position < *replaced => notes.entry(key).or_default().push_back(interaction.note),
-            Some(_) => {
-                let kept = notes.get_mut(key).and_then(VecDeque::pop_front).flatten();
-                interaction.note = interaction.note.or(kept);
-                placed.push((first[key], interaction));
-            }
-            None => placed.push((position, interaction)),
+        let is_replaced = since.get(key).is_some_and(|since| position < *since);
+        if is_replaced {
+            replaced.entry(key).or_default().push_back((position, interaction.note));
+            continue;
         }
+        let mut place = position;
+        if let Some(places) = replaced.get_mut(key) {
+            // Of more than were replaced, the others follow the last.
+            let last = if places.len() > 1 {
+                places.pop_front()
+            } else {
+                places.front_mut().map(|(at, note)| (*at, note.take()))
+            };
+            let (at, note) = last.unwrap_or((position, None));
+            (place, interaction.note) = (at, interaction.note.or(note));
+        }
+        placed.push((place, interaction));
     }
-    placed.sort_by_key(|(position, _)| *position);
+    placed.sort_by_key(|(place, _)| *place);
     placed.into_iter().map(|(_, interaction)| interaction).collect()
 }
 
-/// Puts the recordings of another file in place of those of the same requests. The recordings of requests that the other
-/// file does not have are kept or removed; returns these requests.
-pub fn merge(options: &Options, other: &Path, keeps: bool) -> Result<Vec<Request>, Error> {
+/// Adds the recordings of another file, as the mode says: where it has more of a request than this file, or in place of
+/// those of the same request, and with "rewrite" in place of all. Returns the requests that the other file does not have.
+pub fn merge(options: &Options, other: &Path, mode: Mode) -> Result<Vec<Request>, Error> {
     let Options { path, match_on, .. } = options;
     let _lock = locked(path).map_err(|error| failed(path, "cannot be written", &error))?;
     let (before, _) = scrub_earlier(options, true, load(path, match_on)?)?;
-    let added = load(other, match_on)?;
-    let mut recorded: HashSet<Request> = HashSet::new();
-    let is_first: Vec<bool> = added.iter().map(|one| recorded.insert(match_on.key(&one.request))).collect();
-    let is_recorded = |interaction: &Interaction| recorded.contains(&match_on.key(&interaction.request));
+    let mut added = load(other, match_on)?;
+    let counts = |interactions: &[Interaction]| {
+        let mut counts: HashMap<Request, usize> = HashMap::new();
+        interactions.iter().for_each(|one| *counts.entry(match_on.key(&one.request)).or_default() += 1);
+        counts
+    };
+    let (held, recorded) = (counts(&before), counts(&added));
+    let is_recorded = |interaction: &Interaction| recorded.contains_key(&match_on.key(&interaction.request));
     let left = before.iter().filter(|one| !is_recorded(one)).map(|one| one.request.clone()).collect();
+    if mode == Mode::NewEpisodes {
+        added.retain(|one| {
+            let key = match_on.key(&one.request);
+            recorded.get(&key) > held.get(&key)
+        });
+    }
+    let mut seen: HashSet<Request> = HashSet::new();
+    let is_first: Vec<bool> = added.iter().map(|one| seen.insert(match_on.key(&one.request))).collect();
     let before = before.into_iter().map(|interaction| Line { interaction, replaces: false });
     let added = added.into_iter().zip(is_first).map(|(interaction, replaces)| Line { interaction, replaces });
     let mut merged = in_order(before.chain(added).collect(), match_on);
-    merged.retain(|one| keeps || is_recorded(one));
+    merged.retain(|one| mode != Mode::Rewrite || is_recorded(one));
     write(path, &merged)?;
     Ok(left)
 }

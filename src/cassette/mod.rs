@@ -31,10 +31,10 @@ use journal::{Journal, Missed};
 use scrub::scrub_earlier;
 use writer::Writer;
 
-/// Puts the recordings of a file in place of those of the same requests in a cassette. Returns the requests of the
-/// cassette that the file does not have; their recordings are kept or removed.
-pub fn merge(options: &Options, file: &Path, keeps: bool) -> Result<Vec<String>, Error> {
-    Ok(file::merge(options, file, keeps)?.iter().map(Request::to_string).collect())
+/// Adds the recordings of a file to a cassette, as the mode says. Returns the requests of the cassette that the file does
+/// not have; with "rewrite" their recordings are removed.
+pub fn merge(options: &Options, file: &Path, mode: Mode) -> Result<Vec<String>, Error> {
+    Ok(file::merge(options, file, mode)?.iter().map(Request::to_string).collect())
 }
 
 /// Interactions of a file with a service; none if it does not exist.

@@ -319,6 +319,22 @@ fn recording_replaces_the_one_that_would_be_played_for_it() {
 }
 
 #[test]
+fn rerecorded_requests_take_the_places_of_their_recordings() {
+    let scratch = Scratch::new("places");
+    for query in ["a=1", "a=2", "a=1", "a=3"] {
+        scratch.open(Mode::NewEpisodes).record(&request(query), response("[0]")).unwrap();
+    }
+    let all = scratch.open(Mode::All);
+    for (query, body) in [("a=1", "[1]"), ("a=2", "[2]"), ("a=1", "[3]"), ("a=3", "[4]"), ("a=1", "[5]")] {
+        assert_eq!(all.play(&request(query)).unwrap(), None);
+        all.record(&request(query), response(body)).unwrap();
+    }
+    drop(all);
+    let bodies: Vec<_> = read(&scratch.0).unwrap().into_iter().map(|one| one.outcome).collect();
+    assert_eq!(bodies, ["[1]", "[2]", "[3]", "[5]", "[4]"].map(response));
+}
+
+#[test]
 fn merged_file_keeps_or_removes_what_the_other_does_not_have() {
     let (scratch, other) = (Scratch::new("merged"), Scratch::new("other"));
     for (file, recordings) in [(&scratch, [("a=1", "[1]"), ("a=2", "[2]")]), (&other, [("a=2", "[5]"), ("a=3", "[6]")])]
@@ -327,14 +343,15 @@ fn merged_file_keeps_or_removes_what_the_other_does_not_have() {
             file.open(Mode::NewEpisodes).record(&request(query), response(body)).unwrap();
         }
     }
-    let merged = |keeps| {
-        let left = merge(&Options::new(&scratch.0, Mode::All), &other.0, keeps).unwrap();
+    let merged = |mode| {
+        let left = merge(&Options::new(&scratch.0, mode), &other.0, mode).unwrap();
         let bodies = read(&scratch.0).unwrap().into_iter().map(|one| one.outcome).collect::<Vec<_>>();
         (left, bodies)
     };
     let left = vec!["GET /blocks?a=1".to_owned()];
-    assert_eq!(merged(true), (left.clone(), ["[1]", "[5]", "[6]"].map(response).to_vec()));
-    assert_eq!(merged(false), (left, ["[5]", "[6]"].map(response).to_vec()));
+    assert_eq!(merged(Mode::NewEpisodes), (left.clone(), ["[1]", "[2]", "[6]"].map(response).to_vec()));
+    assert_eq!(merged(Mode::All), (left.clone(), ["[1]", "[5]", "[6]"].map(response).to_vec()));
+    assert_eq!(merged(Mode::Rewrite), (left, ["[5]", "[6]"].map(response).to_vec()));
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from chainframe.testing import LocalService
@@ -380,3 +382,18 @@ def test_fault_or_quirk_that_changed_no_response_fails_a_test_that_passed(suite:
         result.stdout.fnmatch_lines([f"*{said} {changed}*"])
     result.stdout.fnmatch_lines([f"*{changed}*'filter': 'height'*", f"*{changed}*50011*"])
     result.stdout.fnmatch_lines([f"*{changed}*token-list*"])
+
+
+def test_workers_add_to_the_cassettes_that_they_share(suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = list(range(1, 9))
+    others = os.environ["PYTEST_ADDOPTS"].replace("-p no:xdist ", "").replace("-p no:xdist.looponfail", "")
+    monkeypatch.setenv("PYTEST_ADDOPTS", others)
+    suite.makepyfile(test_s=SHARED.format(counts=counts, skipped=None))
+    with LocalService(transactions=50) as service, monkeypatch.context() as connected:
+        connect(service, connected)
+        for mode in ("new_episodes", "all", "rewrite"):
+            run(suite, "-n", "2", f"--chainframe-record={mode}").assert_outcomes(passed=16)
+            assert limits(suite) == [[str(count) for count in counts]] * 2
+    result = run(suite, "-n", "2")
+    result.assert_outcomes(passed=16)
+    result.stdout.no_fnmatch_line("*not used*")

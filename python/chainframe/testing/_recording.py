@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from chainframe import ChainframeError, Client
-from chainframe._native import _forget_cassette, _sent_requests, _share_cassette
+from chainframe._native import _forget_cassette, _merge_cassette, _sent_requests, _share_cassette
 from chainframe.testing import _rewriting
 from chainframe.testing._drift import Finding, compare
 
@@ -83,9 +83,11 @@ class _Plan(NamedTuple):
     path: Path
     mode: str
     is_named: bool
-    """True if the path is an option, so that other tests may use it."""
+    """True if the path is an option, so that tests of other modules may use it."""
+    is_shared: bool
+    """True if other tests may use the file, in other processes as well."""
     is_rewritten: bool
-    """True if the file is shared by tests, and replaced at the end of the run."""
+    """True if the file is shared, and replaced at the end of the run."""
     is_compared: bool
 
 
@@ -95,12 +97,13 @@ def _plan(request: pytest.FixtureRequest, path: Path) -> _Plan:
         folder = request.config.rootpath if request.scope == "session" else request.path.parent
         path = folder / options["path"]
     chosen = _mode(request, options)
-    is_rewritten = chosen == "rewrite" and (is_named or request.scope != "function")
+    is_shared = is_named or request.scope != "function"
+    is_rewritten = is_shared and chosen == "rewrite"
     mode = "none" if chosen == COMPARE else "all" if is_rewritten else chosen
     if mode == "once":
         # Decided here, since a process that is started later finds the file that this one has begun.
         mode = "none" if path.exists() and path.stat().st_size else "new_episodes"
-    return _Plan(options, path, mode, is_named, is_rewritten, chosen == COMPARE)
+    return _Plan(options, path, mode, is_named, is_shared, is_rewritten, chosen == COMPARE)
 
 
 @contextmanager
@@ -121,7 +124,7 @@ def recording(request: pytest.FixtureRequest, path: Path) -> Generator[Cassette]
             is_recorded = staging is not None and staging.stat().st_size > 0
             if len(opened) or opened.missed or not is_recorded:  # else other processes have recorded
                 unplayed = [] if opened.mode in {"all", "rewrite"} else opened.unplayed
-                is_partial = is_failed or bool(opened.missed)
+                is_partial = is_failed or bool(opened.missed) or bool(_unrecorded() - sent)
                 closed = Closed(str(plan.path), None if is_partial else len(opened), unplayed)
                 request.config.stash[CLOSED].append(closed)
             if not is_failed:
@@ -144,7 +147,9 @@ def _open(config: pytest.Config, plan: _Plan, journal: Path) -> tuple[Cassette, 
     try:
         with in_one_line():
             if plan.mode != "none":
-                content = _rewriting.earlier(config, plan.path) if plan.is_rewritten else plan.path
+                content: Path | None = plan.path
+                if plan.is_shared and plan.mode == "all":
+                    content = _rewriting.earlier(config, plan.path) if plan.is_rewritten else None
                 staging = _begin(plan.path, content)
             files = staging, journal
             return _share_cassette(plan.path, plan.mode, repeats, match_on, scrub, files, HINT), staging
@@ -157,6 +162,9 @@ def _keep(request: pytest.FixtureRequest, plan: _Plan, staging: Path, opened: Ca
     if plan.is_rewritten:
         module = request.path if request.scope == "module" and not plan.is_named else None
         _rewriting.keep(request.config, plan.path, staging, opened, module)
+    elif plan.is_shared:
+        # Another process may have recorded into it meanwhile.
+        _merge_cassette(opened, staging, plan.mode)
     else:
         staging.replace(plan.path)
 

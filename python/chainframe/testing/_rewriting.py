@@ -50,7 +50,7 @@ def finish(session: pytest.Session) -> dict[Path, list[str]]:
     is_complete = is_complete and not hasattr(config, "workerinput")
     for path, (file, cassette, module) in config.stash[REWRITTEN].items():
         keeps = not (is_complete and _is_covered(config, path, module))
-        left = _merge_cassette(cassette, file, keeps)
+        left = _merge_cassette(cassette, file, "all" if keeps else "rewrite")
         file.unlink()
         if keeps and left:
             kept[path] = left

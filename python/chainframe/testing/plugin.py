@@ -132,7 +132,8 @@ def pytest_runtest_makereport(
         # A report reaches the process that prints the summary, also from a worker of pytest-xdist.
         report.user_properties += [(DRIFT, list(finding)) for finding in findings]
         findings.clear()
-        report.__dict__[CASSETTES], item.config.stash[CLOSED] = item.config.stash[CLOSED], []
+        report.__dict__[CASSETTES] = [tuple(closed) for closed in item.config.stash[CLOSED]]
+        item.config.stash[CLOSED].clear()
     if not report.passed:
         if call.when != "teardown":
             item.config.stash[FAILED].add(item.nodeid)

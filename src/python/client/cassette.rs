@@ -267,12 +267,13 @@ pub(super) fn local_path(path: &Bound<'_, PyAny>, parameter: &str) -> PyResult<P
     PyModule::import(path.py(), "chainframe._paths")?.getattr("local_path")?.call1((path, parameter))?.extract()
 }
 
-/// Puts the recordings of a file in place of those of the same requests in a cassette. Returns the requests of the
-/// cassette that the file does not have, whose recordings are kept or removed.
+/// Adds the recordings of a file to a cassette, as a mode says. Returns the requests of the cassette that the file does not
+/// have.
 #[pyfunction]
-pub fn _merge_cassette(cassette: &Cassette, py: Python<'_>, other: PathBuf, keeps: bool) -> PyResult<Vec<String>> {
+pub fn _merge_cassette(cassette: &Cassette, py: Python<'_>, other: PathBuf, mode: &str) -> PyResult<Vec<String>> {
+    let mode = Mode::named(mode, "mode").map_err(|error| errors::raise(py, &error.into()))?;
     let options = cassette.inner.options();
-    let merged = finalize::detach(py, || cassette::merge(options, &other, keeps));
+    let merged = finalize::detach(py, || cassette::merge(options, &other, mode));
     merged.map_err(|error| errors::raise(py, &error.into()))
 }
 
