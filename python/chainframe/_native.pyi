@@ -1667,11 +1667,11 @@ class Query(Generic[_R_co]):
         """
 
     def partitions(self, num_partitions: int) -> list[Partition[_R_co]]:
-        """Split the result into parts for independent reads: by hash, height, time or offset.
+        """Split the result into parts for independent reads: by value, hash, height, time or offset.
 
         Concatenated, the partitions are the current result: no record is in two of them, and records added later are in
-        none. Hashes and ranges with both ends cost no request. Lists with a total count (`blocks`, `token_transfers`,
-        `cross_chain_transactions`) cost one request per partition and are cut between pages.
+        none. Hashes, several values and ranges with both ends cost no request. Lists with a total count (`blocks`,
+        `token_transfers`, `cross_chain_transactions`) cost one request per partition and are cut between pages.
 
         Other queries have one partition: lists that the API neither counts nor narrows (`large_transactions`, and
         `transactions`, `address_transactions` and `tokens` without both ends of a range), a single block, a resumed
@@ -1710,7 +1710,8 @@ class Query(Generic[_R_co]):
         """Estimate records, requests and time of a run, with a few requests.
 
         A list takes one request, or three if it continues below the result window. A range of heights, several years or
-        many hashes take up to three, and ranges of times a search for their heights besides.
+        many hashes take up to three, and ranges of times a search for their heights besides. Of a query with several
+        values, up to 16 lists are measured.
 
         Returns
         -------
@@ -2688,6 +2689,8 @@ class Report:
     @property
     def _remarks(self) -> list[Any]: ...
     def _remarks_in_shell(self) -> list[str]: ...
+    @property
+    def _verdicts(self) -> list[Any]: ...
     @property
     def _reasons(self) -> list[Any]: ...
     def _reasons_in_shell(self) -> list[str]: ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from chainframe._native import Report
 
@@ -50,3 +50,22 @@ def merged_members(runs: Iterable[tuple[int, list[str], list[str]]]) -> dict[str
         if records or run_absent:
             absent = [name for name in run_absent if absent is None or name in absent]
     return {"members_absent": absent or [], "members_unknown": list(unknown)[:MAX_UNKNOWN]}
+
+
+def merged_verdicts(
+    earlier: list[dict[str, Any]], now: list[dict[str, Any]], records: Mapping[str, int]
+) -> list[dict[str, Any]]:
+    """Return the verdicts on the values of a set over all runs of an export, with the records that it has of each.
+
+    A run that was resumed has verdicts on the values that were left.
+    """
+    merged = {verdict["argument"]: verdict for verdict in earlier}
+    for verdict in now:
+        value = verdict["argument"]
+        before = merged.get(value, {"records": 0, "requests": 0})
+        merged[value] = {
+            **verdict,
+            "records": before["records"] + records.get(value, 0),
+            "requests": before["requests"] + verdict["requests"],
+        }
+    return list(merged.values())

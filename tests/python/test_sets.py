@@ -208,18 +208,15 @@ def test_what_does_not_take_sets_yet_says_so_before_anything_is_sent(busy: Local
     before = busy.request_count
     target = tmp_path / "out"
     uses: list[Callable[[], Any]] = [
-        query.estimate,
-        lambda: asyncio.run(query.estimate_async()),
-        lambda: query.partitions(2),
         query.dataset,
         query.scan,
         lambda: next(iter(query.follow(start="now", poll=None))),
         lambda: query.sync(f"duckdb:///{target}", table="t"),
-        lambda: query.to_parquet(target),
+        lambda: query.to_parquet(target, settle=10),
+        lambda: query.to_parquet(target, since=target),
         lambda: query.to_parquet_series(target),
-        lambda: query.to_csv(target),
-        lambda: query.to_json(target),
-        lambda: asyncio.run(query.to_parquet_async(target)),
+        lambda: query.to_csv(target, since=target),
+        lambda: asyncio.run(query.to_parquet_async(target, settle=10)),
     ]
     for use in uses:
         with pytest.raises(cf.InvalidParameterError, match=r"^address must be one value for .*each of the 2 values"):

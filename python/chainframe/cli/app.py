@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -139,6 +140,33 @@ class _Hashes(click.ParamType[list[str]]):
             self.fail("standard input must be UTF-8 text", param, ctx)
 
 
+class _Values(click.ParamType[list[str]]):
+    """A value, or with `@` a file that has one on each line; `@-` is standard input."""
+
+    name = "values"
+
+    def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> list[str]:  # noqa: ANN401 - click's
+        if isinstance(value, list):
+            return value
+        if not value.startswith("@"):
+            return [value]
+        try:
+            text = sys.stdin.read() if value == "@-" else Path(value[1:]).expanduser().read_text("utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            self.fail(
+                f"{value[1:]} cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8 text'}", param, ctx
+            )
+        return text.split()
+
+
+def _given(values: Any) -> Any:  # noqa: ANN401 - of any option
+    """Return the value of an option of a call: one value, or all that were given by several options or a file."""
+    if not isinstance(values, tuple):
+        return values
+    found = [value for each in values for value in each]
+    return (found[0] if len(values) == len(found) == 1 else found) if values else None
+
+
 def _own_option(param: dict[str, Any]) -> click.Option:
     kind: Any = click.STRING
     text = param["doc"]
@@ -151,10 +179,18 @@ def _own_option(param: dict[str, Any]) -> click.Option:
             kind, text = _Hashes(), f"{text} Separated by commas, or - for standard input, one per line."
         case "time":
             text += " ISO 8601 with a UTC offset, or epoch seconds or milliseconds."
+        case _ if param["selects list"]:
+            kind, text = _Values(), f"{text} May be repeated; @FILE has one on each line."
         case _:
             pass
-    metavar = None if isinstance(kind, click.Choice) else param["name"].rpartition("_")[2].upper()
-    return click.Option([_flag(param["name"])], type=kind, required=param["required"], metavar=metavar, help=text)
+    return click.Option(
+        [_flag(param["name"])],
+        type=kind,
+        multiple=isinstance(kind, _Values),
+        required=param["required"],
+        metavar=None if isinstance(kind, click.Choice) else param["name"].rpartition("_")[2].upper(),
+        help=text,
+    )
 
 
 def _flag(name: str) -> str:
@@ -189,7 +225,9 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
         ),
         click.Option(
             ["--columns"],
-            type=_Columns(FIELDS[endpoint["record"]]),
+            type=_Columns(
+                FIELDS[endpoint["record"]] + ["queried"] * any(param["selects list"] for param in endpoint["params"])
+            ),
             help="Columns to write, in this order, separated by commas.",
         ),
         click.Option(
@@ -235,7 +273,7 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
     stated = {str(option.name) for option in result}
 
     def run(**given: Any) -> int:  # noqa: ANN401 - click's
-        arguments = {name: given.pop(name) for name in names}
+        arguments = {name: _given(given.pop(name)) for name in names}
         output = {name: given.pop(name) for name in stated}
         follows = {name: given.pop(name) for name in follow.NAMES if can_follow}
         target: Destination | None = None

@@ -98,7 +98,7 @@ class ExportRequest:
 
     def _check_settled(self, manifest: Manifest) -> None:
         if self._order() is None:
-            raise InvalidParameterError("needs a list with its newest record first or a range", parameter="settle")
+            raise InvalidParameterError("needs one list with its newest record first, or a range", parameter="settle")
         if manifest.query["max_items"] is not None:
             raise InvalidParameterError("cannot be combined with max_items", parameter="settle")
         needed = key_columns(manifest)
@@ -202,7 +202,7 @@ class ExportRequest:
         """The export that this one continues."""
         order = self._order()
         if order is None:
-            raise InvalidParameterError("needs a list with its newest record first or a range", parameter="since")
+            raise InvalidParameterError("needs one list with its newest record first, or a range", parameter="since")
         if manifest.query["max_items"] is not None:
             raise InvalidParameterError("cannot be combined with max_items", parameter="since")
         if series.is_same(since, self.directory):

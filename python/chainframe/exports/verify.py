@@ -42,6 +42,8 @@ DECLARED = json.loads(_native._declaration())  # noqa: SLF001 - made for what is
 CALLS = {endpoint["name"]: endpoint for endpoint in DECLARED["endpoints"]}
 RANGES = {"cross_chain_transactions", "address_transactions"}
 """Calls whose range of heights is a filter of the API."""
+LOOKUPS = {"transactions_by_hash", "logs"}
+"""Calls of which one list has several hashes."""
 MAX_GAP = 50
 """Least distance between two records at which not all heights between them are requested one by one."""
 PROBES = 10
@@ -111,6 +113,11 @@ class Verifier:
         has_heights = "height" in params or self._call in RANGES
         if not self._manifest.rows:
             return
+        if self._is_set():
+            # A record of several lists is there several times, and its list is not read again.
+            if self._call in SHARED and self.tx_id in self._columns:
+                yield "hashes", self.by_hashes
+            return
         if (
             has_heights
             and self.height in self._columns
@@ -125,6 +132,9 @@ class Verifier:
             yield "hashes", self.by_hashes
         if self._call == "token_transfers" and {"tx_id", "amount", "state"} <= set(self._columns):
             yield "logs", self.by_logs
+
+    def _is_set(self) -> bool:
+        return self._call not in LOOKUPS and any(isinstance(value, list) for value in self._arguments.values())
 
     @property
     def height(self) -> str:

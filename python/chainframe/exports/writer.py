@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import threading
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from chainframe._native import _restore_report
-from chainframe._reports import merged_members
+from chainframe._reports import merged_members, merged_verdicts
 from chainframe.errors import ExportError, NumericOverflowError
 from chainframe.exports.high_water_mark import WATERMARK, Absent, HeightMatcher, WatermarkMatcher, height_of
 from chainframe.exports.manifest import Part, Progress
@@ -71,6 +72,8 @@ class ParquetWriter:
         """Key and height of the first records of this run, as many as a watermark has."""
         self._earlier_watermark = list(manifest.watermark)
         self._before = manifest.report
+        self._queried: Counter[str] = Counter()
+        """Records of this run that were written, by the value of a set whose list returned them."""
         self._buffer: _PartBuffer
         # A thread may still be writing when the coroutine that awaits it is closed.
         self._lock = threading.Lock()
@@ -167,6 +170,7 @@ class ParquetWriter:
         # Until these rows are committed, nothing may be that follows them.
         self._has_gap = True
         records, cursor = taken
+        self._queried.update(_values_queried(records))
         self._commit(self._parts(self._table(records)), self._new_watermark(records), cursor)
 
     def _commit(
@@ -221,7 +225,15 @@ class ParquetWriter:
         counts = {name: getattr(now, name) + self._before.get(name, 0) for name in COUNTS}
         earlier = (self._before.get(name, default) for name, default in MEMBERS.items())
         members = merged_members([tuple(earlier), (now.records, now.members_absent, now.members_unknown)])
-        return {**counts, **members, "complete": False, "reasons": now._reasons, "missing": now.missing}  # noqa: SLF001
+        verdicts = merged_verdicts(self._before.get("verdicts", []), now._verdicts, self._queried)  # noqa: SLF001
+        return {
+            **counts,
+            **members,
+            **({"verdicts": verdicts} if verdicts else {}),
+            "complete": False,
+            "reasons": now._reasons,  # noqa: SLF001
+            "missing": now.missing,
+        }
 
     def _finish(self) -> None:
         """Writes what is left, and the manifest of a finished export."""
@@ -301,3 +313,13 @@ def _highest(records: Records[Any]) -> list[list[Any]]:
     last = records[-1].height
     count = next((at for at, record in enumerate(reversed(records)) if record.height != last), len(records))
     return _keys(records[len(records) - count :])
+
+
+def _values_queried(records: Records[Any]) -> dict[str, int]:
+    """Return how many of the records the list of each value of a set returned."""
+    if "queried" not in records.schema.names:
+        return {}
+    values = records.to_arrow(columns=["queried"])["queried"]
+    compute = load("pyarrow.compute", extra="arrow")
+    counts = compute.value_counts(compute.list_flatten(values))
+    return {str(each["values"]): int(each["counts"].as_py()) for each in counts}

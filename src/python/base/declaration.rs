@@ -42,6 +42,7 @@ pub fn _declaration() -> String {
                         "doc": param.doc,
                         "bounds": bounds(param.bounds),
                         "is inclusive": param.is_inclusive,
+                        "selects list": param.selects_list(),
                         "is resolved": matches!(param.role, ParamRole::TimeOfHeight(..)),
                     })
                 })

@@ -119,15 +119,21 @@ fn exported<'py>(
     given: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = query.py();
-    query.get().reject_set(py, &format!("{method}()"))?;
     let to_directory = method.starts_with("to_parquet");
     let to_series = method.starts_with("to_parquet_series");
+    if to_series {
+        query.get().reject_set(py, &format!("{method}()"))?;
+    }
     let options = PyDict::new(py);
     // Text formats have no decimals.
     let own = if to_directory { DecimalPolicy::Decimal } else { DecimalPolicy::String };
     options.set_item("numbers", numbers_of(query, None, own)?)?;
     for (name, value) in given.into_iter().flatten() {
         let name: String = name.extract()?;
+        // The lists of a set grow each at its own head.
+        if matches!(name.as_str(), "since" | "settle") && !value.is_none() {
+            query.get().reject_set(py, &format!("{method}({name}=...)"))?;
+        }
         match name.as_str() {
             "settle" if to_series && value.is_none() => options.set_item(&name, value)?,
             "settle" | "max_rows_per_file" if to_directory && value.is_none() => continue,

@@ -50,6 +50,12 @@ impl Report {
         sentences(&self.inner.reasons.to_vec(), Syntax::Shell)
     }
 
+    /// The verdicts on the values of a set in the form that `_restore_report` takes.
+    #[getter]
+    fn _verdicts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_json(py, &self.inner.verdicts.to_vec())
+    }
+
     /// The reasons in the form that `_restore_report` takes.
     #[getter]
     fn _reasons<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use tokio::time::Instant;
 
 use super::bounds::Bounds;
@@ -10,17 +11,20 @@ use super::reasons::{UNKNOWN_LENGTH, last_year};
 use super::resolve::resolve;
 use super::run::Run;
 use super::sample::{Recent, Sample, Sampler, height};
+use super::set::is_of_one_list;
 use super::stable::requests_of;
 use crate::client::Error;
 use crate::decode::Page;
 use crate::interface::ResultLimit;
 use crate::message::Message;
-use crate::query::request::Query;
+use crate::query::request::{Members, Query};
 use crate::query::results::SharedReport;
 
 /// Slices that are fetched to estimate the others: all of them if there are no more. An estimate takes three requests at
 /// most, beside those that find the heights of times.
 const SAMPLES: u64 = 3;
+/// Lists of a set that are measured to estimate the others. Some have thousands of times the records of others.
+const SET_SAMPLES: u64 = 16;
 /// Records that a few blocks of a range may have beyond those that are expected of it.
 const SLACK: u64 = 500;
 /// Longest list whose requests are counted one by one.
@@ -91,10 +95,17 @@ struct Resolved {
 impl Run {
     /// Returns the expected size of the run, after a few requests.
     pub async fn estimate(self) -> Result<Estimate, Error> {
-        self.query().reject_set("estimate()")?;
         let report = SharedReport::default();
+        let sampler = Sampler::new(report.clone());
+        match self.query().members() {
+            Some(members) => set(self.query(), members, &report, &sampler).await,
+            None => self.estimate_list(&report, &sampler).await,
+        }
+    }
+
+    async fn estimate_list(&self, report: &SharedReport, sampler: &Sampler) -> Result<Estimate, Error> {
         let started = Instant::now();
-        let query = &resolve(self.query(), &report).await?;
+        let query = &resolve(self.query(), report).await?;
         let found = report.read();
         let resolved = Resolved { requests: found.requests, elapsed: started.elapsed() };
         let (first, offset) = self.start().map_or((0, 0), |cursor| (cursor.slice, cursor.offset));
@@ -104,21 +115,66 @@ impl Run {
             let limitations = found.reasons.to_vec();
             return Ok(Estimate { pages: none, requests: none, records: none, limitations, ..Estimate::default() });
         }
-        let sampler = Sampler::new(report.clone());
         let (size, limitations) = match (num_slices, query.slices().height(first)) {
-            (1, _) => list(query, &sampler, first, offset).await?,
-            (_, Some(low)) => (heights(query, &sampler, first, num_slices, low).await?, Vec::new()),
-            _ => slices(query, &sampler, first, num_slices).await?,
+            (1, _) => list(query, sampler, first, offset).await?,
+            (_, Some(low)) => (heights(query, sampler, first, num_slices, low).await?, Vec::new()),
+            _ => slices(query, sampler, first, num_slices).await?,
         };
         let mut estimate = limited(query, size, num_slices);
         report.finish();
         estimate.limitations = [report.read().reasons.to_vec(), limitations].concat();
         let requests = estimate.requests.expected;
         let alone = if num_slices == 1 { requests_alone(requests, estimate.pages.expected) } else { 0 };
-        estimate.estimated_seconds = seconds(query, resolved, requests, alone, &sampler);
+        estimate.estimated_seconds = seconds(query, resolved, requests, alone, sampler);
         estimate.requests = estimate.requests.plus(Bounds::exact(resolved.requests));
         Ok(estimate)
     }
+}
+
+/// Expected size of a set, from some of its lists. A list that the API refuses has no records.
+async fn set(
+    query: &Query,
+    members: &Members<Query>,
+    report: &SharedReport,
+    sampler: &Sampler,
+) -> Result<Estimate, Error> {
+    let count = members.queries.len() as u64;
+    let estimates = evenly(0, count, SET_SAMPLES).into_iter().map(|index| async move {
+        let list = Run::from(members.queries[index as usize].clone());
+        match list.estimate_list(report, sampler).await {
+            Err(error) if is_of_one_list(&error) => Ok(Estimate {
+                requests: Bounds::exact(1),
+                limitations: vec![format!("{} is refused", members.values[index as usize]).into()],
+                ..Estimate::default()
+            }),
+            list => list,
+        }
+    });
+    let concurrency = query.client().settings().concurrency.max(1);
+    let lists: Vec<_> = stream::iter(estimates).buffered(concurrency).try_collect().await?;
+    let mut limitations: Vec<Message> = Vec::new();
+    for found in lists.iter().flat_map(|list| &list.limitations) {
+        if !limitations.contains(found) {
+            limitations.push(found.clone());
+        }
+    }
+    let all = |bounds: fn(&Estimate) -> Bounds, least: f64| {
+        let measured: Vec<_> = lists.iter().map(bounds).collect();
+        if measured.len() as u64 == count {
+            return measured.into_iter().reduce(Bounds::plus).unwrap_or_default();
+        }
+        scale(&measured, count, least)
+    };
+    let requests = all(|list| list.requests, 1.0);
+    let resolved = Resolved { requests: 0, elapsed: Duration::ZERO };
+    Ok(Estimate {
+        num_slices: count,
+        pages: all(|list| list.pages, 0.0),
+        requests,
+        records: all(|list| list.records, 0.0),
+        estimated_seconds: seconds(query, resolved, requests.expected, 0, sampler),
+        limitations,
+    })
 }
 
 /// Requests of a list that no other is in flight with: the first one, and those beside the pages.
@@ -242,11 +298,13 @@ fn scale(measured: &[Bounds], count: u64, least: f64) -> Bounds {
     let variance =
         measured.iter().map(|one| (one.expected as f64 - mean).powi(2)).sum::<f64>() / (samples - 1.0).max(1.0);
     let error = 2.0 * (variance / samples * (1.0 - samples / count)).sqrt();
-    // Equal samples do not prove that all heights are equal: at 95 % confidence, 3 / n of them may differ.
-    let high = mean + error.max(if variance == 0.0 { 3.0 / samples } else { 0.0 });
+    // Equal samples do not prove that all are equal: at 95 % confidence, 3 / n of them may differ.
+    let others = if variance == 0.0 { (3.0 / samples).min(1.0) } else { 0.0 };
+    let high = mean + error.max(others);
+    let low = mean - error.max(others * mean);
     let known: f64 = measured.iter().map(|one| one.low as f64).sum();
     Bounds::between(
-        known.max((mean - error).max(least) * count) as u64,
+        known.max(low.max(least) * count) as u64,
         (mean * count).round() as u64,
         (high * count).ceil() as u64,
     )

@@ -7,7 +7,7 @@ use super::run::Run;
 use crate::client::Error;
 use crate::interface::{ParamKind, ParamRole};
 use crate::query::audit::page_of_both;
-use crate::query::request::{Arg, Query};
+use crate::query::request::{Arg, Members, Query};
 use crate::query::results::SharedReport;
 use crate::query::snapshot::{Cut, PageRequest, SnapshotReader};
 
@@ -30,10 +30,12 @@ impl Run {
             let problem = format!("({num_partitions}) must be <= {MAX_PARTITIONS}");
             return Err(Error::parameter("num_partitions", problem));
         }
-        self.query().reject_set("partitions()")?;
         // What is left of a run cannot be split without reading it.
         if self.start().is_some() {
             return Ok(vec![self]);
+        }
+        if let Some(members) = self.query().members() {
+            return split_set(self.query(), members, num_partitions);
         }
         let run = if self.query().unresolved().is_some() {
             let query = resolve(self.query(), &SharedReport::default()).await?;
@@ -65,6 +67,16 @@ impl Run {
 
 fn unsplit(query: &Query) -> Result<Vec<Run>, Error> {
     Ok(vec![query.clone().into()])
+}
+
+/// Splits a set by its values. Each part is a set, so that its records have the same columns.
+fn split_set(query: &Query, members: &Members<Query>, num_partitions: u64) -> Result<Vec<Run>, Error> {
+    let ranges = split(1, members.values.len() as i64, num_partitions.max(1));
+    let partitions = ranges.into_iter().map(|(first, last)| {
+        let values = members.values[first as usize - 1..last as usize].to_vec();
+        query.with_args(vec![(members.name.to_owned(), Arg::List(values))], false).map(Run::from)
+    });
+    partitions.collect()
 }
 
 fn split_hashes(query: &Query, name: &str, num_partitions: u64) -> Result<Vec<Run>, Error> {

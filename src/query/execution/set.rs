@@ -330,7 +330,7 @@ impl<L: ListRun> Drop for Set<L> {
 }
 
 /// True of an error that another argument need not have, and that this one will have again.
-fn is_of_one_list(error: &Error) -> bool {
+pub(super) fn is_of_one_list(error: &Error) -> bool {
     match error {
         Error::Service(error) => matches!(
             error.kind,

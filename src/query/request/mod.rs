@@ -14,5 +14,5 @@ pub use args::{Arg, Options};
 pub(super) use filters::Unresolved;
 pub use params::sent_value;
 pub use query::{GrowthOrder, Query};
-pub(super) use set::with_value;
+pub(super) use set::{Members, with_value};
 pub use times::parse_time;

@@ -325,6 +325,9 @@ impl Query {
     /// Order in which new records join the result, where it is known. A list with an order to choose is not ordered by
     /// age.
     pub fn growth_order(&self) -> Option<GrowthOrder> {
+        if self.members.is_some() {
+            return None;
+        }
         let is_range = matches!(self.filters.slices, Slices::Heights { .. })
             || self.filters.unresolved.is_some_and(|unresolved| unresolved.is_expanded);
         if is_range {
@@ -334,9 +337,17 @@ impl Query {
         is_newest_first.then_some(GrowthOrder::NewestFirst)
     }
 
-    /// Validated arguments as JSON: equal for queries that request the same.
+    /// Validated arguments as JSON: equal for queries that request the same. The values of a set have no order.
     pub fn canonical_args(&self) -> Result<serde_json::Map<String, serde_json::Value>, Error> {
-        Ok(params::canonical(self.endpoint, &self.args)?.collect())
+        let Some(members) = &self.members else { return Ok(params::canonical(self.endpoint, &self.args)?.collect()) };
+        let mut args = members.queries[0].canonical_args()?;
+        let mut values = Vec::new();
+        for query in members.queries.iter() {
+            values.extend(query.canonical_args()?.remove(members.name));
+        }
+        values.sort_by_cached_key(ToString::to_string);
+        args.insert(members.name.to_owned(), values.into());
+        Ok(args)
     }
 
     /// Records per page, or 0 for a lookup.
