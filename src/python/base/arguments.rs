@@ -93,8 +93,7 @@ readable_pair! {
 
 /// True for a bool, numpy's included. It is a number to Python, but never meant as one here.
 fn is_bool(given: &Bound<'_, PyAny>) -> bool {
-    let is_numpys = || given.get_type().name().is_ok_and(|name| name == "bool" || name == "bool_");
-    given.is_instance_of::<PyBool>() || is_numpys()
+    given.is_instance_of::<PyBool>() || given.get_type().name().is_ok_and(|name| name == "bool" || name == "bool_")
 }
 
 impl<'py, T: Readable> FromPyObject<'_, 'py> for Given<T> {
@@ -140,19 +139,18 @@ pub fn bound<'py>(
     args: &Bound<'py, PyTuple>,
     named: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
-    let rejected = |problem: String| match function().and_then(|function| qualified_name(&function)) {
-        Ok(name) => PyTypeError::new_err(format!("{name}() {problem}")),
-        Err(error) => error,
-    };
-    let most = required.clone().count();
-    if args.len() > most {
-        return Err(rejected(format!("takes {most} positional arguments; got {}", args.len())));
+    let max_positional = required.clone().count();
+    if args.len() > max_positional {
+        let name = qualified_name(&function()?)?;
+        let problem = format!("takes {max_positional} positional arguments; got {}", args.len());
+        return Err(PyTypeError::new_err(format!("{name}() {problem}")));
     }
     let mut all: Vec<_> = required.clone().map(str::to_owned).zip(args.iter()).collect();
     for (name, value) in named.into_iter().flatten() {
         let name: String = name.extract()?;
         if all.iter().any(|(other, _)| *other == name) {
-            return Err(rejected(format!("got multiple values for argument '{name}'")));
+            let function = qualified_name(&function()?)?;
+            return Err(PyTypeError::new_err(format!("{function}() got multiple values for argument '{name}'")));
         }
         all.push((name, value));
     }
@@ -198,15 +196,16 @@ pub fn renamed(py: Python<'_>, name: &str, calls: &[&str]) -> PyResult<String> {
 
 /// The error about an attribute that an object does not have. Python suggests a similar one where it prints the error.
 pub fn no_attribute(object: &Bound<'_, PyAny>, name: &str, advice: &str) -> PyErr {
-    let raised = || {
-        let separator = if advice.is_empty() { "" } else { "; " };
-        let class = object.get_type().name()?;
-        let error = PyAttributeError::new_err(format!("'{class}' object has no attribute '{name}'{separator}{advice}"));
-        error.value(object.py()).setattr("name", name)?;
-        error.value(object.py()).setattr("obj", object)?;
-        Ok(error)
-    };
-    raised().unwrap_or_else(|error: PyErr| error)
+    attribute_error(object, name, advice).unwrap_or_else(|error| error)
+}
+
+fn attribute_error(object: &Bound<'_, PyAny>, name: &str, advice: &str) -> PyResult<PyErr> {
+    let separator = if advice.is_empty() { "" } else { "; " };
+    let class = object.get_type().name()?;
+    let error = PyAttributeError::new_err(format!("'{class}' object has no attribute '{name}'{separator}{advice}"));
+    error.value(object.py()).setattr("name", name)?;
+    error.value(object.py()).setattr("obj", object)?;
+    Ok(error)
 }
 
 /// Rejects keywords that a function does not take.
@@ -240,12 +239,15 @@ impl<'py> FromPyObject<'_, 'py> for ColumnNames {
     type Error = PyErr;
 
     fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let names = given.try_iter().ok().filter(|_| !given.is_instance_of::<PyString>());
+        let names = if given.is_instance_of::<PyString>() { None } else { given.try_iter().ok() };
         let names: Option<Vec<String>> = names.and_then(|names| names.map(|name| name.ok()?.extract().ok()).collect());
-        let problem = || Ok(format!("must be a list of names; got {}", given.repr()?));
-        names.map(Self).ok_or_else(|| {
-            problem().map_or_else(|error| error, |problem: String| errors::parameter(given.py(), "columns", &problem))
-        })
+        match names {
+            Some(names) => Ok(Self(names)),
+            None => {
+                let problem = format!("must be a list of names; got {}", given.repr()?);
+                Err(errors::parameter(given.py(), "columns", &problem))
+            }
+        }
     }
 }
 

@@ -222,7 +222,9 @@ where
     C: FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
 {
     let result = Arc::new(Mutex::new(None));
-    let (mut start, mut convert, client) = (Some(start), None, client.clone());
+    let client = client.clone();
+    let mut start = Some(start);
+    let mut convert = None;
     Coroutine::new(name, move |py| {
         if let Some(start) = start.take() {
             let (future, converter) = start(py)?;
@@ -327,7 +329,8 @@ struct VirtualTurn {
 #[pymethods]
 impl VirtualTurn {
     fn __call__(slf: &Bound<'_, Self>) -> PyResult<()> {
-        let (py, turn) = (slf.py(), slf.get());
+        let py = slf.py();
+        let turn = slf.get();
         let Some(future) = turn.future.bind(py).upgrade() else { return Ok(()) };
         if future.call_method0(intern!(py, "done"))?.is_truthy()? {
             return Ok(());

@@ -111,8 +111,10 @@ pub fn digits<'py>(value: &Bound<'py, PyAny>, kind: Kind) -> PyResult<Bound<'py,
 
 /// The value as JSON has it: a string, if JSON has no such type.
 pub fn for_json(value: Bound<'_, PyAny>, kind: Kind) -> PyResult<Bound<'_, PyAny>> {
+    if value.is_none() {
+        return Ok(value);
+    }
     match kind {
-        _ if value.is_none() => Ok(value),
         Kind::Time => value.call_method0("isoformat"),
         Kind::Integer => Ok(value),
         kind if kind.is_number() => digits(&value, kind),

@@ -63,8 +63,13 @@ pub fn _declaration() -> String {
 }
 
 fn bounds(bounds: &[(&str, Bound)]) -> Value {
-    // A filter on a column of the other bounds cannot be sent.
-    let sent = |bound: &Bound| match bound {
+    let named = bounds.iter().filter_map(|(column, bound)| Some(((*column).to_owned(), sent_bound(bound)?)));
+    named.collect::<serde_json::Map<_, _>>().into()
+}
+
+/// `None` of a bound on whose column no filter can be sent.
+fn sent_bound(bound: &Bound) -> Option<Value> {
+    match bound {
         Bound::Equal => Some(json!("equal")),
         Bound::EqualInSome => Some(json!("equal in some")),
         Bound::AtLeast => Some(json!("at least")),
@@ -72,9 +77,7 @@ fn bounds(bounds: &[(&str, Bound)]) -> Value {
         Bound::Above => Some(json!("above")),
         Bound::Side { value, other } => Some(json!({"value": value, "equal to": other})),
         Bound::InvolvedInSome | Bound::SameNumber => None,
-    };
-    let named = bounds.iter().filter_map(|(column, bound)| Some(((*column).to_owned(), sent(bound)?)));
-    named.collect::<serde_json::Map<_, _>>().into()
+    }
 }
 
 fn kind(kind: ParamKind) -> Value {

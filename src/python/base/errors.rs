@@ -79,12 +79,19 @@ pub fn raise_at(py: Python<'_>, error: &Error, cursor: impl Into<Option<String>>
 
 /// The Python error of a core error, with a cursor and, if the error may be transient, with a note.
 pub fn raise_with_note(py: Python<'_>, error: &Error, cursor: impl Into<Option<String>>, note: Option<&str>) -> PyErr {
-    let (raised, cursor) = (raise(py, error), cursor.into());
+    let raised = raise(py, error);
+    let cursor = cursor.into();
     let value = raised.value(py);
     // Below a traceback, and not in the message: a log of it has no use for Python.
     let note = match error {
         Error::Budget { .. } => cursor.as_ref().map(|_| BUDGET_NOTE),
-        _ => note.filter(|_| error.retryable()),
+        _ => {
+            if error.retryable() {
+                note
+            } else {
+                None
+            }
+        }
     };
     let noted = note.map_or(Ok(()), |note| value.call_method1("add_note", (note,)).map(drop));
     match noted.and_then(|()| value.setattr("cursor", cursor)) {

@@ -37,12 +37,13 @@ impl Drop for Permit {
 
 fn change(count: impl Fn(u32) -> u32) -> u32 {
     let process = process::id();
-    let changed = |state: u64| {
+    let mut changed = 0;
+    _ = INSIDE.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |state| {
         let inside = if (state >> 32) as u32 == process { state as u32 } else { 0 };
-        u64::from(process) << 32 | u64::from(count(inside))
-    };
-    let before = INSIDE.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |state| Some(changed(state)));
-    changed(before.unwrap_or_else(|state| state)) as u32
+        changed = count(inside);
+        Some(u64::from(process) << 32 | u64::from(changed))
+    });
+    changed
 }
 
 /// True once the interpreter is about to finalize.
@@ -52,8 +53,8 @@ pub fn is_closing() -> bool {
 
 /// True once the interpreter is finalizing: what is left of it can neither import nor warn.
 fn is_finalizing(py: Python<'_>) -> bool {
-    let ask = |call: &Py<PyAny>| call.call0(py).is_ok_and(|is| is.is_truthy(py).unwrap_or(true));
-    is_closing() && IS_FINALIZING.get(py).is_some_and(ask)
+    let Some(is_finalizing) = IS_FINALIZING.get(py) else { return false };
+    is_closing() && is_finalizing.call0(py).is_ok_and(|answer| answer.is_truthy(py).unwrap_or(true))
 }
 
 /// Raises once the interpreter is finalizing.
@@ -97,9 +98,8 @@ pub fn attach_in_drop(mut work: impl FnMut(Python<'_>) -> PyResult<()>) {
             return;
         }
         let propagating = PyErr::take(py);
-        let is_interrupt = |error: &PyErr| error.is_instance_of::<PyKeyboardInterrupt>(py);
         let mut done = work(py);
-        if done.as_ref().is_err_and(is_interrupt) {
+        if done.as_ref().is_err_and(|error| error.is_instance_of::<PyKeyboardInterrupt>(py)) {
             done = work(py).and_then(|()| interrupt_main(py));
         }
         if let Err(error) = done {

@@ -28,8 +28,11 @@ thread_local! {
 
 fn logger(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     static LOGGER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let made = || Ok::<_, PyErr>(py.import("chainframe._logs")?.call_method0("logger")?.unbind());
-    LOGGER.get_or_try_init(py, made).map(|logger| logger.bind(py))
+    let logger = LOGGER.get_or_try_init(py, || {
+        let logger = py.import("chainframe._logs")?.call_method0("logger")?;
+        Ok::<_, PyErr>(logger.unbind())
+    });
+    Ok(logger?.bind(py))
 }
 
 /// False as long as nothing can show a record: the program has not imported `logging`, whose import takes longer than
@@ -55,22 +58,23 @@ pub fn check_not_in_handler(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
+fn level_and_context(py: Python<'_>) -> PyResult<(i64, Context)> {
+    static COPY_CONTEXT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let level = if is_configured(py)? {
+        logger(py)?.call_method0(intern!(py, "getEffectiveLevel"))?.extract()?
+    } else {
+        i64::from(u8::MAX)
+    };
+    let context = COPY_CONTEXT.import(py, "contextvars", "copy_context")?.call0()?;
+    Ok((level, Arc::new(context.unbind())))
+}
+
 /// Reads the logger's level and the caller's context variables, in which handlers run. Called by a thread that is about
 /// to wait for requests and holds the interpreter anyway.
 ///
 /// The logger is Python code, in which Python delivers an interrupt that came meanwhile: that one is raised.
 pub fn refresh(py: Python<'_>) -> PyResult<Option<Context>> {
-    static COPY_CONTEXT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let read = || -> PyResult<(i64, Context)> {
-        let level = if is_configured(py)? {
-            logger(py)?.call_method0(intern!(py, "getEffectiveLevel"))?.extract()?
-        } else {
-            i64::from(u8::MAX)
-        };
-        let context = COPY_CONTEXT.import(py, "contextvars", "copy_context")?.call0()?;
-        Ok((level, Arc::new(context.unbind())))
-    };
-    match read() {
+    match level_and_context(py) {
         Ok((level, context)) => {
             log::set_max_level(level.clamp(0, 255) as u8);
             Ok(Some(context))
@@ -150,22 +154,28 @@ pub fn call_in_handler(
         let _pending = pending;
         let Some(function) = function(py) else { return };
         IN_HANDLER.set(true);
-        let call = || -> PyResult<()> {
-            name_thread(py)?;
-            let argument = argument(py)?;
-            match context.as_deref().and_then(|context| context.downcast_ref::<Py<PyAny>>()) {
-                Some(context) => {
-                    let copy = context.call_method0(py, intern!(py, "copy"))?;
-                    copy.call_method1(py, intern!(py, "run"), (&function, argument)).map(drop)
-                }
-                None => function.call1(py, (argument,)).map(drop),
-            }
-        };
-        if let Err(error) = call() {
+        if let Err(error) = call(py, context.as_ref(), &function, argument) {
             error.write_unraisable(py, Some(function.bind(py)));
         }
         IN_HANDLER.set(false);
     });
+}
+
+fn call(
+    py: Python<'_>,
+    context: Option<&Context>,
+    function: &Py<PyAny>,
+    argument: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>,
+) -> PyResult<()> {
+    name_thread(py)?;
+    let argument = argument(py)?;
+    match context.and_then(|context| context.downcast_ref::<Py<PyAny>>()) {
+        Some(context) => {
+            let copy = context.call_method0(py, intern!(py, "copy"))?;
+            copy.call_method1(py, intern!(py, "run"), (function, argument)).map(drop)
+        }
+        None => function.call1(py, (argument,)).map(drop),
+    }
 }
 
 fn emit(level: Level, text: &str, context: Option<Context>) {

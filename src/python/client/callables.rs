@@ -39,6 +39,11 @@ impl CallableSetting {
         }
     }
 
+    /// The callable, unless its client was collected.
+    pub fn get(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.callable()?.get(py)
+    }
+
     pub fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         match self {
             Self::None => Ok(()),

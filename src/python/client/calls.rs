@@ -79,10 +79,10 @@ fn query(
 ) -> PyResult<Query> {
     let py = slf.py();
     let endpoint = endpoint(call).ok_or_else(|| PyTypeError::new_err(format!("no call {call:?}")))?;
-    let required = || endpoint.params.iter().filter(|param| param.required).map(|param| param.name);
-    let (mut given, mut options) = (Vec::new(), Options::default());
-    let function = || slf.getattr(call);
-    for (name, value) in arguments::bound(function, required(), args, named)? {
+    let required = endpoint.params.iter().filter(|param| param.required).map(|param| param.name);
+    let mut given = Vec::new();
+    let mut options = Options::default();
+    for (name, value) in arguments::bound(|| slf.getattr(call), required, args, named)? {
         match (name.as_str(), endpoint.param(&name)) {
             (_, Some(_)) if value.is_none() => {}
             (_, Some(param)) => {
@@ -99,7 +99,7 @@ fn query(
             ("max_items", None) if endpoint.page_size_max().is_some() => {
                 options.max_items = arguments::optional(&value, "max_items")?;
             }
-            (name, None) => return Err(arguments::unexpected(&function()?, name)),
+            (name, None) => return Err(arguments::unexpected(&slf.getattr(call)?, name)),
         }
     }
     new_query(slf, call, given, options)

@@ -1,6 +1,5 @@
 //! `Client`: settings from arguments and the environment, and the nine calls.
 
-use std::cell::RefCell;
 use std::future::{Future, ready};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::PathBuf;
@@ -9,36 +8,27 @@ use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
+use pyo3::types::{PyDict, PyString, PyTuple};
 
 use super::callables::{CallableSetting, Callables};
 use super::cassette::Cassette;
-use super::credentials::NO_CREDENTIALS;
 use super::deployment::{_environment_deployment, Deployment};
 use super::origin::origin;
 use super::rate_limit_state::RateLimitState;
+use super::settings::{GivenSettings, optional_setting_of, setting_of};
 use super::shared_cassette::_environment_cassette;
 use super::usage::Usage;
-use crate::client::{
-    self, Credentials, Environment, Error, Proxy, RateLimit, RequestOptions, Secret, Settings, SettingsInput, variables,
-};
+use crate::client::{self, Environment, Error, Proxy, RateLimit, RequestOptions};
 use crate::columns::DecimalPolicy;
 use crate::interface::{Chain, ENDPOINTS, ParamKind};
-use crate::message::{Hint, Message, variable};
 use crate::python::base::arguments;
-use crate::python::base::arguments::{Given as Argument, Readable};
+use crate::python::base::arguments::Given as Argument;
 use crate::python::base::asyncio::coroutine;
 use crate::python::base::block_on::block_on;
 use crate::python::base::errors;
 use crate::python::query::progress::ProgressMode;
 use crate::python::results::html;
 use crate::query::{height_at, parse_time};
-
-/// Base URL of a client that only replays: a name that is never resolved.
-const NO_URL: &str = "https://cassette.invalid";
-
-/// Variables that are read before there is a client, where an error could not be raised.
-const READ_EARLIER: [&str; 2] = ["CHAINFRAME_BLOCK_NETWORK", "CHAINFRAME_LOG"];
 
 type Any<'py> = Option<Bound<'py, PyAny>>;
 
@@ -52,102 +42,12 @@ pub struct Client {
     learned: PyOnceLock<Py<PyDict>>,
 }
 
-/// The argument, or the environment's variable.
-fn setting(name: &'static str, given: Option<Argument<String>>) -> Result<Option<String>, Error> {
-    match given {
-        Some(given) => given.named(name).map(Some),
-        None => variables::read(name, &variable(name)),
-    }
-}
-
-/// A setting is missing that is needed to send requests, and so to record them.
-fn is_missing(name: &str, cassette: Option<&Cassette>) -> Message {
-    let problem = match cassette.map(|Cassette { inner }| (inner.path().display(), inner.may_replay())) {
-        None => "is missing".into(),
-        Some((path, false)) => format!("is missing: {path} has nothing to replay, so requests would be sent"),
-        Some((path, true)) => format!("is missing: {path} does not have the request, so it would be sent"),
-    };
-    Message::new(problem).hint(Hint::PassSetting(name.to_owned()))
-}
-
-/// The value of a setting.
-fn given<T: Readable>(value: &Bound<'_, PyAny>, setting: &'static str) -> Result<T, Error> {
-    Argument(T::read(value).map_err(|_| T::problem(value))).named(setting)
-}
-
 /// Raises if a progress bar is asked for and its extra is missing.
 fn check_progress(py: Python<'_>, progress: ProgressMode) -> PyResult<()> {
     if progress == ProgressMode::Always {
         py.import("chainframe.progress")?.call_method0("require_tqdm")?;
     }
     Ok(())
-}
-
-/// None means no limit.
-impl Readable for RateLimit {
-    const EXPECTED: &'static str = "must be \"auto\", a number (requests per second) or None";
-
-    fn read(given: &Bound<'_, PyAny>) -> PyResult<Self> {
-        if given.is_none() {
-            return Ok(Self::Unlimited);
-        }
-        match given.cast::<PyString>() {
-            Ok(text) if text == "auto" => Ok(Self::Auto),
-            _ if given.is_instance_of::<PyBool>() => Err(PyTypeError::new_err(Self::EXPECTED)),
-            _ => given.extract().map(Self::PerSecond),
-        }
-    }
-}
-
-impl Readable for Py<Deployment> {
-    const EXPECTED: &'static str = "must be a Deployment";
-
-    fn read(given: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Ok(given.extract()?)
-    }
-}
-
-impl Readable for Py<Cassette> {
-    const EXPECTED: &'static str = "must be a chainframe.testing.Cassette, such as Cassette(\"calls.jsonl\")";
-
-    fn read(given: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Ok(given.extract()?)
-    }
-}
-
-/// A rate limit that may be left to the environment.
-impl Readable for Option<RateLimit> {
-    const EXPECTED: &'static str = RateLimit::EXPECTED;
-
-    fn read(given: &Bound<'_, PyAny>) -> PyResult<Self> {
-        RateLimit::read(given).map(Some)
-    }
-}
-
-/// The rate limit of the environment: requests per second, `auto` or `none`.
-fn rate_limit_of_environment() -> Result<Option<RateLimit>, Error> {
-    let Some(text) = variables::read("rate_limit", &variable("rate_limit"))? else { return Ok(None) };
-    let invalid = || Error::config("rate_limit", format!("must be auto, none or requests per second; got {text:?}"));
-    match text.as_str() {
-        "auto" => Ok(Some(RateLimit::Auto)),
-        "none" => Ok(Some(RateLimit::Unlimited)),
-        text => Ok(Some(RateLimit::PerSecond(text.parse().map_err(|_| invalid())?))),
-    }
-}
-
-/// The bound of the environment.
-fn max_requests_of_environment() -> Result<Option<i64>, Error> {
-    let Some(text) = variables::read("max_requests", &variable("max_requests"))? else { return Ok(None) };
-    let invalid = |_| Error::config("max_requests", format!("must be an integer; got {text:?}"));
-    text.parse().map(Some).map_err(invalid)
-}
-
-/// The type of amounts of the environment.
-fn numbers_of_environment() -> Result<Option<DecimalPolicy>, Error> {
-    let Some(text) = variables::read("numbers", &variable("numbers"))? else { return Ok(None) };
-    let known = DecimalPolicy::NAMES.iter().find(|(name, _)| *name == text);
-    let invalid = || Error::config("numbers", format!("must be decimal, float or string; got {text:?}"));
-    known.map(|(_, policy)| Some(*policy)).ok_or_else(invalid)
 }
 
 /// A chain by its role in the deployment.
@@ -213,87 +113,39 @@ impl Client {
             on_attempt: CallableSetting::new(py, "on_attempt", on_attempt)?,
             credentials: CallableSetting::new(py, "credentials", credentials)?,
         };
-        let invalid = |error: Error| errors::raise(py, &error);
         let cassette = match cassette {
             None => _environment_cassette(py)?,
-            Some(given) => Some(given.named("cassette").map_err(invalid)?.get().clone()),
+            Some(given) => Some(given.named("cassette").map_err(|error| errors::raise(py, &error))?.get().clone()),
         };
-        // A replay sends no request and needs no settings of the service. A cassette that may also record reports a
-        // missing setting when the first request has to be sent.
-        let held = cassette.as_ref().is_some_and(|Cassette { inner }| !inner.can_record() || inner.may_replay());
         let deployment = match deployment {
             None => _environment_deployment(py)?.inner,
-            Some(given) => given.named("deployment").map_err(invalid)?.get().inner.clone(),
+            Some(given) => given.named("deployment").map_err(|error| errors::raise(py, &error))?.get().inner.clone(),
         };
         let environment = callables.environment(py, deployment.signed())?;
         let environment = Environment { origin: origin(py), ..environment };
-        let checked = || {
-            for name in READ_EARLIER {
-                variables::read(name, name)?;
-            }
-            let missing = RefCell::new(None);
-            let needed = |name, given, stand_in: &str| match setting(name, given)? {
-                Some(found) => Ok(found),
-                None if held => {
-                    missing.borrow_mut().get_or_insert_with(|| (name, is_missing(name, cassette.as_ref())));
-                    Ok(stand_in.to_owned())
-                }
-                None => Err(Error::config(name, is_missing(name, cassette.as_ref()))),
-            };
-            let is_issued = callables.credentials.callable().is_some();
-            if is_issued && (api_key.is_some() || secret_key.is_some() || passphrase.is_some()) {
-                let problem = Message::new("replaces ").parameter("api_key").text(", ").parameter("secret_key");
-                let problem = problem.text(" and ").parameter("passphrase").text("; pass either");
-                return Err(Error::config("credentials", problem));
-            }
-            let secret = |name, given| match is_issued {
-                true => Ok(Secret::new(NO_CREDENTIALS.into())),
-                false => needed(name, given, NO_CREDENTIALS).map(Secret::new),
-            };
-            // A deployment without signatures wants its key alone.
-            let signing = |name, given| match setting(name, given)? {
-                _ if is_issued => secret(name, None),
-                None if !deployment.signed() => Ok(Secret::new(NO_CREDENTIALS.into())),
-                given => secret(name, given.map(|given| Argument(Ok(given)))),
-            };
-            let settings = Settings::new(SettingsInput {
-                base_url: needed("base_url", base_url, NO_URL)?,
-                credentials: Credentials {
-                    api_key: secret("api_key", api_key)?,
-                    secret_key: signing("secret_key", secret_key)?,
-                    passphrase: signing("passphrase", passphrase)?,
-                },
-                main_chain: setting("main_chain", main_chain)?.unwrap_or_else(|| "MAIN".into()),
-                zone_chain: setting("zone_chain", zone_chain)?.unwrap_or_else(|| "ZONE_CHAIN".into()),
-                deployment,
-                timeout: timeout.named("timeout")?,
-                deadline: deadline.map(|deadline| deadline.named("deadline")).transpose()?,
-                max_retries: max_retries.named("max_retries")?,
-                rate_limit: match rate_limit.named("rate_limit")? {
-                    Some(given) => given,
-                    None => rate_limit_of_environment()?.unwrap_or(RateLimit::Auto),
-                },
-                max_requests: match max_requests {
-                    Some(given) => Some(given.named("max_requests")?),
-                    None => max_requests_of_environment()?,
-                },
-                concurrency: concurrency.named("concurrency")?,
-                strict: strict.named("strict")?,
-                numbers: match numbers {
-                    Some(given) => Some(given.named("numbers")?),
-                    None => numbers_of_environment()?,
-                },
-                max_response_bytes: max_response_bytes.named("max_response_bytes")?,
-                proxy: proxy.map(|proxy| proxy.named("proxy")).transpose()?,
-                ca_bundle: ca_bundle.map(|path| path.named("ca_bundle")).transpose()?,
-                cassette: cassette.as_ref().map(|cassette| cassette.inner.clone()),
-                missing: missing.into_inner(),
-            })?;
-            client::Client::with_environment(settings, environment)
-        };
         check_progress(py, progress)?;
-        let inner = checked().map_err(|error| errors::raise(py, &error))?;
-        Ok(Self::of(inner, progress, callables))
+        let given = GivenSettings {
+            base_url,
+            api_key,
+            secret_key,
+            passphrase,
+            main_chain,
+            zone_chain,
+            timeout,
+            deadline,
+            max_retries,
+            rate_limit,
+            max_requests,
+            concurrency,
+            strict,
+            numbers,
+            max_response_bytes,
+            proxy,
+            ca_bundle,
+        };
+        let settings = given.check(deployment, cassette.as_ref(), callables.credentials.callable().is_some());
+        let inner = settings.and_then(|settings| client::Client::with_environment(settings, environment));
+        Ok(Self::of(inner.map_err(|error| errors::raise(py, &error))?, progress, callables))
     }
 
     #[doc = doc!(Client.height_at)]
@@ -322,11 +174,10 @@ impl Client {
         arguments::reject_in::<Self>(py, "height_at_async", unknown)?;
         let finding = self.find_height(py, time, chain)?;
         coroutine(py, "Client.height_at_async", &self.inner, move |_| {
-            let convert = |py: Python<'_>, height: Result<i64, Error>| {
+            Ok((finding, |py: Python<'_>, height: Result<i64, Error>| {
                 let height = height.map_err(|error| errors::raise(py, &error))?;
                 Ok(height.into_pyobject(py)?.into_any().unbind())
-            };
-            Ok((finding, convert))
+            }))
         })
     }
 
@@ -386,33 +237,24 @@ impl Client {
         py: Python<'py>,
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, Self>> {
-        let (mut changes, mut progress) = (RequestOptions::default(), slf.get().progress);
-        let named = |error: Error| errors::raise(py, &error);
+        let mut changes = RequestOptions::default();
+        let mut progress = slf.get().progress;
         for (name, value) in options.into_iter().flatten() {
             let name: String = name.extract()?;
-            let is_some = !value.is_none();
             match name.as_str() {
-                "timeout" => changes.timeout = Some(given(&value, "timeout").map_err(named)?),
-                "deadline" => {
-                    changes.deadline = Some(is_some.then(|| given(&value, "deadline")).transpose().map_err(named)?);
-                }
-                "max_retries" => changes.max_retries = Some(given(&value, "max_retries").map_err(named)?),
-                "rate_limit" => changes.rate_limit = Some(given(&value, "rate_limit").map_err(named)?),
-                "max_requests" => {
-                    let bound = is_some.then(|| given(&value, "max_requests")).transpose().map_err(named)?;
-                    changes.max_requests = Some(bound);
-                }
-                "strict" => changes.strict = Some(given(&value, "strict").map_err(named)?),
-                "numbers" => {
-                    let numbers = is_some.then(|| given(&value, "numbers")).transpose().map_err(named)?;
-                    changes.numbers = Some(numbers);
-                }
+                "timeout" => changes.timeout = Some(setting_of(&value, "timeout")?),
+                "deadline" => changes.deadline = Some(optional_setting_of(&value, "deadline")?),
+                "max_retries" => changes.max_retries = Some(setting_of(&value, "max_retries")?),
+                "rate_limit" => changes.rate_limit = Some(setting_of(&value, "rate_limit")?),
+                "max_requests" => changes.max_requests = Some(optional_setting_of(&value, "max_requests")?),
+                "strict" => changes.strict = Some(setting_of(&value, "strict")?),
+                "numbers" => changes.numbers = Some(optional_setting_of(&value, "numbers")?),
                 "progress" => progress = value.extract()?,
                 _ => return Err(arguments::unexpected(slf.bind(py).getattr("with_options")?.as_any(), &name)),
             }
         }
         check_progress(py, progress)?;
-        let inner = slf.get().inner.with_options(changes).map_err(named)?;
+        let inner = slf.get().inner.with_options(changes).map_err(|error| errors::raise(py, &error))?;
         let callables = slf.get().callables.derived(py, slf.clone_ref(py).as_any());
         let derived = Bound::new(py, Self::of(inner, progress, callables))?;
         // Methods that a test has replaced stay replaced.
@@ -437,8 +279,9 @@ impl Client {
 
     fn __aenter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let client = slf.get().inner.clone();
-        let entered = move |_: Python<'_>| Ok((ready(()), move |_: Python<'_>, ()| Ok(slf.into_any())));
-        coroutine(py, "Client.__aenter__", &client, entered)
+        coroutine(py, "Client.__aenter__", &client, move |_| {
+            Ok((ready(()), move |_: Python<'_>, ()| Ok(slf.into_any())))
+        })
     }
 
     #[pyo3(signature = (kind, error, traceback, /))]
@@ -480,8 +323,8 @@ impl Client {
     }
 
     fn __delattr__(slf: &Bound<'_, Self>, name: &Bound<'_, PyString>) -> PyResult<()> {
-        let missing = |_| PyAttributeError::new_err(format!("{name} was not replaced"));
-        slf.getattr("__dict__")?.del_item(name).map_err(missing)
+        let deleted = slf.getattr("__dict__")?.del_item(name);
+        deleted.map_err(|_| PyAttributeError::new_err(format!("{name} was not replaced")))
     }
 
     fn __repr__(&self) -> String {
@@ -575,9 +418,8 @@ impl Client {
         given.set_item("ca_bundle", &settings.ca_bundle)?;
         given.set_item("cassette", settings.cassette.clone().map(|inner| Cassette { inner }))?;
         given.set_item("progress", self.progress.into_python(py))?;
-        let callable = |setting: &CallableSetting| setting.callable().and_then(|callable| callable.get(py));
-        given.set_item("on_attempt", callable(&self.callables.on_attempt))?;
-        given.set_item("credentials", callable(&self.callables.credentials))?;
+        given.set_item("on_attempt", self.callables.on_attempt.get(py))?;
+        given.set_item("credentials", self.callables.credentials.get(py))?;
         let restore = py.import("chainframe._native")?.getattr("_restore_client")?;
         Ok((restore, (given,).into_pyobject(py)?))
     }

@@ -110,7 +110,8 @@ impl Deployment {
         let (prefix, main, zone, prehash) = self.names();
         let size = self.max_page_size().map_or_else(|| "None".to_owned(), |size| size.to_string());
         let signed = if self.signed() { "True" } else { "False" };
-        let (result_window, log_window) = (self.result_window(), self.log_window());
+        let result_window = self.result_window();
+        let log_window = self.log_window();
         let encoding = self.signature_encoding();
         format!(
             "Deployment(header_prefix='{prefix}', main='{main}', zone='{zone}', prehash='{prehash}', \
@@ -122,8 +123,7 @@ impl Deployment {
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let (prefix, main, zone, prehash) = self.names();
         let restore = py.import("chainframe._native")?.getattr("_restore_deployment")?;
-        let (result_window, log_window) = (self.result_window(), self.log_window());
-        let limits = (result_window, log_window, self.max_page_size(), self.signed());
+        let limits = (self.result_window(), self.log_window(), self.max_page_size(), self.signed());
         let values = ((prefix, main, zone, prehash, self.signature_encoding()), limits);
         Ok((restore, values.into_pyobject(py)?))
     }

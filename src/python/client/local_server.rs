@@ -122,14 +122,14 @@ impl LocalService {
 
     /// The same client of this simulated service.
     fn simulate(&self, client: &Bound<'_, Client>) -> PyResult<Client> {
-        let (py, given) = (client.py(), client.get());
-        let (Some((service, time)), Some(random)) = (self.inner.simulated(), self.random.clone()) else {
+        let py = client.py();
+        let given = client.get();
+        let Some(((service, time), random)) = self.inner.simulated().zip(self.random.clone()) else {
             return Err(PyRuntimeError::new_err("the service is not simulated"));
         };
         let settings = given.inner.settings().clone();
-        let (most, observer) = (settings.max_response_bytes, given.inner.environment().observer.clone());
-        let environment = simulation::environment(service, time, random, most, observer);
-        let credentials = given.inner.environment().credentials.clone();
+        let Environment { observer, credentials, .. } = given.inner.environment().clone();
+        let environment = simulation::environment(service, time, random, settings.max_response_bytes, observer);
         let environment = Environment { credentials, ..environment };
         let inner = client::Client::with_environment(settings, environment);
         let inner = inner.map_err(|error| errors::raise(py, &error))?;

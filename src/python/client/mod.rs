@@ -14,6 +14,7 @@ pub mod observer;
 pub mod origin;
 pub mod rate_limit_state;
 pub mod recorded_response;
+mod settings;
 pub mod shared_cassette;
 mod simulation;
 pub mod usage;

@@ -35,7 +35,8 @@ pub fn environment(
     max_response_bytes: usize,
     observer: Option<Arc<dyn Observer>>,
 ) -> Environment {
-    let (clock, jitter) = (time.clone(), random.clone());
+    let clock = time.clone();
+    let jitter = random.clone();
     Environment {
         transport: Some(Arc::new(Network { service, random, max_response_bytes })),
         wall_clock: Arc::new(move || clock.now()),
@@ -61,7 +62,9 @@ impl Network {
     }
 
     async fn send(&self, target: &str, headers: HeaderMap, timeout: Duration) -> Result<Response, TransportError> {
-        let (there, back, end) = (self.latency(), self.latency(), Instant::now() + timeout);
+        let there = self.latency();
+        let back = self.latency();
+        let end = Instant::now() + timeout;
         let uri = target.parse().map_err(|_| TransportError::new(Phase::Connect, "the target is no URI", false))?;
         let exchange = async {
             sleep(there).await;
@@ -73,11 +76,12 @@ impl Network {
                 NoResponse::Unreachable(reason) => unreachable(reason),
             })
         };
-        let late = |phase, what| TransportError::timed_out(phase, what, timeout);
-        let response = timeout_at(end, exchange).await.map_err(|_| late(Phase::Read, "no response"))??;
+        let response = timeout_at(end, exchange).await;
+        let response = response.map_err(|_| TransportError::timed_out(Phase::Read, "no response", timeout))??;
         let (head, body) = response.into_parts();
         let body = timeout_at(end, self.read(&head.headers, body)).await;
-        let body = body.map_err(|_| late(Phase::Body, "response body not received"))??;
+        let body =
+            body.map_err(|_| TransportError::timed_out(Phase::Body, "response body not received", timeout))??;
         Ok(Response { status: head.status.as_u16(), headers: head.headers, body })
     }
 
@@ -86,26 +90,24 @@ impl Network {
         if length.is_some_and(|length| length > self.max_response_bytes) {
             return Err(TransportError::too_large(self.max_response_bytes));
         }
-        let truncated = |_| TransportError::new(Phase::Body, "response body truncated", true);
-        to_bytes(body, self.max_response_bytes).await.map_err(truncated)
+        let body = to_bytes(body, self.max_response_bytes).await;
+        body.map_err(|_| TransportError::new(Phase::Body, "response body truncated", true))
     }
 }
 
 /// The failure of a connection, as the network would report it.
 fn unreachable(reason: Unreachable) -> TransportError {
-    let cannot_connect = |cause: &str| {
-        let problem = Message::new(format!("cannot connect to the simulated service: {cause}"));
-        TransportError::new(Phase::Connect, problem.hint(Hint::check(&["base_url"])), true)
-    };
-    match reason {
-        Unreachable::Refused => cannot_connect("connection refused"),
-        Unreachable::UnknownHost => cannot_connect("the host name cannot be resolved"),
+    let cause = match reason {
+        Unreachable::Refused => "connection refused",
+        Unreachable::UnknownHost => "the host name cannot be resolved",
         Unreachable::Tls => {
             let problem = Message::new("the simulated service: invalid peer certificate");
             // As for a real certificate, which stays what it is for more than seconds.
-            TransportError::new(Phase::Tls, problem.hint(Hint::check(&["base_url", "ca_bundle"])), false)
+            return TransportError::new(Phase::Tls, problem.hint(Hint::check(&["base_url", "ca_bundle"])), false);
         }
-    }
+    };
+    let problem = Message::new(format!("cannot connect to the simulated service: {cause}"));
+    TransportError::new(Phase::Connect, problem.hint(Hint::check(&["base_url"])), true)
 }
 
 impl Transport for Network {

@@ -56,7 +56,8 @@ pub fn project(py: Python<'_>, schema: SchemaRef, columns: Option<&ColumnNames>)
     for name in names {
         let Ok(index) = schema.index_of(name) else {
             let known: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-            let (names, advice) = (known.join(", "), arguments::similar(py, name, &known)?);
+            let names = known.join(", ");
+            let advice = arguments::similar(py, name, &known)?;
             return Err(errors::parameter(py, "columns", &format!("must be among {names}; got {name:?}{advice}")));
         };
         if indices.contains(&index) {
@@ -181,9 +182,9 @@ impl Table {
         let batches = self.batches.into_inner().unwrap_or_else(PoisonError::into_inner);
         let indices: Result<Vec<_>, _> =
             schema.fields().iter().map(|field| self.schema.index_of(field.name())).collect();
-        let project = |indices: Vec<usize>| batches.iter().map(|batch| batch.project(&indices)).collect();
-        let batches = indices.and_then(project).map_err(|error| PyTypeError::new_err(error.to_string()))?;
-        Ok(Self::of(schema, batches))
+        let projected: Result<_, _> =
+            indices.and_then(|indices| batches.iter().map(|batch| batch.project(&indices)).collect());
+        Ok(Self::of(schema, projected.map_err(|error| PyTypeError::new_err(error.to_string()))?))
     }
 
     pub fn of(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {

@@ -162,8 +162,13 @@ impl DecodedLogs {
 
     fn __repr__(&self) -> String {
         let Decoded { matched, unmatched, malformed, .. } = &self.inner;
-        let (name, malformed, unmatched) = (self.inner.event().name(), malformed.len(), unmatched.len());
-        format!("<DecodedLogs of {name}: {} logs, {malformed} malformed; {unmatched} other logs>", matched.len())
+        format!(
+            "<DecodedLogs of {}: {} logs, {} malformed; {} other logs>",
+            self.inner.event().name(),
+            matched.len(),
+            malformed.len(),
+            unmatched.len()
+        )
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {

@@ -81,9 +81,6 @@ impl Estimate {
 
     fn __repr__(&self) -> String {
         let estimate = &self.inner;
-        let range = |bounds: Bounds| {
-            format!("({}, {})", bounds.low, bounds.high.map_or("None".into(), |high| high.to_string()))
-        };
         format!(
             "Estimate(records={}, pages={}, requests={}, num_slices={}, is_exact={}, records_range={}, \
              requests_range={}, estimated_seconds={:.2}, limitations={:?})",
@@ -92,8 +89,8 @@ impl Estimate {
             self.requests(),
             estimate.num_slices,
             if self.is_exact() { "True" } else { "False" },
-            range(estimate.records),
-            range(estimate.requests),
+            range_text(estimate.records),
+            range_text(estimate.requests),
             estimate.estimated_seconds,
             self.limitations()
         )
@@ -129,4 +126,8 @@ pub fn _restore_estimate(
         [pages, requests, records].map(|(expected, low, high)| Bounds { expected, low, high });
     let inner = query::Estimate { num_slices, pages, requests, records, estimated_seconds, limitations };
     Ok(Estimate { inner })
+}
+
+fn range_text(bounds: Bounds) -> String {
+    format!("({}, {})", bounds.low, bounds.high.map_or("None".into(), |high| high.to_string()))
 }

@@ -98,7 +98,8 @@ fn counted(number: u64, what: &str) -> String {
 
 /// A whole form: what it is, a line about it, and its parts.
 pub fn form(kind: &str, about: &str, parts: &[String]) -> String {
-    let (kind, about) = (escape(kind), escape(&shorten(about, SENTENCE)));
+    let kind = escape(kind);
+    let about = escape(&shorten(about, SENTENCE));
     format!(
         "{STYLE}<div class=\"chainframe\"><p><b>{kind}</b> <span class=\"dim\">{about}</span></p>{}</div>",
         parts.concat()
@@ -112,25 +113,33 @@ pub struct Head {
     pub is_number: bool,
 }
 
+impl Head {
+    fn class(&self) -> &'static str {
+        if self.is_number { " class=\"num\"" } else { "" }
+    }
+}
+
 /// Cells of a row; a cell that is not there stands for no value, a row that is not there for those that are left out.
 pub type Row = Option<Vec<Option<String>>>;
 
 pub fn table(head: &[Head], rows: &[Row]) -> String {
-    let class = |column: &Head| if column.is_number { " class=\"num\"" } else { "" };
     let mut html = String::from("<table><thead><tr>");
     for column in head {
-        _ = write!(html, "<th{}>{}<br><small>{}</small></th>", class(column), escape(column.name), escape(column.kind));
+        let class = column.class();
+        _ = write!(html, "<th{class}>{}<br><small>{}</small></th>", escape(column.name), escape(column.kind));
     }
     html += "</tr></thead><tbody>";
     for row in rows {
         html += "<tr>";
         for (index, column) in head.iter().enumerate() {
+            let class = column.class();
             _ = match row.as_ref().map(|cells| &cells[index]) {
-                None => write!(html, "<td{}><span class=\"dim\">⋮</span></td>", class(column)),
-                Some(None) => write!(html, "<td{}><span class=\"dim\">null</span></td>", class(column)),
+                None => write!(html, "<td{class}><span class=\"dim\">⋮</span></td>"),
+                Some(None) => write!(html, "<td{class}><span class=\"dim\">null</span></td>"),
                 Some(Some(cell)) => {
-                    let (tip, text) = (escape(&shorten(cell, TIP)), escape(&shorten(cell, CELL)));
-                    write!(html, "<td{} title=\"{tip}\">{text}</td>", class(column))
+                    let tip = escape(&shorten(cell, TIP));
+                    let text = escape(&shorten(cell, CELL));
+                    write!(html, "<td{class} title=\"{tip}\">{text}</td>")
                 }
             };
         }
@@ -141,11 +150,13 @@ pub fn table(head: &[Head], rows: &[Row]) -> String {
 
 /// Names and values, one below the other.
 pub fn pairs<N: AsRef<str>>(pairs: &[(N, String)]) -> String {
-    let row = |(name, value): &(N, String)| {
-        let (tip, text) = (escape(&shorten(value, TIP)), escape(&shorten(value, 3 * CELL)));
-        format!("<tr><th>{}</th><td title=\"{tip}\">{text}</td></tr>", escape(name.as_ref()))
-    };
-    format!("<table><tbody>{}</tbody></table>", pairs.iter().map(row).collect::<String>())
+    let mut html = String::from("<table><tbody>");
+    for (name, value) in pairs {
+        let tip = escape(&shorten(value, TIP));
+        let text = escape(&shorten(value, 3 * CELL));
+        _ = write!(html, "<tr><th>{}</th><td title=\"{tip}\">{text}</td></tr>", escape(name.as_ref()));
+    }
+    html + "</tbody></table>"
 }
 
 /// Completeness of a result as text.

@@ -3,6 +3,7 @@
 pub mod arrow;
 pub mod conversions;
 pub mod decoded_logs;
+mod display;
 pub mod estimate;
 pub mod event;
 pub mod frames;

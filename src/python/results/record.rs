@@ -199,7 +199,8 @@ impl Record {
     /// The first fields that have a value; `to_dict` has all.
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let record = self.columns.record();
-        let (mut shown, mut more) = (Vec::new(), 0);
+        let mut shown = Vec::new();
+        let mut more = 0;
         for (column, field) in record.fields.iter().enumerate().filter(|(column, _)| !self.columns.is_skipped(*column))
         {
             let Some(text) = html::cell(py, &self.columns, column, self.row)? else { continue };

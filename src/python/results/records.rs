@@ -8,18 +8,15 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList, PySlice, PyString, PyTuple, PyType};
 
 use super::arrow::{self, Schema, Table};
-use super::html;
 use super::record::Record;
 use super::record_classes;
 use super::report::Report;
-use super::text;
 use crate::columns::{Columns, ColumnsBuilder, DecimalPolicy, Projection};
-use crate::interface::{self, Kind, QUERIED};
-use crate::message::Syntax;
+use crate::interface::{self, QUERIED};
 use crate::python::base::arguments;
 use crate::python::base::convert;
 use crate::python::base::errors;
-use crate::query::{self, State};
+use crate::query;
 
 #[doc = doc!(Records)]
 #[pyclass(frozen, sequence, weakref, module = "chainframe")]
@@ -32,7 +29,7 @@ pub struct Records {
     selection: Projection,
     pub report: Report,
     /// Position of a follower after these records.
-    cursor: Option<String>,
+    pub(super) cursor: Option<String>,
     /// The client's type of amounts.
     pub(super) numbers: Option<DecimalPolicy>,
 }
@@ -68,7 +65,7 @@ impl Records {
     }
 
     /// Fields of the records, with their columns.
-    fn fields(&self) -> impl Iterator<Item = (usize, &'static interface::Field)> {
+    pub(super) fn fields(&self) -> impl Iterator<Item = (usize, &'static interface::Field)> {
         let fields = self.inner.record().fields.iter().enumerate();
         fields.filter(|(column, _)| self.selection.contains(*column))
     }
@@ -81,67 +78,23 @@ impl Records {
         }
     }
 
-    /// Completeness of the result, as far as it is known.
-    fn completeness(&self) -> &'static str {
-        match (&self.cursor, self.report.inner.state()) {
-            (Some(_), _) => "followed",
-            (None, State::Complete) => "complete",
-            (None, State::Incomplete) => "possibly incomplete",
-            (None, State::Unfinished) => "run not finished",
-        }
-    }
-
-    /// Description in one line.
-    pub fn about(&self) -> String {
-        let record = self.inner.record();
-        format!("{} rows of {}, {} columns", html::count(self.inner.len() as u64), record.name, self.fields().count())
-    }
-
-    /// The first rows and the last ones as HTML.
-    pub fn table(&self, py: Python<'_>) -> PyResult<String> {
-        let (head, rows) = self.cells(py)?;
-        Ok(html::table(&head, &rows))
-    }
-
-    /// Heads of the columns, and the first rows and the last ones.
-    fn cells(&self, py: Python<'_>) -> PyResult<(Vec<html::Head>, Vec<html::Row>)> {
-        let fields = self.inner.record().fields;
-        let order: Vec<_> = (0..fields.len()).filter(|column| self.selection.contains(*column)).collect();
-        let head: Vec<_> = order
-            .iter()
-            .map(|column| &fields[*column])
-            .map(|field| html::Head {
-                name: field.name,
-                kind: if field.kind == Kind::Time { "time, UTC" } else { field.kind.name() },
-                is_number: field.kind.is_number(),
-            })
-            .collect();
-        let length = self.inner.len();
-        let left_out = if length > html::HEAD + html::TAIL { html::HEAD..length - html::TAIL } else { 0..0 };
-        let mut rows = Vec::new();
-        for row in (0..length).filter(|row| !left_out.contains(row) || *row == left_out.start) {
-            let Some((columns, at)) = self.inner.locate(row).filter(|_| !left_out.contains(&row)) else {
-                rows.push(None);
-                continue;
-            };
-            let cells = order.iter().map(|column| html::cell(py, columns, *column, at));
-            rows.push(Some(cells.collect::<PyResult<Vec<_>>>()?));
-        }
-        Ok((head, rows))
-    }
-
     /// Values of a column.
     fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyList>> {
         let record = self.inner.record();
         let Some((column, _)) = self.fields().find(|(_, field)| field.name == name) else {
             let names: Vec<_> = self.fields().map(|(_, field)| field.name).collect();
             // Python prints the repr of the message: quotes of one kind need no escapes in it.
-            let (similar, names) = (arguments::similar(py, name, &names)?, names.join(", "));
+            let similar = arguments::similar(py, name, &names)?;
+            let names = names.join(", ");
             return Err(PyKeyError::new_err(format!(
                 "{} has no column '{name}'; it has {names}{similar}",
                 record.name
             )));
         };
+        self.values(py, column)
+    }
+
+    fn values<'py>(&self, py: Python<'py>, column: usize) -> PyResult<Bound<'py, PyList>> {
         let values = PyList::empty(py);
         for chunk in &self.chunks {
             for row in 0..chunk.rows() {
@@ -155,10 +108,10 @@ impl Records {
     fn rows_equal_to<'a>(&'a self, record: &'a Bound<'_, PyAny>) -> impl Iterator<Item = usize> + 'a {
         let wanted = record.cast::<Record>().ok();
         let rows = self.inner.chunks().iter().flat_map(|chunk| (0..chunk.rows()).map(move |row| (chunk, row)));
-        let is_equal = move |(chunk, row): (&Columns, usize)| {
-            wanted.as_ref().is_some_and(|wanted| wanted.get().is_row(chunk, row))
-        };
-        rows.enumerate().filter(move |(_, row)| is_equal(*row)).map(|(index, _)| index)
+        let equal = rows
+            .enumerate()
+            .filter(move |(_, (chunk, row))| wanted.as_ref().is_some_and(|wanted| wanted.get().is_row(chunk, *row)));
+        equal.map(|(index, _)| index)
     }
 }
 
@@ -173,23 +126,28 @@ impl Records {
     #[classmethod]
     fn from_records(class: &Bound<'_, PyType>, records: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = class.py();
-        let rejected = |problem: &str| errors::parameter(py, "records", problem);
         let mut selected = Vec::new();
-        for record in records.try_iter().map_err(|_| rejected("must be an iterable of records"))? {
+        for record in records.try_iter().map_err(|_| rejected(py, "must be an iterable of records"))? {
             let record = record?.cast_into::<Record>().map_err(|other| {
                 let class = other.into_inner().get_type();
-                rejected(&format!("must be records; got {class}; chainframe.testing.make_records takes dictionaries"))
+                rejected(
+                    py,
+                    &format!("must be records; got {class}; chainframe.testing.make_records takes dictionaries"),
+                )
             })?;
             selected.push(record);
         }
         let Some(first) = selected.first().map(|record| record.get().class()) else {
-            return Err(rejected("must not be empty; chainframe.testing.make_records(call, []) makes an empty result"));
+            return Err(rejected(
+                py,
+                "must not be empty; chainframe.testing.make_records(call, []) makes an empty result",
+            ));
         };
         let mut rows = ColumnsBuilder::new(first, selected.len());
         for record in &selected {
             let other = record.get().class();
             if other.name != first.name {
-                return Err(rejected(&format!("must be of one class; got {} and {}", first.name, other.name)));
+                return Err(rejected(py, &format!("must be of one class; got {} and {}", first.name, other.name)));
             }
             record.get().append_to(py, &mut rows)?;
         }
@@ -204,6 +162,7 @@ impl Records {
 
     /// Called for a name that is no attribute, such as a method of a frame.
     fn __getattr__(slf: &Bound<'_, Self>, name: &str) -> PyResult<Py<PyAny>> {
+        let is_column = slf.get().fields().any(|(_, field)| field.name == name);
         let advice = match name {
             "head" | "limit" => "use records[:n]",
             "tail" => "use records[-n:]",
@@ -218,10 +177,13 @@ impl Records {
             | "sort_values" | "sort" | "plot" | "sum" | "mean" => {
                 "use records.to_pandas() or records.to_polars() first"
             }
-            _ if slf.get().fields().any(|(_, field)| field.name == name) => {
-                "it is a column: use records[\"name\"], or records[0].name for one record"
+            _ => {
+                if is_column {
+                    "it is a column: use records[\"name\"], or records[0].name for one record"
+                } else {
+                    ""
+                }
             }
-            _ => "",
         };
         Err(arguments::no_attribute(slf, name, &advice.replace("name", name)))
     }
@@ -275,8 +237,7 @@ impl Records {
     #[pyo3(signature = (value, start=0, stop=None))]
     fn index(&self, value: &Bound<'_, PyAny>, start: isize, stop: Option<isize>) -> PyResult<usize> {
         let length = self.inner.len() as isize;
-        let bound = |at: isize| if at < 0 { (at + length).max(0) } else { at };
-        let (start, stop) = (bound(start), bound(stop.unwrap_or(length)));
+        let [start, stop] = [start, stop.unwrap_or(length)].map(|at| if at < 0 { (at + length).max(0) } else { at });
         let mut found = self.rows_equal_to(value).take_while(|row| (*row as isize) < stop);
         let within = found.find(|row| *row as isize >= start);
         within.ok_or_else(|| PyValueError::new_err("the record is not in these records"))
@@ -289,16 +250,7 @@ impl Records {
 
     fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let Ok(other) = other.cast::<Self>() else { return Ok(py.NotImplemented()) };
-        let (a, b) = (&self.inner, &other.get().inner);
-        let mut same = a.len() == b.len() && std::ptr::eq(a.record(), b.record());
-        same &= self.selection == other.get().selection;
-        for row in 0..if same { a.len() } else { 0 } {
-            let (Some((left, i)), Some((right, j))) = (a.locate(row), b.locate(row)) else { break };
-            same = (0..a.record().fields.len()).all(|column| left.value(column, i) == right.value(column, j));
-            if !same {
-                break;
-            }
-        }
+        let same = self.selection == other.get().selection && has_equal_rows(&self.inner, &other.get().inner);
         Ok(pyo3::types::PyBool::new(py, same).to_owned().into_any().unbind())
     }
 
@@ -360,50 +312,11 @@ impl Records {
         arrow::schema_capsule(py, &arrow::select(&schema, self.selection))
     }
 
-    /// The first rows and the last ones, as wide as the terminal.
-    fn __str__(&self, py: Python<'_>) -> PyResult<String> {
-        let size = py.import("shutil")?.call_method0("get_terminal_size")?;
-        let width = size.getattr("columns")?.extract()?;
-        let (head, rows) = self.cells(py)?;
-        let is_one = self.inner.len() == 1;
-        let length = format!("{} row{}", html::count(self.inner.len() as u64), if is_one { "" } else { "s" });
-        let table = text::table(&head, &rows, width);
-        let remarks: String = self
-            .report
-            .inner
-            .remarks
-            .to_vec()
-            .iter()
-            .fold(String::new(), |text, remark| text + "\n" + &errors::printable(&remark.sentence(Syntax::Python)));
-        Ok(format!("{table}\n{length} of {}, {}{remarks}", self.inner.record().name, self.completeness()))
-    }
-
-    /// Called by IPython where it shows no HTML.
-    fn _repr_pretty_(&self, printer: &Bound<'_, PyAny>, cycle: bool) -> PyResult<()> {
-        let _ = cycle;
-        printer.call_method1("text", (self.__str__(printer.py())?,)).map(drop)
-    }
-
-    fn __repr__(&self) -> String {
-        format!("<Records of {}: {} rows, {}>", self.inner.record().name, self.inner.len(), self.completeness())
-    }
-
-    fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
-        let parts = [self.table(py)?, html::summary(&self.report.inner)];
-        Ok(html::form("Records", &self.about(), &parts))
-    }
-
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let record = self.inner.record();
         let columns = PyDict::new(py);
         for (column, field) in self.fields() {
-            let values = PyList::empty(py);
-            for chunk in &self.chunks {
-                for row in 0..chunk.rows() {
-                    values.append(convert::cell(py, chunk, column, row)?)?;
-                }
-            }
-            columns.set_item(field.name, values)?;
+            columns.set_item(field.name, self.values(py, column)?)?;
         }
         let restore = py.import("chainframe._native")?.getattr("_restore_records")?;
         Ok((
@@ -412,6 +325,24 @@ impl Records {
                 .into_pyobject(py)?,
         ))
     }
+}
+
+fn rejected(py: Python<'_>, problem: &str) -> PyErr {
+    errors::parameter(py, "records", problem)
+}
+
+fn has_equal_rows(ours: &query::Records, theirs: &query::Records) -> bool {
+    if ours.len() != theirs.len() || !std::ptr::eq(ours.record(), theirs.record()) {
+        return false;
+    }
+    let rows = (0..ours.len()).map(|row| (ours.locate(row), theirs.locate(row)));
+    let fields = ours.record().fields.len();
+    rows.into_iter().all(|located| match located {
+        (Some((left, i)), Some((right, j))) => {
+            (0..fields).all(|column| left.value(column, i) == right.value(column, j))
+        }
+        _ => true,
+    })
 }
 
 /// Iterator over records at hand.

@@ -224,24 +224,21 @@ impl Report {
 
 #[pyfunction]
 pub fn _restore_report(members: &Bound<'_, PyDict>) -> PyResult<Report> {
-    let member = |name: &str| members.as_any().get_item(name);
-    // Older reports have no such members.
-    let names = |name: &str| members.get_item(name)?.map_or_else(|| Ok(Vec::new()), |names| names.extract());
     let inner = query::Report {
-        complete: member("complete")?.extract()?,
-        reasons: from_json::<Vec<Message>>(&member("reasons")?)?.into(),
-        requests: member("requests")?.extract()?,
-        retries: member("retries")?.extract()?,
-        pages: member("pages")?.extract()?,
-        records: member("records")?.extract()?,
-        duplicates_dropped: member("duplicates_dropped")?.extract()?,
-        dropped: member("dropped")?.extract()?,
-        moved: member("moved")?.extract()?,
-        rereads: member("rereads")?.extract()?,
-        missing: member("missing")?.extract::<Vec<String>>()?.into(),
-        members: query::MembersReport::new(names("members_absent")?, names("members_unknown")?),
-        bytes: member("bytes")?.extract()?,
-        elapsed: Duration::try_from_secs_f64(member("elapsed")?.extract()?).unwrap_or_default(),
+        complete: member(members, "complete")?.extract()?,
+        reasons: from_json::<Vec<Message>>(&member(members, "reasons")?)?.into(),
+        requests: member(members, "requests")?.extract()?,
+        retries: member(members, "retries")?.extract()?,
+        pages: member(members, "pages")?.extract()?,
+        records: member(members, "records")?.extract()?,
+        duplicates_dropped: member(members, "duplicates_dropped")?.extract()?,
+        dropped: member(members, "dropped")?.extract()?,
+        moved: member(members, "moved")?.extract()?,
+        rereads: member(members, "rereads")?.extract()?,
+        missing: member(members, "missing")?.extract::<Vec<String>>()?.into(),
+        members: query::MembersReport::new(names(members, "members_absent")?, names(members, "members_unknown")?),
+        bytes: member(members, "bytes")?.extract()?,
+        elapsed: Duration::try_from_secs_f64(member(members, "elapsed")?.extract()?).unwrap_or_default(),
         progress: query::Progress::default(),
         remarks: match members.get_item("remarks")? {
             Some(remarks) => from_json::<Vec<Message>>(&remarks)?.into(),
@@ -253,4 +250,13 @@ pub fn _restore_report(members: &Bound<'_, PyDict>) -> PyResult<Report> {
         }),
     };
     Ok(Report { inner })
+}
+
+fn member<'py>(members: &Bound<'py, PyDict>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    members.as_any().get_item(name)
+}
+
+/// Names of a member that older reports do not have.
+fn names(members: &Bound<'_, PyDict>, name: &str) -> PyResult<Vec<String>> {
+    members.get_item(name)?.map_or_else(|| Ok(Vec::new()), |names| names.extract())
 }

@@ -34,23 +34,23 @@ pub fn table(head: &[Head], rows: &[Row], width: usize) -> String {
     let mut columns = Vec::new();
     let mut used = 0;
     for (index, head) in head.iter().enumerate() {
-        let cell = |row: &Row| match row.as_ref().map(|cells| &cells[index]) {
+        let cells = rows.iter().map(|row| match row.as_ref().map(|cells| &cells[index]) {
             None => LEFT_OUT.to_owned(),
             Some(None) => "null".to_owned(),
             Some(Some(text)) => excerpt(text, if text.starts_with("0x") { HEX } else { CELL }),
-        };
-        let column = Column::new(head, rows.iter().map(cell));
+        });
+        let column = Column::new(head, cells);
         used += column.width + if index > 0 { GAP } else { 0 };
         if index > 0 && used > width {
             break;
         }
         columns.push(column);
     }
-    let line = |row: usize| {
+    let lines = (0..=rows.len()).map(|row| {
         let cells: Vec<&str> = columns.iter().map(|column| column.cells[row].as_str()).collect();
         cells.join(&" ".repeat(GAP)).trim_end().to_owned()
-    };
-    let lines: Vec<String> = (0..=rows.len()).map(line).collect();
+    });
+    let lines: Vec<String> = lines.collect();
     let more = match head.len() - columns.len() {
         0 => String::new(),
         1 => "\n1 more column".into(),

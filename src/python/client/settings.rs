@@ -1,0 +1,236 @@
+//! Settings of a client as the caller gives them, and those of the environment in their place.
+
+use std::path::PathBuf;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyString};
+
+use super::cassette::Cassette;
+use super::credentials::NO_CREDENTIALS;
+use super::deployment::Deployment;
+use crate::client::{Credentials, Error, RateLimit, Secret, Settings, SettingsInput, variables};
+use crate::columns::DecimalPolicy;
+use crate::interface;
+use crate::message::{Hint, Message, variable};
+use crate::python::base::arguments::{Given, Readable};
+use crate::python::base::errors;
+
+/// Base URL of a client that only replays: a name that is never resolved.
+const NO_URL: &str = "https://cassette.invalid";
+
+/// Variables that are read before there is a client, where an error could not be raised.
+const READ_EARLIER: [&str; 2] = ["CHAINFRAME_BLOCK_NETWORK", "CHAINFRAME_LOG"];
+
+/// Settings as the caller gave them.
+pub struct GivenSettings {
+    pub base_url: Option<Given<String>>,
+    pub api_key: Option<Given<String>>,
+    pub secret_key: Option<Given<String>>,
+    pub passphrase: Option<Given<String>>,
+    pub main_chain: Option<Given<String>>,
+    pub zone_chain: Option<Given<String>>,
+    pub timeout: Given<f64>,
+    pub deadline: Option<Given<f64>>,
+    pub max_retries: Given<i64>,
+    pub rate_limit: Given<Option<RateLimit>>,
+    pub max_requests: Option<Given<i64>>,
+    pub concurrency: Given<i64>,
+    pub strict: Given<bool>,
+    pub numbers: Option<Given<DecimalPolicy>>,
+    pub max_response_bytes: Given<i64>,
+    pub proxy: Option<Given<String>>,
+    pub ca_bundle: Option<Given<PathBuf>>,
+}
+
+impl GivenSettings {
+    /// Checks the settings. `is_issued` is true if a callable issues the credentials.
+    pub fn check(
+        self,
+        deployment: interface::Deployment,
+        cassette: Option<&Cassette>,
+        is_issued: bool,
+    ) -> Result<Settings, Error> {
+        for name in READ_EARLIER {
+            variables::read(name, name)?;
+        }
+        if is_issued && (self.api_key.is_some() || self.secret_key.is_some() || self.passphrase.is_some()) {
+            let problem = Message::new("replaces ").parameter("api_key").text(", ").parameter("secret_key");
+            let problem = problem.text(" and ").parameter("passphrase").text("; pass either");
+            return Err(Error::config("credentials", problem));
+        }
+        let mut needed = Needed { cassette, is_issued, is_signed: deployment.signed(), missing: None };
+        Settings::new(SettingsInput {
+            base_url: needed.setting("base_url", self.base_url, NO_URL)?,
+            credentials: Credentials {
+                api_key: needed.secret("api_key", self.api_key)?,
+                secret_key: needed.signing_secret("secret_key", self.secret_key)?,
+                passphrase: needed.signing_secret("passphrase", self.passphrase)?,
+            },
+            main_chain: setting("main_chain", self.main_chain)?.unwrap_or_else(|| "MAIN".into()),
+            zone_chain: setting("zone_chain", self.zone_chain)?.unwrap_or_else(|| "ZONE_CHAIN".into()),
+            deployment,
+            timeout: self.timeout.named("timeout")?,
+            deadline: self.deadline.map(|deadline| deadline.named("deadline")).transpose()?,
+            max_retries: self.max_retries.named("max_retries")?,
+            rate_limit: match self.rate_limit.named("rate_limit")? {
+                Some(given) => given,
+                None => rate_limit_of_environment()?.unwrap_or(RateLimit::Auto),
+            },
+            max_requests: match self.max_requests {
+                Some(given) => Some(given.named("max_requests")?),
+                None => max_requests_of_environment()?,
+            },
+            concurrency: self.concurrency.named("concurrency")?,
+            strict: self.strict.named("strict")?,
+            numbers: match self.numbers {
+                Some(given) => Some(given.named("numbers")?),
+                None => numbers_of_environment()?,
+            },
+            max_response_bytes: self.max_response_bytes.named("max_response_bytes")?,
+            proxy: self.proxy.map(|proxy| proxy.named("proxy")).transpose()?,
+            ca_bundle: self.ca_bundle.map(|path| path.named("ca_bundle")).transpose()?,
+            cassette: cassette.map(|cassette| cassette.inner.clone()),
+            missing: needed.missing,
+        })
+    }
+}
+
+/// Settings that requests need. A replay sends none, and has stand-ins in their place: a cassette that may also record
+/// reports the first missing setting when a request has to be sent.
+struct Needed<'a> {
+    cassette: Option<&'a Cassette>,
+    is_issued: bool,
+    is_signed: bool,
+    missing: Option<(&'static str, Message)>,
+}
+
+impl Needed<'_> {
+    fn setting(&mut self, name: &'static str, given: Option<Given<String>>, stand_in: &str) -> Result<String, Error> {
+        if let Some(found) = setting(name, given)? {
+            return Ok(found);
+        }
+        let problem = is_missing(name, self.cassette);
+        if !self.cassette.is_some_and(|Cassette { inner }| !inner.can_record() || inner.may_replay()) {
+            return Err(Error::config(name, problem));
+        }
+        self.missing.get_or_insert((name, problem));
+        Ok(stand_in.to_owned())
+    }
+
+    fn secret(&mut self, name: &'static str, given: Option<Given<String>>) -> Result<Secret, Error> {
+        if self.is_issued {
+            return Ok(Secret::new(NO_CREDENTIALS.into()));
+        }
+        self.setting(name, given, NO_CREDENTIALS).map(Secret::new)
+    }
+
+    /// A secret that a deployment without signatures does not need.
+    fn signing_secret(&mut self, name: &'static str, given: Option<Given<String>>) -> Result<Secret, Error> {
+        match setting(name, given)? {
+            None if !self.is_signed => Ok(Secret::new(NO_CREDENTIALS.into())),
+            given => self.secret(name, given.map(|given| Given(Ok(given)))),
+        }
+    }
+}
+
+/// The argument, or the environment's variable.
+fn setting(name: &'static str, given: Option<Given<String>>) -> Result<Option<String>, Error> {
+    match given {
+        Some(given) => given.named(name).map(Some),
+        None => variables::read(name, &variable(name)),
+    }
+}
+
+/// A setting is missing that is needed to send requests, and so to record them.
+fn is_missing(name: &str, cassette: Option<&Cassette>) -> Message {
+    let problem = match cassette.map(|Cassette { inner }| (inner.path().display(), inner.may_replay())) {
+        None => "is missing".into(),
+        Some((path, false)) => format!("is missing: {path} has nothing to replay, so requests would be sent"),
+        Some((path, true)) => format!("is missing: {path} does not have the request, so it would be sent"),
+    };
+    Message::new(problem).hint(Hint::PassSetting(name.to_owned()))
+}
+
+/// The value of a setting; raises if it has another type.
+pub fn setting_of<T: Readable>(value: &Bound<'_, PyAny>, name: &'static str) -> PyResult<T> {
+    let given = Given(T::read(value).map_err(|_| T::problem(value)));
+    given.named(name).map_err(|error| errors::raise(value.py(), &error))
+}
+
+/// The value of a setting that may be None.
+pub fn optional_setting_of<T: Readable>(value: &Bound<'_, PyAny>, name: &'static str) -> PyResult<Option<T>> {
+    if value.is_none() { Ok(None) } else { setting_of(value, name).map(Some) }
+}
+
+/// None means no limit.
+impl Readable for RateLimit {
+    const EXPECTED: &'static str = "must be \"auto\", a number (requests per second) or None";
+
+    fn read(given: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if given.is_none() {
+            return Ok(Self::Unlimited);
+        }
+        if given.is_instance_of::<PyBool>() {
+            return Err(PyTypeError::new_err(Self::EXPECTED));
+        }
+        match given.cast::<PyString>() {
+            Ok(text) if text == "auto" => Ok(Self::Auto),
+            _ => given.extract().map(Self::PerSecond),
+        }
+    }
+}
+
+impl Readable for Py<Deployment> {
+    const EXPECTED: &'static str = "must be a Deployment";
+
+    fn read(given: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Ok(given.extract()?)
+    }
+}
+
+impl Readable for Py<Cassette> {
+    const EXPECTED: &'static str = "must be a chainframe.testing.Cassette, such as Cassette(\"calls.jsonl\")";
+
+    fn read(given: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Ok(given.extract()?)
+    }
+}
+
+/// A rate limit that may be left to the environment.
+impl Readable for Option<RateLimit> {
+    const EXPECTED: &'static str = RateLimit::EXPECTED;
+
+    fn read(given: &Bound<'_, PyAny>) -> PyResult<Self> {
+        RateLimit::read(given).map(Some)
+    }
+}
+
+/// The rate limit of the environment: requests per second, `auto` or `none`.
+fn rate_limit_of_environment() -> Result<Option<RateLimit>, Error> {
+    let Some(text) = variables::read("rate_limit", &variable("rate_limit"))? else { return Ok(None) };
+    match (text.as_str(), text.parse()) {
+        ("auto", _) => Ok(Some(RateLimit::Auto)),
+        ("none", _) => Ok(Some(RateLimit::Unlimited)),
+        (_, Ok(rate)) => Ok(Some(RateLimit::PerSecond(rate))),
+        (_, Err(_)) => {
+            Err(Error::config("rate_limit", format!("must be auto, none or requests per second; got {text:?}")))
+        }
+    }
+}
+
+/// The bound of the environment.
+fn max_requests_of_environment() -> Result<Option<i64>, Error> {
+    let Some(text) = variables::read("max_requests", &variable("max_requests"))? else { return Ok(None) };
+    let bound = text.parse();
+    bound.map(Some).map_err(|_| Error::config("max_requests", format!("must be an integer; got {text:?}")))
+}
+
+/// The type of amounts of the environment.
+fn numbers_of_environment() -> Result<Option<DecimalPolicy>, Error> {
+    let Some(text) = variables::read("numbers", &variable("numbers"))? else { return Ok(None) };
+    match DecimalPolicy::NAMES.iter().find(|(name, _)| *name == text) {
+        Some((_, policy)) => Ok(Some(*policy)),
+        None => Err(Error::config("numbers", format!("must be decimal, float or string; got {text:?}"))),
+    }
+}

@@ -1,0 +1,99 @@
+//! `Records` as text and as HTML.
+
+use pyo3::prelude::*;
+
+use super::html;
+use super::records::Records;
+use super::text;
+use crate::interface::Kind;
+use crate::message::Syntax;
+use crate::python::base::errors;
+use crate::query::State;
+
+impl Records {
+    /// Completeness of the result, as far as it is known.
+    fn completeness(&self) -> &'static str {
+        match (&self.cursor, self.report.inner.state()) {
+            (Some(_), _) => "followed",
+            (None, State::Complete) => "complete",
+            (None, State::Incomplete) => "possibly incomplete",
+            (None, State::Unfinished) => "run not finished",
+        }
+    }
+
+    /// Description in one line.
+    pub fn about(&self) -> String {
+        let record = self.inner.record();
+        format!("{} rows of {}, {} columns", html::count(self.inner.len() as u64), record.name, self.fields().count())
+    }
+
+    /// The first rows and the last ones as HTML.
+    pub fn table(&self, py: Python<'_>) -> PyResult<String> {
+        let (head, rows) = self.cells(py)?;
+        Ok(html::table(&head, &rows))
+    }
+
+    /// Heads of the columns, and the first rows and the last ones.
+    fn cells(&self, py: Python<'_>) -> PyResult<(Vec<html::Head>, Vec<html::Row>)> {
+        let fields = self.inner.record().fields;
+        let order: Vec<_> = (0..fields.len()).filter(|column| self.selection().contains(*column)).collect();
+        let head: Vec<_> = order
+            .iter()
+            .map(|column| &fields[*column])
+            .map(|field| html::Head {
+                name: field.name,
+                kind: if field.kind == Kind::Time { "time, UTC" } else { field.kind.name() },
+                is_number: field.kind.is_number(),
+            })
+            .collect();
+        let length = self.inner.len();
+        let left_out = if length > html::HEAD + html::TAIL { html::HEAD..length - html::TAIL } else { 0..0 };
+        let mut rows = Vec::new();
+        for row in (0..length).filter(|row| !left_out.contains(row) || *row == left_out.start) {
+            rows.push(match self.inner.locate(row) {
+                Some((columns, at)) if !left_out.contains(&row) => {
+                    let cells = order.iter().map(|column| html::cell(py, columns, *column, at));
+                    Some(cells.collect::<PyResult<Vec<_>>>()?)
+                }
+                Some(_) | None => None,
+            });
+        }
+        Ok((head, rows))
+    }
+}
+
+#[pymethods]
+impl Records {
+    /// The first rows and the last ones, as wide as the terminal.
+    fn __str__(&self, py: Python<'_>) -> PyResult<String> {
+        let size = py.import("shutil")?.call_method0("get_terminal_size")?;
+        let width = size.getattr("columns")?.extract()?;
+        let (head, rows) = self.cells(py)?;
+        let is_one = self.inner.len() == 1;
+        let length = format!("{} row{}", html::count(self.inner.len() as u64), if is_one { "" } else { "s" });
+        let table = text::table(&head, &rows, width);
+        let remarks: String = self
+            .report
+            .inner
+            .remarks
+            .to_vec()
+            .iter()
+            .fold(String::new(), |text, remark| text + "\n" + &errors::printable(&remark.sentence(Syntax::Python)));
+        Ok(format!("{table}\n{length} of {}, {}{remarks}", self.inner.record().name, self.completeness()))
+    }
+
+    /// Called by IPython where it shows no HTML.
+    fn _repr_pretty_(&self, printer: &Bound<'_, PyAny>, cycle: bool) -> PyResult<()> {
+        let _ = cycle;
+        printer.call_method1("text", (self.__str__(printer.py())?,)).map(drop)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Records of {}: {} rows, {}>", self.inner.record().name, self.inner.len(), self.completeness())
+    }
+
+    fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
+        let parts = [self.table(py)?, html::summary(&self.report.inner)];
+        Ok(html::form("Records", &self.about(), &parts))
+    }
+}
