@@ -14,6 +14,7 @@ pub mod events;
 pub mod interface;
 pub mod message;
 pub mod planted;
+pub mod process;
 #[cfg(feature = "python")]
 #[expect(clippy::doc_lazy_continuation, reason = "docstrings are plain text for help(), with examples")]
 mod python;

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::client::process;
+use crate::process;
 
 /// Virtual time after which a caller is given the opportunity to check for signals.
 const SLICE: Duration = Duration::from_secs(1);

@@ -13,9 +13,9 @@ use tokio::sync::Mutex;
 
 use super::credentials::{Credentials, Secret};
 use super::error::Error;
-use super::process::PerProcess;
 use super::settings::{Settings, check_secret};
 use crate::interface::Deployment;
+use crate::process::PerProcess;
 
 /// Time before they expire at which credentials are replaced: longer than a request is under way, as a rule.
 const MARGIN: Duration = Duration::from_secs(60);
@@ -115,15 +115,14 @@ impl Account {
 
     /// The headers of one request: of a deployment that wants no signature, its key alone.
     pub fn headers(&self, current: &Current, timestamp: &str, signature: Option<&str>) -> HeaderMap {
-        let ascii = |text: &str| HeaderValue::from_str(text).expect("digits, letters and base64 fit into a header");
         let mut headers = HeaderMap::with_capacity(6);
         headers.insert(self.names.key.clone(), current.key.clone());
         let Some(signature) = signature else { return headers };
         headers.insert(self.names.passphrase.clone(), current.passphrase.clone());
-        let mut signature = ascii(signature);
+        let mut signature = header_value(signature);
         signature.set_sensitive(true);
         headers.insert(self.names.sign.clone(), signature);
-        headers.insert(self.names.timestamp.clone(), ascii(timestamp));
+        headers.insert(self.names.timestamp.clone(), header_value(timestamp));
         headers
     }
 
@@ -147,15 +146,8 @@ impl Account {
 
 impl Current {
     fn new(Issued { credentials, expires }: Issued, before: Option<&Self>) -> Result<Self, Error> {
-        let value = |setting, secret: &Secret| {
-            check_secret(setting, secret)?;
-            let invalid = |_| Error::config(setting, "must contain only characters that are valid in a header");
-            let mut value = HeaderValue::from_bytes(secret.expose().as_bytes()).map_err(invalid)?;
-            value.set_sensitive(true);
-            Ok::<_, Error>(value)
-        };
-        let (key, passphrase) =
-            (value("api_key", &credentials.api_key)?, value("passphrase", &credentials.passphrase)?);
+        let key = secret_value("api_key", &credentials.api_key)?;
+        let passphrase = secret_value("passphrase", &credentials.passphrase)?;
         check_secret("secret_key", &credentials.secret_key)?;
         let mut replaced = before.map(|before| before.replaced.clone()).unwrap_or_default();
         replaced.extend(before.map(|before| before.credentials.clone()));
@@ -177,16 +169,32 @@ impl Current {
 
 impl HeaderNames {
     fn new(deployment: &Deployment) -> Result<Self, Error> {
-        let name = |suffix| {
-            let invalid = |_| Error::config("header_prefix", "must be part of a valid header name");
-            HeaderName::from_bytes(deployment.header(suffix).as_bytes()).map_err(invalid)
-        };
         Ok(Self {
-            key: name("KEY")?,
-            passphrase: name("PASSPHRASE")?,
-            sign: name("SIGN")?,
-            timestamp: name("TIMESTAMP")?,
+            key: header_name(deployment, "KEY")?,
+            passphrase: header_name(deployment, "PASSPHRASE")?,
+            sign: header_name(deployment, "SIGN")?,
+            timestamp: header_name(deployment, "TIMESTAMP")?,
         })
+    }
+}
+
+fn header_name(deployment: &Deployment, suffix: &str) -> Result<HeaderName, Error> {
+    let name = HeaderName::from_bytes(deployment.header(suffix).as_bytes());
+    name.map_err(|_| Error::config("header_prefix", "must be part of a valid header name"))
+}
+
+fn header_value(text: &str) -> HeaderValue {
+    HeaderValue::from_str(text).expect("digits, letters and base64 fit into a header")
+}
+
+fn secret_value(setting: &'static str, secret: &Secret) -> Result<HeaderValue, Error> {
+    check_secret(setting, secret)?;
+    match HeaderValue::from_bytes(secret.expose().as_bytes()) {
+        Ok(mut value) => {
+            value.set_sensitive(true);
+            Ok(value)
+        }
+        Err(_) => Err(Error::config(setting, "must contain only characters that are valid in a header")),
     }
 }
 

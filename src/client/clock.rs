@@ -5,10 +5,8 @@ use std::time::{Duration, SystemTime};
 
 use http::header::DATE;
 
+use super::error::MIN_CORRECTION_MS;
 use super::transport::Response;
-
-/// Smallest correction in milliseconds that is worth another request: the `Date` header has whole seconds.
-pub const MIN_CORRECTION_MS: i64 = 5_000;
 
 /// The offset that is added to the local clock, in milliseconds.
 #[derive(Debug, Default)]
@@ -44,9 +42,12 @@ pub fn of_response(response: &Response, now: SystemTime) -> Option<i64> {
 
 /// The service's clock minus the local one, in milliseconds. Half a second is the mean of what whole seconds cut off.
 fn skew(date: &str, now: SystemTime) -> Option<i64> {
-    let since = |time: SystemTime| time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let date = httpdate::parse_http_date(date).ok()?;
-    Some((since(date) + Duration::from_millis(500)).as_millis() as i64 - since(now).as_millis() as i64)
+    let service = since_epoch(httpdate::parse_http_date(date).ok()?) + Duration::from_millis(500);
+    Some(service.as_millis() as i64 - since_epoch(now).as_millis() as i64)
+}
+
+fn since_epoch(time: SystemTime) -> Duration {
+    time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }
 
 #[cfg(test)]

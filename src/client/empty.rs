@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::process::ForkSafeMutex;
-use super::request::Expectation;
+use super::expectation::Expectation;
 use crate::interface::Endpoint;
+use crate::process::ForkSafeMutex;
 
 /// Wait before the first repetition; it doubles with each. Services count requests over a second as a rule, so that two
 /// waits outlast a throttle.
@@ -82,11 +82,11 @@ impl EmptyResponses {
     }
 
     /// Takes a response with records to a request sent at `sent`.
-    pub(super) fn on_records(&self, control: impl FnOnce() -> Option<Control>, sent: Instant) {
+    pub(super) fn on_records(&self, control: Option<Control>, sent: Instant) {
         let mut state = self.0.lock();
         state.last_records = state.last_records.max(Some(sent));
-        if let Some(control) = control() {
-            state.control = Some(control);
+        if control.is_some() {
+            state.control = control;
         }
     }
 
@@ -106,9 +106,11 @@ impl EmptyResponses {
         if repetitions == 0 && !state.is_throttling && state.confirmed >= ROUTINE {
             state.routine += 1;
             let is_confirmed = state.last_records.is_some_and(|records| records >= sent);
-            return match state.control.clone().filter(|_| state.routine.is_multiple_of(SAMPLED) && !is_confirmed) {
-                Some(control) => Verdict::Check(control),
-                None => Verdict::Believe(BelievedEmpty::Confirmed),
+            return match &state.control {
+                Some(control) if state.routine.is_multiple_of(SAMPLED) && !is_confirmed => {
+                    Verdict::Check(control.clone())
+                }
+                Some(_) | None => Verdict::Believe(BelievedEmpty::Confirmed),
             };
         }
         let has_control = state.control.is_some();
@@ -160,10 +162,10 @@ mod tests {
         let believed = |verdict| if let Verdict::Believe(believed) = verdict { Some(believed) } else { None };
         let (count, verdict) = repetitions(&responses, later);
         assert_eq!((count, believed(verdict)), (REPETITIONS, Some(BelievedEmpty::Repeated)));
-        responses.on_records(control, start);
+        responses.on_records(control(), start);
         let (count, verdict) = repetitions(&responses, later);
         assert_eq!((count, believed(verdict)), (REPETITIONS_BEFORE_CONTROL, None));
-        responses.on_records(|| None, later);
+        responses.on_records(None, later);
         let (count, verdict) = repetitions(&responses, later);
         assert_eq!((count, believed(verdict)), (REPETITIONS_BEFORE_CONTROL, Some(BelievedEmpty::Confirmed)));
     }
@@ -171,7 +173,7 @@ mod tests {
     #[test]
     fn empty_responses_are_routine_until_one_is_disproved() {
         let (responses, now) = (EmptyResponses::default(), Instant::now());
-        responses.on_records(control, now);
+        responses.on_records(control(), now);
         for _ in 0..ROUTINE {
             assert!(!responses.is_routine());
             responses.decide(REPETITIONS_BEFORE_CONTROL, now);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::account::CredentialSource;
-use super::attempts::Observer;
+use super::observation::Observer;
 use super::rate_limiter::SharedLimiters;
 use super::transport::Transport;
 use crate::cassette::Origin;

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use super::clock::MIN_CORRECTION_MS;
 use crate::cassette;
 use crate::columns::NumericOverflow;
 use crate::interface::{ApiErrorKind, Chain, DeploymentError, endpoint};
 use crate::message::{Hint, Message};
+
+/// Smallest correction in milliseconds that is worth another request: the `Date` header has whole seconds.
+pub const MIN_CORRECTION_MS: i64 = 5_000;
 
 #[derive(Clone, Debug)]
 pub enum Error {

@@ -18,10 +18,10 @@ use url::Url;
 
 use super::connect::{self, CONNECT_TIMEOUT, ConnectTimeout, Connector, TunnelRejected};
 use super::error::{Error, Phase};
-use super::proxy::{Proxy, Route};
 use super::settings::Settings;
 use super::tls;
 use super::transport::{Response, Transport, TransportError};
+use super::{proxy::Proxy, route::Route};
 use crate::message::{Hint, Message};
 
 /// Most that is allocated for a body because of its `Content-Length`.
@@ -60,8 +60,13 @@ impl HttpTransport {
             .http1_max_headers(MAX_HEADERS)
             .http1_max_buf_size(MAX_BUFFER)
             .build(connector.clone());
-        let (origin, max_response_bytes) = (settings.origin.clone(), settings.max_response_bytes);
-        Ok(Self { client, connector, origin, max_response_bytes, proxy })
+        Ok(Self {
+            client,
+            connector,
+            origin: settings.origin.clone(),
+            max_response_bytes: settings.max_response_bytes,
+            proxy,
+        })
     }
 
     async fn send(&self, target: &str, headers: HeaderMap, timeout: Duration) -> Result<Response, TransportError> {
@@ -92,12 +97,12 @@ impl HttpTransport {
     }
 
     fn request(&self, target: &str, headers: HeaderMap) -> Result<Request<Empty<Bytes>>, TransportError> {
-        let altered = || TransportError::new(Phase::Connect, "the target would not be sent as it was signed", false);
         let url = format!("{}{target}", self.origin.as_str().trim_end_matches('/'));
-        let uri: Uri = url.parse().map_err(|_| altered())?;
-        if uri.path_and_query().map(http::uri::PathAndQuery::as_str) != Some(target) {
-            return Err(altered());
-        }
+        let uri = url.parse::<Uri>().ok();
+        let uri = uri.filter(|uri| uri.path_and_query().is_some_and(|sent| sent.as_str() == target));
+        let uri = uri.ok_or_else(|| {
+            TransportError::new(Phase::Connect, "the target would not be sent as it was signed", false)
+        })?;
         let mut request = Request::new(Empty::new());
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;
@@ -197,7 +202,6 @@ async fn read(mut body: Incoming, max: usize) -> hyper::Result<Option<Bytes>> {
 /// Removes the content encoding. Done here and not by a library of HTTP, since a few kilobytes may unpack to more than
 /// the memory, and megabytes to nothing. Ends at a timeout: other tasks run after each slice.
 async fn decompress(body: Bytes, encoding: &[u8], max: usize) -> Result<Bytes, TransportError> {
-    let broken = |problem: String| Err(TransportError::new(Phase::Body, problem, true));
     match encoding.trim_ascii().to_ascii_lowercase().as_slice() {
         b"" | b"identity" => Ok(body),
         b"gzip" | b"x-gzip" => {
@@ -215,11 +219,14 @@ async fn decompress(body: Bytes, encoding: &[u8], max: usize) -> Result<Bytes, T
             }
             match unpacked.and_then(|()| decoder.finish()) {
                 Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Err(TransportError::too_large(max)),
-                Err(_) => broken("invalid gzip in response body".into()),
+                Err(_) => Err(TransportError::new(Phase::Body, "invalid gzip in response body", true)),
                 Ok(unpacked) => Ok(unpacked.bytes.into()),
             }
         }
-        other => broken(format!("unsupported Content-Encoding: {}", other.escape_ascii())),
+        other => {
+            let problem = format!("unsupported Content-Encoding: {}", other.escape_ascii());
+            Err(TransportError::new(Phase::Body, problem, true))
+        }
     }
 }
 
@@ -245,7 +252,7 @@ impl io::Write for Bounded {
 
 /// A proxy that sends no tunnel. Another attempt helps only where the proxy itself is in trouble.
 fn rejected_by_proxy(proxy: &Proxy, status: Option<u16>) -> TransportError {
-    let (address, setting) = (proxy.address(), proxy.setting);
+    let address = proxy.address();
     let problem = match status {
         Some(PROXY_AUTHENTICATION_REQUIRED) => {
             format!("the proxy {address} requires a user name and password (status 407)")
@@ -253,7 +260,7 @@ fn rejected_by_proxy(proxy: &Proxy, status: Option<u16>) -> TransportError {
         Some(status) => format!("the proxy {address} rejected the connection (status {status})"),
         None => format!("the proxy {address} rejected the connection"),
     };
-    let problem = Message::new(problem).hint(Hint::check(&[setting]));
+    let problem = Message::new(problem).hint(Hint::check(&[proxy.setting]));
     TransportError::new(Phase::Connect, problem, status.is_none_or(|status| status >= 500))
 }
 
@@ -264,8 +271,10 @@ fn chain<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (d
 
 /// The first error of that type in the chain. `source` of an I/O error skips the error that it wraps.
 fn find<'a, T: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Option<&'a T> {
-    let wrapped = |error: &'a (dyn StdError + 'static)| error.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref();
-    chain(error).find_map(|error| error.downcast_ref().or_else(|| wrapped(error)))
+    chain(error).find_map(|error| match error.downcast_ref::<io::Error>() {
+        Some(wrapping) => wrapping.get_ref().and_then(|wrapped| wrapped.downcast_ref()).or(error.downcast_ref()),
+        None => error.downcast_ref(),
+    })
 }
 
 /// True if the process or the system has no file descriptors left.

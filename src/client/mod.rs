@@ -6,22 +6,24 @@
 //! its connections.
 
 mod account;
-mod attempts;
+mod attempt;
 mod clock;
 mod connect;
 mod credentials;
 mod empty;
 mod environment;
 mod error;
+mod expectation;
 mod http;
 pub mod log;
-pub mod process;
+mod observation;
 mod proxy;
 mod rate_limiter;
 mod request;
 mod request_bound;
 mod response;
 mod retry;
+mod route;
 mod send;
 mod settings;
 mod sign;
@@ -37,16 +39,18 @@ use std::time::Duration;
 use tokio::runtime::EnterGuard;
 use tokio::sync::Semaphore;
 
+pub use crate::process::runtime;
 pub use account::{CredentialSource, Issued};
-pub use attempts::{AttemptReport, Observer};
+pub use attempt::Fetched;
 pub use credentials::{Credentials, Secret};
 pub use empty::{BelievedEmpty, EmptyResponses};
 pub use environment::Environment;
 pub use error::{ApiError, Error, Phase};
-pub use process::runtime;
-pub use proxy::{Proxy, Route};
+pub use expectation::Expectation;
+pub use observation::{AttemptReport, Observer};
+pub use proxy::Proxy;
 pub use rate_limiter::{RateLimit, RateLimiterState, SharedLimiters};
-pub use request::{Expectation, Fetched};
+pub use route::Route;
 pub use settings::{MAX_RESPONSE_BYTES, RequestOptions, Settings, SettingsInput};
 pub use sign::{signature, timestamp};
 pub use transport::{Response, Transport, TransportError};
@@ -54,11 +58,11 @@ pub use usage::Usage;
 
 use crate::decode::Decoder;
 use crate::interface::{ENDPOINTS, Endpoint};
+use crate::process::PerProcess;
 use crate::virtual_time::VirtualTime;
 use account::Account;
 use clock::Clock;
 use http::HttpTransport;
-use process::PerProcess;
 use rate_limiter::RateLimiter;
 use request_bound::{RequestBound, RequestBounds};
 use retry::Budget;
@@ -125,8 +129,11 @@ impl Client {
     pub fn with_options(&self, options: RequestOptions) -> Result<Self, Error> {
         let Inner { settings, limiter, bounds, shared } = &*self.inner;
         let settings = settings.with_options(options)?;
-        let own = settings.max_requests.filter(|_| options.max_requests.is_some());
-        let bounds = bounds.and(own.map(RequestBound::new).transpose()?);
+        let own = match options.max_requests {
+            Some(_) => settings.max_requests.map(RequestBound::new).transpose()?,
+            None => None,
+        };
+        let bounds = bounds.and(own);
         let limiter = if settings.rate_limit == self.settings().rate_limit { limiter.clone() } else { Arc::default() };
         Ok(Self { inner: Arc::new(Inner { settings, limiter, bounds, shared: shared.clone() }) })
     }
@@ -137,8 +144,11 @@ impl Client {
 
     /// True if another client would ask the same service in the same way.
     pub fn is_equivalent(&self, other: &Self) -> bool {
-        let account = |client: &Self| client.inner.shared.account.name(client.settings()).to_owned();
-        self.settings() == other.settings() && account(self) == account(other)
+        self.settings() == other.settings() && self.account_name() == other.account_name()
+    }
+
+    fn account_name(&self) -> &str {
+        self.inner.shared.account.name(self.settings())
     }
 
     /// The surroundings, for another client in the same ones.
@@ -186,10 +196,11 @@ impl Client {
     }
 
     fn limiter(&self) -> Arc<RateLimiter> {
-        let Inner { settings, shared, .. } = &*self.inner;
-        let (origin, account) = (settings.origin.as_str(), shared.account.name(settings));
-        let made = || Ok::<_, Infallible>(shared.environment.limiters.get(settings.rate_limit, origin, account));
-        let Ok(limiter) = self.inner.limiter.get(made);
+        let Ok(limiter) = self.inner.limiter.get(|| {
+            let limiters = &self.environment().limiters;
+            let Settings { rate_limit, origin, .. } = self.settings();
+            Ok::<_, Infallible>(limiters.get(*rate_limit, origin.as_str(), self.account_name()))
+        });
         limiter
     }
 
@@ -200,8 +211,10 @@ impl Client {
     }
 
     fn permits(&self) -> Arc<Semaphore> {
-        let made = || Ok::<_, Infallible>(Arc::new(Semaphore::new(self.inner.settings.concurrency)));
-        let Ok(permits) = self.inner.shared.permits.get(made);
+        let Ok(permits) = self.inner.shared.permits.get(|| {
+            let permits = Semaphore::new(self.inner.settings.concurrency);
+            Ok::<_, Infallible>(Arc::new(permits))
+        });
         permits
     }
 

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::process::PerProcess;
 use super::retry::MAX_RETRY_AFTER;
+use crate::process::PerProcess;
 
 /// The `rate_limit` setting.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -201,7 +201,9 @@ impl RateController {
         if auto.decreased.is_some_and(|decreased| sent <= decreased) {
             let age = auto.started.map_or(WINDOW, |started| now.saturating_duration_since(started));
             // Requests of a burst may be accepted after another one of them was throttled.
-            if let Some(limit) = auto.limit.as_mut().filter(|_| age < WINDOW) {
+            if age < WINDOW
+                && let Some(limit) = &mut auto.limit
+            {
                 limit.rate = limit.rate.max(auto.delivered.rate(now, age));
             }
             return;
@@ -259,10 +261,12 @@ impl RateController {
 impl RateController {
     /// Records a response that may be a throttle.
     fn suspect(&mut self, sent: Instant, now: Instant) {
-        let auto = self.auto.as_ref();
-        let (limit, decreased) = (auto.and_then(|auto| auto.limit), auto.and_then(|auto| auto.decreased));
-        let Self { rate, throttled, .. } = *self;
-        let before = self.before_suspicion.unwrap_or(BeforeSuspicion { rate, limit, decreased, throttled });
+        let before = self.before_suspicion.unwrap_or(BeforeSuspicion {
+            rate: self.rate,
+            limit: self.auto.as_ref().and_then(|auto| auto.limit),
+            decreased: self.auto.as_ref().and_then(|auto| auto.decreased),
+            throttled: self.throttled,
+        });
         self.throttled(sent, now, None);
         self.before_suspicion = Some(before);
     }
@@ -273,7 +277,8 @@ impl RateController {
         // The time of the next request stays: others were admitted since.
         self.throttled = before.throttled;
         if let Some(auto) = &mut self.auto {
-            (auto.limit, auto.decreased) = (before.limit, before.decreased);
+            auto.limit = before.limit;
+            auto.decreased = before.decreased;
             self.rate = self.rate.max(before.rate);
         }
     }
@@ -369,7 +374,8 @@ impl RateLimiter {
     }
 
     pub fn state(&self) -> RateLimiterState {
-        let (controller, now) = (self.lock(), Instant::now());
+        let controller = self.lock();
+        let now = Instant::now();
         let limited = !controller.is_unlimited();
         RateLimiterState {
             rate: limited.then_some(controller.rate),

@@ -4,79 +4,16 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::attempts::Observation;
+use super::Client;
+use super::attempt::{Attempt, Fetched, is_rejection};
 use super::empty::{BelievedEmpty, Control, Verdict};
 use super::error::{Error, Phase};
+use super::expectation::Expectation;
 use super::log::{self, Level};
-use super::process;
-use super::retry::{Failed, Policy, RetryDecision};
-use super::send::{Admission, Interaction};
-use super::transport::TransportError;
-use super::{Client, clock, retry};
-use crate::columns::Projection;
-use crate::decode::Page;
-use crate::interface::{ApiErrorKind, Endpoint};
+use super::retry::{Policy, RetryDecision};
+use crate::interface::Endpoint;
 use crate::message::{Hint, Message};
 use crate::planted::Bug;
-
-/// The expected content of a response.
-#[derive(Clone, Copy, Debug)]
-pub struct Expectation {
-    /// Number of requested records.
-    pub row_hint: usize,
-    /// Number of the page.
-    pub page: u64,
-    /// Number of records before the page.
-    pub offset: u64,
-    /// True if the service has said that there are records: an empty response is then a throttle in disguise.
-    pub must_have_rows: bool,
-    pub projection: Projection,
-}
-
-impl Expectation {
-    /// True if a page without records contradicts what the service says about the list.
-    pub(super) fn contradicts(&self, page: &Page) -> bool {
-        let has_more = page.total.is_some_and(|total| total > self.offset)
-            || page.total_pages.is_some_and(|pages| pages > 1 && pages >= self.page);
-        page.columns.rows() == 0 && (self.must_have_rows || has_more)
-    }
-
-    /// True if a page without records does not say that there are none: nothing was found, or the API throttles. Some
-    /// services count one page where they find nothing.
-    fn is_doubtful(&self, page: &Page) -> bool {
-        let has_one_page = self.page == 1 && page.total_pages == Some(1) && page.total != Some(0);
-        page.is_bare() || page.columns.rows() == 0 && has_one_page
-    }
-}
-
-/// A page, and what it took to get it.
-#[derive(Debug)]
-pub struct Fetched {
-    pub page: Page,
-    /// Set if the response was empty, and may have been a throttle.
-    pub believed_empty: Option<BelievedEmpty>,
-    pub attempts: u32,
-    pub bytes: usize,
-    pub(super) sent: Instant,
-    pub(super) replayed: bool,
-    /// Duration of the last attempt, without the queue for a permit.
-    pub elapsed: Duration,
-    /// Time of the last attempt in that queue.
-    pub waited: Duration,
-}
-
-/// A failed attempt.
-struct Attempt {
-    error: Error,
-    retry: Failed,
-    /// The clock offset that was signed with, and the service's clock minus the local one.
-    skew: Option<(i64, i64)>,
-    /// Generation of the credentials, if these were rejected.
-    rejected: Option<u64>,
-    /// True if it was replayed from a cassette.
-    replayed: bool,
-    stale_connection: bool,
-}
 
 /// The attempts of one request so far.
 #[derive(Default)]
@@ -178,8 +115,9 @@ impl Client {
         if fetched.page.columns.rows() > 0 {
             // The first page of a list has records as long as the list does.
             let expectation = Expectation { must_have_rows: true, ..expectation };
-            let control = || Some(Control { endpoint, target: target.to_owned(), expectation });
-            empty_responses.on_records(|| (expectation.page == 1).then(control).flatten(), fetched.sent);
+            let is_first = expectation.page == 1;
+            let control = is_first.then(|| Control { endpoint, target: target.to_owned(), expectation });
+            empty_responses.on_records(control, fetched.sent);
         }
         if let Some(empty) = attempts.first_empty {
             empty_responses.on_throttle();
@@ -211,7 +149,8 @@ impl Client {
         let wait = match verdict {
             Verdict::RepeatAfter(wait) => wait.mul_f64(1.0 + (self.inner.shared.environment.jitter)() / 4.0),
             Verdict::Check(_) => return self.believe(None),
-            Verdict::Believe(believed) => return self.believe(Some(believed).filter(|_| !fetched.replayed)),
+            Verdict::Believe(_) if fetched.replayed => return self.believe(None),
+            Verdict::Believe(believed) => return self.believe(Some(believed)),
         };
         if !fetched.replayed {
             if policy.deadline.is_some_and(|deadline| attempts.spent + wait >= deadline) {
@@ -240,7 +179,7 @@ impl Client {
         on_send();
         let mut observation = self.observe(endpoint, target, 1, admission.waited());
         match self.attempt(endpoint, target, *expectation, 1, admission, &mut observation).await {
-            Ok(fetched) => empty_responses.on_records(|| None, fetched.sent),
+            Ok(fetched) => empty_responses.on_records(None, fetched.sent),
             Err(Attempt { error: Error::Empty { .. }, .. }) => {
                 empty_responses.on_throttle();
                 empty_responses.discard_control();
@@ -330,100 +269,4 @@ impl Client {
         let problem = problem.hint(Hint::RetryLater).hint(Hint::raise(&["deadline"]));
         Error::Timeout { endpoint: endpoint.name, phase: Phase::Deadline, problem, attempts }
     }
-
-    async fn attempt(
-        &self,
-        endpoint: &'static Endpoint,
-        target: &str,
-        expectation: Expectation,
-        attempts: u32,
-        admission: Admission,
-        observation: &mut Option<Observation>,
-    ) -> Result<Fetched, Attempt> {
-        let Interaction { outcome, signature, offset, generation, waited, sent, replayed } =
-            self.interact(target, admission).await.map_err(|error| {
-                if let Some(observation) = &mut *observation {
-                    observation.report.error = Some("cassette");
-                }
-                Attempt::fatal(error)
-            })?;
-        let event = |outcome: &str| {
-            let (waited, elapsed) = (waited.as_secs_f64(), sent.elapsed().as_secs_f64());
-            let from = if replayed { " replayed" } else { "" };
-            format!("GET {target} attempt={attempts} {outcome} wait={waited:.3} elapsed={elapsed:.3}{from}")
-        };
-        if let (Some(observation), Err(error)) = (&mut *observation, &outcome) {
-            (observation.report.error, observation.report.replayed) = (Some(error.phase.as_str()), replayed);
-        }
-        let response = outcome.map_err(|error| {
-            log::emit(Level::Debug, || event(&format!("phase={} error={:?}", error.phase, error.problem.to_string())));
-            Attempt::from_transport_error(endpoint, error, attempts, replayed)
-        })?;
-        if !replayed {
-            self.inner.shared.usage.add_response(response.body.len());
-        }
-        let mask = |text: &[u8]| self.inner.shared.account.redact(text, &signature);
-        let classify = || self.classify(endpoint, &response, expectation, attempts, &mask);
-        let classified = process::long_if(response.body.len(), classify);
-        let code = match &classified {
-            Err(Error::Service(error)) => error.code.as_deref(),
-            Err(Error::Format { .. }) => None,
-            _ => Some("0"),
-        };
-        if let Some(Observation { report, .. }) = observation {
-            (report.status, report.code) = (Some(response.status), code.map(str::to_owned));
-            (report.bytes, report.error, report.replayed) = (response.body.len(), None, replayed);
-        }
-        log::emit(Level::Debug, || {
-            let (status, bytes) = (response.status, response.body.len());
-            event(&format!("status={status} code={} bytes={bytes}", code.unwrap_or("-")))
-        });
-        let error = match classified {
-            Ok(page) => {
-                match expectation.is_doubtful(&page) {
-                    _ if replayed => {}
-                    false => self.limiter().succeeded(sent),
-                    true if self.inner.shared.empty_responses.is_routine() => {}
-                    true => self.limiter().suspect(sent),
-                }
-                let (bytes, elapsed) = (response.body.len(), sent.elapsed());
-                return Ok(Fetched { page, believed_empty: None, attempts, bytes, sent, replayed, elapsed, waited });
-            }
-            Err(error) => error,
-        };
-        let retry_after = error.retry_after().filter(|_| !Bug::RetryAfterIgnored.is_planted());
-        if error.is_throttle() && !replayed {
-            self.inner.shared.usage.add_throttle();
-            self.limiter().throttled(sent, retry_after);
-        }
-        let skewed = matches!(&error, Error::Service(error) if error.kind == ApiErrorKind::ClockSkew);
-        let skew = clock::of_response(&response, self.now()).filter(|_| skewed).map(|skew| (offset, skew));
-        let retry = retry::Failed { retryable: error.retryable() || Bug::HopelessRetried.is_planted(), retry_after };
-        let rejected = generation.filter(|_| is_rejection(&error));
-        Err(Attempt { error, retry, skew, rejected, replayed, stale_connection: false })
-    }
-}
-
-impl Attempt {
-    /// An error that no other attempt can avoid.
-    fn fatal(error: Error) -> Self {
-        Self { error, retry: Failed::default(), skew: None, rejected: None, replayed: false, stale_connection: false }
-    }
-
-    fn from_transport_error(endpoint: &Endpoint, error: TransportError, attempts: u32, replayed: bool) -> Self {
-        let TransportError { phase, problem, timed_out, retryable, stale_connection } = error;
-        let endpoint = endpoint.name;
-        let error = if timed_out {
-            Error::Timeout { endpoint, phase, problem, attempts }
-        } else {
-            Error::Transport { endpoint, phase, problem, attempts, retryable }
-        };
-        let retry = Failed { retryable, retry_after: None };
-        Self { error, retry, skew: None, rejected: None, replayed, stale_connection }
-    }
-}
-
-/// True if the service does not accept the credentials.
-fn is_rejection(error: &Error) -> bool {
-    matches!(error, Error::Service(error) if error.kind == ApiErrorKind::Authentication)
 }

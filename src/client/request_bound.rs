@@ -24,8 +24,10 @@ impl RequestBound {
 
     /// Counts one more request, unless the bound is reached.
     fn take(&self) -> bool {
-        let more = |sent: u64| (sent < self.max_requests).then_some(sent + 1);
-        self.sent.get().fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+        let counted = self.sent.get().fetch_update(Ordering::Relaxed, Ordering::Relaxed, |sent| {
+            if sent < self.max_requests { Some(sent + 1) } else { None }
+        });
+        counted.is_ok()
     }
 
     fn give_back(&self) {
@@ -46,8 +48,8 @@ impl RequestBounds {
     /// Fails if fewer than `needed` requests are left.
     pub fn check(&self, needed: u64) -> Result<(), Error> {
         let Some(tightest) = self.0.iter().min_by_key(|bound| bound.left()) else { return Ok(()) };
-        let (max_requests, left) = (tightest.max_requests, tightest.left());
-        if needed <= left { Ok(()) } else { Err(Error::Budget { max_requests, left, needed }) }
+        let left = tightest.left();
+        if needed <= left { Ok(()) } else { Err(Error::Budget { max_requests: tightest.max_requests, left, needed }) }
     }
 
     /// Counts one request that is sent now, or fails.
@@ -84,7 +86,8 @@ mod counter {
 
     impl Counter {
         pub fn new() -> std::io::Result<Self> {
-            let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANON);
+            let access = libc::PROT_READ | libc::PROT_WRITE;
+            let flags = libc::MAP_SHARED | libc::MAP_ANON;
             // SAFETY: a new mapping, which no other memory overlaps.
             let memory = unsafe { libc::mmap(std::ptr::null_mut(), SIZE, access, flags, -1, 0) };
             if memory == libc::MAP_FAILED { Err(std::io::Error::last_os_error()) } else { Ok(Self(memory)) }

@@ -3,7 +3,7 @@
 use http::header::{LOCATION, RETRY_AFTER};
 
 use super::error::{ApiError, Error, Suspicion};
-use super::request::Expectation;
+use super::expectation::Expectation;
 use super::transport::Response;
 use super::{Client, clock, retry};
 use crate::decode::{self, Page, one_line};
@@ -26,11 +26,6 @@ impl Client {
         attempts: u32,
         mask: &impl Fn(&[u8]) -> Vec<u8>,
     ) -> Result<Page, Error> {
-        // Messages and member names are text of the service: masked first, since cutting could leave half a secret.
-        let shown = |text: &str| {
-            let echo = &text.as_bytes()[..text.len().min(MAX_ECHO)];
-            one_line(&String::from_utf8_lossy(&mask(echo)), MAX_SHOWN)
-        };
         let (code, msg) = if matches!(response.status, OK | NON_AUTHORITATIVE) {
             let Expectation { row_hint, projection, .. } = expectation;
             match self.decoder(endpoint).decode_columns(&response.body, row_hint, projection) {
@@ -43,8 +38,8 @@ impl Client {
                 Err(error) => {
                     return Err(Error::Format {
                         endpoint: endpoint.name,
-                        path: shown(&error.path()),
-                        problem: shown(&error.problem),
+                        path: shown(&error.path(), mask),
+                        problem: shown(&error.problem, mask),
                         excerpt: error.excerpt(&response.body, mask),
                         attempts,
                         retryable: error.broken,
@@ -58,28 +53,39 @@ impl Client {
         let suspicion = match response.status {
             301 | 302 | 303 | 307 | 308 => {
                 // A query of a URL may hold a token.
-                let target =
-                    response.header(LOCATION).map(|target| shown(target.split(['?', '#']).next().unwrap_or("")));
-                Some(Suspicion::Redirect(target.map(|target| without_user(&target))))
+                let target = response.header(LOCATION).map(|target| target.split(['?', '#']).next().unwrap_or(""));
+                Some(Suspicion::Redirect(target.map(|target| without_user(&shown(target, mask)))))
             }
-            _ if code.is_none() && response.body.trim_ascii_start().starts_with(b"<") => Some(Suspicion::Html),
-            _ if kind == ApiErrorKind::Authentication => self.settings().doubtful_secret(),
-            _ => None,
+            _ => {
+                if code.is_none() && response.body.trim_ascii_start().starts_with(b"<") {
+                    Some(Suspicion::Html)
+                } else if kind == ApiErrorKind::Authentication {
+                    self.settings().doubtful_secret()
+                } else {
+                    None
+                }
+            }
         };
         let now = self.now();
-        let skew = clock::of_response(response, now).filter(|_| kind == ApiErrorKind::ClockSkew);
+        let skew = if kind == ApiErrorKind::ClockSkew { clock::of_response(response, now) } else { None };
         Err(Error::Service(Box::new(ApiError {
             kind,
             endpoint: endpoint.name,
             status: response.status,
-            code: code.map(|code| shown(&code)),
-            msg: shown(&msg),
+            code: code.map(|code| shown(&code, mask)),
+            msg: shown(&msg, mask),
             attempts,
             retry_after: response.header(RETRY_AFTER).and_then(|value| retry::retry_after(value, now)),
             clock_ahead: skew.map(|skew| -skew),
             suspicion,
         })))
     }
+}
+
+/// Text of the service as an error shows it: masked first, since cutting could leave half a secret.
+fn shown(text: &str, mask: &impl Fn(&[u8]) -> Vec<u8>) -> String {
+    let echo = &text.as_bytes()[..text.len().min(MAX_ECHO)];
+    one_line(&String::from_utf8_lossy(&mask(echo)), MAX_SHOWN)
 }
 
 /// A URL without its user part.

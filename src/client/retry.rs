@@ -63,9 +63,10 @@ impl Budget {
     }
 
     pub fn deposit(&self) {
-        let more = |left| (left < BUDGET).then_some(left + 1);
         // A full budget stays full.
-        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+            if left < BUDGET { Some(left + 1) } else { None }
+        });
     }
 }
 

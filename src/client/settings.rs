@@ -175,26 +175,27 @@ impl Settings {
 }
 
 fn base_url(text: &str) -> Result<Url, Error> {
-    let reject = |problem: &str| Err(Error::config("base_url", problem));
     let Ok(url) = Url::parse(text) else {
-        return reject("must be a URL such as https://www.example.com");
+        return Err(Error::config("base_url", "must be a URL such as https://www.example.com"));
     };
     if !url.username().is_empty() || url.password().is_some() {
         let problem = Message::new("must not contain a user name or password; credentials are ").parameter("api_key");
         let problem = problem.text(", ").parameter("secret_key").text(" and ").parameter("passphrase");
         return Err(Error::config("base_url", problem));
     }
-    if url.query().is_some() || url.fragment().is_some() {
-        return reject("must not contain a query or fragment; pass scheme, host and path only");
-    }
-    match url.scheme() {
-        "https" => Ok(url),
-        "http" if is_loopback(&url) => Ok(url),
-        "http" => {
-            reject("must use https: plain http would reveal the key to the network and is accepted for loopback only")
+    let problem = if url.query().is_some() || url.fragment().is_some() {
+        "must not contain a query or fragment; pass scheme, host and path only"
+    } else {
+        match url.scheme() {
+            "https" => return Ok(url),
+            "http" if is_loopback(&url) => return Ok(url),
+            "http" => {
+                "must use https: plain http would reveal the key to the network and is accepted for loopback only"
+            }
+            _ => "must use https, or http to loopback",
         }
-        _ => reject("must use https, or http to loopback"),
-    }
+    };
+    Err(Error::config("base_url", problem))
 }
 
 fn is_loopback(url: &Url) -> bool {
@@ -210,12 +211,13 @@ fn is_loopback(url: &Url) -> bool {
 /// The reason to doubt a secret that was rejected: files of settings often leave quotes or blanks around values.
 fn doubt(secret: &Secret) -> Option<&'static str> {
     let text = secret.expose();
-    match text.chars().next().zip(text.chars().last()) {
-        Some((first, last)) if text.len() > 1 && first == last && matches!(first, '"' | '\'') => {
-            Some("has quotes around it")
-        }
-        _ if text.trim() != text => Some("has white space around it"),
-        _ => None,
+    let has_quotes = ['"', '\''].iter().any(|quote| text.starts_with(*quote) && text.ends_with(*quote));
+    if has_quotes && text.len() > 1 {
+        Some("has quotes around it")
+    } else if text.trim() != text {
+        Some("has white space around it")
+    } else {
+        None
     }
 }
 
@@ -245,9 +247,10 @@ fn max_retries(value: i64) -> Result<u32, Error> {
 
 fn max_requests(value: Option<i64>) -> Result<Option<u64>, Error> {
     let Some(value) = value else { return Ok(None) };
-    let positive = u64::try_from(value).ok().filter(|value| *value > 0);
-    let problem = || Error::config("max_requests", format!("({value}) must be at least 1"));
-    positive.map(Some).ok_or_else(problem)
+    match u64::try_from(value) {
+        Ok(positive) if positive > 0 => Ok(Some(positive)),
+        Ok(_) | Err(_) => Err(Error::config("max_requests", format!("({value}) must be at least 1"))),
+    }
 }
 
 fn rate_limit(limit: RateLimit) -> Result<RateLimit, Error> {

@@ -23,17 +23,20 @@ pub fn config(settings: &Settings) -> Result<Option<ClientConfig>, Error> {
         return Ok(None);
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let unusable = |error: rustls::Error| Error::config("ca_bundle", format!("cannot be used for TLS: {error}"));
     let builder = ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions();
-    let builder = builder.map_err(unusable)?;
+    let builder = builder.map_err(|error| unusable(&error))?;
     let builder = match bundle {
         Some(authorities) => builder.with_root_certificates(authorities),
         None => {
-            let verifier = Arc::new(Verifier::new(provider).map_err(unusable)?);
+            let verifier = Arc::new(Verifier::new(provider).map_err(|error| unusable(&error))?);
             builder.dangerous().with_custom_certificate_verifier(verifier)
         }
     };
     Ok(Some(builder.with_no_client_auth()))
+}
+
+fn unusable(error: &rustls::Error) -> Error {
+    Error::config("ca_bundle", format!("cannot be used for TLS: {error}"))
 }
 
 /// The bundle that replaces the platform's authorities, if one is set.
@@ -48,26 +51,31 @@ fn bundle(settings: &Settings) -> Result<Option<RootCertStore>, Error> {
 
 /// The certificates of a PEM file, or of all PEM files of a directory.
 fn read(setting: &'static str, path: &Path) -> Result<RootCertStore, Error> {
-    let invalid = |problem: String| Error::config(setting, format!("({}) {problem}", path.display()));
-    let failed = |error: std::io::Error| invalid(format!("cannot be read: {error}"));
-    let mut certificates = Vec::new();
-    if path.is_dir() {
-        for entry in std::fs::read_dir(path).map_err(failed)? {
-            let file = entry.map_err(failed)?.path();
-            // A directory of certificates holds revocation lists and links as well.
-            certificates.extend(parse(&std::fs::read(&file).unwrap_or_default()));
-        }
-    } else {
-        certificates = parse(&std::fs::read(path).map_err(failed)?);
-    }
+    authorities(path).map_err(|problem| Error::config(setting, format!("({}) {problem}", path.display())))
+}
+
+fn authorities(path: &Path) -> Result<RootCertStore, String> {
+    let certificates = certificates(path).map_err(|error| format!("cannot be read: {error}"))?;
     if certificates.is_empty() {
-        return Err(invalid("must contain at least one PEM certificate".into()));
+        return Err("must contain at least one PEM certificate".into());
     }
     let mut authorities = RootCertStore::empty();
     for certificate in certificates {
-        authorities.add(certificate).map_err(|error| invalid(format!("cannot be used for TLS: {error}")))?;
+        authorities.add(certificate).map_err(|error| format!("cannot be used for TLS: {error}"))?;
     }
     Ok(authorities)
+}
+
+fn certificates(path: &Path) -> std::io::Result<Vec<CertificateDer<'static>>> {
+    if !path.is_dir() {
+        return Ok(parse(&std::fs::read(path)?));
+    }
+    let mut certificates = Vec::new();
+    for entry in std::fs::read_dir(path)? {
+        // A directory of certificates holds revocation lists and links as well.
+        certificates.extend(parse(&std::fs::read(entry?.path()).unwrap_or_default()));
+    }
+    Ok(certificates)
 }
 
 /// The certificates of a PEM text; none if a part of it cannot be read.

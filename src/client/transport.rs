@@ -1,4 +1,4 @@
-//! The network as a client sees it: one signed GET in, a whole response or a typed failure out. [`super::http`] is the
+//! The network as a client sees it: one signed GET in, a whole response or a typed failure out. `http` is the
 //! real one; a simulation brings its own.
 
 use std::time::Duration;

@@ -32,14 +32,13 @@ pub(super) struct UsageCounters {
 
 impl UsageCounters {
     pub fn read(&self) -> Usage {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Usage {
-            requests: read(&self.requests),
-            retries: read(&self.retries),
-            throttled: read(&self.throttled),
-            replayed: read(&self.replayed),
-            bytes: read(&self.bytes),
-            waited: Duration::from_micros(read(&self.waited_micros)),
+            requests: self.requests.load(Ordering::Relaxed),
+            retries: self.retries.load(Ordering::Relaxed),
+            throttled: self.throttled.load(Ordering::Relaxed),
+            replayed: self.replayed.load(Ordering::Relaxed),
+            bytes: self.bytes.load(Ordering::Relaxed),
+            waited: Duration::from_micros(self.waited_micros.load(Ordering::Relaxed)),
         }
     }
 

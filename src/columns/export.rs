@@ -120,9 +120,8 @@ fn decimals<'a>(
     texts: impl ArrayAccessor<Item = &'a str> + Copy,
     overflow: impl Fn(usize, &str) -> NumericOverflow,
 ) -> Result<ArrayRef, NumericOverflow> {
-    let amount = |text: &str| Number::parse(text).and_then(|number| number.scaled(AMOUNT_SCALE));
-    let array =
-        PrimitiveArray::<Decimal128Type>::new(converted(texts, amount, overflow)?.into(), texts.nulls().cloned());
+    let amounts = converted(texts, |text| Number::parse(text)?.scaled(AMOUNT_SCALE), overflow)?;
+    let array = PrimitiveArray::<Decimal128Type>::new(amounts.into(), texts.nulls().cloned());
     let array = array.with_precision_and_scale(AMOUNT_PRECISION, AMOUNT_SCALE).expect("38 digits are Arrow's limit");
     Ok(Arc::new(array))
 }
@@ -131,8 +130,8 @@ fn doubles<'a>(
     texts: impl ArrayAccessor<Item = &'a str> + Copy,
     overflow: impl Fn(usize, &str) -> NumericOverflow,
 ) -> Result<ArrayRef, NumericOverflow> {
-    let double = |text: &str| Number::parse(text).and_then(|number| number.to_f64());
-    Ok(Arc::new(Float64Array::new(converted(texts, double, overflow)?.into(), texts.nulls().cloned())))
+    let doubles = converted(texts, |text| Number::parse(text)?.to_f64(), overflow)?;
+    Ok(Arc::new(Float64Array::new(doubles.into(), texts.nulls().cloned())))
 }
 
 fn converted<'a, T: Copy + Default>(

@@ -73,18 +73,19 @@ impl Column {
 
     /// Number of bytes of all strings.
     fn text_size(&self) -> usize {
-        let size = |texts: &StringArray| {
-            let offsets = texts.value_offsets();
-            (offsets[offsets.len() - 1] - offsets[0]) as usize
-        };
         match self {
-            Self::Utf8(texts) => size(texts),
+            Self::Utf8(texts) => size_of_texts(texts),
             // A view begins with the length of its text.
             Self::Utf8View(texts) => texts.views().iter().map(|view| *view as u32 as usize).sum(),
-            Self::Utf8List(lists) => size(lists.values().as_string()),
+            Self::Utf8List(lists) => size_of_texts(lists.values().as_string()),
             _ => 0,
         }
     }
+}
+
+fn size_of_texts(texts: &StringArray) -> usize {
+    let offsets = texts.value_offsets();
+    (offsets[offsets.len() - 1] - offsets[0]) as usize
 }
 
 impl PartialEq for Columns {
@@ -206,16 +207,16 @@ impl Columns {
 
     /// Number of bytes of memory.
     pub fn get_array_memory_size(&self) -> usize {
-        let memory = |column: &Column| match column {
+        let columns = self.columns.iter().map(|column| match column {
             Column::Utf8View(texts) => size_of_val::<[u128]>(texts.views()),
             other => other.array().get_array_memory_size(),
-        };
+        });
         // All views of a page point into one body.
         let body = self.columns.iter().find_map(|column| match column {
             Column::Utf8View(texts) => Some(texts.data_buffers().iter().map(|buffer| buffer.len()).sum::<usize>()),
             _ => None,
         });
-        self.columns.iter().map(memory).sum::<usize>() + body.unwrap_or(0)
+        columns.sum::<usize>() + body.unwrap_or(0)
     }
 
     /// Number of bytes of all strings.

@@ -1,6 +1,9 @@
 //! `Projection`: the columns of a record type that are decoded.
 
-use crate::interface::{Kind, RecordType};
+use crate::interface::{Field, Kind, RecordType};
+
+/// Columns that recognize and order records of several types.
+const KEYS: [&str; 4] = ["tx_id", "block_hash", "height", "zone_block_height"];
 
 /// A set of columns, one bit each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,12 +14,10 @@ impl Projection {
 
     /// These columns, and those by which a run recognizes, orders and dates records.
     pub fn with_keys(record: &RecordType, names: &[String]) -> Self {
-        let is_key = |name: &str| {
-            record.identity.contains(&name) || ["tx_id", "block_hash", "height", "zone_block_height"].contains(&name)
-        };
         let columns = record.fields.iter().enumerate();
-        let needed = columns.filter(|(_, field)| {
-            field.kind == Kind::Time || is_key(field.name) || names.iter().any(|name| name == field.name)
+        let needed = columns.filter(|(_, Field { name, kind, .. })| {
+            let is_key = record.identity.contains(name) || KEYS.contains(name);
+            *kind == Kind::Time || is_key || names.iter().any(|wanted| wanted == name)
         });
         let columns = Self(needed.fold(0, |set, (column, _)| set | 1 << column));
         if (0..record.fields.len()).all(|column| columns.contains(column)) { Self::ALL } else { columns }

@@ -34,9 +34,10 @@ impl<'a> Value<'a> {
             Column::Utf8(array) => Self::of_text(array.value(row), kind),
             Column::Utf8View(array) => Self::of_text(array.value(row), kind),
             Column::Utf8List(array) => {
-                let (start, end) = (array.value_offsets()[row] as usize, array.value_offsets()[row + 1] as usize);
+                let offsets = array.value_offsets();
                 let items = array.values().as_string::<i32>();
-                Self::Utf8List((start..end).map(|item| items.value(item)).collect())
+                let range = offsets[row] as usize..offsets[row + 1] as usize;
+                Self::Utf8List(range.map(|item| items.value(item)).collect())
             }
             Column::Skipped(_) => Self::Null,
         }

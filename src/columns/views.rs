@@ -39,7 +39,7 @@ impl StringViewBuilder {
     fn long(&mut self, text: &str, body: &Buffer) -> u128 {
         let offset = text.as_ptr().addr().wrapping_sub(body.as_ptr().addr());
         let is_within = offset.checked_add(text.len()).is_some_and(|end| end <= body.len());
-        if let Some(offset) = u32::try_from(offset).ok().filter(|_| is_within) {
+        if is_within && let Ok(offset) = u32::try_from(offset) {
             return make_view(text.as_bytes(), 0, offset);
         }
         let offset = u32::try_from(self.overflow.len())

@@ -30,13 +30,14 @@ pub struct Decoder {
 impl Decoder {
     pub fn new(endpoint: &Endpoint, deployment: &Deployment) -> Self {
         let record = endpoint.record();
-        let spelling = |nth: usize| {
-            record.sent().filter_map(move |(column, field)| {
-                Some((format!(",\"{}\":", deployment.expand(field.wire.get(nth)?)), column))
-            })
-        };
-        let most = record.fields.iter().map(|field| field.wire.len()).max().unwrap_or(0);
-        let keys = (0..most).flat_map(spelling).collect();
+        let spellings = record.fields.iter().map(|field| field.wire.len()).max().unwrap_or(0);
+        let mut keys = Vec::new();
+        for nth in 0..spellings {
+            for (column, field) in record.sent() {
+                let name = field.wire.get(nth).map(|name| format!(",\"{}\":", deployment.expand(name)));
+                keys.extend(name.map(|name| (name, column)));
+            }
+        }
         let max_results =
             deployment.max_results(endpoint.limit).and_then(|most| usize::try_from(most).ok()).unwrap_or(0);
         let names = record.fields.iter().map(|field| deployment.expand(field.wire[0])).collect();
@@ -55,9 +56,11 @@ impl Decoder {
     /// The column of a wire name. Members mostly come in one order, so the search starts where the last one ended.
     pub(super) fn column(&self, name: &str, hint: &mut usize) -> Option<usize> {
         let (before, after) = self.keys.split_at((*hint).min(self.keys.len()));
-        let is = |(written, _): &(String, usize)| unquoted(written) == name;
-        let found = after.iter().position(is).map(|position| before.len() + position);
-        let found = found.or_else(|| before.iter().position(is))?;
+        let found = after.iter().position(|(written, _)| unquoted(written) == name);
+        let found = match found {
+            Some(position) => before.len() + position,
+            None => before.iter().position(|(written, _)| unquoted(written) == name)?,
+        };
         *hint = found + 1;
         Some(self.keys[found].1)
     }

@@ -5,8 +5,7 @@ use bytes::Bytes;
 use super::decoder::Decoder;
 use super::error::DecodeError;
 use super::json::ValueKind;
-use super::members::Members;
-use super::record::{Reader, syntax};
+use super::reader::{Members, Reader, syntax};
 use super::strip_bom;
 use crate::columns::{Columns, ColumnsBuilder, Projection};
 use crate::interface::{Kind, RecordType, Shape};
@@ -48,6 +47,11 @@ impl Page {
         PageBuilder { paging, has_page_object: true, rows }.finish(Members::default())
     }
 
+    /// True if a key identifies each record.
+    fn has_keys(&self) -> bool {
+        (0..self.columns.rows()).all(|row| self.columns.has_key(row))
+    }
+
     /// True if the response has neither records nor a page object: nothing was found, or the API throttles.
     pub fn is_bare(&self) -> bool {
         self.columns.rows() == 0 && !self.has_page_object
@@ -57,7 +61,8 @@ impl Page {
 /// Code and message of a response, if it has a code.
 pub fn code_and_msg(body: &[u8]) -> (Option<String>, String) {
     let mut reader = Reader::new(strip_bom(body), 0, Projection::ALL);
-    let (mut code, mut msg) = (None, String::new());
+    let mut code = None;
+    let mut msg = String::new();
     if !matches!(reader.peek(), Ok(ValueKind::Object)) {
         return (None, msg);
     }
@@ -96,9 +101,8 @@ impl Decoder {
     /// Decodes some of the columns; all of them if a record has no key, since it is then recognized by all it has.
     pub fn decode_columns(&self, body: &Bytes, rows: usize, projection: Projection) -> Result<Envelope, DecodeError> {
         let decoded = self.envelope(body, rows, projection);
-        let has_keys = |page: &Page| (0..page.columns.rows()).all(|row| page.columns.has_key(row));
         let decoded = match decoded {
-            Ok(Envelope::Page(page)) if projection != Projection::ALL && !has_keys(&page) => {
+            Ok(Envelope::Page(page)) if projection != Projection::ALL && !page.has_keys() => {
                 self.envelope(body, rows, Projection::ALL)
             }
             decoded => decoded,
@@ -115,7 +119,9 @@ impl Decoder {
     fn envelope(&self, whole: &Bytes, rows: usize, projection: Projection) -> Result<Envelope, DecodeError> {
         let body = strip_bom(whole);
         let mut reader = Reader::new(body, self.record_limit(rows), projection);
-        let (mut code, mut msg, mut has_data) = (None, String::new(), false);
+        let mut code = None;
+        let mut msg = String::new();
+        let mut has_data = false;
         let rows = ColumnsBuilder::of_page(self.record, rows, whole, projection);
         let mut page = PageBuilder { paging: Paging::default(), has_page_object: false, rows };
         if reader.peek()? != ValueKind::Object {
@@ -175,7 +181,8 @@ impl Decoder {
         page: &mut PageBuilder,
     ) -> Result<(), DecodeError> {
         let start = reader.json.current_index();
-        (page.paging, page.has_page_object) = (Paging::default(), true);
+        page.paging = Paging::default();
+        page.has_page_object = true;
         let paging = &mut page.paging;
         let mut has_list = false;
         let mut others: Vec<String> = Vec::new();

@@ -66,12 +66,13 @@ impl DecodeError {
     /// could leave half a secret, which is then not recognized.
     pub fn excerpt(&self, body: &[u8], mask: impl FnOnce(&[u8]) -> Vec<u8>) -> String {
         let body = super::strip_bom(body);
-        let within = |at: usize| at.min(body.len());
-        let (start, end) = (within(self.range.start), within(self.range.end.min(self.range.start + 4 * EXCERPT)));
+        let start = self.range.start.min(body.len());
+        let range_end = self.range.end.min(body.len());
+        let end = range_end.min(self.range.start + 4 * EXCERPT);
         let from = start.saturating_sub(MAX_ECHO);
-        let masked = mask(&body[from..within(end + MAX_ECHO)]);
+        let masked = mask(&body[from..(end + MAX_ECHO).min(body.len())]);
         let shown = one_line(&String::from_utf8_lossy(&masked[start - from..end - from]), EXCERPT);
-        if within(self.range.end) > end && !shown.ends_with('…') { shown + "…" } else { shown }
+        if range_end > end && !shown.ends_with('…') { shown + "…" } else { shown }
     }
 }
 

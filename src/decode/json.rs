@@ -303,11 +303,11 @@ fn unescape(mut text: &str, out: &mut String) -> Option<bool> {
             b't' => ('\t', 1),
             b'u' => {
                 let unit = code_unit(escape)?;
-                let pair = escape[5..].strip_prefix('\\').and_then(code_unit).map(|low| [unit, low]);
-                let paired = pair.and_then(|pair| String::from_utf16(&pair).ok()).filter(|_| is_surrogate(unit));
-                match paired.and_then(|paired| paired.chars().next()) {
-                    Some(character) => (character, 11),
-                    None => {
+                let low = escape[5..].strip_prefix('\\').and_then(code_unit);
+                let paired = low.and_then(|low| String::from_utf16(&[unit, low]).ok()?.chars().next());
+                match paired {
+                    Some(character) if is_surrogate(unit) => (character, 11),
+                    Some(_) | None => {
                         is_replaced |= is_surrogate(unit);
                         (char::from_u32(unit.into()).unwrap_or(char::REPLACEMENT_CHARACTER), 5)
                     }

@@ -1,54 +1,17 @@
-//! Members of records: those that came, and what is done about a record whose members contradict each other.
+//! Treatment of records whose members contradict each other.
 
 use super::decoder::Decoder;
 use super::error::DecodeError;
 use super::json::ValueKind;
-use super::record::{Reader, syntax};
+use super::reader::{Reader, syntax};
 use crate::interface::{Kind, Number};
 
-/// Most names of unknown members that are kept: a body may have thousands.
-const MAX_UNKNOWN: usize = 64;
-/// Most bytes of such a name.
-const MAX_NAME: usize = 100;
 /// Most members of a record that an error names.
 const MAX_SHOWN: usize = 12;
 /// Problem of a member that is there twice.
 pub(super) const TWICE: &str = "the record has this member twice";
 /// Length of a method identifier without its prefix.
 const SELECTOR: usize = 8;
-
-/// Members of the records of a page.
-#[derive(Clone, Debug)]
-pub struct Members {
-    /// Bit i: some record has the member of column i, whatever its value.
-    pub in_some: u64,
-    /// Bit i: each record has it.
-    pub in_all: u64,
-    /// Members of no column.
-    pub unknown: Vec<String>,
-    /// True if a character of a text is not valid Unicode, and was replaced by U+FFFD.
-    pub has_replaced: bool,
-}
-
-impl Default for Members {
-    fn default() -> Self {
-        Self { in_some: 0, in_all: u64::MAX, unknown: Vec::new(), has_replaced: false }
-    }
-}
-
-impl Members {
-    #[inline(never)]
-    pub(super) fn add_unknown(&mut self, name: &str) {
-        if self.unknown.len() < MAX_UNKNOWN && name.len() <= MAX_NAME && !self.unknown.iter().any(|one| one == name) {
-            self.unknown.push(name.to_owned());
-        }
-    }
-
-    pub(super) fn add_record(&mut self, columns: u64) {
-        self.in_some |= columns;
-        self.in_all &= columns;
-    }
-}
 
 /// Treatment of a member's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +25,8 @@ impl Decoder {
     #[cold]
     pub(super) fn unidentified(&self, reader: &mut Reader<'_>, start: usize) -> DecodeError {
         let end = reader.json.current_index();
-        let (mut found, mut count) = (Vec::new(), 0);
+        let mut found = Vec::new();
+        let mut count = 0;
         let read = self.each_member(reader, start, |_, name, _| {
             count += 1;
             if found.len() < MAX_SHOWN {
@@ -88,7 +52,8 @@ impl Decoder {
     /// Decides about the second member of one column: a second spelling of it, or the same one twice.
     #[cold]
     pub(super) fn repeated(&self, reader: &mut Reader<'_>, start: usize, key: usize) -> Result<Use, DecodeError> {
-        let (value_at, column) = (reader.json.current_index(), self.key_column(key));
+        let value_at = reader.json.current_index();
+        let column = self.key_column(key);
         let mut earlier = None;
         let mut is_same_name = false;
         self.each_member(reader, start, |reader, name, at| {
@@ -105,9 +70,8 @@ impl Decoder {
         let current = value(reader)?;
         let end = reader.json.current_index();
         reader.json.seek(value_at);
-        let error = |problem| Err(DecodeError::new(problem, value_at..end));
         if is_same_name {
-            return error(TWICE.to_owned());
+            return Err(DecodeError::new(TWICE, value_at..end));
         }
         match (earlier, current) {
             (None, Some(_)) => Ok(Use::Read),
@@ -116,7 +80,8 @@ impl Decoder {
                 Ok(Use::Skip)
             }
             (Some(earlier), Some(_)) => {
-                error(format!("another spelling of this member has the value {}", shortened(&earlier)))
+                let problem = format!("another spelling of this member has the value {}", shortened(&earlier));
+                Err(DecodeError::new(problem, value_at..end))
             }
         }
     }
@@ -124,7 +89,8 @@ impl Decoder {
     /// Decides about a later spelling of a field, under which some services send another text than its value.
     #[cold]
     pub(super) fn loose(&self, reader: &mut Reader<'_>, start: usize, key: usize) -> Result<Use, DecodeError> {
-        let (value_at, column) = (reader.json.current_index(), self.key_column(key));
+        let value_at = reader.json.current_index();
+        let column = self.key_column(key);
         let is_identifier = match reader.json.peek().map_err(syntax)? {
             ValueKind::String => is_hex(reader.json.string().map_err(syntax)?),
             _ => true,
@@ -174,9 +140,9 @@ impl Decoder {
     ) -> Result<(), DecodeError> {
         reader.json.seek(start);
         reader.object(|reader, name| {
-            let (at, before) = (reader.json.current_index(), reader.json.current_index());
+            let at = reader.json.current_index();
             each(reader, name, at)?;
-            if reader.json.current_index() == before { reader.skip() } else { Ok(()) }
+            if reader.json.current_index() == at { reader.skip() } else { Ok(()) }
         })
     }
 }

@@ -5,6 +5,7 @@ mod envelope;
 mod error;
 mod json;
 mod members;
+mod reader;
 mod record;
 mod specials;
 #[cfg(test)]
@@ -13,7 +14,7 @@ mod tests;
 pub use decoder::Decoder;
 pub use envelope::{Envelope, Page, code_and_msg};
 pub use error::{DecodeError, is_unprintable, one_line};
-pub use members::Members;
+pub use reader::Members;
 
 /// The body without the byte order mark that some proxies put in front.
 fn strip_bom(body: &[u8]) -> &[u8] {

@@ -2,21 +2,11 @@
 
 use super::decoder::Decoder;
 use super::error::DecodeError;
-use super::json::{Json, SyntaxError, ValueKind};
-use super::members::{Members, TWICE, Use};
-use crate::columns::{ColumnsBuilder, Projection};
+use super::json::ValueKind;
+use super::members::{TWICE, Use};
+use super::reader::{Reader, syntax};
+use crate::columns::ColumnsBuilder;
 use crate::interface::{Kind, ParseError};
-
-/// A cursor in the JSON of a response.
-pub(super) struct Reader<'j> {
-    pub json: Json<'j>,
-    /// Most records to decode.
-    record_limit: usize,
-    /// Columns to decode. The values of others are checked for syntax only.
-    pub projection: Projection,
-    /// Members of the records so far.
-    pub members: Members,
-}
 
 /// A record that is being decoded.
 struct Record {
@@ -26,68 +16,6 @@ struct Record {
     columns: u64,
     /// Bit i: a later spelling of column i was skipped.
     skipped: u64,
-}
-
-pub(super) fn syntax(error: SyntaxError) -> DecodeError {
-    DecodeError::syntax(error)
-}
-
-impl<'j> Reader<'j> {
-    pub fn new(body: &'j [u8], record_limit: usize, projection: Projection) -> Self {
-        Self { json: Json::new(body), record_limit, projection, members: Members::default() }
-    }
-
-    #[inline]
-    pub fn peek(&mut self) -> Result<ValueKind, DecodeError> {
-        self.json.peek().map_err(syntax)
-    }
-
-    /// Skips a value of any type.
-    pub fn skip(&mut self) -> Result<(), DecodeError> {
-        self.json.skip().map_err(syntax)
-    }
-
-    /// An error about the next value, with the value in its excerpt.
-    pub fn error(&mut self, problem: impl Into<String>) -> DecodeError {
-        let start = self.json.current_index();
-        match self.skip() {
-            Ok(()) => DecodeError::new(problem, start..self.json.current_index()),
-            Err(syntax) => syntax,
-        }
-    }
-
-    /// Calls `each` for every member of the next object, with the reader at the member's value.
-    pub fn object(
-        &mut self,
-        mut each: impl FnMut(&mut Self, &str) -> Result<(), DecodeError>,
-    ) -> Result<(), DecodeError> {
-        let mut name = String::new();
-        let mut more = self.json.enter(b'}').map_err(syntax)?;
-        while more {
-            name.clear();
-            name.push_str(self.json.key().map_err(syntax)?);
-            self.peek()?;
-            each(self, &name).map_err(|error| error.member(&name))?;
-            more = self.json.next_element(b'}').map_err(syntax)?;
-        }
-        Ok(())
-    }
-
-    /// Calls `each` for every item of the next array, with the reader at the item.
-    pub fn array(
-        &mut self,
-        mut each: impl FnMut(&mut Self, ValueKind) -> Result<(), DecodeError>,
-    ) -> Result<(), DecodeError> {
-        let mut index = 0;
-        let mut more = self.json.enter(b']').map_err(syntax)?;
-        while more {
-            let peek = self.peek()?;
-            each(self, peek).map_err(|error| error.index(index))?;
-            index += 1;
-            more = self.json.next_element(b']').map_err(syntax)?;
-        }
-        Ok(())
-    }
 }
 
 impl Decoder {
@@ -148,8 +76,9 @@ impl Decoder {
         rows: &mut ColumnsBuilder,
     ) -> Result<(), DecodeError> {
         let Some(column) = column else { return reader.skip() };
-        let (came, is_later_spelling) = (record.columns & 1 << column != 0, hint > self.record.fields.len());
-        if (came || is_later_spelling) && self.conflict(reader, record, column, hint)? == Use::Skip {
+        let is_again = record.columns & 1 << column != 0;
+        let is_later_spelling = hint > self.record.fields.len();
+        if (is_again || is_later_spelling) && self.conflict(reader, record, column, hint)? == Use::Skip {
             return reader.skip();
         }
         record.columns |= 1 << column;
@@ -168,18 +97,30 @@ impl Decoder {
         column: usize,
         hint: usize,
     ) -> Result<Use, DecodeError> {
-        let at_member = |error: DecodeError| error.member(self.spelling(hint));
+        let decided = self.use_of(reader, record, column, hint);
+        decided.map_err(|error| error.member(self.spelling(hint)))
+    }
+
+    fn use_of(
+        &self,
+        reader: &mut Reader<'_>,
+        record: &mut Record,
+        column: usize,
+        hint: usize,
+    ) -> Result<Use, DecodeError> {
         if hint > self.record.fields.len() && self.record.fields[column].is_hex {
-            let is_again = record.skipped & 1 << column != 0;
-            if is_again || self.loose(reader, record.start, hint - 1).map_err(at_member)? == Use::Skip {
+            if record.skipped & 1 << column != 0 {
+                return Err(reader.error(TWICE));
+            }
+            if self.loose(reader, record.start, hint - 1)? == Use::Skip {
                 record.skipped |= 1 << column;
-                return if is_again { Err(at_member(reader.error(TWICE))) } else { Ok(Use::Skip) };
+                return Ok(Use::Skip);
             }
         }
         if record.columns & 1 << column == 0 {
             return Ok(Use::Read);
         }
-        self.repeated(reader, record.start, hint - 1).map_err(at_member)
+        self.repeated(reader, record.start, hint - 1)
     }
 
     fn cell(&self, reader: &mut Reader<'_>, column: usize, rows: &mut ColumnsBuilder) -> Result<(), DecodeError> {

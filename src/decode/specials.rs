@@ -16,8 +16,8 @@ impl Specials {
     /// Index of the first special byte from `at` on, if there is one.
     #[inline]
     pub fn next(&self, at: usize) -> Option<usize> {
-        let (word, bit) = (at / 64, at % 64);
-        let first = self.0.get(word)? >> bit;
+        let word = at / 64;
+        let first = self.0.get(word)? >> (at % 64);
         if first != 0 {
             return Some(at + first.trailing_zeros() as usize);
         }

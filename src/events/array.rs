@@ -70,7 +70,7 @@ impl Cells<'_> {
 
     /// Returns the numbers, each of which has to be one that fits.
     fn parsed<T: FromStr>(&self, fits: impl Fn(&T) -> bool) -> Result<Vec<Option<T>>, NumericOverflow> {
-        let parsed = |(row, value): &(usize, Option<&Value>)| {
+        let parsed = self.values.iter().map(|(row, value)| {
             let Some(text) = value.map(Value::text) else { return Ok(None) };
             let number = text.parse().ok().filter(&fits);
             number.map(Some).ok_or_else(|| NumericOverflow {
@@ -79,8 +79,8 @@ impl Cells<'_> {
                 text: text.into_owned(),
                 numbers: self.numbers,
             })
-        };
-        self.values.iter().map(parsed).collect()
+        });
+        parsed.collect()
     }
 
     fn part<'a>(&'a self, values: Vec<(usize, Option<&'a Value>)>) -> Cells<'a> {
@@ -92,22 +92,19 @@ impl Cells<'_> {
     }
 
     fn lists(&self, item: &Type, field: Arc<Field>) -> Result<ArrayRef, NumericOverflow> {
-        let items = |value: &Option<&Value>| value.map_or(&[][..], Value::parts).len();
-        let offsets = OffsetBuffer::from_lengths(self.values.iter().map(|(_, value)| items(value)));
-        let parts = self
-            .values
-            .iter()
-            .flat_map(|(row, value)| value.map_or(&[][..], Value::parts).iter().map(|part| (*row, Some(part))));
+        let items = self.values.iter().map(|(row, value)| (*row, value.map_or(&[][..], Value::parts)));
+        let offsets = OffsetBuffer::from_lengths(items.clone().map(|(_, items)| items.len()));
+        let parts = items.flat_map(|(row, items)| items.iter().map(move |item| (row, Some(item))));
         let values = self.part(parts.collect()).array(item)?;
         Ok(Arc::new(ListArray::new(field, offsets, values, Some(self.nulls()))))
     }
 
     fn structs(&self, members: &[(String, Type)], fields: Fields) -> Result<ArrayRef, NumericOverflow> {
-        let member = |(index, (_, ty)): (usize, &(String, Type))| {
+        let mut arrays = Vec::with_capacity(members.len());
+        for (index, (_, ty)) in members.iter().enumerate() {
             let parts = self.values.iter().map(|(row, value)| (*row, value.and_then(|value| value.parts().get(index))));
-            self.part(parts.collect()).array(ty)
-        };
-        let arrays: Vec<ArrayRef> = members.iter().enumerate().map(member).collect::<Result<_, _>>()?;
+            arrays.push(self.part(parts.collect()).array(ty)?);
+        }
         debug_assert!(arrays.iter().all(|array| array.len() == self.values.len()));
         Ok(Arc::new(StructArray::new(fields, arrays, Some(self.nulls()))))
     }

@@ -28,11 +28,12 @@ pub struct Decoded {
 
 /// Decodes the logs of an event; the error is a column that the records lack.
 pub fn decode(event: &Arc<Event>, logs: &Records, selection: Projection) -> Result<Decoded, &'static str> {
-    let position =
-        |name: &'static str| logs.record().position(name).filter(|column| selection.contains(*column)).ok_or(name);
-    let (topics, data) = (position("topics")?, position("data")?);
+    let topics = column("topics", logs, selection)?;
+    let data = column("data", logs, selection)?;
     let mut values = vec![Vec::new(); event.params().len()];
-    let (mut matched, mut unmatched, mut malformed) = (Vec::new(), Vec::new(), Vec::new());
+    let mut matched = Vec::new();
+    let mut unmatched = Vec::new();
+    let mut malformed = Vec::new();
     for row in 0..logs.len() {
         let Some((chunk, at)) = logs.locate(row) else { break };
         let topics = match chunk.value(topics, at) {
@@ -61,6 +62,12 @@ pub fn decode(event: &Arc<Event>, logs: &Records, selection: Projection) -> Resu
     })
 }
 
+/// The error is the name of a column that the records lack.
+fn column(name: &'static str, logs: &Records, selection: Projection) -> Result<usize, &'static str> {
+    let column = logs.record().position(name);
+    column.filter(|column| selection.contains(*column)).ok_or(name)
+}
+
 impl Decoded {
     pub fn event(&self) -> &Arc<Event> {
         &self.event
@@ -84,7 +91,8 @@ impl Decoded {
     }
 
     pub fn batches(&self, numbers: DecimalPolicy) -> Result<Vec<RecordBatch>, NumericOverflow> {
-        let (log_schema, schema) = (self.log_schema(), self.schema(numbers));
+        let log_schema = self.log_schema();
+        let schema = self.schema(numbers);
         let mut first = 0;
         let mut batches = Vec::with_capacity(self.matched.chunks().len());
         for chunk in self.matched.chunks() {

@@ -41,19 +41,22 @@ pub struct Event {
 impl Event {
     /// Parses a declaration as in Solidity, `event` and `;` left out or not.
     pub fn parse(declaration: &str) -> Result<Self, Message> {
-        let invalid = |problem: &dyn std::fmt::Display| {
-            let problem = problem.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+        Self::parsed(declaration).map_err(|problem| {
+            let problem = problem.split_whitespace().collect::<Vec<_>>().join(" ");
             Message::new(format!(
                 "must be an event like \"Transfer(address indexed from, address indexed to, uint256 value)\"; got \
                  {declaration:?} ({problem})"
             ))
-        };
+        })
+    }
+
+    fn parsed(declaration: &str) -> Result<Self, String> {
         let trimmed = declaration.trim().trim_end_matches(';');
-        let parsed = alloy_json_abi::Event::parse(trimmed).map_err(|error| invalid(&error))?;
+        let parsed = alloy_json_abi::Event::parse(trimmed).map_err(|error| error.to_string())?;
         let mut params = Vec::with_capacity(parsed.inputs.len());
         for (index, input) in parsed.inputs.iter().enumerate() {
-            let resolved = input.resolve().map_err(|error| invalid(&error))?;
-            let ty = Type::new(&resolved, &input.components).ok_or_else(|| invalid(&"a tuple has no members"))?;
+            let resolved = input.resolve().map_err(|error| error.to_string())?;
+            let ty = Type::new(&resolved, &input.components).ok_or("a tuple has no members")?;
             let ty = if input.indexed && ty.is_hashed() { Type::Hash } else { ty };
             let column = column(&input.name, index, &params);
             params.push(Param { column, is_indexed: input.indexed, ty });
@@ -62,7 +65,7 @@ impl Event {
         let indexed = params.iter().filter(|param| param.is_indexed).count();
         let most = MAX_TOPICS - usize::from(topic.is_some());
         if indexed > most {
-            return Err(invalid(&format_args!("{indexed} parameters are indexed; at most {most} can be")));
+            return Err(format!("{indexed} parameters are indexed; at most {most} can be"));
         }
         let body = params.iter().filter(|param| !param.is_indexed).map(|param| param.ty.layout()).collect();
         let full = parsed.full_signature();
@@ -135,12 +138,10 @@ impl PartialEq for Event {
 /// Column of a parameter, other than those before it.
 fn column(name: &str, index: usize, before: &[Param]) -> String {
     let mut column = if name.is_empty() { format!("arg{index}") } else { name.to_owned() };
-    let is_taken = |column: &String| {
-        LOG_COLUMNS.contains(&column.as_str())
-            || KEYWORDS.contains(&column.as_str())
-            || before.iter().any(|param| param.column == *column)
-    };
-    while is_taken(&column) {
+    while LOG_COLUMNS.contains(&column.as_str())
+        || KEYWORDS.contains(&column.as_str())
+        || before.iter().any(|param| param.column == column)
+    {
         column.push('_');
     }
     column

@@ -50,13 +50,14 @@ impl Type {
             DynSolType::FixedArray(item, length) => Self::List(Box::new(Self::new(item, members)?), Some(*length)),
             DynSolType::Tuple(types) if types.is_empty() => return None,
             DynSolType::Tuple(types) => {
-                let member = |(index, ty): (usize, &DynSolType)| {
+                let mut parts = Vec::with_capacity(types.len());
+                for (index, ty) in types.iter().enumerate() {
                     let param = members.get(index);
                     let ty = Self::new(ty, param.map_or(&[], |param| &param.components))?;
                     let name = param.map(|param| param.name.as_str()).filter(|name| !name.is_empty());
-                    Some((name.map_or_else(|| format!("arg{index}"), str::to_owned), ty))
-                };
-                Self::Struct(types.iter().enumerate().map(member).collect::<Option<_>>()?)
+                    parts.push((name.map_or_else(|| format!("arg{index}"), str::to_owned), ty));
+                }
+                Self::Struct(parts)
             }
         })
     }
@@ -97,7 +98,6 @@ impl Type {
 
     /// Interprets a word of 32 bytes, unless it has bits that the type does not allow.
     pub fn word(&self, word: B256) -> Option<Value> {
-        let is_zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
         match self {
             Self::Bool => match U256::from_be_bytes(word.0) {
                 U256::ZERO => Some(Value::Bool(false)),
@@ -112,12 +112,15 @@ impl Type {
                 let value = I256::from_be_bytes(word.0);
                 (value.bits() as usize <= *bits).then_some(Value::Int(value))
             }
-            Self::Address => is_zero(&word[..12]).then(|| Value::Text(hex::encode_prefixed(&word[12..]))),
-            Self::FixedBytes(count) => {
-                is_zero(&word[*count..]).then(|| Value::Text(hex::encode_prefixed(&word[..*count])))
-            }
+            Self::Address => text(&word[12..], &word[..12]),
+            Self::FixedBytes(count) => text(&word[..*count], &word[*count..]),
             Self::Hash => Some(Value::Text(hex::encode_prefixed(word))),
             Self::Bytes | Self::Utf8 | Self::List(..) | Self::Struct(_) => None,
         }
     }
+}
+
+/// Bytes in hexadecimal, unless the rest of their word has bits.
+fn text(bytes: &[u8], rest: &[u8]) -> Option<Value> {
+    if rest.iter().all(|byte| *byte == 0) { Some(Value::Text(hex::encode_prefixed(bytes))) } else { None }
 }

@@ -205,17 +205,9 @@ impl Deployment {
 
     /// The neutral name of a direction, whatever the deployment's chain names and their case; other strings are kept.
     pub fn direction<'a>(&self, wire: &'a str) -> &'a str {
-        let is = |from: &str, to: &str| {
-            wire.len() == from.len() + 2 + to.len()
-                && wire.is_char_boundary(from.len())
-                && wire.is_char_boundary(from.len() + 2)
-                && wire[..from.len()].eq_ignore_ascii_case(from)
-                && wire[from.len()..from.len() + 2].eq_ignore_ascii_case("to")
-                && wire[from.len() + 2..].eq_ignore_ascii_case(to)
-        };
-        if is(&self.main, &self.zone) {
+        if is_direction(wire, &self.main, &self.zone) {
             "MainToZone"
-        } else if is(&self.zone, &self.main) {
+        } else if is_direction(wire, &self.zone, &self.main) {
             "ZoneToMain"
         } else {
             wire
@@ -223,9 +215,16 @@ impl Deployment {
     }
 }
 
+/// True if the text is `{from}To{to}` in any case.
+fn is_direction(text: &str, from: &str, to: &str) -> bool {
+    let Some((start, rest)) = text.split_at_checked(from.len()) else { return false };
+    let Some((middle, end)) = rest.split_at_checked(2) else { return false };
+    start.eq_ignore_ascii_case(from) && middle.eq_ignore_ascii_case("to") && end.eq_ignore_ascii_case(to)
+}
+
 fn check_name(setting: &'static str, text: &str) -> Result<(), DeploymentError> {
-    let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if !text.is_empty() && text.len() <= 64 && text.chars().all(fits) {
+    let is_name = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+    if is_name && (1..=64).contains(&text.len()) {
         return Ok(());
     }
     Err(DeploymentError {
@@ -235,18 +234,19 @@ fn check_name(setting: &'static str, text: &str) -> Result<(), DeploymentError> 
 }
 
 fn check_prehash(template: &str) -> Result<(), DeploymentError> {
-    let problem = |problem: String| Err(DeploymentError { setting: "prehash", problem });
     let mut rest = template;
     while let Some((_, after)) = rest.split_once('{') {
-        let Some((name, after)) = after.split_once('}') else {
-            return problem(format!("must close every '{{' with '}}'; got {template:?}"));
+        let problem = match after.split_once('}') {
+            Some((name, after)) if PLACEHOLDERS.contains(&name) => {
+                rest = after;
+                continue;
+            }
+            Some((name, _)) => {
+                format!("must contain only {{timestamp}}, {{method}}, {{target}} and {{body}}; got {{{name}}}")
+            }
+            None => format!("must close every '{{' with '}}'; got {template:?}"),
         };
-        if !PLACEHOLDERS.contains(&name) {
-            return problem(format!(
-                "must contain only {{timestamp}}, {{method}}, {{target}} and {{body}}; got {{{name}}}"
-            ));
-        }
-        rest = after;
+        return Err(DeploymentError { setting: "prehash", problem });
     }
     Ok(())
 }

@@ -83,7 +83,8 @@ impl<'a> Number<'a> {
             return None;
         }
         let zeros = self.digits().take(kept).take_while(|digit| *digit == 0).count();
-        let (significant, added) = (kept - zeros, u32::try_from(shift).unwrap_or(0));
+        let significant = kept - zeros;
+        let added = u32::try_from(shift).unwrap_or(0);
         if significant == 0 {
             return Some(0);
         }
@@ -102,9 +103,8 @@ impl<'a> Number<'a> {
         if self.exponent != 0 || scale > 18 || self.whole.len() > 18 {
             return None;
         }
-        let number = |digits: &str| if digits.is_empty() { Ok(0) } else { digits.parse::<i64>() };
-        let fraction = number(self.fraction).ok()? * POWERS_OF_TEN[missing];
-        let whole = number(self.whole).ok()?;
+        let fraction = parse_digits(self.fraction)? * POWERS_OF_TEN[missing];
+        let whole = parse_digits(self.whole)?;
         let value = i128::from(whole) * i128::from(POWERS_OF_TEN[scale as usize]) + i128::from(fraction);
         Some(if self.negative { -value } else { value })
     }
@@ -175,24 +175,25 @@ impl<'a> Number<'a> {
     }
 
     pub fn is_less_than(&self, other: &Self) -> bool {
-        let key = |number: &Self| {
-            let (negative, digits, power) = number.canonical();
-            let sign = if digits.is_empty() {
-                0
-            } else if negative {
-                -1
-            } else {
-                1
-            };
-            (sign, digits.len() as i64 + i64::from(power), digits)
-        };
-        let ((sign, size, digits), (other_sign, other_size, other_digits)) = (key(self), key(other));
+        let (sign, magnitude) = self.sign_and_magnitude();
+        let (other_sign, other_magnitude) = other.sign_and_magnitude();
         match sign - other_sign {
-            0 if sign < 0 => (size, digits) > (other_size, other_digits),
+            0 if sign < 0 => magnitude > other_magnitude,
             0 if sign == 0 => false,
-            0 => (size, digits) < (other_size, other_digits),
+            0 => magnitude < other_magnitude,
             difference => difference < 0,
         }
+    }
+
+    /// -1, 0 or 1, and the size and digits, by which numbers of one sign are in order.
+    fn sign_and_magnitude(&self) -> (i32, (i64, Vec<u8>)) {
+        let (negative, digits, power) = self.canonical();
+        let sign = match (digits.is_empty(), negative) {
+            (true, _) => 0,
+            (false, true) => -1,
+            (false, false) => 1,
+        };
+        (sign, (digits.len() as i64 + i64::from(power), digits))
     }
 
     /// Sign, significant digits without outer zeros, and power of ten: equal for equal values in any notation.
@@ -232,6 +233,10 @@ fn parse_exponent(text: &str) -> Option<i32> {
         return None;
     }
     text.parse().ok().filter(|exponent: &i32| exponent.abs() <= MAX_EXPONENT)
+}
+
+fn parse_digits(digits: &str) -> Option<i64> {
+    if digits.is_empty() { Some(0) } else { digits.parse().ok() }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Chain, Deployment, ENDPOINTS, ERROR_CODES, Endpoint, Field, Kind, Param, ParamKind, ParamRole, RECORDS, RangeEnd,
+    Chain, Deployment, ENDPOINTS, ERROR_CODES, Endpoint, Kind, Param, ParamKind, ParamRole, RECORDS, RangeEnd,
     RecordType, ResultLimit, Shape,
 };
 
@@ -147,17 +147,16 @@ fn decimal_of_at_least(min: u32) -> String {
 
 /// A pattern for a name in upper and lower case.
 fn any_case(name: &str) -> String {
-    let one = |letter: char| match (letter.to_ascii_lowercase(), letter.to_ascii_uppercase()) {
-        (lower, upper) if lower != upper => format!("[{upper}{lower}]"),
-        _ if letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-') => letter.to_string(),
+    let letters = name.chars().map(|letter| match letter {
+        'a'..='z' | 'A'..='Z' => format!("[{}{}]", letter.to_ascii_uppercase(), letter.to_ascii_lowercase()),
+        '0'..='9' | '_' | '-' => letter.to_string(),
         _ => format!("\\{letter}"),
-    };
-    name.chars().map(one).collect()
+    });
+    letters.collect()
 }
 
 fn responses(endpoint: &Endpoint, deployment: &Deployment) -> Value {
     let error = json!({"$ref": "#/components/schemas/Error"});
-    let content = |schema: Value| json!({"application/json": {"schema": schema}});
     let mut codes: BTreeMap<u16, Vec<&str>> = BTreeMap::new();
     for declared in &ERROR_CODES {
         for status in declared.statuses {
@@ -172,7 +171,8 @@ fn responses(endpoint: &Endpoint, deployment: &Deployment) -> Value {
             200 => format!("Records, or an error with code {}.", codes.join(", ")),
             _ => format!("Error with code {}.", codes.join(", ")),
         };
-        responses.insert(status.to_string(), json!({"description": description, "content": content(schema)}));
+        let content = json!({"application/json": {"schema": schema}});
+        responses.insert(status.to_string(), json!({"description": description, "content": content}));
     }
     responses.into()
 }
@@ -190,15 +190,15 @@ fn success_schema(endpoint: &Endpoint, deployment: &Deployment) -> Value {
     let data = match endpoint.shape {
         Shape::Direct => records,
         Shape::Paged { list, total, names_chain, .. } => {
-            let count = || json!({"type": "string", "pattern": "^[0-9]+$"});
+            let count = json!({"type": "string", "pattern": "^[0-9]+$"});
             let mut page = Map::from_iter([
-                ("page".to_owned(), count()),
-                ("limit".into(), count()),
-                ("totalPage".into(), count()),
+                ("page".to_owned(), count.clone()),
+                ("limit".into(), count.clone()),
+                ("totalPage".into(), count.clone()),
                 (list.into(), records),
             ]);
             page[list]["maxItems"] = deployment.page_size_max(endpoint).into();
-            page.extend(total.map(|total| (total.to_owned(), count())));
+            page.extend(total.map(|total| (total.to_owned(), count)));
             if names_chain {
                 page.insert("chainFullName".into(), json!({"type": "string"}));
                 page.insert("chainShortName".into(), json!({"type": "string"}));
@@ -217,7 +217,7 @@ fn error_schema() -> Value {
 }
 
 fn error_codes() -> Value {
-    let declared = |declared: &super::ErrorCode| {
+    let codes = ERROR_CODES.iter().map(|declared| {
         let meaning = json!({
             "description": declared.doc,
             "statuses": declared.statuses,
@@ -225,12 +225,12 @@ fn error_codes() -> Value {
             "retryable": declared.kind.is_retryable(),
         });
         (declared.code.to_owned(), meaning)
-    };
-    ERROR_CODES.iter().map(declared).collect::<Map<_, _>>().into()
+    });
+    codes.collect::<Map<_, _>>().into()
 }
 
 fn record_schema(record: &RecordType, deployment: &Deployment) -> Value {
-    let property = |field: &Field| {
+    let properties = record.sent().map(|(_, field)| {
         let names: Vec<String> = field.wire.iter().map(|name| deployment.expand(name)).collect();
         let mut schema = value_schema(field.kind, deployment);
         schema["description"] = field.doc.into();
@@ -239,23 +239,26 @@ fn record_schema(record: &RecordType, deployment: &Deployment) -> Value {
             schema["x-other-names"] = names[1..].into();
         }
         (names.into_iter().next().unwrap_or_else(|| field.name.to_owned()), schema)
-    };
-    let properties: Map<_, _> = record.sent().map(|(_, field)| property(field)).collect();
-    json!({"type": "object", "description": record.doc, "properties": properties})
+    });
+    json!({"type": "object", "description": record.doc, "properties": properties.collect::<Map<_, _>>()})
+}
+
+fn number_schema(pattern: &str, format: &str) -> Value {
+    json!({"type": "string", "pattern": pattern, "format": format})
 }
 
 fn value_schema(kind: Kind, deployment: &Deployment) -> Value {
-    let number = |pattern: &str, format: &str| json!({"type": "string", "pattern": pattern, "format": format});
     match kind {
-        Kind::Integer => number(INTEGER, "int64"),
-        Kind::Uint256 => number(INTEGER, "uint256"),
-        Kind::Time => number("^([0-9]+)?$", "unix-milliseconds"),
-        Kind::Amount | Kind::ApproxDecimal => number(DECIMAL, "decimal"),
+        Kind::Integer => number_schema(INTEGER, "int64"),
+        Kind::Uint256 => number_schema(INTEGER, "uint256"),
+        Kind::Time => number_schema("^([0-9]+)?$", "unix-milliseconds"),
+        Kind::Amount | Kind::ApproxDecimal => number_schema(DECIMAL, "decimal"),
         Kind::Boolean => json!({"type": "boolean"}),
         Kind::Utf8 => json!({"type": "string"}),
         Kind::Utf8List => json!({"type": "array", "items": {"type": "string"}}),
         Kind::Direction => {
-            let (main, zone) = (any_case(deployment.main()), any_case(deployment.zone()));
+            let main = any_case(deployment.main());
+            let zone = any_case(deployment.zone());
             json!({"type": "string", "pattern": format!("^({main}[Tt][Oo]{zone}|{zone}[Tt][Oo]{main})$")})
         }
     }
@@ -274,12 +277,12 @@ fn security() -> Value {
 }
 
 fn security_schemes(deployment: &Deployment) -> Value {
-    let scheme = |(name, header, description): &(&str, &str, &str)| {
+    let schemes = HEADERS.iter().map(|(name, header, description)| {
         let scheme =
             json!({"type": "apiKey", "in": "header", "name": deployment.header(header), "description": description});
         ((*name).to_owned(), scheme)
-    };
-    HEADERS.iter().map(scheme).collect::<Map<_, _>>().into()
+    });
+    schemes.collect::<Map<_, _>>().into()
 }
 
 #[cfg(test)]

@@ -37,11 +37,11 @@ impl Syntax {
 
     /// Name of a setting, with its environment variable if it has one.
     pub(super) fn setting(self, setting: &str) -> String {
-        match self {
-            Self::Shell if SECRETS.contains(&setting) => variable(setting),
-            _ if FROM_ENVIRONMENT.contains(&setting) => format!("{} ({})", self.name(setting), variable(setting)),
-            _ => self.name(setting),
+        if self == Self::Shell && SECRETS.contains(&setting) {
+            return variable(setting);
         }
+        let name = self.name(setting);
+        if FROM_ENVIRONMENT.contains(&setting) { format!("{name} ({})", variable(setting)) } else { name }
     }
 
     /// Name of a parameter that is to be passed.

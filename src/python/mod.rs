@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 // Safe without the interpreter's lock: docs/concurrency.md says of each class why.
 #[pymodule(gil_used = false)]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    crate::client::process::wait_for_locks_on_fork();
+    crate::process::wait_for_locks_on_fork();
     base::log::install();
     base::finalize::install(module)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;

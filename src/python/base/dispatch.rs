@@ -8,7 +8,7 @@ use std::thread;
 use pyo3::prelude::*;
 
 use super::finalize;
-use crate::client::process::PerProcess;
+use crate::process::PerProcess;
 
 type Job = Box<dyn FnOnce(Python<'_>) + Send>;
 

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
 use super::errors;
-use crate::client::process;
+use crate::process;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// Bound of the hook's wait, about 10 seconds, for a logging handler that does not return.

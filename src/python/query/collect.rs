@@ -8,8 +8,9 @@ use pyo3::types::{PyDict, PyList};
 
 use super::progress::Bar;
 use super::query::Query;
-use crate::client::{Error, process};
+use crate::client::Error;
 use crate::columns::{DecimalPolicy, Projection, StringLayout, schema};
+use crate::process;
 use crate::python::base::arguments::{self, ColumnNames};
 use crate::python::base::asyncio::{Coroutine, coroutine, unstarted};
 use crate::python::base::block_on::block_on;

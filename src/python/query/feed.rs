@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use pyo3::prelude::*;
 
-use crate::client::process::{self, ForkSafeGuard, ForkSafeMutex};
 use crate::client::{Client, Error};
 use crate::columns::Columns;
+use crate::process::{self, ForkSafeGuard, ForkSafeMutex};
 use crate::python::base::errors;
 use crate::query::{Batch, Batches, Checkpoint, Page, Pages};
 

@@ -11,8 +11,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyModule, PyString, PyType};
 
 use super::query::Query;
-use crate::client::process::{self, ForkSafeMutex};
 use crate::client::{Client, Error};
+use crate::process::{self, ForkSafeMutex};
 use crate::python::base::arguments::{self, Readable as _};
 use crate::python::base::asyncio::{ANEXT, Coroutine, Step, coroutine};
 use crate::python::base::block_on::block_on;

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 
+use crate::client::Error;
 use crate::client::log::Context;
-use crate::client::{Error, process};
+use crate::process;
 use crate::python::base::{errors, log, telemetry};
 use crate::python::results::report::Report;
 use crate::query::{self, RunObserver};

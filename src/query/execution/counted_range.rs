@@ -3,9 +3,9 @@
 
 use std::ops::RangeInclusive;
 
-use super::in_flight::{fetch, list_spec, response};
 use super::pages::Pages;
 use super::run::Run;
+use super::slice_fetcher::{fetch, list_spec, response};
 use crate::client::Error;
 use crate::columns::Columns;
 use crate::decode::Page;

@@ -6,12 +6,12 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use tokio::time::Instant;
 
 use super::bounds::Bounds;
-use super::in_flight::list_spec;
 use super::reasons::{UNKNOWN_LENGTH, last_year};
 use super::resolve::resolve;
 use super::run::Run;
 use super::sample::{Recent, Sample, Sampler, height};
 use super::set::is_of_one_list;
+use super::slice_fetcher::list_spec;
 use super::stable::requests_of;
 use crate::client::Error;
 use crate::decode::Page;

@@ -4,10 +4,10 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
 use super::counted_range::CountedRange;
 use super::heights::{self, Heights};
-use super::in_flight::list_spec;
 use super::pages::Pages;
 use super::resolve::resolve;
 use super::run::Run;
+use super::slice_fetcher::list_spec;
 use crate::client::Error;
 use crate::columns::Columns;
 use crate::interface::{Bound, ParamRole, ResultLimit, Shape};

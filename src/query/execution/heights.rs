@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::height_search::{Block, Found, Search, Step};
-use super::in_flight::fetch;
+use super::slice_fetcher::fetch;
 use crate::client::{Client, Error};
 use crate::columns::{Column, Columns};
 use crate::decode::Page;

@@ -9,7 +9,6 @@ mod follow_cursor;
 mod follow_plan;
 mod height_search;
 mod heights;
-mod in_flight;
 mod observed;
 mod pages;
 mod partitions;
@@ -22,6 +21,7 @@ mod run;
 mod sample;
 mod selection;
 mod set;
+mod slice_fetcher;
 mod stable;
 mod walk;
 

@@ -6,14 +6,15 @@ use std::collections::VecDeque;
 use std::pin::Pin;
 
 use super::cursor::Cursor;
-use super::in_flight::SliceFetcher;
 use super::observed::{Observed, RunObserver};
 use super::reasons::{UNKNOWN_LENGTH, contradictions, limits};
 use super::reread::SliceStart;
 use super::resolve::resolve;
 use super::run::Run;
 use super::set::{ListRun, Set};
-use crate::client::{Error, log, process};
+use super::slice_fetcher::SliceFetcher;
+use crate::client::{Error, log};
+use crate::process;
 use crate::query::audit::Arguments;
 use crate::query::request::Query;
 use crate::query::results::{LatestCheckpoint, Page, Partial, SharedReport};

@@ -1,9 +1,9 @@
 //! Partitions: queries that together return what one query returns, each record in one of them, and that can be read
 //! independently, on other machines and at other times.
 
-use super::in_flight::{fetch, list_spec, response};
 use super::resolve::resolve;
 use super::run::Run;
+use super::slice_fetcher::{fetch, list_spec, response};
 use crate::client::Error;
 use crate::interface::{ParamKind, ParamRole};
 use crate::query::audit::page_of_both;

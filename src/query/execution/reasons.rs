@@ -1,6 +1,6 @@
 //! Reasons why a list that ended is incomplete.
 
-use super::in_flight::SliceFetcher;
+use super::slice_fetcher::SliceFetcher;
 use crate::interface::ResultLimit;
 use crate::message::{Hint, Message, Narrowing};
 use crate::query::request::Query;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::cursor::Cursor;
-use super::in_flight::fetch;
 use super::resolve::resolve;
+use super::slice_fetcher::fetch;
 use crate::client::{Client, Error};
 use crate::decode::Page;
 use crate::query::request::Query;

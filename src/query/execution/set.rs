@@ -9,9 +9,10 @@ use tokio::task::JoinSet;
 
 use super::cursor::Cursor;
 use super::run::Run;
-use crate::client::{Error, log, process};
+use crate::client::{Error, log};
 use crate::interface::ApiErrorKind;
 use crate::message::Message;
+use crate::process;
 use crate::query::request::Query;
 use crate::query::results::{Checkpoint, Page, Partial, Progress, Report, SetPosition, SharedReport, Verdict};
 

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use super::anchor::{Anchor, Look};
 use super::fingerprint::RowFacts;
-use super::memory::{Head, LastRound, Memory};
+use super::memory::{Changes, Head, LastRound, Memory};
 use super::pace::Pace;
 use super::reading::Reading;
-use super::spec::{Changes, Event, FollowSpec, Forgets, HeadSource, Poll, Proof, Request, Start, Stop};
+use super::spec::{Event, FollowSpec, Forgets, HeadSource, Poll, Proof, Request, Start, Stop};
 use crate::client::Error;
 use crate::planted::Bug;
 

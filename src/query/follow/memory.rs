@@ -6,7 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use super::fingerprint::{Fingerprint, RowFacts};
 use super::reading::Reading;
-use super::spec::Changes;
+
+/// Treatment of heights that may still change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Changes {
+    /// Heights are held back until they are settled; a later change is an error.
+    Held,
+    /// Heights are delivered at once; a change is an event.
+    Undone,
+}
 
 /// Up to where delivered heights are no longer known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -53,5 +53,5 @@ mod tests;
 
 pub use fingerprint::{RowFacts, facts, page_hash};
 pub use follower::Follower;
-pub use memory::{Head, Horizon, Memory, Seam};
-pub use spec::{Changes, Event, EventKind, FollowSpec, Forgets, HeadSource, Poll, Proof, Ranges, Request, Start, Stop};
+pub use memory::{Changes, Head, Horizon, Memory, Seam};
+pub use spec::{Event, EventKind, FollowSpec, Forgets, HeadSource, Poll, Proof, Ranges, Request, Start, Stop};

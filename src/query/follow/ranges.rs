@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::fingerprint::RowFacts;
 use super::follower::{Conclusion, Follower, Phase, Probe, Step};
-use super::memory::Memory;
+use super::memory::{Changes, Memory};
 use super::reading::Reading;
-use super::spec::{Changes, Event, EventKind, Ranges, Stop};
+use super::spec::{Event, EventKind, Ranges, Stop};
 
 impl Follower {
     pub(super) fn position(&self) -> i64 {

@@ -3,9 +3,9 @@
 use super::anchor::Anchor;
 use super::fingerprint::{RowFacts, page_hash};
 use super::follower::{Conclusion, Follower, Phase, Probe, Round, Step};
-use super::memory::{LastRound, Memory};
+use super::memory::{Changes, LastRound, Memory};
 use super::reading::Reading;
-use super::spec::{Changes, Event, EventKind, Forgets, HeadSource, Proof, Ranges, Stop};
+use super::spec::{Event, EventKind, Forgets, HeadSource, Proof, Ranges, Stop};
 use crate::planted::Bug;
 
 impl Round {

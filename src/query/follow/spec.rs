@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::memory::{Memory, Seam};
+use super::memory::{Changes, Memory, Seam};
 use crate::client::Error;
 use crate::message::{Hint, Message};
 
@@ -15,15 +15,6 @@ pub enum Start {
     Height(i64),
     /// After what an earlier follower, or an export, has.
     Memory(Memory),
-}
-
-/// Treatment of heights that may still change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Changes {
-    /// Heights are held back until they are settled; a later change is an error.
-    Held,
-    /// Heights are delivered at once; a change is an event.
-    Undone,
 }
 
 /// Time between rounds.

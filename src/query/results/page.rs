@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::report::Report;
-use crate::client::process::ForkSafeMutex;
 use crate::columns::Columns;
 use crate::message::Message;
 use crate::planted::Bug;
+use crate::process::ForkSafeMutex;
 use crate::query::audit::Repeat;
 use crate::query::request::Query;
 use crate::query::snapshot::ListCheckpoint;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use super::page::Checkpoint;
 use super::records::{Records, RecordsBuilder};
-use crate::client::process::{ForkSafeGuard, ForkSafeMutex};
 use crate::columns::{Columns, StringLayout};
 use crate::interface::RecordType;
+use crate::process::{ForkSafeGuard, ForkSafeMutex};
 
 /// Bounds of what a streaming run retains: little, since retained pages leave the processor's caches, and a loop over
 /// records then waits for memory a tenth of its time.

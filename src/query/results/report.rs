@@ -8,10 +8,10 @@ use tokio::time::Instant;
 
 use super::entries::Entries;
 use super::verdicts::Verdicts;
-use crate::client::process::{ForkSafeGuard, ForkSafeMutex};
 use crate::client::{BelievedEmpty, EmptyResponses};
 use crate::decode::Members;
 use crate::message::Message;
+use crate::process::{ForkSafeGuard, ForkSafeMutex};
 
 /// Reason of a run with missing hashes.
 const NOT_RETURNED: &str = "Some of the requested transactions were not returned";

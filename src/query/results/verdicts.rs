@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::client::process::{ForkSafeGuard, ForkSafeMutex};
 use crate::message::Message;
+use crate::process::{ForkSafeGuard, ForkSafeMutex};
 
 /// The result of one argument.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -1,15 +1,13 @@
 //! `ListCheckpoint`: a position within a list, from which another reader continues.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
 use super::delivered::Delivered;
-use super::evidence::{Length, Snapshot};
-use super::locate::by_count;
-use super::ranked::RankedCheckpoint;
-use super::reader::{Attempt, Drift, End, Phase, Proof, SnapshotReader};
-use super::spec::{ListKind, ListSpec, PageRequest, Response, Rows, Tuning};
+use super::snapshot::{Proof, Snapshot};
+use super::spec::{Rows, Tuning};
 
 /// Greatest offset that is accepted.
 const MAX_OFFSET: u64 = 1 << 50;
@@ -18,18 +16,38 @@ const MAX_OFFSET: u64 = 1 << 50;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ListCheckpoint {
-    snapshot: Snapshot,
+    pub(super) snapshot: Snapshot,
     /// Records of the snapshot that were returned.
-    delivered: Delivered,
+    pub(super) delivered: Delivered,
     /// Drift at the latest response.
-    shift: i64,
-    proof: Proof,
+    pub(super) shift: i64,
+    pub(super) proof: Proof,
     /// Greatest height of the part of the list that is being read, if that is not the query's.
     #[serde(skip_serializing_if = "Option::is_none")]
-    height_bound: Option<i64>,
+    pub(super) height_bound: Option<i64>,
     /// Position in a ranked list, which needs nothing else.
     #[serde(skip_serializing_if = "Option::is_none")]
-    ranked: Option<RankedCheckpoint>,
+    pub(super) ranked: Option<RankedCheckpoint>,
+}
+
+/// A position in a ranked list: everything that was returned.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RankedCheckpoint {
+    /// Keys of the returned records.
+    pub keys: Vec<u64>,
+    /// Page that was requested last.
+    pub page: u64,
+}
+
+/// Rows of a response to return next.
+#[derive(Debug, Default)]
+pub struct Accepted {
+    pub rows: Range<usize>,
+    /// Those of the rows that were not returned before; all if `None`.
+    pub fresh: Option<Vec<u32>>,
+    /// Position of the list before those rows.
+    pub before: ListCheckpoint,
 }
 
 impl ListCheckpoint {
@@ -105,84 +123,7 @@ pub struct Cut {
     pub offset: u64,
     /// Keys of both.
     pub above: u64,
-    below: u64,
+    pub(super) below: u64,
     /// Drift at the response.
-    shift: i64,
+    pub(super) shift: i64,
 }
-
-impl SnapshotReader {
-    /// A reader that continues from a checkpoint, after `returned` records.
-    pub fn resumed(spec: ListSpec, returned: u64, checkpoint: &ListCheckpoint) -> Self {
-        let mut reader = Self::new(spec);
-        if checkpoint.is_start() {
-            return reader;
-        }
-        let ListCheckpoint { snapshot, delivered, shift, proof, height_bound, .. } = checkpoint.clone();
-        reader.returned = returned;
-        reader.bound = height_bound;
-        reader.proof = proof;
-        reader.drift = Drift { shift, has_changed: true, ..Drift::default() };
-        reader.snapshot = snapshot;
-        reader.snapshot.keep_anchors_before(delivered.end());
-        reader.snapshot.page_limit = reader.spec.page_size;
-        if reader.snapshot.length == Length::Pending {
-            reader.earlier = Some(delivered);
-            reader.phase = Phase::Length;
-            return reader;
-        }
-        reader.delivered = delivered;
-        if reader.is_read() && !reader.snapshot.is_counted() && reader.spec.kind == ListKind::Growing {
-            reader.phase = Phase::TailLook(End::List);
-        } else if reader.is_read() {
-            reader.end_with(End::List);
-        } else if reader.snapshot.is_counted() || reader.spec.kind == ListKind::Fixed {
-            reader.phase = reader.ahead();
-        } else {
-            reader.phase = Phase::Overlap(Attempt::First);
-        }
-        reader
-    }
-
-    /// The position after the records returned so far.
-    pub fn checkpoint(&self) -> ListCheckpoint {
-        let least = self.spec.tuning.checkpoint_keys;
-        let mut snapshot = self.snapshot.clone();
-        let mut delivered = self.delivered.latest(least);
-        if let Some(earlier) = &self.earlier {
-            // The list is read again from its first record, which needs nothing but the returned ones.
-            snapshot.length = Length::Pending;
-            delivered = if self.returned > 0 { earlier.latest(least) } else { Delivered::default() };
-        }
-        for group in &mut snapshot.anchors {
-            group.drain(..group.len().saturating_sub(self.spec.tuning.checkpoint_anchors));
-        }
-        let shift = if self.earlier.is_some() { 0 } else { self.drift.shift };
-        ListCheckpoint { snapshot, delivered, shift, proof: self.proof, height_bound: self.bound, ranked: None }
-    }
-
-    /// The cut that is nearest to an offset in a page of a list with a count.
-    pub fn cut_near(&self, offset: u64, request: &PageRequest, response: &Response<'_>) -> Option<Cut> {
-        let mut snapshot = self.snapshot.clone();
-        let view = snapshot.view(request, response, self.spec.window());
-        let first = by_count(&view, &snapshot)?;
-        let row = (offset as i64 - first).clamp(1, (view.len() as i64 - 1).max(1)) as usize;
-        if row >= view.rows.len() {
-            return None;
-        }
-        let offset = u64::try_from(first + row as i64).ok()?;
-        Some(Cut { offset, above: view.rows.key(row - 1), below: view.rows.key(row), shift: view.position - first })
-    }
-
-    /// The end of a page of a list with a count: its offset, and the position there.
-    pub fn checkpoint_after(&self, request: &PageRequest, response: &Response<'_>) -> Option<(u64, ListCheckpoint)> {
-        let mut snapshot = self.snapshot.clone();
-        let view = snapshot.view(request, response, self.spec.window());
-        let first = by_count(&view, &snapshot)?;
-        let offset = u64::try_from(first + view.len() as i64).ok()?;
-        let delivered = Delivered::at(offset);
-        Some((offset, ListCheckpoint { delivered, shift: view.position - first, ..self.checkpoint() }))
-    }
-}
-
-#[cfg(test)]
-mod tests;

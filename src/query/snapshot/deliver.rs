@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
+use super::checkpoint::Accepted;
 use super::delivered::{Delivered, has_duplicates};
 use super::reader::{Attempt, Phase, SnapshotReader};
-use super::spec::{Accepted, ListKind, View};
+use super::spec::{ListKind, View};
 use crate::client::Error;
 
 impl SnapshotReader {

@@ -1,9 +1,10 @@
 //! The end of a list: whether everything was read, and whether it is the snapshot.
 
-use super::evidence::{Length, shows_one};
-use super::locate::by_count;
-use super::reader::{Attempt, Drift, End, Phase, Proof, SnapshotReader};
-use super::spec::{Accepted, ListKind, View};
+use super::checkpoint::Accepted;
+use super::evidence::by_count;
+use super::reader::{Attempt, Drift, Phase, SnapshotReader};
+use super::snapshot::{Length, Proof, shows_one};
+use super::spec::{End, ListKind, View};
 use crate::client::Error;
 use crate::message::Message;
 use crate::planted::Bug;

@@ -1,9 +1,10 @@
 //! `ListReader`: the reader of a list, by the kind of the list.
 
+use super::checkpoint::{Accepted, ListCheckpoint};
 use super::ranked::RankedReader;
-use super::reader::{End, SnapshotReader};
-use super::spec::{Accepted, ListKind, ListSpec, PageRequest, Response};
-use super::{ListCheckpoint, Snapshot};
+use super::reader::SnapshotReader;
+use super::snapshot::Snapshot;
+use super::spec::{End, ListKind, ListSpec, PageRequest, Response};
 use crate::client::Error;
 use crate::message::Message;
 

@@ -3,7 +3,7 @@
 //! argument why the result is right.
 //!
 //! The *offset* of a record is its position in the snapshot. The *shift* is the distance by which records have moved
-//! since then: position = offset + shift. [`Evidence`](locate::Evidence) finds the offset of a response by its count, by
+//! since then: position = offset + shift. [`Evidence`](evidence::Evidence) finds the offset of a response by its count, by
 //! its overlap with delivered records, or by adjacency.
 //!
 //! | Phase | Request | Response | Next phase |
@@ -57,6 +57,8 @@
 //! pages were in flight. So does one of which pages were located by adjacency, if only the beginning was read, or before its
 //! returned records were found. A list without a count that has grown and ends with a full page ends with `TailLook`.
 
+#![expect(clippy::module_inception, reason = "the file has the name of its type")]
+
 mod checkpoint;
 mod deliver;
 mod delivered;
@@ -64,17 +66,17 @@ mod ending;
 mod evidence;
 mod growth;
 mod list;
-mod locate;
 mod phases;
 mod ranked;
 mod reader;
 mod requests;
+mod resume;
+mod snapshot;
 mod spec;
 #[cfg(test)]
 mod tests;
 
-pub use checkpoint::{Cut, ListCheckpoint};
-pub use evidence::Snapshot;
+pub use checkpoint::{Accepted, Cut, ListCheckpoint};
 pub use list::ListReader;
-pub use reader::{End, SnapshotReader};
-pub use spec::{Accepted, FirstPage, ListKind, ListSpec, PageRequest, Purpose, Response, Rows, Tuning};
+pub use reader::SnapshotReader;
+pub use spec::{End, FirstPage, ListKind, ListSpec, PageRequest, Purpose, Response, Rows, Tuning};

@@ -1,10 +1,11 @@
 //! The response of each phase: what it shows, which rows it brings, and which phase follows.
 
+use super::checkpoint::Accepted;
 use super::delivered::{Delivered, has_duplicates, occurs_once};
-use super::evidence::{Length, shows_one};
-use super::locate::{Evidence, Location, by_count};
-use super::reader::{Attempt, Drift, End, Phase, Proof, SnapshotReader};
-use super::spec::{Accepted, FirstPage, ListKind, View};
+use super::evidence::{Evidence, Location, by_count};
+use super::reader::{Attempt, Drift, Phase, SnapshotReader};
+use super::snapshot::{Length, Proof, shows_one};
+use super::spec::{End, FirstPage, ListKind, View};
 use crate::client::Error;
 
 impl SnapshotReader {

@@ -15,12 +15,9 @@
 
 use std::collections::HashSet;
 
-use serde::{Deserialize, Serialize};
-
-use super::ListCheckpoint;
-use super::evidence::Snapshot;
-use super::reader::End;
-use super::spec::{Accepted, ListSpec, PageRequest, Purpose, Response};
+use super::checkpoint::{Accepted, ListCheckpoint, RankedCheckpoint};
+use super::snapshot::Snapshot;
+use super::spec::{End, ListSpec, PageRequest, Purpose, Response};
 use crate::client::Error;
 
 /// Most times that the pages are read. Records move a few positions at a time, so that the second pass finds nearly all
@@ -37,16 +34,6 @@ enum Phase {
     Length,
     Done(End),
     Failed(Error),
-}
-
-/// A position in a ranked list: everything that was returned.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RankedCheckpoint {
-    /// Keys of the returned records.
-    pub keys: Vec<u64>,
-    /// Page that was requested last.
-    pub page: u64,
 }
 
 #[derive(Debug)]

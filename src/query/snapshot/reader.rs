@@ -1,11 +1,10 @@
 //! `SnapshotReader`: which page to request next, and which rows of a response to return.
 
-use serde::{Deserialize, Serialize};
-
+use super::checkpoint::Accepted;
 use super::delivered::Delivered;
-use super::evidence::Snapshot;
 use super::growth::Growth;
-use super::spec::{Accepted, ListKind, ListSpec, PageRequest, Purpose, Response};
+use super::snapshot::{Proof, Snapshot};
+use super::spec::{End, ListKind, ListSpec, PageRequest, Purpose, Response};
 use crate::client::Error;
 
 /// State of reading; the table is in the module's documentation.
@@ -38,31 +37,6 @@ pub(super) enum Attempt {
     Second,
     /// The same, after a request for a returned record did not contradict that it is where it should be.
     Third,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// All records of the snapshot were returned, or as many as the API returns.
-    List,
-    /// The length of the list is unknown: a page may follow the returned records only in appearance.
-    UnknownLength,
-    /// The list reaches the result window.
-    ResultWindow,
-    /// The records of a ranked list moved so much that some were not received.
-    Unsettled,
-}
-
-/// Evidence that the delivered records are the snapshot, from the least request to the greatest.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Proof {
-    /// Each page was read with records of the one before it.
-    #[default]
-    Overlap,
-    /// Their number. It is no evidence for the beginning of the snapshot.
-    Length,
-    /// A record of the first page at its offset, in the end.
-    FinalLook,
 }
 
 /// Distance by which the list has moved since the snapshot.

@@ -1,7 +1,7 @@
 //! The pages that the reader requests.
 
-use super::evidence::Length;
 use super::reader::{Attempt, Phase, SnapshotReader};
+use super::snapshot::Length;
 use super::spec::{ListKind, PageRequest, Purpose};
 
 impl SnapshotReader {

@@ -2,7 +2,6 @@
 
 use std::ops::{Range, RangeInclusive};
 
-use super::checkpoint::ListCheckpoint;
 use crate::message::Hint;
 
 /// Kinds of lists by the changes to expect while they are read.
@@ -111,6 +110,19 @@ impl ListSpec {
     }
 }
 
+/// The end of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// All records of the snapshot were returned, or as many as the API returns.
+    List,
+    /// The length of the list is unknown: a page may follow the returned records only in appearance.
+    UnknownLength,
+    /// The list reaches the result window.
+    ResultWindow,
+    /// The records of a ranked list moved so much that some were not received.
+    Unsettled,
+}
+
 /// One request: a page of the list up to a height.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageRequest {
@@ -177,16 +189,6 @@ impl Response<'_> {
     pub fn has_next(&self, request: &PageRequest) -> bool {
         self.total_pages.is_some_and(|pages| pages > request.page)
     }
-}
-
-/// Rows of a response to return next.
-#[derive(Debug, Default)]
-pub struct Accepted {
-    pub rows: Range<usize>,
-    /// Those of the rows that were not returned before; all if `None`.
-    pub fresh: Option<Vec<u32>>,
-    /// Position of the list before those rows.
-    pub before: ListCheckpoint,
 }
 
 /// A response with its position in the list at its instant.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::query::snapshot::evidence::PageSizes;
+use crate::query::snapshot::snapshot::PageSizes;
 use crate::query::snapshot::spec::ListSpec;
 use crate::query::snapshot::tests::lists::{Keys, page, response, rest, serve, spec};
 use crate::query::snapshot::{ListCheckpoint, PageRequest, Response};

@@ -1,7 +1,7 @@
 //! Ends of a list: all of it, too little of it, or an error in place of more requests.
 
-use super::super::evidence::Length;
-use super::super::reader::Proof;
+use super::super::snapshot::Length;
+use super::super::snapshot::Proof;
 use super::super::{End, FirstPage, ListKind, ListSpec, Purpose, Response, Rows, SnapshotReader, Tuning};
 use super::lists::{Keys, page, serve, spec};
 

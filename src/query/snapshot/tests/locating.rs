@@ -1,8 +1,8 @@
 //! Evidence that locates a page.
 
 use super::super::delivered::Delivered;
-use super::super::evidence::{Length, PageSizes, Snapshot};
-use super::super::locate::{Evidence, Location};
+use super::super::evidence::{Evidence, Location};
+use super::super::snapshot::{Length, PageSizes, Snapshot};
 use super::super::spec::{Rows, View};
 
 #[derive(Clone, Copy)]

@@ -1,6 +1,6 @@
 //! Page sizes and ends that responses show.
 
-use super::super::evidence::{PageSizes, Snapshot};
+use super::super::snapshot::{PageSizes, Snapshot};
 use super::super::spec::View;
 use super::super::{PageRequest, Response};
 use super::lists::Keys;

@@ -1,4 +1,5 @@
 use super::*;
+use crate::query::snapshot::snapshot::Snapshot;
 use crate::query::snapshot::tests::lists::{KEYS_MADE, Keys, page, response, rest, serve, spec};
 
 /// Serves the next request. Returns the new rows, and the checkpoint before them.

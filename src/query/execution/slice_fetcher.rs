@@ -6,11 +6,12 @@ use tokio::task::JoinHandle;
 
 use super::cursor::Cursor;
 use super::selection::Selection;
-use crate::client::{Error, Expectation, log, process};
+use crate::client::{Error, Expectation, log};
 use crate::columns::Column;
 use crate::decode::Page;
 use crate::interface::{ApiErrorKind, Order, Shape};
 use crate::planted::Bug;
+use crate::process;
 use crate::query::audit::{self, ListAudit, Returned, Seen, Subject};
 use crate::query::request::Query;
 use crate::query::results::{KeyedRows, SharedReport};

@@ -1,0 +1,174 @@
+//! One attempt of a request: sent or replayed, classified and logged.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::empty::BelievedEmpty;
+use super::error::Error;
+use super::expectation::Expectation;
+use super::log::{self, Level};
+use super::observation::Observation;
+use super::retry::Failed;
+use super::send::{Admission, Interaction};
+use super::transport::TransportError;
+use super::{Client, clock};
+use crate::decode::Page;
+use crate::interface::{ApiErrorKind, Endpoint};
+use crate::planted::Bug;
+use crate::process;
+
+/// A page, and what it took to get it.
+#[derive(Debug)]
+pub struct Fetched {
+    pub page: Page,
+    /// Set if the response was empty, and may have been a throttle.
+    pub believed_empty: Option<BelievedEmpty>,
+    pub attempts: u32,
+    pub bytes: usize,
+    pub(super) sent: Instant,
+    pub(super) replayed: bool,
+    /// Duration of the last attempt, without the queue for a permit.
+    pub elapsed: Duration,
+    /// Time of the last attempt in that queue.
+    pub waited: Duration,
+}
+
+/// A failed attempt.
+pub(super) struct Attempt {
+    pub error: Error,
+    pub retry: Failed,
+    /// The clock offset that was signed with, and the service's clock minus the local one.
+    pub skew: Option<(i64, i64)>,
+    /// Generation of the credentials, if these were rejected.
+    pub rejected: Option<u64>,
+    /// True if it was replayed from a cassette.
+    pub replayed: bool,
+    pub stale_connection: bool,
+}
+
+/// An attempt as the log shows it.
+struct Event<'a> {
+    target: &'a str,
+    attempts: u32,
+    waited: Duration,
+    sent: Instant,
+    replayed: bool,
+}
+
+impl Event<'_> {
+    fn text(&self, outcome: &str) -> String {
+        let Self { target, attempts, .. } = self;
+        let waited = self.waited.as_secs_f64();
+        let elapsed = self.sent.elapsed().as_secs_f64();
+        let from = if self.replayed { " replayed" } else { "" };
+        format!("GET {target} attempt={attempts} {outcome} wait={waited:.3} elapsed={elapsed:.3}{from}")
+    }
+}
+
+impl Client {
+    pub(super) async fn attempt(
+        &self,
+        endpoint: &'static Endpoint,
+        target: &str,
+        expectation: Expectation,
+        attempts: u32,
+        admission: Admission,
+        observation: &mut Option<Observation>,
+    ) -> Result<Fetched, Attempt> {
+        let Interaction { outcome, signature, offset, generation, waited, sent, replayed } =
+            self.interact(target, admission).await.map_err(|error| {
+                if let Some(observation) = &mut *observation {
+                    observation.report.error = Some("cassette");
+                }
+                Attempt::fatal(error)
+            })?;
+        let event = Event { target, attempts, waited, sent, replayed };
+        if let Some(Observation { report, .. }) = observation
+            && let Err(error) = &outcome
+        {
+            report.error = Some(error.phase.as_str());
+            report.replayed = replayed;
+        }
+        let response = outcome.map_err(|error| {
+            log::emit(Level::Debug, || {
+                event.text(&format!("phase={} error={:?}", error.phase, error.problem.to_string()))
+            });
+            Attempt::from_transport_error(endpoint, error, attempts, replayed)
+        })?;
+        if !replayed {
+            self.inner.shared.usage.add_response(response.body.len());
+        }
+        let classified = process::long_if(response.body.len(), || {
+            self.classify(endpoint, &response, expectation, attempts, &|text| {
+                self.inner.shared.account.redact(text, &signature)
+            })
+        });
+        let code = match &classified {
+            Err(Error::Service(error)) => error.code.as_deref(),
+            Err(Error::Format { .. }) => None,
+            _ => Some("0"),
+        };
+        if let Some(Observation { report, .. }) = observation {
+            report.status = Some(response.status);
+            report.code = code.map(str::to_owned);
+            report.bytes = response.body.len();
+            report.error = None;
+            report.replayed = replayed;
+        }
+        let bytes = response.body.len();
+        log::emit(Level::Debug, || {
+            event.text(&format!("status={} code={} bytes={bytes}", response.status, code.unwrap_or("-")))
+        });
+        let error = match classified {
+            Ok(page) => {
+                if !replayed && !expectation.is_doubtful(&page) {
+                    self.limiter().succeeded(sent);
+                } else if !replayed && !self.inner.shared.empty_responses.is_routine() {
+                    self.limiter().suspect(sent);
+                }
+                let elapsed = sent.elapsed();
+                return Ok(Fetched { page, believed_empty: None, attempts, bytes, sent, replayed, elapsed, waited });
+            }
+            Err(error) => error,
+        };
+        let retry_after = if Bug::RetryAfterIgnored.is_planted() { None } else { error.retry_after() };
+        if error.is_throttle() && !replayed {
+            self.inner.shared.usage.add_throttle();
+            self.limiter().throttled(sent, retry_after);
+        }
+        let skew = match &error {
+            Error::Service(error) if error.kind == ApiErrorKind::ClockSkew => {
+                clock::of_response(&response, self.now()).map(|skew| (offset, skew))
+            }
+            _ => None,
+        };
+        let retry = Failed { retryable: error.retryable() || Bug::HopelessRetried.is_planted(), retry_after };
+        let rejected = if is_rejection(&error) { generation } else { None };
+        Err(Attempt { error, retry, skew, rejected, replayed, stale_connection: false })
+    }
+}
+
+impl Attempt {
+    /// An error that no other attempt can avoid.
+    fn fatal(error: Error) -> Self {
+        Self { error, retry: Failed::default(), skew: None, rejected: None, replayed: false, stale_connection: false }
+    }
+
+    fn from_transport_error(endpoint: &Endpoint, error: TransportError, attempts: u32, replayed: bool) -> Self {
+        let TransportError { phase, problem, timed_out, retryable, stale_connection } = error;
+        let endpoint = endpoint.name;
+        let error = if timed_out {
+            Error::Timeout { endpoint, phase, problem, attempts }
+        } else {
+            Error::Transport { endpoint, phase, problem, attempts, retryable }
+        };
+        let retry = Failed { retryable, retry_after: None };
+        Self { error, retry, skew: None, rejected: None, replayed, stale_connection }
+    }
+}
+
+/// True if the service does not accept the credentials.
+pub(super) fn is_rejection(error: &Error) -> bool {
+    matches!(error, Error::Service(error) if error.kind == ApiErrorKind::Authentication)
+}

@@ -1,0 +1,34 @@
+//! `Expectation`: what a request asks for, by which its response is judged.
+
+use crate::columns::Projection;
+use crate::decode::Page;
+
+/// The expected content of a response.
+#[derive(Clone, Copy, Debug)]
+pub struct Expectation {
+    /// Number of requested records.
+    pub row_hint: usize,
+    /// Number of the page.
+    pub page: u64,
+    /// Number of records before the page.
+    pub offset: u64,
+    /// True if the service has said that there are records: an empty response is then a throttle in disguise.
+    pub must_have_rows: bool,
+    pub projection: Projection,
+}
+
+impl Expectation {
+    /// True if a page without records contradicts what the service says about the list.
+    pub(super) fn contradicts(&self, page: &Page) -> bool {
+        let has_more = page.total.is_some_and(|total| total > self.offset)
+            || page.total_pages.is_some_and(|pages| pages > 1 && pages >= self.page);
+        page.columns.rows() == 0 && (self.must_have_rows || has_more)
+    }
+
+    /// True if a page without records does not say that there are none: nothing was found, or the API throttles. Some
+    /// services count one page where they find nothing.
+    pub(super) fn is_doubtful(&self, page: &Page) -> bool {
+        let has_one_page = self.page == 1 && page.total_pages == Some(1) && page.total != Some(0);
+        page.is_bare() || page.columns.rows() == 0 && has_one_page
+    }
+}

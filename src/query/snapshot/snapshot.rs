@@ -1,0 +1,224 @@
+//! `Snapshot`: what is known of the list at the instant to which all offsets refer.
+
+use std::cmp::Ordering;
+
+use serde::{Deserialize, Serialize};
+
+use super::spec::{PageRequest, Response, View};
+
+/// Records of the list at that instant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Length {
+    /// Not requested yet.
+    #[default]
+    Pending,
+    Exact(u64),
+    /// The API reports no count, or the list exceeds the result window.
+    Unknown,
+}
+
+impl Length {
+    pub fn exact(self) -> Option<u64> {
+        match self {
+            Self::Exact(length) => Some(length),
+            Self::Pending | Self::Unknown => None,
+        }
+    }
+}
+
+/// Evidence that the delivered records are the snapshot, from the least request to the greatest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Proof {
+    /// Each page was read with records of the one before it.
+    #[default]
+    Overlap,
+    /// Their number. It is no evidence for the beginning of the snapshot.
+    Length,
+    /// A record of the first page at its offset, in the end.
+    FinalLook,
+}
+
+/// Page sizes that the API serves, as far as is known: another limit is served as the nearest of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageSizes {
+    pub least: u64,
+    pub most: u64,
+}
+
+impl Default for PageSizes {
+    fn default() -> Self {
+        Self { least: 1, most: u64::MAX }
+    }
+}
+
+impl PageSizes {
+    pub fn served(self, limit: u64) -> u64 {
+        limit.clamp(self.least, self.most)
+    }
+
+    /// The same after a limit was served so, where full pages have `page_rows`.
+    #[must_use]
+    fn learned(self, limit: u64, served: u64, page_rows: u64) -> Self {
+        match served.cmp(&limit) {
+            Ordering::Less if self.least == 1 => Self { most: served, ..self },
+            Ordering::Greater => Self { least: page_rows, most: page_rows },
+            _ => self,
+        }
+    }
+}
+
+/// Fixed once the first responses have arrived.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Snapshot {
+    pub length: Length,
+    /// As reported by the first response.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total: Option<u64>,
+    /// Least length of the list by the first response.
+    pub min_length: u64,
+    /// Limit of the requests for full pages.
+    pub page_limit: u64,
+    pub page_sizes: PageSizes,
+    /// Key of the first record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first: Option<u64>,
+    /// Groups of records, by offset and key, in each of which the final look has to find one: first of the first page, then
+    /// single later ones.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub anchors: Vec<Vec<(u64, u64)>>,
+    /// A record near the end of the beginning that is wanted, by offset and key, as long as it was not read. It was received
+    /// before all records but those of the first page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mark: Option<(u64, u64)>,
+    /// Records at the ends of a partition, by offset and key.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ends: Vec<(u64, u64)>,
+}
+
+impl Snapshot {
+    /// The snapshot of a first response.
+    pub(super) fn new(request: &PageRequest, response: &Response<'_>) -> Self {
+        let rows = response.rows.len() as u64;
+        let total = response.total;
+        let page_limit = request.limit;
+        let page_rows = match (response.total_pages, total) {
+            // Nothing shows that a short page is the last.
+            (None, None) if rows > 0 => rows,
+            _ => full_page(request, response).filter(|size| *size <= page_limit).unwrap_or(page_limit).max(rows),
+        };
+        let full_pages = response.total_pages.unwrap_or(1).saturating_sub(1);
+        let min_length = full_pages.saturating_mul(page_rows).saturating_add(u64::from(rows > 0));
+        let page_sizes = PageSizes::default().learned(request.limit, page_rows, page_rows);
+        Self { total, min_length, page_limit, page_sizes, ..Self::default() }
+    }
+
+    /// True if responses report the number of records. A count that is too low for the pages is another one.
+    pub(super) fn is_counted(&self) -> bool {
+        self.total.is_some_and(|total| total >= self.min_length)
+    }
+
+    /// Rows of a full page.
+    pub fn page_rows(&self) -> u64 {
+        self.page_sizes.served(self.page_limit)
+    }
+
+    /// Most records that the list had at its first response, as far as that shows.
+    pub(super) fn max_length(&self) -> u64 {
+        self.min_length.saturating_sub(1).saturating_add(self.page_rows())
+    }
+
+    /// True if pages have one size, whatever limit is requested.
+    pub(super) fn has_fixed_pages(&self) -> bool {
+        self.page_sizes.least > 1
+    }
+
+    /// A response with its position.
+    pub(super) fn view<'a>(&mut self, request: &PageRequest, response: &Response<'a>, window: u64) -> View<'a> {
+        let rows = response.rows.len() as u64;
+        let is_page = request.limit == self.page_limit;
+        if !is_page {
+            let served = full_page(request, response).unwrap_or(request.limit).max(rows);
+            self.page_sizes = self.page_sizes.learned(request.limit, served, self.page_rows());
+        }
+        // One page may be smaller than the others.
+        let is_own = is_page && is_full(request, response) && response.limit == Some(rows) && !self.has_fixed_pages();
+        let page_size = if is_own { rows } else { self.page_sizes.served(request.limit) };
+        View {
+            rows: response.rows,
+            page: request.page,
+            position: ((request.page - 1) * page_size) as i64,
+            page_size,
+            pages: response.total_pages.filter(|pages| *pages > 0),
+            total: if self.is_counted() { response.total } else { None },
+            window,
+        }
+    }
+
+    /// True if the records so far contain no anchor that would not be mistaken for the record above it, if one record
+    /// below it were deleted.
+    pub(super) fn is_run(&self) -> bool {
+        self.anchors.iter().flatten().all(|(offset, _)| *offset == 0)
+    }
+
+    /// Takes as anchors the last of the first records that differ from the record above them.
+    pub(super) fn set_anchors(&mut self, keys: &[u64], most: usize) {
+        let differing = keys.windows(2).zip(1..).filter(|(pair, _)| pair[0] != pair[1]);
+        let mut group: Vec<(u64, u64)> = differing.map(|(pair, offset)| (offset, pair[1])).collect();
+        group.drain(..group.len().saturating_sub(most));
+        self.first = keys.first().copied();
+        self.anchors = vec![group];
+        self.keep_anchors_before(u64::MAX);
+    }
+
+    /// Keeps the anchors before this offset: a record that is read again does not show what happened in between.
+    pub(super) fn keep_anchors_before(&mut self, end: u64) {
+        self.anchors.iter_mut().for_each(|group| group.retain(|(offset, _)| *offset < end));
+        self.anchors.retain(|group| !group.is_empty());
+        if self.anchors.is_empty() {
+            self.anchors.extend(self.first.map(|key| vec![(0, key)]));
+        }
+    }
+
+    /// Forgets the mark once it was read at its offset, which proves that no record before it was skipped.
+    pub(super) fn pass_mark(&mut self, end: u64, proof: &mut Proof) {
+        if self.mark.take_if(|(offset, _)| *offset < end).is_some() && *proof == Proof::Length {
+            *proof = Proof::Overlap;
+        }
+    }
+
+    /// Adds the first record that differs from those at the head, if these are equal.
+    pub(super) fn add_first_difference(&mut self, offset: u64, keys: impl Iterator<Item = u64>) {
+        let Some(first) = self.first else { return };
+        if self.is_run() {
+            let different = (offset..).zip(keys).find(|(_, key)| *key != first);
+            self.anchors.extend(different.map(|record| vec![record]));
+        }
+    }
+}
+
+/// True if a page has successors.
+fn is_full(request: &PageRequest, response: &Response<'_>) -> bool {
+    response.rows.len() > 0 && response.has_next(request)
+}
+
+/// Rows of a full page, as far as the response shows them.
+fn full_page(request: &PageRequest, response: &Response<'_>) -> Option<u64> {
+    let reported = response.limit.filter(|limit| *limit > 0);
+    if is_full(request, response) { Some(response.rows.len() as u64) } else { reported }
+}
+
+/// True if one of these records is in a response whose first row has this offset. `None` if it does not show the last of
+/// them: those above it may be gone with the head of the list.
+pub(super) fn shows_one(records: &[(u64, u64)], view: &View<'_>, offset: i64) -> Option<bool> {
+    let is_shown = records.iter().any(|record| shows(*record, view, offset) == Some(true));
+    if is_shown { Some(true) } else { shows(*records.last()?, view, offset) }
+}
+
+/// True if a record is in a response whose first row has this offset. `None` if the response does not reach it.
+fn shows((record, key): (u64, u64), view: &View<'_>, offset: i64) -> Option<bool> {
+    let row = usize::try_from(record as i64 - offset).ok()?;
+    if row < view.rows.len() { Some(view.rows.key(row) == key) } else { None }
+}
