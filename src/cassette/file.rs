@@ -7,11 +7,11 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
+use super::error::Error;
 use super::interaction::{Interaction, Request};
 use super::layout;
 use super::matching::MatchOn;
-use super::options::{Error, Mode, Options};
-use super::scrub::scrub_earlier;
+use super::options::{Mode, Options};
 
 /// A line of the file.
 #[derive(Debug)]
@@ -106,7 +106,7 @@ fn in_order(lines: Vec<Line>, match_on: &MatchOn) -> Vec<Interaction> {
 pub fn merge(options: &Options, other: &Path, mode: Mode) -> Result<Vec<Request>, Error> {
     let Options { path, match_on, .. } = options;
     let _lock = locked(path).map_err(|error| failed(path, "cannot be written", &error))?;
-    let (before, _) = scrub_earlier(options, true, load(path, match_on)?)?;
+    let (before, _) = options.scrub_earlier(true, load(path, match_on)?)?;
     let mut added = load(other, match_on)?;
     let counts = |interactions: &[Interaction]| {
         let mut counts: HashMap<Request, usize> = HashMap::new();

@@ -2,6 +2,7 @@
 //! hosts, secrets and times are not recorded.
 
 mod closest_match;
+mod error;
 mod file;
 mod interaction;
 mod journal;
@@ -19,16 +20,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 pub use closest_match::explain as explain_miss;
+pub use error::Error;
 pub use interaction::{Interaction, Outcome, RecordedFailure, RecordedResponse, Request};
 pub use json_error::explain;
 pub use matching::MatchOn;
 pub use network::{Origin, Sender, block as block_network, check as check_network, note_sent, sent};
-pub use options::{Error, Mode, Options};
+pub use options::{Mode, Options};
 pub use scrub::Scrub;
 
 use arc_swap::ArcSwapOption;
 use journal::{Journal, Missed};
-use scrub::scrub_earlier;
 use writer::Writer;
 
 /// Adds the recordings of a file to a cassette, as the mode says. Returns the requests of the cassette that the file does
@@ -114,7 +115,7 @@ impl Cassette {
             Mode::Once => interactions.is_empty(),
             Mode::NewEpisodes | Mode::All | Mode::Rewrite => true,
         };
-        let (interactions, scrubbed) = scrub_earlier(&options, can_record, interactions)?;
+        let (interactions, scrubbed) = options.scrub_earlier(can_record, interactions)?;
         if scrubbed > 0 && !is_emptied {
             file::write(options.file(), &interactions)?;
         }

@@ -1,10 +1,11 @@
-//! Options of a cassette, and the errors about it.
+//! Options of a cassette.
 
 use std::path::{Path, PathBuf};
 
-use super::journal::Missed;
+use super::error::Error;
+use super::interaction::Interaction;
 use super::matching::MatchOn;
-use super::scrub::Scrub;
+use super::scrub::{Scrub, failed};
 
 /// Recording mode. Names and meanings are those of vcrpy, and of pytest-recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,20 +47,6 @@ impl Mode {
     }
 }
 
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum Error {
-    #[error("{setting} must be one of none, once, new_episodes, all, rewrite; got {name:?}")]
-    Mode { setting: &'static str, name: String },
-    #[error("{}: {problem}", path.display())]
-    File { path: PathBuf, problem: String },
-    #[error("{} line {line}: {problem}; fix or delete the line, or record the file again", path.display())]
-    Line { path: PathBuf, line: usize, problem: String },
-    #[error("{} {problem}", path.display())]
-    Miss { path: PathBuf, problem: String, hint: Option<String>, missed: Missed },
-    #[error("{request} was not sent: the network is blocked; use a cassette or a local service")]
-    Blocked { request: String },
-}
-
 /// Path and options of a cassette.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -93,5 +80,34 @@ impl Options {
 
     pub(super) fn file(&self) -> &Path {
         self.staging.as_deref().unwrap_or(&self.path)
+    }
+
+    /// The interactions as `scrub` leaves them, and the number of those that were recorded without it.
+    pub(super) fn scrub_earlier(
+        &self,
+        can_record: bool,
+        interactions: Vec<Interaction>,
+    ) -> Result<(Vec<Interaction>, usize), Error> {
+        let Some(scrub) = &self.scrub else { return Ok((interactions, 0)) };
+        let mut count = 0;
+        let scrubbed = interactions.into_iter().map(|before| {
+            if before.is_scrubbed {
+                return Ok(before);
+            }
+            let after = scrub.interaction(before.clone()).map_err(|problem| failed(&self.path, &problem))?;
+            if (&after.request, &after.outcome) == (&before.request, &before.outcome) {
+                return Ok(before);
+            }
+            count += 1;
+            Ok(after)
+        });
+        let scrubbed = scrubbed.collect::<Result<Vec<_>, Error>>()?;
+        if count > 0 && !can_record {
+            let advice = self.hint.as_deref().unwrap_or("record it with mode=\"new_episodes\"");
+            let problem =
+                format!("has interactions that were recorded without scrub ({count}); {advice} to scrub them");
+            return Err(Error::File { path: self.path.clone(), problem });
+        }
+        Ok((scrubbed, count))
     }
 }

@@ -4,8 +4,8 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::error::Error;
 use super::interaction::{Interaction, Outcome, RecordedResponse, Request, json_problem};
-use super::options::{Error, Options};
 
 type Replace = dyn Fn(&str) -> Result<String, String> + Send + Sync;
 
@@ -67,32 +67,4 @@ impl Eq for Scrub {}
 
 pub fn failed(path: &Path, problem: &str) -> Error {
     Error::File { path: path.to_owned(), problem: format!("scrub {problem}; nothing was written") }
-}
-
-/// The interactions as `scrub` leaves them, and the number of those that were recorded without it.
-pub fn scrub_earlier(
-    options: &Options,
-    can_record: bool,
-    interactions: Vec<Interaction>,
-) -> Result<(Vec<Interaction>, usize), Error> {
-    let Some(scrub) = &options.scrub else { return Ok((interactions, 0)) };
-    let mut count = 0;
-    let scrubbed = interactions.into_iter().map(|before| {
-        if before.is_scrubbed {
-            return Ok(before);
-        }
-        let after = scrub.interaction(before.clone()).map_err(|problem| failed(&options.path, &problem))?;
-        if (&after.request, &after.outcome) == (&before.request, &before.outcome) {
-            return Ok(before);
-        }
-        count += 1;
-        Ok(after)
-    });
-    let scrubbed = scrubbed.collect::<Result<Vec<_>, Error>>()?;
-    if count > 0 && !can_record {
-        let advice = options.hint.as_deref().unwrap_or("record it with mode=\"new_episodes\"");
-        let problem = format!("has interactions that were recorded without scrub ({count}); {advice} to scrub them");
-        return Err(Error::File { path: options.path.clone(), problem });
-    }
-    Ok((scrubbed, count))
 }

@@ -10,9 +10,9 @@ use rusqlite::backup::Backup;
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 
 use super::listing::last_row;
+use super::loader::Loader;
 use super::schema::{self, TABLES};
 use super::settings::ServiceError;
-use super::store::Loader;
 use super::synthesis::{self, World};
 
 /// Marks a file as a database of this service ("chfr").

@@ -12,7 +12,7 @@ use super::parameters::{ParamValue, Parameters, years_after};
 use super::quirks::Turn;
 use super::schema::Table;
 use super::settings::Settings;
-use super::store::Store;
+use super::store::{LookUpError, Store};
 use crate::interface::{Deployment, ENDPOINTS, Endpoint, Kind, ResultLimit, Shape};
 
 /// Hashes that a record has through its block.
@@ -309,19 +309,6 @@ fn of_other_block(hash: &[u8]) -> Vec<u8> {
 pub struct Body {
     pub text: String,
     pub found: bool,
-}
-
-/// A request without a regular response.
-pub enum LookUpError {
-    Database(rusqlite::Error),
-    /// The database has user data, but none for this request.
-    NotHeld,
-}
-
-impl From<rusqlite::Error> for LookUpError {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Database(error)
-    }
 }
 
 struct Found {

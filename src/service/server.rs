@@ -13,7 +13,8 @@ use tokio::time::Instant;
 
 use super::connection::{ConnectionHandle, Connections};
 use super::faults::{Fault, Faults, MOST_SECONDS};
-use super::quirks::{Quirk, Quirks};
+use super::quirk::Quirk;
+use super::quirks::Quirks;
 use super::request_log::RequestEntry;
 use super::routes::{State, lock, router};
 use super::settings::{

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::faults::{Fault, FaultKind};
-use super::quirks::Quirk;
+use super::quirk::Quirk;
 use super::request_log::RequestEntry;
 use crate::cassette;
 use crate::interface::{Deployment, ENDPOINTS};

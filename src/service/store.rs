@@ -3,22 +3,34 @@
 use std::fs::File;
 
 use bytes::Bytes;
-use rusqlite::types::{Null, Value as Sql};
-use rusqlite::{CachedStatement, Connection, TransactionBehavior};
+use rusqlite::{Connection, TransactionBehavior};
 
 use super::database;
-use super::listing::{Listings, last_row};
+use super::listing::Listings;
+use super::loader::Loader;
 use super::mirror::Coverage;
 use super::parameters::{ParamValue, Parameters};
-use super::render::LookUpError;
 use super::rewrite;
-use super::schema::{Column, TABLES, Table, rank};
+use super::schema::Table;
 use super::settings::{Delay, ServiceError, Settings};
-use super::synthesis::{self, Cell, Focus, Growth, Row, Sink, World};
+use super::synthesis::{self, Focus, Growth, World};
 use super::user_data::UserData;
 use crate::cassette::{Interaction, Request};
 use crate::columns::Columns;
 use crate::interface::Endpoint;
+
+/// A request without a regular response.
+pub enum LookUpError {
+    Database(rusqlite::Error),
+    /// The database has user data, but none for this request.
+    NotHeld,
+}
+
+impl From<rusqlite::Error> for LookUpError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Database(error)
+    }
+}
 
 #[derive(Debug)]
 pub struct Store {
@@ -173,94 +185,5 @@ fn focus(parameters: &Parameters) -> Focus {
         token: text("token_contract_address"),
         signer: text("from_address"),
         destination: text("to_address"),
-    }
-}
-
-/// Writes rows, one prepared statement a table.
-pub struct Loader<'c> {
-    tables: Vec<Insert<'c>>,
-    /// Tables of the rows that are not listed yet.
-    late: Vec<Insert<'c>>,
-    is_late: bool,
-    party: CachedStatement<'c>,
-}
-
-struct Insert<'c> {
-    table: &'static Table,
-    columns: Vec<Column>,
-    statement: CachedStatement<'c>,
-    last: i64,
-}
-
-impl<'c> Insert<'c> {
-    fn new(connection: &'c Connection, table: &'static Table, name: &str) -> rusqlite::Result<Self> {
-        let statement = connection.prepare_cached(&table.insert_into(name))?;
-        Ok(Self { table, columns: table.columns(), statement, last: last_row(connection, name)? })
-    }
-}
-
-impl<'c> Loader<'c> {
-    pub fn new(connection: &'c Connection) -> rusqlite::Result<Self> {
-        Self::with_late(connection, Vec::new())
-    }
-
-    /// A loader of rows of which some are not listed yet.
-    pub fn growing(connection: &'c Connection) -> rusqlite::Result<Self> {
-        let insert = |table: &'static Table| Insert::new(connection, table, &table.late_name());
-        Self::with_late(connection, TABLES.into_iter().map(insert).collect::<rusqlite::Result<_>>()?)
-    }
-
-    fn with_late(connection: &'c Connection, late: Vec<Insert<'c>>) -> rusqlite::Result<Self> {
-        let insert = |table: &'static Table| Insert::new(connection, table, table.name);
-        let tables = TABLES.into_iter().map(insert).collect::<rusqlite::Result<_>>()?;
-        let party = connection.prepare_cached("INSERT OR IGNORE INTO party VALUES (?, ?, ?)")?;
-        Ok(Self { tables, late, is_late: false, party })
-    }
-}
-
-impl Sink for Loader<'_> {
-    type Error = rusqlite::Error;
-
-    fn put(&mut self, table: &'static Table, transaction: Option<i64>, row: &dyn Row) -> rusqlite::Result<i64> {
-        let tables = if self.is_late { &mut self.late } else { &mut self.tables };
-        let insert = tables.iter_mut().find(|insert| insert.table.name == table.name);
-        let Insert { columns, statement, last, .. } = insert.ok_or(rusqlite::Error::InvalidQuery)?;
-        *last += 1;
-        statement.raw_bind_parameter(1, *last)?;
-        let mut place = 2;
-        if table.belongs() {
-            statement.raw_bind_parameter(place, transaction)?;
-            place += 1;
-        }
-        for column in columns.iter() {
-            match row.cell(column.name) {
-                Cell::Nothing => statement.raw_bind_parameter(place, Null)?,
-                Cell::Text(text) => statement.raw_bind_parameter(place, text)?,
-                Cell::Integer(number) => statement.raw_bind_parameter(place, number)?,
-                Cell::Flag(flag) => statement.raw_bind_parameter(place, flag)?,
-                Cell::Texts(texts) => {
-                    statement.raw_bind_parameter(place, serde_json::Value::from(texts).to_string())?
-                }
-            }
-            place += 1;
-        }
-        for name in table.ranked() {
-            let rank = match row.cell(name) {
-                Cell::Text(text) => rank(text),
-                _ => None,
-            };
-            statement.raw_bind_parameter(place, rank.map_or(Sql::Null, Sql::Blob))?;
-            place += 1;
-        }
-        statement.raw_execute()?;
-        Ok(*last)
-    }
-
-    fn set_late(&mut self, late: bool) {
-        self.is_late = late;
-    }
-
-    fn put_party(&mut self, address: &str, side: &str, transaction: i64) -> rusqlite::Result<()> {
-        self.party.execute((address, side, transaction)).map(|_| ())
     }
 }

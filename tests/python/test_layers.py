@@ -14,8 +14,6 @@ PACKAGE = ROOT / "python" / "chainframe"
 # From the bottom up.
 PYTHON = ["base", "results", "query", "client"]
 QUERY = ["request", "snapshot", "audit", "results", "follow", "execution"]
-# Folders with circles that are still to be removed.
-WITH_CIRCLES = {"src/service"}
 
 Imports = dict[str, set[str]]
 
@@ -78,7 +76,7 @@ def folders() -> list[str]:
 def test_modules_of_a_folder_import_without_a_circle(folder: str) -> None:
     modules = rust_modules if folder.startswith("src") else python_modules
     found = circle(modules(ROOT / folder))
-    assert bool(found) == (folder in WITH_CIRCLES), f"import circle among {found}"
+    assert not found, f"import circle among {found}"
 
 
 @pytest.mark.parametrize(("folder", "order"), [("query", QUERY), ("python", PYTHON)])
