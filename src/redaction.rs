@@ -24,26 +24,47 @@ pub fn redacted(text: &[u8], texts: &[&str]) -> Vec<u8> {
 
 /// Overwrites texts, however escaped or encoded.
 pub fn overwrite(body: &mut [u8], texts: &[&str]) {
-    let encodings: Vec<_> = texts.iter().flat_map(|text| encodings(text.as_bytes())).collect();
-    let mut from = 0;
-    loop {
-        let chunk = &mut body[from..];
-        let length = chunk.len().min(CHUNK);
-        let last = length == chunk.len();
-        let mut view = DecodedView::of(&chunk[..length]);
-        for _ in 0..=MAX_ESCAPE_DEPTH {
-            for encoding in &encodings {
-                view.overwrite(encoding, chunk);
+    Encodings::of(texts).overwrite(body);
+}
+
+/// The encodings of texts, as they are compared.
+pub struct Encodings(Vec<Zeroizing<Vec<u8>>>);
+
+impl Encodings {
+    pub fn of(texts: &[&str]) -> Self {
+        let encodings = texts.iter().flat_map(|text| encodings(text.as_bytes()));
+        Self(encodings.map(|encoding| Zeroizing::new(encoding.iter().copied().map(fold_byte).collect())).collect())
+    }
+
+    /// True if any of the texts occurs, however escaped or encoded.
+    #[cfg(feature = "service")]
+    pub fn are_in(&self, text: &str) -> bool {
+        let mut masked = text.as_bytes().to_vec();
+        self.overwrite(&mut masked);
+        masked != text.as_bytes()
+    }
+
+    fn overwrite(&self, body: &mut [u8]) {
+        let mut from = 0;
+        loop {
+            let chunk = &mut body[from..];
+            let length = chunk.len().min(CHUNK);
+            let last = length == chunk.len();
+            let mut view = DecodedView::of(&chunk[..length]);
+            for _ in 0..=MAX_ESCAPE_DEPTH {
+                for encoding in &self.0 {
+                    view.overwrite(encoding, chunk);
+                }
+                match view.unescape_once() {
+                    Some(unescaped) => view = unescaped,
+                    None => break,
+                }
             }
-            match view.unescape_once() {
-                Some(unescaped) => view = unescaped,
-                None => break,
+            if last {
+                return;
             }
+            from += CHUNK - OVERLAP;
         }
-        if last {
-            return;
-        }
-        from += CHUNK - OVERLAP;
     }
 }
 
@@ -123,10 +144,10 @@ impl DecodedView {
         (unescaped.bytes != self.bytes).then_some(unescaped)
     }
 
+    /// Overwrites the original where a folded form occurs.
     fn overwrite(&self, form: &[u8], original: &mut [u8]) {
-        let form = Zeroizing::new(form.iter().copied().map(fold_byte).collect::<Vec<u8>>());
         for (at, window) in self.folded.windows(form.len()).enumerate() {
-            if window[0] == form[0] && *window == form[..] {
+            if window[0] == form[0] && *window == *form {
                 let (from, to) = (self.ranges[at].0, self.ranges[at + form.len() - 1].1);
                 original[from as usize..to as usize].fill(MASK);
             }

@@ -9,7 +9,7 @@ use super::mirror::{self, MirroredQuery};
 use super::parameters::Parameters;
 use super::schema::{Table, rank};
 use super::settings::{ServiceError, Settings};
-use crate::cassette::{self, Interaction, Request};
+use crate::cassette::{self, Interaction, MatchOn, Request};
 use crate::columns::{Columns, Value};
 use crate::interface::{ENDPOINTS, Endpoint, Shape};
 
@@ -154,8 +154,9 @@ impl UserData {
         }
         transaction.commit()?;
         for (request, _) in responses {
-            if !self.recorded.contains(request) {
-                self.recorded.push(normalized(request));
+            let request = normalized(request);
+            if !self.recorded.contains(&request) {
+                self.recorded.push(request);
             }
         }
         Ok(())
@@ -217,13 +218,9 @@ fn insert(
     Ok(())
 }
 
-/// A request as it is compared: the service takes the chain's name in either case.
+/// A request as it is compared.
 fn normalized(request: &Request) -> Request {
-    let mut request = request.clone();
-    if let Some(chain) = request.params.get_mut("chainShortName") {
-        chain.make_ascii_lowercase();
-    }
-    request
+    MatchOn::default().key(request)
 }
 
 fn key(request: &Request) -> String {

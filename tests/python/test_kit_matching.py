@@ -56,6 +56,9 @@ def test_recording_is_replayed_in_another_letter_case(service: LocalService, tmp
         recorded = client.address_transactions(ADDRESS).collect()
     with cf.Client(cassette=Cassette(path, "none"), main_chain="main") as client:
         assert list(client.address_transactions(ADDRESS.lower()).collect()) == list(recorded)
+    with LocalService(transactions=0, main_chain="Main") as serving, serving.client() as client:
+        serving.load_cassette(path)
+        assert list(client.address_transactions(ADDRESS.lower()).collect()) == list(recorded)
 
 
 def miss(path: Path, call: str, options: dict[str, Any], **given: Any) -> str:

@@ -304,6 +304,7 @@ def test_invalid_variable_is_one_line(
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines([said])
     result.stdout.no_fnmatch_line("*Traceback*")
+    result.stdout.no_fnmatch_line("*During handling*")
     result.stdout.no_fnmatch_line("*_local_service.py*")
 
 
@@ -326,6 +327,7 @@ def test_invalid_mark_is_one_line(suite: pytest.Pytester, mark: str, said: str) 
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines([said])
     result.stdout.no_fnmatch_line("*testing/*.py*")
+    result.stdout.no_fnmatch_line("*During handling*")
 
 
 def test_fault_or_quirk_that_changed_no_response_fails_a_test_that_passed(suite: pytest.Pytester) -> None:

@@ -61,7 +61,7 @@ def in_one_line() -> Generator[None]:
     try:
         yield
     except (ChainframeError, OSError, TypeError) as error:
-        pytest.fail(str(error), pytrace=False)
+        raise pytest.fail.Exception(str(error), pytrace=False) from None
 
 
 def has_failed(request: pytest.FixtureRequest, before: set[str]) -> bool:

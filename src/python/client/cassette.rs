@@ -216,11 +216,7 @@ pub(super) fn given_match_on(given: Option<Given<Vec<String>>>) -> Result<MatchO
         let problem = "must name parameters; got []; [\"page\"] compares the page alone, None all parameters";
         return Err(Error::config("match_on", problem));
     }
-    let match_on = read_match_on(names)?;
-    match match_on.compared.intersection(&match_on.left_out).next() {
-        Some(name) => Err(Error::config("match_on", format!("names {name:?} both with and without \"-\""))),
-        None => Ok(match_on),
-    }
+    read_match_on(names)
 }
 
 /// Reads names of parameters, in Python or in the API; one after "-" is left out.
@@ -239,7 +235,10 @@ pub(super) fn read_match_on(given: Vec<String>) -> Result<MatchOn, Error> {
         let names = if name.len() < text.len() { &mut match_on.left_out } else { &mut match_on.compared };
         names.extend(sent.into_iter().map(str::to_owned));
     }
-    Ok(match_on)
+    match match_on.compared.intersection(&match_on.left_out).next() {
+        Some(name) => Err(Error::config("match_on", format!("names {name:?} both with and without \"-\""))),
+        None => Ok(match_on),
+    }
 }
 
 pub(super) fn read_scrub(callable: Bound<'_, PyAny>) -> PyResult<Scrub> {
