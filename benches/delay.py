@@ -1,7 +1,7 @@
 """Requests small pages beside another request: `delay.py ORIGIN` prints the longest of their times in milliseconds.
 
-The other request reads a large page, or with `delay.py ORIGIN flood` a response of another service that sends interim
-responses without end. Both run in one event loop and one runtime, as in a service that answers several users.
+The other request reads a large page, or with `delay.py ORIGIN flood` a response of another service whose chunk has a
+size without end. Both run in one event loop and one runtime, as in a service that answers several users.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import chainframe as cf
 from clients import TOKEN, client_of
 
 SECONDS = 2
-INTERIM = b"HTTP/1.1 100 Continue\r\n\r\n" * 1_000
+HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+SIZE = b"0" * 65_536
 
 
 async def longest_delay(origin: str, hostile: str | None) -> float:
@@ -44,8 +45,9 @@ def send_without_end(listener: socket.socket) -> None:
     connection, _ = listener.accept()
     connection.recv(65_536)
     try:
+        connection.sendall(HEAD)
         while True:
-            connection.sendall(INTERIM)
+            connection.sendall(SIZE)
     except OSError:
         # The client has closed the connection.
         return

@@ -216,7 +216,7 @@ def main() -> None:
                 taken[client].append(measure(client, origin))
         delays = {
             "a page of 62 MiB": longest_delay(origin),
-            "interim responses without end": longest_delay(origin, "flood"),
+            "a response without end": longest_delay(origin, "flood"),
         }
     results = {
         (run["rows"], Decimal(run["amount"])) for client in clients if client != BASELINE_HTTP for run in taken[client]

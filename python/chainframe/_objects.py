@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, cast
 from urllib.parse import unquote
 
-from chainframe._paths import local_path, shown_url, text_of
+from chainframe._paths import for_arrow, local_path, shown_url, text_of
 from chainframe.errors import ExportError, InvalidParameterError
 from chainframe.frames import load
 
@@ -160,12 +160,12 @@ def _text(value: str | int) -> str:
 
 def arrow_source(path: Location) -> Any:  # noqa: ANN401 - what pyarrow reads from
     """Returns what pyarrow opens as a file: the path, or the content of an object."""
-    return str(path) if isinstance(path, Path) else io.BytesIO(read_object(path))
+    return for_arrow(path) if isinstance(path, Path) else io.BytesIO(read_object(path))
 
 
 def arrow_files(paths: Sequence[Location]) -> dict[str, Any]:
     """Returns the arguments with which `pyarrow.dataset.dataset` reads files of one place."""
-    names = [str(path) for path in paths]
+    names = [for_arrow(path) if isinstance(path, Path) else str(path) for path in paths]
     objects = {str(path): path for path in paths if isinstance(path, ObjectPath)}
     if not objects:
         return {"source": names}

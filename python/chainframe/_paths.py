@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from chainframe._objects import ObjectPath
 
-URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+URL = re.compile(r"\s*(?:[A-Za-z][A-Za-z0-9+.-]+:)*[A-Za-z][A-Za-z0-9+.-]+:/")
 """Scheme of two characters or more, so that the drive of a Windows path is none; `Path` has joined the slashes."""
 SUFFIX = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,7}")
 """A suffix that names a file format; the end of "2026.01.05" does not."""
@@ -38,7 +38,7 @@ def text_of(given: object, parameter: str) -> str:
 def shown_url(text: str) -> str | None:
     """Returns the scheme of a URL, since the rest may contain a password; None for a local path."""
     scheme = URL.match(text)
-    return f"{scheme[0].rstrip('/')}//..." if scheme else None
+    return f"{scheme[0].strip().rstrip('/')}//..." if scheme else None
 
 
 def local_path(given: object, parameter: str) -> Path:
@@ -73,6 +73,11 @@ def form_of(suffix: str) -> tuple[str, bool] | None:
     if form is None or (is_compressed and form not in TEXT_FORMATS):
         return None
     return form, is_compressed
+
+
+def for_arrow(path: Path) -> str:
+    """Returns the path as pyarrow takes it for one: a relative path such as `a:b/c` would be a URL."""
+    return str(path.absolute())
 
 
 def refuse_link(path: Path) -> None:

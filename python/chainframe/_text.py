@@ -14,6 +14,10 @@ NOT_PLAIN = re.compile(r"[^\n\t -~]")
 USER_PART = re.compile(r"^((?:[a-z][a-z0-9+.-]*:)?//)?.*@", re.IGNORECASE | re.DOTALL)
 # `pathlib` makes one slash of two.
 USER_PART_IN_TEXT = re.compile(r"([a-z][a-z0-9+.-]+:/{1,2})\S*@", re.IGNORECASE)
+# A store takes its signature there, and a database its password.
+# Either its password or its query has what ends the other.
+AMBIGUOUS_IN_TEXT = re.compile(r"([a-z][a-z0-9+.-]+:/{1,2})[^\s?#]*[?#]\S*@\S*", re.IGNORECASE)
+QUERY_IN_TEXT = re.compile(r"([a-z][a-z0-9+.-]+:/{1,2}[^\s?#]*)[?#][^\s'\")]+", re.IGNORECASE)
 
 
 class Stream(Protocol):
@@ -64,6 +68,7 @@ def without_secrets(url: str) -> str:
     return f"{bare[: end.start()]}{end[0]}***" if end else bare
 
 
-def without_user_parts(text: str) -> str:
-    """Return a text with URLs, such as those of databases and stores, without user names and passwords."""
-    return USER_PART_IN_TEXT.sub(r"\1***@", text)
+def without_secrets_of_urls(text: str) -> str:
+    """Return a text with URLs, such as those of databases and stores, without user names, passwords and queries."""
+    text = AMBIGUOUS_IN_TEXT.sub(r"\1***@***", text)
+    return QUERY_IN_TEXT.sub(r"\1?***", USER_PART_IN_TEXT.sub(r"\1***@", text))

@@ -192,14 +192,12 @@ pub fn empty(path: &Path) -> Result<(), Error> {
 /// Replaces a file through a new one with a random name, so that nothing is written through a link that another user of
 /// the directory has planted.
 fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
-    // The file that a link names is replaced, not the link.
-    let path = path.canonicalize()?;
-    let permissions = path.metadata()?.permissions();
+    let permissions = path.symlink_metadata()?.permissions();
     let random = RandomState::new().hash_one(std::process::id());
     let temporary = PathBuf::from(format!("{}.{random:016x}.tmp", path.display()));
     let mut file = OpenOptions::new().write(true).create_new(true).open(&temporary)?;
     let written = file.set_permissions(permissions).and_then(|()| file.write_all(content));
-    written.and_then(|()| std::fs::rename(&temporary, &path)).inspect_err(|_| {
+    written.and_then(|()| std::fs::rename(&temporary, path)).inspect_err(|_| {
         let _ = std::fs::remove_file(&temporary);
     })
 }
@@ -210,7 +208,12 @@ fn locked(path: &Path) -> std::io::Result<File> {
         std::fs::create_dir_all(folder)?;
     }
     loop {
-        let file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create(true);
+        // A link may have been put there since the cassette was opened.
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NOFOLLOW);
+        let file = options.open(path)?;
         // Without locks, a line of the file is still written by one call, so lines of two processes do not mix.
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => file.lock()?,

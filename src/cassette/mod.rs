@@ -104,17 +104,21 @@ impl Cassette {
         }
         let is_missing = metadata.is_none();
         let interactions = file::load(options.file(), &options.match_on)?;
-        // Other processes may write into a file that was begun for this run, also before this one does.
-        let is_emptied = options.mode == Mode::Rewrite && options.staging.is_some();
-        if is_emptied {
-            file::empty(options.file())?;
-        }
         let can_record = match options.mode {
             Mode::None => false,
             // An empty file holds nothing to replay.
             Mode::Once => interactions.is_empty(),
             Mode::NewEpisodes | Mode::All | Mode::Rewrite => true,
         };
+        if can_record && options.file().is_symlink() {
+            let problem = "is a symbolic link; to record, remove it, or name what it refers to".into();
+            return Err(Error::File { path: options.path, problem });
+        }
+        // Other processes may write into a file that was begun for this run, also before this one does.
+        let is_emptied = options.mode == Mode::Rewrite && options.staging.is_some();
+        if is_emptied {
+            file::empty(options.file())?;
+        }
         let (interactions, scrubbed) = options.scrub_earlier(can_record, interactions)?;
         if scrubbed > 0 && !is_emptied {
             file::write(options.file(), &interactions)?;

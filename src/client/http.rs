@@ -2,17 +2,21 @@
 
 use std::error::Error as StdError;
 use std::io::{self, Write as _};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use flate2::write::MultiGzDecoder;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, Either, select};
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, HeaderMap, HeaderValue, USER_AGENT};
 use http::{Request, Uri};
 use http_body_util::{BodyExt as _, Empty};
 use hyper::body::{Body as _, Incoming};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
@@ -35,6 +39,8 @@ const SLICE: usize = 16 << 10;
 const MAX_HEADERS: usize = 512;
 /// Longest head, and the most that one read of a connection returns.
 const MAX_BUFFER: usize = 32 << 10;
+/// Interim responses (1xx) of one request. Gateways send one or two, or one every few seconds while a request takes long.
+const MAX_INTERIM: usize = 100;
 const PROXY_AUTHENTICATION_REQUIRED: u16 = 407;
 
 /// The connections of one client in one process.
@@ -70,12 +76,20 @@ impl HttpTransport {
     }
 
     async fn send(&self, target: &str, headers: HeaderMap, timeout: Duration) -> Result<Response, TransportError> {
-        let request = self.request(target, headers)?;
+        let mut request = self.request(target, headers)?;
+        let interim = count_interim(&mut request);
         // A little longer than the connection's own limit, so that a slow connect is reported as one.
         let end = Instant::now() + timeout + Duration::from_millis(20);
         let begun = self.connector.begun();
         let sent = CONNECT_TIMEOUT.scope(timeout, self.client.request(request));
-        let response = match timeout_at(end, sent).await {
+        let sent = match select(pin!(timeout_at(end, sent)), pin!(interim.notified())).await {
+            Either::Left((sent, _)) => sent,
+            Either::Right(_) => {
+                let problem = format!("{}: more than {MAX_INTERIM} interim responses", self.peer());
+                return Err(TransportError::new(Phase::Read, problem, false));
+            }
+        };
+        let response = match sent {
             Err(_) => return Err(TransportError::timed_out(Phase::Read, "no response", timeout)),
             Ok(Err(error)) if error.is_connect() => return Err(self.explain(&error, Phase::Connect, begun, timeout)),
             Ok(Err(error)) => return Err(self.explain(&error, Phase::Read, begun, timeout)),
@@ -173,6 +187,18 @@ impl Transport for HttpTransport {
     ) -> BoxFuture<'a, Result<Response, TransportError>> {
         Box::pin(self.send(target, headers, timeout))
     }
+}
+
+/// Counts the interim responses to a request; the result is notified of the first one too many.
+fn count_interim(request: &mut Request<Empty<Bytes>>) -> Arc<Notify> {
+    let (count, too_many) = (AtomicUsize::new(0), Arc::new(Notify::new()));
+    let notified = too_many.clone();
+    hyper::ext::on_informational(request, move |_| {
+        if count.fetch_add(1, Ordering::Relaxed) == MAX_INTERIM {
+            too_many.notify_one();
+        }
+    });
+    notified
 }
 
 /// Reads a body of at most `max` bytes, or `None` if it is longer.

@@ -17,20 +17,20 @@ pub struct Proxy {
     pub setting: &'static str,
 }
 
+/// Schemes of proxies, of which the first two are supported.
+const SCHEMES: [&str; 6] = ["http", "https", "socks4", "socks4a", "socks5", "socks5h"];
+
 /// Variables for `https` URLs, in the order in which they are read.
 const VARIABLES: [&str; 4] = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
 
 impl Proxy {
     /// Reads an address such as `http://user:password@proxy.example.com:3128`; a missing scheme is `http`.
     pub fn parse(setting: &'static str, text: &str) -> Result<Self, Error> {
-        // The address may hold a password and is not shown.
         let text = text.trim();
-        let url = if text.contains("://") { Url::parse(text) } else { Url::parse(&format!("http://{text}")) };
-        match url {
-            Ok(url) if is_of_proxy(&url) => Ok(Self { url, setting }),
-            Ok(_) | Err(_) => {
-                Err(Error::config(setting, "must be the URL of a proxy, such as http://proxy.example.com:3128"))
-            }
+        match read(text) {
+            Some(url) if is_of_proxy(&url) && !is_without_slashes(text) => Ok(Self { url, setting }),
+            // The address may hold a password and is not shown.
+            _ => Err(Error::config(setting, "must be the URL of a proxy, such as http://proxy.example.com:3128")),
         }
     }
 
@@ -95,6 +95,17 @@ impl Proxy {
     }
 }
 
+fn read(text: &str) -> Option<Url> {
+    if text.contains("://") { Url::parse(text).ok() } else { Url::parse(&format!("http://{text}")).ok() }
+}
+
+/// True for `https:user:password@host`: read as a host without a scheme, `https` would be the user, and the password sent
+/// without the TLS that is meant.
+fn is_without_slashes(text: &str) -> bool {
+    let scheme = text.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase()).unwrap_or_default();
+    !text.contains("://") && text.contains('@') && SCHEMES.contains(&scheme.as_str())
+}
+
 fn is_of_proxy(url: &Url) -> bool {
     let is_origin = matches!(url.path(), "" | "/") && url.query().is_none() && url.fragment().is_none();
     matches!(url.scheme(), "http" | "https") && url.host_str().is_some_and(|host| !host.is_empty()) && is_origin
@@ -126,11 +137,20 @@ mod tests {
             "http://proxy.example.com/path",
             "not a url",
             "",
+            "https:someone:word@proxy.example.com:3128",
+            "HTTPS:someone@proxy.example.com",
+            "socks5:someone:word@proxy.example.com",
         ] {
             let error = Proxy::parse("HTTPS_PROXY", text).unwrap_err().to_string();
             assert!(error.starts_with("HTTPS_PROXY must be the URL of a proxy"), "{text}: {error}");
         }
-        for text in ["proxy.example.com:3128", "http://proxy.example.com", "https://u:p@[::1]:1/"] {
+        for text in [
+            "proxy.example.com:3128",
+            "http:3128",
+            "someone:word@https:1",
+            "http://proxy.example.com",
+            "https://u:p@[::1]:1/",
+        ] {
             assert!(Proxy::parse("proxy", text).is_ok(), "{text}");
         }
     }

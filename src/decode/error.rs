@@ -86,8 +86,11 @@ pub fn one_line(text: &str, max_chars: usize) -> String {
     line
 }
 
-/// True for control characters, line separators and marks of writing direction.
+/// True for control characters, line separators, marks of writing direction and invisible characters, in which a name
+/// can carry a text that no reader sees. The joiners of scripts and emoji are printable.
 pub fn is_unprintable(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{206f}')
+        || matches!(c, '\u{ad}' | '\u{180e}' | '\u{200b}' | '\u{2060}'..='\u{2065}' | '\u{feff}')
+        || matches!(c, '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }

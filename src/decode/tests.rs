@@ -192,6 +192,8 @@ fn lists_of_strings_may_be_empty() {
 fn excerpt_has_no_line_breaks_or_direction_marks() {
     use super::one_line;
     assert_eq!(one_line("a\nb\u{2028}c\u{202e}d\0e\u{1b}[31m", 80), "a b c d e [31m");
+    assert_eq!(one_line("a\u{200b}b\u{ad}c\u{feff}d\u{e0041}e\u{2060}f", 80), "a b c d e f");
+    assert_eq!(one_line("\u{1f468}\u{200d}\u{1f469}", 80), "\u{1f468}\u{200d}\u{1f469}");
     assert_eq!(one_line("abcdef", 6), "abcdef");
     assert_eq!(one_line("abcdefg", 6), "abcdef…");
 }

@@ -33,14 +33,14 @@ MEMBERS = gzip.compress(b"") * 2_500_000 + gzip.compress(BODY)
 # Ways without end: what comes first, what is repeated, and what makes a valid response of it.
 ENDLESS = {
     "nothing": (b"", b"", PLAIN),
-    "interim responses": (b"", b"HTTP/1.1 100 Continue\r\n\r\n", PLAIN),
-    "early hints": (b"", b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n", PLAIN),
     "zeros before the size of a chunk": (CHUNKED, b"0", b"%x\r\n%s\r\n0\r\n\r\n" % (len(BODY), BODY)),
     "blanks after the size of a chunk": (CHUNKED + b"%x" % len(BODY), b" ", b"\r\n%s\r\n0\r\n\r\n" % BODY),
     "chunks of one byte": (CHUNKED, b"1\r\n \r\n", b"%x\r\n%s\r\n0\r\n\r\n" % (len(BODY), BODY)),
 }
 # Ways that are too large at some point.
 TOO_LARGE = {
+    "interim responses": (b"", b"HTTP/1.1 100 Continue\r\n\r\n", "more than 100 interim responses"),
+    "early hints": (b"", b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n", "more than 100 interim responses"),
     "blank lines": (b"", b"\r\n", "message head is too large"),
     "a header": (OK + b"X: ", b"x", "message head is too large"),
     "headers": (OK, b"X: y\r\n", "message head is too large"),
@@ -58,6 +58,7 @@ class Sender:
         self._start, self._repeated, self._end = start, repeated * (65_536 // max(1, len(repeated))), end
         self._left = size
         self._listener = socket.create_server(("127.0.0.1", 0))
+        self._connection: socket.socket | None = None
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self.is_sending = threading.Event()
@@ -78,6 +79,7 @@ class Sender:
         with self._listener, contextlib.suppress(OSError):
             while True:
                 connection, _ = self._listener.accept()
+                self._connection = connection
                 with connection, contextlib.suppress(OSError):
                     self._send(connection)
 
@@ -100,7 +102,10 @@ class Sender:
 
     def __exit__(self, *_: object) -> None:
         self._stopped.set()
-        self._listener.shutdown(socket.SHUT_RDWR)
+        # A client may keep its connection.
+        for opened in filter(None, (self._listener, self._connection)):
+            with contextlib.suppress(OSError):
+                opened.shutdown(socket.SHUT_RDWR)
         self._thread.join(60)
 
 
@@ -128,6 +133,13 @@ def test_what_is_too_large_is_rejected(way: str) -> None:
     start, repeated, problem = TOO_LARGE[way]
     with sending(start, repeated) as sender, pytest.raises(cf.TransportError, match=problem):
         sender.client(max_response_bytes=1_000_000).blocks().collect()
+
+
+def test_interim_responses_of_a_long_request_are_accepted() -> None:
+    body = envelope([{"page": "1", "limit": "1", "totalPage": "1", "data": [{"hash": "0x1", "height": "1"}]}])
+    head = b"HTTP/1.1 102 Processing\r\n\r\n" * 100 + OK + b"Connection: close\r\nContent-Length: %d\r\n\r\n"
+    with sending(head % len(body) + body) as sender, sender.client(timeout=20) as client:
+        assert client.blocks(max_items=1).collect()[0].height == 1
 
 
 @pytest.mark.parametrize("setting", ["timeout", "deadline"])

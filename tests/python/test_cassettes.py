@@ -301,18 +301,43 @@ def test_rewritten_file_keeps_its_mode_and_follows_no_planted_link(path: Path, s
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs symbolic links")
-def test_file_that_a_link_names_is_rewritten_and_not_the_link(path: Path, service: LocalService) -> None:
+@pytest.mark.parametrize("mode", ["once", "new_episodes", "all", "rewrite"])
+def test_nothing_is_recorded_through_a_link(path: Path, service: LocalService, mode: Any) -> None:
     real = path.parent / "elsewhere" / "real.jsonl"
-    real.parent.mkdir(parents=True)
+    path.parent.mkdir(exist_ok=True)
     path.symlink_to(real)
-    for _ in range(2):
-        with service.client(cassette=Cassette(path, mode="all")) as client:
-            client.tokens(max_items=5).collect()
-        del client
-        gc.collect()
-    assert path.readlink() == real
-    assert len(lines(real)) == len(Cassette(path, mode="none")) == 1
-    assert [file.name for file in real.parent.iterdir()] == [real.name]
+    for content in (None, ""):
+        if content is not None:
+            real.parent.mkdir()
+            real.write_text(content, encoding="utf-8")
+        with pytest.raises(cf.CassetteError, match="is a symbolic link; to record, remove it"):
+            Cassette(path, mode=mode)
+        assert real.exists() == (content is not None)
+    with service.client(cassette=Cassette(real, mode="once")) as client:
+        client.tokens(max_items=5).collect()
+    recorded = real.read_bytes()
+    if mode == "once":
+        # It has something to replay, and so is not written.
+        assert len(Cassette(path, mode=mode)) == 1
+    else:
+        with pytest.raises(cf.CassetteError, match="is a symbolic link"):
+            Cassette(path, mode=mode)
+    assert len(Cassette(path, mode="none")) == 1
+    assert real.read_bytes() == recorded
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs symbolic links")
+@pytest.mark.parametrize("mode", ["once", "new_episodes", "all", "rewrite"])
+def test_link_that_is_planted_after_the_opening_is_not_followed(path: Path, service: LocalService, mode: Any) -> None:
+    precious = path.parent / "precious"
+    opened = Cassette(path, mode=mode)
+    precious.parent.mkdir(exist_ok=True)
+    precious.write_text("", encoding="utf-8")
+    path.unlink(missing_ok=True)
+    path.symlink_to(precious)
+    with service.client(cassette=opened) as client, pytest.raises(cf.CassetteError):
+        client.tokens(max_items=5).collect()
+    assert precious.read_text(encoding="utf-8") == ""
 
 
 def test_texts_of_a_cassette_are_printable_in_messages(path: Path) -> None:

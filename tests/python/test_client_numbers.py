@@ -165,7 +165,7 @@ def test_variable(service: LocalService, monkeypatch: pytest.MonkeyPatch) -> Non
         assert client.with_options(numbers=None).numbers is None
     assert service.client(numbers="decimal").numbers == "decimal"
     monkeypatch.setenv("CHAINFRAME_NUMBERS", "exact")
-    with pytest.raises(cf.ConfigError, match='numbers must be decimal, float or string; got "exact"'):
+    with pytest.raises(cf.ConfigError, match='CHAINFRAME_NUMBERS must be decimal, float or string; got "exact"'):
         service.client()
 
 

@@ -176,6 +176,44 @@ def test_every_class_documents_its_cause_with_an_example(name: str) -> None:
 @pytest.mark.parametrize(
     "url",
     [
+        "https://b/x?sig={0}",
+        "azure:/c?sas={0}",
+        "s3://bucket#{0}",
+        "md+x://h/a?b={0}&c=d",
+        "xy://u@h/p?{0}@{0}#{0}",
+        "xy://u:{0}?{0}@h",
+    ],
+)
+def test_message_omits_the_query_of_a_url(url: str) -> None:
+    url = url.format("canary-91")
+    for text in (f"{url} exists", f"({url}) is a database", f"got '{url}'; omit it"):
+        error = cf.ConfigError(text)
+        assert "canary" not in str(error)
+        assert str(error).endswith(text[-5:])
+
+
+def test_message_escapes_what_does_not_print() -> None:
+    """Others may have chosen the name of a file."""
+    name = "a\x1b[2J\x9b31m\u202e\u200b\r\x07.parquet é漢🙂"
+    for error in (cf.ExportError(f"{name} is damaged", path=name), cf.InvalidParameterError(name, parameter="path")):
+        assert str(error).isprintable()
+        assert in_shell(error).isprintable()
+        assert "é漢🙂" in str(error)
+    assert getattr(cf.ExportError("", path=name), "path", None) == name
+
+
+def test_message_for_the_shell_keeps_no_secret_of_a_url() -> None:
+    """Pickles and `vars` show it."""
+    with pytest.raises(cf.ConfigError) as caught:
+        cf.Client(cassette="postgresql://app:canary-91@h/x?password=canary-91")  # type: ignore[arg-type]
+    assert caught.value._shell_text
+    assert b"canary" not in pickle.dumps(caught.value)
+    assert "canary" not in repr(vars(caught.value))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
         "postgresql://app:{0}@localhost/chain.db",
         "s3://KEY:{0}@bucket/x",
         "s3:/KEY:{0}@bucket/x",
@@ -192,5 +230,5 @@ def test_message_omits_the_user_part_of_a_url(url: str) -> None:
     ):
         assert "canary" not in str(error) + in_shell(error)
         assert "***@" in str(error)
-    text = "write to someone@example.com about https://example.com/a, see C:/a@b"
+    text = "write to someone@example.com about https://example.com/a, see C:/a@b and C:/c?d or https://b#"
     assert str(cf.ConfigError(text)) == text

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import chainframe as cf
-from chainframe.testing import LocalService
+from chainframe.testing import Cassette, LocalService
 from conftest import Sample
 from strict_server import StrictServer, page_of
 
@@ -108,6 +109,18 @@ def test_values_of_the_api_are_escaped(server: StrictServer) -> None:
             assert "\u202e" not in shown(thing)
             assert "<script" not in thing._repr_html_()
             assert "&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt;&quot;&amp;" in thing._repr_html_()
+
+
+def test_texts_of_settings_and_responses_are_printable(server: StrictServer, tmp_path: Path) -> None:
+    evil = "a\x1b]0;t\x07\x9b31m\u202eb\u2066c\u200bd\u00ade\ufefff\U000e0041g"
+    server.on("tokens", page_of("tokens", [{"tokenContractAddress": "0x1", "token": evil}], chainFullName=evil))
+    with server.client() as client, server.client(main_chain=evil, zone_chain=evil) as other:
+        records = client.tokens().collect()
+        things = [records, records[0], records.report, next(client.tokens().pages())]
+        things += [other, other.tokens(), other.blocks().follow(poll=None), Cassette(tmp_path / evil)]
+        for thing in things:
+            for text in (repr(thing), str(thing), getattr(thing, "_repr_html_", str)()):
+                assert [char for char in text if not char.isprintable() and char != "\n"] == []
 
 
 def test_repr_is_one_line(client: cf.Client) -> None:

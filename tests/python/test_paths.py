@@ -35,6 +35,8 @@ URLS = [
     "s3://bucket/",
     "s3://bucket/a/../b",
     "s3://bucket/a//b",
+    " postgresql://user:password@host/blocks",
+    "jdbc:postgresql://user:password@host/blocks",
 ]
 NAMES = ["", "a\0b", None, 5, b"blocks", "~unknown-user/blocks"]
 
@@ -92,6 +94,8 @@ def test_path_that_is_not_local_is_refused(query: Any, call: str, path: Any) -> 
         ["blocks", "--replay"],
         ["blocks", "--follow", "--cursor-file"],
         ["verify"],
+        ["cassette", "show"],
+        ["cassette", "diff"],
     ],
     ids=" ".join,
 )
@@ -221,3 +225,33 @@ def test_file_that_is_not_regular_is_refused(
                 getattr(client.blocks(), method)(path, mode=mode)
     assert service.request_count == sent
     assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no name of a file has a colon there")
+@pytest.mark.parametrize("name", ["run:1", "a:b/c", "s3:x/y", "file:x"])
+def test_relative_path_with_a_colon_is_no_url(
+    client: cf.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    query = client.blocks(max_items=5)
+    assert query.to_parquet(name).to_arrow() == query.to_arrow()
+    assert chainframe.exports.read(name).to_table().num_rows == 5
+    assert Export.open(name).verify(client, sample=2).ok
+    query.to_csv(f"{name}.csv")
+    assert len(Path(f"{name}.csv").read_text(encoding="utf-8").splitlines()) == 6
+    with LocalService(transactions=0, data={"blocks": Path(name)}) as service, service.client() as other:
+        assert len(other.blocks().collect()) == 5
+    for _ in range(2):
+        client.blocks().to_parquet_series(f"{name}-series", settle=5)
+    assert chainframe.exports.read(f"{name}-series").to_table().num_rows > 0
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a privilege there")
+def test_database_of_the_local_service_is_a_local_file_and_no_link(tmp_path: Path) -> None:
+    link = tmp_path / "link.db"
+    link.symlink_to(tmp_path / "new.db")
+    for db, problem in ((link, "is a symbolic link"), ("s3://user:password@bucket/x", "must be a local path")):
+        with pytest.raises(cf.ConfigError, match=problem) as caught:
+            LocalService(transactions=5, db=db)
+        assert "password" not in str(caught.value)
+    assert [*tmp_path.iterdir()] == [link]

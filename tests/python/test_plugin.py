@@ -373,6 +373,34 @@ LEFTOVERS = """
 """
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs symbolic links")
+@pytest.mark.parametrize("mode", ["once", "rewrite"])
+def test_cassette_that_is_a_link_is_not_replaced(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, service: LocalService, mode: str
+) -> None:
+    monkeypatch.delenv("CI", raising=False)
+    connect(service, monkeypatch)
+    pytester.makepyfile(
+        test_linked="""
+        import chainframe as cf
+
+        def test_count(cassette):
+            with cf.Client() as client:
+                assert client.blocks(max_items=3).collect()
+        """
+    )
+    real = pytester.path / "real.jsonl"
+    link = pytester.path / "cassettes" / "test_linked" / "test_count.jsonl"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(real)
+    result = run(pytester, f"--chainframe-record={mode}")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*test_count.jsonl is a symbolic link*"])
+    assert link.readlink() == real
+    assert not real.exists()
+    assert [file.name for file in link.parent.iterdir()] == [link.name]
+
+
 def test_recording_of_a_killed_run_is_not_taken_by_the_next(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

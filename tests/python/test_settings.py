@@ -210,10 +210,15 @@ def test_setting_of_the_environment_that_is_not_utf8_is_not_missing(monkeypatch:
     cf.Client(**{"main_chain": "M", "zone_chain": "Z", **settings})  # type: ignore[arg-type]
 
 
-def test_mode_of_the_cassette_that_is_not_utf8_is_a_config_error(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("RATE_LIMIT", "MAX_REQUESTS", "NUMBERS", "DEPLOYMENT", "LOG", "BLOCK_NETWORK"),
+        *("CASSETTE_MODE", "CASSETTE_MATCH_ON", "CASSETTE_ALLOW_PLAYBACK_REPEATS"),
+    ],
+)
+def test_variable_that_is_not_utf8_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
     monkeypatch.setenv("CHAINFRAME_CASSETTE", str(tmp_path / "cassette.jsonl"))
-    monkeypatch.setenv("CHAINFRAME_CASSETTE_MODE", os.fsdecode(b"onc\xfc"))
-    with pytest.raises(cf.ConfigError, match=r"^CHAINFRAME_CASSETTE_MODE must be UTF-8 text"):
-        cf.Client()
+    monkeypatch.setenv(f"CHAINFRAME_{name}", os.fsdecode(b"onc\xfc"))
+    with pytest.raises(cf.ConfigError, match=rf"^CHAINFRAME_{name} must be UTF-8 text"):
+        cf.Client(base_url="https://data.example.com", api_key="k", secret_key="s", passphrase="p")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from contextlib import closing
 from decimal import Decimal
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +30,6 @@ from strict_server import StrictServer, page_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 TABLE = "t t"
@@ -672,20 +673,63 @@ URLS = [
     "postgresql://127.0.0.1:1/x?user=canary-user&password=canary-word",
     "sqlite://canary-user:canary-word@/x.db",
     "mysql+pymysql://canary-user:canary-word@host/x",
+    "POSTGRESQL://canary-user:canary-word@127.0.0.1:1/x",
+    "https://bucket.example/x?sig=canary-word",
+    "file://canary-user:canary-word@host/x",
+    "host=127.0.0.1 password=canary-word",
+    "dbname=x password = canary-word",
+    "md:x?motherduck_token=canary-word",
+    "md:x?motherduck_token=canary-word.db",
+    "postgresql:canary-user:canary-word@127.0.0.1/x",
 ]
 
 
 @pytest.mark.parametrize("address", URLS)
-def test_user_part_of_a_url_is_in_no_message(address: str) -> None:
+def test_secrets_of_a_target_are_in_no_message(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     with LocalService(transactions=50) as service, service.client() as client:
         for table in ("t", None):
             with pytest.raises(cf.ChainframeError) as caught:
                 client.blocks().sync(address, table=table)
             error: BaseException | None = caught.value
             while error is not None:
-                assert "canary" not in str(error) + repr(error)
+                assert "canary" not in str(error) + repr(error) + repr(vars(error))
                 error = error.__cause__
-            assert service.request_count == 0
+    assert not any("canary" in path.name for path in tmp_path.rglob("*"))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a privilege there")
+@pytest.mark.parametrize(
+    ("link", "target"),
+    [("x.duckdb", "x.duckdb"), ("x.duckdb.wal", "x.duckdb"), ("lake", "lake"), ("lake/_delta_log", "lake")],
+)
+def test_local_target_is_not_written_through_a_link(
+    link: str, target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    Path(link).parent.mkdir(exist_ok=True)
+    Path(link).symlink_to(precious / "new" if "duckdb" in link else precious)
+    with LocalService(transactions=50) as service, service.client() as client:
+        with pytest.raises(cf.ExportError, match=f"{link} is a symbolic link"):
+            client.blocks().sync(target, table="t" if "duckdb" in link else None)
+        assert service.request_count == 0
+    assert [*precious.iterdir()] == []
+    assert Path(link).is_symlink()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no name of a file has a colon there")
+@pytest.mark.parametrize("name", ["s3:lake", "file:lake", "a:b/lake", "a:b.duckdb"])
+def test_relative_path_with_a_colon_is_local(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(name).parent.mkdir(exist_ok=True)
+    table = "t" if name.endswith("duckdb") else None
+    with LocalService(transactions=50) as service, service.client() as client:
+        rows = client.blocks().sync(name, table=table).rows_added
+        assert rows > 0
+        assert client.blocks().sync(name, table=table).rows_added == 0
+    assert Path(name).exists()
 
 
 def test_records_that_contradict_the_arguments_are_reported() -> None:

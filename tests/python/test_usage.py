@@ -177,9 +177,9 @@ def test_an_export_keeps_what_the_bound_allowed(service: LocalService, tmp_path:
 @pytest.mark.parametrize(
     ("name", "value", "text"),
     [
-        ("RATE_LIMIT", "fast", 'rate_limit must be auto, none or requests per second; got "fast"'),
+        ("RATE_LIMIT", "fast", 'CHAINFRAME_RATE_LIMIT must be auto, none or requests per second; got "fast"'),
         ("RATE_LIMIT", "0", "rate_limit .* must be between"),
-        ("MAX_REQUESTS", "many", 'max_requests must be an integer; got "many"'),
+        ("MAX_REQUESTS", "many", 'CHAINFRAME_MAX_REQUESTS must be an integer; got "many"'),
         ("MAX_REQUESTS", "0", r"max_requests .*\(0\) must be at least 1"),
     ],
 )

@@ -9,11 +9,9 @@ import signal
 import sys
 import threading
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chainframe import (
-    CassetteError,
     ChainframeError,
     Client,
     ConfigError,
@@ -24,6 +22,7 @@ from chainframe import (
 )
 from chainframe._deployments import of_environment
 from chainframe._native import _openapi as openapi_json
+from chainframe._paths import local_path
 from chainframe._text import shown
 from chainframe.cli.codes import FAILED, INTERRUPTED, NETWORK, USAGE
 from chainframe.errors.base import in_shell
@@ -46,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         run: Callable[[argparse.Namespace], int] = options.run
         return run(options)
-    except (CassetteError, ConfigError, OSError, RuntimeError) as error:
+    except (ChainframeError, OSError, RuntimeError) as error:
         if isinstance(error, OSError) and error.filename is None:
             # An error of standard output, not of a file.
             raise
@@ -193,7 +192,7 @@ def _parser() -> argparse.ArgumentParser:
         "code.",
     )
     diff.set_defaults(run=_diff_cassette)
-    diff.add_argument("file", metavar="FILE", type=Path, help="the cassette")
+    diff.add_argument("file", metavar="FILE", help="the cassette")
     _add_deployment_options(diff)
     describe = commands.add_parser("openapi", help=COMMANDS["openapi"], description=COMMANDS["openapi"])
     describe.set_defaults(run=_openapi)
@@ -272,9 +271,10 @@ def _load(text: str) -> tuple[str, str]:
 
 
 def _show_cassette(options: argparse.Namespace) -> int:
-    if not Path(options.file).exists():
-        raise ConfigError(f"{options.file} does not exist")
-    interactions = Cassette(options.file, mode="none").interactions
+    file = local_path(options.file, "FILE")
+    if not file.exists():
+        raise ConfigError(f"{file} does not exist")
+    interactions = Cassette(file, mode="none").interactions
     if options.only is not None and options.only > len(interactions):
         raise ConfigError(f"--only must be at most {len(interactions)}, the number of interactions; got {options.only}")
     for number, interaction in enumerate(interactions, 1):
@@ -307,7 +307,7 @@ def _indented(body: str) -> str:
 def _diff_cassette(options: argparse.Namespace) -> int:
     with Client(deployment=_deployment(options)) as client:
         try:
-            findings = compare(options.file, client)
+            findings = compare(local_path(options.file, "FILE"), client)
         except TransportError as error:
             _print_error(error)
             return NETWORK

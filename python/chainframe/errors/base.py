@@ -47,6 +47,10 @@ class ChainframeError(Exception):
         if retryable is not None:
             self.retryable = retryable
 
+    def _set_shell_text(self, text: str) -> None:
+        """Set the message with options of the command line, which pickles and `vars` show as well."""
+        self._shell_text = _one_line(text)
+
     def add_note(self, note: str, /) -> None:
         """Add a note, which is shown below the traceback.
 
@@ -70,12 +74,17 @@ def in_shell(error: ChainframeError) -> str:
 
 
 def _one_line(message: str, advice: str = "") -> str:
-    """Join the lines of a message, which a log has to keep apart, and omit the user parts of URLs."""
+    """Join the lines of a message, which a log has to keep apart, and omit the secrets of URLs."""
     text = " ".join(message.splitlines()) + advice
-    if ":/" in text and "@" in text:
-        from chainframe._text import without_user_parts  # noqa: PLC0415 - `re` would delay every import of the package
+    if not text.isprintable():
+        # Others may have chosen the name of a file. `re` would delay every import of the package.
+        from chainframe._text import escape  # noqa: PLC0415
 
-        return without_user_parts(text)
+        text = escape(text)
+    if ":/" in text and any(char in text for char in "@?#"):
+        from chainframe._text import without_secrets_of_urls  # noqa: PLC0415
+
+        return without_secrets_of_urls(text)
     return text
 
 

@@ -260,7 +260,7 @@ def atomic_write(path: Path) -> Generator[BufferedWriter]:
             temporary, "xb", opener=lambda name, flags: os.open(name, flags, 0o666 if mode is None else mode)
         ) as file:
             if mode is not None:
-                temporary.chmod(mode)
+                _set_mode(file, mode)
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -270,6 +270,12 @@ def atomic_write(path: Path) -> Generator[BufferedWriter]:
             temporary.unlink(missing_ok=True)
         raise
     sync_directory(path.parent)
+
+
+def _set_mode(file: BufferedWriter, mode: int) -> None:
+    # Not by its name, which another user of the directory may have replaced by a link. Windows has no modes.
+    if sys.platform != "win32":
+        os.fchmod(file.fileno(), mode)
 
 
 def _keep_mode(new: Path, old: Path) -> None:

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 KEY = re.compile("[0-9a-f]{1,16}")
+SHA256 = re.compile("[0-9a-f]{64}")
+# Columns of heights are int64.
+MAX_HEIGHT = 2**63 - 1
 
 
 def is_count(value: object) -> bool:
@@ -20,7 +23,7 @@ def is_count(value: object) -> bool:
 
 
 def is_height(value: object) -> bool:
-    return value is None or type(value) is int
+    return value is None or (type(value) is int and abs(value) <= MAX_HEIGHT)
 
 
 def is_report(value: object) -> bool:
@@ -56,7 +59,10 @@ def _calls() -> frozenset[str]:
 
 
 def _is_link(value: Any) -> bool:  # noqa: ANN401 - JSON
-    return value is None or (_is_texts(value) and value.keys() == {"path", "sha256"} and "\0" not in value["path"])
+    if value is None:
+        return True
+    is_right = _is_texts(value) and value.keys() == {"path", "sha256"} and "\0" not in value["path"]
+    return is_right and SHA256.fullmatch(value["sha256"]) is not None
 
 
 def _is_list_of(*kinds: Callable[[Any], bool]) -> Callable[[Any], bool]:

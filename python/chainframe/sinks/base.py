@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -83,6 +84,8 @@ DATABASE_SUFFIXES = (".duckdb", ".ddb", ".db")
 POSTGRESQL = ("postgresql", "postgres")
 # Schemes of databases, which are not locations of a Delta table.
 DATABASES = {"duckdb", "mariadb", "mssql", "mysql", "oracle", "redshift", "snowflake", "sqlite", "clickhouse"}
+CONNECTION = re.compile(r"^(md|motherduck|postgres|postgresql):|^\s*(host|hostaddr|dbname|service)=|\bpassword=")
+"""Databases that are not named by a path nor by a URL. Their passwords must not become names of directories."""
 KINDS = "a DuckDB connection, an ADBC connection to PostgreSQL, a URL of PostgreSQL, a DeltaTable or a path"
 
 
@@ -139,6 +142,8 @@ def sink_of(target: Any, table: object) -> Sink:  # noqa: ANN401
         return _postgresql_of(target, _named(table))
     if scheme is not None and scheme.partition("+")[0] in {*DATABASES, *POSTGRESQL}:
         raise InvalidParameterError(f"must be {KINDS}; got a URL of {scheme}", parameter="target")
+    if isinstance(target, str) and scheme is None and CONNECTION.search(target):
+        raise InvalidParameterError(f"must be {KINDS}; got a connection string", parameter="target")
     if isinstance(target, str | Path) and scheme is None and Path(target).suffix in DATABASE_SUFFIXES:
         return _duckdb_of(Path(target), table)
     if isinstance(target, str | Path) or "deltalake" in libraries:

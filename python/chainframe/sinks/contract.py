@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Protocol
 
+from chainframe._text import without_secrets_of_urls
 from chainframe.errors import ExportError, InvalidParameterError
 from chainframe.frames import load
 
@@ -137,18 +138,15 @@ def database_errors(
         if kind is Failure.CONFLICT:
             raise overtaken(name) from error
         message = f"{name}: {one_line(error)}"
-        raise ExportError(message, path=name, retryable=kind is Failure.MAY_PASS) from error
+        # A traceback shows the text of the cause.
+        cause = error if without_secrets_of_urls(str(error)) == str(error) else None
+        raise ExportError(message, path=name, retryable=kind is Failure.MAY_PASS) from cause
 
 
 def one_line(error: object) -> str:
-    """Return the text of an error without line breaks, terminal sequences and user parts of URLs."""
+    """Return the text of an error without line breaks, terminal sequences and secrets of URLs."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
-    return without_user(" ".join(text.split()) or type(error).__name__)
-
-
-def without_user(text: str) -> str:
-    """Leave out the user part of every URL in a text."""
-    return re.sub(r"(://)[^/\s@]*@(?:[^/\s@]*@)*", r"\1", text)
+    return without_secrets_of_urls(" ".join(text.split()) or type(error).__name__)
 
 
 def quoted(*names: str) -> str:

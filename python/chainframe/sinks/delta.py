@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
+from chainframe._paths import URL, refuse_link
+from chainframe._text import without_secrets_of_urls
 from chainframe.errors import ExportError
 from chainframe.sinks.contract import (
     Change,
@@ -18,7 +21,6 @@ from chainframe.sinks.contract import (
     check_unchanged,
     database_errors,
     height_of,
-    without_user,
 )
 
 if TYPE_CHECKING:
@@ -44,7 +46,12 @@ class DeltaSink:
     def __init__(self, target: deltalake.DeltaTable | str | PathLike[str]) -> None:
         self._table = target if isinstance(target, deltalake.DeltaTable) else None
         self._uri = target.table_uri if isinstance(target, deltalake.DeltaTable) else str(target)
-        self.name: str = without_user(self._uri)
+        self.name: str = without_secrets_of_urls(self._uri)
+        if self._table is None and not URL.match(self._uri):
+            for path in (Path(self._uri), Path(self._uri, "_delta_log")):
+                refuse_link(path)
+            # The library takes a relative path such as `a:b` for a URL.
+            self._uri = str(Path(self._uri).absolute())
         self._version = 0
 
     def look(self) -> tuple[Position | None, Extent | None]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
+from chainframe._paths import refuse_link
 from chainframe.sinks.contract import (
     STATE,
     Change,
@@ -174,5 +175,8 @@ def _kind(error: duckdb.Error) -> Failure:
 
 def connect(path: Path, table: str) -> DuckDbSink:
     """Open a database file."""
+    for file in (path, path.with_name(f"{path.name}.wal")):
+        refuse_link(file)
     with database_errors(table, duckdb.Error, _kind):
-        return DuckDbSink(duckdb.connect(path), table, is_own=True)
+        # A relative path such as `md:a.db` names a service to the library.
+        return DuckDbSink(duckdb.connect(path.absolute()), table, is_own=True)

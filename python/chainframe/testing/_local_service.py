@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast
 
-from chainframe import Client, ConfigError, Deployment, Query
+from chainframe import Client, ConfigError, Deployment, ExportError, InvalidParameterError, Query
 from chainframe._arguments import suggesting
 from chainframe._deployments import settings_of
 from chainframe._native import _environment_deployment, _LocalService, _with_cassette
-from chainframe._paths import local_path
+from chainframe._paths import local_path, refuse_link
 from chainframe.testing import _matching, _normalize, _requests
 from chainframe.testing._adjustable import (
     _Adjustable,  # pyright: ignore[reportPrivateUsage]
@@ -27,6 +28,15 @@ if TYPE_CHECKING:
 
     from chainframe.testing._adjustable import Respond
     from chainframe.testing._types import Call, ClientOptions, Fault, LoggedRequest, Quirk, QuirkName
+
+
+def _check_database(db: object) -> None:
+    """Raise `ConfigError` for a URL, and for a symbolic link: SQLite would create the file that it names."""
+    if isinstance(db, str | os.PathLike) and str(db):
+        try:
+            refuse_link(local_path(db, "db"))
+        except (ExportError, InvalidParameterError) as error:
+            raise ConfigError(str(error)) from None
 
 
 class LocalService(_Adjustable):
@@ -129,6 +139,7 @@ class LocalService(_Adjustable):
         _require("deployment", deployment, Deployment | None, "a Deployment or None")
         _require("data", data, Mapping | None, "a mapping of calls to their records")
         self._simulated = simulated
+        _check_database(db)
         if simulated:
             reject_network({"port": port or None, "compression": compression})
         self._native = _LocalService(

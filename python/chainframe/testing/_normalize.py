@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chainframe import ConfigError, Deployment
 from chainframe._native import _declaration
+from chainframe._paths import for_arrow
 from chainframe.testing import _requests
 
 if TYPE_CHECKING:
@@ -207,7 +208,7 @@ def _read_parquet(path: Path) -> list[SourceRow]:
             raise ConfigError(f"{path} is not a Parquet file")
     try:
         read = _read_with_any(
-            lambda _: import_module("pyarrow.parquet").ParquetFile(path).read().to_pylist(),
+            lambda _: import_module("pyarrow.parquet").ParquetFile(for_arrow(path)).read().to_pylist(),
             lambda polars: polars.read_parquet(path).to_dicts(),
         )
     except (ConfigError, OSError, MemoryError):

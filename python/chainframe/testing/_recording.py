@@ -17,6 +17,7 @@ import pytest
 
 from chainframe import ChainframeError, Client
 from chainframe._native import _forget_cassette, _merge_cassette, _sent_requests, _share_cassette
+from chainframe._paths import refuse_link
 from chainframe.testing import _rewriting
 from chainframe.testing._drift import Finding, compare
 
@@ -242,6 +243,7 @@ def _begin(path: Path, content: Path | None) -> Path:
 
     Its name is random and the file new: a run that was killed has left its own, whose content belongs to no other run.
     """
+    refuse_link(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     staging = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
     with staging.open("xb") as file:

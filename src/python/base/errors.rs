@@ -54,7 +54,7 @@ pub fn new(
         let error = class.call((PyString::new(py, &text),), Some(attributes))?;
         let in_shell = printable(&render(Syntax::Shell));
         if in_shell != text {
-            error.setattr("_shell_text", in_shell)?;
+            error.call_method1("_set_shell_text", (in_shell,))?;
         }
         if !hints.is_empty() {
             error.setattr("hints", hint::tuple(py, hints)?)?;

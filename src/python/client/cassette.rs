@@ -139,7 +139,7 @@ impl Cassette {
     }
 
     fn __repr__(&self) -> String {
-        format!("Cassette('{}', mode='{}')", self.inner.path().display(), self.mode())
+        errors::printable(&format!("Cassette('{}', mode='{}')", self.inner.path().display(), self.mode()))
     }
 
     /// A cassette is shared, not copied: a copy would play everything once more.

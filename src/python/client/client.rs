@@ -332,8 +332,8 @@ impl Client {
         format!(
             "Client(base_url='{}', main_chain='{}', zone_chain='{}')",
             settings.base_url(),
-            settings.main_chain,
-            settings.zone_chain
+            errors::printable(&settings.main_chain),
+            errors::printable(&settings.zone_chain)
         )
     }
 

@@ -208,29 +208,30 @@ impl Readable for Option<RateLimit> {
 
 /// The rate limit of the environment: requests per second, `auto` or `none`.
 fn rate_limit_of_environment() -> Result<Option<RateLimit>, Error> {
-    let Some(text) = variables::read("rate_limit", &variable("rate_limit"))? else { return Ok(None) };
+    let Some(text) = variables::read("CHAINFRAME_RATE_LIMIT", "CHAINFRAME_RATE_LIMIT")? else { return Ok(None) };
     match (text.as_str(), text.parse()) {
         ("auto", _) => Ok(Some(RateLimit::Auto)),
         ("none", _) => Ok(Some(RateLimit::Unlimited)),
         (_, Ok(rate)) => Ok(Some(RateLimit::PerSecond(rate))),
-        (_, Err(_)) => {
-            Err(Error::config("rate_limit", format!("must be auto, none or requests per second; got {text:?}")))
-        }
+        (_, Err(_)) => Err(Error::config(
+            "CHAINFRAME_RATE_LIMIT",
+            format!("must be auto, none or requests per second; got {text:?}"),
+        )),
     }
 }
 
 /// The bound of the environment.
 fn max_requests_of_environment() -> Result<Option<i64>, Error> {
-    let Some(text) = variables::read("max_requests", &variable("max_requests"))? else { return Ok(None) };
+    let Some(text) = variables::read("CHAINFRAME_MAX_REQUESTS", "CHAINFRAME_MAX_REQUESTS")? else { return Ok(None) };
     let bound = text.parse();
-    bound.map(Some).map_err(|_| Error::config("max_requests", format!("must be an integer; got {text:?}")))
+    bound.map(Some).map_err(|_| Error::config("CHAINFRAME_MAX_REQUESTS", format!("must be an integer; got {text:?}")))
 }
 
 /// The type of amounts of the environment.
 fn numbers_of_environment() -> Result<Option<DecimalPolicy>, Error> {
-    let Some(text) = variables::read("numbers", &variable("numbers"))? else { return Ok(None) };
+    let Some(text) = variables::read("CHAINFRAME_NUMBERS", "CHAINFRAME_NUMBERS")? else { return Ok(None) };
     match DecimalPolicy::NAMES.iter().find(|(name, _)| *name == text) {
         Some((_, policy)) => Ok(Some(*policy)),
-        None => Err(Error::config("numbers", format!("must be decimal, float or string; got {text:?}"))),
+        None => Err(Error::config("CHAINFRAME_NUMBERS", format!("must be decimal, float or string; got {text:?}"))),
     }
 }

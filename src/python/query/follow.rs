@@ -283,7 +283,7 @@ impl Follow {
     }
 
     fn __repr__(&self) -> String {
-        format!("<Follow {}>", self.about)
+        errors::printable(&format!("<Follow {}>", self.about))
     }
 }
 

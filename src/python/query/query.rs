@@ -341,7 +341,8 @@ impl Query {
     fn __repr__(&self) -> String {
         let sent: Vec<String> =
             self.run.query().display_args().iter().map(|(name, value)| format!(", {name}={value}")).collect();
-        format!("<Query {} of {}{}>", self.run.query().endpoint().name, self.run.query().chain(), sent.concat())
+        let (query, sent) = (self.run.query(), sent.concat());
+        errors::printable(&format!("<Query {} of {}{sent}>", query.endpoint().name, query.chain()))
     }
 
     fn _repr_html_(&self) -> String {
