@@ -209,7 +209,7 @@ impl Follower {
             return Ok(Vec::new());
         }
         let stepped = self.on_older(Stop::Page(self.round.more));
-        self.settle(stepped)
+        self.fail_on_error(stepped)
     }
 
     /// Takes a page of the walk.
@@ -229,7 +229,7 @@ impl Follower {
             // After an error of an empty list the next call reads the list again.
             return stepped;
         }
-        self.settle(stepped)
+        self.fail_on_error(stepped)
     }
 
     /// The pages of the walk are of one instant, if the list has a count.
@@ -240,7 +240,7 @@ impl Follower {
             return Ok(Vec::new());
         }
         let concluded = self.conclude(conclusion);
-        self.settle(concluded)
+        self.fail_on_error(concluded)
     }
 
     /// Takes a page of a look.
@@ -252,7 +252,7 @@ impl Follower {
         match self.round.anchor.look(rows, !matches!(stop, Stop::Page(_))) {
             Look::Same => {
                 let concluded = self.conclude(conclusion);
-                self.settle(concluded)
+                self.fail_on_error(concluded)
             }
             // Not a failure: the round is repeated.
             Look::Different => Err(self.spec.drift()),
@@ -280,7 +280,7 @@ impl Follower {
             Phase::Fork { low, high } => self.on_fork(Reading::range(low, high, rows, self.seam())),
             _ => Ok(Vec::new()),
         };
-        self.settle(stepped)
+        self.fail_on_error(stepped)
     }
 
     /// The height from which on the rows of the walk are those of ranges.
@@ -316,7 +316,7 @@ impl Follower {
         }
     }
 
-    fn settle(&mut self, stepped: Result<Vec<Event>, Error>) -> Result<Vec<Event>, Error> {
+    fn fail_on_error(&mut self, stepped: Result<Vec<Event>, Error>) -> Result<Vec<Event>, Error> {
         if let Err(error) = &stepped {
             self.phase = Phase::Failed(Box::new(error.clone()));
         }

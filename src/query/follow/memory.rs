@@ -227,6 +227,8 @@ impl Memory {
     /// Adds the heights of a reading up to `up_to`, and forgets the lowest ones beyond `capacity`.
     pub fn deliver(&mut self, reading: &Reading, up_to: i64, capacity: usize) {
         self.known.extend(reading.heights(self.position.saturating_add(1), up_to).copied());
+        // One fingerprint a height.
+        debug_assert!(self.known.iter().is_sorted_by(|low, high| low.height < high.height));
         self.position = self.position.max(up_to);
         self.rest = None;
         self.seam = self.seam.take().filter(|seam| seam.height > up_to);

@@ -19,8 +19,9 @@ pub struct ListCheckpoint {
     pub(super) snapshot: Snapshot,
     /// Records of the snapshot that were returned.
     pub(super) delivered: Delivered,
-    /// Drift at the latest response.
-    pub(super) shift: i64,
+    /// Drift at the latest response, under the name that cursors have for it.
+    #[serde(rename = "shift")]
+    pub(super) drift: i64,
     pub(super) proof: Proof,
     /// Greatest height of the part of the list that is being read, if that is not the query's.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -76,7 +77,7 @@ impl ListCheckpoint {
         let lengths = [total.unwrap_or(0), length.exact().unwrap_or(0), min_length, page_limit, page_sizes.least];
         let offsets = self.snapshot.anchors.iter().flatten().map(|(offset, _)| *offset);
         let mark = self.snapshot.mark.map_or(0, |(offset, _)| offset);
-        let positions = [self.delivered.end(), self.shift.unsigned_abs(), mark];
+        let positions = [self.delivered.end(), self.drift.unsigned_abs(), mark];
         let are_small = lengths.into_iter().chain(positions).chain(offsets).all(|number| number <= MAX_OFFSET);
         let has_keys = self.delivered.keys().len() as u64 <= self.delivered.end();
         are_small && has_keys && (1..=page_sizes.most).contains(&page_sizes.least)
@@ -87,7 +88,7 @@ impl ListCheckpoint {
     pub fn between(mut self, start: Option<&Cut>, end: Option<&Cut>) -> Self {
         if let Some(start) = start {
             self.delivered = Delivered::at(start.offset);
-            self.shift = start.shift;
+            self.drift = start.drift;
             self.snapshot.ends.push((start.offset, start.below));
         }
         self.snapshot.ends.extend(end.map(|end| (end.offset - 1, end.above)));
@@ -125,5 +126,5 @@ pub struct Cut {
     pub above: u64,
     pub(super) below: u64,
     /// Drift at the response.
-    pub(super) shift: i64,
+    pub(super) drift: i64,
 }

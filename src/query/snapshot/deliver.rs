@@ -17,6 +17,8 @@ impl SnapshotReader {
             self.snapshot.set_anchors(&view.keys(rows.clone()), self.spec.tuning.max_anchors);
         }
         let first = rows.start + self.rows_to_skip(view, &rows)?;
+        // Records to skip are on this page, or were read before it.
+        debug_assert!(first <= rows.end);
         self.read(view, rows.start..first);
         self.check_mark(view, first..rows.end)?;
         let before = self.checkpoint();

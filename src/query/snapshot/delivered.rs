@@ -59,6 +59,8 @@ impl Delivered {
             self.keys.extend(keys);
             self.keys.drain(..self.keys.len().saturating_sub(most));
         }
+        // Each key is that of a record.
+        debug_assert!(self.keys.len() as u64 <= self.end);
     }
 
     /// The same with fewer keys: the latest `least`, and up to eight times as many until two of them differ.

@@ -83,7 +83,7 @@ impl SnapshotReader {
 
     /// The last page was read, and yet fewer records than the snapshot has.
     fn end_early(&mut self, view: &View<'_>) -> Result<(), Error> {
-        let is_unchanged = self.drift.shift == 0 && view.total.is_some() && view.total == self.snapshot.length.exact();
+        let is_unchanged = self.drift.offset == 0 && view.total.is_some() && view.total == self.snapshot.length.exact();
         if is_unchanged || self.is_at_window(view) {
             return self.conclude(view);
         }
@@ -172,7 +172,7 @@ impl SnapshotReader {
         self.snapshot.length = Length::Unknown;
         self.proof = Proof::Length;
         // Page 1 begins with returned records.
-        self.drift = Drift { shift: -(self.delivered.end() as i64), ..Drift::default() };
+        self.drift = Drift { offset: -(self.delivered.end() as i64), ..Drift::default() };
         self.phase = Phase::Overlap(Attempt::First);
         true
     }

@@ -21,15 +21,15 @@ pub(super) struct Evidence<'a> {
     pub snapshot: &'a Snapshot,
     pub delivered: &'a Delivered,
     /// Drift at the latest response.
-    pub shift: i64,
+    pub drift: i64,
     /// Offset of the next record, if the page was requested to begin with it.
     pub next: Option<i64>,
 }
 
 /// Counted from its end, the list does not change while it grows.
 pub(super) fn by_count(view: &View<'_>, snapshot: &Snapshot) -> Option<i64> {
-    let shift = view.length()? as i64 - snapshot.length.exact()? as i64;
-    Some(view.position - shift)
+    let drift = view.length()? as i64 - snapshot.length.exact()? as i64;
+    Some(view.position - drift)
 }
 
 impl Evidence<'_> {
@@ -82,7 +82,7 @@ impl Evidence<'_> {
     /// True if the page may begin below the delivered records, since the list has grown by less than was expected: the rows
     /// that it seems to share with them are then duplicates of theirs. A list in which none were seen is taken to have none.
     fn may_lie_below(&self, keys: &[u64]) -> bool {
-        let is_possible = self.shift <= self.view.position - self.delivered.end() as i64;
+        let is_possible = self.drift <= self.view.position - self.delivered.end() as i64;
         is_possible && self.has_duplicates(keys)
     }
 

@@ -2,8 +2,8 @@
 //! responses come in; nothing here does I/O, so that every schedule of them can be tried. docs/completeness.md has the
 //! argument why the result is right.
 //!
-//! The *offset* of a record is its position in the snapshot. The *shift* is the distance by which records have moved
-//! since then: position = offset + shift. [`Evidence`](evidence::Evidence) finds the offset of a response by its count, by
+//! The *offset* of a record is its position in the snapshot. The *drift* is the number of positions by which records have moved
+//! since then: position = offset + drift. [`Evidence`](evidence::Evidence) finds the offset of a response by its count, by
 //! its overlap with delivered records, or by adjacency.
 //!
 //! | Phase | Request | Response | Next phase |
@@ -32,7 +32,7 @@
 //! | | | ambiguous | as if lost; `Length` instead of `Single` before a record of a growing list was returned |
 //! | | | lost | `Locate`, then `Single` |
 //! | | | lost, without a length | `Overlap` once more; then `Length` once, if only the beginning is wanted |
-//! | `Locate` | the latest delivered record that differs from the one before it: also the length, and so the shift | it is there, or none is known | `Overlap`, then `Single` |
+//! | `Locate` | the latest delivered record that differs from the one before it: also the length, and so the drift | it is there, or none is known | `Overlap`, then `Single` |
 //! | | | it is not shown | `Overlap`, then `Locate` again |
 //! | | | another one is there | `Failed` |
 //! | `Single` | one record where the next one should be | at its offset by the length | `Overlap`; `Single` in a run of duplicates |

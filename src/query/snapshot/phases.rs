@@ -120,10 +120,10 @@ impl SnapshotReader {
             Some(first) if self.delivered.end() == 0 => &Delivered::of(vec![first]),
             _ => &self.delivered,
         };
-        let shift = self.drift.shift;
+        let drift = self.drift.offset;
         let may_follow = self.is_ahead() || self.snapshot.has_fixed_pages();
-        let next = Some(delivered.end() as i64).filter(|next| may_follow && view.position - shift == *next);
-        let location = Evidence { view, snapshot: &self.snapshot, delivered, shift, next }.locate();
+        let next = Some(delivered.end() as i64).filter(|next| may_follow && view.position - drift == *next);
+        let location = Evidence { view, snapshot: &self.snapshot, delivered, drift, next }.locate();
         if let Location::At(offset) = location {
             return self.on_page(view, offset);
         }
@@ -147,7 +147,7 @@ impl SnapshotReader {
 
     /// Fails if the pages of a stable list do not have as many records as pages of one record show, again and again.
     fn check_length(&mut self, view: &View<'_>) -> Result<(), Error> {
-        let length = self.snapshot.length.exact().map(|length| length as i64 + self.drift.shift);
+        let length = self.snapshot.length.exact().map(|length| length as i64 + self.drift.offset);
         let is_measured = self.attempt() == Attempt::Third && self.drift.growth.is_stable(1);
         if is_measured && length.is_some_and(|length| !view.lengths().contains(&length)) {
             self.drift.contradictions += 1;
@@ -303,10 +303,10 @@ impl SnapshotReader {
     }
 
     /// Records the drift of a response. True if it is another one than before.
-    pub(super) fn observe(&mut self, shift: i64) -> bool {
-        let grown = shift - self.drift.shift;
+    pub(super) fn observe(&mut self, drift: i64) -> bool {
+        let grown = drift - self.drift.offset;
         self.drift.growth.observe(grown, self.spec.tuning.growth_samples);
-        self.drift.shift = shift;
+        self.drift.offset = drift;
         self.drift.has_changed |= grown != 0;
         grown != 0
     }

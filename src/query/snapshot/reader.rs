@@ -42,7 +42,7 @@ pub(super) enum Attempt {
 /// Distance by which the list has moved since the snapshot.
 #[derive(Debug, Default)]
 pub(super) struct Drift {
-    pub shift: i64,
+    pub offset: i64,
     pub growth: Growth,
     /// Latest responses in a row without a new record.
     pub misses: u32,
@@ -94,7 +94,7 @@ impl SnapshotReader {
 
     /// Distance by which the list has moved since the snapshot.
     pub fn drift(&self) -> i64 {
-        self.drift.shift
+        self.drift.offset
     }
 
     pub fn snapshot(&self) -> &Snapshot {

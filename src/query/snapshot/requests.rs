@@ -7,7 +7,7 @@ use super::spec::{ListKind, PageRequest, Purpose};
 impl SnapshotReader {
     /// Position of a record at the latest response.
     pub(super) fn position(&self, offset: u64) -> u64 {
-        (offset as i64 + self.drift.shift).max(0) as u64
+        (offset as i64 + self.drift.offset).max(0) as u64
     }
 
     /// True if each page has to begin with returned records: nothing else shows that no record of the beginning of a list
@@ -75,7 +75,7 @@ impl SnapshotReader {
         let margin = if self.snapshot.is_counted() { 0 } else { overlap };
         let from = self.position(next - margin.min(most - 1).min(next)) + growth;
         // While the list is stable, no page contains records that are not returned if another one shows as many that are.
-        let is_stable = self.drift.shift == 0 && self.drift.misses == 0;
+        let is_stable = self.drift.offset == 0 && self.drift.misses == 0;
         let last = if is_stable { self.spec.wanted.unwrap_or(u64::MAX).min(next + size) } else { u64::MAX };
         let best = (sizes.least..=most).max_by_key(|limit| {
             let end = (from / limit + 1) * limit;

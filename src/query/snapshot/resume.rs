@@ -14,11 +14,11 @@ impl SnapshotReader {
         if checkpoint.is_start() {
             return reader;
         }
-        let ListCheckpoint { snapshot, delivered, shift, proof, height_bound, .. } = checkpoint.clone();
+        let ListCheckpoint { snapshot, delivered, drift, proof, height_bound, .. } = checkpoint.clone();
         reader.returned = returned;
         reader.bound = height_bound;
         reader.proof = proof;
-        reader.drift = Drift { shift, has_changed: true, ..Drift::default() };
+        reader.drift = Drift { offset: drift, has_changed: true, ..Drift::default() };
         reader.snapshot = snapshot;
         reader.snapshot.keep_anchors_before(delivered.end());
         reader.snapshot.page_limit = reader.spec.page_size;
@@ -53,8 +53,8 @@ impl SnapshotReader {
         for group in &mut snapshot.anchors {
             group.drain(..group.len().saturating_sub(self.spec.tuning.checkpoint_anchors));
         }
-        let shift = if self.earlier.is_some() { 0 } else { self.drift.shift };
-        ListCheckpoint { snapshot, delivered, shift, proof: self.proof, height_bound: self.bound, ranked: None }
+        let drift = if self.earlier.is_some() { 0 } else { self.drift.offset };
+        ListCheckpoint { snapshot, delivered, drift, proof: self.proof, height_bound: self.bound, ranked: None }
     }
 
     /// The cut that is nearest to an offset in a page of a list with a count.
@@ -67,7 +67,7 @@ impl SnapshotReader {
             return None;
         }
         let offset = u64::try_from(first + row as i64).ok()?;
-        Some(Cut { offset, above: view.rows.key(row - 1), below: view.rows.key(row), shift: view.position - first })
+        Some(Cut { offset, above: view.rows.key(row - 1), below: view.rows.key(row), drift: view.position - first })
     }
 
     /// The end of a page of a list with a count: its offset, and the position there.
@@ -77,7 +77,7 @@ impl SnapshotReader {
         let first = by_count(&view, &snapshot)?;
         let offset = u64::try_from(first + view.len() as i64).ok()?;
         let delivered = Delivered::at(offset);
-        Some((offset, ListCheckpoint { delivered, shift: view.position - first, ..self.checkpoint() }))
+        Some((offset, ListCheckpoint { delivered, drift: view.position - first, ..self.checkpoint() }))
     }
 }
 

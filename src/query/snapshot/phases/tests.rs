@@ -123,7 +123,7 @@ fn pages_of_a_list_that_has_grown_follow_each_other_again() {
         serve(&mut reader, &list, false).2.unwrap();
     }
     list.insert(0, 99);
-    while !matches!(reader.phase, Phase::Ahead { .. }) || reader.drift.shift == 0 {
+    while !matches!(reader.phase, Phase::Ahead { .. }) || reader.drift.offset == 0 {
         serve(&mut reader, &list, false).2.unwrap();
     }
     // The first of them may begin with returned records.

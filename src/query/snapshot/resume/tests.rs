@@ -21,7 +21,7 @@ fn partition_begins_where_a_later_page_of_a_counted_list_ends() {
     let request = PageRequest { page: 3, ..PageRequest::first(3) };
     let rows = page(&grown, &request);
     let (offset, checkpoint) = reader.checkpoint_after(&request, &response(&rows, &grown, &request, true)).unwrap();
-    assert_eq!((offset, &checkpoint.delivered, checkpoint.shift), (7, &Delivered::at(7), 2));
+    assert_eq!((offset, &checkpoint.delivered, checkpoint.drift), (7, &Delivered::at(7), 2));
     let mut resumed = SnapshotReader::resumed(spec(ListKind::Growing), offset, &parsed(&checkpoint));
     assert_eq!(resumed.next_request(0).map(|request| request.page), Some(4));
     let mut resumed = SnapshotReader::resumed(spec(ListKind::Growing), offset, &parsed(&checkpoint));
@@ -97,12 +97,12 @@ fn checkpoint_of_a_list_that_is_read_again_has_its_returned_records_only() {
     next_page(&mut reader, &grown, false);
     next_page(&mut reader, &grown, false);
     grown.insert(0, 105);
-    while reader.drift.shift == 0 {
+    while reader.drift.offset == 0 {
         next_page(&mut reader, &grown, false);
     }
     assert!(reader.snapshot.first.is_some() && !reader.snapshot.anchors.is_empty());
     let checkpoint = reader.checkpoint();
-    assert_eq!((checkpoint.snapshot.length, checkpoint.shift), (Length::Pending, 0));
+    assert_eq!((checkpoint.snapshot.length, checkpoint.drift), (Length::Pending, 0));
     assert_eq!(checkpoint.delivered, Delivered::of(vec![0, 1, 2]));
     assert_eq!(checkpoint.snapshot.page_rows(), 3);
 }
@@ -130,7 +130,7 @@ fn checkpoint_has_the_drift() {
     next_page(&mut reader, &list, true);
     list.insert(0, 100);
     next_page(&mut reader, &list, true);
-    assert_eq!((reader.checkpoint().shift, reader.returned()), (1, 5));
+    assert_eq!((reader.checkpoint().drift, reader.returned()), (1, 5));
 }
 
 #[test]

@@ -12,7 +12,7 @@ struct Page {
     position: i64,
     page_size: u64,
     pages: Option<u64>,
-    shift: i64,
+    drift: i64,
     is_next: bool,
     page_sizes: PageSizes,
     window: u64,
@@ -26,7 +26,7 @@ const OVERLAPPING: Page = Page {
     position: 3,
     page_size: 3,
     pages: None,
-    shift: 1,
+    drift: 1,
     is_next: false,
     page_sizes: AS_REQUESTED,
     window: u64::MAX,
@@ -54,8 +54,8 @@ fn offset_after(end: u64, latest: &[u64], page: Page) -> Location {
     let snapshot = Snapshot { length: Length::Exact(9), page_sizes: page.page_sizes, ..Snapshot::default() };
     let Page { position, page_size, pages, window, .. } = page;
     let view = View { rows: &page, page: 2, position, page_size, pages, total: None, window };
-    let next = (page.is_next && position - page.shift == end as i64).then_some(end as i64);
-    Evidence { view: &view, snapshot: &snapshot, delivered: &delivered, shift: page.shift, next }.locate()
+    let next = (page.is_next && position - page.drift == end as i64).then_some(end as i64);
+    Evidence { view: &view, snapshot: &snapshot, delivered: &delivered, drift: page.drift, next }.locate()
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn rows_shared_with_an_adjacent_page_are_an_overlap_if_heights_show_that_they_ar
     let page = |heights, page_sizes| Page {
         keys: [4, 5, 6],
         heights,
-        shift: 0,
+        drift: 0,
         page_sizes,
         page_size: 4,
         pages: Some(3),
@@ -104,18 +104,18 @@ fn rows_shared_with_an_adjacent_page_are_an_overlap_if_heights_show_that_they_ar
 /// The page was requested where it would be if the list had grown.
 #[test]
 fn rows_shared_with_a_page_that_may_lie_below_are_an_overlap_if_all_records_differ() {
-    let page = |keys, shift| Page { keys, shift, position: 4, ..OVERLAPPING };
-    for (shift, differing, equal) in [
+    let page = |keys, drift| Page { keys, drift, position: 4, ..OVERLAPPING };
+    for (drift, differing, equal) in [
         (i64::MIN / 2, Location::At(1), Location::Ambiguous),
         (0, Location::At(1), Location::Ambiguous),
         (1, Location::At(1), Location::Ambiguous),
         (2, Location::At(1), Location::At(1)),
     ] {
-        assert_eq!(offset_after(3, &[4, 7, 8], page([7, 8, 9], shift)), differing, "shift {shift}");
-        assert_eq!(offset_after(3, &[4, 7, 8], page([7, 8, 8], shift)), equal, "shift {shift}");
-        assert_eq!(offset_after(3, &[7, 7, 8], page([7, 8, 9], shift)), equal, "shift {shift}");
-        let descending = Page { heights: [9, 8, 7], ..page([7, 8, 8], shift) };
-        assert_eq!(offset_after(3, &[4, 7, 8], descending), Location::At(1), "shift {shift}");
+        assert_eq!(offset_after(3, &[4, 7, 8], page([7, 8, 9], drift)), differing, "drift {drift}");
+        assert_eq!(offset_after(3, &[4, 7, 8], page([7, 8, 8], drift)), equal, "drift {drift}");
+        assert_eq!(offset_after(3, &[7, 7, 8], page([7, 8, 9], drift)), equal, "drift {drift}");
+        let descending = Page { heights: [9, 8, 7], ..page([7, 8, 8], drift) };
+        assert_eq!(offset_after(3, &[4, 7, 8], descending), Location::At(1), "drift {drift}");
     }
 }
 

@@ -6,13 +6,13 @@ use super::super::{ListKind, ListSpec, Purpose, Response, SnapshotReader};
 use super::lists::{Keys, serve, spec};
 
 /// Page and limit of the request for the record at offset 40, in a list in pages of 20 that has grown so.
-fn overlapping_page(grown: &[i64], shift: i64, wanted: Option<u64>) -> (u64, u64) {
+fn overlapping_page(grown: &[i64], drift: i64, wanted: Option<u64>) -> (u64, u64) {
     let spec = ListSpec { page_size: 20, max_page_size: 50, wanted, ..spec(ListKind::Growing) };
     let mut reader = SnapshotReader::new(spec);
     reader.snapshot.page_limit = 20;
     reader.delivered = Delivered::at(38);
     reader.delivered.push([1, 2].into_iter(), 100);
-    reader.drift.shift = shift;
+    reader.drift.offset = drift;
     for grown in grown {
         reader.drift.growth.observe(*grown, 6);
     }

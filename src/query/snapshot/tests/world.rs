@@ -389,7 +389,7 @@ impl<'a> World<'a> {
                 Err(error) => return Verdict::Drift(error),
             };
             assert!(self.is_bounded(&reader), "{:?} are kept", reader.snapshot.anchors);
-            self.note(|| format!("  {:?} {:?} shift {}", accepted.rows, reader.phase, reader.drift.shift));
+            self.note(|| format!("  {:?} {:?} drift {}", accepted.rows, reader.phase, reader.drift.offset));
             if !reader.is_ahead() {
                 for (request, _) in open.drain(..).rev() {
                     reader.cancel(&request);
