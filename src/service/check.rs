@@ -21,22 +21,15 @@ pub fn check(
     now: DateTime<Utc>,
     settings: &Settings,
 ) -> Result<(), ErrorResponse> {
-    let header = |what: &str, code| {
-        let name = settings.deployment.header(what);
-        let value = headers.get(&name).map(|value| value.to_str().unwrap_or_default().to_owned());
-        value
-            .filter(|text| !text.is_empty())
-            .ok_or_else(|| ErrorResponse::new(code, format!("Header {name} can not be empty")))
-    };
-    let key = header("KEY", "50103")?;
+    let key = header(headers, &settings.deployment.header("KEY"), "50103")?;
     if !settings.deployment.signed() {
         return if key == settings.credentials.api_key { Ok(()) } else { Err(invalid_key()) };
     }
-    let passphrase = header("PASSPHRASE", "50104")?;
-    let signature = header("SIGN", "50106")?;
-    let timestamp = header("TIMESTAMP", "50107")?;
+    let passphrase = header(headers, &settings.deployment.header("PASSPHRASE"), "50104")?;
+    let signature = header(headers, &settings.deployment.header("SIGN"), "50106")?;
+    let timestamp = header(headers, &settings.deployment.header("TIMESTAMP"), "50107")?;
 
-    let time = read_time(&timestamp).ok_or_else(|| ErrorResponse::new("50112", "Invalid timestamp"))?;
+    let time = read_time(timestamp).ok_or_else(|| ErrorResponse::new("50112", "Invalid timestamp"))?;
     if (now - time).num_milliseconds().abs() > TOLERANCE_MS {
         return Err(ErrorResponse::new("50102", "Timestamp request expired"));
     }
@@ -46,11 +39,18 @@ pub fn check(
     if passphrase != settings.credentials.passphrase {
         return Err(ErrorResponse::new("50105", "Incorrect passphrase"));
     }
-    let prehash = settings.deployment.prehash(&timestamp, method, target, "");
-    if verify(&settings.credentials.secret_key, &prehash, &signature, settings.deployment.signature_encoding()) {
+    let prehash = settings.deployment.prehash(timestamp, method, target, "");
+    if verify(&settings.credentials.secret_key, &prehash, signature, settings.deployment.signature_encoding()) {
         Ok(())
     } else {
         Err(ErrorResponse::new("50113", "Invalid signature"))
+    }
+}
+
+fn header<'h>(headers: &'h HeaderMap, name: &str, code: &'static str) -> Result<&'h str, ErrorResponse> {
+    match headers.get(name).map(|value| value.to_str().unwrap_or_default()) {
+        Some(text) if !text.is_empty() => Ok(text),
+        Some(_) | None => Err(ErrorResponse::new(code, format!("Header {name} can not be empty"))),
     }
 }
 
@@ -64,7 +64,8 @@ fn read_time(text: &str) -> Option<DateTime<Utc>> {
     let local = text.strip_suffix('Z').or_else(|| text.strip_suffix("+00:00"))?;
     let seconds = "2026-01-31T09:08:57".len();
     let is_known = [0, ".715".len(), ".715000".len()].contains(&local.len().checked_sub(seconds)?);
-    NaiveDateTime::parse_from_str(local, "%Y-%m-%dT%H:%M:%S%.f").ok().filter(|_| is_known).map(|time| time.and_utc())
+    let time = NaiveDateTime::parse_from_str(local, "%Y-%m-%dT%H:%M:%S%.f").ok()?;
+    if is_known { Some(time.and_utc()) } else { None }
 }
 
 fn verify(secret: &str, message: &str, signature: &str, encoding: SignatureEncoding) -> bool {

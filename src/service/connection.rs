@@ -83,7 +83,10 @@ impl Connection {
 
     /// Logs the request if these bytes are a response that the HTTP server makes without a handler.
     fn log_rejection(&mut self, bytes: &[u8]) {
-        let Some(status) = status_of_rejection(bytes).filter(|_| !self.rejected) else { return };
+        let Some(status) = status_of_rejection(bytes) else { return };
+        if self.rejected {
+            return;
+        }
         self.rejected = true;
         #[expect(clippy::disallowed_methods, reason = "a server on a socket has the system's time")]
         let time = Utc::now();

@@ -83,11 +83,10 @@ impl Filter {
     }
 
     fn tokens(&mut self, table: &Table, parameters: &Parameters) {
-        let choice = |name| match parameters.get(name) {
-            Some(ParamValue::Choice(choice)) => Some(*choice),
-            _ => None,
+        let protocol = match parameters.get("protocol_type") {
+            Some(ParamValue::Choice(protocol)) => protocol,
+            _ => "token_20",
         };
-        let protocol = choice("protocol_type").unwrap_or("token_20");
         let name = Sql::Text(protocol.replace("token_", "ERC"));
         if table.user_data {
             // Without a requested protocol, tokens without one are listed too.
@@ -98,8 +97,8 @@ impl Filter {
         } else {
             self.add("protocol_type = ?", [name]);
         }
-        self.order = Some(match choice("order_by") {
-            Some("transactionAmount24h") if protocol == "token_20" => "transaction_amount_24h_rank",
+        self.order = Some(match parameters.get("order_by") {
+            Some(ParamValue::Choice("transactionAmount24h")) if protocol == "token_20" => "transaction_amount_24h_rank",
             _ => "total_market_cap_rank",
         });
     }
@@ -112,11 +111,13 @@ impl Filter {
             _ => &["from", "to"],
         };
         if table.user_data {
-            let among = |side| format!("instr(',' || lower({side}_address) || ',', ',' || ? || ',') > 0");
-            let conditions: Vec<String> = sides.iter().map(among).collect();
+            let conditions =
+                sides.iter().map(|side| format!("instr(',' || lower({side}_address) || ',', ',' || ? || ',') > 0"));
+            let conditions: Vec<String> = conditions.collect();
             return self.add(&format!("({})", conditions.join(" OR ")), vec![sql(address); sides.len()]);
         }
-        let (mut selects, mut values) = (Vec::new(), Vec::new());
+        let mut selects = Vec::new();
+        let mut values = Vec::new();
         for side in sides {
             selects.push(format!("SELECT seq FROM chain_transaction WHERE {side}_address = ?"));
             selects.push("SELECT seq FROM party WHERE address = ? AND side = ?".to_owned());

@@ -73,9 +73,17 @@ impl MirroredQuery {
                 continue;
             }
             let total = reported.length(request).max(count as u64);
-            let (query, lowest_height) = (query, lowest_height(records));
-            let (sliced, ended) = (false, false);
-            lists.push(Self { endpoint, query, hashes, rows, sliced, ended, total, lowest_height, filters });
+            lists.push(Self {
+                endpoint,
+                query,
+                hashes,
+                rows,
+                sliced: false,
+                ended: false,
+                total,
+                lowest_height: lowest_height(records),
+                filters,
+            });
         }
         // A list that another one contains was requested to read on, or to check.
         let outer: Vec<bool> = lists
@@ -87,7 +95,8 @@ impl MirroredQuery {
         let mut keep = outer.into_iter();
         lists.retain(|_| keep.next().unwrap_or(true));
         let cut = limit.is_some_and(|limit| count >= limit);
-        let (number, counted) = (lists.len(), matches!(endpoint.shape, Shape::Paged { total: Some(_), .. }));
+        let number = lists.len();
+        let counted = matches!(endpoint.shape, Shape::Paged { total: Some(_), .. });
         for (position, list) in lists.iter_mut().enumerate() {
             list.sliced = number > 1;
             let last = position + 1 == number;
@@ -101,7 +110,9 @@ impl MirroredQuery {
     }
 
     pub fn read(row: &Row<'_>, settings: &Settings) -> rusqlite::Result<Option<Self>> {
-        let (name, query, hashes): (String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let name: String = row.get(0)?;
+        let query: String = row.get(1)?;
+        let hashes: String = row.get(2)?;
         let Some(endpoint) = endpoint(&name) else { return Ok(None) };
         let Ok(parameters) = Parameters::read(&query, endpoint, settings) else { return Ok(None) };
         Ok(Some(Self {
@@ -119,12 +130,11 @@ impl MirroredQuery {
 
     pub fn insert(&self, connection: &Connection) -> rusqlite::Result<usize> {
         let total = i64::try_from(self.total).unwrap_or(i64::MAX);
-        let ((first, last), hashes) = (self.rows, self.hashes.join(","));
-        let row = (self.endpoint.name, &self.query, hashes, first, last, self.sliced, self.ended, total);
+        let Self { endpoint, query, rows: (first, last), sliced, ended, lowest_height, .. } = self;
+        let hashes = self.hashes.join(",");
         let statement = "INSERT INTO mirrored_query (endpoint, query, hashes, first, last, sliced, ended, total, \
                          lowest_height) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
-        let (name, query, hashes, first, last, sliced, ended, total) = row;
-        connection.execute(statement, (name, query, hashes, first, last, sliced, ended, total, self.lowest_height))
+        connection.execute(statement, (endpoint.name, query, hashes, first, last, sliced, ended, total, lowest_height))
     }
 
     /// Rows for a request of this page of a list, if this query covers it.
@@ -152,15 +162,17 @@ impl MirroredQuery {
     /// Parameters that a narrower request has beyond the filters of this query; none if it is not narrower.
     fn narrowing(&self, requested: &Values) -> Option<Values> {
         let covered = self.filters.iter().all(|(name, bound)| is_within(requested, name, bound));
-        let order = |values: &Values| get(values, "order_by").cloned();
-        (covered && order(requested) == order(&self.filters))
-            .then(|| requested.iter().filter(|value| !self.filters.contains(value)).cloned().collect())
+        if !covered || get(requested, "order_by") != get(&self.filters, "order_by") {
+            return None;
+        }
+        Some(requested.iter().filter(|value| !self.filters.contains(value)).cloned().collect())
     }
 
     /// True if only heights are requested of which all rows were mirrored.
     fn holds_heights_of(&self, requested: &Values) -> bool {
         let from = get(requested, "height").or_else(|| get(requested, "start_height"));
-        let (Some(lowest), Some(ParamValue::Height(from))) = (self.lowest_height, from) else { return false };
+        let Some(lowest) = self.lowest_height else { return false };
+        let Some(ParamValue::Height(from)) = from else { return false };
         // More rows of the lowest height may follow, except of blocks, where a height has one.
         if self.endpoint.name == "blocks" { *from >= lowest } else { *from > lowest }
     }
@@ -168,8 +180,9 @@ impl MirroredQuery {
     /// Number of parameters in which a request differs.
     pub fn distance(&self, requested: &Parameters) -> usize {
         let requested = split(self.endpoint, requested.values.clone()).0;
-        let differing = |a: &Values, b: &Values| a.iter().filter(|value| !b.contains(value)).count();
-        differing(&self.filters, &requested) + differing(&requested, &self.filters)
+        let ours = self.filters.iter().filter(|value| !requested.contains(value));
+        let theirs = requested.iter().filter(|value| !self.filters.contains(value));
+        ours.count() + theirs.count()
     }
 
     pub fn describe(&self) -> String {
@@ -223,7 +236,8 @@ pub fn query_of(request: &Request) -> String {
 
 /// Filters with the API's defaults, and hashes.
 fn split(endpoint: &Endpoint, values: Values) -> (Values, Vec<String>) {
-    let (mut filters, mut hashes) = (Values::new(), Vec::new());
+    let mut filters = Values::new();
+    let mut hashes = Vec::new();
     for (name, value) in values {
         match value {
             ParamValue::Hashes(given) => hashes.extend(given),

@@ -77,7 +77,7 @@ impl Parameters {
     fn check_ranges(&self, endpoint: &Endpoint) -> Result<(), ErrorResponse> {
         for param in endpoint.params {
             let ParamRole::RangeStart(wire, partner) = param.role else { continue };
-            let (Some(low), Some(high)) = (self.get(param.name), self.get(partner)) else { continue };
+            let Some((low, high)) = self.get(param.name).zip(self.get(partner)) else { continue };
             if low > high {
                 return Err(ErrorResponse::new(
                     WRONG_RANGE,
@@ -99,7 +99,8 @@ impl Parameters {
 
 /// The same date and time `years` later (or earlier, if negative), as the API counts years.
 pub fn years_after(time: i64, years: i32) -> Option<i64> {
-    let (start, months) = (DateTime::from_timestamp_millis(time)?, Months::new(12 * years.unsigned_abs()));
+    let start = DateTime::from_timestamp_millis(time)?;
+    let months = Months::new(12 * years.unsigned_abs());
     let shifted = if years < 0 { start.checked_sub_months(months) } else { start.checked_add_months(months) };
     shifted.map(|time| time.timestamp_millis())
 }
@@ -169,7 +170,7 @@ impl Sent {
             ParamKind::Height => plain_digits(text).map(ParamValue::Height),
             ParamKind::Time => plain_digits(text).map(ParamValue::Time),
             ParamKind::Amount { min } => {
-                let amount = rank(text).filter(|_| is_plain_decimal(text));
+                let amount = if is_plain_decimal(text) { rank(text) } else { None };
                 if amount.is_some() && amount < rank(&min.to_string()) {
                     return Err(ErrorResponse::new(
                         OUT_OF_RANGE,
@@ -211,9 +212,8 @@ fn expected(kind: ParamKind) -> String {
 
 /// Digits with an optional fraction: neither sign nor exponent.
 fn is_plain_decimal(text: &str) -> bool {
-    let is_digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
-    is_digits(whole) && is_digits(fraction)
+    [whole, fraction].iter().all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// An integer of digits only, without sign, point or blank.

@@ -143,7 +143,8 @@ impl Renderer {
                 let mut times =
                     connection.prepare_cached(&format!("SELECT transaction_time FROM {} WHERE seq = ?", table.name))?;
                 // Newest first, so records that are too old are at the list's end.
-                let (mut low, mut high) = (0, listing.len());
+                let mut low = 0;
+                let mut high = listing.len();
                 while low < high {
                     let middle = low + (high - low) / 2;
                     let time: i64 = times.query_row([listing.get(middle)], |row| row.get(0))?;
@@ -171,9 +172,9 @@ impl Renderer {
             if let Some(ranks) = turn.moved_ranks(self.endpoint, place, total) {
                 group = ranks;
             } else if turn.reorders_ties() && !group.contains(&place) {
-                let (height, is_tie) = (height_at(place), |other: &u64| height_at(*other) == height_at(place));
-                let before = (0..place).rev().take_while(is_tie).count() as u64;
-                let after = (place + 1..total).take_while(is_tie).count() as u64;
+                let height = height_at(place);
+                let before = (0..place).rev().take_while(|other| height_at(*other) == height).count() as u64;
+                let after = (place + 1..total).take_while(|other| height_at(*other) == height).count() as u64;
                 group = if height.is_some() { place - before..place + after + 1 } else { place..place + 1 };
             }
             let served = if group.contains(&place) { turn.reordered(self.endpoint, place, &group) } else { place };
@@ -335,9 +336,12 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
+fn capitalized(name: &str) -> String {
+    format!("{}{}", name[..1].to_uppercase(), &name[1..])
+}
+
 /// Names of the directions: those of the chains in paths, capitalized; a zone name other than the default in capitals.
 fn directions(deployment: &Deployment) -> [(&'static str, String); 2] {
-    let capitalized = |name: &str| format!("{}{}", name[..1].to_uppercase(), &name[1..]);
     let main = capitalized(deployment.main());
     let zone = deployment.zone();
     let zone = if zone == Deployment::default().zone() { capitalized(zone) } else { zone.to_uppercase() };

@@ -39,14 +39,16 @@ impl RequestEntry {
         let (method, rest) = line.split_once(' ').unwrap_or((&line, ""));
         let target = rest.rsplit_once(" HTTP/").map_or(rest, |(target, _)| target);
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        let (method, path, query) = (method.into(), path.into(), query.into());
-        Self { time, method, path, query, status, ..Self::default() }
+        Self { time, method: method.into(), path: path.into(), query: query.into(), status, ..Self::default() }
     }
 
     /// Names and values of headers as they came.
     pub fn headers_of(headers: &HeaderMap) -> Vec<(String, String)> {
-        let text = |value: &axum::http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
-        headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect()
+        let headers = headers.iter().map(|(name, value)| {
+            let value = String::from_utf8_lossy(value.as_bytes());
+            (name.as_str().to_owned(), value.into_owned())
+        });
+        headers.collect()
     }
 
     fn size(&self) -> usize {

@@ -14,8 +14,8 @@ const OLDEST_PENDING: i64 = 10_000;
 /// Creates the tables of rows that are not listed yet.
 pub fn create_late_tables(connection: &Connection) -> rusqlite::Result<()> {
     for table in TABLES {
-        let (late, name) = (table.late_name(), table.name);
-        connection.execute(&format!("CREATE TEMP TABLE {late} AS SELECT * FROM {name} WHERE 0"), [])?;
+        let late = table.late_name();
+        connection.execute(&format!("CREATE TEMP TABLE {late} AS SELECT * FROM {} WHERE 0", table.name), [])?;
     }
     Ok(())
 }
@@ -45,13 +45,8 @@ pub fn settle(connection: &Connection, heights: u32) -> rusqlite::Result<()> {
 
 /// Lists the rows that are late by that many heights, each among the rows of its height. True if there were any.
 pub fn list_late(connection: &Connection, heights: u32) -> rusqlite::Result<bool> {
-    let due = |table: &Table, height: &str, head: i64| {
-        let statement = format!("SELECT seq, {height} FROM {} WHERE {height} <= ? ORDER BY seq", table.late_name());
-        let mut statement = connection.prepare_cached(&statement)?;
-        let rows = statement.query_map([head - i64::from(heights)], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        rows.collect::<rusqlite::Result<Vec<(i64, i64)>>>()
-    };
-    let transactions = due(&schema::CHAIN_TRANSACTION, "height", main_head(connection)?.0)?;
+    let last = main_head(connection)?.0 - i64::from(heights);
+    let transactions = late_up_to(connection, &schema::CHAIN_TRANSACTION, "height", last)?;
     for (late, height) in &transactions {
         let before = last_up_to(connection, &schema::CHAIN_TRANSACTION, "height", *height)?;
         for child in [&schema::TOKEN_TRANSFER, &schema::EVENT_LOG] {
@@ -74,12 +69,21 @@ pub fn list_late(connection: &Connection, heights: u32) -> rusqlite::Result<bool
         }
         insert(connection, &schema::CHAIN_TRANSACTION, *late, before)?;
     }
-    let crossings = due(&schema::CROSS_CHAIN_TRANSACTION, "zone_block_height", zone_head(connection)?.0)?;
+    let last = zone_head(connection)?.0 - i64::from(heights);
+    let crossings = late_up_to(connection, &schema::CROSS_CHAIN_TRANSACTION, "zone_block_height", last)?;
     for (late, height) in &crossings {
         let before = last_up_to(connection, &schema::CROSS_CHAIN_TRANSACTION, "zone_block_height", *height)?;
         insert(connection, &schema::CROSS_CHAIN_TRANSACTION, *late, before)?;
     }
     Ok(!transactions.is_empty() || !crossings.is_empty())
+}
+
+/// The late rows up to a height, with their heights.
+fn late_up_to(connection: &Connection, table: &Table, column: &str, height: i64) -> rusqlite::Result<Vec<(i64, i64)>> {
+    let statement = format!("SELECT seq, {column} FROM {} WHERE {column} <= ? ORDER BY seq", table.late_name());
+    let mut statement = connection.prepare_cached(&statement)?;
+    let rows = statement.query_map([height], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    rows.collect()
 }
 
 /// The last row whose column is at most that value; 0 if there is none. Read from the end, not by an index (`+`).
@@ -91,7 +95,9 @@ fn last_up_to(connection: &Connection, table: &Table, column: &str, value: i64) 
 
 /// Moves a late row to its table, after the row `before`.
 fn insert(connection: &Connection, table: &Table, late: i64, before: i64) -> rusqlite::Result<()> {
-    let (name, columns, source) = (table.name, table.row_columns(), table.late_name());
+    let name = table.name;
+    let columns = table.row_columns();
+    let source = table.late_name();
     // In two steps, since no two rows may have one number meanwhile.
     connection.prepare_cached(&format!("UPDATE {name} SET seq = -seq WHERE seq > ?"))?.execute([before])?;
     connection.prepare_cached(&format!("UPDATE {name} SET seq = 1 - seq WHERE seq < 0"))?.execute([])?;

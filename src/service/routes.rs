@@ -190,9 +190,16 @@ pub(super) struct Reply {
 
 impl Reply {
     fn json(status: u16, code: &str, body: impl Into<Bytes>) -> Self {
-        let content_type = "application/json";
-        let (code, body, headers) = (code.into(), body.into(), BTreeMap::new());
-        Self { status, code, body, content_type, headers, retry_after: None, filler: 0, gzip: false }
+        Self {
+            status,
+            code: code.into(),
+            body: body.into(),
+            content_type: "application/json",
+            headers: BTreeMap::new(),
+            retry_after: None,
+            filler: 0,
+            gzip: false,
+        }
     }
 
     /// Compresses the body, unless it is generated while it is sent.

@@ -165,11 +165,10 @@ impl Table {
         }
         // Addresses and hashes are requested in any letter case; only those of the synthetic chain are all in lower case.
         let collation = if self.user_data { " COLLATE NOCASE" } else { "" };
-        let column = |column: &Column| match storage(column.kind) {
+        parts.extend(self.columns().iter().map(|column| match storage(column.kind) {
             "TEXT" => format!("\"{}\" TEXT{collation}", column.name),
             other => format!("\"{}\" {other}", column.name),
-        };
-        parts.extend(self.columns().iter().map(column));
+        }));
         parts.extend(self.ranked.iter().map(|name| format!("\"{name}_rank\" BLOB")));
         format!("CREATE TABLE {} ({})", self.name, parts.join(", "))
     }
@@ -204,12 +203,12 @@ impl Table {
 
     /// The members of a record, in the order in which they are sent; the condition is the caller's.
     pub fn select(&self, record: &RecordType) -> String {
-        let column = |(_, field)| {
+        let columns = record.sent().map(|(_, field)| {
             let name = self.column_of(field);
             let source = if self.inherited.contains(&name) { "parent" } else { "own" };
             format!("{source}.\"{name}\"")
-        };
-        let columns: Vec<String> = record.sent().map(column).collect();
+        });
+        let columns: Vec<String> = columns.collect();
         let parent =
             if self.belongs() { " JOIN chain_transaction AS parent ON parent.seq = own.transaction_seq" } else { "" };
         format!("SELECT {} FROM {} AS own{parent}", columns.join(", "), self.name)

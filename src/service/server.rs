@@ -301,7 +301,8 @@ impl Drop for Service {
 fn serve(runtime: Runtime, listener: TcpListener, state: Arc<State>, stopped: oneshot::Receiver<()>) {
     runtime.block_on(async {
         let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
-        let (header_timeout, request_log) = (state.settings.header_timeout, state.request_log.clone());
+        let header_timeout = state.settings.header_timeout;
+        let request_log = state.request_log.clone();
         let service = router(state).into_make_service_with_connect_info::<ConnectionHandle>();
         tokio::select! {
             _ = axum::serve(Connections { listener, header_timeout, request_log }, service) => {}

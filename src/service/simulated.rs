@@ -35,12 +35,18 @@ impl Simulated {
         let mut request = Request::new(Body::empty());
         *request.headers_mut() = headers;
         *request.uri_mut() = target;
-        let (endpoint, connection) = (self.0.position(request.uri().path()), ConnectionHandle::default());
+        let endpoint = self.0.position(request.uri().path());
+        let connection = ConnectionHandle::default();
         let response = handle(self.0.clone(), endpoint, ConnectInfo(connection.clone()), request).await;
         match response.extensions().get::<Option<Unreachable>>() {
             Some(Some(reason)) => Err(NoResponse::Unreachable(*reason)),
-            _ if connection.is_aborted() => Err(NoResponse::Reset),
-            _ => Ok(response),
+            Some(None) | None => {
+                if connection.is_aborted() {
+                    Err(NoResponse::Reset)
+                } else {
+                    Ok(response)
+                }
+            }
         }
     }
 }

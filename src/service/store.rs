@@ -137,8 +137,8 @@ impl Store {
     pub fn grow(&mut self, count: u32, request: Option<&Parameters>) -> rusqlite::Result<()> {
         let focus = request.map(focus).unwrap_or_default();
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let ((height, time), (zone_height, zone_time)) =
-            (rewrite::main_head(&transaction)?, rewrite::zone_head(&transaction)?);
+        let (height, time) = rewrite::main_head(&transaction)?;
+        let (zone_height, zone_time) = rewrite::zone_head(&transaction)?;
         let head = synthesis::Head { height, time, zone_height, zone_time, turn: self.turn };
         let nonce = |sender: &str| {
             let statement = "SELECT coalesce(max(nonce) + 1, 0) FROM (\
@@ -146,8 +146,9 @@ impl Store {
                              UNION ALL SELECT nonce FROM late_chain_transaction WHERE from_address = ?1)";
             transaction.prepare_cached(statement)?.query_row([sender], |row| row.get(0))
         };
-        let ppm = |delay: Option<Delay>| delay.map_or(0, |delay| (delay.share * 1e6) as u64);
-        let growth = Growth { count, late_ppm: ppm(self.late), pending_ppm: ppm(self.pending) };
+        let [late_ppm, pending_ppm] =
+            [self.late, self.pending].map(|delay| delay.map_or(0, |delay| (delay.share * 1e6) as u64));
+        let growth = Growth { count, late_ppm, pending_ppm };
         synthesis::grow(&self.world, head, nonce, growth, &focus, &mut Loader::growing(&transaction)?)?;
         if let Some(pending) = self.pending {
             rewrite::settle(&transaction, pending.heights)?;

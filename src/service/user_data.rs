@@ -118,7 +118,8 @@ impl UserData {
         (interactions, limit): (&[Interaction], Option<usize>),
         settings: &Settings,
     ) -> Result<(), ServiceError> {
-        let (Some(table), Some(loaded)) = (Table::mirrored(endpoint), Table::loaded(endpoint)) else { return Ok(()) };
+        let Some(table) = Table::mirrored(endpoint) else { return Ok(()) };
+        let Some(loaded) = Table::loaded(endpoint) else { return Ok(()) };
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         transaction.execute_batch(mirror::TABLE)?;
         if !transaction.table_exists(None, table.name)? {
@@ -176,7 +177,8 @@ impl UserData {
         let closest = self.mirrored(endpoint).min_by_key(|query| query.distance(parameters));
         match closest {
             Some(closest) => {
-                let (query, page) = (mirror::query_of(request), parameters.page);
+                let query = mirror::query_of(request);
+                let page = parameters.page;
                 format!("not mirrored: page {page} of {}?{query}; closest: {}", endpoint.name, closest.describe())
             }
             None if self.recorded.is_empty() => format!("not mirrored: no query of {}", endpoint.name),

@@ -94,7 +94,8 @@ pub fn grow<S: Sink>(
         let main = BridgeTransaction { id, height: block.height, time: block.time, sender: from };
         let bridged = if matches!(token.protocol, "ERC20" | "ERC1155") { token } else { &world.tokens[0] };
         let mut transfer = CrossChainTransaction::new(world, &mut random, main, true, bridged);
-        (transfer.zone_height, transfer.zone_time) = (zone.height, zone.time);
+        transfer.zone_height = zone.height;
+        transfer.zone_time = zone.time;
         if let Some(signer) = &focus.signer {
             transfer.from.clone_from(signer);
         }

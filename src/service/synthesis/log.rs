@@ -27,7 +27,8 @@ pub struct Log {
 impl Log {
     /// The event that the token's contract logs for a transfer.
     pub fn of(transfer: &Transfer<'_>, sender: &str, index: i64) -> Self {
-        let (from, to) = (padded(&transfer.from), padded(&transfer.to));
+        let from = padded(&transfer.from);
+        let to = padded(&transfer.to);
         let amount = format!("{:064x}", transfer.units);
         let (topics, data) = match transfer.token.protocol {
             "ERC721" => (vec![TRANSFERRED.into(), from, to, format!("0x{}", word(&transfer.id))], "0x".into()),
@@ -44,8 +45,8 @@ impl Log {
     pub fn any(world: &World, random: &mut Random, index: i64) -> Self {
         let address = world.contract(random).to_owned();
         let mut party = || padded(world.address(world.person(random, 1_000)));
-        let (one, other) = (party(), party());
-        let amount = |random: &mut Random| format!("{:064x}", random.below(u64::MAX));
+        let one = party();
+        let other = party();
         let (topics, words) = match random.index(5) {
             0 => (vec![APPROVAL.into(), one, other], 1),
             1 => (vec![DEPOSIT.into(), one], 1),
@@ -54,7 +55,7 @@ impl Log {
             // An anonymous event.
             _ => (Vec::new(), 0),
         };
-        let data = (0..words).map(|_| amount(random)).collect::<String>();
+        let data = (0..words).map(|_| format!("{:064x}", random.below(u64::MAX))).collect::<String>();
         Self { address, topics, data: format!("0x{data}"), index }
     }
 }

@@ -49,7 +49,8 @@ pub fn fill<S: Sink>(world: &World, random: &mut Random, sink: &mut S) -> Result
 
 /// Some empty, most small, a few crowded.
 fn block_sizes(transactions: u64, random: &mut Random) -> Vec<u64> {
-    let (mut sizes, mut left) = (Vec::new(), transactions);
+    let mut sizes = Vec::new();
+    let mut left = transactions;
     while left > 0 {
         let size = match random.below(100) {
             0..=14 => 0,
@@ -100,7 +101,8 @@ impl History<'_> {
         let from_contract = !several && random.per_mille(10);
         if several {
             // Used nowhere else; the first of them twice.
-            let (one, other) = (random.address(), random.address());
+            let one = random.address();
+            let other = random.address();
             from = format!("{one},{other},{one}");
             nonce = 0;
         } else if from_contract {

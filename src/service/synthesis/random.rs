@@ -41,7 +41,8 @@ impl Random {
 
     /// Small numbers far more often than large ones, as with anything popular.
     pub fn popular(&mut self, len: usize) -> usize {
-        let (one, two) = (self.below(1 << 20), self.below(1 << 20));
+        let one = self.below(1 << 20);
+        let two = self.below(1 << 20);
         ((u128::from(one) * u128::from(two) * len as u128) >> 40) as usize
     }
 

@@ -48,7 +48,8 @@ impl Token {
         };
         let fungible = matches!(protocol, "ERC20" | "ERC10");
         let precision = if fungible { [18, 18, 6, 8, 18, 0, 2, 18][index % 8] } else { 0 };
-        let (first, second) = (NAMES[index % NAMES.len()], THINGS[(index / NAMES.len()) % THINGS.len()]);
+        let first = NAMES[index % NAMES.len()];
+        let second = THINGS[(index / NAMES.len()) % THINGS.len()];
         let round = index / (NAMES.len() * THINGS.len());
         let number = if round == 0 { String::new() } else { format!(" {}", round + 1) };
         let name = if index == SPAM { "Free \"Airdrop\" \u{2714}".into() } else { format!("{first} {second}{number}") };

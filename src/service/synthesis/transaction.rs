@@ -99,8 +99,16 @@ impl<'w> Transfer<'w> {
         let spelling = if token.is_fungible() { Spelling::any(random, units, token.precision) } else { Spelling::Bare };
         let amount = decimal(units, token.precision, spelling);
         let id = token.id(random);
-        let (from, to) = (from.to_owned(), to.to_owned());
-        Self { token, from, to, from_contract: Some(false), to_contract: false, amount, units, id }
+        Self {
+            token,
+            from: from.to_owned(),
+            to: to.to_owned(),
+            from_contract: Some(false),
+            to_contract: false,
+            amount,
+            units,
+            id,
+        }
     }
 }
 

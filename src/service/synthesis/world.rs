@@ -30,8 +30,10 @@ impl World {
         let tokens = (0..token::COUNT).map(|index| Token::new(&mut random, index)).collect();
         let mut addresses = |count: u64| (0..count).map(|_| random.address()).collect::<Vec<_>>();
         let people = addresses((transactions / 10).clamp(20, 200_000));
-        let (contracts, producers) = (addresses(40), addresses(12));
-        let (signer, bridge) = (random.address(), random.address());
+        let contracts = addresses(40);
+        let producers = addresses(12);
+        let signer = random.address();
+        let bridge = random.address();
         Self { seed, transactions, tokens, people, contracts, producers, signer, bridge }
     }
 
@@ -43,10 +45,10 @@ impl World {
 
     /// Writes the tokens, unless the chain is empty.
     pub fn put_tokens<S: Sink>(&self, sink: &mut S) -> Result<(), S::Error> {
-        for token in self.tokens.iter().filter(|_| self.transactions > 0) {
-            sink.put(&schema::TOKEN, None, token)?;
+        if self.transactions == 0 {
+            return Ok(());
         }
-        Ok(())
+        self.tokens.iter().try_for_each(|token| sink.put(&schema::TOKEN, None, token).map(drop))
     }
 
     /// Someone, at that per mille of the chain's time.

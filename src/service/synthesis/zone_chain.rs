@@ -157,7 +157,8 @@ fn cross<'w>(
         let inward = random.per_mille(600);
         let batch = !inward && random.per_mille(150);
         // What goes in arrives later than it left, what comes out left earlier than it arrived.
-        let (at, delay) = (times.partition_point(|time| *time <= main.time), random.index(3));
+        let at = times.partition_point(|time| *time <= main.time);
+        let delay = random.index(3);
         let index = if inward { (at + delay).min(times.len().saturating_sub(1)) } else { at.saturating_sub(1 + delay) };
         for _ in 0..if batch { 2 + random.index(3) } else { 1 } {
             let token = world.bridged_token(random);
