@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import posixpath
 import re
 from collections.abc import Mapping
@@ -10,10 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, cast
-from urllib.parse import unquote
+from urllib.request import url2pathname
 
 from chainframe._paths import for_arrow, local_path, shown_url, text_of
-from chainframe.errors import ExportError, InvalidParameterError
+from chainframe.errors import ContextError, ExportError, InvalidParameterError
 from chainframe.frames import load
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 SCHEMES = ("s3", "gs", "az")
 PARSED = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+([^/]*)/*(.*)", re.DOTALL)
 """Scheme, bucket or container, and key; `Path` has joined the slashes of a URL."""
+CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 CLIENT_OPTIONS = frozenset({
     "allow_http", "allow_invalid_certificates", "connect_timeout", "default_content_type", "http1_only",
     "http2_keep_alive_interval", "http2_keep_alive_timeout", "http2_keep_alive_while_idle", "http2_only",
@@ -111,9 +113,9 @@ def location(given: object, parameter: str, storage_options: Mapping[str, Any] |
         _reject_options(storage_options, parameter)
         if text.lower().startswith("file://") and not text.lower().startswith("file:///"):
             raise InvalidParameterError(f"({shown}) must have no host: file:///directory", parameter=parameter)
-        return Path(f"/{bucket}/{unquote(key)}")
+        return Path(url2pathname(f"/{bucket}/{key}"))
     parts = key.split("/")
-    if not bucket or not key or "\0" in text or any(part in {"", ".", ".."} for part in parts):
+    if not bucket or any(part in {"", ".", ".."} for part in parts) or CONTROL.search(text):
         message = f"({shown}) must name a bucket and a path in it, such as {scheme}://bucket/blocks"
         raise InvalidParameterError(message, parameter=parameter)
     return ObjectPath(f"{scheme}://{bucket}", key, _opened(scheme, bucket, storage_options or {}))
@@ -230,6 +232,7 @@ def attempt(
     refused: Any = _RAISE,  # noqa: ANN401 - as below
 ) -> Any:  # noqa: ANN401 - of obstore
     """Calls a store. Its errors are raised as `ExportError`; two of them may be results instead."""
+    _check_process(path)
     try:
         return call()
     except Exception as error:  # noqa: BLE001 - obstore raises errors of several classes
@@ -240,6 +243,18 @@ def attempt(
         problem = store_error(error, path)
     # Outside of the handler, so that what obstore says is in no traceback.
     raise problem
+
+
+_process: list[int] = []
+"""The process that has used obstore, and whose children cannot: its threads are not there."""
+
+
+def _check_process(path: ObjectPath) -> None:
+    if not _process:
+        _process.append(os.getpid())
+    if _process[0] != os.getpid():
+        message = f"{path}: this process was forked after its parent had used an object store"
+        raise ContextError(f'{message}; start it with "spawn" or "forkserver"')
 
 
 REFUSED = ("AlreadyExistsError", "PreconditionError")

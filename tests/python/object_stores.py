@@ -87,6 +87,19 @@ class Turns:
                 self._left[number] -= 1
 
 
+class Writer:
+    """Object that is put when it is closed."""
+
+    def __init__(self, double: Double, path: str) -> None:
+        self._double, self._path, self._data = double, path, b""
+
+    def write(self, data: bytes) -> None:
+        self._data += data
+
+    def close(self) -> None:
+        self._double.put(self._path, self._data)
+
+
 @dataclass
 class Double:
     """Requests that obstore sends, with `fault` at request number `step` of the current run."""
@@ -141,6 +154,10 @@ class Double:
 
     def list_with_delimiter(self, prefix: str) -> dict[str, Any]:
         return cast("dict[str, Any]", self._request(lambda: self._list(prefix.rstrip("/") + "/")))
+
+    def open_writer(self, path: str, **options: Any) -> Writer:
+        del options
+        return Writer(self, path)
 
     # What they do.
 

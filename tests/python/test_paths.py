@@ -37,6 +37,7 @@ URLS = [
     "s3://bucket/a//b",
     " postgresql://user:password@host/blocks",
     "jdbc:postgresql://user:password@host/blocks",
+    "s3://bucket/a\tb",
 ]
 NAMES = ["", "a\0b", None, 5, b"blocks", "~unknown-user/blocks"]
 

@@ -282,6 +282,28 @@ def test_file_url_is_a_local_path(client: cf.Client, tmp_path: Path) -> None:
     assert Export.open(f"file://{tmp_path}/a%20b").rows == 5
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forking is Unix's")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_forked_process_raises_instead_of_waiting(client: cf.Client, bucket: Bucket) -> None:
+    client.blocks(max_items=5).to_parquet(bucket.url("a"), storage_options=bucket.options)
+    child = os.fork()
+    if child == 0:
+        try:
+            Export.open(bucket.url("a"), storage_options=bucket.options)
+        except cf.ContextError:
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_names_of_any_characters_are_kept(client: cf.Client, bucket: Bucket) -> None:
+    for key in ("a b/c", "a%20b/c", "día/a+b=c", "~/a:b*"):
+        export = client.blocks(max_items=5).to_parquet(bucket.url(key), storage_options=bucket.options)
+        assert f"{key}/_manifest.json" in bucket.names()
+        assert chainframe.exports.read(str(export.path), storage_options=bucket.options).count_rows() == 5
+
+
 def test_no_credential_is_shown(
     client: cf.Client, bucket: Bucket, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

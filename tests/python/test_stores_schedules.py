@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import obstore
 import pytest
 
 import chainframe as cf
 import chainframe.exports
+import reference_client
 from chainframe.testing import LocalService
 from conftest import needs_extra
 from object_stores import FAULTS, STORES, Double, Killed, Turns
@@ -31,7 +33,7 @@ class Schedules:
     """Runs of one export in a fresh store each, and what must be true when they have ended."""
 
     def __init__(self, client: cf.Client) -> None:
-        self.query = client.blocks(page_size=35, max_items=ROWS)
+        self.query: cf.Query[Any] = client.blocks(page_size=35, max_items=ROWS)
         self.expected = [str(block.hash) for block in self.query.collect()]
         self.count = 0
         self.ends: dict[str, int] = {}
@@ -56,6 +58,14 @@ class Schedules:
         double.begin()
         self.export(double, mode)
         return double.sent
+
+    def in_turns(self, double: Double, turns: Turns, modes: Sequence[str]) -> None:
+        """Run two exports at a time, and compare what is there when both have ended."""
+        double.begin()
+        double.turns = turns
+        turns.run([partial(self.attempt, partial(self.export, double, mode)) for mode in modes])
+        double.turns = None
+        self.end(double)
 
     def end(self, double: Double, mode: str = "resume") -> None:
         """Run the export again until it ends, then once more, and compare what is there."""
@@ -125,13 +135,8 @@ def test_two_runs_on_one_prefix_leave_each_row_once(schedules: Schedules, kind: 
     # Each store has a third of the schedules.
     pairs = [(one, other) for one in range(first + 1) for other in range(second + 1)]
     for one, other in [pair for pair in pairs if sum(pair) % len(STORES) == STORES.index(kind)]:
-        double = prepared()
-        double.begin()
-        double.turns = Turns(one, other, is_killed=one % 2 == 1)
         try:
-            double.turns.run([partial(schedules.attempt, partial(schedules.export, double, mode)) for mode in modes])
-            double.turns = None
-            schedules.end(double)
+            schedules.in_turns(prepared(), Turns(one, other, is_killed=one % 2 == 1), modes)
         except BaseException as error:
             error.add_note(f"{kind}, {modes}: {one} of {first} requests, then {other} of {second}")
             raise
@@ -150,3 +155,104 @@ def test_any_sequence_of_faults_leaves_each_row_once(schedules: Schedules, kind:
         except BaseException as error:
             error.add_note(f"{kind}: {runs}")
             raise
+
+
+@pytest.fixture
+def files(monkeypatch: pytest.MonkeyPatch) -> str:
+    """Key of a single file, which the store in memory takes."""
+    monkeypatch.setattr(obstore, "open_writer", Double.open_writer)
+    return "files/blocks.jsonl"
+
+
+class Files(Schedules):
+    """Runs that write a single file."""
+
+    def export(self, double: Double, mode: str = "resume") -> Any:
+        return self.query.to_json(double.path("files/blocks.jsonl"), mode=mode)  # type: ignore[arg-type]
+
+    def check(self, double: Double) -> None:
+        assert list(double.objects) == ["files/blocks.jsonl"]
+        lines = double.objects["files/blocks.jsonl"].data.splitlines()
+        assert [json.loads(line)["hash"] for line in lines] == self.expected
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_single_file_is_whole_after_any_fault_and_with_two_runs(client: cf.Client, files: str, kind: str) -> None:
+    schedules, double = Files(client), Double(kind)
+    steps = schedules.requests(double)
+    assert list(double.objects) == [files]
+    for fault in FAULTS:
+        for step in range(1, steps + 1):
+            double = Double(kind)
+            double.begin(step, fault)
+            schedules.attempt(partial(schedules.export, double))
+            schedules.end(double)
+    pairs = [(one, other) for one in range(steps + 1) for other in range(steps + 1)]
+    for one, other in [pair for pair in pairs if sum(pair) % len(STORES) == STORES.index(kind)]:
+        schedules.in_turns(Double(kind), Turns(one, other, is_killed=one % 2 == 1), ["resume", "resume"])
+
+
+class Series(Schedules):
+    """Runs that add to a series what is new since its first export."""
+
+    def __init__(self, client: cf.Client, service: LocalService) -> None:
+        super().__init__(client)
+        self.query, self.begun = client.cross_chain_transactions(page_size=50), Double()
+        # The second export has no news, so the next one replaces it.
+        for _ in range(2):
+            self.export(self.begun)
+        self.service = service
+        self.grow()
+
+    def grow(self) -> None:
+        self.service.growth = 1
+        for _ in range(12):
+            reference_client.get(self.service, "blocks", limit="1")
+        self.service.growth = 0
+        whole = Double()
+        self.export(whole)
+        self.expected = self.rows(whole)
+
+    def export_twice(self, double: Double) -> None:
+        self.export(double)
+        double.turns, turns = None, double.turns
+        self.grow()
+        double.turns = turns
+        self.export(double)
+
+    def export(self, double: Double, mode: str = "resume") -> Any:
+        del mode
+        return self.query.to_parquet_series(double.path("s"), settle=3)  # type: ignore[arg-type]
+
+    def rows(self, double: Double) -> list[str]:
+        found: Any = chainframe.exports.read(double.path("s")).to_table()["zone_tx_hash"].to_pylist()
+        return sorted(map(str, found))
+
+    def fresh(self) -> Double:
+        return Double(objects=dict(self.begun.objects))
+
+    def check(self, double: Double) -> None:
+        assert self.rows(double) == self.expected
+
+
+def test_two_runs_of_a_series_leave_each_row_once(chain: LocalService) -> None:
+    schedules = Series(chain.client(), chain)
+    steps = schedules.requests(schedules.fresh())
+    for step in range(1, steps + 1):
+        for fault in ("killed after", "lost"):
+            double = schedules.fresh()
+            double.begin(step, fault)
+            schedules.attempt(partial(schedules.export, double))
+            schedules.end(double)
+    for one in range(0, steps + 1, 2):
+        for other in range(one % 3, steps + 1, 3):
+            schedules.in_turns(schedules.fresh(), Turns(one, other, is_killed=one % 4 == 0), ["resume", "resume"])
+    # The other run adds two exports, of which the second continues the one that this run has decided to replace.
+    for one in range(1, steps + 1):
+        double = schedules.fresh()
+        double.begin()
+        double.turns = Turns(one, -1, is_killed=False)
+        runs = [partial(schedules.export, double), partial(schedules.export_twice, double)]
+        double.turns.run([partial(schedules.attempt, run) for run in runs])
+        double.turns = None
+        schedules.end(double)

@@ -16,7 +16,8 @@ from chainframe.errors import ExportError, IncompleteResultError, InvalidParamet
 from chainframe.exports.directory import atomic_write, disk_error
 from chainframe.exports.export import Export
 from chainframe.exports.parquet import MODES, write_parquet, write_parquet_async
-from chainframe.exports.store import locked, saved_rows, store_at
+from chainframe.exports.remote import superseded
+from chainframe.exports.store import locked, read_manifest, saved_rows, store_at
 from chainframe.frames import load
 
 if TYPE_CHECKING:
@@ -100,9 +101,21 @@ class FileRequest:
                 with pyarrow.parquet.ParquetFile(arrow_source(part)) as stored:
                     yield from stored.iter_batches(ROWS)
 
-        self._replace(lambda: pyarrow.parquet.read_schema(arrow_source(export.parts[0])), batches())
+        try:
+            self._replace(lambda: pyarrow.parquet.read_schema(arrow_source(export.parts[0])), batches())
+        except ExportError:
+            self._check_not_superseded(export)
+            raise
         self.discard()
         return self._written(export.rows, export.report)
+
+    def _check_not_superseded(self, export: Export) -> None:
+        """Raises `ExportError` if another run has removed or replaced the parts. Local ones are locked."""
+        parts = self.parts
+        if isinstance(parts, ObjectPath):
+            manifest = read_manifest(parts)
+            if manifest is None or [str(parts / part.name) for part in manifest.parts] != list(map(str, export.parts)):
+                raise superseded(parts)
 
     def write(self, records: Records[Any]) -> Export:
         """Writes records in hand to the file."""

@@ -238,8 +238,7 @@ class RemoteStore:
         raise problem
 
     def _superseded(self) -> ExportError:
-        message = f"{self.path} was changed by another export; try again when it has ended"
-        return ExportError(message, path=str(self.path), retryable=True)
+        return superseded(self.path)
 
     def _check_not_superseded(self) -> None:
         found = self._get(self.path / Manifest.NAME)
@@ -307,6 +306,11 @@ class RemoteStore:
             # Some stores refuse to remove what is not there, since another run has removed it.
             for key in keys:
                 attempt(partial(self._objects.delete, key), self.path, missing=None)
+
+
+def superseded(path: ObjectPath) -> ExportError:
+    message = f"{path} was changed by another export; try again when it has ended"
+    return ExportError(message, path=str(path), retryable=True)
 
 
 def version_of(meta: Any) -> dict[str, str]:  # noqa: ANN401 - of obstore

@@ -6,7 +6,6 @@ import os
 import posixpath
 import re
 from dataclasses import dataclass, replace
-from functools import cached_property
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -206,7 +205,7 @@ class _Member:
     path: Location
     manifest: Manifest
 
-    @cached_property
+    @property
     def sha256(self) -> str:
         return manifest_checksum(self.path)
 
