@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, cast
 from urllib.request import url2pathname
 
-from chainframe._paths import for_arrow, local_path, shown_url, text_of
+from chainframe._paths import for_arrow, is_utf8, local_path, shown_url, text_of
 from chainframe.errors import ContextError, ExportError, InvalidParameterError
 from chainframe.frames import load
 
@@ -161,8 +161,10 @@ def _text(value: str | int) -> str:
 
 
 def arrow_source(path: Location) -> Any:  # noqa: ANN401 - what pyarrow reads from
-    """Returns what pyarrow opens as a file: the path, or the content of an object."""
-    return for_arrow(path) if isinstance(path, Path) else io.BytesIO(read_object(path))
+    """Returns what pyarrow opens as a file: the path, or the content of an object or of a path that it cannot take."""
+    if isinstance(path, ObjectPath):
+        return io.BytesIO(read_object(path))
+    return for_arrow(path) if is_utf8(str(path.absolute())) else io.BytesIO(path.read_bytes())
 
 
 def arrow_files(paths: Sequence[Location]) -> dict[str, Any]:

@@ -77,7 +77,20 @@ def form_of(suffix: str) -> tuple[str, bool] | None:
 
 def for_arrow(path: Path) -> str:
     """Returns the path as pyarrow takes it for one: a relative path such as `a:b/c` would be a URL."""
-    return str(path.absolute())
+    text = str(path.absolute())
+    if not is_utf8(text):
+        message = f"{path} is not UTF-8, and pyarrow reads no such path; rename its directory"
+        raise ExportError(message, path=str(path))
+    return text
+
+
+def is_utf8(path: str) -> bool:
+    """True unless a path has bytes that Python shows as surrogates."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def refuse_link(path: Path) -> None:

@@ -7,6 +7,7 @@ import asyncio
 import gzip
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -256,3 +257,15 @@ def test_database_of_the_local_service_is_a_local_file_and_no_link(tmp_path: Pat
             LocalService(transactions=5, db=db)
         assert "password" not in str(caught.value)
     assert [*tmp_path.iterdir()] == [link]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are UTF-8 elsewhere")
+def test_path_that_is_not_utf8_is_written_and_read(client: cf.Client, tmp_path: Path) -> None:
+    directory = tmp_path / os.fsdecode(b"\xff")
+    directory.mkdir()
+    query = client.blocks(max_items=5)
+    query.to_csv(directory / "blocks.csv")
+    assert len((directory / "blocks.csv").read_text(encoding="utf-8").splitlines()) == 6
+    assert query.to_parquet(directory / "blocks").to_arrow() == query.to_arrow()
+    with pytest.raises(cf.ExportError, match="is not UTF-8, and pyarrow reads no such path"):
+        chainframe.exports.read(directory / "blocks")
