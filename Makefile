@@ -38,6 +38,8 @@ rust: tools
 python: tools install postgres browser
 	$(MAKE) --no-print-directory check-python
 
+# Tests wait for servers and child processes as long as they compute.
+WORKERS ?= $$($(BIN)/python -c 'import os; print(2 * (os.cpu_count() or 1))')
 # Type checks and tests use the installed wheel, not the source tree.
 check-python:
 	$(BIN)/python scripts/generate_stub.py --check
@@ -47,7 +49,7 @@ check-python:
 	@# stubtest succeeds if there is no stub at all.
 	test -s $(BIN)/../lib/python3*/site-packages/chainframe/_native.pyi
 	$(BIN)/python -m mypy.stubtest chainframe._native
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n $(WORKERS)
 
 # Installs PostgreSQL for the test of its recipe, if allowed; otherwise that test is skipped.
 postgres:

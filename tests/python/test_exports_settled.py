@@ -234,7 +234,7 @@ def test_interrupted_settled_export_is_resumed(tmp_path: Path) -> None:
 
 def test_settle_rejects_what_it_cannot_do(tmp_path: Path) -> None:
     with LocalService(transactions=50) as service, service.client() as client:
-        with pytest.raises(cf.InvalidParameterError, match="settle needs a list with its newest record first"):
+        with pytest.raises(cf.InvalidParameterError, match="settle needs one list with its newest record first"):
             client.tokens().to_parquet(tmp_path / "0", settle=5)
         with pytest.raises(cf.InvalidParameterError, match="settle cannot be combined with max_items"):
             client.blocks(max_items=3).to_parquet(tmp_path / "0", settle=5)

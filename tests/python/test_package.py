@@ -77,7 +77,17 @@ def test_metadata_describes_the_package() -> None:
     said = distribution("chainframe").metadata
     for field in ("Summary", "Keywords", "License-Expression", "Requires-Python", "Description-Content-Type"):
         assert said[field]
-    assert said.get_all("Provides-Extra") == ["all", "arrow", "cli", "otel", "pandas", "polars", "progress", "spark"]
+    assert said.get_all("Provides-Extra") == [
+        "all",
+        "arrow",
+        "cli",
+        "otel",
+        "pandas",
+        "polars",
+        "progress",
+        "spark",
+        "stores",
+    ]
 
 
 def test_versions_agree() -> None:

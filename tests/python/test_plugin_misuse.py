@@ -80,7 +80,7 @@ def test_mark_without_its_fixture_is_an_error(pytester: pytest.Pytester, mark: s
     )
     result = run(pytester)
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*has no effect on a test without the fixture *"])
+    result.stdout.fnmatch_lines(["*mark.chainframe* needs the fixture *: request it in the test*"])
 
 
 def test_options_that_are_refused_leave_no_recording(
