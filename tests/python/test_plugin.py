@@ -401,6 +401,32 @@ def test_cassette_that_is_a_link_is_not_replaced(
     assert [file.name for file in link.parent.iterdir()] == [link.name]
 
 
+@pytest.mark.parametrize("linked", ["cassettes", "cassettes/test_linked"])
+def test_nothing_is_recorded_through_a_link_in_place_of_a_directory_of_the_plugin(
+    pytester: pytest.Pytester, service: LocalService, monkeypatch: pytest.MonkeyPatch, linked: str
+) -> None:
+    monkeypatch.delenv("CI", raising=False)
+    connect(service, monkeypatch)
+    pytester.makepyfile(
+        test_linked="""
+        import chainframe as cf
+
+        def test_count(cassette):
+            with cf.Client() as client:
+                assert client.blocks(max_items=3).collect()
+        """
+    )
+    real = pytester.path / "elsewhere"
+    (real / "test_linked").mkdir(parents=True)
+    link = pytester.path / linked
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(real)
+    result = run(pytester)
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines([f"*{linked} is a symbolic link*"])
+    assert [path.name for path in real.rglob("*")] == ["test_linked"]
+
+
 def test_recording_of_a_killed_run_is_not_taken_by_the_next(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

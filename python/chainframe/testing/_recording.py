@@ -151,6 +151,8 @@ def _open(config: pytest.Config, plan: _Plan, journal: Path) -> tuple[Cassette, 
                 content: Path | None = plan.path
                 if plan.is_shared and plan.mode == "all":
                     content = _rewriting.earlier(config, plan.path) if plan.is_rewritten else None
+                for folder in [] if plan.is_named else _folders(plan.path):
+                    refuse_link(folder)
                 staging = _begin(plan.path, content)
             files = staging, journal
             return _share_cassette(plan.path, plan.mode, repeats, match_on, scrub, files, HINT), staging
@@ -236,6 +238,12 @@ def _reject_missed(opened: Cassette) -> None:
             f"caught; {HINT}, or pass a cassette of its own to a client that is to miss",
             pytrace=False,
         )
+
+
+def _folders(path: Path) -> list[Path]:
+    """Return the directories that the plugin makes for a cassette of its own: `cassettes`, and one for each module."""
+    above = list(path.parents)
+    return above[: [folder.name for folder in above].index("cassettes") + 1]
 
 
 def _begin(path: Path, content: Path | None) -> Path:
