@@ -142,7 +142,7 @@ def _opened(scheme: str, bucket: str, storage_options: object) -> Any:  # noqa: 
     connections = {name: value for name, value in given.items() if name in CLIENT_OPTIONS}
     config = {name: _text(value) for name, value in given.items() if name not in CLIENT_OPTIONS}
     retries = {"max_retries": options["max_retries"]} if "max_retries" in options else None
-    # What obstore says may contain what it was given.
+    # Messages of obstore may contain the options, and so credentials.
     problem = f"({scheme}://{bucket}) cannot be opened with these options; see {SETTINGS[scheme]}, and those of obstore"
     try:
         return stores.from_url(
@@ -243,7 +243,7 @@ def attempt(
         if refused is not _RAISE and type(error).__name__ in REFUSED:
             return refused
         problem = store_error(error, path)
-    # Outside of the handler, so that what obstore says is in no traceback.
+    # Outside of the handler, so that the message of obstore is in no traceback.
     raise problem
 
 

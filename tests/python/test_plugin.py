@@ -373,6 +373,15 @@ LEFTOVERS = """
 """
 
 
+LINKED = """
+import chainframe as cf
+
+def test_count(cassette):
+    with cf.Client() as client:
+        assert client.blocks(max_items=3).collect()
+"""
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="needs symbolic links")
 @pytest.mark.parametrize("mode", ["once", "rewrite"])
 def test_cassette_that_is_a_link_is_not_replaced(
@@ -380,15 +389,7 @@ def test_cassette_that_is_a_link_is_not_replaced(
 ) -> None:
     monkeypatch.delenv("CI", raising=False)
     connect(service, monkeypatch)
-    pytester.makepyfile(
-        test_linked="""
-        import chainframe as cf
-
-        def test_count(cassette):
-            with cf.Client() as client:
-                assert client.blocks(max_items=3).collect()
-        """
-    )
+    pytester.makepyfile(test_linked=LINKED)
     real = pytester.path / "real.jsonl"
     link = pytester.path / "cassettes" / "test_linked" / "test_count.jsonl"
     link.parent.mkdir(parents=True)
@@ -401,21 +402,14 @@ def test_cassette_that_is_a_link_is_not_replaced(
     assert [file.name for file in link.parent.iterdir()] == [link.name]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs symbolic links")
 @pytest.mark.parametrize("linked", ["cassettes", "cassettes/test_linked"])
 def test_nothing_is_recorded_through_a_link_in_place_of_a_directory_of_the_plugin(
     pytester: pytest.Pytester, service: LocalService, monkeypatch: pytest.MonkeyPatch, linked: str
 ) -> None:
     monkeypatch.delenv("CI", raising=False)
     connect(service, monkeypatch)
-    pytester.makepyfile(
-        test_linked="""
-        import chainframe as cf
-
-        def test_count(cassette):
-            with cf.Client() as client:
-                assert client.blocks(max_items=3).collect()
-        """
-    )
+    pytester.makepyfile(test_linked=LINKED)
     real = pytester.path / "elsewhere"
     (real / "test_linked").mkdir(parents=True)
     link = pytester.path / linked

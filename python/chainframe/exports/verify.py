@@ -42,8 +42,6 @@ DECLARED = json.loads(_native._declaration())  # noqa: SLF001 - made for what is
 CALLS = {endpoint["name"]: endpoint for endpoint in DECLARED["endpoints"]}
 RANGES = {"cross_chain_transactions", "address_transactions"}
 """Calls whose range of heights is a filter of the API."""
-LOOKUPS = {"transactions_by_hash", "logs"}
-"""Calls of which one list has several hashes."""
 MAX_GAP = 50
 """Least distance between two records at which not all heights between them are requested one by one."""
 PROBES = 10
@@ -134,7 +132,8 @@ class Verifier:
             yield "logs", self.by_logs
 
     def _is_set(self) -> bool:
-        return self._call not in LOOKUPS and any(isinstance(value, list) for value in self._arguments.values())
+        params = CALLS[self._call]["params"]
+        return any(param["selects list"] and isinstance(self._arguments.get(param["name"]), list) for param in params)
 
     @property
     def height(self) -> str:
