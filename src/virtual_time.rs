@@ -53,13 +53,13 @@ impl VirtualTime {
 
     /// Time of day.
     pub fn now(&self) -> SystemTime {
-        let _entered = self.handle.enter();
+        let _entered = self.enter();
         self.epoch + self.started.elapsed()
     }
 
-    /// Makes this the time of the current thread until the guard is dropped.
-    pub fn enter(&self) -> EnterGuard<'_> {
-        self.handle.enter()
+    /// Makes this the time of the current thread until the guard is dropped, unless the process is a forked child.
+    pub fn enter(&self) -> Option<EnterGuard<'_>> {
+        self.is_ours().then(|| self.handle.enter())
     }
 
     /// Adds the task of a caller. It runs while a caller is in [`run`](Self::run).

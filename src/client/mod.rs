@@ -163,7 +163,7 @@ impl Client {
 
     /// Makes the client's time that of the current thread until the guard is dropped.
     pub fn enter_time(&self) -> Option<EnterGuard<'_>> {
-        self.virtual_time().map(|time| time.enter())
+        self.virtual_time()?.enter()
     }
 
     pub fn rate_limiter_state(&self) -> RateLimiterState {

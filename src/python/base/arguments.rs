@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use pyo3::PyTypeInfo;
 use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyString, PyTuple};
 
 use super::errors;
+use super::once::MadeOnce;
 use crate::client::Error;
 use crate::interface::ParamKind;
 use crate::query::Arg;
@@ -120,17 +120,12 @@ pub fn text(given: &Bound<'_, PyString>) -> Result<String, &'static str> {
     String::read(given).map_err(|_| String::EXPECTED)
 }
 
-pub fn is_instance(
-    value: &Bound<'_, PyAny>,
-    module: &str,
-    name: &str,
-    cache: &PyOnceLock<Py<PyAny>>,
-) -> PyResult<bool> {
+pub fn is_instance(value: &Bound<'_, PyAny>, module: &str, name: &str, cache: &MadeOnce<PyAny>) -> PyResult<bool> {
     value.is_instance(cache.import(value.py(), module, name)?)
 }
 
-pub static DECIMAL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-pub static DATETIME: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+pub static DECIMAL: MadeOnce<PyAny> = MadeOnce::new();
+pub static DATETIME: MadeOnce<PyAny> = MadeOnce::new();
 
 /// Arguments of a call by name: those by position have the names of the required parameters.
 pub fn bound<'py>(
@@ -415,17 +410,17 @@ pub fn shown(value: &Bound<'_, PyAny>) -> String {
 
 /// Microseconds since the epoch of an aware datetime; None of a naive one.
 pub fn microseconds(value: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
-    static EPOCH: PyOnceLock<(Py<PyAny>, Py<PyAny>)> = PyOnceLock::new();
+    static EPOCH: MadeOnce<PyAny> = MadeOnce::new();
+    static MICROSECOND: MadeOnce<PyAny> = MadeOnce::new();
     let py = value.py();
     if value.call_method0("utcoffset")?.is_none() {
         return Ok(None);
     }
-    let (epoch, microsecond) = EPOCH.get_or_try_init(py, || {
+    let epoch = EPOCH.get(py, || {
         let module = py.import("datetime")?;
         let utc = module.getattr("timezone")?.getattr("utc")?;
-        let epoch = module.getattr("datetime")?.call1((1970, 1, 1, 0, 0, 0, 0, utc))?;
-        let microsecond = module.getattr("timedelta")?.call1((0, 0, 1))?;
-        Ok::<_, PyErr>((epoch.unbind(), microsecond.unbind()))
+        module.getattr("datetime")?.call1((1970, 1, 1, 0, 0, 0, 0, utc))
     })?;
+    let microsecond = MICROSECOND.get(py, || py.import("datetime")?.getattr("timedelta")?.call1((0, 0, 1)))?;
     value.sub(epoch)?.floor_div(microsecond)?.extract().map(Some)
 }

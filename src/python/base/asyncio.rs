@@ -10,9 +10,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use pyo3::exceptions::{PyBaseException, PyRuntimeError, PyRuntimeWarning, PyStopIteration};
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyType, PyWeakrefReference};
 use tokio::task::JoinHandle;
 
@@ -21,6 +19,7 @@ use super::dispatch::FUTURES;
 use super::errors;
 use super::finalize;
 use super::log;
+use super::once::{MadeOnce, interned};
 use crate::client::{Client, Error};
 use crate::virtual_time::VirtualTime;
 
@@ -256,7 +255,7 @@ struct FutureAwaiter {
 
 impl FutureAwaiter {
     fn start(py: Python<'_>, client: &Client, future: Pin<Box<dyn Future<Output = ()> + Send>>) -> PyResult<Self> {
-        static GET_RUNNING_LOOP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        static GET_RUNNING_LOOP: MadeOnce<PyAny> = MadeOnce::new();
         log::check_not_in_handler(py)?;
         if finalize::is_closing() {
             return Err(errors::context(py, "the interpreter is shutting down"));
@@ -274,7 +273,7 @@ impl FutureAwaiter {
             return Self::start_in_virtual_time(&running, time, log::scope(context, future));
         }
         FUTURES.start().map_err(|error| errors::context(py, &format!("failed to start a thread: {error}")))?;
-        let target = running.call_method0(intern!(py, "create_future"))?;
+        let target = running.call_method0(interned!(py, "create_future"))?;
         let weak = PyWeakrefReference::new(&target)?.unbind();
         let watched = weak.clone_ref(py);
         let task = handle(py)?.spawn(log::scope(context, async move {
@@ -288,7 +287,7 @@ impl FutureAwaiter {
             FUTURES.send(move |py| settle(py, &weak));
         }));
         let task = AbortOnDrop::new(&task);
-        Ok(Self { turns: target.call_method0(intern!(py, "__await__"))?.unbind(), _task: task })
+        Ok(Self { turns: target.call_method0(interned!(py, "__await__"))?.unbind(), _task: task })
     }
 
     /// The event loop itself runs the tasks, in turn with its other callbacks, so that their order is always the same.
@@ -298,18 +297,18 @@ impl FutureAwaiter {
         future: impl Future<Output = ()> + Send + 'static,
     ) -> PyResult<Self> {
         let py = running.py();
-        let target = running.call_method0(intern!(py, "create_future"))?;
+        let target = running.call_method0(interned!(py, "create_future"))?;
         let task = time.spawn(AssertUnwindSafe(future).catch_unwind().map(drop));
         let awaiter = AbortOnDrop::new(&task);
         let weak = PyWeakrefReference::new(&target)?.unbind();
         let turn = VirtualTurn { time: time.clone(), task, future: weak, running: running.clone().unbind() };
-        running.call_method1(intern!(py, "call_soon"), (Bound::new(py, turn)?,))?;
-        Ok(Self { turns: target.call_method0(intern!(py, "__await__"))?.unbind(), _task: awaiter })
+        running.call_method1(interned!(py, "call_soon"), (Bound::new(py, turn)?,))?;
+        Ok(Self { turns: target.call_method0(interned!(py, "__await__"))?.unbind(), _task: awaiter })
     }
 
     /// Next value of the future's iterator; None once the future has its result.
     fn turn(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        match self.turns.call_method0(py, intern!(py, "__next__")) {
+        match self.turns.call_method0(py, interned!(py, "__next__")) {
             Ok(yielded) => Ok(Some(yielded)),
             Err(error) if error.is_instance_of::<PyStopIteration>(py) => Ok(None),
             Err(error) => Err(error),
@@ -332,7 +331,7 @@ impl VirtualTurn {
         let py = slf.py();
         let turn = slf.get();
         let Some(future) = turn.future.bind(py).upgrade() else { return Ok(()) };
-        if future.call_method0(intern!(py, "done"))?.is_truthy()? {
+        if future.call_method0(interned!(py, "done"))?.is_truthy()? {
             return Ok(());
         }
         if !turn.task.is_finished() {
@@ -341,7 +340,7 @@ impl VirtualTurn {
         if turn.task.is_finished() {
             return _set_result(&future);
         }
-        turn.running.call_method1(py, intern!(py, "call_soon"), (slf,)).map(drop)
+        turn.running.call_method1(py, interned!(py, "call_soon"), (slf,)).map(drop)
     }
 }
 
@@ -368,18 +367,18 @@ fn wake_loop(future: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = future.py();
     let nothing = py.get_type::<PyBool>();
     future
-        .call_method0(intern!(py, "get_loop"))?
-        .call_method1(intern!(py, "call_soon_threadsafe"), (nothing,))
+        .call_method0(interned!(py, "get_loop"))?
+        .call_method1(interned!(py, "call_soon_threadsafe"), (nothing,))
         .map(drop)
 }
 
 /// Has the future's event loop set its result.
 fn settle(py: Python<'_>, weak: &Py<PyWeakrefReference>) {
-    static SET_RESULT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    static SET_RESULT: MadeOnce<PyAny> = MadeOnce::new();
     let Some(future) = weak.bind(py).upgrade() else { return };
-    let call = future.call_method0(intern!(py, "get_loop")).and_then(|running| {
+    let call = future.call_method0(interned!(py, "get_loop")).and_then(|running| {
         let set_result = SET_RESULT.import(py, "chainframe._native", "_set_result")?;
-        running.call_method1(intern!(py, "call_soon_threadsafe"), (set_result, &future))
+        running.call_method1(interned!(py, "call_soon_threadsafe"), (set_result, &future))
     });
     // Only a closed loop raises, in which no coroutine waits.
     drop(call);
@@ -389,8 +388,8 @@ fn settle(py: Python<'_>, weak: &Py<PyWeakrefReference>) {
 #[pyfunction]
 pub fn _set_result(future: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = future.py();
-    if !future.call_method0(intern!(py, "done"))?.is_truthy()? {
-        future.call_method1(intern!(py, "set_result"), (py.None(),))?;
+    if !future.call_method0(interned!(py, "done"))?.is_truthy()? {
+        future.call_method1(interned!(py, "set_result"), (py.None(),))?;
     }
     Ok(())
 }

@@ -7,7 +7,6 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use pyo3::exceptions::PyKeyboardInterrupt;
-use pyo3::intern;
 use pyo3::prelude::*;
 use tokio::runtime::Handle;
 use tokio::task::{AbortHandle, JoinHandle};
@@ -15,6 +14,7 @@ use tokio::task::{AbortHandle, JoinHandle};
 use super::errors;
 use super::finalize;
 use super::log;
+use super::once::interned;
 use crate::client::{Client, Error, runtime};
 use crate::virtual_time::VirtualTime;
 
@@ -73,23 +73,23 @@ pub struct SignalWatcher {
 impl SignalWatcher {
     /// Has interrupts counted for a stream that another thread may open.
     pub fn prepare(py: Python<'_>) -> PyResult<()> {
-        Self::interrupts(py)?.call_method0(intern!(py, "prepare")).map(drop)
+        Self::interrupts(py)?.call_method0(interned!(py, "prepare")).map(drop)
     }
 
     pub fn watch(py: Python<'_>) -> PyResult<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         let interrupts = Self::interrupts(py)?;
-        let before = interrupts.call_method1(intern!(py, "watch"), (id,))?.extract()?;
+        let before = interrupts.call_method1(interned!(py, "watch"), (id,))?.extract()?;
         Ok(Self { interrupts: interrupts.unbind(), id, before })
     }
 
     fn interrupts(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
-        py.import(intern!(py, "chainframe._interrupts"))
+        py.import(interned!(py, "chainframe._interrupts"))
     }
 
     fn release(&self, py: Python<'_>) -> PyResult<()> {
-        self.interrupts.call_method1(py, intern!(py, "release"), (self.id,)).map(drop)
+        self.interrupts.call_method1(py, interned!(py, "release"), (self.id,)).map(drop)
     }
 }
 
@@ -103,7 +103,7 @@ impl Drop for SignalWatcher {
 impl Interrupt for SignalWatcher {
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         py.check_signals()?;
-        let more = self.interrupts.call_method1(py, intern!(py, "came_after"), (self.before,))?.is_truthy(py)?;
+        let more = self.interrupts.call_method1(py, interned!(py, "came_after"), (self.before,))?.is_truthy(py)?;
         if more { Err(PyKeyboardInterrupt::new_err(())) } else { Ok(()) }
     }
 }

@@ -3,10 +3,10 @@
 use chrono::{DateTime, Datelike as _, Timelike as _};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyInt, PyString};
 
 use super::arguments::{self, DATETIME, DECIMAL, microseconds};
+use super::once::MadeOnce;
 use crate::columns::{Columns, ColumnsBuilder, Value};
 use crate::interface::Kind;
 
@@ -26,9 +26,8 @@ pub fn to_python<'py>(py: Python<'py>, value: &Value<'_>) -> PyResult<Bound<'py,
 /// An aware `datetime` in UTC, from the ten bytes that a pickled one has. Its class takes them as they are, where eight
 /// numbers would be made, parsed and checked one by one; and the form cannot change, or old pickles would not load.
 pub fn datetime<'py>(py: Python<'py>, milliseconds: i64) -> PyResult<Bound<'py, PyAny>> {
-    static UTC: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let utc =
-        UTC.get_or_try_init(py, || py.import("datetime")?.getattr("timezone")?.getattr("utc").map(Bound::unbind))?;
+    static UTC: MadeOnce<PyAny> = MadeOnce::new();
+    let utc = UTC.get(py, || py.import("datetime")?.getattr("timezone")?.getattr("utc"))?;
     let time = DateTime::from_timestamp_millis(milliseconds)
         .ok_or_else(|| PyValueError::new_err(format!("{milliseconds} is not a time of the years 1 to 9999")))?;
     let [_, micro @ ..] = time.timestamp_subsec_micros().to_be_bytes();

@@ -2,10 +2,10 @@
 
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyModule, PyString};
 
 use super::hint;
+use super::once::MadeOnce;
 use crate::cassette;
 use crate::client::Error;
 use crate::columns::NumericOverflow;
@@ -19,9 +19,8 @@ const BUDGET_NOTE: &str =
 
 /// The module of the error classes. An interpreter that finalizes cannot import it any more.
 pub fn module(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
-    static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
-    let module = MODULE.get_or_try_init(py, || PyModule::import(py, "chainframe.errors").map(Bound::unbind));
-    module.map(|module| module.bind(py))
+    static MODULE: MadeOnce<PyModule> = MadeOnce::new();
+    MODULE.get(py, || PyModule::import(py, "chainframe.errors"))
 }
 
 pub fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {

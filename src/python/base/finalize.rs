@@ -10,7 +10,6 @@ use std::time::Duration;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 
 use super::errors;
 use crate::process;
@@ -22,7 +21,7 @@ const MAX_POLLS: u32 = 10_000;
 static CLOSED: AtomicBool = AtomicBool::new(false);
 /// The thread that finalizes the interpreter, and may use it to the last.
 static FINALIZER: OnceLock<ThreadId> = OnceLock::new();
-static IS_FINALIZING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+static IS_FINALIZING: OnceLock<Py<PyAny>> = OnceLock::new();
 /// Process id and number of threads that are inside the interpreter or on their way to it. A forked child starts at 0.
 static INSIDE: AtomicU64 = AtomicU64::new(0);
 
@@ -53,7 +52,7 @@ pub fn is_closing() -> bool {
 
 /// True once the interpreter is finalizing: what is left of it can neither import nor warn.
 fn is_finalizing(py: Python<'_>) -> bool {
-    let Some(is_finalizing) = IS_FINALIZING.get(py) else { return false };
+    let Some(is_finalizing) = IS_FINALIZING.get() else { return false };
     is_closing() && is_finalizing.call0(py).is_ok_and(|answer| answer.is_truthy(py).unwrap_or(true))
 }
 
@@ -113,8 +112,7 @@ pub fn attach_in_drop(mut work: impl FnMut(Python<'_>) -> PyResult<()>) {
 
 /// Has the main thread raise `KeyboardInterrupt` at its next check for signals.
 fn interrupt_main(py: Python<'_>) -> PyResult<()> {
-    static INTERRUPT_MAIN: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    INTERRUPT_MAIN.import(py, "_thread", "interrupt_main")?.call0().map(drop)
+    py.import("_thread")?.call_method0("interrupt_main").map(drop)
 }
 
 /// Has the exit hook called before the interpreter finalizes.
@@ -125,7 +123,7 @@ pub fn install(module: &Bound<'_, PyModule>) -> PyResult<()> {
     }
     let hook = wrap_pyfunction!(before_exit, module)?;
     let is_finalizing = module.py().import("sys")?.getattr("is_finalizing")?.unbind();
-    let _ = IS_FINALIZING.set(module.py(), is_finalizing);
+    let _ = IS_FINALIZING.set(is_finalizing);
     module.py().import("atexit")?.call_method1("register", (hook,)).map(drop)
 }
 

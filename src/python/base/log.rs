@@ -7,12 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use pyo3::exceptions::PyException;
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 
 use super::dispatch::LOGS;
 use super::errors;
+use super::once::{MadeOnce, interned};
 use crate::client::log::{self, Context, Level};
 
 /// Longest time that a result waits for the handlers of its records: a handler may be waiting for that result.
@@ -27,12 +26,8 @@ thread_local! {
 }
 
 fn logger(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
-    static LOGGER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let logger = LOGGER.get_or_try_init(py, || {
-        let logger = py.import("chainframe._logs")?.call_method0("logger")?;
-        Ok::<_, PyErr>(logger.unbind())
-    });
-    Ok(logger?.bind(py))
+    static LOGGER: MadeOnce<PyAny> = MadeOnce::new();
+    LOGGER.get(py, || py.import("chainframe._logs")?.call_method0("logger"))
 }
 
 /// False as long as nothing can show a record: the program has not imported `logging`, whose import takes longer than
@@ -40,8 +35,8 @@ fn logger(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
 fn is_configured(py: Python<'_>) -> PyResult<bool> {
     static CONFIGURED: AtomicBool = AtomicBool::new(false);
     if !CONFIGURED.load(Ordering::Relaxed) {
-        let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
-        let is_configured = modules.contains(intern!(py, "logging"))? || std::env::var_os("CHAINFRAME_LOG").is_some();
+        let modules = py.import(interned!(py, "sys"))?.getattr(interned!(py, "modules"))?;
+        let is_configured = modules.contains(interned!(py, "logging"))? || std::env::var_os("CHAINFRAME_LOG").is_some();
         CONFIGURED.store(is_configured, Ordering::Relaxed);
     }
     Ok(CONFIGURED.load(Ordering::Relaxed))
@@ -59,9 +54,9 @@ pub fn check_not_in_handler(py: Python<'_>) -> PyResult<()> {
 }
 
 fn level_and_context(py: Python<'_>) -> PyResult<(i64, Context)> {
-    static COPY_CONTEXT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    static COPY_CONTEXT: MadeOnce<PyAny> = MadeOnce::new();
     let level = if is_configured(py)? {
-        logger(py)?.call_method0(intern!(py, "getEffectiveLevel"))?.extract()?
+        logger(py)?.call_method0(interned!(py, "getEffectiveLevel"))?.extract()?
     } else {
         i64::from(u8::MAX)
     };
@@ -129,13 +124,13 @@ struct Record {
 
 impl Record {
     fn handle(&self, py: Python<'_>) -> PyResult<()> {
-        let log = logger(py)?.getattr(intern!(py, "log"))?;
+        let log = logger(py)?.getattr(interned!(py, "log"))?;
         let record = (self.level as u8, "%s", &self.text);
         match self.context.as_deref().and_then(|context| context.downcast_ref::<Py<PyAny>>()) {
             Some(context) => {
                 // A context is entered by one thread at a time; the caller's stays its own.
-                let copy = context.call_method0(py, intern!(py, "copy"))?;
-                copy.call_method1(py, intern!(py, "run"), (log, record.0, record.1, record.2)).map(drop)
+                let copy = context.call_method0(py, interned!(py, "copy"))?;
+                copy.call_method1(py, interned!(py, "run"), (log, record.0, record.1, record.2)).map(drop)
             }
             None => log.call1(record).map(drop),
         }
@@ -171,8 +166,8 @@ fn call(
     let argument = argument(py)?;
     match context.and_then(|context| context.downcast_ref::<Py<PyAny>>()) {
         Some(context) => {
-            let copy = context.call_method0(py, intern!(py, "copy"))?;
-            copy.call_method1(py, intern!(py, "run"), (function, argument)).map(drop)
+            let copy = context.call_method0(py, interned!(py, "copy"))?;
+            copy.call_method1(py, interned!(py, "run"), (function, argument)).map(drop)
         }
         None => function.call1(py, (argument,)).map(drop),
     }
@@ -190,8 +185,8 @@ fn emit(level: Level, text: &str, context: Option<Context>) {
 
 /// Gives Python's object of this thread a name that says where its records come from.
 fn name_thread(py: Python<'_>) -> PyResult<()> {
-    let thread = py.import(intern!(py, "threading"))?.call_method0(intern!(py, "current_thread"))?;
-    thread.setattr(intern!(py, "name"), "chainframe-log")
+    let thread = py.import(interned!(py, "threading"))?.call_method0(interned!(py, "current_thread"))?;
+    thread.setattr(interned!(py, "name"), "chainframe-log")
 }
 
 pub fn install() {

@@ -10,6 +10,7 @@ pub mod errors;
 pub mod finalize;
 pub mod hint;
 pub mod log;
+pub mod once;
 pub mod telemetry;
 
 use pyo3::prelude::*;

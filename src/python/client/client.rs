@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
 use super::callables::{CallableSetting, Callables};
@@ -26,6 +25,8 @@ use crate::python::base::arguments::Given as Argument;
 use crate::python::base::asyncio::coroutine;
 use crate::python::base::block_on::block_on;
 use crate::python::base::errors;
+use crate::python::base::log;
+use crate::python::base::once::MadeOnce;
 use crate::python::query::progress::ProgressMode;
 use crate::python::results::html;
 use crate::query::{height_at, parse_time};
@@ -39,7 +40,7 @@ pub struct Client {
     pub progress: ProgressMode,
     pub callables: Callables,
     /// Facts that responses have shown of the API, for filters of datasets.
-    learned: PyOnceLock<Py<PyDict>>,
+    learned: MadeOnce<PyDict>,
 }
 
 /// Raises if a progress bar is asked for and its extra is missing.
@@ -145,7 +146,7 @@ impl Client {
         };
         let settings = given.check(deployment, cassette.as_ref(), callables.credentials.callable().is_some());
         let inner = settings.and_then(|settings| client::Client::with_environment(settings, environment));
-        Ok(Self::of(inner.map_err(|error| errors::raise(py, &error))?, progress, callables))
+        Self::of(py, inner.map_err(|error| errors::raise(py, &error))?, progress, callables)
     }
 
     #[doc = doc!(Client.height_at)]
@@ -256,7 +257,7 @@ impl Client {
         check_progress(py, progress)?;
         let inner = slf.get().inner.with_options(changes).map_err(|error| errors::raise(py, &error))?;
         let callables = slf.get().callables.derived(py, slf.clone_ref(py).as_any());
-        let derived = Bound::new(py, Self::of(inner, progress, callables))?;
+        let derived = Bound::new(py, Self::of(py, inner, progress, callables)?)?;
         // Methods that a test has replaced stay replaced.
         derived.getattr("__dict__")?.call_method1("update", (slf.bind(py).getattr("__dict__")?,))?;
         Ok(derived)
@@ -367,8 +368,8 @@ impl Client {
     }
 
     #[getter]
-    fn _learned(&self, py: Python<'_>) -> Py<PyDict> {
-        self.learned.get_or_init(py, || PyDict::new(py).unbind()).clone_ref(py)
+    fn _learned(&self, py: Python<'_>) -> PyResult<Py<PyDict>> {
+        self.learned.get(py, || Ok::<_, PyErr>(PyDict::new(py))).map(|learned| learned.clone().unbind())
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -426,8 +427,15 @@ impl Client {
 }
 
 impl Client {
-    pub(super) fn of(inner: client::Client, progress: ProgressMode, callables: Callables) -> Self {
-        Self { inner, progress, callables, learned: PyOnceLock::new() }
+    pub(super) fn of(
+        py: Python<'_>,
+        inner: client::Client,
+        progress: ProgressMode,
+        callables: Callables,
+    ) -> PyResult<Self> {
+        // Imports what requests need: a module that another thread is importing during a fork stays locked in the child.
+        log::refresh(py)?;
+        Ok(Self { inner, progress, callables, learned: MadeOnce::new() })
     }
 
     fn find_height(

@@ -72,5 +72,5 @@ pub fn _with_cassette(
     environment.origin = environment.origin.filter(|_| cassette_given);
     let inner = client::Client::with_environment(settings, environment).map_err(|error| errors::raise(py, &error))?;
     let callables = client.get().callables.derived(py, client.clone().into_any().as_unbound());
-    Ok(Client::of(inner, client.get().progress, callables))
+    Client::of(py, inner, client.get().progress, callables)
 }

@@ -134,7 +134,7 @@ impl LocalService {
         let inner = client::Client::with_environment(settings, environment);
         let inner = inner.map_err(|error| errors::raise(py, &error))?;
         let callables = given.callables.derived(py, client.clone().into_any().as_unbound());
-        Ok(Client::of(inner, given.progress, callables))
+        Client::of(py, inner, given.progress, callables)
     }
 
     #[getter]
