@@ -75,10 +75,10 @@ pub fn cursor(input: &[u8]) -> Outcome {
     };
     let mut outcome = Outcome::Rejected;
     for cursor in [Some(text.to_owned()), resealed::<Cursor>(text)].into_iter().flatten() {
-        match Run::resume(&CLIENT, &cursor) {
+        match Run::resume(&CLIENT, &cursor, None) {
             Ok(run) => {
                 let again = run.cursor();
-                assert_eq!(Run::resume(&CLIENT, &again).expect("its own cursor").cursor(), again);
+                assert_eq!(Run::resume(&CLIENT, &again, None).expect("its own cursor").cursor(), again);
                 outcome = Outcome::Accepted;
             }
             Err(error) => rejected("cursor", &error),

@@ -326,6 +326,7 @@ class Client:
         chain: str | None = None,
         page_size: int | None = None,
         max_items: int | None = None,
+        unique: bool = False,
     ) -> Query[Token]:
         """Tokens of the main chain, by market capitalization unless ordered otherwise.
 
@@ -348,6 +349,8 @@ class Client:
             Records per page, up to 50, the default: fewer requests.
         max_items : int, optional
             Maximum number of records to return.
+        unique : bool, default False
+            With several values of an argument: return each record once, though several of the lists have it.
 
         Returns
         -------
@@ -372,6 +375,7 @@ class Client:
         chain: str | None = None,
         page_size: int | None = None,
         max_items: int | None = None,
+        unique: bool = False,
     ) -> Query[TokenTransfer]:
         """Transfers of one token.
 
@@ -387,6 +391,8 @@ class Client:
             Records per page, up to 50, the default: fewer requests.
         max_items : int, optional
             Maximum number of records to return.
+        unique : bool, default False
+            With several values of an argument: return each record once, though several of the lists have it.
 
         Returns
         -------
@@ -419,6 +425,7 @@ class Client:
         chain: str | None = None,
         page_size: int | None = None,
         max_items: int | None = None,
+        unique: bool = False,
     ) -> Query[CrossChainTransaction]:
         """Transactions that move value between the main chain and the zone chain.
 
@@ -445,6 +452,8 @@ class Client:
             Records per page, up to 100, the default: fewer requests.
         max_items : int, optional
             Maximum number of records to return.
+        unique : bool, default False
+            With several values of an argument: return each record once, though several of the lists have it.
 
         Returns
         -------
@@ -467,6 +476,7 @@ class Client:
         chain: str | None = None,
         page_size: int | None = None,
         max_items: int | None = None,
+        unique: bool = False,
     ) -> Query[Block]:
         """Blocks of the zone chain, newest first.
 
@@ -480,6 +490,8 @@ class Client:
             Records per page, up to 100, the default: fewer requests.
         max_items : int, optional
             Maximum number of records to return.
+        unique : bool, default False
+            With several values of an argument: return each record once, though several of the lists have it.
 
         Returns
         -------
@@ -507,6 +519,7 @@ class Client:
         chain: str | None = None,
         page_size: int | None = None,
         max_items: int | None = None,
+        unique: bool = False,
     ) -> Query[AddressTransaction]:
         """Normal transactions of one address, newest first.
 
@@ -530,6 +543,8 @@ class Client:
             Records per page, up to 50, the default: fewer requests.
         max_items : int, optional
             Maximum number of records to return.
+        unique : bool, default False
+            With several values of an argument: return each record once, though several of the lists have it.
 
         Returns
         -------
@@ -553,6 +568,7 @@ class Client:
         chain: str | None = None,
         page_size: int | None = None,
         max_items: int | None = None,
+        unique: bool = False,
     ) -> Query[LargeTransaction]:
         """Transactions of the main chain above an amount.
 
@@ -568,6 +584,8 @@ class Client:
             Records per page, up to 50, the default: fewer requests.
         max_items : int, optional
             Maximum number of records to return.
+        unique : bool, default False
+            With several values of an argument: return each record once, though several of the lists have it.
 
         Returns
         -------
@@ -595,6 +613,7 @@ class Client:
         chain: str | None = None,
         page_size: int | None = None,
         max_items: int | None = None,
+        unique: bool = False,
     ) -> Query[ChainTransaction]:
         """Transactions of the main chain, newest first.
 
@@ -619,6 +638,8 @@ class Client:
             Records per page, up to 50, the default: fewer requests.
         max_items : int, optional
             Maximum number of records to return.
+        unique : bool, default False
+            With several values of an argument: return each record once, though several of the lists have it.
 
         Returns
         -------
@@ -718,7 +739,7 @@ class Client:
     async def height_at_async(self, time: datetime | str | int, *, chain: Literal["main", "zone"] = "main") -> int:
         """`height_at` for asyncio."""
 
-    def resume(self, cursor: str) -> Query[Any]:
+    def resume(self, cursor: str, query: Query[Any] | None = None) -> Query[Any]:
         """Return the query of a cursor: exactly the records not returned yet, in any process.
 
         A cursor comes from `Page.cursor`, `Query.cursor`, or the `cursor` of an error. It is a small JSON string
@@ -728,6 +749,9 @@ class Client:
         ----------
         cursor : str
             The cursor.
+        query : Query, optional
+            Query that the cursor is of, needed for one of more than 1,000 values: the cursor does not have them. Their
+            order may be another. Other cursors ignore it.
 
         Returns
         -------
@@ -737,7 +761,7 @@ class Client:
         ------
         InvalidParameterError
             For a string that is not a cursor, was changed, has another version, or belongs to another chain or
-            deployment.
+            deployment, or without the query that it needs.
 
         Examples
         --------
@@ -1696,6 +1720,7 @@ class Query(Generic[_R_co]):
     # For exports: the query as JSON, True if its list grows at its head, a run kept in the core, and the warning or
     # error at the end of an incomplete result.
     def _stated(self) -> str: ...
+    def _whole_cursor(self) -> str: ...
     def _arrow_stream(self, columns: Sequence[str], first: int) -> object: ...
     def _resolved(self) -> tuple[Self, Report]: ...
     def _page(self, number: int) -> tuple[Records[_R_co], int | None, Report]: ...
@@ -2712,7 +2737,7 @@ class Report:
 
     @property
     def duplicates_dropped(self) -> int:
-        """Number of records received twice because the list grew while it was read."""
+        """Number of records received twice: the list grew while it was read, or others had them, with `unique=True`."""
 
     @property
     def dropped(self) -> int:

@@ -23,7 +23,8 @@ PAGED = ["chain", "page_size", "max_items"]
 def wanted_parameters(endpoint: dict[str, Any]) -> list[tuple[str, bool]]:
     """Names with whether each must be given, in order."""
     own = [(param["name"], param["required"]) for param in endpoint["params"]]
-    return own + [(name, False) for name in (PAGED if endpoint["page_size_max"] else PAGED[:1])]
+    unique = [("unique", False)] if any(param["selects list"] for param in endpoint["params"]) else []
+    return own + [(name, False) for name in (PAGED if endpoint["page_size_max"] else PAGED[:1])] + unique
 
 
 def test_declaration_has_nine_calls_and_nine_records() -> None:
@@ -70,7 +71,7 @@ def test_the_methods_have_the_declared_parameters(name: str) -> None:
     assert found == wanted_parameters(reference_client.ENDPOINTS[name])
     kinds = [parameter.kind is inspect.Parameter.KEYWORD_ONLY for parameter in parameters]
     assert kinds == [not required for _, required in found]
-    assert {parameter.default for parameter in parameters} <= {None, inspect.Parameter.empty}
+    assert {parameter.default for parameter in parameters} <= {None, False, inspect.Parameter.empty}
 
 
 @pytest.mark.parametrize("name", sorted(reference_client.ENDPOINTS))

@@ -197,7 +197,8 @@ def _flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _command(endpoint: dict[str, Any]) -> click.Command:
+def _call_options(endpoint: dict[str, Any]) -> list[click.Option]:
+    """Options that a call takes as arguments."""
     own = [_own_option(param) for param in endpoint["params"]]
     own.append(
         click.Option(
@@ -208,6 +209,14 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
         most = endpoint["page_size_max"]
         own.append(click.Option(["--page-size"], type=int, metavar="N", help=f"Records per page. Default: {most}."))
         own.append(click.Option(["--max-items"], type=int, metavar="N", help="Maximum number of records."))
+    if any(param["selects list"] for param in endpoint["params"]):
+        text = "With several values of an option: write each record once, though several of their lists have it."
+        own.append(click.Option(["--unique"], is_flag=True, default=None, help=text))
+    return own
+
+
+def _command(endpoint: dict[str, Any]) -> click.Command:
+    own = _call_options(endpoint)
     names = [option.name for option in own if option.name]
     can_follow = endpoint["page_size_max"] and not HEIGHTS.isdisjoint(FIELDS[endpoint["record"]])
     result = [

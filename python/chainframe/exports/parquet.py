@@ -193,7 +193,7 @@ class ExportRequest:
 
     def _resumed(self, store: Store, cursor: dict[str, Any]) -> Query[Any]:
         try:
-            return self.client.resume(json.dumps(cursor))
+            return self.client.resume(json.dumps(cursor), self.query)
         except InvalidParameterError as error:
             path = str(store.path / Manifest.NAME)
             raise ExportError(f"{path} is not the manifest of an export: {error}", path=path, hints=HINTS) from error

@@ -257,7 +257,8 @@ class _Reader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         most, queries = self._job.num_partitions, self._queries()
         each = max(most // max(len(queries), 1), 1)
-        cursors = [part.query.cursor for query in queries for part in query.partitions(each)]
+        parts = [part.query for query in queries for part in query.partitions(each)]
+        cursors = [part._whole_cursor() for part in parts]  # noqa: SLF001 - of this package
         tasks = [cursors[first::most] for first in range(min(most, len(cursors)))] or [[]]
         return [_Part(cursors, len(tasks)) for cursors in tasks]
 

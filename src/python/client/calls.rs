@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
 use super::client::Client;
-use crate::interface::endpoint;
+use crate::interface::{Param, endpoint};
 use crate::python::base::arguments;
 use crate::python::base::errors;
 use crate::python::query::query::Query;
@@ -34,18 +34,18 @@ macro_rules! calls {
 
 calls! {
     tokens "($self, *, protocol_type=None, token_contract_address=None, start_time=None, end_time=None, \
-        order_by=None, chain=None, page_size=None, max_items=None)"
+        order_by=None, chain=None, page_size=None, max_items=None, unique=False)"
     token_transfers "($self, token_contract_address, *, min_amount=None, max_amount=None, chain=None, page_size=None, \
-        max_items=None)"
+        max_items=None, unique=False)"
     cross_chain_transactions "($self, *, tx_id=None, height=None, start_height=None, end_height=None, start_time=None, \
         end_time=None, address=None, from_address=None, to_address=None, token_contract_address=None, \
-        chain=None, page_size=None, max_items=None)"
-    blocks "($self, *, height=None, chain=None, page_size=None, max_items=None)"
+        chain=None, page_size=None, max_items=None, unique=False)"
+    blocks "($self, *, height=None, chain=None, page_size=None, max_items=None, unique=False)"
     address_transactions "($self, address, *, start_height=None, end_height=None, start_time=None, end_time=None, \
-        direction=None, chain=None, page_size=None, max_items=None)"
-    large_transactions "($self, *, min_amount=None, height=None, chain=None, page_size=None, max_items=None)"
+        direction=None, chain=None, page_size=None, max_items=None, unique=False)"
+    large_transactions "($self, *, min_amount=None, height=None, chain=None, page_size=None, max_items=None, unique=False)"
     transactions "($self, *, block_hash=None, height=None, start_height=None, end_height=None, start_time=None, \
-        end_time=None, chain=None, page_size=None, max_items=None)"
+        end_time=None, chain=None, page_size=None, max_items=None, unique=False)"
     transactions_by_hash "($self, tx_ids, *, chain=None)"
     logs "($self, tx_ids, *, chain=None)"
 }
@@ -53,11 +53,16 @@ calls! {
 #[pymethods]
 impl Client {
     #[doc = doc!(Client.resume)]
-    fn resume(slf: &Bound<'_, Self>, cursor: &Bound<'_, PyAny>) -> PyResult<Query> {
+    #[pyo3(signature = (cursor, query=None))]
+    fn resume(slf: &Bound<'_, Self>, cursor: &Bound<'_, PyAny>, query: Option<&Bound<'_, PyAny>>) -> PyResult<Query> {
+        let query = query
+            .map(|query| query.cast::<Query>())
+            .transpose()
+            .map_err(|_| errors::parameter(slf.py(), "query", "must be the Query that the cursor is of, or None"))?;
         match cursor.cast::<PyString>() {
             Ok(text) => {
                 let text = arguments::text(text).map_err(|problem| errors::parameter(slf.py(), "cursor", problem))?;
-                resumed(slf, &text)
+                resumed(slf, &text, query)
             }
             Err(_) if cursor.is_none() => {
                 let problem = "must be a string; it is None where nothing is left to fetch";
@@ -99,6 +104,9 @@ fn query(
             ("max_items", None) if endpoint.page_size_max().is_some() => {
                 options.max_items = arguments::optional(&value, "max_items")?;
             }
+            ("unique", None) if endpoint.params.iter().any(Param::selects_list) => {
+                options.unique = arguments::flag("unique", Some(&value))?;
+            }
             (name, None) => return Err(arguments::unexpected(&slf.getattr(call)?, name)),
         }
     }
@@ -122,7 +130,7 @@ pub fn _restore_query(client: &Bound<'_, Client>, call: &str, given: &str) -> Py
 
 #[pyfunction]
 pub fn _resume_query(client: &Bound<'_, Client>, cursor: &str) -> PyResult<Query> {
-    resumed(client, cursor)
+    resumed(client, cursor, None)
 }
 
 fn new_query(client: &Bound<'_, Client>, call: &str, args: Vec<(String, Arg)>, options: Options) -> PyResult<Query> {
@@ -132,7 +140,8 @@ fn new_query(client: &Bound<'_, Client>, call: &str, args: Vec<(String, Arg)>, o
     Ok(Query::new(client, client.get().progress, run))
 }
 
-fn resumed(client: &Bound<'_, Client>, cursor: &str) -> PyResult<Query> {
-    let run = Run::resume(&client.get().inner, cursor).map_err(|error| errors::raise(client.py(), &error))?;
+fn resumed(client: &Bound<'_, Client>, cursor: &str, query: Option<&Bound<'_, Query>>) -> PyResult<Query> {
+    let values = query.map(|query| query.get().run.query());
+    let run = Run::resume(&client.get().inner, cursor, values).map_err(|error| errors::raise(client.py(), &error))?;
     Ok(Query::new(client, client.get().progress, run))
 }

@@ -40,6 +40,11 @@ impl Query {
         self.run.canonical_json().map(|json| json.to_string()).map_err(|error| errors::raise(py, &error))
     }
 
+    /// Cursor of the first record, with which a process that has nothing else reads the query.
+    fn _whole_cursor(&self) -> String {
+        self.run.whole_cursor()
+    }
+
     /// Unit, progress and expected end of the last run.
     fn _progress(&self) -> (&'static str, u64, Option<u64>) {
         let progress = self.last.report().unwrap_or_default().progress;

@@ -33,7 +33,7 @@ use crate::query::{self, Pages, Run};
 #[doc = doc!(Query)]
 #[pyclass(frozen, weakref, module = "chainframe")]
 pub struct Query {
-    pub(super) run: Run,
+    pub(in crate::python) run: Run,
     pub(super) client: Py<PyAny>,
     progress: ProgressMode,
     pub(super) last: Arc<LastRun>,
@@ -382,7 +382,7 @@ impl Query {
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         if let Some(start) = self.run.start() {
             let resume = py.import("chainframe._native")?.getattr("_resume_query")?;
-            return Ok((resume, (self.client.bind(py), start.to_json()).into_pyobject(py)?));
+            return Ok((resume, (self.client.bind(py), start.to_whole_json()).into_pyobject(py)?));
         }
         let given = serde_json::to_string(&(self.run.query().args(), self.run.query().options()));
         let given = given.map_err(|error| PyTypeError::new_err(error.to_string()))?;

@@ -6,16 +6,17 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use super::set_cursor::SetCursor;
 use crate::client::{Client, Error};
 use crate::interface::{Endpoint, endpoint};
 use crate::message::Message;
 use crate::query::audit::Repeat;
-use crate::query::request::{Arg, Options, Query, with_value};
+use crate::query::request::{Arg, Members, Options, Query, with_value};
 use crate::query::results::{Checkpoint, SetPosition, Source};
 use crate::query::snapshot::{FirstPage, ListCheckpoint, Rows};
 
 /// Version of the format. Other versions are rejected.
-const VERSION: u32 = 9;
+const VERSION: u32 = 10;
 /// Latest keys of a list that a cursor has.
 const LATEST_KEYS: usize = 8;
 /// Runs in a row that ended before their first record, after which the first page is returned at once. Runs that are
@@ -25,11 +26,18 @@ const MAX_EMPTY_RUNS: u32 = 3;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cursor {
+    // The cursor of an open list in that of its set lacks what it has in common with the set.
+    #[serde(default, skip_serializing_if = "is_none")]
     version: u32,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     call: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     deployment: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     chain: String,
+    #[serde(default, skip_serializing_if = "is_empty")]
     arguments: Arc<[(String, Arg)]>,
+    #[serde(default, skip_serializing_if = "is_default")]
     options: Options,
     /// Slice that is being read.
     pub(super) slice: u64,
@@ -48,21 +56,27 @@ pub struct Cursor {
     pub(super) reasons: Vec<Message>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) missing: Vec<String>,
-    /// Positions of the lists of a set that are being read, by their values.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) open: Vec<(String, Cursor)>,
-    /// Values of a set whose lists ended with an error.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) refused: Vec<(String, Message)>,
+    /// Position in the lists of a set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) set: Option<Box<SetCursor<Self>>>,
     /// Runs from here that ended before their first record.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_none")]
     empty_runs: u32,
     /// Detects strings that were cut or edited.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     checksum: String,
 }
 
-fn is_zero(number: &u32) -> bool {
+fn is_none(number: &u32) -> bool {
     *number == 0
+}
+
+fn is_empty(arguments: &Arc<[(String, Arg)]>) -> bool {
+    arguments.is_empty()
+}
+
+fn is_default(options: &Options) -> bool {
+    *options == Options::default()
 }
 
 fn reject(problem: impl Into<Message>) -> Error {
@@ -85,7 +99,8 @@ impl Cursor {
     pub(super) fn start(query: &Query) -> Self {
         // The limit of a set is that of each list.
         let remaining = if query.members().is_some() { None } else { query.max_items() };
-        Self::at(query, 0, 0, ListCheckpoint::default(), remaining).sealed()
+        let set = query.members().map(|members| Box::new(SetCursor::start(members)));
+        Self { set, ..Self::at(query, 0, 0, ListCheckpoint::default(), remaining) }.sealed()
     }
 
     /// Position in a slice, from where `remaining` records are wanted, or all; not sealed.
@@ -113,32 +128,49 @@ impl Cursor {
         }
     }
 
-    /// Position in a set: the lists that have not ended, and the positions of those that are being read.
+    /// Position in a set: the lists that have ended, and the positions of those that are being read.
     fn of_set(set: &SetPosition, checkpoint: &Checkpoint) -> Self {
         let Some(members) = set.query.members() else { return Self::of_list(checkpoint) };
+        let at = Self::at(&set.query, 0, 0, ListCheckpoint::default(), None);
         let this = [(set.member, checkpoint.of_list())];
         let open = this.iter().chain(&set.open);
-        let open = open.map(|(index, at)| {
-            let mut position = Self::of_list(at);
-            position.options.max_items = None;
-            (members.values[*index].clone(), position.sealed())
-        });
-        let begun = set
-            .begun
-            .iter()
-            .filter_map(|(index, cursor)| Some((members.values[*index].clone(), serde_json::from_str(cursor).ok()?)));
-        let open = open.chain(begun).collect();
-        let left = members.values.iter().enumerate().filter(|(index, _)| {
-            let has_ended = set.ended[index / 64] & 1 << (index % 64) != 0;
-            *index == set.member || !has_ended
-        });
-        let left = Arg::List(left.map(|(_, value)| value.clone()).collect());
+        let open = open.map(|(index, list)| (*index, Self::of_list(list).within(&at, members, *index)));
+        let begun = set.begun.iter().filter_map(|(index, cursor)| Some((*index, serde_json::from_str(cursor).ok()?)));
+        let set_cursor = SetCursor::of(set, members, open.chain(begun).collect());
+        Self { set: Some(Box::new(set_cursor)), reasons: set.reasons.clone(), ..at }.sealed()
+    }
+
+    /// The position of an open list without what the cursor of its set has as well.
+    fn within(self, set: &Self, members: &Members<Query>, index: usize) -> Self {
+        // Heights in place of times are its own.
+        let is_resolved = self.arguments != *members.queries[index].args();
+        let options = Options { max_items: None, unique: set.options.unique, ..self.options };
         Self {
-            arguments: with_value(set.query.args(), members.name, &left).into(),
-            open,
-            refused: set.refused.clone(),
-            reasons: set.reasons.clone(),
-            ..Self::at(&set.query, 0, 0, ListCheckpoint::default(), None)
+            version: 0,
+            call: String::new(),
+            deployment: String::new(),
+            chain: String::new(),
+            checksum: String::new(),
+            arguments: if is_resolved { self.arguments } else { Arc::default() },
+            options: if options == set.options { Options::default() } else { options },
+            ..self
+        }
+    }
+
+    /// The cursor of an open list with what it shares with the set.
+    fn restored(&self, member: &Query) -> Self {
+        let options = if is_default(&self.options) { member.options() } else { &self.options };
+        let arguments = if self.arguments.is_empty() { member.args() } else { &self.arguments };
+        let at = Self::at(member, self.slice, self.offset, self.list.clone(), None);
+        Self {
+            arguments: arguments.clone(),
+            options: Options { unique: false, ..options.clone() },
+            latest: self.latest.clone(),
+            repeats: self.repeats.clone(),
+            reasons: self.reasons.clone(),
+            missing: self.missing.clone(),
+            empty_runs: self.empty_runs,
+            ..at
         }
         .sealed()
     }
@@ -202,9 +234,10 @@ impl Cursor {
         Self::at(query, 0, offset, list, remaining).sealed()
     }
 
-    /// Position of a list of a set, if it is being read.
-    pub(super) fn member(&self, value: &str) -> Option<&Self> {
-        self.open.iter().find(|(other, _)| other == value).map(|(_, at)| at)
+    /// Position of a list of a set by the rank of its value, if it is being read.
+    pub(super) fn member(&self, rank: u32, member: &Query) -> Option<Self> {
+        let open = &self.set.as_ref()?.open;
+        open.iter().find(|(other, _)| *other == rank).map(|(_, at)| at.restored(member))
     }
 
     /// Query of the cursor's remaining records.
@@ -230,16 +263,51 @@ impl Cursor {
 
     fn sealed(mut self) -> Self {
         self.checksum.clear();
-        self.checksum = checksum(&self.to_json());
+        self.checksum = checksum(&self.to_whole_json());
         self
     }
 
+    /// The cursor as a string, without the values of a large set: its query has them.
     pub fn to_json(&self) -> String {
+        let is_large = self.set.as_ref().is_some_and(|set| set.is_large());
+        if is_large { self.without_values().to_whole_json() } else { self.to_whole_json() }
+    }
+
+    /// The cursor as a string, with the values of a set however many they are.
+    pub fn to_whole_json(&self) -> String {
         serde_json::to_string(self).expect("plain values")
     }
 
-    /// Parses a cursor and returns it with its query, if this client can resume it.
-    pub(super) fn parse(client: &Client, json: &str) -> Result<(Query, Self), Error> {
+    fn without_values(&self) -> Self {
+        let mut arguments = self.arguments.to_vec();
+        for (_, argument) in &mut arguments {
+            if let Arg::List(values) = argument {
+                values.clear();
+            }
+        }
+        Self { arguments: arguments.into(), ..self.clone() }.sealed()
+    }
+
+    /// The cursor of a set with the values of its query.
+    fn with_values_of(self, query: Option<&Query>) -> Result<Self, Error> {
+        let empty = self.arguments.iter().find(|(_, argument)| *argument == Arg::List(Vec::new()));
+        let (Some((name, _)), Some(set)) = (empty, &self.set) else { return Ok(self) };
+        let count = set.count;
+        let problem = format!("is of {count} values of {name}, which it does not have; pass ");
+        let Some(query) = query else {
+            return Err(reject(Message::new(problem).parameter("query").text(" too, with the same values")));
+        };
+        let members = query.members().filter(|members| members.name == name.as_str() && set.is_of(members));
+        let Some(members) = members else {
+            let problem = format!("is of {count} other values of {name}; pass the query that the cursor is of");
+            return Err(reject(problem));
+        };
+        let values = Arg::List(members.values.to_vec());
+        Ok(Self { arguments: with_value(&self.arguments, name, &values).into(), ..self }.sealed())
+    }
+
+    /// Parses a cursor and returns it with its query, if this client can resume it. `query` has the values of a large set.
+    pub(super) fn parse(client: &Client, json: &str, query: Option<&Query>) -> Result<(Query, Self), Error> {
         const FORM: &str = "must be a string from page.cursor, query.cursor or error.cursor";
         let value: serde_json::Value = serde_json::from_str(json).map_err(|_| reject(FORM))?;
         match value.get("version").and_then(serde_json::Value::as_u64) {
@@ -261,6 +329,7 @@ impl Cursor {
             let problem = format!("belongs to the deployment {:?}; this client uses {ours:?}", cursor.deployment);
             return Err(reject(problem));
         }
+        let cursor = cursor.with_values_of(query)?;
         let query = cursor.query(client, call);
         let query = query.map_err(|error| match error {
             Error::InvalidParameter { parameter, problem } => {
@@ -275,10 +344,13 @@ impl Cursor {
             && i64::try_from(cursor.offset).is_ok()
             && cursor.repeats.iter().all(|repeat| repeat.is_before(cursor.offset));
         if let Some(members) = query.members() {
-            let are_known = cursor.open.iter().all(|(value, at)| members.values.contains(value) && at.open.is_empty());
-            return if are_known { Ok((query, cursor)) } else { Err(reject(FORM)) };
+            let is_of_set = cursor
+                .set
+                .as_ref()
+                .is_some_and(|set| set.is_of(members) && set.open.iter().all(|(_, at)| at.set.is_none()));
+            return if is_of_set { Ok((query, cursor)) } else { Err(reject(FORM)) };
         }
-        if !cursor.open.is_empty() || cursor.slice > query.slices().count() || !is_plausible {
+        if cursor.set.is_some() || cursor.slice > query.slices().count() || !is_plausible {
             return Err(reject(FORM));
         }
         Ok((query, cursor))

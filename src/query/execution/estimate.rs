@@ -167,11 +167,16 @@ async fn set(
     };
     let requests = all(|list| list.requests, 1.0);
     let resolved = Resolved { requests: 0, elapsed: Duration::ZERO };
+    let mut records = all(|list| list.records, 0.0);
+    if query.options().unique && count > 1 {
+        records.low = lists.iter().map(|list| list.records.low).max().unwrap_or(0);
+        limitations.push("records that several lists have are counted for each of them".into());
+    }
     Ok(Estimate {
         num_slices: count,
         pages: all(|list| list.pages, 0.0),
         requests,
-        records: all(|list| list.records, 0.0),
+        records,
         estimated_seconds: seconds(query, resolved, requests.expected, 0, sampler),
         limitations,
     })

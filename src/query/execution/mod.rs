@@ -21,8 +21,10 @@ mod run;
 mod sample;
 mod selection;
 mod set;
+mod set_cursor;
 mod slice_fetcher;
 mod stable;
+mod unique;
 mod walk;
 
 pub use bounds::Bounds;

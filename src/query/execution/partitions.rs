@@ -6,6 +6,7 @@ use super::run::Run;
 use super::slice_fetcher::{fetch, list_spec, response};
 use crate::client::Error;
 use crate::interface::{ParamKind, ParamRole};
+use crate::message::{Hint, Message};
 use crate::query::audit::page_of_both;
 use crate::query::request::{Arg, Members, Query};
 use crate::query::results::SharedReport;
@@ -71,6 +72,10 @@ fn unsplit(query: &Query) -> Result<Vec<Run>, Error> {
 
 /// Splits a set by its values. Each part is a set, so that its records have the same columns.
 fn split_set(query: &Query, members: &Members<Query>, num_partitions: u64) -> Result<Vec<Run>, Error> {
+    if query.options().unique {
+        let problem = "must not be given where a set is split: several parts may have a record";
+        return Err(Error::parameter("unique", Message::new(problem).hint(Hint::Omit("unique".into()))));
+    }
     let ranges = split(1, members.values.len() as i64, num_partitions.max(1));
     let partitions = ranges.into_iter().map(|(first, last)| {
         let values = members.values[first as usize - 1..last as usize].to_vec();

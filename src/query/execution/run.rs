@@ -25,9 +25,9 @@ impl From<Query> for Run {
 }
 
 impl Run {
-    /// Returns the run that continues from a cursor.
-    pub fn resume(client: &Client, cursor: &str) -> Result<Self, Error> {
-        let (query, start) = Cursor::parse(client, cursor)?;
+    /// Returns the run that continues from a cursor, that of a large set with its query.
+    pub fn resume(client: &Client, cursor: &str, query: Option<&Query>) -> Result<Self, Error> {
+        let (query, start) = Cursor::parse(client, cursor, query)?;
         Ok(Self { query, start: Some(Arc::new(start)) })
     }
 
@@ -42,7 +42,7 @@ impl Run {
     /// A run of the next `most` records from a cursor of this query on.
     pub fn rest(&self, cursor: &str, most: u64) -> Result<Self, Error> {
         self.query.reject_set("an export")?;
-        let start = Cursor::parse(self.query.client(), cursor)?.1.limited(most);
+        let start = Cursor::parse(self.query.client(), cursor, None)?.1.limited(most);
         Ok(Self { query: start.query(self.query.client(), self.query.endpoint())?, start: Some(Arc::new(start)) })
     }
 
@@ -94,6 +94,11 @@ impl Run {
     /// Cursor of the run's first record.
     pub fn cursor(&self) -> String {
         self.first().to_json()
+    }
+
+    /// Cursor of the run's first record, with the values of a set however many they are.
+    pub fn whole_cursor(&self) -> String {
+        self.first().to_whole_json()
     }
 
     /// The same for another run, if this one ended before its first record.

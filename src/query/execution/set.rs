@@ -2,6 +2,8 @@
 //! slices and its position. Up to `OPEN` of them for each request in flight are open at a time, and each is asked for one
 //! page after the other, so that short lists end while long ones are read.
 
+mod restore;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -9,12 +11,13 @@ use tokio::task::JoinSet;
 
 use super::cursor::Cursor;
 use super::run::Run;
+use super::unique::Unique;
 use crate::client::{Error, log};
 use crate::interface::ApiErrorKind;
 use crate::message::Message;
 use crate::process;
 use crate::query::request::Query;
-use crate::query::results::{Checkpoint, Page, Partial, Progress, Report, SetPosition, SharedReport, Verdict};
+use crate::query::results::{Checkpoint, Page, Partial, Progress, Report, SeenLog, SetPosition, SharedReport, Verdict};
 
 /// Lists that are open at a time for each request in flight: enough that requests of short lists do not wait until those
 /// of long lists have ended.
@@ -40,14 +43,17 @@ type Answered<L> = (usize, Box<L>, Result<Option<Page>, Error>);
 
 pub(super) struct Set<L: ListRun> {
     query: Query,
-    start: Option<Cursor>,
+    /// Positions of the lists that an earlier run had begun, by index.
+    starts: BTreeMap<usize, Cursor>,
+    is_resumed: bool,
     /// Lists that are being read, by index.
     open: BTreeMap<usize, OpenList>,
     num_lists: usize,
     /// Cursors of the lists that an earlier run had begun, until this one returns a page of them.
     begun: BTreeMap<usize, Arc<str>>,
-    /// First list that was not opened yet.
-    next: usize,
+    /// Lists that were not opened yet: those that an earlier run had begun, so that their number does not grow from run
+    /// to run, then the others.
+    unopened: VecDeque<usize>,
     /// Open lists that are asked for a page.
     asked: JoinSet<Answered<L>>,
     /// Open lists to be asked for a page.
@@ -56,7 +62,13 @@ pub(super) struct Set<L: ListRun> {
     process: u32,
     ended: Vec<u64>,
     num_ended: u64,
-    refused: Vec<(String, Message)>,
+    /// Lists that had ended before this run.
+    num_skipped: u64,
+    /// Index of the verdict of each list. A list that an earlier run has read has none.
+    verdicts: Vec<Option<usize>>,
+    refused: Vec<(usize, Message)>,
+    /// The records that other lists may return again, where each is returned once.
+    unique: Option<Unique>,
     /// Error of the first list that was refused.
     error: Option<Error>,
     /// Sum of the reports of ended lists.
@@ -72,39 +84,59 @@ struct OpenList {
     report: SharedReport,
     /// Times that the list was read again from its beginning.
     rereads: u32,
+    /// Records of it that another list had returned.
+    repeated: u64,
+}
+
+impl OpenList {
+    fn new(report: &SharedReport) -> Self {
+        Self { checkpoint: None, report: report.clone(), rereads: 0, repeated: 0 }
+    }
+
+    /// Report of the list, without the records that another list had returned.
+    fn counts(&self) -> Report {
+        let mut report = self.report.read();
+        report.records = report.records.saturating_sub(self.repeated);
+        report.duplicates_dropped += self.repeated;
+        report
+    }
 }
 
 impl<L: ListRun> Set<L> {
     pub fn new(query: &Query, start: Option<&Cursor>, report: &SharedReport) -> Self {
-        let values = query.members().map_or_else(Default::default, |members| members.values.clone());
-        let refused = start.map(|start| start.refused.clone()).unwrap_or_default();
-        let verdicts = values.iter().map(|value| Verdict { argument: value.clone(), ..Verdict::default() });
-        let earlier = refused.iter().map(|(value, error)| Verdict {
-            argument: value.clone(),
-            error: Some(error.clone()),
-            ..Verdict::default()
-        });
-        report.update(|report| report.verdicts.lock().extend(verdicts.chain(earlier)));
-        let cursors = values.iter().enumerate().filter_map(|(index, value)| Some((index, start?.member(value)?)));
-        let begun = cursors.map(|(index, cursor)| (index, cursor.to_json().into()));
-        Self {
+        let members = query.members();
+        let num_lists = members.map_or(0, |members| members.values.len());
+        let mut set = Self {
             query: query.clone(),
-            start: start.cloned(),
+            starts: BTreeMap::new(),
+            is_resumed: start.is_some(),
             open: BTreeMap::new(),
-            num_lists: values.len(),
-            begun: begun.collect(),
-            next: 0,
+            num_lists,
+            begun: BTreeMap::new(),
+            unopened: VecDeque::new(),
             asked: JoinSet::new(),
             waiting: VecDeque::new(),
             process: process::id(),
-            ended: vec![0; values.len().div_ceil(64)],
+            ended: vec![0; num_lists.div_ceil(64)],
             num_ended: 0,
-            refused,
+            num_skipped: 0,
+            verdicts: Vec::new(),
+            refused: Vec::new(),
+            unique: None,
             error: None,
             total: Report::default(),
             reasons: start.map(|start| start.reasons.clone()).unwrap_or_default(),
             is_finished: false,
+        };
+        if let Some(members) = members {
+            set.restore(members, start);
+            set.add_verdicts(members, report);
         }
+        set
+    }
+
+    fn has_ended(&self, index: usize) -> bool {
+        has_ended(&self.ended, index)
     }
 
     /// Returns the next page of any list, or `None` after the last. Cancel-safe: the tasks keep their pages. After an
@@ -118,10 +150,9 @@ impl<L: ListRun> Set<L> {
             match page {
                 Ok(Some(page)) => {
                     self.waiting.push_back((index, pages));
-                    if page.columns.rows() > 0 {
-                        return Ok(Some(self.returned(index, page, report, partial)));
+                    if let Some(page) = self.returned(index, page, report, partial) {
+                        return Ok(Some(page));
                     }
-                    self.pass(index, page.checkpoint, report);
                 }
                 Ok(None) => self.end(index, &pages, None, report),
                 Err(Error::Drift { .. }) if self.read_again(index, &pages) => self.account(report),
@@ -139,13 +170,12 @@ impl<L: ListRun> Set<L> {
     fn ask(&mut self) {
         let concurrency = self.query.client().settings().concurrency;
         let Some(members) = self.query.members() else { return };
-        while self.asked.len() + self.waiting.len() < concurrency * OPEN && self.next < self.num_lists {
-            let index = self.next;
-            let start = self.start.as_ref().and_then(|start| start.member(&members.values[index]));
-            let pages = L::start(&Run::of_member(&members.queries[index], start));
-            self.open.insert(index, OpenList { checkpoint: None, report: pages.report().clone(), rereads: 0 });
+        while self.asked.len() + self.waiting.len() < concurrency * OPEN
+            && let Some(index) = self.unopened.pop_front()
+        {
+            let pages = L::start(&Run::of_member(&members.queries[index], self.starts.get(&index)));
+            self.open.insert(index, OpenList::new(pages.report()));
             self.waiting.push_back((index, Box::new(pages)));
-            self.next += 1;
         }
         // The last lists share the requests in flight.
         let share = concurrency / (self.asked.len() + self.waiting.len()).max(1);
@@ -169,43 +199,56 @@ impl<L: ListRun> Set<L> {
         std::mem::forget(std::mem::take(&mut self.waiting));
         let Some(members) = self.query.members() else { return };
         for (&index, list) in &mut self.open {
-            let earlier = self.start.as_ref().and_then(|start| start.member(&members.values[index])).cloned();
+            let earlier = self.starts.get(&index).cloned();
             let start = list.checkpoint.as_ref().map(Cursor::of).or(earlier);
             let pages = L::start(&Run::of_member(&members.queries[index], start.as_ref()));
             // A forked child counts on from the report of its parent.
-            add(&mut self.total, &list.report.read());
+            add(&mut self.total, &list.counts());
             list.report = pages.report().clone();
+            list.repeated = 0;
             self.waiting.push_back((index, Box::new(pages)));
         }
     }
 
-    /// The page of a list as one of the set.
-    fn returned(&mut self, index: usize, page: Page, report: &SharedReport, partial: &Partial) -> Page {
+    /// The page of a list as one of the set; `None` if it has no records that are to be returned.
+    fn returned(&mut self, index: usize, page: Page, report: &SharedReport, partial: &Partial) -> Option<Page> {
+        let ended = &self.ended;
+        let unique = self.unique.as_mut();
+        let kept = unique.and_then(|unique| unique.fresh(index, &page.columns, |list| has_ended(ended, list)));
+        let columns = kept.as_ref().map_or_else(|| page.columns.clone(), |kept| page.columns.take(kept));
+        if let Some(list) = self.open.get_mut(&index) {
+            list.repeated += (page.columns.rows() - columns.rows()) as u64;
+        }
         let value = self.query.members().map_or_else(String::new, |members| members.values[index].clone());
         let others = self.open.iter().filter(|(other, _)| **other != index);
         let open = others.filter_map(|(other, list)| Some((*other, list.checkpoint.clone()?))).collect();
         self.pass(index, page.checkpoint.clone(), report);
+        if columns.rows() == 0 {
+            return None;
+        }
         let begun = self.begun.iter().map(|(other, cursor)| (*other, cursor.clone())).collect();
         let position = SetPosition {
             query: self.query.clone(),
             member: index,
+            kept,
             open,
             begun,
             ended: self.ended.clone(),
             refused: self.refused.clone(),
+            seen: self.unique.as_ref().map_or_else(SeenLog::default, Unique::log),
             reasons: self.reasons.clone(),
         };
-        let columns = page.columns.with_queried(&value);
+        let columns = columns.with_queried(&value);
         let checkpoint = page.checkpoint.in_set(position);
         partial.push(&columns, 0, Some(&checkpoint));
-        Page { columns, checkpoint, ..page }
+        Some(Page { columns, checkpoint, ..page })
     }
 
     /// Reads a list again that changed too much, if none of its records were returned.
     fn read_again(&mut self, index: usize, pages: &L) -> bool {
         let Some(list) = self.open.get_mut(&index) else { return false };
         let Some(members) = self.query.members() else { return false };
-        let is_resumed = self.start.as_ref().is_some_and(|start| start.member(&members.values[index]).is_some());
+        let is_resumed = self.starts.contains_key(&index);
         let has_returned = pages.report().read().records > 0;
         if has_returned || is_resumed || list.rereads == MAX_REREADS {
             return false;
@@ -230,16 +273,16 @@ impl<L: ListRun> Set<L> {
 
     /// Ends a list, with the error that ended it.
     fn end(&mut self, index: usize, pages: &L, error: Option<Error>, report: &SharedReport) {
-        let ended = pages.report().read();
+        let list = self.open.remove(&index).unwrap_or_else(|| OpenList::new(pages.report()));
+        let ended = list.counts();
         self.ended[index / 64] |= 1 << (index % 64);
         self.num_ended += 1;
-        self.open.remove(&index);
         self.begun.remove(&index);
         add(&mut self.total, &ended);
         let reasons = ended.reasons.to_vec();
         report.add_member_report(&ended.members);
-        if let (Some(error), Some(members)) = (&error, self.query.members()) {
-            self.refused.push((members.values[index].clone(), error.message()));
+        if let Some(error) = &error {
+            self.refused.push((index, error.message()));
             self.error.get_or_insert_with(|| error.clone());
         }
         for reason in &reasons {
@@ -256,24 +299,24 @@ impl<L: ListRun> Set<L> {
             error: error.map(|error| error.message()),
             ..Verdict::default()
         };
-        report.update(|report| {
-            let verdicts = &mut report.verdicts.lock();
-            let argument = std::mem::take(&mut verdicts[index].argument);
-            verdicts[index] = Verdict { argument, ..verdict };
-        });
+        self.update_verdict(index, report, |before| *before = Verdict { argument: before.argument.clone(), ..verdict });
         self.account(report);
+    }
+
+    fn update_verdict(&self, index: usize, report: &SharedReport, change: impl FnOnce(&mut Verdict)) {
+        let Some(at) = self.verdicts[index] else { return };
+        report.update(|report| change(&mut report.verdicts.lock()[at]));
     }
 
     /// Brings the report up to date with those of the lists.
     fn account(&self, report: &SharedReport) {
         let mut sum = self.total.clone();
-        for list in self.open.values() {
-            add(&mut sum, &list.report.read());
+        for (index, list) in &self.open {
+            let counts = list.counts();
+            self.update_verdict(*index, report, |verdict| verdict.records = counts.records);
+            add(&mut sum, &counts);
         }
         report.update(|report| {
-            for (index, list) in &self.open {
-                report.verdicts.lock()[*index].records = list.report.read().records;
-            }
             report.requests = sum.requests;
             report.retries = sum.retries;
             report.pages = sum.pages;
@@ -285,9 +328,9 @@ impl<L: ListRun> Set<L> {
             report.rereads = sum.rereads;
             report.progress = Progress {
                 unit: "arguments",
+                start: self.num_skipped,
                 done: self.num_ended,
                 total: Some(self.num_lists as u64),
-                ..Progress::default()
             };
         });
     }
@@ -297,7 +340,7 @@ impl<L: ListRun> Set<L> {
             return Err(Error::Internal("a list of a set ended without its last page".into()));
         }
         // An error of every argument is not one of its value.
-        let are_all_refused = self.start.is_none() && self.refused.len() == self.num_lists;
+        let are_all_refused = !self.is_resumed && self.refused.len() == self.num_lists;
         if are_all_refused && let Some(error) = &self.error {
             return Err(error.clone());
         }
@@ -305,7 +348,8 @@ impl<L: ListRun> Set<L> {
             if !self.refused.is_empty()
                 && let Some(members) = self.query.members()
             {
-                let names: Vec<_> = self.refused.iter().take(NAMED).map(|(value, _)| value.as_str()).collect();
+                let names = self.refused.iter().take(NAMED).map(|(index, _)| members.values[*index].as_str());
+                let names: Vec<_> = names.collect();
                 let rest = self.refused.len() - names.len();
                 let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
                 report.add_reason(format!(
@@ -328,6 +372,11 @@ impl<L: ListRun> Drop for Set<L> {
             std::mem::forget(std::mem::take(&mut self.asked));
         }
     }
+}
+
+/// True if the bit of a list is set.
+fn has_ended(ended: &[u64], index: usize) -> bool {
+    ended[index / 64] & 1 << (index % 64) != 0
 }
 
 /// True of an error that another argument need not have, and that this one will have again.

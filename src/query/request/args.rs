@@ -29,4 +29,7 @@ pub struct Options {
     /// True for all but the first partition of a time range: records without a time belong to the first.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub exclude_undated: bool,
+    /// True for a set that returns a record once, though several of its lists have it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unique: bool,
 }

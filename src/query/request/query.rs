@@ -58,6 +58,10 @@ impl Query {
         if let Some(name) = set::several(endpoint, &args) {
             return Self::set(client, endpoint, name, &args, &options);
         }
+        if options.unique {
+            let problem = Message::new("must not be given without several values of one argument");
+            return Err(Error::parameter("unique", problem.hint(Hint::Omit("unique".into()))));
+        }
         let filters = Arc::new(params::validate(endpoint, &args)?);
         let chain = options.chain.clone().unwrap_or_else(|| client.settings().chain(endpoint.chain).to_owned());
         if chain.is_empty() {
@@ -109,13 +113,13 @@ impl Query {
         options: &Options,
     ) -> Result<Self, Error> {
         let (members, args) = Members::new(endpoint, name, args, options, |args| {
-            let query = Self::new(client, endpoint, args, options.clone())?;
-            // The API ignores the case of addresses and hashes.
-            let meaning = query.canonical_args()?.get(name).map(|value| value.to_string().to_lowercase());
+            let query = Self::new(client, endpoint, args, Options { unique: false, ..options.clone() })?;
+            let meaning = query.canonical_args()?.remove(name).unwrap_or_default();
+            let meaning = meaning.as_str().map_or_else(|| meaning.to_string(), str::to_lowercase);
             Ok((query, meaning))
         })?;
         let first = members.queries[0].clone();
-        Ok(Self { args: args.into(), members: Some(members), ..first })
+        Ok(Self { args: args.into(), options: options.clone(), members: Some(members), ..first })
     }
 
     /// The lists of a set; `None` of a query of one value each.
@@ -319,6 +323,9 @@ impl Query {
         let mut shown = params::display(self.endpoint, &self.args);
         shown.extend(self.options.page_size.map(|size| ("page_size", size.to_string())));
         shown.extend(self.max_items.map(|most| ("max_items", most.to_string())));
+        if self.options.unique {
+            shown.push(("unique", "True".to_owned()));
+        }
         shown
     }
 
@@ -347,6 +354,9 @@ impl Query {
         }
         values.sort_by_cached_key(ToString::to_string);
         args.insert(members.name.to_owned(), values.into());
+        if self.options.unique {
+            args.insert("unique".to_owned(), true.into());
+        }
         Ok(args)
     }
 

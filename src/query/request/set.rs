@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use sha2::{Digest as _, Sha256};
+
 use super::args::{Arg, Options};
 use crate::client::Error;
 use crate::interface::{Endpoint, ParamKind};
@@ -16,6 +18,11 @@ pub struct Members<Q> {
     /// Values as the caller wrote them.
     pub values: Arc<[String]>,
     pub queries: Arc<[Q]>,
+    /// Meanings of the values: addresses and hashes are the same in either letter case.
+    pub meanings: Arc<[String]>,
+    /// Indices of the values in the order of their meanings: the same whatever order the caller has chosen. A rank is an
+    /// index of this order.
+    pub by_rank: Arc<[u32]>,
 }
 
 /// Parameters that have several values and are no look-ups of hashes.
@@ -44,7 +51,7 @@ impl<Q: Clone> Members<Q> {
         name: &'static str,
         args: &[(String, Arg)],
         options: &Options,
-        query: impl Fn(Vec<(String, Arg)>) -> Result<(Q, Option<String>), Error>,
+        query: impl Fn(Vec<(String, Arg)>) -> Result<(Q, String), Error>,
     ) -> Result<(Self, Vec<(String, Arg)>), Error> {
         if !endpoint.param(name).is_some_and(|param| param.selects_list()) {
             return Err(Error::parameter(name, "must be one value"));
@@ -62,6 +69,7 @@ impl<Q: Clone> Members<Q> {
         });
         let mut values = Vec::new();
         let mut queries = Vec::new();
+        let mut meanings = Vec::new();
         let mut seen = HashSet::new();
         for (index, value) in given.unwrap_or_default().iter().enumerate() {
             let query = query(with_value(args, name, &Arg::String(value.clone())));
@@ -71,8 +79,9 @@ impl<Q: Clone> Members<Q> {
                 }
                 other => other,
             })?;
-            if seen.insert(meaning) {
+            if seen.insert(meaning.clone()) {
                 values.push(value.clone());
+                meanings.push(meaning);
                 queries.push(query);
             }
         }
@@ -80,7 +89,35 @@ impl<Q: Clone> Members<Q> {
             return Err(Error::parameter(name, "must not be empty"));
         }
         let args = with_value(args, name, &Arg::List(values.clone()));
-        Ok((Self { name, values: values.into(), queries: queries.into() }, args))
+        let mut by_rank: Vec<u32> = (0..meanings.len() as u32).collect();
+        by_rank.sort_by_key(|index| &meanings[*index as usize]);
+        let members = Self {
+            name,
+            values: values.into(),
+            queries: queries.into(),
+            meanings: meanings.into(),
+            by_rank: by_rank.into(),
+        };
+        Ok((members, args))
+    }
+
+    /// Ranks of the values, by index.
+    pub fn ranks(&self) -> Vec<u32> {
+        let mut ranks = vec![0; self.by_rank.len()];
+        for (rank, index) in self.by_rank.iter().enumerate() {
+            ranks[*index as usize] = rank as u32;
+        }
+        ranks
+    }
+
+    /// Hash of the values, in whatever order they are.
+    pub fn digest(&self) -> String {
+        let mut hasher = Sha256::new();
+        for index in self.by_rank.iter() {
+            hasher.update(&self.meanings[*index as usize]);
+            hasher.update("\n");
+        }
+        hasher.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// Returns the set with `change` applied to the query of each value.

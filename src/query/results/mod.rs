@@ -7,6 +7,7 @@ mod page;
 mod partial;
 mod records;
 mod report;
+mod seen;
 mod verdicts;
 
 pub use batches::{Batch, Batches};
@@ -21,4 +22,5 @@ pub(super) use partial::PartialMark;
 pub use records::Records;
 pub(super) use records::RecordsBuilder;
 pub use report::{MembersReport, Progress, Report, SharedReport, State};
+pub(super) use seen::{ANY_LIST, Seen, SeenLog};
 pub use verdicts::{Verdict, Verdicts};

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::report::Report;
+use super::seen::SeenLog;
 use crate::columns::Columns;
 use crate::message::Message;
 use crate::planted::Bug;
@@ -38,14 +39,18 @@ pub struct SetPosition {
     pub query: Query,
     /// Index of the list of the page.
     pub member: usize,
+    /// Rows of the page that the set returned, where another list had returned the others; all if `None`.
+    pub kept: Option<Vec<u32>>,
     /// Positions of the other lists that are being read.
     pub open: Vec<(usize, Checkpoint)>,
     /// Cursors of the lists of which this run has returned nothing, as JSON: an earlier run had begun them.
     pub begun: Vec<(usize, Arc<str>)>,
     /// Bit i: list i has ended.
     pub ended: Vec<u64>,
-    /// Arguments whose lists ended with an error, and the error.
-    pub refused: Vec<(String, Message)>,
+    /// Lists that ended with an error, and the error.
+    pub refused: Vec<(usize, Message)>,
+    /// Records that another list may return again.
+    pub seen: SeenLog,
     /// Reasons why ended lists are incomplete.
     pub reasons: Vec<Message>,
 }
@@ -128,9 +133,10 @@ impl Checkpoint {
         Self { page: self.page.clone(), row: row.min(self.page.rows), set: self.set.clone() }
     }
 
-    /// The same position as that of a set.
+    /// The position of a set after the rows that it returned of the page.
     pub(in crate::query) fn in_set(self, set: SetPosition) -> Self {
-        Self { set: Some(Arc::new(set)), ..self }
+        let row = set.kept.as_ref().map_or(self.row, Vec::len);
+        Self { row, set: Some(Arc::new(set)), ..self }
     }
 
     pub(in crate::query) fn set(&self) -> Option<&SetPosition> {
@@ -139,7 +145,13 @@ impl Checkpoint {
 
     /// The position in the list of the page, whatever set it is one of.
     pub(in crate::query) fn of_list(&self) -> Self {
-        Self { set: None, ..self.clone() }
+        let kept = self.set.as_ref().and_then(|set| set.kept.as_ref());
+        let row = match kept {
+            // Rows between were returned by other lists.
+            Some(kept) => kept.get(self.row).map_or(self.page.rows, |next| *next as usize),
+            None => self.row,
+        };
+        Self { page: self.page.clone(), row, set: None }
     }
 
     pub(in crate::query) fn page(&self) -> &PageCheckpoint {

@@ -223,7 +223,7 @@ async fn read(world: &Arc<World>, call: &Call, counts: &mut Counts, mut bounds: 
         let before = world.lock().requests;
         let run = match &cursor {
             None => Run::from(query(&client, call, &plan)),
-            Some(cursor) => Run::resume(&client, cursor).expect("a cursor of this version can be resumed"),
+            Some(cursor) => Run::resume(&client, cursor, None).expect("a cursor of this version can be resumed"),
         };
         world.note(&format!("process {life} starts with {} records", given.len()));
         let mut pages = Pages::new(&run);

@@ -1,0 +1,111 @@
+//! `Unique`: which records of a set another of its lists has returned. Only the keys of records that a list may still
+//! return again are kept: a record shows the values whose lists have it.
+
+use std::collections::HashMap;
+
+use crate::columns::{Columns, Value};
+use crate::interface::{Bound, ParamKind};
+use crate::query::request::{Members, Query};
+use crate::query::results::{ANY_LIST, Seen, SeenLog};
+use crate::query::snapshot::Rows as _;
+
+/// Entries that are kept before those of ended lists are removed for the first time.
+const PRUNED_AT: usize = 4_096;
+
+pub(super) struct Unique {
+    /// Index of each value, by its meaning.
+    by_meaning: HashMap<String, u32>,
+    /// Columns that show the values whose lists have a record.
+    columns: Vec<usize>,
+    /// List that returned a record, by the record's key.
+    returned_by: HashMap<u64, u32>,
+    log: SeenLog,
+    prune_at: usize,
+}
+
+impl Unique {
+    /// `None` if no two lists of the set have a record in common, or if each is to return it.
+    pub fn new(query: &Query, members: &Members<Query>, earlier: Vec<Seen>) -> Option<Self> {
+        let param = query.endpoint().param(members.name)?;
+        // A record has one height.
+        if !query.options().unique || param.kind != ParamKind::Text {
+            return None;
+        }
+        let shown = param
+            .bounds
+            .iter()
+            .filter(|(_, bound)| matches!(bound, Bound::Equal | Bound::EqualInSome | Bound::InvolvedInSome));
+        let columns = shown.filter_map(|(name, _)| query.endpoint().record().position(name)).collect();
+        let indices = members.meanings.iter().zip(0..).map(|(meaning, index)| (meaning.clone(), index));
+        Some(Self {
+            by_meaning: indices.collect(),
+            columns,
+            returned_by: earlier.iter().map(|(key, by, _)| (*key, *by)).collect(),
+            log: SeenLog::new(earlier),
+            prune_at: PRUNED_AT,
+        })
+    }
+
+    /// Records so far that another list may return.
+    pub fn log(&self) -> SeenLog {
+        self.log.clone()
+    }
+
+    /// Rows of a page of the list `index` that no other list has returned; `None` if these are all rows. Rows with equal
+    /// keys in one list are several records.
+    pub fn fresh(&mut self, index: usize, page: &Columns, has_ended: impl Fn(usize) -> bool) -> Option<Vec<u32>> {
+        let this = index as u32;
+        let mut kept = Vec::new();
+        for row in 0..page.rows() {
+            let others = self.others(this, page, row);
+            if others.is_empty() {
+                kept.push(row as u32);
+                continue;
+            }
+            let key = page.key(row);
+            let by = self.returned_by.get(&key).copied();
+            if by.is_some_and(|by| by != this) {
+                continue;
+            }
+            kept.push(row as u32);
+            let is_open = |other: &u32| *other == ANY_LIST || !has_ended(*other as usize);
+            if by.is_none() && others.iter().any(is_open) {
+                self.returned_by.insert(key, this);
+                others.into_iter().filter(is_open).for_each(|other| self.log.push((key, this, other)));
+            }
+        }
+        self.prune(has_ended);
+        (kept.len() < page.rows()).then_some(kept)
+    }
+
+    /// Other lists that may have the record of a row, each once.
+    fn others(&self, this: u32, page: &Columns, row: usize) -> Vec<u32> {
+        let mut others = Vec::new();
+        for column in &self.columns {
+            match page.value(*column, row) {
+                // The value that is missing may be any.
+                Value::Null | Value::Utf8("") => return vec![ANY_LIST],
+                Value::Utf8(text) => {
+                    for value in text.split(',') {
+                        let index = self.by_meaning.get(&value.trim().to_lowercase()).copied();
+                        others.extend(index.filter(|index| *index != this && !others.contains(index)));
+                    }
+                }
+                _ => {}
+            }
+        }
+        others
+    }
+
+    /// Removes the entries of lists that have ended, once there are twice as many entries as were left the last time.
+    fn prune(&mut self, has_ended: impl Fn(usize) -> bool) {
+        if self.log.len() < self.prune_at {
+            return;
+        }
+        let left = self.log.to_vec().into_iter();
+        let left: Vec<_> = left.filter(|(.., also)| *also == ANY_LIST || !has_ended(*also as usize)).collect();
+        self.returned_by = left.iter().map(|(key, by, _)| (*key, *by)).collect();
+        self.prune_at = PRUNED_AT.max(2 * left.len());
+        self.log = SeenLog::new(left);
+    }
+}
