@@ -37,9 +37,11 @@ def needed(path: Path) -> set[str]:
     needs = {
         "chainframe.cli": "click",
         "chainframe.cli.app": "click",
+        "kept_sinks": "deltalake",
         "mkdocs_hooks": "mkdocs",
         "object_stores": "obstore",
         "s3_server": "moto",
+        "wrong_sinks": "pyarrow",
     }
     return {needs.get(name, name.partition(".")[0]) for name in names}
 

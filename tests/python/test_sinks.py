@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-import subprocess
-import sys
 from contextlib import closing
 from dataclasses import replace
 from decimal import Decimal
@@ -21,10 +17,8 @@ import pytest
 
 import chainframe as cf
 import postgres
-from chainframe.sinks import Synced, base
+from chainframe.sinks import Synced
 from chainframe.sinks.base import Form, run, run_async, sink_of
-from chainframe.sinks.contract import Sink
-from chainframe.sinks.delta import DeltaSink
 from chainframe.sinks.duckdb import DuckDbSink
 from chainframe.sinks.postgresql import PostgresqlSink
 from chainframe.testing import LocalService, make_records
@@ -140,63 +134,6 @@ def test_runs_add_what_is_new_and_replace_what_was_undone(place: tuple[str, str]
     assert again == Synced(rows_added=0, rows_removed=0, height=6, requests=1, commits=0, report=again.report)
 
 
-class Dying:
-    """A library's object that kills the process before one of its calls."""
-
-    left = 0
-
-    def __init__(self, inner: Any, names: tuple[str, ...]) -> None:
-        self._inner, self._names = inner, names
-
-    def __enter__(self) -> Any:
-        return Dying(self._inner.__enter__(), self._names)
-
-    def __exit__(self, *error: object) -> object:
-        return self._inner.__exit__(*error)
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._inner, name)
-        if name == "cursor":
-            return lambda: Dying(found(), self._names)
-        return counted(found) if name in self._names else found
-
-
-def counted(call: Any) -> Any:
-    def then(*arguments: Any, **options: Any) -> Any:
-        Dying.left -= 1
-        if Dying.left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return call(*arguments, **options)
-
-    return then
-
-
-def dying_sink(place: tuple[str, str]) -> Sink:
-    names = ("execute", "register", "unregister", "commit", "rollback", "adbc_ingest")
-    if place[0] == "duckdb":
-        return DuckDbSink(Dying(opened(place), names), "t t")  # type: ignore[arg-type]
-    if place[0] == "postgresql":
-        return PostgresqlSink(Dying(opened(place), names), "t t")  # type: ignore[arg-type]
-    deltalake.write_deltalake = counted(deltalake.write_deltalake)
-    for name in ("delete", "update_incremental", "history", "transaction_version", "to_pyarrow_dataset"):
-        setattr(deltalake.DeltaTable, name, counted(getattr(deltalake.DeltaTable, name)))
-    return DeltaSink(place[1])
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="SIGKILL is Unix's")
-def test_run_killed_between_any_two_statements_is_completed_by_the_next(place: tuple[str, str]) -> None:
-    killed = 0
-    # Each process continues where the one before was killed, one step later.
-    for step in range(1, 60):
-        code = subprocess.run([sys.executable, __file__, *place, str(step)], check=False).returncode
-        assert code in {0, -signal.SIGKILL}
-        if code == 0:
-            break
-        killed += 1
-    assert killed > 3
-    assert stored(place) == FINAL
-
-
 def test_table_of_another_program_is_rejected(place: tuple[str, str]) -> None:
     rows = make_records("transactions", [{"tx_id": "0x1"}]).to_arrow()
     if place[0] == "delta":
@@ -307,13 +244,6 @@ def test_target_and_table_are_checked() -> None:
         sink_of("somewhere", "t")
     with pytest.raises(cf.InvalidParameterError, match=r"target \(x\.duckdb\) is a database, .*duckdb\.connect"):
         sink_of("x.duckdb", None)
-
-
-if __name__ == "__main__":
-    # One row to a commit, so that there are several.
-    base.ROWS = 1
-    Dying.left = int(sys.argv[3])
-    run(Query(EVENTS), dying_sink((sys.argv[1], sys.argv[2])), 12)
 
 
 def test_query_and_table_agree_after_growth_and_reorganizations(place: tuple[str, str]) -> None:

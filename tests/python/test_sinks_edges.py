@@ -22,7 +22,7 @@ import chainframe as cf
 import postgres
 from chainframe.sinks import Synced
 from chainframe.sinks.base import Form, run, sink_of
-from chainframe.sinks.contract import Change, Position, name_parts
+from chainframe.sinks.contract import Change, name_parts
 from chainframe.sinks.duckdb import DuckDbSink
 from chainframe.sinks.postgresql import PostgresqlSink
 from chainframe.testing import LocalService, make_records
@@ -514,9 +514,9 @@ def test_runs_of_duckdb_at_the_same_time_are_an_export_error(first: list[Any]) -
     class Overtaken(DuckDbSink):
         """A sink whose transaction is overtaken after its first statement."""
 
-        def commit(self, change: Change, before: Position | None, after: Callable[[int], Position]) -> int:
+        def commit(self, change: Change) -> int:
             self.is_committing = True
-            return super().commit(change, before, after)
+            return super().commit(change)
 
         def _stored(self) -> Any:
             found = super()._stored()

@@ -1,8 +1,9 @@
 """Database tables that follow a query: rows and position are committed together, so that each row is there once.
 
-`Query.sync` brings one up to date.
+`Query.sync` brings one up to date. `Sink` is what it asks of a target, for stores of your own.
 """
 
 from chainframe.sinks.base import Synced
+from chainframe.sinks.contract import Change, Clear, Extent, Position, Sink
 
-__all__ = ["Synced"]
+__all__ = ["Change", "Clear", "Extent", "Position", "Sink", "Synced"]

@@ -19,6 +19,7 @@ from chainframe.errors import (
     NumericOverflowError,
     ReorganizationError,
 )
+from chainframe.frames import load
 from chainframe.sinks.contract import Change, Clear, Extent, Position, Sink, foreign, height_of
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from chainframe import Report
 
-ROWS = 65_536
+COMMIT_ROWS = 65_536
 """Rows after which a commit is made. One height is never split."""
 
 
@@ -86,7 +87,7 @@ POSTGRESQL = ("postgresql", "postgres")
 DATABASES = {"duckdb", "mariadb", "mssql", "mysql", "oracle", "redshift", "snowflake", "sqlite", "clickhouse"}
 CONNECTION = re.compile(r"^(md|motherduck|postgres|postgresql):|^\s*(host|hostaddr|dbname|service)=|\bpassword=")
 """Databases that are not named by a path nor by a URL. Their passwords must not become names of directories."""
-KINDS = "a DuckDB connection, an ADBC connection to PostgreSQL, a URL of PostgreSQL, a DeltaTable or a path"
+KINDS = "a DuckDB connection, an ADBC connection to PostgreSQL, a URL of PostgreSQL, a DeltaTable, a path or a Sink"
 
 
 def sync(
@@ -136,22 +137,14 @@ def sink_of(target: Any, table: object) -> Sink:  # noqa: ANN401
     """Select the sink by the type of the target; only the library of that target is imported."""
     if table is not None and not isinstance(table, str):
         raise InvalidParameterError(f"must be a string; got {type(table).__name__}", parameter="table")
+    if isinstance(target, Sink):
+        _check_unnamed(table, "a Sink")
+        return target
+    if isinstance(target, str | Path):
+        return _sink_at(target, table)
     libraries = {kind.__module__.partition(".")[0] for kind in type(target).__mro__}
-    scheme = target.partition("://")[0].lower() if isinstance(target, str) and "://" in target else None
-    if scheme in POSTGRESQL:
-        return _postgresql_of(target, _named(table))
-    if scheme is not None and scheme.partition("+")[0] in {*DATABASES, *POSTGRESQL}:
-        raise InvalidParameterError(f"must be {KINDS}; got a URL of {scheme}", parameter="target")
-    if isinstance(target, str) and scheme is None and CONNECTION.search(target):
-        raise InvalidParameterError(f"must be {KINDS}; got a connection string", parameter="target")
-    if isinstance(target, str | Path) and scheme is None and Path(target).suffix in DATABASE_SUFFIXES:
-        return _duckdb_of(Path(target), table)
-    if isinstance(target, str | Path) or "deltalake" in libraries:
-        if table is not None:
-            raise InvalidParameterError("must not be given for Delta Lake, whose target is a table", parameter="table")
-        from chainframe.sinks.delta import DeltaSink  # noqa: PLC0415 - needs deltalake
-
-        return DeltaSink(target)
+    if "deltalake" in libraries:
+        return _delta_of(target, table)
     if libraries & {"duckdb", "_duckdb"}:
         from chainframe.sinks.duckdb import DuckDbSink  # noqa: PLC0415 - needs duckdb
 
@@ -161,6 +154,32 @@ def sink_of(target: Any, table: object) -> Sink:  # noqa: ANN401
 
         return PostgresqlSink(target, _named(table))
     raise InvalidParameterError(f"must be {KINDS}; got {type(target).__name__}", parameter="target")
+
+
+def _sink_at(target: str | Path, table: str | None) -> Sink:
+    """Open the target of a URL or a path."""
+    scheme = target.partition("://")[0].lower() if isinstance(target, str) and "://" in target else None
+    if scheme in POSTGRESQL:
+        return _postgresql_of(str(target), _named(table))
+    if scheme is not None and scheme.partition("+")[0] in {*DATABASES, *POSTGRESQL}:
+        raise InvalidParameterError(f"must be {KINDS}; got a URL of {scheme}", parameter="target")
+    if isinstance(target, str) and scheme is None and CONNECTION.search(target):
+        raise InvalidParameterError(f"must be {KINDS}; got a connection string", parameter="target")
+    if scheme is None and Path(target).suffix in DATABASE_SUFFIXES:
+        return _duckdb_of(Path(target), table)
+    return _delta_of(target, table)
+
+
+def _check_unnamed(table: str | None, target: str) -> None:
+    if table is not None:
+        raise InvalidParameterError(f"must not be given for {target}", parameter="table")
+
+
+def _delta_of(target: Any, table: str | None) -> Sink:  # noqa: ANN401 - a table or its location
+    _check_unnamed(table, "Delta Lake, whose target is a table")
+    from chainframe.sinks.delta import DeltaSink  # noqa: PLC0415 - needs deltalake
+
+    return DeltaSink(target)
 
 
 def _named(table: str | None) -> str:
@@ -192,10 +211,18 @@ def _duckdb_of(path: Path, table: str | None) -> Sink:
     return connect(path, _named(table))
 
 
-def run(query: Any, sink: Sink, settle: int, form: Form = Form(), *, reset: bool = False) -> Synced:  # noqa: ANN401 - frozen
+def run(
+    query: Any,  # noqa: ANN401
+    sink: Sink,
+    settle: int,
+    form: Form = Form(),
+    *,
+    reset: bool = False,
+    commit_rows: int = COMMIT_ROWS,
+) -> Synced:
     """Commit all that a follower delivers, until it has caught up."""
     try:
-        state = _State(sink, form, reset=reset)
+        state = _State(sink, form, commit_rows, reset=reset)
         follow = query.follow(start=state.start, settle=settle, poll=None, undo=True)
         try:
             for event in follow:
@@ -222,7 +249,7 @@ async def run_async(
 ) -> Synced:
     """Commit as `run` does. Calls of the database run in a thread, one at a time."""
     try:
-        state = await in_thread(lambda: _State(sink, form, reset=reset))
+        state = await in_thread(lambda: _State(sink, form, COMMIT_ROWS, reset=reset))
         follow = query.follow(start=state.start, settle=settle, poll=None, undo=True)
         try:
             async for event in follow:
@@ -254,13 +281,33 @@ def _advised(error: ChainframeError, has_rows: bool) -> ChainframeError:  # noqa
     return error
 
 
+@dataclass
+class _Pending:
+    """Events that the next commit stores."""
+
+    clear: Clear = Clear.NOTHING
+    undo_after: int | None = None
+    tables: list[pa.Table] = field(default_factory=list)
+
+    @property
+    def rows(self) -> int:
+        return sum(table.num_rows for table in self.tables)
+
+    def change(self, before: Position | None, after: Position) -> Change:
+        is_empty = before is None or self.clear is not Clear.NOTHING
+        arrow: Any = load("pyarrow", extra="arrow")
+        rows = arrow.concat_tables(self.tables) if self.tables else None
+        return Change(before, after, self.clear, None if is_empty else self.undo_after, rows)
+
+
 class _State:
-    def __init__(self, sink: Sink, form: Form, *, reset: bool) -> None:
+    def __init__(self, sink: Sink, form: Form, commit_rows: int, *, reset: bool) -> None:
         self._sink = sink
         self._form = form
+        self._commit_rows = commit_rows
         self._stored, extent = sink.look()
         known, clear = _begin(self._stored, extent, form, sink.name, reset=reset)
-        self._change = Change(clear=clear)
+        self._pending = _Pending(clear)
         self.start = known.cursor if known else "beginning"
         self._rows = known.rows if known else 0
         self._next: tuple[str, int | None] | None = None
@@ -274,45 +321,41 @@ class _State:
     def take(self, event: Any) -> None:  # noqa: ANN401
         # The last change stays for the end, whose position shows the next run what is not new.
         is_undo = hasattr(event, "after_height")
-        if is_undo or self._change.rows >= ROWS:
+        if is_undo or self._pending.rows >= self._commit_rows:
             self.commit()
         if is_undo:
-            self._change.undo_after = event.after_height
+            self._pending.undo_after = event.after_height
             self._next = (event.cursor, event.after_height)
             return
         rows = self._form.table(event)
         heights: Any = rows[height_of(rows.schema.names) or "height"]
         highest = max((height for height in heights.to_pylist() if height is not None), default=self._height)
-        self._change.tables.append(rows)
+        self._pending.tables.append(rows)
         self._next = (event.cursor, highest)
 
     def commit_before(self, error: BaseException) -> None:
         """Commit what arrived before an error, which is the one to raise if that fails too."""
         try:
             self.commit()
-        except ExportError as failed:
+        except Exception as failed:  # noqa: BLE001 - sinks of others raise errors of their own
             error.add_note(f"what was fetched could not be committed: {failed}")
         if rows := self._rows:
             continues(error, f"{rows:,} row{' is' if rows == 1 else 's are'} committed")
 
     def commit(self, cursor: str | None = None, *, is_last: bool = False) -> None:
-        change, self._change = self._change, Change()
-        if self._next is None and not (is_last and change.clear is not Clear.NOTHING):
-            self._change = change
+        pending = self._pending
+        if self._next is None and not (is_last and pending.clear is not Clear.NOTHING):
             return
         reached, height = self._next or ("", None)
-        self._next = None
-
-        def after(removed: int) -> Position:
-            rows = self._rows - removed + change.rows
-            return Position(cursor or reached, height, rows, self._form.stored())
-
-        removed = self._sink.commit(change, self._stored, after)
-        self._stored = after(removed)
+        self._next, self._pending = None, _Pending()
+        after = Position(cursor or reached, height, self._rows + pending.rows, self._form.stored())
+        change = pending.change(self._stored, after)
+        removed = self._sink.commit(change)
+        self._stored = change.position(removed)
         self._rows = self._stored.rows
         if is_last:
             self._sink.finish(self._stored)
-        self._added += change.rows
+        self._added += pending.rows
         self._removed += removed
         self._height = height
         self._commits += 1

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
+from abc import ABC, abstractmethod
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, replace
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from chainframe._text import without_secrets_of_urls
 from chainframe.errors import ExportError, InvalidParameterError
-from chainframe.frames import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
@@ -23,84 +24,264 @@ STATE = "_chainframe"
 
 @dataclass(frozen=True)
 class Position:
-    """Position of a target in the list that it follows, and what the target holds there."""
+    """Position of a target in the list that it follows, and what the target holds there.
+
+    A sink stores it with the rows and returns it as it was.
+
+    Attributes
+    ----------
+    cursor : str
+        Cursor of the follower; "" if the target is one of `sync`, but no longer knows its cursor.
+    height : int or None
+        Height up to which the target follows the list.
+    rows : int
+        Number of rows.
+    form : str
+        The columns and number types that the rows were stored with.
+
+    Examples
+    --------
+    >>> Position.from_json(position.to_json()) == position
+    True
+    """
 
     cursor: str
-    """Cursor of the follower; "" if the target is one of `sync`, but no longer knows its cursor."""
     height: int | None
-    """Height up to which the target follows the list."""
     rows: int
     form: str
-    """The columns and number types that the rows were stored with."""
+
+    def to_json(self) -> str:
+        """Return the position as a line of text, to be stored.
+
+        Returns
+        -------
+        str
+
+        Examples
+        --------
+        >>> database.execute("INSERT INTO positions VALUES (?, ?)", ["blocks", position.to_json()])
+        """
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Position:
+        """Read a position that `to_json` wrote.
+
+        Parameters
+        ----------
+        text : str
+            The stored text.
+
+        Returns
+        -------
+        Position
+
+        Raises
+        ------
+        ExportError
+            The text is not a position.
+
+        Examples
+        --------
+        >>> position = Position.from_json(text)
+        """
+        try:
+            return cls(**json.loads(text))
+        except (TypeError, ValueError) as error:
+            raise ExportError(f"the stored position is not one of sync: {text[:80]!r}") from error
 
 
 @dataclass(frozen=True)
 class Extent:
-    """Content of a table as it is found."""
+    """Content of a table as it is found, by which `sync` notices what others changed.
+
+    Attributes
+    ----------
+    rows : int
+        Number of rows, counted.
+    highest : int or None
+        Greatest height; None if there are no rows.
+
+    Examples
+    --------
+    >>> Extent(*database.execute("SELECT count(*), max(height) FROM blocks").fetchone())
+    """
 
     rows: int
     highest: int | None
-    """Highest height; None if there is none."""
 
 
 class Clear(Enum):
-    """Fate of what a table held before."""
+    """Fate of what a table held before a change.
+
+    Examples
+    --------
+    >>> if change.clear is Clear.TABLE:
+    ...     database.execute("DROP TABLE blocks")
+    """
 
     NOTHING = auto()
+    """The table keeps its rows."""
     ROWS = auto()
+    """All rows are deleted."""
     TABLE = auto()
     """The table is made again, since its columns differ."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Change:
-    """Content of one transaction: rows to delete, rows to insert, and the position after them."""
+    """Content of one transaction: rows to delete, rows to insert, and the position after them.
 
+    Attributes
+    ----------
+    before : Position or None
+        Position on which the change is based: what `look` returned, or what was committed last.
+    after : Position
+        Position after the change if it deletes no rows; `position(removed)` has their number subtracted.
+    clear : Clear
+        Fate of what the table held; anything but NOTHING only at the beginning of a run.
+    undo_after : int or None
+        Rows above this height are deleted, before `rows` are inserted; None deletes none.
+    rows : pyarrow.Table or None
+        Rows to insert; None for none.
+
+    Examples
+    --------
+    >>> change.check_unchanged(stored, "blocks")
+    >>> position = change.position(removed)
+    """
+
+    before: Position | None
+    after: Position
     clear: Clear = Clear.NOTHING
     undo_after: int | None = None
-    """Rows above this height are deleted; None deletes none."""
-    tables: list[pa.Table] = field(default_factory=list)
+    rows: pa.Table | None = None
 
-    @property
-    def rows(self) -> int:
-        return sum(table.num_rows for table in self.tables)
+    def position(self, removed: int) -> Position:
+        """Return the position to store.
 
-    def table(self) -> pa.Table | None:
-        arrow: Any = load("pyarrow", extra="arrow")
-        joined: pa.Table | None = arrow.concat_tables(self.tables) if self.tables else None
-        return joined
+        Parameters
+        ----------
+        removed : int
+            Number of rows that were deleted because of `undo_after`. Rows that `clear` deletes do not count.
+
+        Returns
+        -------
+        Position
+
+        Examples
+        --------
+        >>> change.position(removed=0) == change.after
+        True
+        """
+        return replace(self.after, rows=self.after.rows - removed)
+
+    def check_unchanged(self, stored: Position | None, name: str) -> None:
+        """Check that no other run has committed since this one read the position.
+
+        Parameters
+        ----------
+        stored : Position or None
+            Position as the transaction finds it.
+        name : str
+            Name of the target, for the message.
+
+        Raises
+        ------
+        ExportError
+            Another run has committed; `retryable` is true.
+
+        Examples
+        --------
+        >>> change.check_unchanged(stored, "blocks")
+        """
+        if stored != self.before:
+            raise overtaken(name)
 
 
-class Sink(Protocol):
-    """A target of `sync`."""
+class Sink(ABC):
+    """Target of `Query.sync`: a table that stores its position in the same transaction as its rows.
+
+    Derive from it to sync into a store of your own; `chainframe.testing.check_sink` shows whether the result keeps the
+    promise. Errors of the store may be raised as they are.
+
+    Attributes
+    ----------
+    name : str
+        Name of the target in messages.
+
+    Examples
+    --------
+    >>> client.blocks().sync(ClickHouseSink(connection, "blocks"))
+    """
 
     name: str
-    """Name of the target in messages."""
 
+    @abstractmethod
     def look(self) -> tuple[Position | None, Extent | None]:
-        """Read the position that was committed last, if any, and what the table holds, if it exists."""
-        ...
+        """Read the position that was committed last, if any, and what the table holds, if it exists.
 
-    def commit(self, change: Change, before: Position | None, after: Callable[[int], Position]) -> int:
-        """Apply a change in one transaction, if the stored position still is `before`.
+        Both are of one moment, and counted in the table: `sync` compares them.
 
-        `after` makes the position from the number of deleted rows, which is returned.
+        Returns
+        -------
+        tuple of Position or None, and Extent or None
+
+        Examples
+        --------
+        >>> position, extent = sink.look()
         """
-        ...
 
-    def finish(self, position: Position | None) -> None:
-        """End a run, whose last position this is."""
-        ...
+    @abstractmethod
+    def commit(self, change: Change) -> int:
+        """Apply a change completely or not at all, in this order.
 
-    def close(self) -> None:
-        """Leave the target as it was given."""
-        ...
+        1. Compare the stored position with `change.before`; raise an error if it differs.
+        2. Empty the table, or drop it, as `change.clear` says.
+        3. Delete the rows above `change.undo_after`, and count them.
+        4. Insert `change.rows`.
+        5. Store `change.position(removed)` in place of the position before.
 
+        Parameters
+        ----------
+        change : Change
+            Rows to delete and to insert, and the position after them.
 
-def check_unchanged(found: Position | None, before: Position | None, name: str) -> None:
-    """Raise `ExportError` if another run has committed since the position was read."""
-    if found != before:
-        raise overtaken(name)
+        Returns
+        -------
+        int
+            Number of rows that were deleted because of `change.undo_after`.
+
+        Raises
+        ------
+        ExportError
+            Another run has committed meanwhile.
+
+        Examples
+        --------
+        >>> removed = sink.commit(change)
+        """
+
+    def finish(self, position: Position) -> None:  # noqa: B027 - most targets need none
+        """End a run that has read everything; a place to tidy. By default it does nothing.
+
+        Parameters
+        ----------
+        position : Position
+            Position that this run committed last.
+
+        Examples
+        --------
+        >>> sink.finish(position)
+        """
+
+    def close(self) -> None:  # noqa: B027 - most targets need none
+        """End every run, also one that failed, and leave the target as it was given. By default it does nothing.
+
+        Examples
+        --------
+        >>> sink.close()
+        """
 
 
 def overtaken(name: str) -> ExportError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
@@ -18,13 +18,12 @@ from chainframe.sinks.contract import (
     Extent,
     Failure,
     Position,
-    check_unchanged,
+    Sink,
     database_errors,
     height_of,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from os import PathLike
 
 APP = "chainframe"
@@ -37,7 +36,7 @@ MAX_PROPERTY = 100_000
 """Characters of a cursor that is stored as a property: each later checkpoint holds it."""
 
 
-class DeltaSink:
+class DeltaSink(Sink):
     """A Delta Lake table. The metadata of each commit hold the position after it.
 
     After a run the table's properties hold it too: the log forgets old commits.
@@ -63,19 +62,19 @@ class DeltaSink:
             self._table.update_incremental()
             return self._stored(self._table), _extent(self._table)
 
-    def commit(self, change: Change, before: Position | None, after: Callable[[int], Position]) -> int:
+    def commit(self, change: Change) -> int:
         # The library does not reject a repeated transaction; it does reject one that runs at the same time.
         stored, _ = self.look()
-        check_unchanged(stored, before, self.name)
+        change.check_unchanged(stored, self.name)
         # Without a table there are rows.
-        rows: Any = change.table()
+        rows = cast("Any", change).rows
         table, removed, above = self._table, 0, None
         if change.undo_after is not None and table is not None:
             files = table.to_pyarrow_dataset()
             column = height_of(files.schema.names) or "height"
             above = f"{column} > {int(change.undo_after)}"
             removed = _count(files, column, change.undo_after)
-        position, version = after(removed), self._version + 1
+        position, version = change.position(removed), self._version + 1
         properties = deltalake.CommitProperties(
             custom_metadata=_metadata(position, version),
             app_transactions=[deltalake.Transaction(APP, version)],
@@ -83,7 +82,7 @@ class DeltaSink:
             max_commit_retries=0,
         )
         with self._errors():
-            if not change.tables and table is not None:
+            if rows is None and table is not None:
                 gone = "true" if change.clear is not Clear.NOTHING else above or "false"
                 table.delete(gone, commit_properties=properties)
             elif table is None:
@@ -103,8 +102,8 @@ class DeltaSink:
                 )
         return removed
 
-    def finish(self, position: Position | None) -> None:
-        if position is None or len(position.cursor) > MAX_PROPERTY:
+    def finish(self, position: Position) -> None:
+        if len(position.cursor) > MAX_PROPERTY:
             return
         # The run is committed already: what fails here is tried again by the next one.
         with suppress(ExportError), self._errors():
@@ -112,9 +111,6 @@ class DeltaSink:
             if self._table is not None and stored == position:
                 metadata = _metadata(position, self._version)
                 self._table.alter.set_table_properties(metadata, raise_if_not_exists=False)
-
-    def close(self) -> None:
-        pass
 
     def _stored(self, table: deltalake.DeltaTable) -> Position | None:
         version = table.transaction_version(APP)

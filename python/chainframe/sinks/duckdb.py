@@ -15,7 +15,7 @@ from chainframe.sinks.contract import (
     Extent,
     Failure,
     Position,
-    check_unchanged,
+    Sink,
     database_errors,
     height_of,
     name_parts,
@@ -24,7 +24,7 @@ from chainframe.sinks.contract import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Generator, Sequence
     from pathlib import Path
 
     from duckdb import DuckDBPyConnection
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 BATCH = f"{STATE}_batch"
 
 
-class DuckDbSink:
+class DuckDbSink(Sink):
     """A table of a DuckDB database; positions are in the table `_chainframe` of its schema."""
 
     def __init__(self, connection: DuckDBPyConnection, table: str, *, is_own: bool = False) -> None:
@@ -49,20 +49,20 @@ class DuckDbSink:
             self._place = self._resolve()
             return self._stored(), self._extent()
 
-    def commit(self, change: Change, before: Position | None, after: Callable[[int], Position]) -> int:
+    def commit(self, change: Change) -> int:
         execute, table, state = self._execute, quoted(*self._place), quoted(*self._place[:2], STATE)
-        rows, removed = change.table(), 0
+        removed = 0
         with self._transaction():
-            check_unchanged(self._stored(), before, self.name)
+            change.check_unchanged(self._stored(), self.name)
             if change.clear is Clear.TABLE:
                 execute(f"DROP TABLE {table}")
             elif change.clear is Clear.ROWS:
                 execute(f"DELETE FROM {table}")  # noqa: S608 - quoted
-            if change.undo_after is not None and before is not None:
+            if change.undo_after is not None:
                 column = quoted(height_of(self._columns()) or "height")
                 removed = execute(f"DELETE FROM {table} WHERE {column} > ?", [change.undo_after])[0][0]  # noqa: S608
-            if rows is not None:
-                self._connection.register(BATCH, rows)
+            if change.rows is not None:
+                self._connection.register(BATCH, change.rows)
                 try:
                     execute(f"CREATE TABLE IF NOT EXISTS {table} AS FROM {BATCH} LIMIT 0")
                     execute(f"INSERT INTO {table} BY NAME FROM {BATCH}")
@@ -73,13 +73,10 @@ class DuckDbSink:
                 f"CREATE TABLE IF NOT EXISTS {state} "
                 "(name VARCHAR PRIMARY KEY, cursor VARCHAR, height BIGINT, rows BIGINT, form VARCHAR)"
             )
-            position = after(removed)
+            position = change.position(removed)
             values = [self._key(), position.cursor, position.height, position.rows, position.form]
             execute(f"INSERT OR REPLACE INTO {state} VALUES (?, ?, ?, ?, ?)", values)  # noqa: S608 - quoted
         return removed
-
-    def finish(self, position: Position | None) -> None:
-        pass
 
     def close(self) -> None:
         if self._is_own:

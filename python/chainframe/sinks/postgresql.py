@@ -18,7 +18,7 @@ from chainframe.sinks.contract import (
     Extent,
     Failure,
     Position,
-    check_unchanged,
+    Sink,
     database_errors,
     height_of,
     name_parts,
@@ -28,7 +28,7 @@ from chainframe.sinks.contract import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Generator
 
     from adbc_driver_manager.dbapi import Connection
 
@@ -53,7 +53,7 @@ RETRYABLE = re.compile(r"08|40|53|57|25P03|55P03|23505|42P07")
 """SQLSTATEs of lost connections, conflicts, limits, shutdowns, timeouts, and of tables that two runs make at once."""
 
 
-class PostgresqlSink:
+class PostgresqlSink(Sink):
     """A table of a PostgreSQL database; positions are in the table `_chainframe` of its schema."""
 
     def __init__(self, connection: Connection, table: str, *, is_own: bool = False) -> None:
@@ -85,8 +85,8 @@ class PostgresqlSink:
             self._place = self._resolve(cursor)
             return self._stored(cursor), self._extent(cursor)
 
-    def commit(self, change: Change, before: Position | None, after: Callable[[int], Position]) -> int:
-        rows, removed = change.table(), 0
+    def commit(self, change: Change) -> int:
+        removed = 0
         schema, name = self._place
         table, state = quoted(schema, name), quoted(schema, STATE)
         with self._transaction() as cursor:
@@ -97,29 +97,26 @@ class PostgresqlSink:
             )
             # One run at a time: the others wait here, then find another position.
             execute(f"LOCK TABLE {state} IN EXCLUSIVE MODE")
-            check_unchanged(self._stored(cursor), before, self.name)
+            change.check_unchanged(self._stored(cursor), self.name)
             if change.clear is Clear.TABLE:
                 execute(f"DROP TABLE {table}")
             elif change.clear is Clear.ROWS:
                 execute(f"DELETE FROM {table}")  # noqa: S608 - quoted
-            if change.undo_after is not None and before is not None:
+            if change.undo_after is not None:
                 column = quoted(height_of(self._columns(cursor)) or "height")
                 above = f"FROM {table} WHERE {column} > {int(change.undo_after)}"
                 removed = _one(cursor, f"SELECT count(*) {above}")[0]
                 execute(f"DELETE {above}")
-            if rows is not None:
-                self._check_types(cursor, rows.schema)
-                cursor.adbc_ingest(name, rows, mode="create_append", db_schema_name=schema)
+            if change.rows is not None:
+                self._check_types(cursor, change.rows.schema)
+                cursor.adbc_ingest(name, change.rows, mode="create_append", db_schema_name=schema)
             execute(f"DELETE FROM {state} WHERE name = $1", (name,))  # noqa: S608 - quoted
-            position = after(removed)
+            position = change.position(removed)
             execute(
                 f"INSERT INTO {state} (name, cursor, height, rows, form) VALUES ($1, $2, $3, $4, $5)",  # noqa: S608
                 (name, position.cursor, position.height, position.rows, position.form),
             )
         return removed
-
-    def finish(self, position: Position | None) -> None:
-        pass
 
     def close(self) -> None:
         if self._is_own:

@@ -6,10 +6,21 @@ pytest plugin `chainframe.testing.plugin` provides both as fixtures.
 
 from chainframe._functions import define_methods
 from chainframe._native import Cassette
+from chainframe.testing._check_sink import check_sink
 from chainframe.testing._local_service import LocalService
 from chainframe.testing._records import make_records
 from chainframe.testing._types import Call, ClientOptions, Fault, LoggedRequest, Quirk
 
 define_methods()
 
-__all__ = ["Call", "Cassette", "ClientOptions", "Fault", "LocalService", "LoggedRequest", "Quirk", "make_records"]
+__all__ = [
+    "Call",
+    "Cassette",
+    "ClientOptions",
+    "Fault",
+    "LocalService",
+    "LoggedRequest",
+    "Quirk",
+    "check_sink",
+    "make_records",
+]
