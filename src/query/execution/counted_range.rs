@@ -11,7 +11,7 @@ use crate::columns::Columns;
 use crate::decode::Page;
 use crate::query::request::Query;
 use crate::query::results::SharedReport;
-use crate::query::snapshot::{PageRequest, Rows, SnapshotReader};
+use crate::query::snapshot::{ListReader, PageRequest, Rows};
 
 /// Pages that are requested to find the one of a height. In a list with one record for each height, it is one.
 const MAX_LOOKS: u32 = 8;
@@ -46,7 +46,7 @@ impl<'q> CountedRange<'q> {
 
     /// Reads the range from `low` on, up to about `max_rows` records. None if they are not found.
     pub async fn read(&self, (low, high): (i64, i64), max_rows: u64) -> Result<Read, Error> {
-        let mut reader = SnapshotReader::new(list_spec(self.list, None));
+        let mut reader = ListReader::new(list_spec(self.list, None));
         let request = PageRequest::first(self.list.page_size());
         let page = self.fetch(request, false).await?;
         reader.on_response(&request, &response(&page))?;

@@ -10,7 +10,7 @@ use crate::message::{Hint, Message};
 use crate::query::audit::page_of_both;
 use crate::query::request::{Arg, Members, Query};
 use crate::query::results::SharedReport;
-use crate::query::snapshot::{Cut, PageRequest, SnapshotReader};
+use crate::query::snapshot::{Cut, ListReader, PageRequest};
 
 /// Largest number of partitions of one query.
 const MAX_PARTITIONS: u64 = 100_000;
@@ -105,7 +105,7 @@ async fn split_list(query: &Query, num_partitions: u64) -> Result<Vec<Run>, Erro
     if !query.endpoint().counts() || !query.may_grow() {
         return unsplit(query);
     }
-    let mut list = SnapshotReader::new(list_spec(query, None));
+    let mut list = ListReader::new(list_spec(query, None));
     let request = PageRequest::first(query.page_size());
     let page = fetch(query, 0, request, false, &SharedReport::default()).await?;
     let accepted = list.on_response(&request, &response(&page))?;

@@ -7,10 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use super::delivered::Delivered;
 use super::snapshot::{Proof, Snapshot};
-use super::spec::{Rows, Tuning};
+use super::spec::Rows;
 
 /// Greatest offset that is accepted.
 const MAX_OFFSET: u64 = 1 << 50;
+/// Keys of returned records in a checkpoint; more if the latest are equal. A page that begins with a few of them is found.
+pub(super) const CHECKPOINT_KEYS: usize = 8;
 
 /// Everything a reader needs to continue, apart from what the query says. Hashes are not made before they are needed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -108,10 +110,10 @@ impl ListCheckpoint {
             ranked.keys.extend((0..count).map(|row| rows.key(row)).filter(|key| !known.contains(key)));
             return self;
         }
-        let most = if self.snapshot.is_counted() { 0 } else { usize::MAX };
+        let most = if self.snapshot.total.is_some() { 0 } else { usize::MAX };
         self.snapshot.add_first_difference(self.delivered.end(), (0..count).map(|row| rows.key(row)));
         self.delivered.push((0..count).map(|row| rows.key(row)), most);
-        self.delivered = self.delivered.latest(Tuning::default().checkpoint_keys);
+        self.delivered = self.delivered.latest(CHECKPOINT_KEYS);
         self.snapshot.pass_mark(self.delivered.end(), &mut self.proof);
         self
     }

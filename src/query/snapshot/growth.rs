@@ -2,6 +2,9 @@
 
 use std::collections::VecDeque;
 
+/// Latest rates of growth from which the next one is expected.
+const SAMPLES: usize = 6;
+
 /// Growth per request over the latest responses. It decides what is requested, never what is accepted.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Growth {
@@ -15,9 +18,9 @@ impl Growth {
         self.responses += 1;
     }
 
-    /// Records the growth since the previous observation; keeps the latest `samples` rates.
-    pub fn observe(&mut self, grown: i64, samples: usize) {
-        if self.samples.len() == samples {
+    /// Records the growth since the previous observation.
+    pub fn observe(&mut self, grown: i64) {
+        if self.samples.len() == SAMPLES {
             self.samples.pop_front();
         }
         self.samples.push_back(grown as f64 / f64::from(self.responses.max(1)));

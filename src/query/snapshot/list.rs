@@ -1,109 +1,195 @@
 //! `ListReader`: the reader of a list, by the kind of the list.
 
-use super::checkpoint::{Accepted, ListCheckpoint};
+use super::block::BlockReader;
+use super::checkpoint::{Accepted, Cut, ListCheckpoint};
+use super::counted::CountedReader;
 use super::ranked::RankedReader;
-use super::reader::SnapshotReader;
+use super::reader::Reader;
 use super::snapshot::Snapshot;
 use super::spec::{End, ListKind, ListSpec, PageRequest, Response};
+use super::state::{ListState, Stage};
+use super::uncounted::UncountedReader;
 use crate::client::Error;
-use crate::message::Message;
 
 #[derive(Debug)]
 pub enum ListReader {
-    Snapshot(SnapshotReader),
+    Block(BlockReader),
+    Counted(CountedReader),
+    Uncounted(UncountedReader),
     Ranked(RankedReader),
-}
-
-/// Calls a method that both readers have.
-macro_rules! either {
-    ($self:ident, $reader:ident => $call:expr) => {
-        match $self {
-            ListReader::Snapshot($reader) => $call,
-            ListReader::Ranked($reader) => $call,
-        }
-    };
 }
 
 impl ListReader {
     pub fn new(spec: ListSpec) -> Self {
         match spec.kind {
+            ListKind::Lookup | ListKind::Fixed => Self::Block(BlockReader::new(spec)),
+            ListKind::Growing => Self::Uncounted(UncountedReader::new(spec)),
             ListKind::Ranked => Self::Ranked(RankedReader::new(spec)),
-            ListKind::Lookup | ListKind::Fixed | ListKind::Growing => Self::Snapshot(SnapshotReader::new(spec)),
         }
     }
 
     /// A reader that continues from a checkpoint, after `returned` records.
     pub fn resumed(spec: ListSpec, returned: u64, checkpoint: &ListCheckpoint) -> Self {
+        if checkpoint.is_start() {
+            return Self::new(spec);
+        }
         match (spec.kind, checkpoint.ranked()) {
             (ListKind::Ranked, Some(checkpoint)) => Self::Ranked(RankedReader::resumed(spec, checkpoint)),
-            (ListKind::Ranked, None) => Self::Ranked(RankedReader::new(spec)),
-            _ => Self::Snapshot(SnapshotReader::resumed(spec, returned, checkpoint)),
+            (ListKind::Ranked, None) => Self::new(spec),
+            (ListKind::Lookup | ListKind::Fixed, _) => Self::Block(BlockReader::resumed(spec, returned, checkpoint)),
+            (ListKind::Growing, _) if checkpoint.snapshot.total.is_some() => {
+                Self::Counted(CountedReader::resumed(spec, returned, checkpoint))
+            }
+            (ListKind::Growing, _) => Self::Uncounted(UncountedReader::resumed(spec, returned, checkpoint)),
         }
     }
 
-    pub fn next_request(&mut self, in_flight: usize) -> Option<PageRequest> {
-        either!(self, reader => reader.next_request(in_flight))
+    fn reader(&self) -> &dyn Reader {
+        match self {
+            Self::Block(reader) => reader,
+            Self::Counted(reader) => reader,
+            Self::Uncounted(reader) => reader,
+            Self::Ranked(reader) => reader,
+        }
     }
 
+    fn reader_mut(&mut self) -> &mut dyn Reader {
+        match self {
+            Self::Block(reader) => reader,
+            Self::Counted(reader) => reader,
+            Self::Uncounted(reader) => reader,
+            Self::Ranked(reader) => reader,
+        }
+    }
+
+    pub(super) fn list(&self) -> &ListState {
+        self.reader().list()
+    }
+
+    /// Next request while `in_flight` requests are, or `None` until one of them is answered.
+    pub fn next_request(&mut self, in_flight: usize) -> Option<PageRequest> {
+        let is_ahead = self.is_ahead();
+        let reader = self.reader_mut();
+        let request = match reader.list().stage {
+            Stage::Ended(_) | Stage::Failed(_) => return None,
+            Stage::FinalLook { group, .. } => reader.look(group),
+            Stage::Reading => reader.request(),
+        };
+        if in_flight > 0 && !(is_ahead && reader.allow_ahead(request.page)) {
+            return None;
+        }
+        let list = reader.list_mut();
+        list.next_page += u64::from(is_ahead);
+        Some(PageRequest { height_bound: list.bound, ..request })
+    }
+
+    /// Takes back a request that was cancelled.
     pub fn cancel(&mut self, request: &PageRequest) {
-        either!(self, reader => reader.cancel(request));
+        if self.is_ahead() {
+            let list = self.reader_mut().list_mut();
+            list.next_page = request.page.min(list.next_page);
+        }
     }
 
     pub fn on_response(&mut self, request: &PageRequest, response: &Response<'_>) -> Result<Accepted, Error> {
-        match self {
-            Self::Snapshot(reader) => reader.on_response(request, response),
-            Self::Ranked(reader) => Ok(reader.on_response(request, response)),
+        let total = response.total.filter(|total| !self.spec().is_capped(*total));
+        let response = &Response { total, ..*response };
+        self.read_by_count(request, response);
+        let reader = self.reader_mut();
+        let list = reader.list_mut();
+        list.drift.growth.on_response();
+        let accepted = match list.stage {
+            Stage::Ended(_) | Stage::Failed(_) => return Ok(Accepted::default()),
+            Stage::FinalLook { group, end } => {
+                let view = list.view(request, response);
+                list.on_final_look(&view, group, end)
+            }
+            Stage::Reading => reader.on_response(request, response),
+        };
+        if let Err(error) = &accepted {
+            self.fail(error.clone());
+        }
+        accepted
+    }
+
+    /// The first response of a list that may grow has a count, or has none.
+    fn read_by_count(&mut self, request: &PageRequest, response: &Response<'_>) {
+        if let Self::Uncounted(reader) = self
+            && reader.may_be_counted()
+            && Snapshot::new(request, response).total.is_some()
+        {
+            *self = Self::Counted(CountedReader::new(self.spec().clone()));
         }
     }
 
+    /// Ends the list here, since the caller wants no more records; a final look may still be due. False if it was at its
+    /// end already.
     pub fn stop(&mut self) -> bool {
-        either!(self, reader => reader.stop())
+        self.is_reading() && self.reader_mut().stop()
     }
 
+    fn is_reading(&self) -> bool {
+        matches!(self.list().stage, Stage::Reading)
+    }
+
+    /// The kind of end, once the list has ended.
     pub fn end(&self) -> Option<End> {
-        either!(self, reader => reader.end())
+        if let Stage::Ended(end) = self.list().stage { Some(end) } else { None }
     }
 
+    /// Why the list cannot be read.
     pub fn error(&self) -> Option<&Error> {
-        either!(self, reader => reader.error())
+        if let Stage::Failed(error) = &self.list().stage { Some(error) } else { None }
     }
 
     pub fn fail(&mut self, error: Error) {
-        either!(self, reader => reader.fail(error));
+        self.reader_mut().list_mut().fail(error);
     }
 
+    /// Number of records returned, and so the offset of the next one in the result.
     pub fn returned(&self) -> u64 {
-        either!(self, reader => reader.returned())
+        self.list().returned
     }
 
     pub fn snapshot(&self) -> &Snapshot {
-        either!(self, reader => reader.snapshot())
+        &self.list().snapshot
     }
 
+    /// True if the requests that were sent after the one whose response was taken are still of use.
     pub fn is_ahead(&self) -> bool {
-        either!(self, reader => reader.is_ahead())
+        self.is_reading() && self.reader().is_ahead()
     }
 
     pub fn to_come(&self) -> u64 {
-        either!(self, reader => reader.to_come())
+        self.reader().to_come()
     }
 
     pub fn checkpoint(&self) -> ListCheckpoint {
-        either!(self, reader => reader.checkpoint())
+        self.reader().checkpoint()
     }
 
     pub fn spec(&self) -> &ListSpec {
-        either!(self, reader => reader.spec())
+        &self.list().spec
     }
 
-    /// Distance by which the list has moved since the snapshot.
+    /// Number of positions by which records have moved since the snapshot.
     pub fn drift(&self) -> i64 {
-        if let Self::Snapshot(reader) = self { reader.drift() } else { 0 }
+        self.list().drift.offset
     }
 
     /// Records of a ranked list that have changed their positions, as far as was seen.
     pub fn moved(&self) -> u64 {
         if let Self::Ranked(reader) = self { reader.moved() } else { 0 }
+    }
+
+    /// The cut that is nearest to an offset in a page of a list with a count.
+    pub fn cut_near(&self, offset: u64, request: &PageRequest, response: &Response<'_>) -> Option<Cut> {
+        if let Self::Counted(reader) = self { reader.cut_near(offset, request, response) } else { None }
+    }
+
+    /// The end of a page of a list with a count: its offset, and the position there.
+    pub fn checkpoint_after(&self, request: &PageRequest, response: &Response<'_>) -> Option<(u64, ListCheckpoint)> {
+        if let Self::Counted(reader) = self { reader.checkpoint_after(request, response) } else { None }
     }
 
     /// True if a request begins where the API may return no more records, whatever it reported before.
@@ -113,12 +199,11 @@ impl ListReader {
 
     /// Ends the list where the API returned no more of it.
     pub fn end_at_window(&mut self) {
-        either!(self, reader => reader.end_with(End::ResultWindow));
+        self.reader_mut().list_mut().end_with(End::ResultWindow);
     }
 
     /// The error for a list that contradicts itself.
     pub fn drift_error(&self, problem: String) -> Error {
-        let spec = self.spec();
-        Error::Drift { endpoint: spec.endpoint, problem: Message::new(problem).hints(spec.hints.clone()) }
+        self.list().drift_error(problem)
     }
 }

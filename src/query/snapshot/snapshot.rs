@@ -69,12 +69,15 @@ impl PageSizes {
     }
 }
 
+/// Anchors of each group in a checkpoint.
+const CHECKPOINT_ANCHORS: usize = 8;
+
 /// Fixed once the first responses have arrived.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Snapshot {
     pub length: Length,
-    /// As reported by the first response.
+    /// Number of records as reported by the first response. Without one, none of a later response is believed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
     /// Least length of the list by the first response.
@@ -112,12 +115,20 @@ impl Snapshot {
         let full_pages = response.total_pages.unwrap_or(1).saturating_sub(1);
         let min_length = full_pages.saturating_mul(page_rows).saturating_add(u64::from(rows > 0));
         let page_sizes = PageSizes::default().learned(request.limit, page_rows, page_rows);
+        // A number that is too low for the pages is not that of the records.
+        let total = total.filter(|total| *total >= min_length);
         Self { total, min_length, page_limit, page_sizes, ..Self::default() }
     }
 
-    /// True if responses report the number of records. A count that is too low for the pages is another one.
-    pub(super) fn is_counted(&self) -> bool {
-        self.total.is_some_and(|total| total >= self.min_length)
+    /// Offset of a response's first row. Counted from its end, the list does not change while it grows.
+    pub(super) fn offset_by_count(&self, view: &View<'_>) -> Option<i64> {
+        let drift = view.length()? as i64 - self.length.exact()? as i64;
+        Some(view.position - drift)
+    }
+
+    /// Offset of the only row of a response. Its number of pages is a count.
+    pub(super) fn offset_of_one(&self, view: &View<'_>) -> Option<i64> {
+        if view.len() <= 1 { self.offset_by_count(view) } else { None }
     }
 
     /// Rows of a full page.
@@ -152,7 +163,7 @@ impl Snapshot {
             position: ((request.page - 1) * page_size) as i64,
             page_size,
             pages: response.total_pages.filter(|pages| *pages > 0),
-            total: if self.is_counted() { response.total } else { None },
+            total: self.total.and(response.total),
             window,
         }
     }
@@ -171,6 +182,15 @@ impl Snapshot {
         self.first = keys.first().copied();
         self.anchors = vec![group];
         self.keep_anchors_before(u64::MAX);
+    }
+
+    /// The snapshot as a checkpoint has it: with the last few anchors of each group.
+    pub(super) fn with_few_anchors(&self) -> Self {
+        let mut snapshot = self.clone();
+        for group in &mut snapshot.anchors {
+            group.drain(..group.len().saturating_sub(CHECKPOINT_ANCHORS));
+        }
+        snapshot
     }
 
     /// Keeps the anchors before this offset: a record that is read again does not show what happened in between.
@@ -208,17 +228,4 @@ fn is_full(request: &PageRequest, response: &Response<'_>) -> bool {
 fn full_page(request: &PageRequest, response: &Response<'_>) -> Option<u64> {
     let reported = response.limit.filter(|limit| *limit > 0);
     if is_full(request, response) { Some(response.rows.len() as u64) } else { reported }
-}
-
-/// True if one of these records is in a response whose first row has this offset. `None` if it does not show the last of
-/// them: those above it may be gone with the head of the list.
-pub(super) fn shows_one(records: &[(u64, u64)], view: &View<'_>, offset: i64) -> Option<bool> {
-    let is_shown = records.iter().any(|record| shows(*record, view, offset) == Some(true));
-    if is_shown { Some(true) } else { shows(*records.last()?, view, offset) }
-}
-
-/// True if a record is in a response whose first row has this offset. `None` if the response does not reach it.
-fn shows((record, key): (u64, u64), view: &View<'_>, offset: i64) -> Option<bool> {
-    let row = usize::try_from(record as i64 - offset).ok()?;
-    if row < view.rows.len() { Some(view.rows.key(row) == key) } else { None }
 }

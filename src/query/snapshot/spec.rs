@@ -47,49 +47,23 @@ pub struct ListSpec {
     pub tuning: Tuning,
 }
 
-/// Constants that change the cost of reading, and when it is given up.
+/// Bounds that tests vary.
 #[derive(Clone, Copy, Debug)]
 pub struct Tuning {
     /// Responses in a row without a new record after which the list counts as unreadable.
     pub max_misses: u32,
-    /// Latest rates of growth from which the next one is expected.
-    pub growth_samples: usize,
-    /// Returned records with which a page of a list without a count begins while the list drifts.
-    pub overlap: u64,
-    /// Pages up to which the beginning of a list without a count is read by pages that all begin so. It takes fewer requests
-    /// than the length and a final look.
+    /// Pages up to which the beginning of a list without a count is read by pages that all begin with returned records. It
+    /// takes fewer requests than the length and a final look.
     pub overlap_pages: u64,
-    /// Responses without drift after which pages are requested ahead again.
-    pub stable_responses: usize,
     /// Most keys of returned records that are kept.
     pub max_keys: usize,
-    /// Keys of returned records in a checkpoint; more if the latest are equal.
-    pub checkpoint_keys: usize,
     /// Most records of the first page that a final look may compare.
     pub max_anchors: usize,
-    /// Those of them that a checkpoint has.
-    pub checkpoint_anchors: usize,
-    /// Most times that another snapshot begins.
-    pub max_restarts: u32,
-    /// Pages in a row whose number may contradict the number of records.
-    pub max_contradictions: u32,
 }
 
 impl Default for Tuning {
     fn default() -> Self {
-        Self {
-            max_misses: 20,
-            growth_samples: 6,
-            overlap: 2,
-            overlap_pages: 5,
-            stable_responses: 2,
-            max_keys: 1_024,
-            checkpoint_keys: 8,
-            max_anchors: 100,
-            checkpoint_anchors: 8,
-            max_restarts: 3,
-            max_contradictions: 4,
-        }
+        Self { max_misses: 20, overlap_pages: 5, max_keys: 1_024, max_anchors: 100 }
     }
 }
 
@@ -245,5 +219,28 @@ impl View<'_> {
             // Without a number of pages, a short page may be all that the service returns at once.
             (None, None) => self.len() == 0,
         }
+    }
+
+    /// True if one of these records is in the response, if its first row has this offset. `None` if it does not show the last
+    /// of them: those above it may be gone with the head of the list.
+    pub fn shows_one(&self, records: &[(u64, u64)], offset: i64) -> Option<bool> {
+        let is_shown = records.iter().any(|record| self.shows(*record, offset) == Some(true));
+        if is_shown { Some(true) } else { self.shows(*records.last()?, offset) }
+    }
+
+    /// True if a record is in the response, if its first row has this offset. `None` if the response does not reach it.
+    fn shows(&self, (record, key): (u64, u64), offset: i64) -> Option<bool> {
+        let row = usize::try_from(record as i64 - offset).ok()?;
+        if row < self.rows.len() { Some(self.rows.key(row) == key) } else { None }
+    }
+
+    /// True if the response ends where the API returns no more of the list.
+    pub fn is_at_window(&self, result_window: Option<u64>) -> bool {
+        let end = self.position as u64 + self.len();
+        let Some(window) = result_window else { return false };
+        let is_near = (self.window..=window.saturating_add(window / 20)).contains(&end);
+        let has_more = self.total.is_none_or(|total| total > end);
+        let is_cut = self.total.zip(self.pages).is_some_and(|(total, pages)| self.records_of(pages) < total);
+        has_more && (is_near || is_cut)
     }
 }

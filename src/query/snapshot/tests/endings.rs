@@ -2,12 +2,12 @@
 
 use super::super::snapshot::Length;
 use super::super::snapshot::Proof;
-use super::super::{End, FirstPage, ListKind, ListSpec, Purpose, Response, Rows, SnapshotReader, Tuning};
-use super::lists::{Keys, page, serve, spec};
+use super::super::{End, FirstPage, ListKind, ListReader, ListSpec, Purpose, Response, Rows, Tuning};
+use super::lists::{Keys, page, serve, spec, uncounted};
 
 /// Serves the next request with a page of these keys; returns the keys that are new. The list has `pages` pages and
 /// `total` records.
-fn take(reader: &mut SnapshotReader, keys: &[u64], pages: u64, total: Option<u64>) -> Result<Vec<u64>, String> {
+fn take(reader: &mut ListReader, keys: &[u64], pages: u64, total: Option<u64>) -> Result<Vec<u64>, String> {
     let request = reader.next_request(0).expect("a request");
     let rows = Keys(keys.to_vec());
     let response = Response { rows: &rows, page: None, limit: Some(request.limit), total_pages: Some(pages), total };
@@ -17,7 +17,7 @@ fn take(reader: &mut SnapshotReader, keys: &[u64], pages: u64, total: Option<u64
 
 #[test]
 fn rows_of_the_response_that_shows_an_error_are_returned() {
-    let mut reader = SnapshotReader::new(spec(ListKind::Growing));
+    let mut reader = ListReader::new(spec(ListKind::Growing));
     assert_eq!(take(&mut reader, &[1, 2, 3], 2, Some(6)).unwrap(), [1, 2, 3]);
     // A record was added, and yet there is no third page.
     assert_eq!(take(&mut reader, &[3, 4, 5], 2, Some(7)).unwrap(), [4, 5]);
@@ -27,7 +27,7 @@ fn rows_of_the_response_that_shows_an_error_are_returned() {
 #[test]
 fn lookup_that_fills_its_response_ends_with_it() {
     let window = ListSpec { page_size: 3, result_window: Some(3), ..spec(ListKind::Lookup) };
-    let mut reader = SnapshotReader::new(window);
+    let mut reader = ListReader::new(window);
     assert_eq!(take(&mut reader, &[1, 1, 1], 0, None).unwrap(), [1, 1, 1]);
     assert_eq!(reader.end(), Some(End::ResultWindow));
 }
@@ -36,7 +36,7 @@ fn lookup_that_fills_its_response_ends_with_it() {
 fn only_page_does_not_show_the_length_if_it_reaches_the_result_window() {
     for (window, length) in [(3, Length::Unknown), (4, Length::Exact(3))] {
         let window = ListSpec { page_size: 3, result_window: Some(window), ..spec(ListKind::Growing) };
-        let mut reader = SnapshotReader::new(window);
+        let mut reader = ListReader::new(window);
         take(&mut reader, &[1, 2, 3], 1, None).unwrap();
         assert_eq!(reader.snapshot().length, length);
     }
@@ -45,7 +45,7 @@ fn only_page_does_not_show_the_length_if_it_reaches_the_result_window() {
 /// The record may be where it was since another one was deleted.
 #[test]
 fn final_look_at_a_response_without_the_count_is_repeated() {
-    let mut reader = SnapshotReader::new(spec(ListKind::Growing));
+    let mut reader = ListReader::new(spec(ListKind::Growing));
     take(&mut reader, &[1, 2, 3], 2, Some(5)).unwrap();
     assert_eq!(take(&mut reader, &[3, 4, 5], 2, Some(6)).unwrap(), [4, 5]);
     take(&mut reader, &[3, 4, 5], 2, None).unwrap();
@@ -57,7 +57,7 @@ fn final_look_at_a_response_without_the_count_is_repeated() {
 /// As from a service that ignores the limit of one request.
 #[test]
 fn page_that_ends_below_its_count_raises() {
-    let mut reader = SnapshotReader::new(spec(ListKind::Growing));
+    let mut reader = ListReader::new(spec(ListKind::Growing));
     take(&mut reader, &[1, 2, 3], 3, Some(9)).unwrap();
     let error = take(&mut reader, &[4, 5, 6], 2, Some(5)).unwrap_err();
     assert!(error.contains("ends below the last record"), "{error}");
@@ -66,7 +66,7 @@ fn page_that_ends_below_its_count_raises() {
 /// The records that were returned are known by the count alone.
 #[test]
 fn response_of_a_counted_list_without_its_count_brings_no_record() {
-    let mut reader = SnapshotReader::new(spec(ListKind::Growing));
+    let mut reader = ListReader::new(spec(ListKind::Growing));
     take(&mut reader, &[10, 11, 12], 7, Some(20)).unwrap();
     assert!(take(&mut reader, &[12, 13, 14], 7, None).unwrap().is_empty());
 }
@@ -74,7 +74,7 @@ fn response_of_a_counted_list_without_its_count_brings_no_record() {
 #[test]
 fn list_of_one_block_without_a_number_of_pages_is_read_and_incomplete() {
     for last in [&[7][..], &[]] {
-        let mut reader = SnapshotReader::new(spec(ListKind::Fixed));
+        let mut reader = ListReader::new(spec(ListKind::Fixed));
         let pages = [&[1, 2, 3][..], &[4, 5, 6], last, &[]];
         for keys in &pages[..if last.is_empty() { 3 } else { 4 }] {
             let request = reader.next_request(0).expect("a request");
@@ -88,14 +88,14 @@ fn list_of_one_block_without_a_number_of_pages_is_read_and_incomplete() {
 
 #[test]
 fn list_without_a_result_window_to_speak_of_ends() {
-    let mut reader = SnapshotReader::new(ListSpec { result_window: Some(u64::MAX), ..spec(ListKind::Growing) });
+    let mut reader = ListReader::new(ListSpec { result_window: Some(u64::MAX), ..spec(ListKind::Growing) });
     take(&mut reader, &[1, 2], 1, None).unwrap();
     assert_eq!(reader.end(), Some(End::List));
 }
 
 #[test]
 fn list_of_fewer_records_than_its_count_ends() {
-    let mut reader = SnapshotReader::new(spec(ListKind::Growing));
+    let mut reader = ListReader::new(spec(ListKind::Growing));
     take(&mut reader, &[1, 2, 3], 2, Some(6)).unwrap();
     assert_eq!(take(&mut reader, &[4, 5], 2, Some(6)).unwrap(), [4, 5]);
     // The final look.
@@ -107,7 +107,7 @@ fn list_of_fewer_records_than_its_count_ends() {
 #[test]
 fn first_page_without_records_is_followed_by_the_length() {
     for first_page in [FirstPage::Located, FirstPage::AtOnce] {
-        let mut reader = SnapshotReader::new(ListSpec { first_page, ..spec(ListKind::Growing) });
+        let mut reader = ListReader::new(ListSpec { first_page, ..spec(ListKind::Growing) });
         assert!(take(&mut reader, &[], 2, None).unwrap().is_empty());
         assert!(take(&mut reader, &[1], 4, None).unwrap().is_empty());
         assert_eq!(take(&mut reader, &[1, 2, 3], 2, None).unwrap(), [1, 2, 3]);
@@ -121,7 +121,7 @@ fn list_whose_pages_are_empty_raises() {
     for (wanted, first_page) in
         [(None, FirstPage::Located), (Some(4), FirstPage::Located), (Some(4), FirstPage::AtOnce)]
     {
-        let mut reader = SnapshotReader::new(ListSpec { wanted, first_page, ..spec(ListKind::Growing) });
+        let mut reader = ListReader::new(ListSpec { wanted, first_page, ..spec(ListKind::Growing) });
         while reader.error().is_none() && reader.end().is_none() {
             let request = reader.next_request(0).expect("a request");
             let rows = Keys(if (request.page, request.limit) == (1, 1) { vec![1] } else { Vec::new() });
@@ -134,7 +134,7 @@ fn list_whose_pages_are_empty_raises() {
 }
 
 /// Reads a list until it has ended or failed; returns the highest page that was requested.
-fn read(reader: &mut SnapshotReader, list: &[u64], is_counted: bool) -> u64 {
+fn read(reader: &mut ListReader, list: &[u64], is_counted: bool) -> u64 {
     let mut last = 0;
     while reader.end().is_none() && reader.error().is_none() {
         last = last.max(serve(reader, list, is_counted).0.page);
@@ -142,14 +142,14 @@ fn read(reader: &mut SnapshotReader, list: &[u64], is_counted: bool) -> u64 {
     last
 }
 
-fn error(reader: &SnapshotReader) -> String {
+fn error(reader: &ListReader) -> String {
     reader.error().expect("an error").to_string()
 }
 
 #[test]
 fn beginning_of_a_list_that_shrinks_below_its_least_length_raises() {
     let growing = spec(ListKind::Growing);
-    let mut reader = SnapshotReader::new(ListSpec { wanted: Some(6), max_page_size: 10, ..growing });
+    let mut reader = ListReader::new(ListSpec { wanted: Some(6), max_page_size: 10, ..growing });
     take(&mut reader, &[1, 2, 3], 3, None).unwrap();
     read(&mut reader, &[1, 2, 3, 4], false);
     assert!(error(&reader).contains("had 7 records, of which 4 could be read"), "{}", error(&reader));
@@ -157,7 +157,7 @@ fn beginning_of_a_list_that_shrinks_below_its_least_length_raises() {
 
 #[test]
 fn list_is_given_up_after_more_responses_without_new_records_than_allowed() {
-    let mut reader = SnapshotReader::new(spec(ListKind::Growing));
+    let mut reader = ListReader::new(spec(ListKind::Growing));
     take(&mut reader, &[1, 2, 3], 2, Some(6)).unwrap();
     let given_up = (1..).find(|_| take(&mut reader, &[], 2, Some(6)).is_err());
     assert_eq!(given_up, Some(spec(ListKind::Growing).tuning.max_misses + 1));
@@ -165,7 +165,7 @@ fn list_is_given_up_after_more_responses_without_new_records_than_allowed() {
 
 #[test]
 fn returned_records_that_are_gone_are_noticed_on_the_pages_that_could_contain_them() {
-    let mut reader = SnapshotReader::new(ListSpec { first_page: FirstPage::AtOnce, ..spec(ListKind::Growing) });
+    let mut reader = ListReader::new(ListSpec { first_page: FirstPage::AtOnce, ..spec(ListKind::Growing) });
     assert_eq!(take(&mut reader, &[900, 901, 902], 20, None).unwrap(), [900, 901, 902]);
     let list: Vec<u64> = (0..60).collect();
     let last = read(&mut reader, &list, false);
@@ -188,12 +188,12 @@ fn list_of_about_as_many_records_as_the_result_window_ends_there() {
         (106, true, End::List),
     ] {
         let list: Vec<u64> = (0..records).collect();
-        let mut reader = SnapshotReader::new(window.clone());
+        let mut reader = ListReader::new(window.clone());
         read(&mut reader, &list, is_counted);
         assert_eq!(reader.end(), Some(end), "{records} {is_counted}");
     }
     // Fewer pages than its count needs.
-    let mut reader = SnapshotReader::new(ListSpec { page_size: 30, ..window });
+    let mut reader = ListReader::new(ListSpec { page_size: 30, ..window });
     for from in [0, 30] {
         take(&mut reader, &(from..from + 30).collect::<Vec<_>>(), 2, Some(300)).unwrap();
     }
@@ -206,11 +206,11 @@ fn part_of_a_list_ends_with_a_look_at_its_first_page_and_at_its_last_record() {
     let list: Vec<u64> = (0..60).collect();
     // A record that was read alone does not show what was read ahead after it.
     for proof in [Proof::Length, Proof::FinalLook] {
-        let mut reader = SnapshotReader::new(spec(ListKind::Growing));
+        let mut reader = ListReader::new(spec(ListKind::Growing));
         while reader.returned() < 9 {
             serve(&mut reader, &list, false).2.unwrap();
         }
-        reader.proof = proof;
+        uncounted(&mut reader).list.proof = proof;
         assert!(reader.stop());
         let looks: Vec<_> = std::iter::from_fn(|| {
             reader.end().is_none().then(|| {
@@ -227,14 +227,14 @@ fn part_of_a_list_ends_with_a_look_at_its_first_page_and_at_its_last_record() {
 #[test]
 fn end_of_a_list_is_not_taken_for_the_result_window_far_from_it() {
     let window = ListSpec { page_size: 50, max_page_size: 50, result_window: Some(200), ..spec(ListKind::Growing) };
-    let (list, mut reader) = ((0..160).collect::<Vec<_>>(), SnapshotReader::new(window.clone()));
+    let (list, mut reader) = ((0..160).collect::<Vec<_>>(), ListReader::new(window.clone()));
     while reader.returned() < 100 {
         serve(&mut reader, &list, false).2.unwrap();
     }
     read(&mut reader, &list[..150], false);
     assert!(error(&reader).contains("were deleted or replaced"), "{}", error(&reader));
     // As many pages as its count needs, the last of which is not full.
-    let mut reader = SnapshotReader::new(ListSpec { page_size: 30, ..window });
+    let mut reader = ListReader::new(ListSpec { page_size: 30, ..window });
     for keys in [0..30, 30..50, 0..30] {
         take(&mut reader, &keys.collect::<Vec<_>>(), 2, Some(60)).unwrap();
     }
@@ -244,7 +244,7 @@ fn end_of_a_list_is_not_taken_for_the_result_window_far_from_it() {
 #[test]
 fn list_that_grows_to_the_result_window_is_complete() {
     let window = ListSpec { page_size: 50, max_page_size: 50, result_window: Some(100), ..spec(ListKind::Growing) };
-    let (list, mut reader) = ((100..197).collect::<Vec<_>>(), SnapshotReader::new(window));
+    let (list, mut reader) = ((100..197).collect::<Vec<_>>(), ListReader::new(window));
     while reader.returned() == 0 {
         serve(&mut reader, &list, false).2.unwrap();
     }
@@ -274,7 +274,7 @@ impl Rows for Hundreds {
 /// which the last part of it was read.
 fn read_by_height(list: &[u64], spec: ListSpec) -> (Vec<u64>, Option<End>, Option<i64>) {
     let window = ListSpec { height_bound: Some(i64::MAX), result_window: Some(12), ..spec };
-    let (mut reader, mut returned) = (SnapshotReader::new(window), Vec::new());
+    let (mut reader, mut returned) = (ListReader::new(window), Vec::new());
     while reader.end().is_none() {
         let request = reader.next_request(0).expect("a request");
         let bound = request.height_bound.unwrap_or(i64::MAX);
@@ -285,7 +285,7 @@ fn read_by_height(list: &[u64], spec: ListSpec) -> (Vec<u64>, Option<End>, Optio
         let accepted = reader.on_response(&request, &response).unwrap();
         returned.extend(&rows.0[accepted.rows]);
     }
-    (returned, reader.end(), reader.bound)
+    (returned, reader.end(), uncounted(&mut reader).list.bound)
 }
 
 #[test]
@@ -325,7 +325,7 @@ fn list_of_unknown_length_is_complete_if_its_pages_overlap() {
     let list: Vec<u64> = (0..225).collect();
     for (wanted, end) in [(Some(230), End::List), (None, End::UnknownLength)] {
         let window = ListSpec { page_size: 20, max_page_size: 20, result_window: Some(200), ..spec(ListKind::Growing) };
-        let mut reader = SnapshotReader::new(ListSpec { wanted, ..window });
+        let mut reader = ListReader::new(ListSpec { wanted, ..window });
         read(&mut reader, &list, false);
         assert_eq!((reader.end(), reader.returned()), (Some(end), 225));
     }

@@ -7,7 +7,7 @@ fn growth(observed: &[i64]) -> Growth {
     let mut growth = Growth::default();
     for grown in observed {
         growth.on_response();
-        growth.observe(*grown, 6);
+        growth.observe(*grown);
     }
     growth
 }
@@ -30,8 +30,8 @@ fn growth_is_expected_for_each_response_since_the_latest_observation() {
     assert_eq!(growth.expected(), 4);
     // Two responses later.
     growth.on_response();
-    growth.observe(3, 6);
+    growth.observe(3);
     assert_eq!(growth.expected(), 1);
-    growth.observe(0, 6);
+    growth.observe(0);
     assert_eq!(growth.expected(), 0);
 }

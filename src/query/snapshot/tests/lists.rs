@@ -3,7 +3,8 @@
 use std::cell::Cell;
 
 use super::super::spec::Rows;
-use super::super::{Accepted, FirstPage, ListKind, ListSpec, PageRequest, Response, SnapshotReader, Tuning};
+use super::super::uncounted::UncountedReader;
+use super::super::{Accepted, FirstPage, ListKind, ListReader, ListSpec, PageRequest, Response, Tuning};
 use crate::client::Error;
 
 pub(in crate::query::snapshot) struct Keys(pub Vec<u64>);
@@ -66,7 +67,7 @@ pub(in crate::query::snapshot) fn response<'a>(
 
 /// Serves the next request from a list. Returns the request, its rows, and what the reader accepts of them.
 pub(in crate::query::snapshot) fn serve(
-    reader: &mut SnapshotReader,
+    reader: &mut ListReader,
     list: &[u64],
     is_counted: bool,
 ) -> (PageRequest, Keys, Result<Accepted, Error>) {
@@ -77,11 +78,16 @@ pub(in crate::query::snapshot) fn serve(
 }
 
 /// Reads to the end, and returns the keys.
-pub(in crate::query::snapshot) fn rest(reader: &mut SnapshotReader, list: &[u64], is_counted: bool) -> Vec<u64> {
+pub(in crate::query::snapshot) fn rest(reader: &mut ListReader, list: &[u64], is_counted: bool) -> Vec<u64> {
     let mut keys = Vec::new();
     while reader.end().is_none() {
         let (_, rows, accepted) = serve(reader, list, is_counted);
         keys.extend(&rows.0[accepted.expect("no error").rows]);
     }
     keys
+}
+
+/// A reader of a list that has no count so far.
+pub(in crate::query::snapshot) fn uncounted(reader: &mut ListReader) -> &mut UncountedReader {
+    if let ListReader::Uncounted(reader) = reader { reader } else { panic!("another kind: {reader:?}") }
 }

@@ -1,9 +1,9 @@
 //! Evidence that locates a page.
 
 use super::super::delivered::Delivered;
-use super::super::evidence::{Evidence, Location};
 use super::super::snapshot::{Length, PageSizes, Snapshot};
 use super::super::spec::{Rows, View};
+use super::super::uncounted::evidence::{Evidence, Location};
 
 #[derive(Clone, Copy)]
 struct Page {

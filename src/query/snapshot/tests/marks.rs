@@ -1,15 +1,15 @@
 //! Beginnings of lists without a count that are read up to a mark.
 
-use super::super::{End, ListCheckpoint, ListKind, ListSpec, PageRequest, Purpose, SnapshotReader};
+use super::super::{End, ListCheckpoint, ListKind, ListReader, ListSpec, PageRequest, Purpose};
 use super::lists::{page, response, serve, spec};
 
-fn beginning(wanted: u64) -> SnapshotReader {
-    SnapshotReader::new(ListSpec { wanted: Some(wanted), max_page_size: 8, ..spec(ListKind::Growing) })
+fn beginning(wanted: u64) -> ListReader {
+    ListReader::new(ListSpec { wanted: Some(wanted), max_page_size: 8, ..spec(ListKind::Growing) })
 }
 
 /// Reads with up to `concurrency` requests in flight until as many records as are wanted were returned. Returns these and the
 /// requests.
-fn read(reader: &mut SnapshotReader, list: &[u64], concurrency: usize) -> (Vec<u64>, Vec<PageRequest>) {
+fn read(reader: &mut ListReader, list: &[u64], concurrency: usize) -> (Vec<u64>, Vec<PageRequest>) {
     let (mut keys, mut requests, mut in_flight) = (Vec::new(), Vec::new(), Vec::<PageRequest>::new());
     let wanted = reader.spec().wanted.expect("a beginning");
     while reader.end().is_none() && reader.error().is_none() {
@@ -118,7 +118,7 @@ fn beginning_is_continued_up_to_its_mark_after_a_checkpoint() {
     }
     let json = serde_json::to_string(&reader.checkpoint()).unwrap();
     let checkpoint: ListCheckpoint = serde_json::from_str(&json).unwrap();
-    let mut resumed = SnapshotReader::resumed(reader.spec().clone(), 12, &checkpoint);
+    let mut resumed = ListReader::resumed(reader.spec().clone(), 12, &checkpoint);
     let (keys, _) = read(&mut resumed, &list, 1);
     assert_eq!((&keys[..18], resumed.end()), (&(12..30).collect::<Vec<_>>()[..], Some(End::List)));
 }

@@ -12,7 +12,7 @@ const SEEDS: u64 = 400;
 #[derive(Debug, Default)]
 struct Outcome {
     /// Drift errors, by the phase that raised them and their cause.
-    drift: BTreeMap<(&'static str, &'static str), u64>,
+    drift: BTreeMap<(String, &'static str), u64>,
     requests: usize,
     pages: usize,
     /// Greatest number of requests, as a multiple of the pages and four.
@@ -37,7 +37,7 @@ fn read_all(seeds: u64, bounds_of: impl Fn(&mut fastrand::Rng) -> Bounds) -> Out
             Verdict::Right => outcome.worst = outcome.worst.max(world.requests as f64 / (pages + 4) as f64),
             Verdict::Drift(error) => {
                 let cause = ERRORS.into_iter().find(|cause| error.contains(cause)).expect("a known cause");
-                *outcome.drift.entry((world.phase, cause)).or_default() += 1;
+                *outcome.drift.entry((world.phase.clone(), cause)).or_default() += 1;
             }
             Verdict::Wrong(_) | Verdict::Incomplete => panic!("seed {seed}: wrong and called complete: {bounds:?}"),
         }

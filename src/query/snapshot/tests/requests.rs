@@ -1,22 +1,25 @@
 //! The pages that the reader requests.
 
 use super::super::delivered::Delivered;
-use super::super::reader::Attempt;
-use super::super::{ListKind, ListSpec, Purpose, Response, SnapshotReader};
+use super::super::state::Attempt;
+use super::super::uncounted::{Phase, UncountedReader};
+use super::super::{ListKind, ListReader, ListSpec, Purpose, Response};
 use super::lists::{Keys, serve, spec};
 
 /// Page and limit of the request for the record at offset 40, in a list in pages of 20 that has grown so.
 fn overlapping_page(grown: &[i64], drift: i64, wanted: Option<u64>) -> (u64, u64) {
     let spec = ListSpec { page_size: 20, max_page_size: 50, wanted, ..spec(ListKind::Growing) };
-    let mut reader = SnapshotReader::new(spec);
-    reader.snapshot.page_limit = 20;
-    reader.delivered = Delivered::at(38);
-    reader.delivered.push([1, 2].into_iter(), 100);
-    reader.drift.offset = drift;
+    let mut reader = UncountedReader::new(spec);
+    let list = &mut reader.list;
+    list.snapshot.page_limit = 20;
+    list.delivered = Delivered::at(38);
+    list.delivered.push([1, 2].into_iter(), 100);
+    list.drift.offset = drift;
     for grown in grown {
-        reader.drift.growth.observe(*grown, 6);
+        list.drift.growth.observe(*grown);
     }
-    let request = reader.overlapping_page(Attempt::First);
+    reader.phase = Phase::Overlap(Attempt::First);
+    let request = ListReader::Uncounted(reader).next_request(0).expect("a request");
     (request.page, request.limit)
 }
 
@@ -41,7 +44,7 @@ fn overlapping_page_does_not_reach_further_than_needed_while_the_list_is_stable(
 /// Purpose of the second request for a list without a count.
 fn second_request(records: u64, wanted: u64) -> Purpose {
     let list: Vec<u64> = (0..records).collect();
-    let mut reader = SnapshotReader::new(ListSpec { wanted: Some(wanted), ..spec(ListKind::Growing) });
+    let mut reader = ListReader::new(ListSpec { wanted: Some(wanted), ..spec(ListKind::Growing) });
     serve(&mut reader, &list, false).2.unwrap();
     reader.next_request(0).expect("a request").purpose
 }
@@ -58,7 +61,7 @@ fn length_is_not_requested_for_a_few_pages_of_a_longer_list() {
 
 #[test]
 fn length_is_requested_where_pages_of_a_fixed_size_cannot_overlap() {
-    let mut reader = SnapshotReader::new(ListSpec { wanted: Some(4), page_size: 2, ..spec(ListKind::Growing) });
+    let mut reader = ListReader::new(ListSpec { wanted: Some(4), page_size: 2, ..spec(ListKind::Growing) });
     let request = reader.next_request(0).expect("a request");
     let response = Response { rows: &Keys(vec![1, 2, 3]), page: None, limit: None, total_pages: Some(7), total: None };
     reader.on_response(&request, &response).unwrap();

@@ -1,10 +1,9 @@
 //! A model of the API: one list that changes, and a reader of it.
 
-use super::super::reader::Phase;
 use super::super::spec::Rows;
+use super::super::state::{ListState, Stage};
 use super::super::{
-    Accepted, End, FirstPage, ListCheckpoint, ListKind, ListSpec, PageRequest, Purpose, Response, SnapshotReader,
-    Tuning,
+    Accepted, End, FirstPage, ListCheckpoint, ListKind, ListReader, ListSpec, PageRequest, Purpose, Response, Tuning,
 };
 use super::adversary::{Adversary, Defect};
 use super::choices::Choices;
@@ -85,7 +84,7 @@ pub struct World<'a> {
     returned: Vec<u64>,
     pub requests: usize,
     /// Phase that received the latest response.
-    pub phase: &'static str,
+    pub phase: String,
     /// Events of the schedule, if they are to be shown.
     pub log: Option<Vec<String>>,
 }
@@ -118,7 +117,7 @@ impl Served {
     /// Gives the response to the reader, and to the audit with the rows that the reader accepts.
     fn take(
         &self,
-        reader: &mut SnapshotReader,
+        reader: &mut ListReader,
         audit: Option<&mut ListAudit>,
         request: &PageRequest,
     ) -> Result<Accepted, String> {
@@ -128,7 +127,7 @@ impl Served {
             page: None,
             limit: Some(self.limit),
             total_pages: Some(self.total_pages),
-            total: self.total.filter(|total| !reader.spec.is_capped(*total)),
+            total: self.total.filter(|total| !reader.spec().is_capped(*total)),
         };
         let accepted = match request.purpose {
             Purpose::Audit => Accepted::default(),
@@ -151,7 +150,7 @@ pub enum Verdict {
     Wrong(Vec<u64>),
 }
 
-fn audited_end(reader: &SnapshotReader, has_all: bool) -> audit::End {
+fn audited_end(reader: &ListReader, has_all: bool) -> audit::End {
     let is_whole = reader.end() == Some(End::List) && has_all;
     audit::End { drift: reader.drift(), page_rows: reader.snapshot().page_rows(), is_whole }
 }
@@ -172,7 +171,7 @@ impl<'a> World<'a> {
             adversary: Adversary::default(),
             returned: Vec::new(),
             requests: 0,
-            phase: "",
+            phase: String::new(),
             log: None,
         };
         for _ in 0..length {
@@ -356,8 +355,8 @@ impl<'a> World<'a> {
         let wanted = (self.bounds.wanted > 0).then(|| 1 + self.choices.choose(self.bounds.wanted));
         let may_overlap = wanted.is_some() && !self.bounds.counted && self.bounds.rates.is_none();
         let overlap_pages = if may_overlap { 5 * self.choices.choose(2) } else { 0 };
-        let mut reader = SnapshotReader::new(self.spec(page_size, wanted, overlap_pages));
-        let mut audit = ListAudit::new(self.subject(&reader.spec), 0, &[]);
+        let mut reader = ListReader::new(self.spec(page_size, wanted, overlap_pages));
+        let mut audit = ListAudit::new(self.subject(reader.spec()), 0, &[]);
         let mut open: Vec<(PageRequest, Option<Served>)> = Vec::new();
         let (mut got, mut deaths, mut empty_runs): (Vec<Record>, usize, u32) = (Vec::new(), 0, 0);
         let mut is_incomplete = false;
@@ -382,14 +381,14 @@ impl<'a> World<'a> {
             }
             let (request, served) = open.remove(0);
             let served = served.expect("served above");
-            self.phase = phase_name(&reader.phase);
+            self.phase = phase_name(&reader);
             let accepted = match served.take(&mut reader, Some(&mut audit).filter(|_| self.bounds.is_audited), &request)
             {
                 Ok(accepted) => accepted,
                 Err(error) => return Verdict::Drift(error),
             };
-            assert!(self.is_bounded(&reader), "{:?} are kept", reader.snapshot.anchors);
-            self.note(|| format!("  {:?} {:?} drift {}", accepted.rows, reader.phase, reader.drift.offset));
+            assert!(self.is_bounded(&reader), "{:?} are kept", reader.snapshot().anchors);
+            self.note(|| format!("  {:?} {} drift {}", accepted.rows, phase_name(&reader), reader.drift()));
             if !reader.is_ahead() {
                 for (request, _) in open.drain(..).rev() {
                     reader.cancel(&request);
@@ -428,9 +427,9 @@ impl<'a> World<'a> {
                 empty_runs += u32::from(got.is_empty());
                 let first_page = if empty_runs < 3 { spec.first_page } else { FirstPage::AtOnce };
                 let spec = ListSpec { first_page, ..spec };
-                reader = SnapshotReader::resumed(spec, got.len() as u64, &checkpoint);
+                reader = ListReader::resumed(spec, got.len() as u64, &checkpoint);
                 let latest: Vec<u64> = got[got.len().saturating_sub(8)..].iter().map(|record| record.key).collect();
-                audit = ListAudit::new(self.subject(&reader.spec), got.len() as u64, &latest)
+                audit = ListAudit::new(self.subject(reader.spec()), got.len() as u64, &latest)
                     .after_first_page(checkpoint.first_page());
             }
         }
@@ -457,11 +456,12 @@ impl<'a> World<'a> {
     }
 
     /// True if the reader keeps no more of what it has read than it may.
-    fn is_bounded(&self, reader: &SnapshotReader) -> bool {
-        let most = if reader.snapshot.is_counted() { 0 } else { reader.spec.tuning.max_keys };
-        let (anchors, most_anchors) = (&reader.snapshot.anchors, reader.spec.tuning.max_anchors);
-        let are_few = anchors.len() <= 3 && anchors.iter().all(|group| group.len() <= most_anchors);
-        reader.delivered.keys().len() <= most && are_few
+    fn is_bounded(&self, reader: &ListReader) -> bool {
+        let ListState { spec, snapshot, delivered, .. } = reader.list();
+        let most = if matches!(reader, ListReader::Uncounted(_)) { spec.tuning.max_keys } else { 0 };
+        let are_few =
+            snapshot.anchors.len() <= 3 && snapshot.anchors.iter().all(|group| group.len() <= spec.tuning.max_anchors);
+        delivered.keys().len() <= most && are_few
     }
 
     pub fn length(&self) -> usize {
@@ -487,18 +487,11 @@ impl<'a> World<'a> {
     }
 }
 
-fn phase_name(phase: &Phase) -> &'static str {
-    match phase {
-        Phase::First => "First",
-        Phase::Length => "Length",
-        Phase::Mark => "Mark",
-        Phase::Ahead { .. } => "Ahead",
-        Phase::Overlap(_) => "Overlap",
-        Phase::Locate => "Locate",
-        Phase::Single => "Single",
-        Phase::TailLook(_) => "TailLook",
-        Phase::FinalLook(..) => "FinalLook",
-        Phase::Done(_) => "Done",
-        Phase::Failed(_) => "Failed",
-    }
+fn phase_name(reader: &ListReader) -> String {
+    let phase = match (&reader.list().stage, reader) {
+        (Stage::Reading, ListReader::Counted(reader)) => format!("{:?}", reader.phase),
+        (Stage::Reading, ListReader::Uncounted(reader)) => format!("{:?}", reader.phase),
+        (stage, _) => format!("{stage:?}"),
+    };
+    phase.split(|letter: char| !letter.is_alphabetic()).next().unwrap_or_default().to_owned()
 }

@@ -1,13 +1,13 @@
 //! The offset of a response in the snapshot, by one of three strategies: by count, by overlap and by adjacency. Pure:
 //! evidence in, location out.
 
-use super::delivered::{Delivered, Shared, has_duplicates};
-use super::snapshot::Snapshot;
-use super::spec::View;
+use super::super::delivered::{Delivered, Shared, has_duplicates};
+use super::super::snapshot::Snapshot;
+use super::super::spec::View;
 
 /// Offset of a response's first row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Location {
+pub enum Location {
     At(i64),
     /// Several offsets are possible.
     Ambiguous,
@@ -16,7 +16,7 @@ pub(super) enum Location {
 }
 
 /// All that locates a response.
-pub(super) struct Evidence<'a> {
+pub struct Evidence<'a> {
     pub view: &'a View<'a>,
     pub snapshot: &'a Snapshot,
     pub delivered: &'a Delivered,
@@ -26,20 +26,10 @@ pub(super) struct Evidence<'a> {
     pub next: Option<i64>,
 }
 
-/// Counted from its end, the list does not change while it grows.
-pub(super) fn by_count(view: &View<'_>, snapshot: &Snapshot) -> Option<i64> {
-    let drift = view.length()? as i64 - snapshot.length.exact()? as i64;
-    Some(view.position - drift)
-}
-
 impl Evidence<'_> {
     pub fn locate(&self) -> Location {
-        if let Some(offset) = by_count(self.view, self.snapshot) {
+        if let Some(offset) = self.snapshot.offset_by_count(self.view) {
             return Location::At(offset);
-        }
-        // The keys of such a list are not kept: without its count, nothing tells returned records from others.
-        if self.snapshot.is_counted() {
-            return Location::Lost;
         }
         let keys = self.view.keys(0..self.view.rows.len());
         match (self.by_overlap(&keys), self.by_adjacency(&keys)) {

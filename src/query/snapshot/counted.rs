@@ -1,0 +1,206 @@
+//! `CountedReader`: reads a list that grows and whose responses report the number of its records. Counted from its end, the
+//! list does not change while it grows: the count of a response gives the offset of its rows. Keys of records are not kept.
+//!
+//! | Phase | Request | Response | Next phase |
+//! |---|---|---|---|
+//! | `First` | page 1 | the only page | ended |
+//! | | | one of several | `Ahead` |
+//! | `Ahead` | next pages, several in flight | new rows | `Ahead`; `Around` if the drift made most rows known |
+//! | | | no new rows, or no count | as in `Around` |
+//! | `Around` | page around the next record | new rows | `Around`; `Ahead` once the list is stable |
+//! | | | no new rows, drift | `Around` |
+//! | | | no new rows, no drift; or no count | `Measure`, then `Single` |
+//! | `Measure` | the next record alone, for the drift | has a count, or none | `Around`, then `Single` or `Measure` |
+//! | `Single` | the next record alone | at its offset | `Single` |
+//! | | | at another offset | `Single` |
+//! | | | no count | `Around` |
+//!
+//! A list of which more than one response was used ends with a final look: a record of the first page at its offset shows that
+//! no record below it was deleted, and so that all offsets in between were right.
+
+use super::checkpoint::{Accepted, Cut, ListCheckpoint};
+use super::delivered::Delivered;
+use super::reader::Reader;
+use super::snapshot::{Length, Proof, Snapshot};
+use super::spec::{End, ListSpec, PageRequest, Purpose, Response, View};
+use super::state::{Attempt, ListState};
+use crate::client::Error;
+
+#[derive(Debug)]
+pub struct CountedReader {
+    list: ListState,
+    pub(super) phase: Phase,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Phase {
+    First,
+    Ahead,
+    Around(Attempt),
+    Measure,
+    Single,
+}
+
+impl CountedReader {
+    pub fn new(spec: ListSpec) -> Self {
+        Self { list: ListState::new(spec), phase: Phase::First }
+    }
+
+    /// A reader that continues from a checkpoint, after `returned` records.
+    pub fn resumed(spec: ListSpec, returned: u64, checkpoint: &ListCheckpoint) -> Self {
+        let mut list = ListState::resumed(spec, returned, checkpoint);
+        if list.is_read() {
+            list.end_with(End::List);
+        }
+        Self { list, phase: Phase::Ahead }
+    }
+
+    fn on_first(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
+        let is_all = view.is_last() && view.len() < view.window;
+        let length = if is_all { Some(view.len()) } else { view.total };
+        // The count of the first response decided that this reader is used.
+        debug_assert!(length.is_some());
+        self.list.snapshot.length = length.map_or(Length::Unknown, Length::Exact);
+        self.list.set_anchors(view, 0..view.rows.len());
+        let accepted = self.accept(view, 0..view.rows.len());
+        self.go_ahead();
+        self.finish(view, accepted)
+    }
+
+    fn go_ahead(&mut self) {
+        self.phase = Phase::Ahead;
+        self.list.follow();
+    }
+
+    fn on_page(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
+        if view.total.is_some_and(|total| view.len() > 0 && view.position as u64 + view.len() > total) {
+            return Err(self.list.drift_error("a page ends below the last record of the list by its count"));
+        }
+        let attempt = if let Phase::Around(attempt) = self.phase { attempt } else { Attempt::First };
+        let Some(offset) = self.list.snapshot.offset_by_count(view) else {
+            self.phase = self.after_miss(attempt);
+            return self.list.miss(view);
+        };
+        let has_drifted = self.list.observe(view.position - offset);
+        let rows = self.list.new_rows(view, offset);
+        if rows.is_empty() {
+            // Without drift, such a page will not show the next record.
+            let next = self.after_miss(attempt.max(Attempt::Second));
+            self.phase = if has_drifted { Phase::Around(Attempt::First) } else { next };
+            return self.list.miss(view);
+        }
+        let are_mostly_known = rows.start * 2 > view.rows.len();
+        let is_within = rows.end < view.rows.len();
+        self.list.proof = Proof::FinalLook;
+        let accepted = self.accept(view, rows);
+        match self.phase {
+            // Pages requested ahead are of use unless most of their records were returned.
+            Phase::Ahead if !(has_drifted && are_mostly_known) => {}
+            Phase::Around(_) if self.list.is_stable() => self.go_ahead(),
+            _ => self.phase = Phase::Around(Attempt::First),
+        }
+        if is_within && !self.list.is_read() { Ok(accepted) } else { self.finish(view, accepted) }
+    }
+
+    /// The next request for the next record, after a response that did not show it.
+    fn after_miss(&self, attempt: Attempt) -> Phase {
+        let has_single = !self.list.snapshot.has_fixed_pages();
+        match attempt {
+            Attempt::Third => Phase::Single,
+            Attempt::First | Attempt::Second if has_single => Phase::Measure,
+            Attempt::First | Attempt::Second => Phase::Around(Attempt::Second),
+        }
+    }
+
+    fn on_measure(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
+        let offset = self.list.snapshot.offset_of_one(view);
+        if let Some(offset) = offset {
+            self.list.observe(view.position - offset);
+        }
+        self.phase = Phase::Around(if offset.is_some() { Attempt::Third } else { Attempt::Second });
+        self.list.miss(view)
+    }
+
+    fn on_single(&mut self, view: &View<'_>) -> Result<Accepted, Error> {
+        let Some(offset) = self.list.snapshot.offset_of_one(view) else {
+            self.phase = Phase::Around(Attempt::Second);
+            return self.list.miss(view);
+        };
+        self.list.observe(view.position - offset);
+        if view.len() == 0 || offset != self.list.delivered.end() as i64 {
+            return self.list.miss(view);
+        }
+        self.list.proof = Proof::FinalLook;
+        let accepted = self.accept(view, 0..1);
+        self.finish(view, accepted)
+    }
+
+    /// A later page as it lies in the snapshot: the offset of its first row.
+    fn located<'a>(&self, request: &PageRequest, response: &Response<'a>) -> Option<(View<'a>, i64)> {
+        let mut snapshot = self.list.snapshot.clone();
+        let view = snapshot.view(request, response, self.list.spec.window());
+        let offset = snapshot.offset_by_count(&view)?;
+        Some((view, offset))
+    }
+
+    /// The cut that is nearest to an offset in a page.
+    pub fn cut_near(&self, offset: u64, request: &PageRequest, response: &Response<'_>) -> Option<Cut> {
+        let (view, first) = self.located(request, response)?;
+        let row = (offset as i64 - first).clamp(1, (view.len() as i64 - 1).max(1)) as usize;
+        if row >= view.rows.len() {
+            return None;
+        }
+        let offset = u64::try_from(first + row as i64).ok()?;
+        Some(Cut { offset, above: view.rows.key(row - 1), below: view.rows.key(row), drift: view.position - first })
+    }
+
+    /// The end of a page: its offset, and the position there.
+    pub fn checkpoint_after(&self, request: &PageRequest, response: &Response<'_>) -> Option<(u64, ListCheckpoint)> {
+        let (view, first) = self.located(request, response)?;
+        let offset = u64::try_from(first + view.len() as i64).ok()?;
+        let delivered = Delivered::at(offset);
+        Some((offset, ListCheckpoint { delivered, drift: view.position - first, ..self.checkpoint() }))
+    }
+}
+
+impl Reader for CountedReader {
+    fn list(&self) -> &ListState {
+        &self.list
+    }
+
+    fn list_mut(&mut self) -> &mut ListState {
+        &mut self.list
+    }
+
+    fn is_ahead(&self) -> bool {
+        matches!(self.phase, Phase::Ahead)
+    }
+
+    fn request(&self) -> PageRequest {
+        let list = &self.list;
+        match self.phase {
+            Phase::First | Phase::Ahead => list.page(list.next_page),
+            Phase::Around(attempt) => list.page_around_next(attempt, 0),
+            Phase::Measure | Phase::Single => list.one_record(list.delivered.end(), Purpose::CountProbe),
+        }
+    }
+
+    fn look(&self, group: usize) -> PageRequest {
+        let position = self.list.position(self.list.anchor(group)) + self.list.drift.growth.expected();
+        let page = position / self.list.snapshot.page_rows() + 1;
+        PageRequest { purpose: Purpose::FinalLook, ..self.list.page(page) }
+    }
+
+    fn on_response(&mut self, request: &PageRequest, response: &Response<'_>) -> Result<Accepted, Error> {
+        if let Phase::First = self.phase {
+            self.list.snapshot = Snapshot::new(request, response);
+        }
+        let view = self.list.view(request, response);
+        match self.phase {
+            Phase::First => self.on_first(&view),
+            Phase::Ahead | Phase::Around(_) => self.on_page(&view),
+            Phase::Measure => self.on_measure(&view),
+            Phase::Single => self.on_single(&view),
+        }
+    }
+}

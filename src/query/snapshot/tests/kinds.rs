@@ -1,0 +1,55 @@
+//! Lists with a count, and lists of one block.
+
+use super::super::{End, ListKind, ListReader, ListSpec, Response};
+use super::lists::{Keys, rest, serve, spec};
+use crate::client::Error;
+
+#[test]
+fn pages_of_a_counted_list_are_requested_ahead_unless_most_of_their_rows_were_returned() {
+    for (grown, is_ahead) in [(1, true), (2, true), (3, false)] {
+        let mut list: Vec<u64> = (100..120).collect();
+        let mut reader = ListReader::new(ListSpec { page_size: 4, ..spec(ListKind::Growing) });
+        serve(&mut reader, &list, true).2.unwrap();
+        list.splice(0..0, 0..grown);
+        let accepted = serve(&mut reader, &list, true).2.unwrap();
+        assert_eq!(accepted.rows, grown as usize..4);
+        assert_eq!(reader.is_ahead(), is_ahead, "{grown}");
+    }
+}
+
+#[test]
+fn list_of_one_block_is_read_page_by_page() {
+    for (length, is_counted) in (0..=9).flat_map(|length| [(length, true), (length, false)]) {
+        let (list, mut reader) = ((0..length).collect::<Vec<_>>(), ListReader::new(spec(ListKind::Fixed)));
+        assert_eq!(rest(&mut reader, &list, is_counted), list);
+        assert_eq!(reader.end(), Some(End::List));
+    }
+}
+
+/// The pages of a list of one block: their keys, and the number of pages and of records that they report.
+fn read_block(pages: &[(&[u64], u64, Option<u64>)]) -> Result<u64, Error> {
+    let mut reader = ListReader::new(spec(ListKind::Fixed));
+    for (keys, total_pages, total) in pages {
+        let request = reader.next_request(0).expect("a request");
+        let (rows, total_pages) = (Keys(keys.to_vec()), Some(*total_pages));
+        let response = Response { rows: &rows, page: None, limit: Some(3), total_pages, total: *total };
+        reader.on_response(&request, &response)?;
+    }
+    Ok(reader.returned())
+}
+
+#[test]
+fn page_of_a_block_that_is_not_full_raises_with_the_next_one() {
+    let pages = [(&[1, 2, 3][..], 3, None), (&[4, 5], 3, None), (&[7, 8, 9], 3, None)];
+    assert_eq!(read_block(&pages[..2]).unwrap(), 5);
+    assert!(read_block(&pages).is_err());
+}
+
+#[test]
+fn list_of_one_block_that_changes_raises() {
+    for (pages, total) in [(3, Some(9)), (4, Some(8)), (4, None)] {
+        let first = (&[1, 2, 3][..], 3, total.map(|_| 8));
+        assert!(read_block(&[first, (&[4, 5, 6], pages, total)]).is_err(), "{pages} {total:?}");
+    }
+    assert!(read_block(&[(&[1, 2, 3], 3, Some(8)), (&[4, 5, 6], 3, Some(8))]).is_ok());
+}
