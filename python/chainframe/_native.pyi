@@ -1631,13 +1631,14 @@ class Query(Generic[_R_co]):
 
         Parameters
         ----------
-        target : connection, DeltaTable, Sink, str or path
+        target : connection, DeltaTable, Catalog, Sink, str or path
             A DuckDB connection or database file, a connection of `adbc_driver_postgresql.dbapi` or a URL
-            `postgresql://...`, a Delta Lake table or its location, or a `chainframe.sinks.Sink` of your own. The
-            connection must have no open transaction.
+            `postgresql://...`, a Delta Lake table or its location, a catalog or table of pyiceberg, or a
+            `chainframe.sinks.Sink` of your own. The connection must have no open transaction.
         table : str, optional
             Name of the table in the database, also as `schema.table`, or `catalog.schema.table` for DuckDB; the first
-            run creates it. A name that has dots is put in double quotes. Not for Delta Lake, nor for a Sink.
+            run creates it. A name that has dots is put in double quotes. For Iceberg `namespace.table`. Not for Delta
+            Lake, nor for a table of pyiceberg or a Sink.
         settle : int
             Heights at the head that are read again, since a reorganization may have changed them.
         columns : sequence of str, optional

@@ -8,6 +8,7 @@ from typing import Any
 import adbc_driver_postgresql.dbapi as postgresql
 import deltalake
 import duckdb
+from pyiceberg.catalog.sql import SqlCatalog
 
 from chainframe.sinks import Sink
 from chainframe.sinks.base import sink_of
@@ -18,7 +19,17 @@ def make(kind: str, where: str, name: str) -> Sink:
         return sink_of(Path(where, f"{name}.duckdb"), "t t")
     if kind == "postgresql":
         return sink_of(where, name)
+    if kind == "iceberg":
+        return sink_of(catalog_at(where), f"chain.{name}")
     return sink_of(Path(where, name), None)
+
+
+def catalog_at(where: str) -> SqlCatalog:
+    """A catalog in a database of SQLite, with the namespace `chain`."""
+    options = {"uri": f"sqlite:///{where}/catalog.db", "warehouse": f"file://{where}/warehouse"}
+    catalog = SqlCatalog("local", **options)
+    catalog.create_namespace_if_not_exists("chain")
+    return catalog
 
 
 def read(kind: str, where: str, name: str) -> list[dict[str, Any]]:
@@ -30,6 +41,9 @@ def read(kind: str, where: str, name: str) -> list[dict[str, Any]]:
         with postgresql.connect(where) as connection, connection.cursor() as cursor:
             cursor.execute(f"select height, tx_id, amount::text from {name}")
             rows = cursor.fetchall()
+    elif kind == "iceberg":
+        table = catalog_at(where).load_table(f"chain.{name}")
+        return table.scan().to_arrow().to_pylist()
     else:
         found: list[dict[str, Any]] = (
             deltalake.DeltaTable(Path(where, name)).to_pyarrow_table(columns=columns).to_pylist()

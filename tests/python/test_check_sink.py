@@ -59,7 +59,7 @@ def check_kept(kind: str, where: str) -> None:
     assert check_sink(make, read, schedules=SCHEDULES) == SCHEDULES + 6
 
 
-@pytest.mark.parametrize("kind", ["duckdb", "delta"])
+@pytest.mark.parametrize("kind", ["duckdb", "delta", "iceberg"])
 def test_local_sinks_of_the_package_pass(kind: str, tmp_path: Path) -> None:
     check_kept(kind, str(tmp_path))
 

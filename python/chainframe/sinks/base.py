@@ -87,7 +87,10 @@ POSTGRESQL = ("postgresql", "postgres")
 DATABASES = {"duckdb", "mariadb", "mssql", "mysql", "oracle", "redshift", "snowflake", "sqlite", "clickhouse"}
 CONNECTION = re.compile(r"^(md|motherduck|postgres|postgresql):|^\s*(host|hostaddr|dbname|service)=|\bpassword=")
 """Databases that are not named by a path nor by a URL. Their passwords must not become names of directories."""
-KINDS = "a DuckDB connection, an ADBC connection to PostgreSQL, a URL of PostgreSQL, a DeltaTable, a path or a Sink"
+KINDS = (
+    "a DuckDB connection, an ADBC connection to PostgreSQL, a URL of PostgreSQL, an Iceberg catalog, a DeltaTable, a "
+    "path or a Sink"
+)
 
 
 def sync(
@@ -149,6 +152,8 @@ def sink_of(target: Any, table: object) -> Sink:  # noqa: ANN401
         from chainframe.sinks.duckdb import DuckDbSink  # noqa: PLC0415 - needs duckdb
 
         return DuckDbSink(target, _named(table))
+    if "pyiceberg" in libraries:
+        return _iceberg_of(target, table)
     if "adbc_driver_manager" in libraries:
         from chainframe.sinks.postgresql import PostgresqlSink  # noqa: PLC0415 - needs the driver
 
@@ -180,6 +185,15 @@ def _delta_of(target: Any, table: str | None) -> Sink:  # noqa: ANN401 - a table
     from chainframe.sinks.delta import DeltaSink  # noqa: PLC0415 - needs deltalake
 
     return DeltaSink(target)
+
+
+def _iceberg_of(target: Any, table: str | None) -> Sink:  # noqa: ANN401 - a catalog or a table
+    from chainframe.sinks.iceberg import IcebergSink  # noqa: PLC0415 - needs pyiceberg
+
+    if not hasattr(target, "catalog"):
+        return IcebergSink(target, _named(table))
+    _check_unnamed(table, "an Iceberg table")
+    return IcebergSink(target.catalog, ".".join(target.name()))
 
 
 def _named(table: str | None) -> str:

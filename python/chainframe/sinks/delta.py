@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
@@ -67,7 +67,7 @@ class DeltaSink(Sink):
         stored, _ = self.look()
         change.check_unchanged(stored, self.name)
         # Without a table there are rows.
-        rows = cast("Any", change).rows
+        rows: Any = change.rows
         table, removed, above = self._table, 0, None
         if change.undo_after is not None and table is not None:
             files = table.to_pyarrow_dataset()
@@ -82,7 +82,7 @@ class DeltaSink(Sink):
             max_commit_retries=0,
         )
         with self._errors():
-            if rows is None and table is not None:
+            if change.rows is None and table is not None:
                 gone = "true" if change.clear is not Clear.NOTHING else above or "false"
                 table.delete(gone, commit_properties=properties)
             elif table is None:

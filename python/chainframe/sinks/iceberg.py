@@ -1,0 +1,169 @@
+"""Apache Iceberg as a target of `sync`, through pyiceberg."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from pyiceberg import exceptions
+from pyiceberg.catalog import Catalog
+from pyiceberg.conversions import from_bytes
+from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.table.snapshots import ancestors_of
+from pyiceberg.types import LongType
+
+from chainframe._text import without_secrets_of_urls
+from chainframe.errors import InvalidParameterError
+from chainframe.sinks.contract import Change, Clear, Extent, Failure, Position, Sink, database_errors, height_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyiceberg.table import Table, Transaction
+
+POSITION = "chainframe.position"
+"""Property of the snapshots that `sync` commits, and of the table."""
+LOST = Position(cursor="", height=None, rows=0, form="")
+MAX_PROPERTY = 100_000
+"""Characters of a position that is stored as a property of the table too."""
+RETRIES = "commit.retry.num-retries"
+PASSING = (
+    exceptions.CommitStateUnknownException,
+    exceptions.ServerError,
+    exceptions.ServiceUnavailableError,
+    exceptions.TooManyRequestsError,
+    exceptions.WaitingForLockException,
+)
+KINDS = tuple(kind for kind in vars(exceptions).values() if isinstance(kind, type) and issubclass(kind, Exception))
+
+
+class IcebergSink(Sink):
+    """A table of an Iceberg catalog. The snapshot of each commit holds the position after it.
+
+    A table that was rolled back to a snapshot has the position of that snapshot. The table's properties hold the last
+    position for the time after the snapshots of `sync` have expired.
+    """
+
+    def __init__(self, catalog: Catalog, table: str) -> None:
+        self._catalog = catalog
+        self._identifier = Catalog.identifier_to_tuple(table)
+        if len(self._identifier) < 2 or not all(self._identifier):  # noqa: PLR2004 - namespace and name
+            message = f"({table!r}) must name a namespace and a table, as in chain.blocks"
+            raise InvalidParameterError(message, parameter="table")
+        self.name = without_secrets_of_urls(table)
+        self._table: Table | None = None
+
+    def look(self) -> tuple[Position | None, Extent | None]:
+        with self._errors():
+            try:
+                self._table = self._catalog.load_table(self._identifier)
+            except exceptions.NoSuchTableError:
+                self._table = None
+                return None, None
+            return _stored(self._table), _extent(self._table)
+
+    def commit(self, change: Change) -> int:
+        stored, extent = self.look()
+        change.check_unchanged(stored, self.name)
+        removed = 0
+        with self._errors():
+            transaction = self._transaction(change)
+            if change.clear is not Clear.NOTHING and extent is not None and extent.rows > 0:
+                transaction.delete(AlwaysTrue())
+            if change.undo_after is not None and self._table is not None:
+                removed = self._delete_above(transaction, self._table, change.undo_after)
+            if change.clear is Clear.TABLE and change.rows is not None:
+                _replace_columns(transaction, change.rows.schema)
+            position = change.position(removed).to_json()
+            # An append without rows is a snapshot too.
+            rows = change.rows if change.rows is not None else _no_rows(transaction)
+            transaction.append(rows, snapshot_properties={POSITION: position})
+            transaction.set_properties({POSITION: position if len(position) <= MAX_PROPERTY else ""})
+            transaction.commit_transaction()
+        return removed
+
+    def _transaction(self, change: Change) -> Transaction:
+        if self._table is not None:
+            # Only of this object: the library repeats a commit on top of one that another run has made meanwhile.
+            self._table.properties[RETRIES] = "0"
+            return self._table.transaction()
+        rows: Any = change.rows
+        return self._catalog.create_table_transaction(self._identifier, rows.schema)
+
+    def _delete_above(self, transaction: Transaction, table: Table, height: int) -> int:
+        above = f"{height_of(table.schema().column_names)} > {int(height)}"
+        removed = int(table.scan(row_filter=above).count())
+        if removed:
+            transaction.delete(above)
+        return removed
+
+    def _errors(self) -> Any:  # noqa: ANN401 - a context manager
+        # Catalogs in a database raise its errors.
+        library = sys.modules.get("sqlalchemy.exc")
+        databases = (library.SQLAlchemyError,) if library else ()
+        return database_errors(self.name, (*KINDS, *databases, OSError, ValueError), _kind)
+
+
+def _stored(table: Table) -> Position | None:
+    found = None
+    for snapshot in ancestors_of(table.current_snapshot(), table.metadata):
+        summary = snapshot.summary
+        if summary is not None and POSITION in summary.additional_properties:
+            found = summary.additional_properties[POSITION]
+            break
+    if found is None:
+        # The snapshots of `sync` have expired.
+        found = table.properties.get(POSITION)
+    if found is None:
+        return None
+    return Position.from_json(found) if found else LOST
+
+
+def _extent(table: Table) -> Extent:
+    """Read rows and greatest height from the statistics of the files, or from the files if they have none."""
+    column = height_of(table.schema().column_names)
+    if column is None:
+        return Extent(int(table.scan().count()), None)
+    field = table.schema().find_field(column).field_id
+    tasks = list(table.scan().plan_files())
+    bounds = [(task.file.upper_bounds or {}).get(field) for task in tasks]
+    if None not in bounds and not any(task.delete_files for task in tasks):
+        heights = [int(from_bytes(LongType(), bound)) for bound in bounds if bound is not None]
+        return Extent(sum(task.file.record_count for task in tasks), max(heights, default=None))
+    found = table.scan(selected_fields=(column,)).to_arrow()[column]
+    return Extent(len(found), max((height for height in found.to_pylist() if height is not None), default=None))
+
+
+def _replace_columns(transaction: Transaction, schema: pa.Schema) -> None:
+    """Drop the columns that differ from a schema, and add those that are missing."""
+    from pyiceberg.io.pyarrow import schema_to_pyarrow  # noqa: PLC0415 - needs pyarrow
+
+    found = schema_to_pyarrow(transaction.table_metadata.schema(), include_field_ids=False)
+    common = [field for field in schema if field.name in found.names]
+    kept = [field.name for field in common if _is_same(found.field(field.name).type, field.type)]
+    with transaction.update_schema(allow_incompatible_changes=True) as update:
+        for name in found.names:
+            if name not in kept:
+                update.delete_column(name)
+    with transaction.update_schema() as update:
+        update.union_by_name(schema)
+
+
+def _is_same(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Compare types as Iceberg stores them: it has one for each kind of text and of list."""
+    return str(found).removeprefix("large_") == str(wanted).removeprefix("large_")
+
+
+def _no_rows(transaction: Transaction) -> pa.Table:
+    from pyiceberg.io.pyarrow import schema_to_pyarrow  # noqa: PLC0415 - needs pyarrow
+
+    return schema_to_pyarrow(transaction.table_metadata.schema(), include_field_ids=False).empty_table()
+
+
+def _kind(error: Exception) -> Failure:
+    if isinstance(error, exceptions.CommitFailedException | exceptions.TableAlreadyExistsError):
+        return Failure.CONFLICT
+    if isinstance(error, PASSING) or type(error).__name__ == "OperationalError":
+        return Failure.MAY_PASS
+    # Of the store, and not of a name or a permission.
+    may_pass = isinstance(error, OSError) and not isinstance(error, FileNotFoundError | PermissionError)
+    return Failure.MAY_PASS if may_pass else Failure.LASTING

@@ -1,0 +1,163 @@
+"""`sync` into Iceberg: what a catalog, other writers and the upkeep of a table do to it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pytest
+from pyiceberg.exceptions import CommitStateUnknownException
+from pyiceberg.table import Transaction
+
+import chainframe as cf
+import kept_sinks
+from chainframe.sinks.base import sink_of
+from chainframe.sinks.iceberg import IcebergSink
+from chainframe.testing import LocalService
+from chainframe.testing._sink_script import runs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.table import Table
+
+# Of libraries among themselves.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+NAME = "chain.t"
+FIRST, CORRECTED, *_, RESET, OTHER = runs()
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Catalog:
+    return kept_sinks.catalog_at(str(tmp_path))
+
+
+@pytest.fixture
+def synced(catalog: Catalog) -> Table:
+    """A table after two runs, of three commits and more."""
+    for run in (FIRST, CORRECTED):
+        run.sync(sink_of(catalog, NAME))
+    return catalog.load_table(NAME)
+
+
+def stored(catalog: Catalog) -> list[tuple[Any, ...]]:
+    rows = catalog.load_table(NAME).scan().to_arrow().select(["height", "tx_id", "amount"]).to_pylist()
+    return sorted((tuple(row.values()) for row in rows), key=str)
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[LocalService]:
+    with LocalService(transactions=300, seed=7) as running:
+        yield running
+
+
+def test_table_follows_a_list_and_other_engines_read_it(catalog: Catalog, service: LocalService) -> None:
+    with service.client(rate_limit=None) as client:
+        query = client.transactions()
+        first = query.sync(catalog, table=NAME)
+        assert query.sync(catalog.load_table(NAME)).commits == 0
+        service.growth, service.reorg = 2, (1, 6)
+        query.first()
+        service.growth, service.reorg = 0, None
+        second = query.sync(catalog, table=NAME)
+        assert first.rows_added > 0 < second.rows_removed
+        height = second.height or 0
+        listed = [each for each in query.collect() if each.height is not None and each.height <= height]
+    expected = sorted(((each.height, each.tx_id, each.amount) for each in listed), key=str)
+    assert stored(catalog) == expected
+    with duckdb.connect() as database:
+        database.register("found", catalog.load_table(NAME).scan().to_arrow())
+        found = database.execute("select count(*), sum(amount) from found").fetchall()
+    assert found == [(len(listed), sum(each.amount for each in listed if each.amount is not None))]
+
+
+def test_position_is_a_property_of_the_snapshot(synced: Table) -> None:
+    snapshot = synced.current_snapshot()
+    assert snapshot is not None
+    assert snapshot.summary is not None
+    assert snapshot.summary["chainframe.position"] == CORRECTED.position().to_json()
+
+
+def test_table_that_was_rolled_back_continues_from_its_snapshot(catalog: Catalog, synced: Table) -> None:
+    earlier = [each.snapshot_id for each in synced.snapshots()][1]
+    synced.manage_snapshots().rollback_to_snapshot(earlier).commit()
+    assert len(stored(catalog)) == 4
+    CORRECTED.sync(sink_of(catalog, NAME))
+    assert stored(catalog) == sorted(CORRECTED.rows, key=str)
+
+
+def test_table_whose_snapshots_expired_is_continued(catalog: Catalog, synced: Table) -> None:
+    synced.append(synced.scan().to_arrow().slice(0, 0))
+    synced.maintenance.expire_snapshots().older_than(datetime.now(UTC) + timedelta(days=1)).commit()
+    assert len(catalog.load_table(NAME).snapshots()) == 1
+    assert CORRECTED.sync(sink_of(catalog, NAME)).commits == 0
+
+
+def test_rows_of_others_are_an_error_and_reset_fetches_the_table_again(catalog: Catalog, synced: Table) -> None:
+    synced.append(synced.scan(limit=1).to_arrow())
+    with pytest.raises(cf.ExportError, match=r"chain\.t has 9 rows up to height 4, and sync left 8 .*: others have"):
+        CORRECTED.sync(sink_of(catalog, NAME))
+    RESET.sync(sink_of(catalog, NAME))
+    assert stored(catalog) == sorted(RESET.rows, key=str)
+
+
+def test_other_columns_replace_those_of_the_table(catalog: Catalog, synced: Table) -> None:
+    with synced.update_schema() as update:
+        update.add_column("note", update._schema.find_type("tx_id"))
+    OTHER.sync(sink_of(catalog, NAME))
+    table = catalog.load_table(NAME)
+    assert [(str(field.field_type), field.name) for field in table.schema().fields] == [
+        ("long", "height"),
+        ("string", "tx_id"),
+        ("string", "amount"),
+    ]
+    assert stored(catalog) == OTHER.rows
+
+
+def test_commit_is_not_repeated_on_top_of_another_run(catalog: Catalog, synced: Table) -> None:
+    class Overtaken(IcebergSink):
+        def _transaction(self, change: Any) -> Transaction:
+            transaction = super()._transaction(change)
+            if (other := runs()[2]).rows != stored(catalog):
+                other.sync(sink_of(catalog, NAME))
+            return transaction
+
+    assert synced.properties.get("commit.retry.num-retries") is None
+    with pytest.raises(cf.ExportError, match="another run of sync has committed meanwhile") as caught:
+        runs()[2].sync(Overtaken(catalog, NAME))
+    assert caught.value.retryable
+    assert stored(catalog) == sorted(runs()[2].rows, key=str)
+
+
+def test_commit_of_unknown_outcome_may_pass(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    sink = sink_of(catalog, NAME)
+    commit = catalog.commit_table
+
+    def unanswered(*arguments: Any) -> Any:
+        commit(*arguments)
+        raise CommitStateUnknownException("the response was lost")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(catalog, "commit_table", unanswered)
+        with pytest.raises(cf.ExportError, match="the response was lost") as caught:
+            FIRST.sync(sink)
+    assert caught.value.retryable
+    FIRST.sync(sink_of(catalog, NAME))
+    assert stored(catalog) == sorted(FIRST.rows, key=str)
+
+
+def test_tables_and_names_of_others_are_refused(catalog: Catalog, synced: Table) -> None:
+    catalog.create_table("chain.other", schema=synced.schema())
+    with pytest.raises(cf.ExportError, match=r"chain\.other exists and was not made by sync"):
+        FIRST.sync(sink_of(catalog, "chain.other"))
+    with pytest.raises(cf.ExportError, match="nowhere"):
+        FIRST.sync(sink_of(catalog, "nowhere.t"))
+    with pytest.raises(cf.InvalidParameterError, match=r"table \('t'\) must name a namespace and a table"):
+        sink_of(catalog, "t")
+    with pytest.raises(cf.InvalidParameterError, match="table must not be given for an Iceberg table"):
+        sink_of(synced, NAME)
+    with pytest.raises(cf.InvalidParameterError, match="table must name a table of the database"):
+        sink_of(catalog, None)
