@@ -11,7 +11,7 @@ import duckdb
 from pyiceberg.catalog.sql import SqlCatalog
 
 from chainframe.sinks import Sink
-from chainframe.sinks.base import sink_of
+from chainframe.sinks.targets import sink_of
 
 
 def make(kind: str, where: str, name: str) -> Sink:

@@ -21,10 +21,11 @@ from deltalake.schema import Field, PrimitiveType
 import chainframe as cf
 import postgres
 from chainframe.sinks import Synced
-from chainframe.sinks.base import Form, run, sink_of
+from chainframe.sinks.base import Form, run
 from chainframe.sinks.contract import Change, name_parts
 from chainframe.sinks.duckdb import DuckDbSink
 from chainframe.sinks.postgresql import PostgresqlSink
+from chainframe.sinks.targets import sink_of
 from chainframe.testing import LocalService, make_records
 from strict_server import StrictServer, page_of
 

@@ -13,8 +13,8 @@ from pyiceberg.table import Transaction
 
 import chainframe as cf
 import kept_sinks
-from chainframe.sinks.base import sink_of
 from chainframe.sinks.iceberg import IcebergSink
+from chainframe.sinks.targets import sink_of
 from chainframe.testing import LocalService
 from chainframe.testing._sink_script import runs
 

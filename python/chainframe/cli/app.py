@@ -15,7 +15,7 @@ from click.shell_completion import CompletionItem, get_completion_class
 from chainframe import ChainframeError, TransportError, __version__, _native
 from chainframe._arguments import SYNONYMS, similar
 from chainframe._text import shown
-from chainframe.cli import codes, core, follow
+from chainframe.cli import codes, core, follow, sync
 from chainframe.cli.export import Terminated, destination, exit_code, sigterm_as_exception
 from chainframe.cli.settings import SETTINGS, client
 from chainframe.errors.base import in_shell
@@ -268,7 +268,7 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
             type=click.IntRange(min=1),
             metavar="N",
             help="End a directory's export N heights below the newest record; with --since or --series (64), correct "
-            "the last N. With --follow, hold back N heights (12).",
+            "the last N. With --follow, hold back N heights, with --sync read N again (12).",
         ),
         click.Option(
             ["--max-rows-per-file"],
@@ -284,12 +284,12 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
     def run(**given: Any) -> int:  # noqa: ANN401 - click's
         arguments = {name: _given(given.pop(name)) for name in names}
         output = {name: given.pop(name) for name in stated}
-        follows = {name: given.pop(name) for name in follow.NAMES if can_follow}
+        follows = {name: given.pop(name) for name in (*follow.NAMES, *sync.NAMES) if can_follow}
         target: Destination | None = None
         report: Report | None = None
         try:
             with sigterm_as_exception():
-                target = _destination(follow.following(follows, output) if can_follow else None, output)
+                target = _destination(follows, output)
                 with client(given, streams_to_terminal=target.streams_to_terminal()) as made, _stats(made, given):
                     query = getattr(made, endpoint["name"])(**arguments)
                     if output["dry_run"]:
@@ -324,7 +324,7 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
         help=help_text,
         # The first clause fits one line of the list of commands.
         short_help=re.split("[.,;]", help_text)[0] + ".",
-        params=[*own, *result, *(follow.OPTIONS if can_follow else []), *SETTINGS],
+        params=[*own, *result, *([*follow.OPTIONS, *sync.OPTIONS] if can_follow else []), *SETTINGS],
     )
 
 
@@ -385,8 +385,13 @@ def _stats(made: Client, given: dict[str, Any]) -> Generator[None]:
             _echo_error(str(made.usage))
 
 
-def _destination(following: Destination | None, output: dict[str, Any]) -> Destination:
-    return following or destination(
+def _destination(follows: dict[str, Any], output: dict[str, Any]) -> Destination:
+    """Select the destination by the options; `follows` is empty for calls that cannot be followed."""
+    if follows:
+        found = sync.syncing(follows, output, follow=follows["follow"]) or follow.following(follows, output)
+        if found is not None:
+            return found
+    return destination(
         *(output[name] for name in ("output", "format", "numbers", "columns")),
         **{name: output[name] for name in ("mode", "since", "series", "settle", "max_rows_per_file")},
     )

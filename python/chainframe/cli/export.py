@@ -222,7 +222,7 @@ class Stream:
         batches = query.to_arrow_batch_reader(100, self.form.numbers_of(client), columns=self.form.columns)
         from chainframe.exports.formats import WRITERS  # noqa: PLC0415 - an extra, which the reader has checked
 
-        with _suppress_incomplete_warning(), self._sink() as sink:
+        with suppress_incomplete_warning(), self._sink() as sink:
             text = shown_in(sink) if self.form.name in TEXT_FORMATS else sink
             out = WRITERS[self.form.name](text, batches.schema)
             for batch in batches:
@@ -260,7 +260,7 @@ class Directory:
             "numbers": self.form.numbers_of(client),
             "max_rows_per_file": self.max_rows_per_file,
         }
-        with _suppress_incomplete_warning():
+        with suppress_incomplete_warning():
             if self.series:
                 export = to_parquet_series(query, client, self.path, settle=self.settle or SETTLE, **options)
             else:
@@ -283,7 +283,7 @@ class File:
     request: FileRequest
 
     def run(self, query: Query[Any], client: Client) -> tuple[Report, str]:
-        with _suppress_incomplete_warning():
+        with suppress_incomplete_warning():
             request = replace(self.request, numbers=self.request.numbers or client.numbers)
             export = write_file(query, client, request)
         return export.report, f"{export.rows:,} records in {self.request.path}"
@@ -296,7 +296,7 @@ class File:
 
 
 @contextmanager
-def _suppress_incomplete_warning() -> Generator[None]:
+def suppress_incomplete_warning() -> Generator[None]:
     """The command prints the report itself."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IncompleteResultWarning)

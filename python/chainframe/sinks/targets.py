@@ -1,0 +1,132 @@
+"""Targets of `sync`: the sink of a connection, a URL or a path."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from chainframe.errors import ExportError, InvalidParameterError
+from chainframe.sinks.contract import Sink, one_line
+
+# Names of files that are databases of DuckDB.
+DATABASE_SUFFIXES = (".duckdb", ".ddb", ".db")
+POSTGRESQL = ("postgresql", "postgres")
+ICEBERG = "iceberg"
+# Schemes of databases, which are not locations of a Delta table.
+DATABASES = {"duckdb", "mariadb", "mssql", "mysql", "oracle", "redshift", "snowflake", "sqlite", "clickhouse"}
+CONNECTION = re.compile(r"^(md|motherduck|postgres|postgresql):|^\s*(host|hostaddr|dbname|service)=|\bpassword=")
+"""Databases that are not named by a path nor by a URL. Their passwords must not become names of directories."""
+KINDS = (
+    "a DuckDB connection, an ADBC connection to PostgreSQL, a URL of PostgreSQL, an Iceberg catalog, a DeltaTable, a "
+    "path or a Sink"
+)
+
+
+def sink_of(target: Any, table: object) -> Sink:  # noqa: ANN401
+    """Select the sink by the type of the target; only the library of that target is imported."""
+    if table is not None and not isinstance(table, str):
+        raise InvalidParameterError(f"must be a string; got {type(table).__name__}", parameter="table")
+    if isinstance(target, Sink):
+        _check_unnamed(table, "a Sink")
+        return target
+    if isinstance(target, str | Path):
+        return _sink_at(target, table)
+    libraries = {kind.__module__.partition(".")[0] for kind in type(target).__mro__}
+    if "deltalake" in libraries:
+        return _delta_of(target, table)
+    if libraries & {"duckdb", "_duckdb"}:
+        from chainframe.sinks.duckdb import DuckDbSink  # noqa: PLC0415 - needs duckdb
+
+        return DuckDbSink(target, _named(table))
+    if "pyiceberg" in libraries:
+        return _iceberg_of(target, table)
+    if "adbc_driver_manager" in libraries:
+        from chainframe.sinks.postgresql import PostgresqlSink  # noqa: PLC0415 - needs the driver
+
+        return PostgresqlSink(target, _named(table))
+    raise InvalidParameterError(f"must be {KINDS}; got {type(target).__name__}", parameter="target")
+
+
+def _sink_at(target: str | Path, table: str | None) -> Sink:
+    """Open the target of a URL or a path."""
+    scheme = target.partition("://")[0].lower() if isinstance(target, str) and "://" in target else None
+    if scheme in POSTGRESQL:
+        return _postgresql_of(str(target), _named(table))
+    if scheme == ICEBERG:
+        return _iceberg_of(_configured_catalog(str(target)), _named(table))
+    if scheme is not None and scheme.partition("+")[0] in {*DATABASES, *POSTGRESQL}:
+        raise InvalidParameterError(f"must be {KINDS}; got a URL of {scheme}", parameter="target")
+    if isinstance(target, str) and scheme is None and CONNECTION.search(target):
+        raise InvalidParameterError(f"must be {KINDS}; got a connection string", parameter="target")
+    if scheme is None and Path(target).suffix in DATABASE_SUFFIXES:
+        return _duckdb_of(Path(target), table)
+    return _delta_of(target, table)
+
+
+def _check_unnamed(table: str | None, target: str) -> None:
+    if table is not None:
+        raise InvalidParameterError(f"must not be given for {target}", parameter="table")
+
+
+def _delta_of(target: Any, table: str | None) -> Sink:  # noqa: ANN401 - a table or its location
+    _check_unnamed(table, "Delta Lake, whose target is a table")
+    from chainframe.sinks.delta import DeltaSink  # noqa: PLC0415 - needs deltalake
+
+    return DeltaSink(target)
+
+
+def _iceberg_of(target: Any, table: str | None) -> Sink:  # noqa: ANN401 - a catalog or a table
+    from chainframe.sinks.iceberg import IcebergSink  # noqa: PLC0415 - needs pyiceberg
+
+    if not hasattr(target, "catalog"):
+        return IcebergSink(target, _named(table))
+    _check_unnamed(table, "an Iceberg table")
+    return IcebergSink(target.catalog, ".".join(target.name()))
+
+
+def _configured_catalog(url: str) -> Any:  # noqa: ANN401 - of an optional library
+    """Load the catalog `iceberg://NAME` as the configuration of pyiceberg describes it."""
+    name = url.partition("://")[2].strip("/")
+    try:
+        library: Any = import_module("pyiceberg.catalog")
+    except ImportError as error:
+        message = "pyiceberg is not installed; run: pip install 'chainframe[iceberg]'"
+        raise ModuleNotFoundError(message, name="pyiceberg") from error
+    if not name or "/" in name:
+        message = f"must be iceberg:// and the name of a catalog in .pyiceberg.yaml; got {url}"
+        raise InvalidParameterError(message, parameter="target")
+    try:
+        return library.load_catalog(name)
+    except Exception as error:
+        raise ExportError(f"iceberg://{name} cannot be opened: {one_line(error)}", path=name) from error
+
+
+def _named(table: str | None) -> str:
+    if not table:
+        raise InvalidParameterError("must name a table of the database", parameter="table")
+    return table
+
+
+def _postgresql_of(url: str, table: str) -> Sink:
+    try:
+        import_module("adbc_driver_postgresql")
+    except ImportError as error:
+        message = "adbc_driver_postgresql is not installed; run: pip install adbc-driver-postgresql pyarrow"
+        raise ModuleNotFoundError(message, name="adbc_driver_postgresql") from error
+    from chainframe.sinks.postgresql import connect  # noqa: PLC0415 - needs the driver
+
+    return connect(url, table)
+
+
+def _duckdb_of(path: Path, table: str | None) -> Sink:
+    if table is None:
+        problem = (
+            f"({path}) is a database, not the directory of a Delta table; pass table= too, or "
+            f"duckdb.connect({str(path)!r})"
+        )
+        raise InvalidParameterError(problem, parameter="target")
+    from chainframe.sinks.duckdb import connect  # noqa: PLC0415 - needs duckdb
+
+    return connect(path, _named(table))
