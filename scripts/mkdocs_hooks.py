@@ -30,7 +30,7 @@ from nbconvert.preprocessors import CoalesceStreamsPreprocessor
 from chainframe import _native, attempts, datasets, errors, exports, partitions, sinks, testing
 from chainframe.cli import core as core_commands
 from chainframe.cli.app import app
-from chainframe.integrations import otel, spark
+from chainframe.integrations import dlt, otel, spark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -71,11 +71,12 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "reference/errors.md": classes("Errors", errors),
         "reference/testing.md": classes("Testing kit", testing),
         "reference/exports.md": classes(
-            "Exports, datasets, partitions, sinks, Spark, OpenTelemetry",
+            "Exports, datasets, partitions, sinks, dlt, Spark, OpenTelemetry",
             exports,
             datasets,
             partitions,
             sinks,
+            dlt,
             spark,
             otel,
         ),

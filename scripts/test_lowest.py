@@ -14,9 +14,9 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-# All of Spark needs Java; its client does not.
-LEFT_OUT = {"spark", "all"}
-# Libraries that the package works with, without an extra; dlt alone would bring a hundred others.
+# All of Spark needs Java; its client does not. dlt alone would bring a hundred other libraries.
+LEFT_OUT = {"dlt", "spark", "all"}
+# Libraries that the package works with, without an extra.
 CONNECTED = {"adbc-driver-postgresql", "dask", "deltalake", "duckdb", "ibis-framework", "pyspark-client"}
 TOOLS = {
     "adbc-driver-manager",

@@ -37,7 +37,7 @@ def needed(path: Path) -> set[str]:
     needs = {
         "chainframe.cli": "click",
         "chainframe.cli.app": "click",
-        "kept_sinks": "deltalake",
+        "kept_sinks": "sqlalchemy",
         "mkdocs_hooks": "mkdocs",
         "object_stores": "obstore",
         "s3_server": "moto",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import importlib
+import importlib.util
 import inspect
 import re
 from collections.abc import Iterator
@@ -27,6 +28,7 @@ MODULES = (
     "chainframe.partitions",
     "chainframe.sinks",
     "chainframe.testing",
+    *(["chainframe.integrations.dlt"] if importlib.util.find_spec("dlt") else []),
     "chainframe.integrations.otel",
     "chainframe.integrations.spark",
 )

@@ -81,6 +81,7 @@ def test_metadata_describes_the_package() -> None:
         "all",
         "arrow",
         "cli",
+        "dlt",
         "iceberg",
         "otel",
         "pandas",
