@@ -8,15 +8,15 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # One interpreter for every build, so that cargo does not rebuild.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
-.PHONY: help lowest mutants enumerate reproducible simulate demo test bare spark bench fuzz docs lint rust python check-python stub fmt clean build install dev tools postgres browser
+.PHONY: help lowest mutants enumerate reproducible simulate demo test bare spark bench fuzz docs lint rust python check-python types pytest stub fmt clean build install dev tools postgres browser
 
 demo: build install
 	$(PIP) install --group demo
 	$(BIN)/python examples/first_look.py
 
-# The Rust checks and the build of the wheel use the two cores in turn.
+# The Rust checks and the build of the wheel use the two cores in turn, as do types and tests, which wait now and then.
 test: tools lint
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=target rust install postgres browser
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target rust install postgres browser PROFILE=quick
 	$(MAKE) --no-print-directory check-python
 
 # Prints the targets with their purpose, from the table for contributors.
@@ -35,6 +35,7 @@ rust: tools
 	@# Licenses, bans and sources need no network; a workflow installs cargo-deny and checks advisories as well.
 	! command -v cargo-deny >/dev/null || cargo-deny --offline --locked --all-features check licenses bans sources
 
+python: PROFILE := quick
 python: tools install postgres browser
 	$(MAKE) --no-print-directory check-python
 
@@ -42,6 +43,9 @@ python: tools install postgres browser
 WORKERS ?= $$($(BIN)/python -c 'import os; print(2 * (os.cpu_count() or 1))')
 # Type checks and tests use the installed wheel, not the source tree.
 check-python:
+	$(MAKE) --no-print-directory --jobs=2 types pytest
+
+types:
 	$(BIN)/python scripts/generate_stub.py --check
 	$(BIN)/mypy
 	$(BIN)/pyright
@@ -49,6 +53,8 @@ check-python:
 	@# stubtest succeeds if there is no stub at all.
 	test -s $(BIN)/../lib/python3*/site-packages/chainframe/_native.pyi
 	$(BIN)/python -m mypy.stubtest chainframe._native
+
+pytest:
 	$(BIN)/pytest -n $(WORKERS)
 
 # Installs PostgreSQL for the test of its recipe, if allowed; otherwise that test is skipped.
@@ -149,11 +155,13 @@ fmt: tools
 clean:
 	rm -rf .venv dist demo target
 
+# The profile of a wheel: release, or quick, which tests use. `make bare` and the workflows test the released wheel.
+PROFILE ?= release
 build: .venv/pip
 	@command -v cargo >/dev/null || { echo "make: cargo was not found; install Rust 1.95 or later" >&2; exit 1; }
 	$(PIP) install --group build
 	rm -rf dist
-	$(BIN)/python scripts/build_wheel.py --release --out dist --interpreter $(BIN)/python
+	$(BIN)/python scripts/build_wheel.py --profile $(PROFILE) --out dist --interpreter $(BIN)/python
 
 install: build
 	$(PIP) install --force-reinstall --no-deps dist/*.whl
