@@ -110,6 +110,25 @@ def test_spark_reads_every_call(call: str, busy: LocalService) -> None:
     assert read({"resource": call, "numPartitions": 3, **own}).equals(expected)
 
 
+def test_several_values_are_one_table(busy: LocalService) -> None:
+    with busy.client() as client:
+        tokens = [token.token_contract_address or "" for token in client.tokens(max_items=3)]
+        wallets = sorted({each.from_address or "" for each in client.token_transfers(tokens[0], max_items=20)})[:3]
+        expected = client.token_transfers(tokens).to_arrow()
+        once = client.address_transactions(wallets, unique=True).to_arrow()
+    several = {"resource": "token_transfers", "token_contract_address": ",".join(tokens), "numPartitions": 4}
+    found = read(several)
+    assert in_order(found) == in_order(in_microseconds(expected))
+    assert {tuple(row["queried"]) for row in found.to_pylist()} <= {(token,) for token in tokens}
+    several = {"resource": "address_transactions", "address": ",".join(wallets)}
+    assert in_order(read({**several, "unique": "true"}), "tx_id") == in_order(once, "tx_id")
+    assert read(several).num_rows > once.num_rows
+
+
+def in_order(table: pa.Table, *columns: str) -> list[str]:
+    return sorted(str(row) for row in table.select(list(columns) or table.column_names).to_pylist())
+
+
 # Spark 4.1 uses UTC without being asked to.
 IN_UTC: Any = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
 

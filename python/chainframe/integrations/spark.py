@@ -74,7 +74,9 @@ class ChainframeSource(DataSource):
     its checkpoint repeats a micro-batch with the same records. The options are strings:
 
     - `resource`: name of a method of `Client`, such as `transactions`; required.
-    - The arguments of the method, with `chain`, `page_size` and `max_items`. Hashes are separated by commas.
+    - The arguments of the method, with `chain`, `page_size` and `max_items`. Several hashes, and several values of an
+      argument that selects a list, are separated by commas; the column `queried` says whose list has a row.
+    - `unique`: `true` reads each record of several lists once, in one task. Default: `false`.
     - `numPartitions`: maximum number of tasks, as for `Query.partitions`. Default: 8.
     - `numbers`: type of amounts and estimates, as for `Records`. Default: `CHAINFRAME_NUMBERS`, or `decimal`.
     - `columns`: names of the columns to decode, separated by commas. Default: those of the schema given to
@@ -175,7 +177,8 @@ class Job:
         )
         params = {param["name"]: param for param in _CALLS[call]["params"]}
         numbers = ("page_size", "max_items") if _CALLS[call]["page_size_max"] else ()
-        arguments_known = [*params, "chain", *numbers]
+        selects = any(param["selects list"] for param in params.values())
+        arguments_known = [*params, "chain", *numbers, *(["unique"] if selects else [])]
         others = (name for name in (*_OF_BOTH, *_OF_READS, *_OF_STREAMS) if name != "max_items")
         known = [*arguments_known, *others]
         for name in sorted(given.keys() - {*arguments_known}):
@@ -184,8 +187,9 @@ class Job:
         for name in (name for name, param in params.items() if param["required"] and name not in given):
             raise InvalidParameterError(f"{name} is required for {call}")
         integers = {name: _number(given, name) for name in numbers if name in given}
-        arguments = {name: value.split(",") if _is_hashes(params.get(name)) else value for name, value in given.items()}
-        return replace(job, arguments={**arguments, **integers})
+        flags = {"unique": _flag(given, "unique")} if "unique" in given else {}
+        arguments = {name: _values(params.get(name), value) for name, value in given.items()}
+        return replace(job, arguments={**arguments, **integers, **flags})
 
     def client(self, tasks: int = 1) -> Client:
         """A client with the share of the rate of one of `tasks` tasks."""
@@ -212,8 +216,12 @@ class Job:
         )
 
 
-def _is_hashes(param: dict[str, Any] | None) -> bool:
-    return param is not None and "hashes per request" in param["kind"]
+def _values(param: dict[str, Any] | None, text: str) -> str | list[str]:
+    """Return the values of an argument that takes several."""
+    if param is None:
+        return text
+    is_set = param["selects list"] and "," in text
+    return text.split(",") if is_set or "hashes per request" in param["kind"] else text
 
 
 def _number(
@@ -257,7 +265,11 @@ class _Reader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         most, queries = self._job.num_partitions, self._queries()
         each = max(most // max(len(queries), 1), 1)
-        parts = [part.query for query in queries for part in query.partitions(each)]
+        if self._job.arguments.get("unique"):
+            # Several tasks would each return a record that several lists have.
+            parts = queries
+        else:
+            parts = [part.query for query in queries for part in query.partitions(each)]
         cursors = [part._whole_cursor() for part in parts]  # noqa: SLF001 - of this package
         tasks = [cursors[first::most] for first in range(min(most, len(cursors)))] or [[]]
         return [_Part(cursors, len(tasks)) for cursors in tasks]
