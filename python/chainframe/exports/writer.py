@@ -13,11 +13,10 @@ from chainframe._reports import merged_members, merged_verdicts
 from chainframe.errors import ExportError, NumericOverflowError
 from chainframe.exports.high_water_mark import WATERMARK, Absent, HeightMatcher, WatermarkMatcher, height_of
 from chainframe.exports.manifest import Part, Progress
+from chainframe.exports.tables import write_table
 from chainframe.frames import load
 
 if TYPE_CHECKING:
-    from typing import BinaryIO
-
     import pyarrow as pa
 
     from chainframe import Query, Records, Report
@@ -201,12 +200,9 @@ class ParquetWriter:
         return [self._write_part(f"part-{number:06}.parquet", part) for number, part in enumerate(slices, first)]
 
     def _write_part(self, name: str, table: pa.Table) -> Part:
-        parquet = load("pyarrow.parquet", extra="arrow")
-
-        def write(file: BinaryIO) -> None:
-            parquet.write_table(table, file, compression=self._compression)
-
-        return self.store.write_part(name, table.num_rows, write)
+        return self.store.write_part(
+            name, table.num_rows, lambda file: write_table(table, file, compression=self._compression)
+        )
 
     def _new_watermark(self, records: Records[Any]) -> list[list[Any]]:
         if self._order == "by_height":

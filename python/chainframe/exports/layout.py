@@ -1,0 +1,244 @@
+"""`compact`: a series as few files in order of height, for readers that skip what a query does not need."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal
+
+from chainframe._arguments import suggesting
+from chainframe._paths import local_path, refuse_link
+from chainframe.errors import ExportError, InvalidParameterError
+from chainframe.exports.directory import atomic_write, disk_error, locked_dir, sync_directory
+from chainframe.exports.series import read
+from chainframe.exports.tables import HEIGHTS, write_table
+from chainframe.frames import load
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from os import PathLike
+    from pathlib import Path
+
+    import pyarrow as pa
+    import pyarrow.dataset
+
+    from chainframe._objects import ObjectPath
+    from chainframe.exports.export import Export
+
+COMPRESSIONS = ("zstd", "snappy", "gzip", "lz4", "none")
+PARTITIONS = ("day", "height")
+
+
+@dataclass(frozen=True)
+class Compaction:
+    """Data set that `compact` wrote.
+
+    Attributes
+    ----------
+    path : Path
+        Its directory.
+    files : tuple of Path
+        Its Parquet files, in ascending order of their heights within a partition.
+    rows : int
+        Number of rows.
+
+    Examples
+    --------
+    >>> compaction = chainframe.exports.compact("transfers", "transfers-2026-01")
+    >>> print(compaction.rows, len(compaction.files))
+    """
+
+    path: Path
+    files: tuple[Path, ...]
+    rows: int
+
+
+@suggesting
+def compact(
+    series: Export | ObjectPath | str | PathLike[str] | Sequence[Export | ObjectPath | str | PathLike[str]],
+    path: str | PathLike[str],
+    *,
+    partition_by: Literal["day", "height"] | None = None,
+    heights_per_partition: int = 100_000,
+    max_rows_per_file: int = 1_000_000,
+    rows_per_group: int = 131_072,
+    compression: Literal["zstd", "snappy", "gzip", "lz4", "none"] = "zstd",
+    storage_options: Mapping[str, Any] | None = None,
+) -> Compaction:
+    """Copy a finished export or a series into few files, sorted by height, with the corrections applied.
+
+    The checksums of the files are compared first. The directory appears when it is complete; a run that was killed
+    leaves nothing there, and the next one begins again. Memory holds the heights of all rows, and one file.
+
+    Parameters
+    ----------
+    series : Export, str or path, or a sequence of them
+        What to copy, as for `read`.
+    path : str or path
+        Local directory, which must not exist.
+    partition_by : {"day", "height"}, optional
+        Hive partitions: "day" makes a directory `day=2026-01-05` for each day of the records' times, in UTC, and
+        "height" a directory `height_from=4300000` for each span of heights.
+    heights_per_partition : int
+        Heights of a partition, if `partition_by` is "height".
+    max_rows_per_file : int
+        Maximum number of rows of a file. A height is not divided.
+    rows_per_group : int
+        Maximum number of rows of a row group. Readers skip row groups, and pages within them.
+    compression : {"zstd", "snappy", "gzip", "lz4", "none"}
+        Compression of the columns.
+    storage_options : dict, optional
+        Options of the object store that has the series.
+
+    Returns
+    -------
+    Compaction
+
+    Raises
+    ------
+    ExportError
+        The series is unfinished or damaged, the directory exists or cannot be written, or another process is writing it
+        (`retryable`).
+    InvalidParameterError
+        A value is out of range, or the records have no height or no time.
+
+    Examples
+    --------
+    >>> chainframe.exports.compact("transfers", "lake/transfers", partition_by="day")
+    """
+    if partition_by is not None:
+        _check(partition_by, PARTITIONS, "partition_by")
+    _check(compression, COMPRESSIONS, "compression")
+    for name, value in (
+        ("heights_per_partition", heights_per_partition),
+        ("max_rows_per_file", max_rows_per_file),
+        ("rows_per_group", rows_per_group),
+    ):
+        if value < 1:
+            raise InvalidParameterError(f"({value}) must be at least 1", parameter=name)
+    target = local_path(path, "path")
+    refuse_link(target)
+    if target.exists():
+        raise ExportError(f"{target} exists; name a directory that does not", path=str(target))
+    rows = read(series, storage_options=storage_options)
+    plan = _Plan(rows, partition_by, heights_per_partition, max_rows_per_file)
+    staging = target.with_name(f".{target.name}.compact")
+    data = staging / "data"
+    try:
+        with locked_dir(staging):
+            if data.exists():
+                # A run that was killed has left it.
+                shutil.rmtree(data)
+            data.mkdir()
+            written = [_write(data / name, table, compression, rows_per_group) for name, table in plan.files()]
+            _require(sum(count for _, count in written), plan.num_rows, target)
+            _sync(data)
+            data.rename(target)
+            sync_directory(target.parent)
+        staging.rmdir()
+    except OSError as error:
+        raise disk_error(error, target) from error
+    files = tuple(target / file.relative_to(data) for file, _ in written)
+    return Compaction(target, files, plan.num_rows)
+
+
+def _check(value: str, allowed: tuple[str, ...], name: str) -> None:
+    if value not in allowed:
+        raise InvalidParameterError(f"must be one of {', '.join(allowed)}; got {value!r}", parameter=name)
+
+
+class _Plan:
+    """Files of a data set: a partition and a range of heights each."""
+
+    def __init__(
+        self, rows: pyarrow.dataset.Dataset, partition_by: str | None, heights_per_partition: int, max_rows: int
+    ) -> None:
+        self._pc: Any = load("pyarrow.compute", extra="arrow")
+        self._rows = rows
+        height = next((name for name in HEIGHTS if name in rows.schema.names), None)
+        if height is None:
+            raise InvalidParameterError("must be of records with a height", parameter="series")
+        self._height = height
+        self._by = partition_by
+        self._span = heights_per_partition
+        self._max_rows = max_rows
+        self._time = next((field.name for field in rows.schema if str(field.type).startswith("timestamp")), "")
+        if partition_by == "day" and not self._time:
+            raise InvalidParameterError("must be height, since the records have no time", parameter="partition_by")
+        columns = [self._height, *([self._time] if partition_by == "day" else [])]
+        self._index = rows.to_table(columns=columns)
+        self.num_rows = self._index.num_rows
+
+    def files(self) -> Iterator[tuple[str, pa.Table]]:
+        if not self.num_rows:
+            # An empty result has a schema too.
+            yield "part-000000.parquet", self._rows.schema.empty_table()
+        for folder, selection, heights in self._partitions():
+            for number, bounds in enumerate(self._ranges(heights)):
+                selected = bounds if selection is None else selection & bounds
+                table = self._rows.to_table(filter=selected)
+                yield f"{folder}part-{number:06}.parquet", table.sort_by([(self._height, "ascending")])
+
+    def _partitions(self) -> Iterator[tuple[str, Any, Any]]:
+        """Return the name, the selection of rows and the heights of each partition."""
+        pc, heights = self._pc, self._index[self._height]
+        if self._by is None:
+            yield "", None, heights
+            return
+        if self._by == "day":
+            values: Any = pc.floor_temporal(self._index[self._time], unit="day")
+            name = "day"
+        else:
+            values = pc.subtract(heights, self._remainder(heights))
+            name = "height_from"
+        for start in sorted(value for value in pc.unique(values).to_pylist() if value is not None):
+            within = heights.filter(pc.equal(values, start))
+            text = start.date().isoformat() if self._by == "day" else str(start)
+            yield f"{name}={text}/", self._selection(start), within
+        if values.null_count:
+            column = self._time if self._by == "day" else self._height
+            missing = pc.field(column).is_null()
+            yield f"{name}=__HIVE_DEFAULT_PARTITION__/", missing, heights.filter(pc.is_null(values))
+
+    def _remainder(self, heights: Any) -> Any:  # noqa: ANN401 - of pyarrow
+        return self._pc.subtract(heights, self._pc.multiply(self._pc.divide(heights, self._span), self._span))
+
+    def _selection(self, start: Any) -> Any:  # noqa: ANN401 - of pyarrow
+        column = self._pc.field(self._time if self._by == "day" else self._height)
+        end = start + (timedelta(days=1) if self._by == "day" else self._span)
+        return (column >= start) & (column < end)
+
+    def _ranges(self, heights: Any) -> Iterator[Any]:  # noqa: ANN401 - of pyarrow
+        """Return selections of whole heights, of about as many rows as a file has."""
+        pc, column = self._pc, self._pc.field(self._height)
+        counts = sorted((each["values"], each["counts"]) for each in pc.value_counts(heights.drop_null()).to_pylist())
+        first, last, rows = None, None, 0
+        for height, count in counts:
+            if first is not None and rows + count > self._max_rows:
+                yield (column >= first) & (column <= last)
+                first, rows = None, 0
+            first = height if first is None else first
+            last, rows = height, rows + count
+        if first is not None:
+            yield (column >= first) & (column <= last)
+        if heights.null_count:
+            yield column.is_null()
+
+
+def _write(path: Path, table: pa.Table, compression: str, rows_per_group: int) -> tuple[Path, int]:
+    path.parent.mkdir(exist_ok=True)
+    with atomic_write(path) as file:
+        write_table(table, file, compression=compression, rows_per_group=rows_per_group)
+    return path, table.num_rows
+
+
+def _require(written: int, expected: int, target: Path) -> None:
+    if written != expected:
+        message = f"{target}: {written} rows of {expected} were written, since the series changed; run it again"
+        raise ExportError(message, path=str(target), retryable=True)
+
+
+def _sync(directory: Path) -> None:
+    for folder in [*(entry for entry in directory.iterdir() if entry.is_dir()), directory]:
+        sync_directory(folder)

@@ -1,0 +1,182 @@
+"""Layout of Parquet files: order and partitions, and what DuckDB, polars, pandas and pyarrow skip by them."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+import chainframe as cf
+from chainframe import exports
+from chainframe.testing import LocalService
+
+BY = ["height", "tx_id"]
+
+
+@pytest.fixture(scope="module")
+def series(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A series of two exports in small files, with corrections of what a reorganization changed."""
+    folder = tmp_path_factory.mktemp("exports") / "series"
+    with LocalService(transactions=900, seed=7) as service, service.client(rate_limit=None) as client:
+        query = client.transactions()
+        query.to_parquet_series(folder, settle=8, max_rows_per_file=90)
+        service.growth, service.reorg = 12, (1, 12)
+        query.first()
+        service.growth, service.reorg = 0, None
+        query.to_parquet_series(folder, settle=8, max_rows_per_file=90)
+    return folder
+
+
+def rows(table: Any) -> list[Any]:
+    found: list[Any] = table.sort_by([(name, "ascending") for name in BY]).to_pylist()
+    return found
+
+
+def whole(series: Path) -> pa.Table:
+    return exports.read(series).to_table()
+
+
+def test_files_of_an_export_say_their_order_and_have_an_index_of_pages(series: Path) -> None:
+    files = sorted(series.rglob("*.parquet"))
+    assert len(files) > 4
+    for file in files:
+        metadata = pq.read_metadata(file)
+        group = metadata.row_group(0)
+        (column,) = group.sorting_columns
+        name = metadata.schema.column(column.column_index).name
+        heights: Any = pq.read_table(file, columns=["height"])["height"].to_pylist()
+        assert (name, sorted(heights, reverse=column.descending)) == ("height", heights)
+        assert group.column(0).has_offset_index
+
+
+def test_compacted_series_has_the_same_rows_in_order(series: Path, tmp_path: Path) -> None:
+    expected = whole(series)
+    done = exports.compact(series, tmp_path / "lake", max_rows_per_file=250, rows_per_group=100)
+    tables = [pq.read_table(file) for file in done.files]
+    assert rows(pa.concat_tables(tables)) == rows(expected)
+    assert done.rows == expected.num_rows
+    heights: list[Any] = [height for table in tables for height in table["height"].to_pylist()]
+    assert heights == sorted(heights)
+    assert 1 < len(done.files) < len(list(series.rglob("*.parquet")))
+    assert max(table.num_rows for table in tables) <= 250
+    assert pq.read_metadata(done.files[0]).num_row_groups > 1
+    assert {path.name for path in tmp_path.iterdir()} == {"lake"}
+
+
+def test_compression_is_an_option(series: Path, tmp_path: Path) -> None:
+    names: list[Any] = ["zstd", "snappy", "none"]
+    for name in names:
+        done = exports.compact(series, tmp_path / name, compression=name)
+        found = pq.read_metadata(done.files[0]).row_group(0).column(0).compression
+        assert found == {"none": "UNCOMPRESSED"}.get(name, name.upper())
+
+
+@pytest.fixture(scope="module", params=["day", "height"])
+def lake(request: pytest.FixtureRequest, series: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A partitioned data set, its directory, the names of a partition and one value of it."""
+    folder = tmp_path_factory.mktemp("lake") / request.param
+    done = exports.compact(series, folder, partition_by=request.param, heights_per_partition=20)
+    name = {"day": "day", "height": "height_from"}[request.param]
+    values = sorted({file.parent.name.partition("=")[2] for file in done.files})
+    assert len(values) > 2
+    return done, folder, name, values[1]
+
+
+def test_partitions_have_all_rows_and_each_its_own(lake: Any, series: Path) -> None:
+    done, folder, name, value = lake
+    found = ds.dataset(folder, partitioning="hive").to_table()
+    assert rows(found.drop_columns([name])) == rows(whole(series))
+    part: list[Any] = pq.read_table(folder / f"{name}={value}", partitioning=None).to_pylist()
+    if name == "day":
+        assert {row["transaction_time"].date().isoformat() for row in part} == {value}
+    else:
+        assert {row["height"] // 20 * 20 for row in part} == {int(value)}
+    assert len(done.files) == len(list(folder.rglob("*.parquet")))
+
+
+def test_duckdb_reads_the_files_of_a_partition_only(lake: Any) -> None:
+    done, folder, name, value = lake
+    with duckdb.connect() as database:
+        source = f"read_parquet('{folder}/**/*.parquet', hive_partitioning = true)"
+        select = f"select count(*), max(amount) from {source} where {name} = '{value}'"
+        (text,) = [row[1] for row in database.execute(f"explain analyze {select}").fetchall()]
+        found = database.execute(select).fetchall()
+    assert re.search(rf"1/{len(done.files)}\b", text), text
+    assert found[0][0] == pq.read_table(folder / f"{name}={value}", partitioning=None).num_rows
+
+
+def test_polars_reads_the_files_of_a_partition_only(lake: Any) -> None:
+    _, folder, name, value = lake
+    frame = pl.scan_parquet(f"{folder}/**/*.parquet", hive_partitioning=True)
+    narrowed = frame.filter(pl.col(name) == (date.fromisoformat(value) if name == "day" else int(value)))
+    # Of several files, it names the first and the number of the others.
+    assert re.search(r"SCAN \[[^,]*\[?[^,]*, \.\.\. \d+ other", frame.explain())
+    assert re.search(rf"SCAN \[[^,]*/{name}={value}/part-000000\.parquet\]", narrowed.explain())
+    assert narrowed.collect().height == pq.read_table(folder / f"{name}={value}", partitioning=None).num_rows
+
+
+def test_pandas_and_pyarrow_read_the_files_of_a_partition_only(lake: Any) -> None:
+    _, folder, name, value = lake
+    dataset = ds.dataset(folder, partitioning="hive")
+    typed = value if name == "day" else int(value)
+    fragments = list(dataset.get_fragments(ds.field(name) == typed))
+    assert len(fragments) == 1
+    frame = pd.read_parquet(folder, filters=[(name, "==", typed)])
+    assert len(frame) == fragments[0].count_rows()
+
+
+def test_rows_within_a_file_are_skipped_by_height(series: Path, tmp_path: Path) -> None:
+    done = exports.compact(series, tmp_path / "lake", rows_per_group=20)
+    (fragment,) = ds.dataset(done.path).get_fragments()
+    height = fragment.to_table(columns=["height"])["height"][done.rows // 2].as_py()
+    groups = len(fragment.row_groups)
+    narrowed = fragment.subset(ds.field("height") == height)
+    assert len(narrowed.row_groups) * 3 < groups
+    assert f'SELECTION: col("height") == {height}' in pl.scan_parquet(done.files[0]).filter(height=height).explain()
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="SIGKILL is Unix's")
+def test_run_that_is_killed_leaves_nothing_and_the_next_one_completes(series: Path, tmp_path: Path) -> None:
+    target = tmp_path / "lake"
+    code = (
+        "import os, sys; from chainframe.exports import compact, layout; write = layout._write; names = []\n"
+        "def killed(path, *others):\n"
+        "    names.append(path)\n"
+        "    return os.kill(os.getpid(), 9) if len(names) == 3 else write(path, *others)\n"
+        "layout._write = killed; compact(sys.argv[1], sys.argv[2], max_rows_per_file=100)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(series), str(target)], check=False, env=os.environ)
+    assert done.returncode == -signal.SIGKILL
+    assert not target.exists()
+    again = exports.compact(series, target, partition_by="day")
+    assert rows(ds.dataset(target, partitioning="hive").to_table().drop_columns(["day"])) == rows(whole(series))
+    assert sorted(target.rglob("*.parquet")) == sorted(again.files)
+    assert [path.name for path in tmp_path.iterdir()] == ["lake"]
+
+
+def test_wrong_arguments_are_named(series: Path, tmp_path: Path) -> None:
+    compact: Any = exports.compact
+    with pytest.raises(cf.ExportError, match="exists; name a directory that does not"):
+        compact(series, tmp_path)
+    for options, message in (
+        ({"partition_by": "hour"}, "partition_by must be one of day, height; got 'hour'"),
+        ({"compression": "zip"}, "compression must be one of zstd, "),
+        ({"rows_per_group": 0}, r"rows_per_group \(0\) must be at least 1"),
+    ):
+        with pytest.raises(cf.InvalidParameterError, match=message):
+            compact(series, tmp_path / "new", **options)
+    with pytest.raises(cf.InvalidParameterError, match="path"):
+        compact(series, "s3://bucket/lake")
