@@ -67,6 +67,8 @@ class Interruptor:
     @contextmanager
     def armed(self) -> Generator[None]:
         self._packages = self._packages_of()
+        # Python 3.12 traces opcodes only if a frame has asked for them before `settrace`.
+        sys._getframe().f_trace_opcodes = True  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         sys.settrace(self._frame)
         try:
             yield
