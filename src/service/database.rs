@@ -146,17 +146,19 @@ fn cut_back(connection: &mut Connection) -> rusqlite::Result<()> {
             transaction.execute(&format!("DELETE FROM {} WHERE seq > ?", table.name), [filled])?;
         }
     }
+    transaction.execute("DELETE FROM reserve WHERE grown", [])?;
     transaction.commit()
 }
 
 /// Fills the database in one transaction: a file holds a complete chain or none.
 fn fill(connection: &mut Connection, world: &World) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    for name in ["chain", "filled", "party"].into_iter().chain(TABLES.iter().map(|table| table.name)) {
+    for name in ["chain", "filled", "party", "reserve"].into_iter().chain(TABLES.iter().map(|table| table.name)) {
         transaction.execute(&format!("DROP TABLE IF EXISTS {name}"), [])?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION)?;
     transaction.execute(schema::PARTY, [])?;
+    transaction.execute(schema::RESERVE, [])?;
     for table in TABLES {
         transaction.execute(&table.create(), [])?;
     }

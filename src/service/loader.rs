@@ -5,7 +5,7 @@ use rusqlite::{CachedStatement, Connection};
 
 use super::listing::last_row;
 use super::schema::{Column, TABLES, Table, rank};
-use super::synthesis::{Cell, Row, Sink};
+use super::synthesis::{Cell, Reserve, Row, Sink, Token};
 
 /// Writes rows, one prepared statement a table.
 pub struct Loader<'c> {
@@ -14,6 +14,7 @@ pub struct Loader<'c> {
     late: Vec<Insert<'c>>,
     is_late: bool,
     party: CachedStatement<'c>,
+    reserve: CachedStatement<'c>,
 }
 
 struct Insert<'c> {
@@ -45,7 +46,8 @@ impl<'c> Loader<'c> {
         let tables = TABLES.into_iter().map(|table| Insert::new(connection, table, table.name));
         let tables = tables.collect::<rusqlite::Result<_>>()?;
         let party = connection.prepare_cached("INSERT OR IGNORE INTO party VALUES (?, ?, ?)")?;
-        Ok(Self { tables, late, is_late: false, party })
+        let reserve = connection.prepare_cached("INSERT OR REPLACE INTO reserve VALUES (?, ?, ?, ?, ?, ?)")?;
+        Ok(Self { tables, late, is_late: false, party, reserve })
     }
 }
 
@@ -54,7 +56,7 @@ impl Sink for Loader<'_> {
 
     fn put(&mut self, table: &'static Table, transaction: Option<i64>, row: &dyn Row) -> rusqlite::Result<i64> {
         let tables = if self.is_late { &mut self.late } else { &mut self.tables };
-        let insert = tables.iter_mut().find(|insert| insert.table.name == table.name);
+        let insert = tables.iter_mut().find(|insert| std::ptr::eq(insert.table, table));
         let Insert { columns, statement, last, .. } = insert.ok_or(rusqlite::Error::InvalidQuery)?;
         *last += 1;
         statement.raw_bind_parameter(1, *last)?;
@@ -93,5 +95,11 @@ impl Sink for Loader<'_> {
 
     fn put_party(&mut self, address: &str, side: &str, transaction: i64) -> rusqlite::Result<()> {
         self.party.execute((address, side, transaction)).map(|_| ())
+    }
+
+    fn put_reserve(&mut self, token: &Token, reserve: &Reserve) -> rusqlite::Result<()> {
+        let Reserve { holder, other, units, id } = reserve;
+        let is_grown = !self.late.is_empty();
+        self.reserve.execute((&token.contract, holder, other, units.to_string(), id, is_grown)).map(|_| ())
     }
 }

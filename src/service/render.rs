@@ -217,9 +217,11 @@ impl Renderer {
                     continue;
                 }
                 let (Source { table, select }, (first, last)) = self.rows_of(store, hash)?;
-                let holder = if table.belongs() { "parent" } else { "own" };
+                // A pending transaction has logged nothing yet.
+                let condition =
+                    if table.belongs() { "parent.state <> 'pending' AND parent.tx_id" } else { "own.tx_id" };
                 let statement =
-                    format!("{select} WHERE {holder}.tx_id = ? AND own.seq BETWEEN ? AND ? ORDER BY own.seq LIMIT ?");
+                    format!("{select} WHERE {condition} = ? AND own.seq BETWEEN ? AND ? ORDER BY own.seq LIMIT ?");
                 let mut statement = store.reader().0.prepare_cached(&statement)?;
                 let mut rows = statement.query((hash, first, last, most))?;
                 while let Some(row) = rows.next()? {

@@ -1,7 +1,7 @@
 //! Changes below the head: reorganizations, records that are listed late, and pending ones that settle. A list stays in
 //! the order of its heights, and its rows stay numbered without a gap.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use rusqlite::{Connection, params};
 
@@ -48,7 +48,7 @@ pub fn list_late(connection: &Connection, heights: u32) -> rusqlite::Result<bool
     let last = main_head(connection)?.0 - i64::from(heights);
     let transactions = late_up_to(connection, &schema::CHAIN_TRANSACTION, "height", last)?;
     for (late, height) in &transactions {
-        let before = last_up_to(connection, &schema::CHAIN_TRANSACTION, "height", *height)?;
+        let before = place_of(connection, *late, *height)?;
         for child in [&schema::TOKEN_TRANSFER, &schema::EVENT_LOG] {
             let last = last_up_to(connection, child, "transaction_seq", before)?;
             let statement = format!("UPDATE {} SET transaction_seq = transaction_seq + 1 WHERE seq > ?", child.name);
@@ -86,6 +86,18 @@ fn late_up_to(connection: &Connection, table: &Table, column: &str, height: i64)
     rows.collect()
 }
 
+/// The row that a late transaction follows: within its block those of a sender are in the order of their nonces.
+fn place_of(connection: &Connection, late: i64, height: i64) -> rusqlite::Result<i64> {
+    let statement = "SELECT min(own.seq) - 1 FROM chain_transaction AS own JOIN late_chain_transaction AS late \
+                     ON own.from_address = late.from_address AND own.nonce > late.nonce \
+                     WHERE late.seq = ? AND own.height = ?";
+    let before: Option<i64> = connection.prepare_cached(statement)?.query_row([late, height], |row| row.get(0))?;
+    match before {
+        Some(before) => Ok(before),
+        None => last_up_to(connection, &schema::CHAIN_TRANSACTION, "height", height),
+    }
+}
+
 /// The last row whose column is at most that value; 0 if there is none. Read from the end, not by an index (`+`).
 fn last_up_to(connection: &Connection, table: &Table, column: &str, value: i64) -> rusqlite::Result<i64> {
     let statement =
@@ -112,74 +124,134 @@ struct Replaced {
     seq: i64,
     height: i64,
     time: i64,
+    /// Hash of the transaction of the main chain.
+    main: String,
 }
 
 /// Replaces the newest heights of both chains: their blocks get other hashes. About half of their records are included
-/// again, some of them in the next block; in place of each other record there is a new one.
+/// again, some of them in the next block; in place of each other record there is a new one. A transaction that moved value
+/// to a height of the zone chain that stays is included again where it was.
 pub fn reorganize(connection: &Connection, world: &World, turn: u64, depth: u32) -> rusqlite::Result<()> {
     let mut random = Random::new(world.seed ^ (turn << 40), "reorganization");
-    let replaced = replace_main_chain(connection, &mut random, depth)?;
-    replace_zone_chain(connection, &mut random, depth, &replaced)
+    replace_main_chain(connection, &mut random, depth)?;
+    replace_zone_chain(connection, &mut random, depth)
 }
 
-/// Returns the new hashes of the replaced transactions.
-fn replace_main_chain(
-    connection: &Connection,
-    random: &mut Random,
-    depth: u32,
-) -> rusqlite::Result<HashMap<String, String>> {
+const CROSSINGS: [&str; 2] = ["late_cross_chain_transaction", "cross_chain_transaction"];
+
+fn replace_main_chain(connection: &Connection, random: &mut Random, depth: u32) -> rusqlite::Result<()> {
     let kept = main_head(connection)?.0 - i64::from(depth);
-    let mut replaced = HashMap::new();
+    let arrivals = Arrivals::read(connection, kept, zone_head(connection)?.0 - i64::from(depth))?;
+    let mut blocks: HashMap<i64, String> = HashMap::new();
+    let mut late_heights: HashSet<i64> = HashSet::new();
     for table in ["late_chain_transaction", "chain_transaction"] {
-        let rows = rows_above(connection, table, "height", "transaction_time", kept)?;
-        let mut blocks: HashMap<i64, String> = HashMap::new();
+        let rows = rows_above(connection, table, ["height", "transaction_time", "tx_id"], kept)?;
         for (index, row) in rows.iter().enumerate() {
-            let is_new = random.per_mille(500);
+            let is_new = random.per_mille(500) && !arrivals.stay.contains(&row.main);
             let block = if is_new { row } else { block_of(&rows, index, random) };
+            let arrival = arrivals.times.get(&row.main).copied();
+            let is_moved = block.height > row.height
+                && table == schema::CHAIN_TRANSACTION.name
+                && !late_heights.contains(&row.height)
+                && !arrivals.stay.contains(&row.main)
+                && arrival.is_none_or(|arrival| arrival >= block.time);
+            let block = if is_moved { block } else { row };
+            if table != schema::CHAIN_TRANSACTION.name {
+                late_heights.insert(row.height);
+            }
+            if is_moved {
+                move_logs(connection, row.seq, block.height)?;
+            }
             let hash = blocks.entry(block.height).or_insert_with(|| random.hash()).clone();
-            let update = format!("UPDATE {table} SET block_hash = ?, height = ?, transaction_time = ? WHERE seq = ?");
-            connection.prepare_cached(&update)?.execute(params![hash, block.height, block.time, row.seq])?;
-            if is_new {
-                let select = format!("SELECT tx_id FROM {table} WHERE seq = ?");
-                let old: String = connection.prepare_cached(&select)?.query_row([row.seq], |row| row.get(0))?;
-                let new = random.hash();
-                let update = format!("UPDATE {table} SET tx_id = ? WHERE seq = ?");
-                connection.prepare_cached(&update)?.execute(params![new, row.seq])?;
-                replaced.insert(old, new);
+            let new = if is_new { random.hash() } else { row.main.clone() };
+            let update =
+                format!("UPDATE {table} SET block_hash = ?, height = ?, transaction_time = ?, tx_id = ? WHERE seq = ?");
+            connection.prepare_cached(&update)?.execute(params![hash, block.height, block.time, new, row.seq])?;
+            if arrival.is_some() && (is_new || is_moved) {
+                for table in CROSSINGS {
+                    let update = format!(
+                        "UPDATE {table} SET main_tx_hash = ?, main_block_height = ?, main_block_time = ? \
+                         WHERE main_tx_hash = ?"
+                    );
+                    connection.prepare_cached(&update)?.execute(params![new, block.height, block.time, row.main])?;
+                }
             }
         }
     }
-    Ok(replaced)
+    Ok(())
 }
 
-fn replace_zone_chain(
-    connection: &Connection,
-    random: &mut Random,
-    depth: u32,
-    replaced: &HashMap<String, String>,
-) -> rusqlite::Result<()> {
+/// Other sides of the transactions that moved value from the replaced heights of the main chain.
+struct Arrivals {
+    /// Times on the zone chain, by hashes on the main chain.
+    times: HashMap<String, i64>,
+    /// Hashes of transactions with an arrival at a height that is not replaced.
+    stay: HashSet<String>,
+}
+
+impl Arrivals {
+    fn read(connection: &Connection, main_kept: i64, zone_kept: i64) -> rusqlite::Result<Self> {
+        let mut arrivals = Self { times: HashMap::new(), stay: HashSet::new() };
+        for table in CROSSINGS {
+            let select = format!(
+                "SELECT main_tx_hash, zone_block_height, zone_block_time FROM {table} WHERE main_block_height > ?"
+            );
+            let mut statement = connection.prepare_cached(&select)?;
+            let mut rows = statement.query([main_kept])?;
+            while let Some(row) = rows.next()? {
+                let hash: String = row.get(0)?;
+                if row.get::<_, i64>(1)? <= zone_kept {
+                    arrivals.stay.insert(hash.clone());
+                }
+                arrivals.times.insert(hash, row.get(2)?);
+            }
+        }
+        Ok(arrivals)
+    }
+}
+
+/// Numbers the logs of a transaction that becomes the first one of a block, and those that follow there.
+fn move_logs(connection: &Connection, seq: i64, height: i64) -> rusqlite::Result<()> {
+    let count = "SELECT count(*), coalesce(min(log_index), 0) FROM event_log WHERE transaction_seq = ?";
+    let (count, first): (i64, i64) =
+        connection.prepare_cached(count)?.query_row([seq], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    for prefix in ["late_", ""] {
+        let update = format!(
+            "UPDATE {prefix}event_log SET log_index = log_index + ? WHERE transaction_seq IN \
+             (SELECT seq FROM {prefix}chain_transaction WHERE height = ?)"
+        );
+        connection.prepare_cached(&update)?.execute([count, height])?;
+    }
+    let update = "UPDATE event_log SET log_index = log_index - ? WHERE transaction_seq = ?";
+    connection.prepare_cached(update)?.execute([first, seq])?;
+    Ok(())
+}
+
+fn replace_zone_chain(connection: &Connection, random: &mut Random, depth: u32) -> rusqlite::Result<()> {
     let kept = zone_head(connection)?.0 - i64::from(depth);
-    for block in rows_above(connection, "block", "height", "block_time", kept)? {
+    for block in rows_above(connection, "block", ["height", "block_time", "hash"], kept)? {
         connection
             .prepare_cached("UPDATE block SET hash = ? WHERE seq = ?")?
             .execute(params![random.hash(), block.seq])?;
     }
-    for table in ["late_cross_chain_transaction", "cross_chain_transaction"] {
-        let rows = rows_above(connection, table, "zone_block_height", "zone_block_time", kept)?;
+    for table in CROSSINGS {
+        let rows = rows_above(connection, table, ["zone_block_height", "zone_block_time", "main_tx_hash"], kept)?;
         for (index, row) in rows.iter().enumerate() {
             if random.per_mille(500) {
                 let update = format!("UPDATE {table} SET zone_tx_hash = ? WHERE seq = ?");
                 connection.prepare_cached(&update)?.execute(params![random.hash(), row.seq])?;
-            } else {
-                let block = block_of(&rows, index, random);
-                let update = format!("UPDATE {table} SET zone_block_height = ?, zone_block_time = ? WHERE seq = ?");
-                connection.prepare_cached(&update)?.execute([block.height, block.time, row.seq])?;
+                continue;
             }
-            let select = format!("SELECT main_tx_hash FROM {table} WHERE seq = ?");
-            let main: String = connection.prepare_cached(&select)?.query_row([row.seq], |row| row.get(0))?;
-            if let Some(new) = replaced.get(&main) {
-                let update = format!("UPDATE {table} SET main_tx_hash = ? WHERE seq = ?");
-                connection.prepare_cached(&update)?.execute(params![new, row.seq])?;
+            let block = block_of(&rows, index, random);
+            // What comes out leaves the zone chain before it arrives.
+            let update = format!(
+                "UPDATE {table} SET zone_block_height = ?1, zone_block_time = ?2 \
+                 WHERE seq = ?3 AND (tx_type = 'MainToZone' OR main_block_time >= ?2)"
+            );
+            let moved = connection.prepare_cached(&update)?.execute([block.height, block.time, row.seq])? as i64;
+            for (height, change) in [(row.height, -moved), (block.height, moved)] {
+                let update = "UPDATE block SET transaction_count = transaction_count + ? WHERE height = ?";
+                connection.prepare_cached(update)?.execute([change, height])?;
             }
         }
     }
@@ -197,13 +269,13 @@ fn block_of<'r>(rows: &'r [Replaced], index: usize, random: &mut Random) -> &'r 
 fn rows_above(
     connection: &Connection,
     table: &str,
-    height: &str,
-    time: &str,
+    [height, time, main]: [&str; 3],
     kept: i64,
 ) -> rusqlite::Result<Vec<Replaced>> {
-    let select = format!("SELECT seq, {height}, {time} FROM {table} WHERE {height} > ? ORDER BY seq");
+    let select = format!("SELECT seq, {height}, {time}, {main} FROM {table} WHERE {height} > ? ORDER BY seq");
     let mut statement = connection.prepare_cached(&select)?;
-    let rows =
-        statement.query_map([kept], |row| Ok(Replaced { seq: row.get(0)?, height: row.get(1)?, time: row.get(2)? }))?;
+    let rows = statement.query_map([kept], |row| {
+        Ok(Replaced { seq: row.get(0)?, height: row.get(1)?, time: row.get(2)?, main: row.get(3)? })
+    })?;
     rows.collect()
 }

@@ -81,6 +81,10 @@ static USER_DATA: LazyLock<Vec<(&str, [Table; 2])>> = LazyLock::new(|| {
 pub const PARTY: &str = "CREATE TABLE party (address TEXT, side TEXT, seq INTEGER, PRIMARY KEY (address, side, seq)) \
                          WITHOUT ROWID";
 
+/// Holdings of each token from which its transfers come while the chain grows.
+pub const RESERVE: &str = "CREATE TABLE reserve (token TEXT PRIMARY KEY, holder TEXT, other TEXT, units TEXT, id TEXT, \
+                           grown INTEGER)";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
     pub name: &'static str,

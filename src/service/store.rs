@@ -3,7 +3,7 @@
 use std::fs::File;
 
 use bytes::Bytes;
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 
 use super::database;
 use super::listing::Listings;
@@ -13,7 +13,7 @@ use super::parameters::{ParamValue, Parameters};
 use super::rewrite;
 use super::schema::Table;
 use super::settings::{Delay, ServiceError, Settings};
-use super::synthesis::{self, Focus, Growth, World};
+use super::synthesis::{self, Focus, Growth, Past, Reserve, Token, World};
 use super::user_data::UserData;
 use crate::cassette::{Interaction, Request};
 use crate::columns::Columns;
@@ -140,16 +140,17 @@ impl Store {
         let (height, time) = rewrite::main_head(&transaction)?;
         let (zone_height, zone_time) = rewrite::zone_head(&transaction)?;
         let head = synthesis::Head { height, time, zone_height, zone_time, turn: self.turn };
-        let nonce = |sender: &str| {
-            let statement = "SELECT coalesce(max(nonce) + 1, 0) FROM (\
-                             SELECT nonce FROM chain_transaction WHERE from_address = ?1 \
-                             UNION ALL SELECT nonce FROM late_chain_transaction WHERE from_address = ?1)";
-            transaction.prepare_cached(statement)?.query_row([sender], |row| row.get(0))
-        };
         let [late_ppm, pending_ppm] =
             [self.late, self.pending].map(|delay| delay.map_or(0, |delay| (delay.share * 1e6) as u64));
         let growth = Growth { count, late_ppm, pending_ppm };
-        synthesis::grow(&self.world, head, nonce, growth, &focus, &mut Loader::growing(&transaction)?)?;
+        synthesis::grow(
+            &self.world,
+            head,
+            &PastRows(&transaction),
+            growth,
+            &focus,
+            &mut Loader::growing(&transaction)?,
+        )?;
         if let Some(pending) = self.pending {
             rewrite::settle(&transaction, pending.heights)?;
         }
@@ -170,6 +171,35 @@ impl Store {
         self.listings = Listings::default();
         self.turn += 1;
         Ok(())
+    }
+}
+
+/// The past of a growing chain, read from the database.
+struct PastRows<'c>(&'c Connection);
+
+impl Past for PastRows<'_> {
+    type Error = rusqlite::Error;
+
+    fn nonce(&self, sender: &str) -> rusqlite::Result<i64> {
+        let statement = "SELECT coalesce(max(nonce) + 1, 0) FROM (\
+                         SELECT nonce FROM chain_transaction WHERE from_address = ?1 \
+                         UNION ALL SELECT nonce FROM late_chain_transaction WHERE from_address = ?1)";
+        self.0.prepare_cached(statement)?.query_row([sender], |row| row.get(0))
+    }
+
+    fn reserve(&self, token: &Token) -> rusqlite::Result<Option<Reserve>> {
+        let statement = "SELECT holder, other, units, id FROM reserve WHERE token = ?";
+        let mut statement = self.0.prepare_cached(statement)?;
+        let reserve = statement.query_row([&token.contract], |row| {
+            let units: String = row.get(2)?;
+            Ok(Reserve {
+                holder: row.get(0)?,
+                other: row.get(1)?,
+                units: units.parse().unwrap_or_default(),
+                id: row.get(3)?,
+            })
+        });
+        reserve.optional()
     }
 }
 

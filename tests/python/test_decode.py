@@ -216,7 +216,6 @@ def test_logs_of_the_local_server_are_its_token_transfers() -> None:
             transfers = [one for one in client.token_transfers(contract) if one.state == "success"]
             wanted = sorted((one.tx_id, one.amount or Decimal(), one.token_id) for one in transfers)
             assert sorted(found[contract]) == wanted
-            assert sum(one[1] for one in found[contract]) == sum(one[1] for one in wanted)
         assert sum(map(len, found.values())) > 1_000
         # The other logs are those of four more events, and anonymous ones.
         names = ("Deposit(address,uint256)", "Withdrawal(address,uint256)", "Sync(uint112,uint112)")

@@ -136,7 +136,7 @@ def test_one_wrong_record_in_a_thousand_is_found_at_the_stated_confidence(
         ("blocks", slice(200, 230)),
         ("blocks", slice(200, 300)),
         ("transactions", slice(200, 400)),
-        ("cross_chain_transactions", slice(20, 40)),
+        ("cross_chain_transactions", slice(20, 43)),
     ],
 )
 def test_records_that_are_missing_in_a_row_are_found(tmp_path: Path, call: str, missing: slice) -> None:

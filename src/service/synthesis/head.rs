@@ -2,16 +2,20 @@
 
 use super::Sink;
 use super::amount::{COIN_SCALE, Spelling, decimal, units};
+use super::ledger::Reserve;
 use super::log::Log;
-use super::main_chain::BridgeTransaction;
+use super::main_chain::{BridgeTransaction, Crossing};
 use super::random::Random;
-use super::transaction::{Block, Gas, Transaction, Transfer};
+use super::token::Token;
+use super::transaction::{Block, Draft, Gas, Transaction, Transfer, ZERO_ADDRESS};
 use super::world::World;
 use super::zone_chain::{self, CrossChainTransaction};
 use crate::service::schema;
 
 const MAIN_INTERVAL_MS: i64 = 12_000;
 const ZONE_INTERVAL_MS: i64 = 3_000;
+/// Each new transfer takes one share of its holder's units at most, so that a million of them overdraw nothing.
+const SHARES: u32 = 1_000_000;
 
 /// The last blocks of the two chains.
 #[derive(Clone, Copy, Debug)]
@@ -42,11 +46,82 @@ pub struct Growth {
     pub pending_ppm: u64,
 }
 
+/// The past of a growing chain, as far as what is added depends on it.
+pub trait Past {
+    type Error;
+
+    /// The next nonce of a sender.
+    fn nonce(&self, sender: &str) -> Result<i64, Self::Error>;
+
+    /// Holdings of a token; `None` if it never moved.
+    fn reserve(&self, token: &Token) -> Result<Option<Reserve>, Self::Error>;
+}
+
+/// Token transfers of one new transaction.
+struct Moved<'w> {
+    /// The last one goes to the bridge.
+    transfers: Vec<Transfer<'w>>,
+    minted: Vec<(&'w Token, Reserve)>,
+}
+
+impl<'w> Moved<'w> {
+    /// A transfer of the requested token, and one to the bridge if that is another.
+    fn of<P: Past>(world: &'w World, random: &mut Random, past: &P, focus: &Focus) -> Result<Self, P::Error> {
+        let bridge = world.address(world.bridge());
+        let mut moved = Self { transfers: Vec::new(), minted: Vec::new() };
+        let bridged = &world.tokens[0];
+        let token = world.tokens.iter().find(|token| Some(&token.contract) == focus.token.as_ref());
+        if let Some(token) = token.filter(|token| token.index != bridged.index && token.has_transfers()) {
+            let reserve = moved.reserve(world, past, token)?;
+            moved.push(random, token, &reserve, &reserve.other);
+            if token.is_bridged() && reserve.other == bridge {
+                return Ok(moved);
+            }
+        }
+        let mut reserve = moved.reserve(world, past, bridged)?;
+        if reserve.other != bridge {
+            // A new holder would not be counted.
+            reserve.units = 0;
+        }
+        moved.push(random, bridged, &reserve, bridge);
+        Ok(moved)
+    }
+
+    /// Holdings of a token, which is minted if it never moved.
+    fn reserve<P: Past>(&mut self, world: &World, past: &P, token: &'w Token) -> Result<Reserve, P::Error> {
+        if let Some(reserve) = past.reserve(token)? {
+            return Ok(reserve);
+        }
+        let holder = world.address(0).to_owned();
+        let id = if token.is_fungible() { String::new() } else { "1".into() };
+        let units = if token.is_unique() { 1 } else { token.supply_units() };
+        let draft = Draft { units, spelling: Spelling::Bare, id: id.clone() };
+        self.transfers.push(Transfer::new(token, ZERO_ADDRESS, &holder, draft));
+        let reserve = Reserve { other: holder.clone(), holder, units, id };
+        self.minted.push((token, reserve.clone()));
+        Ok(reserve)
+    }
+
+    fn push(&mut self, random: &mut Random, token: &'w Token, reserve: &Reserve, to: &str) {
+        let units = if token.is_fungible() {
+            reserve.units / u128::from(SHARES) * u128::from(1 + random.below(1_000)) / 1_000
+        } else {
+            reserve.units
+        };
+        let draft = Draft { units, spelling: Spelling::any(random, units, token.precision), id: reserve.id.clone() };
+        self.transfers.push(Transfer::new(token, &reserve.holder, to, draft));
+    }
+
+    fn deposit(&self) -> Option<&Transfer<'w>> {
+        self.transfers.last()
+    }
+}
+
 /// Appends one block of transactions to the main chain, and a block for each transaction to the zone chain.
 pub fn grow<S: Sink>(
     world: &World,
     head: Head,
-    mut nonce: impl FnMut(&str) -> Result<i64, S::Error>,
+    past: &impl Past<Error = S::Error>,
     growth: Growth,
     focus: &Focus,
     sink: &mut S,
@@ -56,12 +131,14 @@ pub fn grow<S: Sink>(
     let block = Block { height: head.height + 1, hash: random.hash(), time: head.time + MAIN_INTERVAL_MS };
     let sender = focus.sender.clone().unwrap_or_else(|| world.address(0).to_owned());
     let receiver = focus.receiver.clone().unwrap_or_else(|| world.address(2).to_owned());
-    let token = world.tokens.iter().find(|token| Some(&token.contract) == focus.token.as_ref());
-    let token = token.unwrap_or(&world.tokens[0]);
-    let first = nonce(&sender)?;
+    let first = past.nonce(&sender)?;
+    let mut log_index = 0;
     for index in 0..i64::from(growth.count) {
         // Above any usual threshold, so that the list of large transactions grows too.
         let coins = units(&mut random, 1_000, 10_000, 6, COIN_SCALE);
+        let is_pending = fate.below(1_000_000) < growth.pending_ppm;
+        let is_late = fate.below(1_000_000) < growth.late_ppm;
+        let moved = Moved::of(world, &mut random, past, focus)?;
         let transaction = Transaction {
             block: &block,
             id: random.hash(),
@@ -70,17 +147,23 @@ pub fn grow<S: Sink>(
             from_contract: false,
             to_contract: false,
             amount: decimal(coins, COIN_SCALE, Spelling::Bare),
-            state: if fate.below(1_000_000) < growth.pending_ppm { "pending" } else { "success" },
+            // The supply is there from the first transfer on.
+            state: if is_pending && moved.minted.is_empty() { "pending" } else { "success" },
             method: "0xa9059cbb",
             nonce: first + index,
             gas: Gas::new(&mut random, 65_000),
             form: 2,
         };
-        sink.set_late(fate.below(1_000_000) < growth.late_ppm);
+        sink.set_late(is_late);
         let seq = sink.put(&schema::CHAIN_TRANSACTION, None, &transaction)?;
-        let transfer = Transfer::new(&mut random, token, &sender, &receiver);
-        sink.put(&schema::TOKEN_TRANSFER, Some(seq), &transfer)?;
-        sink.put(&schema::EVENT_LOG, Some(seq), &Log::of(&transfer, &sender, index))?;
+        for transfer in &moved.transfers {
+            sink.put(&schema::TOKEN_TRANSFER, Some(seq), transfer)?;
+            sink.put(&schema::EVENT_LOG, Some(seq), &Log::of(transfer, &sender, log_index))?;
+            log_index += 1;
+        }
+        for (token, reserve) in &moved.minted {
+            sink.put_reserve(token, reserve)?;
+        }
 
         let zone = zone_chain::Block {
             hash: random.hash(),
@@ -90,20 +173,27 @@ pub fn grow<S: Sink>(
             time: head.zone_time.max(block.time) + (1 + index) * ZONE_INTERVAL_MS,
             transactions: 1,
         };
-        let Transaction { id, from, .. } = transaction;
-        let main = BridgeTransaction { id, height: block.height, time: block.time, sender: from };
-        let bridged = if matches!(token.protocol, "ERC20" | "ERC1155") { token } else { &world.tokens[0] };
-        let mut transfer = CrossChainTransaction::new(world, &mut random, main, true, bridged);
-        transfer.zone_height = zone.height;
-        transfer.zone_time = zone.time;
+        let Some(deposit) = moved.deposit() else { continue };
+        let crossing = Crossing {
+            main: BridgeTransaction { id: transaction.id, height: block.height, time: block.time },
+            inward: true,
+            batch: false,
+            token: deposit.token,
+            account: deposit.from.clone(),
+            units: deposit.units,
+            id: String::new(),
+        };
+        let mut crossed = CrossChainTransaction::new(world, &mut random, &crossing);
+        crossed.zone_height = zone.height;
+        crossed.zone_time = zone.time;
         if let Some(signer) = &focus.signer {
-            transfer.from.clone_from(signer);
+            crossed.from.clone_from(signer);
         }
         if let Some(destination) = &focus.destination {
-            transfer.to.clone_from(destination);
+            crossed.to.clone_from(destination);
         }
         sink.set_late(fate.below(1_000_000) < growth.late_ppm);
-        sink.put(&schema::CROSS_CHAIN_TRANSACTION, None, &transfer)?;
+        sink.put(&schema::CROSS_CHAIN_TRANSACTION, None, &crossed)?;
         sink.set_late(false);
         sink.put(&schema::BLOCK, None, &zone)?;
     }

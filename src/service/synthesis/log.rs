@@ -43,7 +43,7 @@ impl Log {
 
     /// Any event of a contract that is not a transfer.
     pub fn any(world: &World, random: &mut Random, index: i64) -> Self {
-        let address = world.contract(random).to_owned();
+        let address = world.address(world.contract(random)).to_owned();
         let mut party = || padded(world.address(world.person(random, 1_000)));
         let one = party();
         let other = party();

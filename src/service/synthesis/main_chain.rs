@@ -1,11 +1,12 @@
 //! The main chain: blocks of uneven size, and in them transactions with their token transfers and logs.
 
 use super::amount::{COIN_SCALE, Spelling, decimal, units};
+use super::ledger::{Ledger, Movement, Wish};
 use super::log::Log;
 use super::random::Random;
 use super::token::Token;
-use super::transaction::{Block, Gas, Transaction, Transfer};
-use super::world::World;
+use super::transaction::{Block, Draft, Gas, Transaction, Transfer};
+use super::world::{Account, World};
 use super::{HEAD_TIME, SPAN_MS, Sink};
 use crate::service::schema;
 
@@ -13,26 +14,47 @@ const FIRST_HEIGHT: i64 = 18_000_000;
 /// Chains of fewer transactions have no transaction with more logs than one response holds.
 const CROWDED_FROM: u64 = 10_000;
 const CROWD: usize = 1_200;
-pub const ZERO_ADDRESS: &str = "0x0000000000000000000000000000000000000000";
 
-/// A transaction that moves value to the zone chain or from it.
+/// The main chain's side of a transaction that moves value to the zone chain or from it.
 #[derive(Clone, Debug)]
 pub struct BridgeTransaction {
     pub id: String,
     pub height: i64,
     pub time: i64,
-    pub sender: String,
 }
 
-/// Writes blocks until all transactions are in; returns those that cross, oldest first.
-pub fn fill<S: Sink>(world: &World, random: &mut Random, sink: &mut S) -> Result<Vec<BridgeTransaction>, S::Error> {
+/// Tokens that a transaction moves to the zone chain or from it.
+#[derive(Clone, Debug)]
+pub struct Crossing<'w> {
+    pub main: BridgeTransaction,
+    pub inward: bool,
+    /// One of several withdrawals of a transaction.
+    pub batch: bool,
+    pub token: &'w Token,
+    /// Account on the main chain that sends or receives.
+    pub account: String,
+    pub units: u128,
+    pub id: String,
+}
+
+/// Writes blocks until all transactions are in; returns what crosses, oldest first.
+pub fn fill<'w, S: Sink>(
+    world: &'w World,
+    ledger: &mut Ledger,
+    random: &mut Random,
+    sink: &mut S,
+) -> Result<Vec<Crossing<'w>>, S::Error> {
     let sizes = block_sizes(world.transactions, random);
-    let mut history =
-        History { world, nonces: vec![0; world.people().len()], made: 0, log_index: 0, bridged: Vec::new() };
-    if let Some(busy) = history.nonces.get_mut(1) {
-        // Beyond 32 bits, as of an account that counts in microseconds.
-        *busy = 1_779_161_496_872;
-    }
+    let mut history = History {
+        world,
+        ledger,
+        nonces: vec![0; world.accounts()],
+        made: 0,
+        log_index: 0,
+        bridge: Random::new(world.seed, "bridge"),
+        due: 0,
+        crossings: Vec::new(),
+    };
     let step = SPAN_MS / (sizes.len() as i64).max(1);
     for (index, size) in sizes.iter().enumerate() {
         let after = (sizes.len() - 1 - index) as i64;
@@ -44,7 +66,7 @@ pub fn fill<S: Sink>(world: &World, random: &mut Random, sink: &mut S) -> Result
             history.transaction(&block, random, sink)?;
         }
     }
-    Ok(history.bridged)
+    Ok(history.crossings)
 }
 
 /// Some empty, most small, a few crowded.
@@ -64,13 +86,27 @@ fn block_sizes(transactions: u64, random: &mut Random) -> Vec<u64> {
     sizes
 }
 
-struct History<'w> {
+struct History<'w, 'l> {
     world: &'w World,
+    ledger: &'l mut Ledger,
+    /// The next nonce of every account.
     nonces: Vec<i64>,
     made: u64,
     /// Index of the next log in this block.
     log_index: i64,
-    bridged: Vec<BridgeTransaction>,
+    bridge: Random,
+    /// Number of transactions that are to use the bridge as soon as their tokens can.
+    due: u32,
+    crossings: Vec<Crossing<'w>>,
+}
+
+/// Use of the bridge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Passage {
+    Deposit,
+    Withdrawal,
+    /// Several withdrawals in one transaction.
+    Withdrawals,
 }
 
 enum Purpose {
@@ -82,7 +118,7 @@ enum Purpose {
     Creation,
 }
 
-impl History<'_> {
+impl<'w> History<'w, '_> {
     fn transaction<S: Sink>(&mut self, block: &Block, random: &mut Random, sink: &mut S) -> Result<(), S::Error> {
         let world = self.world;
         let progress = self.made * 1_000 / world.transactions.max(1);
@@ -94,28 +130,18 @@ impl History<'_> {
             92..=97 => Purpose::Call,
             _ => Purpose::Creation,
         };
-        let sender = world.person(random, progress);
-        let mut from = world.address(sender).to_owned();
-        let mut nonce = self.nonces.get(sender).copied().unwrap_or(0);
-        let several = random.per_mille(4);
-        let from_contract = !several && random.per_mille(10);
-        if several {
-            // Used nowhere else; the first of them twice.
-            let one = random.address();
-            let other = random.address();
-            from = format!("{one},{other},{one}");
-            nonce = 0;
-        } else if from_contract {
-            from = world.contract(random).to_owned();
-            nonce = random.between(0, 100_000);
-        } else if let Some(next) = self.nonces.get_mut(sender) {
-            *next += 1;
+        let (sender, from) = self.sender(progress, random);
+        let nonce = sender.map_or(0, |sender| self.nonces[sender]);
+        if let Some(sender) = sender {
+            self.nonces[sender] += 1;
         }
         let token = world.moving(random);
         let (to, to_contract, method, used) = match purpose {
             Purpose::Payment => (world.address(world.person(random, progress)).to_owned(), false, "", 21_000),
             Purpose::Tokens => (token.contract.clone(), true, "0xa9059cbb", random.between(40_000, 250_000)),
-            Purpose::Call => (world.contract(random).to_owned(), true, "0x7ff36ab5", random.between(30_000, 900_000)),
+            Purpose::Call => {
+                (world.address(world.contract(random)).to_owned(), true, "0x7ff36ab5", random.between(30_000, 900_000))
+            }
             Purpose::Creation => (String::new(), false, "0x60806040", random.between(500_000, 4_000_000)),
         };
         let coins = if matches!(purpose, Purpose::Payment) || random.per_mille(100) { coins(random) } else { 0 };
@@ -123,45 +149,59 @@ impl History<'_> {
             block,
             id: random.hash(),
             amount: decimal(coins, COIN_SCALE, Spelling::any(random, coins, COIN_SCALE)),
-            state: self.state(crowded, random),
+            state: if crowded { "success" } else { self.state(&purpose, random) },
             gas: Gas::new(random, used),
             form: [0, 1, 2, 2, 2][random.index(5)],
             from,
             to,
-            from_contract,
+            from_contract: sender.is_some_and(|sender| world.is_contract(sender)),
             to_contract,
             method,
             nonce,
         };
         let seq = sink.put(&schema::CHAIN_TRANSACTION, None, &transaction)?;
         self.made += 1;
-        if several {
+        if sender.is_none() {
             for address in transaction.from.split(',') {
                 sink.put_party(address, "from", seq)?;
             }
         }
         match purpose {
-            Purpose::Tokens => self.transfers(&transaction, token, seq, progress, random, sink)?,
+            Purpose::Tokens => self.transfers((&transaction, sender), token, seq, progress, random, sink)?,
             Purpose::Call => self.logs(&transaction, random.index(3), seq, random, sink)?,
             Purpose::Payment | Purpose::Creation => {}
         }
         if crowded {
             self.logs(&transaction, CROWD, seq, random, sink)?;
         }
-        if transaction.state == "success" && !several && (self.made == 1 || random.per_mille(46)) {
-            let Transaction { id, from, .. } = transaction;
-            self.bridged.push(BridgeTransaction { id, height: block.height, time: block.time, sender: from });
+        if transaction.state == "success" && sender.is_some() && (self.made == 1 || random.per_mille(46)) {
+            self.due += 1;
         }
         Ok(())
     }
 
-    /// The newest few are not through yet.
-    fn state(&self, certain: bool, random: &mut Random) -> &'static str {
+    /// The account that sends a transaction, and its address; no account if there are several.
+    fn sender(&self, progress: u64, random: &mut Random) -> (Option<Account>, String) {
+        let mut sender = self.world.person(random, progress);
+        if random.per_mille(4) {
+            // Used nowhere else; the first of them twice.
+            let one = random.address();
+            let other = random.address();
+            return (None, format!("{one},{other},{one}"));
+        }
+        if random.per_mille(10) {
+            sender = self.world.contract(random);
+            random.skip();
+        }
+        (Some(sender), self.world.address(sender).to_owned())
+    }
+
+    /// The newest few are not through yet, unless they move tokens that no account holds.
+    fn state(&self, purpose: &Purpose, random: &mut Random) -> &'static str {
         let newer = self.world.transactions - 1 - self.made.min(self.world.transactions - 1);
-        if certain {
-            "success"
-        } else if newer == 0 || (newer < 12 && random.per_mille(500)) {
-            "pending"
+        if newer == 0 || (newer < 12 && random.per_mille(500)) {
+            let is_idle = !matches!(purpose, Purpose::Tokens) || self.ledger.is_issued(&self.world.tokens[0]);
+            if is_idle { "pending" } else { "success" }
         } else if random.per_mille(40) {
             "fail"
         } else {
@@ -171,8 +211,8 @@ impl History<'_> {
 
     fn transfers<S: Sink>(
         &mut self,
-        transaction: &Transaction<'_>,
-        token: &Token,
+        (transaction, sender): (&Transaction<'_>, Option<Account>),
+        token: &'w Token,
         seq: i64,
         progress: u64,
         random: &mut Random,
@@ -184,30 +224,94 @@ impl History<'_> {
             70..=97 => 2 + random.index(3),
             _ => 10 + random.index(20),
         };
+        let mut passage = self.passage(transaction, sender, count);
         for index in 0..count {
             let token = if index == 0 || random.per_mille(400) { token } else { world.moving(random) };
             let to = world.person(random, progress);
-            let mut transfer = Transfer::new(random, token, &transaction.from, world.address(to));
-            transfer.from_contract = if random.per_mille(60) { None } else { Some(transaction.from_contract) };
+            let Draft { units, spelling, id } = Draft::new(random, token);
+            let names_sender = !random.per_mille(60);
+            let mut wish = Wish { from: sender, to, units, id, is_mint: false };
             if index > 0 && random.per_mille(500) {
-                transfer.from = world.contract(random).to_owned();
-                transfer.from_contract = transfer.from_contract.map(|_| true);
+                wish.from = Some(world.contract(random));
             } else if !token.is_fungible() && random.per_mille(200) {
-                // Made just now, out of nothing.
-                transfer.from = ZERO_ADDRESS.into();
+                wish.is_mint = true;
             }
             if random.per_mille(150) {
-                transfer.to = world.contract(random).to_owned();
-                transfer.to_contract = true;
+                wish.to = world.contract(random);
             }
+            let mut transfer = match transaction.state {
+                // Several senders hold nothing together.
+                "success" if wish.from.is_none() && token.is_fungible() && self.ledger.is_issued(token) => {
+                    Transfer::without_effect(world, token, &transaction.from, Wish { units: 0, ..wish }, spelling)
+                }
+                "success" => {
+                    let crossed = passage.and_then(|passage| self.cross(transaction, passage, token, &wish));
+                    if crossed.is_some() && passage != Some(Passage::Withdrawals) {
+                        passage = None;
+                    }
+                    let movement = crossed.unwrap_or_else(|| self.ledger.transfer(token, wish));
+                    Transfer::of(world, token, movement, spelling)
+                }
+                "pending" => {
+                    let token = if self.ledger.is_issued(token) { token } else { &world.tokens[0] };
+                    Transfer::of(world, token, self.ledger.idle(token, &wish), spelling)
+                }
+                _ => Transfer::without_effect(world, token, &transaction.from, wish, spelling),
+            };
+            transfer.from_contract = transfer.from_contract.filter(|_| names_sender);
             sink.put(&schema::TOKEN_TRANSFER, Some(seq), &transfer)?;
-            if transaction.state == "success" {
+            // Those of a pending transaction are served once it is through.
+            if transaction.state != "fail" {
                 sink.put(&schema::EVENT_LOG, Some(seq), &Log::of(&transfer, &transaction.from, self.log_index))?;
                 self.log_index += 1;
             }
         }
         let more = random.index(2);
         self.logs(transaction, more, seq, random, sink)
+    }
+
+    /// The use that a transaction makes of the bridge, if one is due.
+    fn passage(&mut self, transaction: &Transaction<'_>, sender: Option<Account>, count: usize) -> Option<Passage> {
+        if self.due == 0 || transaction.state != "success" || sender.is_none() {
+            return None;
+        }
+        if self.bridge.per_mille(600) {
+            return Some(Passage::Deposit);
+        }
+        let is_batch = count > 1 && self.bridge.per_mille(500);
+        Some(if is_batch { Passage::Withdrawals } else { Passage::Withdrawal })
+    }
+
+    /// The transfer to the bridge or from it, if the token and its holders allow one.
+    fn cross(
+        &mut self,
+        transaction: &Transaction<'_>,
+        passage: Passage,
+        token: &'w Token,
+        wish: &Wish,
+    ) -> Option<Movement> {
+        if !token.is_bridged() {
+            return None;
+        }
+        let inward = passage == Passage::Deposit;
+        let movement = if inward { self.ledger.deposit(token, wish) } else { self.ledger.withdraw(token, wish) }?;
+        let Block { height, time, .. } = *transaction.block;
+        let main = BridgeTransaction { id: transaction.id.clone(), height, time };
+        let account = if inward { movement.from } else { movement.to };
+        let account = account.map(|account| self.world.address(account).to_owned())?;
+        let is_next = self.crossings.last().is_none_or(|last| last.main.id != main.id);
+        self.due -= u32::from(is_next);
+        let (units, id) = (movement.units, movement.id.clone());
+        self.crossings.push(Crossing {
+            main,
+            inward,
+            batch: passage == Passage::Withdrawals,
+            token,
+            account,
+            units,
+            id,
+        });
+        Some(movement)
     }
 
     /// Writes logs, unless the transaction failed.

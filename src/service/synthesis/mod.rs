@@ -3,6 +3,7 @@
 
 mod amount;
 mod head;
+mod ledger;
 mod log;
 mod main_chain;
 mod random;
@@ -11,14 +12,17 @@ mod transaction;
 mod world;
 mod zone_chain;
 
-pub use head::{Focus, Growth, Head, grow};
+pub use head::{Focus, Growth, Head, Past, grow};
+pub use ledger::Reserve;
 pub use random::Random;
+pub use token::Token;
 pub use world::World;
 
 use super::schema::Table;
+use ledger::Ledger;
 
 /// Version of the generated data: databases of another version are filled again.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// The chain ends at 2026-01-31T00:00:00Z.
 const HEAD_TIME: i64 = 1_769_817_600_000;
@@ -53,11 +57,15 @@ pub trait Sink {
 
     /// Registers an address as one of several on that side of a transaction.
     fn put_party(&mut self, address: &str, side: &str, transaction: i64) -> Result<(), Self::Error>;
+
+    /// Keeps the holdings from which a token's transfers come while the chain grows.
+    fn put_reserve(&mut self, token: &Token, reserve: &Reserve) -> Result<(), Self::Error>;
 }
 
 /// Writes the complete chain, oldest first.
 pub fn fill<S: Sink>(world: &World, sink: &mut S) -> Result<(), S::Error> {
-    world.put_tokens(sink)?;
-    let bridged = main_chain::fill(world, &mut Random::new(world.seed, "main chain"), sink)?;
-    zone_chain::fill(world, &mut Random::new(world.seed, "zone chain"), bridged, sink)
+    let mut ledger = Ledger::new(world);
+    let crossings = main_chain::fill(world, &mut ledger, &mut Random::new(world.seed, "main chain"), sink)?;
+    ledger.put_tokens(world, sink)?;
+    zone_chain::fill(world, &mut Random::new(world.seed, "zone chain"), &crossings, sink)
 }

@@ -21,6 +21,11 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
+    /// Takes a number that is no longer used, so that what follows stays what it was.
+    pub fn skip(&mut self) {
+        self.next();
+    }
+
     /// From 0 to one less than `limit`; 0 if there is no room.
     pub fn below(&mut self, limit: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64

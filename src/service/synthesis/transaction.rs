@@ -1,9 +1,13 @@
 //! Main-chain transactions and their token transfers.
 
 use super::amount::{COIN_SCALE, Spelling, decimal, units};
+use super::ledger::{Movement, Wish};
 use super::random::Random;
 use super::token::Token;
+use super::world::{Account, World};
 use super::{Cell, Row};
+
+pub const ZERO_ADDRESS: &str = "0x0000000000000000000000000000000000000000";
 
 #[derive(Clone, Debug)]
 pub struct Block {
@@ -85,29 +89,68 @@ pub struct Transfer<'w> {
     pub id: String,
 }
 
-impl<'w> Transfer<'w> {
-    pub fn new(random: &mut Random, token: &'w Token, from: &str, to: &str) -> Self {
+/// Amount, spelling and id of a transfer as they were drawn.
+#[derive(Debug)]
+pub struct Draft {
+    pub units: u128,
+    pub spelling: Spelling,
+    pub id: String,
+}
+
+impl Draft {
+    pub fn new(random: &mut Random, token: &Token) -> Self {
         let units = match token.protocol {
             "ERC721" => 1,
             "ERC1155" => random.between(1, 50).unsigned_abs().into(),
             _ => {
                 let decimals = [0, 2, 6, 18][random.index(4)];
-                let most = [2, 100, 10_000, 3_000_000][random.index(4)].min(token.supply);
+                let most = [2, 100, 10_000, 3_000_000][random.index(4)].min(token.largest);
                 units(random, 0, most, decimals, token.precision)
             }
         };
         let spelling = if token.is_fungible() { Spelling::any(random, units, token.precision) } else { Spelling::Bare };
-        let amount = decimal(units, token.precision, spelling);
-        let id = token.id(random);
+        Self { units, spelling, id: token.id(random) }
+    }
+}
+
+impl<'w> Transfer<'w> {
+    pub fn new(token: &'w Token, from: &str, to: &str, draft: Draft) -> Self {
         Self {
             token,
             from: from.to_owned(),
             to: to.to_owned(),
             from_contract: Some(false),
             to_contract: false,
-            amount,
-            units,
-            id,
+            amount: decimal(draft.units, token.precision, draft.spelling),
+            units: draft.units,
+            id: draft.id,
+        }
+    }
+
+    /// A transfer that changes no balance: it failed, or moves nothing.
+    pub fn without_effect(world: &World, token: &'w Token, sender: &str, wish: Wish, spelling: Spelling) -> Self {
+        let Wish { from, to, units, id, .. } = wish;
+        Self {
+            from_contract: Some(from.is_some_and(|account| world.is_contract(account))),
+            to_contract: world.is_contract(to),
+            ..Self::new(
+                token,
+                from.map_or(sender, |account| world.address(account)),
+                world.address(to),
+                Draft { units, spelling, id },
+            )
+        }
+    }
+
+    /// A transfer that the holdings allow.
+    pub fn of(world: &World, token: &'w Token, movement: Movement, spelling: Spelling) -> Self {
+        let Movement { from, to, units, id } = movement;
+        let address = |account: Option<Account>| account.map_or(ZERO_ADDRESS, |account| world.address(account));
+        let is_contract = |account: Option<Account>| account.is_some_and(|account| world.is_contract(account));
+        Self {
+            from_contract: Some(is_contract(from)),
+            to_contract: is_contract(to),
+            ..Self::new(token, address(from), address(to), Draft { units, spelling, id })
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Accounts, contracts and tokens of the chain.
 
+use super::VERSION;
 use super::random::Random;
 use super::token::{self, Token};
-use super::{Sink, VERSION};
 use crate::service::schema;
 
 #[derive(Debug)]
@@ -10,13 +10,17 @@ pub struct World {
     pub seed: u64,
     pub transactions: u64,
     pub tokens: Vec<Token>,
-    /// The first few are busy, see `person`.
-    people: Vec<String>,
-    contracts: Vec<String>,
+    /// Addresses of people, the first few of them busy, see `person`; then those of contracts, the bridge last.
+    accounts: Vec<String>,
+    people: usize,
     pub producers: Vec<String>,
     pub signer: String,
-    pub bridge: String,
 }
+
+/// Number of an address.
+pub type Account = usize;
+
+const CONTRACTS: usize = 40;
 
 /// Shares of all that happens, per mille, of the busiest.
 const BUSY: [u64; 5] = [120, 80, 50, 30, 20];
@@ -29,12 +33,13 @@ impl World {
         let mut random = Random::new(seed, "world");
         let tokens = (0..token::COUNT).map(|index| Token::new(&mut random, index)).collect();
         let mut addresses = |count: u64| (0..count).map(|_| random.address()).collect::<Vec<_>>();
-        let people = addresses((transactions / 10).clamp(20, 200_000));
-        let contracts = addresses(40);
+        let mut accounts = addresses((transactions / 10).clamp(20, 200_000));
+        let people = accounts.len();
+        accounts.extend(addresses(CONTRACTS as u64));
         let producers = addresses(12);
         let signer = random.address();
-        let bridge = random.address();
-        Self { seed, transactions, tokens, people, contracts, producers, signer, bridge }
+        accounts.push(random.address());
+        Self { seed, transactions, tokens, accounts, people, producers, signer }
     }
 
     /// Identity of the chain: databases with the same one hold the same data.
@@ -43,16 +48,8 @@ impl World {
         format!("{VERSION} {} {} {}", self.seed, self.transactions, tables.join("; "))
     }
 
-    /// Writes the tokens, unless the chain is empty.
-    pub fn put_tokens<S: Sink>(&self, sink: &mut S) -> Result<(), S::Error> {
-        if self.transactions == 0 {
-            return Ok(());
-        }
-        self.tokens.iter().try_for_each(|token| sink.put(&schema::TOKEN, None, token).map(drop))
-    }
-
     /// Someone, at that per mille of the chain's time.
-    pub fn person(&self, random: &mut Random, progress: u64) -> usize {
+    pub fn person(&self, random: &mut Random, progress: u64) -> Account {
         if progress <= DORMANT_FROM && random.per_mille(20) {
             return DORMANT;
         }
@@ -63,37 +60,36 @@ impl World {
             }
             draw -= share;
         }
-        match random.popular(self.people.len()) {
+        match random.popular(self.people) {
             DORMANT if progress > DORMANT_FROM => DORMANT + 1,
             index => index,
         }
     }
 
-    pub fn people(&self) -> &[String] {
-        &self.people
+    /// Number of accounts.
+    pub fn accounts(&self) -> usize {
+        self.accounts.len()
     }
 
-    pub fn address(&self, person: usize) -> &str {
-        self.people.get(person).map_or(&self.bridge, |address| address)
+    pub fn address(&self, account: Account) -> &str {
+        &self.accounts[account]
     }
 
-    pub fn contract(&self, random: &mut Random) -> &str {
-        &self.contracts[random.popular(self.contracts.len())]
+    pub fn is_contract(&self, account: Account) -> bool {
+        account >= self.people
+    }
+
+    pub fn contract(&self, random: &mut Random) -> Account {
+        self.people + random.popular(CONTRACTS)
+    }
+
+    pub fn bridge(&self) -> Account {
+        self.accounts.len() - 1
     }
 
     /// A token that moves; the first takes about two fifths of all.
     pub fn moving(&self, random: &mut Random) -> &Token {
         let index = if random.per_mille(370) { 0 } else { random.popular(token::MOVING) };
-        &self.tokens[index]
-    }
-
-    /// A token that the bridge accepts.
-    pub fn bridged_token(&self, random: &mut Random) -> &Token {
-        loop {
-            let token = self.moving(random);
-            if matches!(token.protocol, "ERC20" | "ERC1155") {
-                return token;
-            }
-        }
+        &self.tokens[if index == token::SPAM { index - 1 } else { index }]
     }
 }

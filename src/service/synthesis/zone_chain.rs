@@ -1,7 +1,7 @@
 //! The zone chain: blocks without a gap, and the transactions that move value to or from the main chain.
 
-use super::amount::{Spelling, decimal, units};
-use super::main_chain::BridgeTransaction;
+use super::amount::{Spelling, decimal};
+use super::main_chain::{BridgeTransaction, Crossing};
 use super::random::Random;
 use super::token::Token;
 use super::world::World;
@@ -54,28 +54,27 @@ pub struct CrossChainTransaction<'w> {
 
 impl<'w> CrossChainTransaction<'w> {
     /// The caller sets its height and time on the zone chain.
-    pub fn new(world: &'w World, random: &mut Random, main: BridgeTransaction, inward: bool, token: &'w Token) -> Self {
+    pub fn new(world: &World, random: &mut Random, crossing: &Crossing<'w>) -> Self {
+        let Crossing { main, inward, batch, token, account, units, id } = crossing.clone();
         let other = world.address(world.person(random, 1_000)).to_owned();
-        let (source, target) = if inward { (main.sender.clone(), other) } else { (other, main.sender.clone()) };
-        let decimals = [0, 2, 18][random.index(3)];
-        let most = [10, 5_000, 40_000_000][random.index(3)].min(token.supply);
-        let raw = units(random, 0, most, decimals, token.precision).max(1);
-        let spelling = Spelling::any(random, raw, token.precision);
+        let (source, target) = if inward { (account, other) } else { (other, account) };
+        let spelling = Spelling::any(random, units, token.precision);
         Self {
             id: if random.per_mille(200) { String::new() } else { random.hash() },
             inward,
-            batch: false,
-            status: if random.per_mille(30) { "0x0" } else { "0x1" },
+            batch,
+            // What left the zone chain did arrive.
+            status: if inward && random.per_mille(50) { "0x0" } else { "0x1" },
             zone_hash: random.hash(),
             zone_height: 0,
             zone_time: 0,
             from: world.signer.clone(),
-            to: world.bridge.clone(),
+            to: world.address(world.bridge()).to_owned(),
             source,
             target,
-            value: decimal(raw, token.precision, spelling),
-            value_raw: raw.to_string(),
-            token_id: token.id(random),
+            value: decimal(units, token.precision, spelling),
+            value_raw: units.to_string(),
+            token_id: id,
             token,
             main,
         }
@@ -118,7 +117,7 @@ impl Row for CrossChainTransaction<'_> {
 pub fn fill<S: Sink>(
     world: &World,
     random: &mut Random,
-    mains: Vec<BridgeTransaction>,
+    crossings: &[Crossing<'_>],
     sink: &mut S,
 ) -> Result<(), S::Error> {
     let count = world.transactions as i64;
@@ -129,7 +128,7 @@ pub fn fill<S: Sink>(
         })
         .collect();
     let mut counts: Vec<i64> = times.iter().map(|_| [0, 0, 1, 1, 2, 3, 5, 30][random.index(8)]).collect();
-    let mut crossed = cross(world, random, mains, &times);
+    let mut crossed = cross(world, random, crossings, &times);
     // By block, since the list is; within one as they came.
     crossed.sort_by_key(|transaction| transaction.zone_height);
     for transaction in &crossed {
@@ -147,23 +146,22 @@ pub fn fill<S: Sink>(
 }
 
 fn cross<'w>(
-    world: &'w World,
+    world: &World,
     random: &mut Random,
-    mains: Vec<BridgeTransaction>,
+    crossings: &[Crossing<'w>],
     times: &[i64],
 ) -> Vec<CrossChainTransaction<'w>> {
     let mut crossed = Vec::new();
-    for main in mains {
-        let inward = random.per_mille(600);
-        let batch = !inward && random.per_mille(150);
+    // What a transaction moves is in one block.
+    for crossings in crossings.chunk_by(|one, other| one.main.id == other.main.id) {
+        let Some(Crossing { main, inward, .. }) = crossings.first() else { continue };
         // What goes in arrives later than it left, what comes out left earlier than it arrived.
         let at = times.partition_point(|time| *time <= main.time);
         let delay = random.index(3);
-        let index = if inward { (at + delay).min(times.len().saturating_sub(1)) } else { at.saturating_sub(1 + delay) };
-        for _ in 0..if batch { 2 + random.index(3) } else { 1 } {
-            let token = world.bridged_token(random);
-            let mut transaction = CrossChainTransaction::new(world, random, main.clone(), inward, token);
-            transaction.batch = batch;
+        let index =
+            if *inward { (at + delay).min(times.len().saturating_sub(1)) } else { at.saturating_sub(1 + delay) };
+        for crossing in crossings {
+            let mut transaction = CrossChainTransaction::new(world, random, crossing);
             transaction.zone_height = FIRST_HEIGHT + index as i64;
             transaction.zone_time = times.get(index).copied().unwrap_or(HEAD_TIME);
             crossed.push(transaction);
