@@ -7,7 +7,9 @@ use chainframe::client::{Client, Credentials, Error, RateLimit, Secret, Settings
 use chainframe::columns::{DecimalPolicy, batch, schema};
 use chainframe::decode::{Decoder, Envelope, code_and_msg};
 use chainframe::interface::{AMOUNT_SCALE, Deployment, Number, endpoint};
-use chainframe::query::{Changes, Cursor, Follow, FollowCursor, FollowOptions, FollowStart, Options, Poll, Query, Run};
+use chainframe::query::{
+    Changes, Cursor, FollowCursor, FollowOptions, FollowRun, FollowStart, Options, Poll, Query, Run,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
@@ -93,7 +95,7 @@ pub fn cursor(input: &[u8]) -> Outcome {
             changes: Changes::Held,
             max_rows: FollowOptions::MAX_ROWS,
         };
-        match Follow::new(&Run::from(BLOCKS.clone()), options) {
+        match FollowRun::new(&Run::from(BLOCKS.clone()), options) {
             Ok(_) => outcome = Outcome::Accepted,
             Err(error) => rejected("start", &error),
         }

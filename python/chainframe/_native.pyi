@@ -1566,6 +1566,9 @@ class Query(Generic[_R_co]):
 
         For lists that have their newest record first: all calls but `tokens`, `transactions_by_hash` and `logs`.
 
+        With several values of an argument, an event is of one of their lists, which `queried` names, and heights ascend
+        within each list. If one cannot be followed any more, `report.by_argument` has its error; the others continue.
+
         Parameters
         ----------
         start : {"now", "beginning"}, str or Export
@@ -1628,6 +1631,9 @@ class Query(Generic[_R_co]):
         Of several runs at the same time one can commit. A run ends when it has caught up, which suits a scheduled job.
 
         A table that was dropped, renamed or emptied is begun again. One that others changed in another way is an error.
+
+        With several values of an argument, the table has the lists of all, and its column `queried` their values.
+        Others may join in later runs; none may be left out.
 
         Parameters
         ----------
@@ -1730,6 +1736,9 @@ class Query(Generic[_R_co]):
     def _growth_order(self) -> Literal["newest_first", "by_height"] | None: ...
     def _from_height(self, height: int) -> Self: ...
     def _rest(self, most: int) -> Self: ...
+    def _merged_cursor(self, set: str, lists: list[tuple[str, str]]) -> str: ...
+    @property
+    def _values(self) -> list[str]: ...
     def _follow_between(self, start: str, end: str, settle: int) -> Follow[Records[_R_co]]: ...
     def _part_buffer(self, max_rows: int, max_age: float, keyed: bool) -> _PartBuffer: ...
     def _warn_if_incomplete(self, report: Report) -> None: ...
@@ -1854,7 +1863,17 @@ class Follow(Generic[_T_co]):
     def __anext__(self) -> Coroutine[Any, Any, _T_co]: ...
     @property
     def cursor(self) -> str:
-        """Position after the last batch or `Undo`, for `start` of `Query.follow`."""
+        """Position after the last batch or `Undo`, for `start` of `Query.follow`.
+
+        Of a query of several values, the position of all their lists. The cursor of an event continues its list alone.
+        """
+
+    @property
+    def lag(self) -> float:
+        """Seconds since the list was read to its end, of several lists that which was so the longest time ago.
+
+        What was new then was delivered, or is still to be taken from the iterator.
+        """
 
     @property
     def report(self) -> Report:
@@ -1896,6 +1915,8 @@ class Undo:
         Height up to which the delivered records remain.
     cursor : str
         Position after this event.
+    queried : list of str, optional
+        Argument whose list is concerned, in a query of several values.
 
     Examples
     --------
@@ -1909,7 +1930,7 @@ class Undo:
 
     __match_args__ = ("after_height", "cursor")
 
-    def __new__(cls, after_height: int, cursor: str) -> Self: ...
+    def __new__(cls, after_height: int, cursor: str, queried: list[str] | None = None) -> Self: ...
     @property
     def after_height(self) -> int:
         """Height up to which the delivered records remain."""
@@ -1917,6 +1938,10 @@ class Undo:
     @property
     def cursor(self) -> str:
         """Position after this event, for `start` of `Query.follow`."""
+
+    @property
+    def queried(self) -> list[str] | None:
+        """Argument whose list is concerned, in a query of several values; None for one list."""
 
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...

@@ -210,8 +210,6 @@ def test_what_does_not_take_sets_yet_says_so_before_anything_is_sent(busy: Local
     uses: list[Callable[[], Any]] = [
         query.dataset,
         query.scan,
-        lambda: next(iter(query.follow(start="now", poll=None))),
-        lambda: query.sync(f"duckdb:///{target}", table="t"),
         lambda: query.to_parquet(target, settle=10),
         lambda: query.to_parquet(target, since=target),
         lambda: query.to_parquet_series(target),

@@ -213,7 +213,10 @@ class Following:
         """Prints an event as one write, so that an interrupt falls before or after it."""
         lines: Any = BytesIO()
         if hasattr(event, "after_height"):
-            lines.write(json.dumps({"undo_after_height": event.after_height}).encode() + b"\n")
+            undone = {"undo_after_height": event.after_height}
+            if event.queried is not None:
+                undone["queried"] = event.queried
+            lines.write(json.dumps(undone).encode() + b"\n")
         else:
             from chainframe.exports.formats import WRITERS  # noqa: PLC0415 - needs pyarrow
 

@@ -17,7 +17,7 @@ from chainframe.errors import (
     ReorganizationError,
 )
 from chainframe.frames import load
-from chainframe.sinks.contract import Change, Clear, Extent, Position, Sink, foreign, height_of
+from chainframe.sinks.contract import QUERIED, Change, Clear, Extent, Position, Sink, foreign, height_of
 from chainframe.sinks.targets import sink_of
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def sync(
     reset: bool = False,
 ) -> Synced:
     """Implementation of `Query.sync`."""
-    form = _form(columns, numbers)
+    form = _form(query, columns, numbers)
     synced = run(query, sink_of(target, table), settle, form, reset=reset)
     query._warn_if_incomplete(synced.report)  # noqa: SLF001 - of this package
     return synced
@@ -107,14 +107,17 @@ async def sync_async(
     reset: bool = False,
 ) -> Synced:
     """Implementation of `Query.sync_async`."""
-    form = _form(columns, numbers)
+    form = _form(query, columns, numbers)
     sink = await in_thread(lambda: sink_of(target, table))
     synced = await run_async(query, sink, settle, form, reset=reset)
     query._warn_if_incomplete(synced.report)  # noqa: SLF001 - of this package
     return synced
 
 
-def _form(columns: Sequence[str] | None, numbers: str) -> Form:
+def _form(query: Any, columns: Sequence[str] | None, numbers: str) -> Form:  # noqa: ANN401
+    if columns is not None and query._values and QUERIED not in columns:  # noqa: SLF001 - of this package
+        problem = f"({', '.join(columns)}) must contain {QUERIED}, by which sync finds the rows of each list of a set"
+        raise InvalidParameterError(problem, parameter="columns")
     if columns is not None and height_of(columns) is None:
         problem = f"({', '.join(columns)}) must contain the height, by which sync finds the rows of a reorganization"
         raise InvalidParameterError(problem, parameter="columns")
@@ -132,7 +135,7 @@ def run(
 ) -> Synced:
     """Commit all that a follower delivers, until it has caught up."""
     try:
-        state = _State(sink, form, commit_rows, reset=reset)
+        state = _state(query, sink, form, commit_rows, reset=reset)
         follow = query.follow(start=state.start, settle=settle, poll=None, undo=True)
         try:
             for event in follow:
@@ -159,7 +162,7 @@ async def run_async(
 ) -> Synced:
     """Commit as `run` does. Calls of the database run in a thread, one at a time."""
     try:
-        state = await in_thread(lambda: _State(sink, form, COMMIT_ROWS, reset=reset))
+        state = await in_thread(lambda: _state(query, sink, form, COMMIT_ROWS, reset=reset))
         follow = query.follow(start=state.start, settle=settle, poll=None, undo=True)
         try:
             async for event in follow:
@@ -197,6 +200,7 @@ class _Pending:
 
     clear: Clear = Clear.NOTHING
     undo_after: int | None = None
+    undo_of: str | None = None
     tables: list[pa.Table] = field(default_factory=list)
 
     @property
@@ -207,10 +211,22 @@ class _Pending:
         is_empty = before is None or self.clear is not Clear.NOTHING
         arrow: Any = load("pyarrow", extra="arrow")
         rows = arrow.concat_tables(self.tables) if self.tables else None
-        return Change(before, after, self.clear, None if is_empty else self.undo_after, rows)
+        undo_after = None if is_empty else self.undo_after
+        return Change(before, after, self.clear, undo_after, None if is_empty else self.undo_of, rows)
+
+
+def _state(query: Any, sink: Sink, form: Form, commit_rows: int, *, reset: bool) -> _State:  # noqa: ANN401
+    if not getattr(query, "_values", None):
+        return _State(sink, form, commit_rows, reset=reset)
+    if not sink.takes_sets:
+        problem = f"({sink.name}) must be one that takes several values: DuckDB, PostgreSQL or Delta Lake"
+        raise InvalidParameterError(problem, parameter="target")
+    return _SetState(query, sink, form, commit_rows, reset=reset)
 
 
 class _State:
+    """The table of one list."""
+
     def __init__(self, sink: Sink, form: Form, commit_rows: int, *, reset: bool) -> None:
         self._sink = sink
         self._form = form
@@ -238,10 +254,12 @@ class _State:
             self._next = (event.cursor, event.after_height)
             return
         rows = self._form.table(event)
-        heights: Any = rows[height_of(rows.schema.names) or "height"]
-        highest = max((height for height in heights.to_pylist() if height is not None), default=self._height)
         self._pending.tables.append(rows)
-        self._next = (event.cursor, highest)
+        self._next = (event.cursor, self._highest(rows))
+
+    def _highest(self, rows: pa.Table) -> int | None:
+        heights: Any = rows[height_of(rows.schema.names) or "height"]
+        return max((height for height in heights.to_pylist() if height is not None), default=self._height)
 
     def commit_before(self, error: BaseException) -> None:
         """Commit what arrived before an error, which is the one to raise if that fails too."""
@@ -279,6 +297,58 @@ class _State:
             commits=self._commits,
             report=report,
         )
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """An event of a list of a set: rows, or the height above which its rows are void."""
+
+    argument: str
+    cursor: str
+    """Position of the list after it."""
+    rows: pa.Table | None = None
+    highest: int | None = None
+    undo_after: int | None = None
+
+
+class _SetState(_State):
+    """The table of the lists of a set, whose position is that of all of them."""
+
+    def __init__(self, query: Any, sink: Sink, form: Form, commit_rows: int, *, reset: bool) -> None:  # noqa: ANN401
+        super().__init__(sink, form, commit_rows, reset=reset)
+        self._query = query
+        self._cursor: str = query.follow(start=self.start, poll=None).cursor
+        self._events: list[_Taken] = []
+        """Events since the last commit. An interrupt falls before or after one is added, with its cursor."""
+
+    def take(self, event: Any) -> None:  # noqa: ANN401
+        if hasattr(event, "after_height"):
+            self.commit()
+            (argument,) = event.queried
+            self._events.append(_Taken(argument, event.cursor, undo_after=event.after_height))
+            # The rows of other lists stay: a commit of its own deletes these.
+            self.commit()
+            return
+        if sum(len(taken.rows or ()) for taken in self._events) >= self._commit_rows:
+            self.commit()
+        rows = self._form.table(event)
+        (argument,) = rows[QUERIED][0].as_py()
+        self._events.append(_Taken(argument, event.cursor, rows, self._highest(rows)))
+
+    def commit(self, cursor: str | None = None, *, is_last: bool = False) -> None:
+        events, self._events = self._events, []
+        if events:
+            if cursor is None:
+                cursors = {taken.argument: taken.cursor for taken in events}
+                cursor = self._query._merged_cursor(self._cursor, list(cursors.items()))  # noqa: SLF001
+            heights = [taken.highest for taken in events if taken.highest is not None]
+            self._pending.tables = [taken.rows for taken in events if taken.rows is not None]
+            self._pending.undo_after = events[0].undo_after
+            self._pending.undo_of = None if events[0].undo_after is None else events[0].argument
+            self._next = (cursor, max([*heights, *([] if self._height is None else [self._height])], default=None))
+        super().commit(cursor, is_last=is_last)
+        if self._stored is not None:
+            self._cursor = self._stored.cursor
 
 
 def _begin(

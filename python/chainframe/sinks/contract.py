@@ -142,6 +142,9 @@ class Change:
         Fate of what the table held; anything but NOTHING only at the beginning of a run.
     undo_after : int or None
         Rows above this height are deleted, before `rows` are inserted; None deletes none.
+    undo_of : str or None
+        Only rows whose column `queried` has this argument are deleted: those of one list of several; None for all.
+        Such a change has no `rows`. Only for a sink with `takes_sets`.
     rows : pyarrow.Table or None
         Rows to insert; None for none.
 
@@ -155,6 +158,7 @@ class Change:
     after: Position
     clear: Clear = Clear.NOTHING
     undo_after: int | None = None
+    undo_of: str | None = None
     rows: pa.Table | None = None
 
     def position(self, removed: int) -> Position:
@@ -209,6 +213,8 @@ class Sink(ABC):
     ----------
     name : str
         Name of the target in messages.
+    takes_sets : bool
+        True if `commit` deletes rows as `Change.undo_of` says, which queries of several values need; False by default.
 
     Examples
     --------
@@ -216,6 +222,7 @@ class Sink(ABC):
     """
 
     name: str
+    takes_sets: bool = False
 
     @abstractmethod
     def look(self) -> tuple[Position | None, Extent | None]:
@@ -354,6 +361,15 @@ def name_parts(table: str, limit: int) -> list[str]:
     if parts[-1].lower().startswith(STATE):
         raise InvalidParameterError(f"({table!r}) is a name of sync's own; pass another one", parameter="table")
     return parts
+
+
+QUERIED = "queried"
+"""Column of a set: the arguments whose lists returned the row, as a list of one."""
+
+
+def text_literal(text: str) -> str:
+    """Return a string of SQL."""
+    return "'" + text.replace("'", "''") + "'"
 
 
 def height_of(names: Iterable[str]) -> str | None:

@@ -13,6 +13,7 @@ from chainframe._paths import URL, refuse_link
 from chainframe._text import without_secrets_of_urls
 from chainframe.errors import ExportError
 from chainframe.sinks.contract import (
+    QUERIED,
     Change,
     Clear,
     Extent,
@@ -21,6 +22,7 @@ from chainframe.sinks.contract import (
     Sink,
     database_errors,
     height_of,
+    text_literal,
 )
 
 if TYPE_CHECKING:
@@ -41,6 +43,8 @@ class DeltaSink(Sink):
 
     After a run the table's properties hold it too: the log forgets old commits.
     """
+
+    takes_sets = True
 
     def __init__(self, target: deltalake.DeltaTable | str | PathLike[str]) -> None:
         self._table = target if isinstance(target, deltalake.DeltaTable) else None
@@ -73,7 +77,9 @@ class DeltaSink(Sink):
             files = table.to_pyarrow_dataset()
             column = height_of(files.schema.names) or "height"
             above = f"{column} > {int(change.undo_after)}"
-            removed = _count(files, column, change.undo_after)
+            if change.undo_of is not None:
+                above += f" AND array_has({QUERIED}, {text_literal(change.undo_of)})"
+            removed = _count(files, column, change)
         position, version = change.position(removed), self._version + 1
         properties = deltalake.CommitProperties(
             custom_metadata=_metadata(position, version),
@@ -159,10 +165,15 @@ def _extent(table: deltalake.DeltaTable) -> Extent:
     return Extent(len(heights), pyarrow.compute.max(heights).as_py())
 
 
-def _count(files: Any, column: str, height: int) -> int:  # noqa: ANN401
+def _count(files: Any, column: str, change: Change) -> int:  # noqa: ANN401
+    """Count the rows that a change deletes."""
     import pyarrow.compute  # noqa: PLC0415 - deltalake has it
 
-    return int(files.count_rows(filter=pyarrow.compute.field(column) > height))
+    above = pyarrow.compute.field(column) > change.undo_after
+    if change.undo_of is None:
+        return int(files.count_rows(filter=above))
+    found = files.to_table(columns=[QUERIED], filter=above)[QUERIED].to_pylist()
+    return sum(change.undo_of in (values or []) for values in found)
 
 
 def _kind(error: Exception) -> Failure:

@@ -9,6 +9,7 @@ import duckdb
 
 from chainframe._paths import refuse_link
 from chainframe.sinks.contract import (
+    QUERIED,
     STATE,
     Change,
     Clear,
@@ -21,6 +22,7 @@ from chainframe.sinks.contract import (
     name_parts,
     open_transaction,
     quoted,
+    text_literal,
 )
 
 if TYPE_CHECKING:
@@ -34,6 +36,8 @@ BATCH = f"{STATE}_batch"
 
 class DuckDbSink(Sink):
     """A table of a DuckDB database; positions are in the table `_chainframe` of its schema."""
+
+    takes_sets = True
 
     def __init__(self, connection: DuckDBPyConnection, table: str, *, is_own: bool = False) -> None:
         self._connection = connection
@@ -60,7 +64,10 @@ class DuckDbSink(Sink):
                 execute(f"DELETE FROM {table}")  # noqa: S608 - quoted
             if change.undo_after is not None:
                 column = quoted(height_of(self._columns()) or "height")
-                removed = execute(f"DELETE FROM {table} WHERE {column} > ?", [change.undo_after])[0][0]  # noqa: S608
+                above = f"{column} > {int(change.undo_after)}"
+                if change.undo_of is not None:
+                    above += f" AND list_contains({QUERIED}, {text_literal(change.undo_of)})"
+                removed = execute(f"DELETE FROM {table} WHERE {above}")[0][0]  # noqa: S608 - quoted
             if change.rows is not None:
                 self._connection.register(BATCH, change.rows)
                 try:

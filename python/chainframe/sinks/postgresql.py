@@ -12,6 +12,7 @@ import adbc_driver_manager
 
 from chainframe.errors import ExportError, InvalidParameterError
 from chainframe.sinks.contract import (
+    QUERIED,
     STATE,
     Change,
     Clear,
@@ -25,6 +26,7 @@ from chainframe.sinks.contract import (
     one_line,
     open_transaction,
     quoted,
+    text_literal,
 )
 
 if TYPE_CHECKING:
@@ -55,6 +57,8 @@ RETRYABLE = re.compile(r"08|40|53|57|25P03|55P03|23505|42P07")
 
 class PostgresqlSink(Sink):
     """A table of a PostgreSQL database; positions are in the table `_chainframe` of its schema."""
+
+    takes_sets = True
 
     def __init__(self, connection: Connection, table: str, *, is_own: bool = False) -> None:
         self._connection: Any = connection
@@ -105,6 +109,8 @@ class PostgresqlSink(Sink):
             if change.undo_after is not None:
                 column = quoted(height_of(self._columns(cursor)) or "height")
                 above = f"FROM {table} WHERE {column} > {int(change.undo_after)}"
+                if change.undo_of is not None:
+                    above += f" AND {text_literal(change.undo_of)} = ANY ({QUERIED})"
                 removed = _one(cursor, f"SELECT count(*) {above}")[0]
                 execute(f"DELETE {above}")
             if change.rows is not None:

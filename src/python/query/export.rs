@@ -79,7 +79,6 @@ fn synced<'py>(
     options: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = query.py();
-    query.get().reject_set(py, &format!("{method}()"))?;
     let checked = PyDict::new(py);
     checked.set_item("table", table)?;
     checked.set_item("numbers", numbers_of(query, None, DecimalPolicy::Decimal)?)?;

@@ -23,7 +23,8 @@ use crate::python::results::records::Records;
 use crate::python::results::report::Report;
 use crate::python::results::undo::Undo;
 use crate::query::{
-    self, Changes, FollowCursor, FollowEvent, FollowItem, FollowOptions, FollowStart, Horizon, Poll, Run, SharedReport,
+    Changes, FollowCursor, FollowEvent, FollowItem, FollowOptions, FollowRun, FollowStart, Horizon, Lag, Poll, Run,
+    SharedReport,
 };
 
 /// Note on errors after which a follower can continue.
@@ -35,11 +36,14 @@ const RESUME_NOTE: &str = "pass start=error.cursor to query.follow, or iterate o
 pub struct Follow {
     about: String,
     client: Client,
-    source: Arc<tokio::sync::Mutex<Option<query::Follow>>>,
+    source: Arc<tokio::sync::Mutex<Option<FollowRun>>>,
     ready: Arc<ForkSafeMutex<Ready>>,
     /// Process of the task that reads, or 0.
     reader: Arc<AtomicU32>,
     report: SharedReport,
+    lag: Lag,
+    /// Values of the lists of a set.
+    values: Arc<[String]>,
 }
 
 struct Ready {
@@ -54,8 +58,15 @@ struct Ready {
 enum Item {
     Event(FollowEvent),
     /// An event that was made and not returned.
-    Made(Py<PyAny>, FollowCursor),
+    Made(Py<PyAny>, Mark),
     Failure(Error),
+}
+
+/// A position of a list, which is one of a set or the only one.
+#[derive(Clone)]
+struct Mark {
+    cursor: FollowCursor,
+    list: Option<usize>,
 }
 
 /// Outcome of taking an event.
@@ -77,7 +88,7 @@ impl Drop for Reading {
 
 impl Follow {
     fn new(run: &Run, options: FollowOptions) -> Result<Self, Error> {
-        let follow = query::Follow::new(run, options)?;
+        let follow = FollowRun::new(run, options)?;
         let query = follow.query();
         let about = format!("{} of {}", query.endpoint().name, query.chain());
         let ready = Ready { items: VecDeque::new(), cursor: follow.cursor().clone(), ended: false };
@@ -85,6 +96,8 @@ impl Follow {
             about,
             client: query.client().clone(),
             report: follow.report().clone(),
+            lag: follow.lag().clone(),
+            values: query.values(),
             source: Arc::new(tokio::sync::Mutex::new(Some(follow))),
             ready: Arc::new(ForkSafeMutex::new(ready)),
             reader: Arc::default(),
@@ -124,30 +137,38 @@ impl Follow {
             let mut ready = self.ready.lock();
             match ready.items.pop_front() {
                 Some(item) => {
-                    let before = item.cursor().map(|after| std::mem::replace(&mut ready.cursor, after));
+                    let before = item.mark().map(|after| ready.advance(after));
                     (item, before)
                 }
                 None => return Ok(if ready.ended { Taken::Ended } else { Taken::Pending }),
             }
         };
-        let (made, cursor) = match item {
+        let (made, mark) = match item {
             Item::Failure(error) => return Err(self.failed(py, &error)),
-            Item::Made(made, cursor) => (Ok(made.into_bound(py)), cursor),
-            Item::Event(FollowEvent { item, cursor }) => (self.make(py, item, &cursor), cursor),
+            Item::Made(made, mark) => (Ok(made.into_bound(py)), mark),
+            Item::Event(FollowEvent { item, cursor, list }) => {
+                (self.make(py, item, &cursor, list), Mark { cursor, list })
+            }
         };
         let made = made?;
         match py.check_signals() {
             Ok(()) => Ok(Taken::Event(made)),
             Err(raised) => {
                 let mut ready = self.ready.lock();
-                ready.items.push_front(Item::Made(made.unbind(), cursor));
-                ready.cursor = before.unwrap_or_else(|| ready.cursor.clone());
+                ready.items.push_front(Item::Made(made.unbind(), mark));
+                before.into_iter().for_each(|before| drop(ready.advance(before)));
                 Err(raised)
             }
         }
     }
 
-    fn make<'py>(&self, py: Python<'py>, item: FollowItem, cursor: &FollowCursor) -> PyResult<Bound<'py, PyAny>> {
+    fn make<'py>(
+        &self,
+        py: Python<'py>,
+        item: FollowItem,
+        cursor: &FollowCursor,
+        list: Option<usize>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let cursor = cursor.to_json();
         match item {
             FollowItem::Batch(records) => {
@@ -155,7 +176,10 @@ impl Follow {
                     Records::new(records, self.report.read(), self.client.settings().numbers).with_cursor(cursor);
                 Ok(Bound::new(py, records)?.into_any())
             }
-            FollowItem::Undo { after_height } => Ok(Bound::new(py, Undo::new(after_height, cursor))?.into_any()),
+            FollowItem::Undo { after_height } => {
+                Ok(Bound::new(py, Undo::new(after_height, cursor, list.map(|list| vec![self.values[list].clone()])))?
+                    .into_any())
+            }
             FollowItem::Moved => Ok(py.None().into_bound(py)),
         }
     }
@@ -174,16 +198,31 @@ impl Follow {
 }
 
 impl Item {
-    fn cursor(&self) -> Option<FollowCursor> {
+    fn mark(&self) -> Option<Mark> {
         match self {
-            Self::Event(event) => Some(event.cursor.clone()),
-            Self::Made(_, cursor) => Some(cursor.clone()),
+            Self::Event(event) => Some(Mark { cursor: event.cursor.clone(), list: event.list }),
+            Self::Made(_, mark) => Some(mark.clone()),
             Self::Failure(_) => None,
         }
     }
 }
 
 impl Ready {
+    /// Moves to a position, and returns the one before.
+    fn advance(&mut self, mark: Mark) -> Mark {
+        let list = mark.list;
+        Mark { cursor: self.cursor.advance(mark.cursor, list), list }
+    }
+
+    /// Takes a position without an event.
+    fn moved(&mut self, mark: Mark) {
+        // Events of the list that were read before it and not taken have their own positions.
+        let is_behind = self.items.iter().any(|item| item.mark().is_some_and(|other| other.list == mark.list));
+        if !is_behind {
+            self.advance(mark);
+        }
+    }
+
     fn has_item(&self) -> bool {
         self.ended || !self.items.is_empty()
     }
@@ -194,7 +233,7 @@ impl Ready {
         }
         match read {
             // Nothing was read before it that was not taken.
-            Ok(Some(FollowEvent { item: FollowItem::Moved, cursor })) => self.cursor = cursor,
+            Ok(Some(FollowEvent { item: FollowItem::Moved, cursor, list })) => self.moved(Mark { cursor, list }),
             Ok(Some(event)) => self.items.push_back(Item::Event(event)),
             Ok(None) => self.ended = true,
             Err(error) => self.items.push_back(Item::Failure(error)),
@@ -256,6 +295,13 @@ impl Follow {
     #[getter]
     fn report(&self) -> Report {
         Report { inner: self.report.read() }
+    }
+
+    #[doc = doc!(Follow.lag)]
+    #[getter]
+    fn lag(&self) -> f64 {
+        let _time = self.client.enter_time();
+        self.lag.longest().as_secs_f64()
     }
 
     #[doc = doc!(Follow.close)]
@@ -320,6 +366,18 @@ impl Query {
 
 #[pymethods]
 impl Query {
+    /// Cursor of the followed set that is at the cursors of some of its lists, by their values.
+    fn _merged_cursor(&self, py: Python<'_>, set: String, lists: Vec<(String, String)>) -> PyResult<String> {
+        let merged = FollowCursor::merged(self.run.query(), &set, &lists);
+        merged.map(|cursor| cursor.to_json()).map_err(|error| errors::raise(py, &error))
+    }
+
+    /// Values of a set; none of a query of one value.
+    #[getter]
+    fn _values(&self) -> Vec<String> {
+        self.run.query().values().to_vec()
+    }
+
     /// Delivers the records between two cursors, again or for the first time, and ends.
     fn _follow_between(&self, py: Python<'_>, start: String, end: String, settle: u64) -> PyResult<Follow> {
         let options = FollowOptions {

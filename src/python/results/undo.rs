@@ -12,13 +12,20 @@ pub struct Undo {
     #[doc = doc!(Undo.cursor)]
     #[pyo3(get)]
     cursor: String,
+    #[doc = doc!(Undo.queried)]
+    #[pyo3(get)]
+    queried: Option<Vec<String>>,
 }
+
+/// Arguments that make an equal object.
+type Arguments = (i64, String, Option<Vec<String>>);
 
 #[pymethods]
 impl Undo {
     #[new]
-    pub fn new(after_height: i64, cursor: String) -> Self {
-        Self { after_height, cursor }
+    #[pyo3(signature = (after_height, cursor, queried=None))]
+    pub fn new(after_height: i64, cursor: String, queried: Option<Vec<String>>) -> Self {
+        Self { after_height, cursor, queried }
     }
 
     #[classattr]
@@ -27,11 +34,12 @@ impl Undo {
     }
 
     fn __repr__(&self) -> String {
-        format!("Undo(after_height={})", self.after_height)
+        let queried = self.queried.as_ref().map(|queried| format!(", queried={queried:?}")).unwrap_or_default();
+        format!("Undo(after_height={}{queried})", self.after_height)
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, (i64, String)) {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, Arguments) {
         let undo = slf.get();
-        (slf.get_type().into_any(), (undo.after_height, undo.cursor.clone()))
+        (slf.get_type().into_any(), (undo.after_height, undo.cursor.clone(), undo.queried.clone()))
     }
 }

@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep};
 use super::follow_cursor::{FollowCursor, Position};
 use super::follow_plan::{FollowOptions, FollowPlan, FollowStart, RangeRead};
 use super::heights::Heights;
+use super::lag::Lag;
 use super::run::Run;
 use super::walk::{PageRows, Walk, from_height};
 use crate::client::Error;
@@ -26,8 +27,18 @@ const REPEAT_PAUSE: Duration = Duration::from_millis(200);
 /// One event of a follower.
 pub struct FollowEvent {
     pub item: FollowItem,
-    /// The position after it.
+    /// The position of its list after it.
     pub cursor: FollowCursor,
+    /// Index of its list in a set.
+    pub list: Option<usize>,
+}
+
+/// Outcome of a step.
+pub(super) enum FollowStep {
+    Event(Box<FollowEvent>),
+    /// Nothing is due for this time.
+    Rest(Duration),
+    Ended,
 }
 
 pub enum FollowItem {
@@ -48,6 +59,7 @@ pub struct Follow {
     /// The end, where following ends at a known one.
     end: Option<Memory>,
     report: SharedReport,
+    lag: Lag,
     started: Option<Instant>,
     walk: Option<Walk>,
     /// A second read, which proves the first one.
@@ -68,7 +80,7 @@ enum State {
 
 impl Follow {
     pub fn new(run: &Run, options: FollowOptions) -> Result<Self, Error> {
-        let mut plan = FollowPlan::new(run, &options)?;
+        let plan = FollowPlan::new(run, &options)?;
         let position = match options.start {
             FollowStart::Cursor(json) => FollowCursor::parse(&plan.query, &json)?,
             FollowStart::Now => Position::Now,
@@ -81,9 +93,14 @@ impl Follow {
             None => None,
             Some(json) => match FollowCursor::parse(&plan.query, &json)? {
                 Position::After(end) => Some(end),
-                Position::Now | Position::Beginning => return Err(FollowCursor::no_end()),
+                Position::Now | Position::Beginning | Position::Set(_) => return Err(FollowCursor::no_end()),
             },
         };
+        Self::from_position(plan, position, end)
+    }
+
+    /// A follower that continues at a position, up to an end where one is given.
+    pub(super) fn from_position(mut plan: FollowPlan, position: Position, end: Option<Memory>) -> Result<Self, Error> {
         plan.spec.until = end.as_ref().map(Memory::position);
         let cursor = FollowCursor::new(&plan.query, position.clone())?;
         let state = match position {
@@ -92,6 +109,7 @@ impl Follow {
             }
             Position::Now => State::Unresolved(Start::Now),
             Position::Beginning => State::Unresolved(Start::Height(0)),
+            Position::Set(_) => return Err(Error::Internal("the position of a set is not that of a list".into())),
         };
         let report = SharedReport::default();
         plan.blind_spot().into_iter().for_each(|reason| report.add_reason(reason));
@@ -101,6 +119,7 @@ impl Follow {
             state,
             end,
             report,
+            lag: Lag::new(1),
             started: None,
             walk: None,
             look: None,
@@ -119,6 +138,23 @@ impl Follow {
         &self.report
     }
 
+    pub fn lag(&self) -> &Lag {
+        &self.lag
+    }
+
+    /// Requests at most that many pages at once.
+    pub(super) fn set_max_in_flight(&mut self, pages: usize) {
+        self.plan.max_in_flight = pages.max(1);
+    }
+
+    /// Drops the rows of a round that has ended.
+    pub(super) fn release(&mut self) {
+        self.rows = Vec::new();
+        self.kept = None;
+        self.walk = self.walk.take().filter(|walk| walk.returned == 0);
+        self.look = None;
+    }
+
     /// Position before the first event.
     pub fn cursor(&self) -> &FollowCursor {
         &self.cursor
@@ -127,10 +163,21 @@ impl Follow {
     /// Returns the next event, or `None` at the end of a follower that ends. After an error or a cancelled call, the next
     /// call continues from the same position.
     pub async fn next(&mut self) -> Result<Option<FollowEvent>, Error> {
+        loop {
+            match self.step().await? {
+                FollowStep::Event(event) => return Ok(Some(*event)),
+                FollowStep::Rest(time) => sleep(time).await,
+                FollowStep::Ended => return Ok(None),
+            }
+        }
+    }
+
+    /// Reads until there is an event, or until nothing more is due. An error or a cancelled call is as that of `next`.
+    pub(super) async fn step(&mut self) -> Result<FollowStep, Error> {
         self.start().await?;
         loop {
             if let Some(event) = self.events.pop_front() {
-                return Ok(Some(event));
+                return Ok(FollowStep::Event(Box::new(event)));
             }
             let started = *self.started.get_or_insert_with(Instant::now);
             let request = self.follower().next_request(started.elapsed())?;
@@ -141,7 +188,12 @@ impl Follow {
                     checked?;
                 }
                 self.report.finish();
-                return Ok(None);
+                self.lag.caught_up(0);
+                return Ok(FollowStep::Ended);
+            }
+            if let Request::Wait(time) = request {
+                self.lag.caught_up(0);
+                return Ok(FollowStep::Rest(time));
             }
             match self.respond(request).await {
                 Ok(events) => {
@@ -196,13 +248,9 @@ impl Follow {
 
     async fn respond(&mut self, request: Request) -> Result<Vec<Event>, Error> {
         match request {
-            Request::Finished => Ok(Vec::new()),
-            Request::Wait(time) => {
-                sleep(time).await;
-                Ok(Vec::new())
-            }
+            Request::Finished | Request::Wait(_) => Ok(Vec::new()),
             Request::Head => {
-                let head = Heights::of(&self.plan.list, &self.report).head().await?;
+                let head = self.plan.head(&self.report).await?;
                 self.walk = None;
                 self.follower().on_head(head);
                 Ok(Vec::new())
@@ -273,7 +321,8 @@ impl Follow {
     /// Reads the next page of the walk, and up to `pages` at once.
     async fn read_page(&mut self, pages: u64) -> Result<Vec<Event>, Error> {
         let Some(walk) = &mut self.walk else { return Ok(Vec::new()) };
-        walk.pages.set_max_in_flight(usize::try_from(pages).unwrap_or(usize::MAX));
+        let pages = usize::try_from(pages).unwrap_or(usize::MAX);
+        walk.pages.set_max_in_flight(pages.min(self.plan.max_in_flight));
         let page = walk.pages.next().await?;
         walk.returned += 1;
         let is_ended = page.is_none();
@@ -338,7 +387,7 @@ impl Follow {
                 EventKind::Undo { after_height } => FollowItem::Undo { after_height },
                 EventKind::Moved => FollowItem::Moved,
             };
-            self.events.push_back(FollowEvent { item, cursor: self.cursor.at(&memory) });
+            self.events.push_back(FollowEvent { item, cursor: self.cursor.at(&memory), list: None });
         }
     }
 

@@ -1,6 +1,10 @@
 //! Plan of following a query, by the declaration of its call, and the queries that read it.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use tokio::time::Instant;
 
 use super::counted_range::CountedRange;
 use super::heights::{self, Heights};
@@ -12,7 +16,7 @@ use crate::client::Error;
 use crate::columns::Columns;
 use crate::interface::{Bound, ParamRole, ResultLimit, Shape};
 use crate::message::{Hint, Message};
-use crate::query::follow::{Changes, FollowSpec, Forgets, HeadSource, Horizon, Poll, Proof, Ranges};
+use crate::query::follow::{Changes, FollowSpec, Forgets, Head, HeadSource, Horizon, Poll, Proof, Ranges};
 use crate::query::request::{Arg, GrowthOrder, Query};
 use crate::query::results::SharedReport;
 use crate::query::snapshot::{End, Rows};
@@ -60,7 +64,20 @@ pub(super) struct FollowPlan {
     /// The whole list, newest record first.
     pub list: Query,
     pub spec: FollowSpec,
+    /// Most requests in flight.
+    pub max_in_flight: usize,
+    /// The head of the chain, which the lists of a set request once for all.
+    shared_head: Option<Arc<SharedHead>>,
 }
+
+/// The head of the chain, as the last of several followers has requested it.
+#[derive(Default)]
+pub(super) struct SharedHead(tokio::sync::Mutex<Option<(Instant, Option<Head>)>>);
+
+/// Greatest age of a head that is shared. An earlier head is never wrong: what is above it is due later.
+const MAX_HEAD_AGE: Duration = Duration::from_secs(5);
+/// Greatest age where lists are polled at the rate of their heights: the shortest interval of that.
+const MAX_POLLED_HEAD_AGE: Duration = Duration::from_secs(1);
 
 fn reject(query: &Query, problem: &str) -> Error {
     let problem = format!("is not possible for {}(), {problem}", query.endpoint().name);
@@ -124,7 +141,35 @@ impl FollowPlan {
             max_rows: options.max_rows.min(list.result_window().unwrap_or(u64::MAX)),
             remembered: 2 * options.settle as usize + REMEMBERED,
         };
-        Ok(Self { query, list, spec })
+        let max_in_flight = list.client().settings().concurrency;
+        Ok(Self { query, list, spec, max_in_flight, shared_head: None })
+    }
+
+    /// Requests the head of the chain together with other followers.
+    pub fn share_head(&mut self, head: &Arc<SharedHead>) {
+        self.shared_head = Some(head.clone());
+    }
+
+    fn max_head_age(&self) -> Duration {
+        match self.spec.poll {
+            Poll::Once => MAX_HEAD_AGE,
+            Poll::Auto => MAX_POLLED_HEAD_AGE,
+            Poll::Every(interval) => interval.min(MAX_HEAD_AGE),
+        }
+    }
+
+    /// The head of the chain.
+    pub async fn head(&self, report: &SharedReport) -> Result<Option<Head>, Error> {
+        let Some(shared) = &self.shared_head else { return Heights::of(&self.list, report).head().await };
+        let mut known = shared.0.lock().await;
+        if let Some((at, head)) = *known
+            && at.elapsed() < self.max_head_age()
+        {
+            return Ok(head);
+        }
+        let head = Heights::of(&self.list, report).head().await?;
+        *known = Some((Instant::now(), head));
+        Ok(head)
     }
 
     /// The changes of a delivered height that its records do not show, as a sentence of the report.
@@ -157,7 +202,14 @@ impl FollowPlan {
             Ranges::List => {
                 let query = self.list.with_heights(Some(low), Some(high))?.with_recent(true);
                 return Ok(
-                    match collect(&query, Budget { max_rows, heights: Some((first.min(high), high)) }, report).await? {
+                    match collect(
+                        &query,
+                        Budget { max_rows, heights: Some((first.min(high), high)) },
+                        self.max_in_flight,
+                        report,
+                    )
+                    .await?
+                    {
                         Collected::All(rows) => RangeRead::UpTo(high, rows),
                         Collected::TooLarge { rows, reached } => RangeRead::TooLarge { rows, reached },
                     },
@@ -195,14 +247,13 @@ impl FollowPlan {
         max_rows: u64,
         report: &SharedReport,
     ) -> Result<(i64, Vec<Columns>), Error> {
-        let concurrency = self.list.client().settings().concurrency;
         let each = stream::iter(low..=high).map(|height| async move {
             let query = self.list.with_args(vec![("height".into(), Arg::Integer(height.to_string()))], false)?;
-            let read = collect(&query, Budget::NONE, report).await.map_err(|error| self.too_large(height, error))?;
+            let read = collect(&query, Budget::NONE, 1, report).await.map_err(|error| self.too_large(height, error))?;
             let Collected::All(rows) = read else { return Ok((height, Vec::new())) };
             Ok::<_, Error>((height, rows))
         });
-        let mut each = std::pin::pin!(each.buffered(concurrency));
+        let mut each = std::pin::pin!(each.buffered(self.max_in_flight));
         let mut all = Vec::new();
         let mut count = 0;
         while let Some((height, rows)) = each.try_next().await? {
@@ -251,7 +302,12 @@ enum Collected {
 }
 
 /// The whole result of a query, unless it has more records than the budget.
-async fn collect(query: &Query, budget: Budget, report: &SharedReport) -> Result<Collected, Error> {
+async fn collect(
+    query: &Query,
+    budget: Budget,
+    max_in_flight: usize,
+    report: &SharedReport,
+) -> Result<Collected, Error> {
     let mut pages = Pages::new(&Run::from(query.clone()));
     let mut all = Vec::new();
     let mut count = 0;
@@ -262,7 +318,7 @@ async fn collect(query: &Query, budget: Budget, report: &SharedReport) -> Result
     let read = loop {
         match pages.next().await {
             Ok(Some(page)) => {
-                pages.set_max_in_flight(usize::MAX);
+                pages.set_max_in_flight(max_in_flight);
                 count += page.columns.rows() as u64;
                 let rows = page.columns.rows();
                 let reached = (0..rows).rev().find_map(|row| Rows::height(&page.columns, row)).unwrap_or(i64::MAX);

@@ -127,6 +127,11 @@ impl Query {
         self.members.as_ref()
     }
 
+    /// Values of a set; none of a query of one value each.
+    pub fn values(&self) -> Arc<[String]> {
+        self.members.as_ref().map(|members| members.values.clone()).unwrap_or_default()
+    }
+
     /// Fails if the query is a set, which `operation` cannot take.
     pub fn reject_set(&self, operation: &str) -> Result<(), Error> {
         match &self.members {

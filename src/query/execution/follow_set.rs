@@ -1,0 +1,297 @@
+//! `FollowSet`: the followers of the lists of a set. Up to `concurrency` of them are at work at a time, in the order in
+//! which their next round is due, so that none waits longer than the others have taken.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use super::follow::{Follow, FollowEvent, FollowItem, FollowStep};
+use super::follow_cursor::{FollowCursor, Position};
+use super::follow_plan::{FollowOptions, FollowPlan, FollowStart, SharedHead};
+use super::lag::Lag;
+use super::run::Run;
+use super::set::is_of_one_list;
+use crate::client::{Error, log};
+use crate::message::Message;
+use crate::process;
+use crate::query::request::{Members, Query};
+use crate::query::results::{Records, Report, SharedReport, Verdict};
+
+/// A list by its index, and the outcome of a step of its follower.
+type Answered = (usize, Box<Follow>, Result<FollowStep, Error>);
+
+/// Dropping it, or a future of it, cancels its requests and loses no event.
+pub struct FollowSet {
+    query: Query,
+    /// Plan of each list, without its query.
+    options: FollowOptions,
+    /// Position of the set after the last event that was returned.
+    cursor: FollowCursor,
+    report: SharedReport,
+    lag: Lag,
+    head: Arc<SharedHead>,
+    /// Lists that were not followed yet.
+    unopened: VecDeque<usize>,
+    /// Followers that are due, the first one longest.
+    due: VecDeque<(usize, Box<Follow>)>,
+    asked: JoinSet<Answered>,
+    /// Followers between two rounds, by the time of the next one.
+    resting: BTreeMap<(Instant, usize), Box<Follow>>,
+    /// The report of each follower as far as it is part of that of the set.
+    counted: BTreeMap<usize, Report>,
+    /// Process of the tasks.
+    process: u32,
+    num_refused: usize,
+    /// Error of the first list that could not be followed on.
+    error: Option<Error>,
+}
+
+impl FollowSet {
+    pub fn new(run: &Run, members: &Members<Query>, options: FollowOptions) -> Result<Self, Error> {
+        let query = run.query().clone();
+        if query.options().unique {
+            let problem = "must not be given where new records are followed: each of the lists returns its own";
+            return Err(Error::parameter("unique", problem));
+        }
+        if run.start().is_some() || options.end.is_some() {
+            query.reject_set("following from a cursor of the query, or up to an end")?;
+        }
+        // Every list can be followed if one can.
+        FollowPlan::new(&Run::from(members.queries[0].clone()), &options)?;
+        let position = match &options.start {
+            FollowStart::Cursor(json) => FollowCursor::parse(&query, json)?,
+            FollowStart::Now => Position::of_set(members, Position::Now),
+            FollowStart::Beginning => Position::of_set(members, Position::Beginning),
+            FollowStart::Export { .. } => {
+                let problem = "must be \"now\", \"beginning\" or the cursor of a follower where lists of several values are \
+                               followed";
+                return Err(Error::parameter("start", problem));
+            }
+        };
+        let cursor = FollowCursor::new(&query, position)?;
+        let report = SharedReport::default();
+        let verdicts = members.values.iter().map(|value| Verdict { argument: value.clone(), ..Verdict::default() });
+        report.update(|report| report.verdicts.lock().extend(verdicts));
+        Ok(Self {
+            options: FollowOptions { start: FollowStart::Now, ..options },
+            cursor,
+            report,
+            lag: Lag::new(members.values.len()),
+            head: Arc::default(),
+            unopened: (0..members.values.len()).collect(),
+            due: VecDeque::new(),
+            asked: JoinSet::new(),
+            resting: BTreeMap::new(),
+            counted: BTreeMap::new(),
+            process: process::id(),
+            num_refused: 0,
+            error: None,
+            query,
+        })
+    }
+
+    pub fn query(&self) -> &Query {
+        &self.query
+    }
+
+    pub fn report(&self) -> &SharedReport {
+        &self.report
+    }
+
+    pub fn lag(&self) -> &Lag {
+        &self.lag
+    }
+
+    /// Position before the first event.
+    pub fn cursor(&self) -> &FollowCursor {
+        &self.cursor
+    }
+
+    /// Returns the next event of any list, or `None` at the end of a set that is followed to its end. After an error that
+    /// is not of one list alone, or a cancelled call, the next call continues.
+    pub async fn next(&mut self) -> Result<Option<FollowEvent>, Error> {
+        loop {
+            self.reopen_after_fork()?;
+            self.wake();
+            self.ask()?;
+            let next_round = self.resting.first_key_value().map(|((at, _), _)| *at);
+            let answered = match next_round {
+                Some(at) if self.asked.is_empty() => {
+                    sleep_until(at).await;
+                    continue;
+                }
+                Some(at) => match timeout_at(at, self.asked.join_next()).await {
+                    Ok(answered) => answered,
+                    Err(_) => continue,
+                },
+                None => self.asked.join_next().await,
+            };
+            let Some(answered) = answered else { return self.finish() };
+            let (list, follow, step) = answered.map_err(|crash| Error::Internal(crash.to_string()))?;
+            self.account(list, &follow);
+            match step {
+                Ok(FollowStep::Event(event)) => {
+                    self.due.push_back((list, follow));
+                    return Ok(Some(self.returned(list, *event)));
+                }
+                Ok(FollowStep::Rest(time)) => self.rest(list, follow, Instant::now() + time),
+                Ok(FollowStep::Ended) => self.end(list, None),
+                Err(error) if is_of_one_follower(&error) => self.end(list, Some(&error)),
+                Err(error) => {
+                    self.due.push_back((list, follow));
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Makes the followers due whose next round has come.
+    fn wake(&mut self) {
+        let now = Instant::now();
+        while let Some(entry) = self.resting.first_entry() {
+            let (at, list) = *entry.key();
+            if at > now {
+                return;
+            }
+            self.due.push_back((list, entry.remove()));
+        }
+    }
+
+    /// Asks followers for a step until `concurrency` of them are at work.
+    fn ask(&mut self) -> Result<(), Error> {
+        let concurrency = self.query.client().settings().concurrency;
+        while self.asked.len() < concurrency {
+            // Followers that have begun come first: their events are to be delivered while others are read.
+            let (list, mut follow) = match self.due.pop_front() {
+                Some(due) => due,
+                None => match self.unopened.pop_front() {
+                    Some(list) => (list, self.open(list)?),
+                    None => break,
+                },
+            };
+            let at_work = self.asked.len() + 1 + self.due.len() + self.unopened.len();
+            follow.set_max_in_flight(concurrency / at_work.min(concurrency));
+            self.asked.spawn(log::inherit(async move {
+                let step = follow.step().await;
+                (list, follow, step)
+            }));
+        }
+        Ok(())
+    }
+
+    fn open(&self, list: usize) -> Result<Box<Follow>, Error> {
+        let Some(members) = self.query.members() else { return Err(Error::Internal("no set is followed".into())) };
+        let mut plan = FollowPlan::new(&Run::from(members.queries[list].clone()), &self.options)?;
+        plan.share_head(&self.head);
+        Follow::from_position(plan, self.cursor.list_position(list), None).map(Box::new)
+    }
+
+    /// Opens the followers again in a forked child, whose parent has the tasks.
+    fn reopen_after_fork(&mut self) -> Result<(), Error> {
+        if self.process == process::id() {
+            return Ok(());
+        }
+        self.process = process::id();
+        // The threads of the tasks do not exist here, and their locks may be held for ever.
+        std::mem::forget(std::mem::take(&mut self.asked));
+        std::mem::forget(std::mem::take(&mut self.due));
+        std::mem::forget(std::mem::take(&mut self.resting));
+        std::mem::forget(std::mem::take(&mut self.head));
+        let begun = std::mem::take(&mut self.counted);
+        for list in begun.into_keys() {
+            let follow = self.open(list)?;
+            self.due.push_back((list, follow));
+        }
+        Ok(())
+    }
+
+    /// The event of a list as one of the set.
+    fn returned(&mut self, list: usize, event: FollowEvent) -> FollowEvent {
+        self.cursor.advance(event.cursor.clone(), Some(list));
+        let item = match event.item {
+            FollowItem::Batch(records) => {
+                let value = self.query.members().map_or_else(String::new, |members| members.values[list].clone());
+                let chunks = records.chunks().iter().map(|columns| columns.with_queried(&value)).collect();
+                FollowItem::Batch(Records::new(records.record().with_queried(), chunks))
+            }
+            item => item,
+        };
+        FollowEvent { item, list: Some(list), ..event }
+    }
+
+    fn rest(&mut self, list: usize, mut follow: Box<Follow>, until: Instant) {
+        follow.release();
+        self.lag.caught_up(list);
+        self.resting.insert((until, list), follow);
+    }
+
+    /// Ends the follower of a list, with the error that ended it.
+    fn end(&mut self, list: usize, error: Option<&Error>) {
+        self.counted.remove(&list);
+        match error {
+            None => self.lag.caught_up(list),
+            Some(error) => {
+                self.num_refused += 1;
+                self.error.get_or_insert_with(|| error.clone());
+                self.lag.forget(list);
+                self.add_refusal(list, error);
+            }
+        }
+        let message = error.map(Error::message);
+        self.report.update(|report| {
+            let verdict = &mut report.verdicts.lock()[list];
+            verdict.complete = message.is_none() && verdict.reasons.is_empty();
+            verdict.error = message;
+        });
+    }
+
+    fn add_refusal(&self, list: usize, error: &Error) {
+        let Some(members) = self.query.members() else { return };
+        let reason = format!("The list of {} {} is not followed any more: ", members.name, members.values[list]);
+        self.report.add_reason(Message::new(reason).append(error.message()));
+    }
+
+    /// Adds what a follower has read since it was counted last.
+    fn account(&mut self, list: usize, follow: &Follow) {
+        let now = follow.report().read();
+        let before = self.counted.insert(list, now.clone()).unwrap_or_default();
+        let cost = now.since(&before);
+        self.report.add_cost(&cost);
+        let reasons = now.reasons.to_vec();
+        reasons.iter().for_each(|reason| self.report.add_reason(reason.clone()));
+        self.report.update(|report| {
+            report.records += now.records - before.records;
+            report.dropped += now.dropped - before.dropped;
+            let verdict = &mut report.verdicts.lock()[list];
+            verdict.records += now.records - before.records;
+            verdict.requests += cost.requests;
+            verdict.reasons = reasons;
+        });
+    }
+
+    fn finish(&mut self) -> Result<Option<FollowEvent>, Error> {
+        let num_lists = self.query.members().map_or(0, |members| members.values.len());
+        if self.num_refused == num_lists
+            && let Some(error) = &self.error
+        {
+            return Err(error.clone());
+        }
+        self.report.finish();
+        Ok(None)
+    }
+}
+
+impl Drop for FollowSet {
+    fn drop(&mut self) {
+        if self.process != process::id() {
+            std::mem::forget(std::mem::take(&mut self.asked));
+        }
+    }
+}
+
+/// True of an error that the follower of another list need not have.
+fn is_of_one_follower(error: &Error) -> bool {
+    is_of_one_list(error) || matches!(error, Error::Gap { .. } | Error::Reorganization { .. })
+}
