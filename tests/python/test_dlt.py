@@ -154,3 +154,11 @@ def test_heights_that_have_lost_records_lose_their_rows(tmp_path: Path) -> None:
 def test_columns_without_the_height_are_refused(service: LocalService) -> None:
     with service.client() as client, pytest.raises(cf.InvalidParameterError, match=r"columns \(tx_id\) must contain"):
         follow(client.transactions(), "t", columns=["tx_id"])
+
+
+def test_query_of_several_values_is_refused(service: LocalService) -> None:
+    with (
+        service.client() as client,
+        pytest.raises(cf.InvalidParameterError, match=r"^query must have one value of each"),
+    ):
+        follow(client.address_transactions(["0xab", "0xcd"]), "t")

@@ -210,11 +210,7 @@ def test_what_does_not_take_sets_yet_says_so_before_anything_is_sent(busy: Local
     uses: list[Callable[[], Any]] = [
         query.dataset,
         query.scan,
-        lambda: query.to_parquet(target, settle=10),
-        lambda: query.to_parquet(target, since=target),
-        lambda: query.to_parquet_series(target),
         lambda: query.to_csv(target, since=target),
-        lambda: asyncio.run(query.to_parquet_async(target, settle=10)),
     ]
     for use in uses:
         with pytest.raises(cf.InvalidParameterError, match=r"^address must be one value for .*each of the 2 values"):

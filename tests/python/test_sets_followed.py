@@ -18,6 +18,7 @@ import chainframe as cf
 import postgres
 from chainframe.cli import main
 from chainframe.sinks import Change, Sink, base
+from chainframe.sinks.targets import sink_of
 from chainframe.testing import LocalService, make_records
 from followers import Consumer, height, listed
 from strict_server import StrictServer, page_of
@@ -82,12 +83,12 @@ def test_every_list_of_a_set_is_followed_wherever_a_run_ends(call: str, undo: bo
         values = values_of(service, call, 5)
         query = query_of(client, call, values)
         consumers, cursor = Consumers(), "beginning"
+        options: dict[str, Any] = {"poll": None, "settle": 6, "undo": undo}
         for run in range(8):
             if run == 7:
                 service.growth, service.reorg = 0, None
-            options: dict[str, Any] = {"start": cursor, "poll": None, "settle": 6, "undo": undo}
             left = chance.randrange(1, 6) if run < 7 else 10**6
-            with closing(query.follow(**options)) as follow:
+            with closing(query.follow(start=cursor, **options)) as follow:
                 for event in follow:
                     consumers.take(event)
                     cursor = follow.cursor
@@ -102,7 +103,7 @@ def test_every_list_of_a_set_is_followed_wherever_a_run_ends(call: str, undo: bo
         consumers.check(lambda value: query_of(client, call, value), values, top)
         assert sum(len(consumer.records) for consumer in consumers.of.values()) > 20
         before = service.request_count
-        assert list(query.follow(start=cursor, poll=None, settle=6, undo=undo)) == []
+        assert list(query.follow(start=cursor, **options)) == []
         # The head of the chain is requested once for all.
         assert service.request_count - before <= 1 + len(values)
 
@@ -310,7 +311,7 @@ def test_undo_of_one_list_leaves_the_rows_of_the_others(
         cf.Undo(3, "undo", ["a"]),
         prepared("a", range(4, 6), "y"),
     ]
-    synced = base.run(Prepared(events), base.sink_of(target, None if kind == "delta" else "undone"), 12)
+    synced = base.run(Prepared(events), sink_of(target, None if kind == "delta" else "undone"), 12)
     assert (synced.rows_added, synced.rows_removed, synced.height) == (12, 2, 5)
     found = sorted(row["tx_id"] for row in stored(kind, target, "undone"))
     with pytest.raises(cf.InvalidParameterError, match=r"^target \(mine\) must be one that takes several values"):

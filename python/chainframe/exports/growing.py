@@ -69,7 +69,7 @@ def _checked(
 ) -> Location:
     """Return the directory, after a check of the request, before anything is created or sent."""
     directory = location(path, "path", options.pop("storage_options", None))
-    if query._growth_order() is None:  # noqa: SLF001 - of this package
+    if query._growth_order() is None and not query._values:  # noqa: SLF001 - of this package
         message = "to_parquet_series needs a list with its newest record first or a range; call to_parquet"
         raise InvalidParameterError(message)
     manifest = ExportRequest(query, client, directory, **options).new_manifest()

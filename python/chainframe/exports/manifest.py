@@ -189,6 +189,9 @@ class Manifest:
         elif continued and (found.numbers, self.numbers) == AS_TEXT:
             free |= {"numbers", "types"}
         free |= {"end_height", "end_time"} if has_moving_end else set()
+        if continued:
+            # Lists may join a set; the cursor of the earlier export tells if one is left out.
+            free |= {name for name, value in self.query["arguments"].items() if isinstance(value, list)}
         for name in dict.fromkeys([*theirs, *ours]):
             if name not in free and ours.get(name) != theirs.get(name):
                 there, here = (_shown(name, side.get(name)) for side in (theirs, ours))

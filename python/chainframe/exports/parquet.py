@@ -30,6 +30,7 @@ from chainframe.errors import (
 from chainframe.exports import series
 from chainframe.exports.directory import STAGING
 from chainframe.exports.export import finished_export
+from chainframe.exports.followed import FollowedWriter, check_followed, grown
 from chainframe.exports.high_water_mark import height_of
 from chainframe.exports.manifest import HINTS, Manifest, Settled
 from chainframe.exports.rows import key_columns
@@ -96,8 +97,16 @@ class ExportRequest:
                 manifest.since_absent = manifest.absent = earlier.absent
         return manifest
 
+    @property
+    def _is_set(self) -> bool:
+        """True if several lists are exported, each of which grows at its own head."""
+        return bool(self.query._values)  # noqa: SLF001 - of this package
+
     def _check_settled(self, manifest: Manifest) -> None:
-        if self._order() is None:
+        if self._is_set:
+            assert self.settle is not None  # noqa: S101 - by the caller
+            check_followed(self.query, self.settle, None, self.directory)
+        elif self._order() is None:
             raise InvalidParameterError("needs one list with its newest record first, or a range", parameter="settle")
         if manifest.query["max_items"] is not None:
             raise InvalidParameterError("cannot be combined with max_items", parameter="settle")
@@ -141,6 +150,7 @@ class ExportRequest:
             main.check_no_foreign_files(but_parts=True)
             return self._writer(main, new)
         found, store = main.read(), main
+        found, staged = (None if each is None else grown(each, new) for each in (found, staged))
         if found is None:
             main.check_no_foreign_files()
         elif self.mode == "error":
@@ -173,7 +183,8 @@ class ExportRequest:
         return finished_export(main.path, manifest, self.client)
 
     def _writer(self, store: Store, manifest: Manifest) -> ParquetWriter:
-        query = self.query if manifest.cursor is None else self._resumed(store, manifest.cursor)
+        is_followed = manifest.settled is not None and self._is_set
+        query = self.query if manifest.cursor is None or is_followed else self._resumed(store, manifest.cursor)
         options: dict[str, Any] = {
             "order": self._order(),
             "columns": list(manifest.schema),
@@ -181,6 +192,10 @@ class ExportRequest:
             "compression": self.compression,
         }
         is_new = manifest.cursor is None and self._order() == "by_height"
+        if is_followed:
+            followed = FollowedWriter(store, manifest, self.query, **options)
+            followed.start_at(None if manifest.finished else series.cursor_of_earlier(manifest, self.directory))
+            return followed
         if manifest.settled is not None:
             tail = None if manifest.finished else series.read_tail(manifest, self.directory)
             if is_new and tail is not None and tail.lowest is not None:
@@ -201,7 +216,10 @@ class ExportRequest:
     def _load_earlier(self, manifest: Manifest, since: Location) -> Manifest:
         """The export that this one continues."""
         order = self._order()
-        if order is None:
+        if self._is_set and self.settle is None:
+            message = "must be given with since for several values, and for the earlier export as well"
+            raise InvalidParameterError(message, parameter="settle")
+        if order is None and not self._is_set:
             raise InvalidParameterError("needs one list with its newest record first, or a range", parameter="since")
         if manifest.query["max_items"] is not None:
             raise InvalidParameterError("cannot be combined with max_items", parameter="since")
@@ -217,6 +235,8 @@ class ExportRequest:
         self._in_order_of(earlier, manifest).check_same_query(
             earlier, since, continued=True, has_moving_end=order == "by_height"
         )
+        if self._is_set and self.settle is not None:
+            check_followed(self.query, self.settle, earlier, since)
         if earlier.settled is not None and self.settle is None:
             raise InvalidParameterError(f"must be given, as for {since}, which ends below the head", parameter="settle")
         verify_parts(since, earlier.parts)

@@ -92,6 +92,11 @@ class Tail:
     """Rows from `lowest` on."""
 
 
+def cursor_of_earlier(manifest: Manifest, directory: Location) -> dict[str, Any] | None:
+    """Return the cursor at which an export in `directory` begins; None if it continues none."""
+    return None if manifest.since is None else _linked(directory, manifest.since).manifest.cursor
+
+
 def read_tail(manifest: Manifest, directory: Location) -> Tail | None:
     """Read the rows that an export in `directory` compares; None if it continues none."""
     if manifest.since is None or manifest.settled is None:

@@ -83,6 +83,11 @@ def follow(
     if columns is not None and height_of(columns) is None:
         problem = f"({', '.join(columns)}) must contain the height, by which the rows of a reorganization are found"
         raise InvalidParameterError(problem, parameter="columns")
+    if query._values:  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        problem = (
+            "must have one value of each argument: rows are merged by their heights; make a resource of each value"
+        )
+        raise InvalidParameterError(problem, parameter="query")
 
     @dlt.resource(
         name=name,

@@ -120,17 +120,14 @@ fn exported<'py>(
     let py = query.py();
     let to_directory = method.starts_with("to_parquet");
     let to_series = method.starts_with("to_parquet_series");
-    if to_series {
-        query.get().reject_set(py, &format!("{method}()"))?;
-    }
     let options = PyDict::new(py);
     // Text formats have no decimals.
     let own = if to_directory { DecimalPolicy::Decimal } else { DecimalPolicy::String };
     options.set_item("numbers", numbers_of(query, None, own)?)?;
     for (name, value) in given.into_iter().flatten() {
         let name: String = name.extract()?;
-        // The lists of a set grow each at its own head.
-        if matches!(name.as_str(), "since" | "settle") && !value.is_none() {
+        // The lists of a set grow each at its own head, and only a directory keeps their positions.
+        if matches!(name.as_str(), "since" | "settle") && !to_directory && !value.is_none() {
             query.get().reject_set(py, &format!("{method}({name}=...)"))?;
         }
         match name.as_str() {
