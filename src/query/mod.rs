@@ -9,8 +9,8 @@ mod results;
 mod snapshot;
 
 pub use execution::{
-    Bounds, Cursor, Estimate, FollowCursor, FollowEvent, FollowItem, FollowOptions, FollowRun, FollowStart, Lag, Pages,
-    Run, RunObserver, height_at,
+    Bounds, Cursor, Estimate, FollowCursor, FollowEvent, FollowItem, FollowOptions, FollowRun, FollowStart, Lag,
+    QueryStart, Run, RunObserver, height_at,
 };
 pub use follow::{Changes, Horizon, Poll};
 pub use request::{Arg, GrowthOrder, Options, Query, parse_time, sent_value};

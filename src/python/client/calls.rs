@@ -9,7 +9,7 @@ use crate::interface::{Param, endpoint};
 use crate::python::base::arguments;
 use crate::python::base::errors;
 use crate::python::query::query::Query;
-use crate::query::{self as core, Arg, Options, Run};
+use crate::query::{self as core, Arg, Options, QueryStart};
 
 /// Declares the methods. Their arguments are bound by the declaration of the endpoint, with which a test compares the
 /// signatures.
@@ -136,12 +136,13 @@ pub fn _resume_query(client: &Bound<'_, Client>, cursor: &str) -> PyResult<Query
 fn new_query(client: &Bound<'_, Client>, call: &str, args: Vec<(String, Arg)>, options: Options) -> PyResult<Query> {
     let endpoint = endpoint(call).ok_or_else(|| PyTypeError::new_err(format!("no call {call:?}")))?;
     let made = core::Query::new(&client.get().inner, endpoint, args, options);
-    let run = made.map_err(|error| errors::raise(client.py(), &error))?.into();
-    Ok(Query::new(client, client.get().progress, run))
+    let start = made.map_err(|error| errors::raise(client.py(), &error))?.into();
+    Ok(Query::new(client, client.get().progress, start))
 }
 
 fn resumed(client: &Bound<'_, Client>, cursor: &str, query: Option<&Bound<'_, Query>>) -> PyResult<Query> {
-    let values = query.map(|query| query.get().run.query());
-    let run = Run::resume(&client.get().inner, cursor, values).map_err(|error| errors::raise(client.py(), &error))?;
-    Ok(Query::new(client, client.get().progress, run))
+    let values = query.map(|query| query.get().start.query());
+    let start =
+        QueryStart::resume(&client.get().inner, cursor, values).map_err(|error| errors::raise(client.py(), &error))?;
+    Ok(Query::new(client, client.get().progress, start))
 }

@@ -20,7 +20,7 @@ use crate::python::results::incomplete::report_incomplete;
 use crate::python::results::record_classes;
 use crate::python::results::records::Records;
 use crate::python::results::report::Report;
-use crate::query::{self, Pages, Partial};
+use crate::query::{self, Partial, Run};
 
 /// All records of a run with its report, or its error.
 type Gathered = Result<(query::Records, query::Report), Error>;
@@ -33,11 +33,11 @@ impl Query {
         layout: StringLayout,
     ) -> PyResult<(impl Future<Output = Gathered> + Send + use<>, Bar)> {
         let result = Partial::all(self.record(), layout);
-        let mut pages = self.last.begin(py, &self.run, Pages::collect_into(&self.run, result.clone()))?;
-        let bar = self.bar(py, &pages)?;
+        let mut run = self.last.begin(py, &self.start, Run::collect_into(&self.start, result.clone()))?;
+        let bar = self.bar(py, &run)?;
         let gathering = async move {
-            while pages.next().await?.is_some() {}
-            Ok((result.read(), pages.report().read()))
+            while run.next().await?.is_some() {}
+            Ok((result.read(), run.report().read()))
         };
         Ok((gathering, bar))
     }
@@ -46,13 +46,13 @@ impl Query {
         let (records, report) = result.map_err(|error| self.last.failed(py, &error))?;
         let report = Report { inner: report };
         let records = Records::new(records, report.inner.clone(), self.numbers());
-        report_incomplete(py, self.run.query().client().settings().strict, report, Some(records.clone()))?;
+        report_incomplete(py, self.start.query().client().settings().strict, report, Some(records.clone()))?;
         Ok(records)
     }
 
     pub(super) fn collect_in(&self, py: Python<'_>, layout: StringLayout) -> PyResult<Records> {
         let (gathering, bar) = self.gather(py, layout)?;
-        let result = block_on(py, self.run.query().client(), gathering);
+        let result = block_on(py, self.start.query().client(), gathering);
         drop(bar);
         let result = result.map_err(|raised| self.last.interrupted(py, raised))?;
         self.gathered(py, result)
@@ -64,7 +64,7 @@ impl Query {
         name: &'static str,
         finish: impl FnOnce(Python<'_>, Records) -> PyResult<Py<PyAny>> + Send + 'static,
     ) -> Coroutine {
-        let client = slf.get().run.query().client().clone();
+        let client = slf.get().start.query().client().clone();
         let last = slf.get().last.clone();
         let collecting = unstarted(name, &client, move |py| {
             let (gathering, bar) = slf.get().gather(py, StringLayout::Utf8)?;
@@ -81,7 +81,7 @@ impl Query {
         let conversion = Conversion::new(py, slf.get().record(), Projection::ALL, options)?;
         options.frame.load(py)?;
         let layout = options.frame.layout();
-        let client = slf.get().run.query().client().clone();
+        let client = slf.get().start.query().client().clone();
         let last = slf.get().last.clone();
         let converting = unstarted(name, &client, move |py| {
             let (gathering, bar) = slf.get().gather(py, layout)?;
@@ -107,10 +107,10 @@ impl Query {
         &self,
         py: Python<'_>,
     ) -> PyResult<impl Future<Output = Result<Option<query::Records>, Error>> + Send + use<>> {
-        let run = self.run.limited_to(1);
-        let mut pages = self.last.begin(py, &run, Pages::new(&run))?;
+        let start = self.start.limited_to(1);
+        let mut run = self.last.begin(py, &start, Run::new(&start))?;
         Ok(async move {
-            while let Some(page) = pages.next().await? {
+            while let Some(page) = run.next().await? {
                 if page.columns.rows() > 0 {
                     return Ok(Some(query::Records::new(page.columns.record(), vec![page.columns])));
                 }
@@ -130,7 +130,7 @@ impl Query {
 
 impl ToFrame for Query {
     fn numbers(&self) -> Option<DecimalPolicy> {
-        self.run.query().client().settings().numbers
+        self.start.query().client().settings().numbers
     }
 
     fn to_frame<'py>(&self, py: Python<'py>, options: FrameOptions) -> PyResult<Bound<'py, PyAny>> {
@@ -138,7 +138,7 @@ impl ToFrame for Query {
         options.frame.load(py)?;
         let Records { inner: records, report, .. } = self.collect_in(py, options.frame.layout())?;
         // Runs on the runtime's threads, which made the columns: an allocator keeps freed memory for its thread.
-        let converted = block_on(py, self.run.query().client(), async move {
+        let converted = block_on(py, self.start.query().client(), async move {
             let table = process::long(|| conversion.table(&records));
             (conversion, table)
         });
@@ -174,13 +174,13 @@ impl Query {
 
     #[doc = doc!(Query.first)]
     fn first(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let result = block_on(py, self.run.query().client(), self.first_page(py)?);
+        let result = block_on(py, self.start.query().client(), self.first_page(py)?);
         self.first_of(py, result.map_err(|raised| self.last.interrupted(py, raised))?)
     }
 
     #[doc = doc!(Query.first_async)]
     fn first_async(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let client = slf.get().run.query().client().clone();
+        let client = slf.get().start.query().client().clone();
         coroutine(py, "Query.first_async", &client, move |py| {
             let first = slf.get().first_page(py)?;
             Ok((first, move |py: Python<'_>, result| slf.get().first_of(py, result)))

@@ -12,7 +12,7 @@ use crate::client::{Client, Error};
 use crate::columns::Columns;
 use crate::process::{self, ForkSafeGuard, ForkSafeMutex};
 use crate::python::base::errors;
-use crate::query::{Batch, Batches, Checkpoint, Page, Pages};
+use crate::query::{Batch, Batches, Checkpoint, Page, Run};
 
 /// Kind of the items of a run.
 #[derive(Clone, Copy, PartialEq)]
@@ -185,7 +185,7 @@ pub struct Feed {
 }
 
 struct Source {
-    pages: Pages,
+    run: Run,
     batches: Batches,
     /// Rows that a batch may grow to: each is twice the last.
     max_rows: usize,
@@ -209,10 +209,10 @@ impl Drop for Reading {
 
 impl Feed {
     /// Batches start with `rows` and double up to `max_rows`.
-    pub fn new(pages: Pages, kind: StreamItem, rows: usize, max_rows: usize) -> Self {
-        let batches = Batches::new(pages.query().record(), rows);
-        let client = pages.query().client().clone();
-        let source = Source { pages, batches, max_rows };
+    pub fn new(run: Run, kind: StreamItem, rows: usize, max_rows: usize) -> Self {
+        let batches = Batches::new(run.query().record(), rows);
+        let client = run.query().client().clone();
+        let source = Source { run, batches, max_rows };
         let source = Arc::new(tokio::sync::Mutex::new(Some(source)));
         Self { client, kind, source, ready: Ready::default(), reader: Arc::default() }
     }
@@ -264,7 +264,7 @@ impl Drop for Feed {
 
 impl Source {
     async fn fill(&mut self, kind: StreamItem, ready: &Ready) {
-        let max_items = self.pages.query().client().settings().concurrency;
+        let max_items = self.run.query().client().settings().concurrency;
         let mut take_along = false;
         while take_along || !ready.has_item() {
             match self.next(kind).await {
@@ -276,14 +276,14 @@ impl Source {
             if kind == StreamItem::Records {
                 // Pages that came at the same time are taken along: to wake a thread costs more than to read one.
                 tokio::task::yield_now().await;
-                take_along = self.pages.is_ready() && ready.len() < max_items;
+                take_along = self.run.is_ready() && ready.len() < max_items;
             }
         }
     }
 
     async fn next(&mut self, kind: StreamItem) -> Result<Option<Item>, Error> {
         if kind != StreamItem::Batches {
-            let Some(mut page) = self.pages.next().await? else { return Ok(None) };
+            let Some(mut page) = self.run.next().await? else { return Ok(None) };
             if kind == StreamItem::Records {
                 // Callers keep single records.
                 page.columns = process::long_if(page.columns.copied_size(), || page.columns.detached());
@@ -295,7 +295,7 @@ impl Source {
                 self.batches.resize((batch.records.len() * 2).min(self.max_rows));
                 return Ok(Some(Item::Batch(batch)));
             }
-            match self.pages.next().await? {
+            match self.run.next().await? {
                 Some(page) => process::long_if(page.columns.copied_size(), || self.batches.push(page)),
                 None => return Ok(self.batches.finish().map(Item::Batch)),
             }

@@ -23,8 +23,8 @@ use crate::python::results::records::Records;
 use crate::python::results::report::Report;
 use crate::python::results::undo::Undo;
 use crate::query::{
-    Changes, FollowCursor, FollowEvent, FollowItem, FollowOptions, FollowRun, FollowStart, Horizon, Lag, Poll, Run,
-    SharedReport,
+    Changes, FollowCursor, FollowEvent, FollowItem, FollowOptions, FollowRun, FollowStart, Horizon, Lag, Poll,
+    QueryStart, SharedReport,
 };
 
 /// Note on errors after which a follower can continue.
@@ -87,8 +87,8 @@ impl Drop for Reading {
 }
 
 impl Follow {
-    fn new(run: &Run, options: FollowOptions) -> Result<Self, Error> {
-        let follow = FollowRun::new(run, options)?;
+    fn new(start: &QueryStart, options: FollowOptions) -> Result<Self, Error> {
+        let follow = FollowRun::new(start, options)?;
         let query = follow.query();
         let about = format!("{} of {}", query.endpoint().name, query.chain());
         let ready = Ready { items: VecDeque::new(), cursor: follow.cursor().clone(), ended: false };
@@ -360,7 +360,7 @@ impl Query {
             changes,
             max_rows: FollowOptions::MAX_ROWS,
         };
-        Follow::new(&slf.get().run, options).map_err(|error| errors::raise(py, &error))
+        Follow::new(&slf.get().start, options).map_err(|error| errors::raise(py, &error))
     }
 }
 
@@ -368,14 +368,14 @@ impl Query {
 impl Query {
     /// Cursor of the followed set that is at the cursors of some of its lists, by their values.
     fn _merged_cursor(&self, py: Python<'_>, set: String, lists: Vec<(String, String)>) -> PyResult<String> {
-        let merged = FollowCursor::merged(self.run.query(), &set, &lists);
+        let merged = FollowCursor::merged(self.start.query(), &set, &lists);
         merged.map(|cursor| cursor.to_json()).map_err(|error| errors::raise(py, &error))
     }
 
     /// Values of a set; none of a query of one value.
     #[getter]
     fn _values(&self) -> Vec<String> {
-        self.run.query().values().to_vec()
+        self.start.query().values().to_vec()
     }
 
     /// Delivers the records between two cursors, again or for the first time, and ends.
@@ -388,7 +388,7 @@ impl Query {
             changes: Changes::Held,
             max_rows: FollowOptions::MAX_ROWS,
         };
-        Follow::new(&self.run, options).map_err(|error| errors::raise(py, &error))
+        Follow::new(&self.start, options).map_err(|error| errors::raise(py, &error))
     }
 }
 

@@ -16,17 +16,17 @@ use crate::python::results::frames::ToFrame as _;
 use crate::python::results::incomplete::report_incomplete;
 use crate::python::results::records::Records;
 use crate::python::results::report::Report;
-use crate::query::{self, GrowthOrder, Run, SharedReport};
+use crate::query::{self, GrowthOrder, QueryStart, SharedReport};
 
 #[pymethods]
 impl Query {
     /// A run for an export: its records stay in the core until they are written.
     fn _part_buffer(slf: &Bound<'_, Self>, max_rows: usize, max_age: f64, keyed: bool) -> PyResult<PartBuffer> {
-        let (pages, bar) = slf.get().stream_pages(slf.py())?;
+        let (run, bar) = slf.get().stream_pages(slf.py())?;
         // A run that looks for the records of an earlier one may find them on the first page.
-        let pages = if keyed { pages.returning_first_page_at_once() } else { pages };
+        let run = if keyed { run.returning_first_page_at_once() } else { run };
         let max_age = Duration::from_secs_f64(max_age);
-        Ok(PartBuffer::new(slf.get().last.clone(), pages, bar, max_rows, max_age, keyed))
+        Ok(PartBuffer::new(slf.get().last.clone(), run, bar, max_rows, max_age, keyed))
     }
 
     /// Type of amounts that the client asks for.
@@ -37,12 +37,12 @@ impl Query {
 
     /// Arguments of the query as JSON, for the manifest of an export.
     fn _stated(&self, py: Python<'_>) -> PyResult<String> {
-        self.run.canonical_json().map(|json| json.to_string()).map_err(|error| errors::raise(py, &error))
+        self.start.canonical_json().map(|json| json.to_string()).map_err(|error| errors::raise(py, &error))
     }
 
     /// Cursor of the first record, with which a process that has nothing else reads the query.
     fn _whole_cursor(&self) -> String {
-        self.run.whole_cursor()
+        self.start.whole_cursor()
     }
 
     /// Unit, progress and expected end of the last run.
@@ -53,7 +53,7 @@ impl Query {
 
     /// Order in which new records join the result, where it is known.
     fn _growth_order(&self) -> Option<&'static str> {
-        self.run.query().growth_order().map(|order| match order {
+        self.start.query().growth_order().map(|order| match order {
             GrowthOrder::NewestFirst => "newest_first",
             GrowthOrder::ByHeight => "by_height",
         })
@@ -62,24 +62,24 @@ impl Query {
     /// The same range from a height on.
     fn _from_height(&self, py: Python<'_>, height: i64) -> PyResult<Self> {
         let query = self
-            .run
+            .start
             .query()
             .reject_set("an export")
-            .and_then(|()| self.run.query().from_height(height))
+            .and_then(|()| self.start.query().from_height(height))
             .map_err(|error| errors::raise(py, &error))?;
-        Ok(self.of_run(py, Run::from(query)))
+        Ok(self.of_run(py, QueryStart::from(query)))
     }
 
     /// The next `most` records after those that the last run returned.
     fn _rest(&self, py: Python<'_>, most: u64) -> PyResult<Self> {
-        let run = self.run.rest(&self.cursor(), most).map_err(|error| errors::raise(py, &error))?;
-        Ok(self.of_run(py, run))
+        let start = self.start.rest(&self.cursor(), most).map_err(|error| errors::raise(py, &error))?;
+        Ok(self.of_run(py, start))
     }
 
     /// Warns or raises if a result is not shown to be complete, as the end of a run does.
     fn _warn_if_incomplete(&self, py: Python<'_>, report: &Report) -> PyResult<()> {
         let partial = (!report.inner.complete).then(|| self.partial());
-        report_incomplete(py, self.run.query().client().settings().strict, report.clone(), partial)
+        report_incomplete(py, self.start.query().client().settings().strict, report.clone(), partial)
     }
 
     /// A stream of some columns, of which no others are decoded but those that a run needs. It keeps no partial records.
@@ -89,24 +89,24 @@ impl Query {
         columns: Vec<String>,
         first: usize,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let run = self.run.with_columns(&columns);
+        let start = self.start.with_columns(&columns);
         let schema = schema(self.record(), DecimalPolicy::Decimal);
-        self.growing_stream(py, &run, first, arrow::project(py, schema, Some(&ColumnNames(columns)))?)
+        self.growing_stream(py, &start, first, arrow::project(py, schema, Some(&ColumnNames(columns)))?)
     }
 
     /// The query with heights in place of times, and the report of the requests that found them.
     fn _resolved(&self, py: Python<'_>) -> PyResult<(Self, Report)> {
         let report = SharedReport::default();
-        let run = block_on(py, self.run.query().client(), self.run.clone().resolved(report.clone()))?;
-        let run = run.map_err(|error| errors::raise_at(py, &error, self.run.cursor()))?;
-        Ok((self.of_run(py, run), Report { inner: report.read() }))
+        let start = block_on(py, self.start.query().client(), self.start.clone().resolved(report.clone()))?;
+        let start = start.map_err(|error| errors::raise_at(py, &error, self.start.cursor()))?;
+        Ok((self.of_run(py, start), Report { inner: report.read() }))
     }
 
     /// One page of the list, its count of records, and the report of the request.
     fn _page(&self, py: Python<'_>, number: u64) -> PyResult<(Records, Option<u64>, Report)> {
         let report = SharedReport::default();
-        let page = block_on(py, self.run.query().client(), self.run.clone().page(number, report.clone()))?;
-        let page = page.map_err(|error| errors::raise_at(py, &error, self.run.cursor()))?;
+        let page = block_on(py, self.start.query().client(), self.start.clone().page(number, report.clone()))?;
+        let page = page.map_err(|error| errors::raise_at(py, &error, self.start.cursor()))?;
         let records = query::Records::new(self.record(), vec![page.columns]);
         Ok((Records::new(records, report.read(), self.numbers()), page.total, Report { inner: report.read() }))
     }

@@ -14,7 +14,7 @@ use crate::python::results::html;
 use crate::python::results::incomplete::report_incomplete;
 use crate::python::results::records::Records;
 use crate::python::results::report::Report;
-use crate::query::{self, Cursor, Pages, Partial, Run, SharedReport};
+use crate::query::{self, Cursor, Partial, QueryStart, Run, SharedReport};
 
 /// Note on an error of an iteration that has returned something.
 const STREAM_NOTE: &str = "client.resume(error.cursor) continues after the last record that was returned";
@@ -28,7 +28,7 @@ struct State {
     report: Option<SharedReport>,
     partial: Option<Partial>,
     error: Option<Py<PyAny>>,
-    run: Option<Run>,
+    start: Option<QueryStart>,
     /// Items that an iteration over the run has returned and will return.
     ready: Option<Ready>,
 }
@@ -39,21 +39,21 @@ impl LastRun {
     }
 
     /// Replaces the last run by one that begins.
-    pub fn begin(&self, py: Python<'_>, run: &Run, mut pages: Pages) -> PyResult<Pages> {
+    pub fn begin(&self, py: Python<'_>, start: &QueryStart, mut run: Run) -> PyResult<Run> {
         finalize::check(py)?;
-        if let Some(observer) = observed_run::observer(py, run.query().endpoint().name) {
-            pages.observe(observer);
+        if let Some(observer) = observed_run::observer(py, start.query().endpoint().name) {
+            run.observe(observer);
         }
         let begun = State {
-            report: Some(pages.report().clone()),
-            partial: Some(pages.partial().clone()),
-            run: Some(run.clone()),
+            report: Some(run.report().clone()),
+            partial: Some(run.partial().clone()),
+            start: Some(start.clone()),
             ..State::default()
         };
         let before = std::mem::replace(&mut *self.lock(), begun);
         // Not under the lock: the end of an exception may run Python code.
         drop(before);
-        Ok(pages)
+        Ok(run)
     }
 
     /// Takes the cursor from what an iteration returns.
@@ -68,15 +68,15 @@ impl LastRun {
 
     /// Cursor after what was returned; None before the first run.
     pub fn cursor(&self) -> Option<String> {
-        let (run, checkpoint) = {
+        let (start, checkpoint) = {
             let state = self.lock();
             let collected = state.partial.as_ref().and_then(Partial::checkpoint);
             let checkpoint = collected.or_else(|| state.ready.as_ref().and_then(Ready::checkpoint));
-            (state.run.clone()?, checkpoint)
+            (state.start.clone()?, checkpoint)
         };
         Some(match checkpoint {
             Some(checkpoint) => Cursor::of(&checkpoint).to_json(),
-            None => run.retry_cursor(&self.report().unwrap_or_default()),
+            None => start.retry_cursor(&self.report().unwrap_or_default()),
         })
     }
 
@@ -121,7 +121,7 @@ impl LastRun {
 
     /// Records that the run has fetched.
     fn records(&self) -> Option<Records> {
-        let numbers = self.lock().run.as_ref().and_then(|run| run.query().client().settings().numbers);
+        let numbers = self.lock().start.as_ref().and_then(|start| start.query().client().settings().numbers);
         self.partial().map(|records| Records::new(records, self.report().unwrap_or_default(), numbers))
     }
 

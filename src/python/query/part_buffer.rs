@@ -17,7 +17,7 @@ use crate::python::base::block_on::block_on;
 use crate::python::base::finalize;
 use crate::python::results::records::Records;
 use crate::python::results::report::Report;
-use crate::query::{Batches, Checkpoint, Cursor, Page, Pages, SharedReport, record_keys};
+use crate::query::{Batches, Checkpoint, Cursor, Page, Run, SharedReport, record_keys};
 
 /// Key of a record, and its height where it has one.
 type Key = (String, Option<i64>);
@@ -30,7 +30,7 @@ type Key = (String, Option<i64>);
 pub struct PartBuffer {
     client: Client,
     last: Arc<LastRun>,
-    pages: Arc<tokio::sync::Mutex<Pages>>,
+    run: Arc<tokio::sync::Mutex<Run>>,
     state: Arc<Mutex<State>>,
     report: SharedReport,
     bar: Mutex<Bar>,
@@ -111,9 +111,9 @@ fn keys(columns: &Columns) -> impl Iterator<Item = Key> {
 }
 
 impl PartBuffer {
-    pub fn new(last: Arc<LastRun>, pages: Pages, bar: Bar, max_rows: usize, max_age: Duration, keyed: bool) -> Self {
+    pub fn new(last: Arc<LastRun>, run: Run, bar: Bar, max_rows: usize, max_age: Duration, keyed: bool) -> Self {
         let state = State {
-            batches: Batches::new(pages.query().record(), max_rows),
+            batches: Batches::new(run.query().record(), max_rows),
             rows: 0,
             checkpoint: None,
             held: VecDeque::new(),
@@ -123,10 +123,10 @@ impl PartBuffer {
             ended: false,
         };
         Self {
-            client: pages.query().client().clone(),
+            client: run.query().client().clone(),
             last,
-            report: pages.report().clone(),
-            pages: Arc::new(tokio::sync::Mutex::new(pages)),
+            report: run.report().clone(),
+            run: Arc::new(tokio::sync::Mutex::new(run)),
             state: Arc::new(Mutex::new(state)),
             bar: Mutex::new(bar),
             max_rows,
@@ -140,11 +140,11 @@ impl PartBuffer {
     /// Between the arrival of a page and its entry into the buffer lies no point of suspension, so that dropping the
     /// future loses no page.
     fn fetching(&self) -> impl Future<Output = Result<(), Error>> + Send + use<> {
-        let pages = self.pages.clone();
+        let run = self.run.clone();
         let state = self.state.clone();
         let Self { max_rows, max_age, keyed, .. } = *self;
         async move {
-            let pages = &mut *pages.lock().await;
+            let run = &mut *run.lock().await;
             loop {
                 let deadline = {
                     let mut state = lock(&state);
@@ -157,11 +157,11 @@ impl PartBuffer {
                     if state.rows > 0 { state.oldest.map(|oldest| oldest + max_age) } else { None }
                 };
                 let next = match deadline {
-                    Some(deadline) => match timeout_at(deadline, pages.next()).await {
+                    Some(deadline) => match timeout_at(deadline, run.next()).await {
                         Ok(next) => next,
                         Err(_) => return Ok(()),
                     },
-                    None => pages.next().await,
+                    None => run.next().await,
                 };
                 let Some(page) = next? else {
                     lock(&state).ended = true;
@@ -213,14 +213,14 @@ impl PartBuffer {
 
     /// Reads no further: the next fetch proves what was read, and ends the result.
     fn end_here(&self, py: Python<'_>) -> PyResult<()> {
-        let pages = self.pages.clone();
-        block_on(py, &self.client, async move { pages.lock().await.end_here() })
+        let run = self.run.clone();
+        block_on(py, &self.client, async move { run.lock().await.end_here() })
     }
 
     /// Waits until a fetch that was interrupted has ended: until its task is aborted it may still add pages.
     fn drain(&self, py: Python<'_>) -> PyResult<()> {
-        let pages = self.pages.clone();
-        block_on(py, &self.client, async move { drop(pages.lock().await) })
+        let run = self.run.clone();
+        block_on(py, &self.client, async move { drop(run.lock().await) })
     }
 
     /// True if `take` would return a full file, or one that is due by age.

@@ -7,7 +7,7 @@ use crate::client::{Client, Error};
 use crate::python::base::arguments;
 use crate::python::base::errors;
 use crate::python::base::finalize;
-use crate::query::{self, Pages, SharedReport};
+use crate::query::{self, Run, SharedReport};
 
 #[derive(Clone, Copy, PartialEq)]
 pub enum ProgressMode {
@@ -66,12 +66,12 @@ impl Delivery {
 pub struct Bar(Option<Py<PyAny>>);
 
 impl Bar {
-    pub fn of(py: Python<'_>, show: ProgressMode, delivery: Delivery, pages: &Pages) -> PyResult<Self> {
+    pub fn of(py: Python<'_>, show: ProgressMode, delivery: Delivery, run: &Run) -> PyResult<Self> {
         if show == ProgressMode::Never {
             return Ok(Self(None));
         }
-        let query = pages.query();
-        let run = Run { report: pages.report().clone(), client: query.client().clone() };
+        let query = run.query();
+        let run = RunReport { report: run.report().clone(), client: query.client().clone() };
         let start = py.import("chainframe.progress")?.getattr("start")?;
         let bar = start.call1((run, query.endpoint().name, show == ProgressMode::Always, delivery.name()))?;
         Ok(Self((!bar.is_none()).then(|| bar.unbind())))
@@ -92,13 +92,13 @@ impl Drop for Bar {
 
 /// Source of a bar's counts.
 #[pyclass(frozen)]
-struct Run {
+struct RunReport {
     report: SharedReport,
     client: Client,
 }
 
 #[pymethods]
-impl Run {
+impl RunReport {
     fn read<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let query::Report { pages, records, requests, retries, elapsed, progress, .. } = self.report.read();
         let state = PyDict::new(py);

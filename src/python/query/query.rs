@@ -28,12 +28,12 @@ use crate::python::results::frames::ToFrame as _;
 use crate::python::results::html;
 use crate::python::results::records::Records;
 use crate::python::results::report::Report;
-use crate::query::{self, Pages, Run};
+use crate::query::{self, QueryStart, Run};
 
 #[doc = doc!(Query)]
 #[pyclass(frozen, weakref, module = "chainframe")]
 pub struct Query {
-    pub(in crate::python) run: Run,
+    pub(in crate::python) start: QueryStart,
     pub(super) client: Py<PyAny>,
     progress: ProgressMode,
     pub(super) last: Arc<LastRun>,
@@ -56,46 +56,46 @@ pub(super) fn count(name: &str, given: Option<&Bound<'_, PyAny>>) -> PyResult<us
 }
 
 impl Query {
-    pub fn new(client: &Bound<'_, PyAny>, progress: ProgressMode, run: Run) -> Self {
-        Self { run, client: client.clone().unbind(), progress, last: Arc::default() }
+    pub fn new(client: &Bound<'_, PyAny>, progress: ProgressMode, start: QueryStart) -> Self {
+        Self { start, client: client.clone().unbind(), progress, last: Arc::default() }
     }
 
     /// Another query of the same client.
-    pub(super) fn of_run(&self, py: Python<'_>, run: Run) -> Self {
-        Self::new(self.client.bind(py), self.progress, run)
+    pub(super) fn of_run(&self, py: Python<'_>, start: QueryStart) -> Self {
+        Self::new(self.client.bind(py), self.progress, start)
     }
 
     /// A run that hands its records on, and its bar.
-    pub(super) fn stream_pages(&self, py: Python<'_>) -> PyResult<(Pages, Bar)> {
-        self.stream_run(py, &self.run, Delivery::AtOnce)
+    pub(super) fn stream_pages(&self, py: Python<'_>) -> PyResult<(Run, Bar)> {
+        self.stream_run(py, &self.start, Delivery::AtOnce)
     }
 
-    fn stream_run(&self, py: Python<'_>, run: &Run, delivery: Delivery) -> PyResult<(Pages, Bar)> {
-        let pages = self.last.begin(py, run, Pages::new(run))?;
-        let bar = Bar::of(py, self.progress, delivery, &pages)?;
-        Ok((pages, bar))
+    fn stream_run(&self, py: Python<'_>, start: &QueryStart, delivery: Delivery) -> PyResult<(Run, Bar)> {
+        let run = self.last.begin(py, start, Run::new(start))?;
+        let bar = Bar::of(py, self.progress, delivery, &run)?;
+        Ok((run, bar))
     }
 
     /// A stream whose first batch has up to `first` rows.
     pub(super) fn growing_stream<'py>(
         &self,
         py: Python<'py>,
-        run: &Run,
+        start: &QueryStart,
         first: usize,
         schema: SchemaRef,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let (pages, bar) = self.stream_run(py, run, Delivery::Reader)?;
-        let pages = pages.returning_first_page_at_once();
-        let reader = QueryReader::growing(py, self.last.clone(), pages, bar, first, schema)?;
+        let (run, bar) = self.stream_run(py, start, Delivery::Reader)?;
+        let run = run.returning_first_page_at_once();
+        let reader = QueryReader::growing(py, self.last.clone(), run, bar, first, schema)?;
         arrow::stream_capsule(py, Box::new(Guarded::new(reader)))
     }
 
-    pub(super) fn bar(&self, py: Python<'_>, pages: &Pages) -> PyResult<Bar> {
-        Bar::of(py, self.progress, Delivery::AtOnce, pages)
+    pub(super) fn bar(&self, py: Python<'_>, run: &Run) -> PyResult<Bar> {
+        Bar::of(py, self.progress, Delivery::AtOnce, run)
     }
 
     pub(super) fn record(&self) -> &'static RecordType {
-        self.run.query().record()
+        self.start.query().record()
     }
 
     /// The query as a pyarrow dataset of a class of `chainframe.datasets`.
@@ -108,18 +108,23 @@ impl Query {
 
     /// Raises for a set, which `operation` cannot take.
     pub(super) fn reject_set(&self, py: Python<'_>, operation: &str) -> PyResult<()> {
-        self.run.query().reject_set(operation).map_err(|error| errors::raise(py, &error))
+        self.start.query().reject_set(operation).map_err(|error| errors::raise(py, &error))
     }
 
     fn stream(slf: &Bound<'_, Self>, kind: StreamItem) -> PyResult<Stream> {
-        Self::stream_of(slf, &slf.get().run, kind, (0, Projection::ALL))
+        Self::stream_of(slf, &slf.get().start, kind, (0, Projection::ALL))
     }
 
-    fn stream_of(slf: &Bound<'_, Self>, run: &Run, kind: StreamItem, form: (usize, Projection)) -> PyResult<Stream> {
-        let (pages, bar) = slf.get().stream_run(slf.py(), run, Delivery::Loop)?;
+    fn stream_of(
+        slf: &Bound<'_, Self>,
+        start: &QueryStart,
+        kind: StreamItem,
+        form: (usize, Projection),
+    ) -> PyResult<Stream> {
+        let (run, bar) = slf.get().stream_run(slf.py(), start, Delivery::Loop)?;
         // Who iterates over pages may stop after the first one.
-        let pages = if kind == StreamItem::Pages { pages.returning_first_page_at_once() } else { pages };
-        let stream = Stream::new(slf.clone().into_any().unbind(), slf.get().last.clone(), pages, bar, kind, form);
+        let run = if kind == StreamItem::Pages { run.returning_first_page_at_once() } else { run };
+        let stream = Stream::new(slf.clone().into_any().unbind(), slf.get().last.clone(), run, bar, kind, form);
         slf.get().last.follow(stream.ready());
         Ok(stream)
     }
@@ -198,11 +203,11 @@ impl Query {
         let query = slf.get();
         let batch_size = count("batch_size", batch_size)?;
         let Some(columns) = columns else {
-            return Self::stream_of(slf, &query.run, StreamItem::Batches, (batch_size, Projection::ALL));
+            return Self::stream_of(slf, &query.start, StreamItem::Batches, (batch_size, Projection::ALL));
         };
         arrow::project(slf.py(), schema(query.record(), DecimalPolicy::Decimal), Some(&columns))?;
         let selection = Projection::of(query.record(), &columns.0);
-        Self::stream_of(slf, &query.run.with_columns(&columns.0), StreamItem::Batches, (batch_size, selection))
+        Self::stream_of(slf, &query.start.with_columns(&columns.0), StreamItem::Batches, (batch_size, selection))
     }
 
     #[doc = doc!(Query.to_arrow_batch_reader)]
@@ -222,10 +227,10 @@ impl Query {
         let batch_size = count("batch_size", batch_size)?;
         let numbers = slf.get().numbers_or(numbers);
         let form = (arrow::project(py, schema(slf.get().record(), numbers), columns.as_ref())?, numbers);
-        let run = columns.map_or_else(|| slf.get().run.clone(), |columns| slf.get().run.with_columns(&columns.0));
-        let (pages, bar) = slf.get().stream_run(py, &run, Delivery::Reader)?;
+        let start = columns.map_or_else(|| slf.get().start.clone(), |columns| slf.get().start.with_columns(&columns.0));
+        let (run, bar) = slf.get().stream_run(py, &start, Delivery::Reader)?;
         let batches =
-            BatchIterator::new(QueryReader::of_batches(py, slf.get().last.clone(), pages, bar, batch_size, form)?);
+            BatchIterator::new(QueryReader::of_batches(py, slf.get().last.clone(), run, bar, batch_size, form)?);
         PyModule::import(py, "chainframe.frames")?.call_method1("reader", (batches,))
     }
 
@@ -244,16 +249,16 @@ impl Query {
 
     #[doc = doc!(Query.estimate)]
     fn estimate(&self, py: Python<'_>) -> PyResult<Estimate> {
-        let estimate = block_on(py, self.run.query().client(), self.run.clone().estimate())?;
-        estimate.map(|inner| Estimate { inner }).map_err(|error| errors::raise_at(py, &error, self.run.cursor()))
+        let estimate = block_on(py, self.start.query().client(), self.start.clone().estimate())?;
+        estimate.map(|inner| Estimate { inner }).map_err(|error| errors::raise_at(py, &error, self.start.cursor()))
     }
 
     #[doc = doc!(Query.estimate_async)]
     fn estimate_async(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let run = self.run.clone();
-        coroutine(py, "Query.estimate_async", self.run.query().client(), move |_| {
-            let cursor = run.cursor();
-            Ok((run.estimate(), move |py: Python<'_>, estimate: Result<query::Estimate, Error>| {
+        let start = self.start.clone();
+        coroutine(py, "Query.estimate_async", self.start.query().client(), move |_| {
+            let cursor = start.cursor();
+            Ok((start.estimate(), move |py: Python<'_>, estimate: Result<query::Estimate, Error>| {
                 let inner = estimate.map_err(|error| errors::raise_at(py, &error, cursor))?;
                 Py::new(py, Estimate { inner }).map(Py::into_any)
             }))
@@ -264,8 +269,8 @@ impl Query {
     fn partitions<'py>(slf: &Bound<'py, Self>, num_partitions: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let py = slf.py();
         let most = count("num_partitions", Some(num_partitions))?;
-        let parts = block_on(py, slf.get().run.query().client(), slf.get().run.clone().partitions(most as u64))?;
-        let parts = parts.map_err(|error| errors::raise_at(py, &error, slf.get().run.cursor()))?;
+        let parts = block_on(py, slf.get().start.query().client(), slf.get().start.clone().partitions(most as u64))?;
+        let parts = parts.map_err(|error| errors::raise_at(py, &error, slf.get().start.cursor()))?;
         let query = slf.get();
         let count = parts.len();
         let class = PyModule::import(py, "chainframe.partitions")?.getattr("Partition")?;
@@ -291,7 +296,7 @@ impl Query {
     #[doc = doc!(Query.cursor)]
     #[getter]
     pub(super) fn cursor(&self) -> String {
-        self.last.cursor().unwrap_or_else(|| self.run.cursor())
+        self.last.cursor().unwrap_or_else(|| self.start.cursor())
     }
 
     #[doc = doc!(Query.last_error)]
@@ -309,7 +314,7 @@ impl Query {
         let _ = requested_schema;
         let query = slf.get();
         let schema = schema(query.record(), DecimalPolicy::Decimal);
-        query.growing_stream(slf.py(), &query.run, 1, schema)
+        query.growing_stream(slf.py(), &query.start, 1, schema)
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
@@ -322,33 +327,33 @@ impl Query {
     fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
         let Ok(other) = other.cast::<Self>() else { return Ok(false) };
         let other = other.get();
-        let query = self.run.query();
-        let other_query = other.run.query();
+        let query = self.start.query();
+        let other_query = other.start.query();
         let same = std::ptr::eq(query.endpoint(), other_query.endpoint())
             && query.args() == other_query.args()
             && query.options() == other_query.options()
-            && self.run.start() == other.run.start();
+            && self.start.resumed_from() == other.start.resumed_from();
         Ok(same && self.client.bind(py).eq(other.client.bind(py))?)
     }
 
     fn __hash__(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
-        let query = self.run.query();
+        let query = self.start.query();
         (query.endpoint().name, query.args(), query.options()).hash(&mut hasher);
         hasher.finish()
     }
 
     fn __repr__(&self) -> String {
         let sent: Vec<String> =
-            self.run.query().display_args().iter().map(|(name, value)| format!(", {name}={value}")).collect();
-        let (query, sent) = (self.run.query(), sent.concat());
+            self.start.query().display_args().iter().map(|(name, value)| format!(", {name}={value}")).collect();
+        let (query, sent) = (self.start.query(), sent.concat());
         errors::printable(&format!("<Query {} of {}{sent}>", query.endpoint().name, query.chain()))
     }
 
     fn _repr_html_(&self) -> String {
-        let endpoint = self.run.query().endpoint();
-        let mut sent = self.run.query().display_args();
-        sent.push(("chain", self.run.query().chain().to_owned()));
+        let endpoint = self.start.query().endpoint();
+        let mut sent = self.start.query().display_args();
+        sent.push(("chain", self.start.query().chain().to_owned()));
         let columns: Vec<&str> = self.record().fields.iter().map(|field| field.name).collect();
         let returns =
             format!("<p>Returns {} records with the columns {}.</p>", endpoint.record().name, columns.join(", "));
@@ -356,7 +361,7 @@ impl Query {
             Some(report) => html::summary(&report),
             None => "<p class=\"dim\">Nothing was sent yet.</p>".into(),
         };
-        let about = format!("{} of {}", endpoint.name, self.run.query().chain());
+        let about = format!("{} of {}", endpoint.name, self.start.query().chain());
         html::form("Query", &about, &[html::pairs(&sent), returns, state])
     }
 
@@ -380,13 +385,13 @@ impl Query {
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        if let Some(start) = self.run.start() {
+        if let Some(start) = self.start.resumed_from() {
             let resume = py.import("chainframe._native")?.getattr("_resume_query")?;
             return Ok((resume, (self.client.bind(py), start.to_whole_json()).into_pyobject(py)?));
         }
-        let given = serde_json::to_string(&(self.run.query().args(), self.run.query().options()));
+        let given = serde_json::to_string(&(self.start.query().args(), self.start.query().options()));
         let given = given.map_err(|error| PyTypeError::new_err(error.to_string()))?;
         let restore = py.import("chainframe._native")?.getattr("_restore_query")?;
-        Ok((restore, (self.client.bind(py), self.run.query().endpoint().name, given).into_pyobject(py)?))
+        Ok((restore, (self.client.bind(py), self.start.query().endpoint().name, given).into_pyobject(py)?))
     }
 }

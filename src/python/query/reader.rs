@@ -19,7 +19,7 @@ use crate::python::base::block_on::{Interrupt as _, SignalWatcher, block_on_inte
 use crate::python::base::errors;
 use crate::python::base::finalize;
 use crate::python::results::arrow::{Table, schema_capsule};
-use crate::query::{Batch, Pages, Partial, SharedReport};
+use crate::query::{Batch, Partial, Run, SharedReport};
 
 /// Rows of the largest batch of a stream.
 const MOST_ROWS: usize = 65_536;
@@ -27,7 +27,7 @@ const MOST_ROWS: usize = 65_536;
 /// Reader of the batches of a query.
 pub struct QueryReader {
     /// None once the run ended or failed: a consumer may keep the reader, and the query's last error the consumer.
-    run: Option<Run>,
+    run: Option<OpenRun>,
     schema: SchemaRef,
     numbers: DecimalPolicy,
     /// Converted batches that were not returned yet.
@@ -37,7 +37,7 @@ pub struct QueryReader {
     signals: SignalWatcher,
 }
 
-struct Run {
+struct OpenRun {
     last: Arc<LastRun>,
     feed: Feed,
     report: SharedReport,
@@ -50,38 +50,38 @@ impl QueryReader {
     pub fn growing(
         py: Python<'_>,
         last: Arc<LastRun>,
-        pages: Pages,
+        run: Run,
         bar: Bar,
         first: usize,
         schema: SchemaRef,
     ) -> PyResult<Self> {
-        Self::new(py, last, pages, bar, (first, MOST_ROWS), (schema, DecimalPolicy::Decimal))
+        Self::new(py, last, run, bar, (first, MOST_ROWS), (schema, DecimalPolicy::Decimal))
     }
 
     pub fn of_batches(
         py: Python<'_>,
         last: Arc<LastRun>,
-        pages: Pages,
+        run: Run,
         bar: Bar,
         rows: usize,
         form: (SchemaRef, DecimalPolicy),
     ) -> PyResult<Self> {
-        Self::new(py, last, pages, bar, (rows, rows), form)
+        Self::new(py, last, run, bar, (rows, rows), form)
     }
 
     fn new(
         py: Python<'_>,
         last: Arc<LastRun>,
-        pages: Pages,
+        run: Run,
         bar: Bar,
         (first, most): (usize, usize),
         (schema, numbers): (SchemaRef, DecimalPolicy),
     ) -> PyResult<Self> {
-        let report = pages.report().clone();
-        let partial = pages.partial().clone();
-        let feed = Feed::new(pages, StreamItem::Batches, first, most);
+        let report = run.report().clone();
+        let partial = run.partial().clone();
+        let feed = Feed::new(run, StreamItem::Batches, first, most);
         last.follow(feed.ready());
-        let run = Some(Run { last, feed, report, partial, _bar: bar });
+        let run = Some(OpenRun { last, feed, report, partial, _bar: bar });
         let signals = SignalWatcher::watch(py)?;
         Ok(Self { run, schema, numbers, converted: VecDeque::new(), row: 0, signals })
     }
@@ -106,7 +106,7 @@ impl QueryReader {
     }
 
     /// Takes and converts the next batch; a signal or an error leaves the query's cursor before it.
-    fn read(&mut self, py: Python<'_>, run: &Run) -> PyResult<Option<RecordBatch>> {
+    fn read(&mut self, py: Python<'_>, run: &OpenRun) -> PyResult<Option<RecordBatch>> {
         let (batch, before) = loop {
             match run.feed.ready().take() {
                 Taken::Item((Item::Batch(batch), before)) => break (batch, before),

@@ -19,7 +19,7 @@ use crate::python::base::generic;
 use crate::python::results::page::Page;
 use crate::python::results::record_classes;
 use crate::python::results::records::Records;
-use crate::query::{Pages, Partial, SharedReport};
+use crate::query::{Partial, Run, SharedReport};
 
 // One iterator. Threads that share it get each item once.
 #[doc = doc!(Stream)]
@@ -43,7 +43,7 @@ impl Stream {
     pub fn new(
         owner: Py<PyAny>,
         last: Arc<LastRun>,
-        pages: Pages,
+        run: Run,
         bar: Bar,
         kind: StreamItem,
         (batch_size, selection): (usize, Projection),
@@ -53,9 +53,9 @@ impl Stream {
             selection,
             owner,
             last,
-            report: pages.report().clone(),
-            partial: pages.partial().clone(),
-            feed: Feed::new(pages, kind, batch_size, batch_size),
+            report: run.report().clone(),
+            partial: run.partial().clone(),
+            feed: Feed::new(run, kind, batch_size, batch_size),
             bar: Mutex::new(bar),
             reported: AtomicBool::new(false),
         }

@@ -3,7 +3,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::pages::Pages;
+use super::query_start::QueryStart;
 use super::run::Run;
 use super::slice_fetcher::{fetch, list_spec, response};
 use crate::client::Error;
@@ -55,7 +55,7 @@ impl<'q> CountedRange<'q> {
         let rows = reader.snapshot().page_rows();
         let Some(bottom) = self.locate(low, newest, pages, rows).await? else { return Ok(None) };
         let top = bottom.saturating_sub((max_rows / rows).max(1) - 1);
-        let (run, complete_to) = if top <= 1 {
+        let (start, complete_to) = if top <= 1 {
             (self.list.clone().into(), high)
         } else {
             let request = PageRequest { page: top - 1, ..request };
@@ -63,12 +63,12 @@ impl<'q> CountedRange<'q> {
             let Some((offset, list)) = reader.checkpoint_after(&request, &response(&page)) else { return Ok(None) };
             let Some(above) = Place::new(top - 1, &page.columns) else { return Ok(None) };
             // More records of the height above may be on that page.
-            (Run::from_position(self.list, offset, list, None)?, high.min(above.last - 1))
+            (QueryStart::from_position(self.list, offset, list, None)?, high.min(above.last - 1))
         };
         if complete_to < low {
             return Ok(None);
         }
-        let all = self.read_down(&run, low, bottom + 2 - top.max(1)).await?;
+        let all = self.read_down(&start, low, bottom + 2 - top.max(1)).await?;
         Ok(Some((complete_to, all.iter().map(|columns| within(columns, low..=complete_to)).collect())))
     }
 
@@ -101,17 +101,17 @@ impl<'q> CountedRange<'q> {
     }
 
     /// Reads from the beginning of a run down to the records below `low`; about `pages` pages.
-    async fn read_down(&self, run: &Run, low: i64, pages: u64) -> Result<Vec<Columns>, Error> {
-        let mut reading = Pages::new(run);
+    async fn read_down(&self, start: &QueryStart, low: i64, pages: u64) -> Result<Vec<Columns>, Error> {
+        let mut run = Run::new(start);
         let mut all = Vec::new();
         let mut to_come = pages;
         let read = loop {
-            reading.set_max_in_flight(usize::try_from(to_come.max(1)).unwrap_or(usize::MAX));
-            match reading.next().await {
+            run.set_max_in_flight(usize::try_from(to_come.max(1)).unwrap_or(usize::MAX));
+            match run.next().await {
                 Ok(Some(page)) => {
                     to_come = to_come.saturating_sub(1);
                     if Place::new(page.number, &page.columns).is_some_and(|place| place.last < low) {
-                        reading.end_here();
+                        run.end_here();
                         to_come = 0;
                     }
                     all.push(page.columns);
@@ -120,7 +120,7 @@ impl<'q> CountedRange<'q> {
                 Err(error) => break Err(error),
             }
         };
-        let own = reading.report().read();
+        let own = run.report().read();
         self.report.add_cost(&own);
         match own.reasons.to_vec().into_iter().next() {
             Some(problem) => Err(Error::Window { endpoint: self.list.endpoint().name, problem }),

@@ -6,9 +6,9 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use tokio::time::Instant;
 
 use super::bounds::Bounds;
+use super::query_start::QueryStart;
 use super::reasons::{UNKNOWN_LENGTH, last_year};
 use super::resolve::resolve;
-use super::run::Run;
 use super::sample::{Recent, Sample, Sampler, height};
 use super::set::is_of_one_list;
 use super::slice_fetcher::list_spec;
@@ -92,7 +92,7 @@ struct Resolved {
     elapsed: Duration,
 }
 
-impl Run {
+impl QueryStart {
     /// Returns the expected size of the run, after a few requests.
     pub async fn estimate(self) -> Result<Estimate, Error> {
         let report = SharedReport::default();
@@ -108,7 +108,7 @@ impl Run {
         let query = &resolve(self.query(), report).await?;
         let found = report.read();
         let resolved = Resolved { requests: found.requests, elapsed: started.elapsed() };
-        let (first, offset) = self.start().map_or((0, 0), |cursor| (cursor.slice, cursor.offset));
+        let (first, offset) = self.resumed_from().map_or((0, 0), |cursor| (cursor.slice, cursor.offset));
         let num_slices = query.slices().count().saturating_sub(first);
         if num_slices == 0 || query.max_items() == Some(0) {
             let none = Bounds::exact(0);
@@ -140,7 +140,7 @@ async fn set(
 ) -> Result<Estimate, Error> {
     let count = members.queries.len() as u64;
     let estimates = evenly(0, count, SET_SAMPLES).into_iter().map(|index| async move {
-        let list = Run::from(members.queries[index as usize].clone());
+        let list = QueryStart::from(members.queries[index as usize].clone());
         match list.estimate_list(report, sampler).await {
             Err(error) if is_of_one_list(&error) => Ok(Estimate {
                 requests: Bounds::exact(1),

@@ -9,7 +9,7 @@ use super::follow_cursor::{FollowCursor, Position};
 use super::follow_plan::{FollowOptions, FollowPlan, FollowStart, RangeRead};
 use super::heights::Heights;
 use super::lag::Lag;
-use super::run::Run;
+use super::query_start::QueryStart;
 use super::walk::{PageRows, Walk, from_height};
 use crate::client::Error;
 use crate::columns::StringLayout;
@@ -79,8 +79,8 @@ enum State {
 }
 
 impl Follow {
-    pub fn new(run: &Run, options: FollowOptions) -> Result<Self, Error> {
-        let plan = FollowPlan::new(run, &options)?;
+    pub fn new(start: &QueryStart, options: FollowOptions) -> Result<Self, Error> {
+        let plan = FollowPlan::new(start, &options)?;
         let position = match options.start {
             FollowStart::Cursor(json) => FollowCursor::parse(&plan.query, &json)?,
             FollowStart::Now => Position::Now,
@@ -276,8 +276,8 @@ impl Follow {
             Request::Older { pages } => self.read_page(pages).await,
             Request::Verify => {
                 let Some(walk) = &mut self.walk else { return Ok(Vec::new()) };
-                walk.pages.end_here();
-                while walk.pages.next().await?.is_some() {}
+                walk.run.end_here();
+                while walk.run.next().await?.is_some() {}
                 self.absorb();
                 self.follower().on_verified()
             }
@@ -322,11 +322,11 @@ impl Follow {
     async fn read_page(&mut self, pages: u64) -> Result<Vec<Event>, Error> {
         let Some(walk) = &mut self.walk else { return Ok(Vec::new()) };
         let pages = usize::try_from(pages).unwrap_or(usize::MAX);
-        walk.pages.set_max_in_flight(pages.min(self.plan.max_in_flight));
-        let page = walk.pages.next().await?;
+        walk.run.set_max_in_flight(pages.min(self.plan.max_in_flight));
+        let page = walk.run.next().await?;
         walk.returned += 1;
         let is_ended = page.is_none();
-        let stop = match walk.pages.end() {
+        let stop = match walk.run.end() {
             Some(End::ResultWindow) => Stop::Window,
             Some(End::List | End::UnknownLength | End::Unsettled) => Stop::List,
             None if is_ended => Stop::List,
@@ -348,10 +348,10 @@ impl Follow {
             self.look = Some(Walk::new(&self.plan.list, self.repeats));
         }
         let Some(look) = &mut self.look else { return Ok(Vec::new()) };
-        look.pages.set_max_in_flight(1);
-        let page = look.pages.next().await?;
+        look.run.set_max_in_flight(1);
+        let page = look.run.next().await?;
         let stop = match &page {
-            Some(_) if look.pages.end().is_none() => Stop::Page(None),
+            Some(_) if look.run.end().is_none() => Stop::Page(None),
             _ => Stop::List,
         };
         self.absorb();
@@ -362,16 +362,16 @@ impl Follow {
     /// Adds the cost of the reads so far to the report.
     fn absorb(&mut self) {
         for walk in self.walk.iter_mut().chain(&mut self.look) {
-            let now = walk.pages.report().read();
+            let now = walk.run.report().read();
             self.report.add_cost(&now.since(&walk.counted));
             // Other reasons of a round, such as the result window, do not concern the follower.
             let dropped = now.dropped - walk.counted.dropped;
-            for reason in walk.pages.report().contradictions() {
+            for reason in walk.run.report().contradictions() {
                 self.report.add_contradiction(reason);
             }
             self.report.update(|report| report.dropped += dropped);
             walk.counted = now;
-            if let Some(reason) = walk.pages.report().empty_responses_reason() {
+            if let Some(reason) = walk.run.report().empty_responses_reason() {
                 self.report.add_reason(reason);
             }
         }

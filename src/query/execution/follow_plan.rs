@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::counted_range::CountedRange;
 use super::heights::{self, Heights};
-use super::pages::Pages;
+use super::query_start::QueryStart;
 use super::resolve::resolve;
 use super::run::Run;
 use super::slice_fetcher::list_spec;
@@ -85,8 +85,8 @@ fn reject(query: &Query, problem: &str) -> Error {
 }
 
 impl FollowPlan {
-    pub fn new(run: &Run, options: &FollowOptions) -> Result<Self, Error> {
-        let query = run.query().clone();
+    pub fn new(start: &QueryStart, options: &FollowOptions) -> Result<Self, Error> {
+        let query = start.query().clone();
         query.reject_set("follow()")?;
         let endpoint = query.endpoint();
         if matches!(endpoint.shape, Shape::Direct) {
@@ -103,7 +103,7 @@ impl FollowPlan {
             let message = Message::new("must not be given where new records are followed");
             return Err(Error::parameter("max_items", message.hint(Hint::Omit("max_items".into()))));
         }
-        if run.start().is_some() {
+        if start.resumed_from().is_some() {
             return Err(reject(
                 &query,
                 "which resumes from a cursor; make the call again and pass the cursor of a follower",
@@ -308,17 +308,17 @@ async fn collect(
     max_in_flight: usize,
     report: &SharedReport,
 ) -> Result<Collected, Error> {
-    let mut pages = Pages::new(&Run::from(query.clone()));
+    let mut run = Run::new(&QueryStart::from(query.clone()));
     let mut all = Vec::new();
     let mut count = 0;
     if budget.max_rows < u64::MAX {
         // The first page may show that there are too many.
-        pages.set_max_in_flight(1);
+        run.set_max_in_flight(1);
     }
     let read = loop {
-        match pages.next().await {
+        match run.next().await {
             Ok(Some(page)) => {
-                pages.set_max_in_flight(max_in_flight);
+                run.set_max_in_flight(max_in_flight);
                 count += page.columns.rows() as u64;
                 let rows = page.columns.rows();
                 let reached = (0..rows).rev().find_map(|row| Rows::height(&page.columns, row)).unwrap_or(i64::MAX);
@@ -331,11 +331,11 @@ async fn collect(
             Err(error) => break Err(error),
         }
     };
-    let own = pages.report().read();
+    let own = run.report().read();
     report.add_cost(&own);
-    pages.report().contradictions().into_iter().for_each(|reason| report.add_contradiction(reason));
+    run.report().contradictions().into_iter().for_each(|reason| report.add_contradiction(reason));
     // The last year of an address is all that there is to follow, unless the list ends before it.
-    let is_cut = query.endpoint().limit != ResultLimit::LastYear || pages.end() == Some(End::ResultWindow);
+    let is_cut = query.endpoint().limit != ResultLimit::LastYear || run.end() == Some(End::ResultWindow);
     match own.reasons.to_vec().into_iter().next() {
         Some(problem) if is_cut => Err(Error::Window { endpoint: query.endpoint().name, problem }),
         Some(_) | None => read,

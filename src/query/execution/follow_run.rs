@@ -5,7 +5,7 @@ use super::follow_cursor::FollowCursor;
 use super::follow_plan::FollowOptions;
 use super::follow_set::FollowSet;
 use super::lag::Lag;
-use super::run::Run;
+use super::query_start::QueryStart;
 use crate::client::Error;
 use crate::query::request::Query;
 use crate::query::results::SharedReport;
@@ -16,11 +16,11 @@ pub enum FollowRun {
 }
 
 impl FollowRun {
-    pub fn new(run: &Run, options: FollowOptions) -> Result<Self, Error> {
-        let _time = run.query().client().enter_time();
-        match run.query().members() {
-            None => Follow::new(run, options).map(|list| Self::List(Box::new(list))),
-            Some(members) => FollowSet::new(run, members, options).map(|set| Self::Set(Box::new(set))),
+    pub fn new(start: &QueryStart, options: FollowOptions) -> Result<Self, Error> {
+        let _time = start.query().client().enter_time();
+        match start.query().members() {
+            None => Follow::new(start, options).map(|list| Self::List(Box::new(list))),
+            Some(members) => FollowSet::new(start, members, options).map(|set| Self::Set(Box::new(set))),
         }
     }
 

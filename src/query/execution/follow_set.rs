@@ -11,7 +11,7 @@ use super::follow::{Follow, FollowEvent, FollowItem, FollowStep};
 use super::follow_cursor::{FollowCursor, Position};
 use super::follow_plan::{FollowOptions, FollowPlan, FollowStart, SharedHead};
 use super::lag::Lag;
-use super::run::Run;
+use super::query_start::QueryStart;
 use super::set::is_of_one_list;
 use crate::client::{Error, log};
 use crate::message::Message;
@@ -49,17 +49,17 @@ pub struct FollowSet {
 }
 
 impl FollowSet {
-    pub fn new(run: &Run, members: &Members<Query>, options: FollowOptions) -> Result<Self, Error> {
-        let query = run.query().clone();
+    pub fn new(start: &QueryStart, members: &Members<Query>, options: FollowOptions) -> Result<Self, Error> {
+        let query = start.query().clone();
         if query.options().unique {
             let problem = "must not be given where new records are followed: each of the lists returns its own";
             return Err(Error::parameter("unique", problem));
         }
-        if run.start().is_some() || options.end.is_some() {
+        if start.resumed_from().is_some() || options.end.is_some() {
             query.reject_set("following from a cursor of the query, or up to an end")?;
         }
         // Every list can be followed if one can.
-        FollowPlan::new(&Run::from(members.queries[0].clone()), &options)?;
+        FollowPlan::new(&QueryStart::from(members.queries[0].clone()), &options)?;
         let position = match &options.start {
             FollowStart::Cursor(json) => FollowCursor::parse(&query, json)?,
             FollowStart::Now => Position::of_set(members, Position::Now),
@@ -183,7 +183,7 @@ impl FollowSet {
 
     fn open(&self, list: usize) -> Result<Box<Follow>, Error> {
         let Some(members) = self.query.members() else { return Err(Error::Internal("no set is followed".into())) };
-        let mut plan = FollowPlan::new(&Run::from(members.queries[list].clone()), &self.options)?;
+        let mut plan = FollowPlan::new(&QueryStart::from(members.queries[list].clone()), &self.options)?;
         plan.share_head(&self.head);
         Follow::from_position(plan, self.cursor.list_position(list), None).map(Box::new)
     }

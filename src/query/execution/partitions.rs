@@ -1,8 +1,8 @@
 //! Partitions: queries that together return what one query returns, each record in one of them, and that can be read
 //! independently, on other machines and at other times.
 
+use super::query_start::QueryStart;
 use super::resolve::resolve;
-use super::run::Run;
 use super::slice_fetcher::{fetch, list_spec, response};
 use crate::client::Error;
 use crate::interface::{ParamKind, ParamRole};
@@ -24,7 +24,7 @@ struct Range {
     is_list: bool,
 }
 
-impl Run {
+impl QueryStart {
     /// Splits the run into up to `num_partitions`; into one where it cannot be split.
     pub async fn partitions(self, num_partitions: u64) -> Result<Vec<Self>, Error> {
         if num_partitions > MAX_PARTITIONS {
@@ -32,19 +32,19 @@ impl Run {
             return Err(Error::parameter("num_partitions", problem));
         }
         // What is left of a run cannot be split without reading it.
-        if self.start().is_some() {
+        if self.resumed_from().is_some() {
             return Ok(vec![self]);
         }
         if let Some(members) = self.query().members() {
             return split_set(self.query(), members, num_partitions);
         }
-        let run = if self.query().unresolved().is_some() {
+        let start = if self.query().unresolved().is_some() {
             let query = resolve(self.query(), &SharedReport::default()).await?;
             self.with_query(query)
         } else {
             self
         };
-        let query = run.query();
+        let query = start.query();
         // How many records a partition by hash, by height or by time has is unknown until it is read.
         if query.max_items().is_some() {
             return split_list(query, num_partitions).await;
@@ -66,12 +66,12 @@ impl Run {
     }
 }
 
-fn unsplit(query: &Query) -> Result<Vec<Run>, Error> {
+fn unsplit(query: &Query) -> Result<Vec<QueryStart>, Error> {
     Ok(vec![query.clone().into()])
 }
 
 /// Splits a set by its values. Each part is a set, so that its records have the same columns.
-fn split_set(query: &Query, members: &Members<Query>, num_partitions: u64) -> Result<Vec<Run>, Error> {
+fn split_set(query: &Query, members: &Members<Query>, num_partitions: u64) -> Result<Vec<QueryStart>, Error> {
     if query.options().unique {
         let problem = "must not be given where a set is split: several parts may have a record";
         return Err(Error::parameter("unique", Message::new(problem).hint(Hint::Omit("unique".into()))));
@@ -79,12 +79,12 @@ fn split_set(query: &Query, members: &Members<Query>, num_partitions: u64) -> Re
     let ranges = split(1, members.values.len() as i64, num_partitions.max(1));
     let partitions = ranges.into_iter().map(|(first, last)| {
         let values = members.values[first as usize - 1..last as usize].to_vec();
-        query.with_args(vec![(members.name.to_owned(), Arg::List(values))], false).map(Run::from)
+        query.with_args(vec![(members.name.to_owned(), Arg::List(values))], false).map(QueryStart::from)
     });
     partitions.collect()
 }
 
-fn split_hashes(query: &Query, name: &str, num_partitions: u64) -> Result<Vec<Run>, Error> {
+fn split_hashes(query: &Query, name: &str, num_partitions: u64) -> Result<Vec<QueryStart>, Error> {
     let slices = query.slices().count();
     if slices == 0 {
         return unsplit(query);
@@ -94,14 +94,14 @@ fn split_hashes(query: &Query, name: &str, num_partitions: u64) -> Result<Vec<Ru
     let partitions = starts.map(|first| {
         let slices = first..(first + each).min(slices);
         let hashes = slices.flat_map(|slice| query.slices().hashes(slice).to_vec()).collect();
-        query.with_args(vec![(name.to_owned(), Arg::List(hashes))], false).map(Run::from)
+        query.with_args(vec![(name.to_owned(), Arg::List(hashes))], false).map(QueryStart::from)
     });
     partitions.collect()
 }
 
 /// Splits a list that the API counts by offsets: counted from its end they do not change. Two partitions are cut between
 /// records that one response showed next to each other; each has to begin and to end with them.
-async fn split_list(query: &Query, num_partitions: u64) -> Result<Vec<Run>, Error> {
+async fn split_list(query: &Query, num_partitions: u64) -> Result<Vec<QueryStart>, Error> {
     if !query.endpoint().counts() || !query.may_grow() {
         return unsplit(query);
     }
@@ -130,7 +130,7 @@ async fn split_list(query: &Query, num_partitions: u64) -> Result<Vec<Run>, Erro
     let partitions = starts.zip(ends).map(|(start, end)| {
         let offset = start.map_or(0, |start| start.offset);
         let remaining = end.map(|end| end.offset).or(last).map(|end| end.saturating_sub(offset));
-        Run::from_position(query, offset, accepted.before.clone().between(start, end), remaining)
+        QueryStart::from_position(query, offset, accepted.before.clone().between(start, end), remaining)
     });
     partitions.collect()
 }

@@ -1,130 +1,348 @@
-//! `Run`: a query and where its next run starts.
+//! `Run`: a run of a query. Its pages are fetched several at a time and delivered in order.
 
-use std::sync::Arc;
+mod deliver;
+
+use std::collections::VecDeque;
+use std::pin::Pin;
 
 use super::cursor::Cursor;
+use super::observed::{Observed, RunObserver};
+use super::query_start::QueryStart;
+use super::reasons::{UNKNOWN_LENGTH, contradictions, limits};
+use super::reread::SliceStart;
 use super::resolve::resolve;
-use super::slice_fetcher::fetch;
-use crate::client::{Client, Error};
-use crate::decode::Page;
+use super::set::{ListRun, Set};
+use super::slice_fetcher::SliceFetcher;
+use crate::client::{Error, log};
+use crate::process;
+use crate::query::audit::Arguments;
 use crate::query::request::Query;
-use crate::query::results::{Report, SharedReport};
-use crate::query::snapshot::{ListCheckpoint, PageRequest};
+use crate::query::results::{LatestCheckpoint, Page, Partial, SharedReport};
+use crate::query::snapshot::{End, FirstPage};
 
-#[derive(Clone)]
+/// Dropping a run, or a future of it, cancels its requests and loses no page.
 pub struct Run {
     query: Query,
-    start: Option<Arc<Cursor>>,
+    /// Values that the records can have, once the heights of the query are known.
+    arguments: Arguments,
+    report: SharedReport,
+    partial: Partial,
+    state: State,
+    /// Slices with requests in flight; the first is being delivered.
+    fetchers: VecDeque<SliceFetcher>,
+    /// Beginning of the slice that is being delivered, to which a run that collects can return.
+    slice_start: Option<SliceStart>,
+    /// Slice whose list continues a snapshot: that of a cursor, or of a partition.
+    resumed_slice: Option<u64>,
+    next_slice: u64,
+    delivered: u64,
+    /// Slice and offset of the first page of this run.
+    began: Option<(u64, u64)>,
+    /// Position after the last page of the slice that is being delivered.
+    latest: Option<LatestCheckpoint>,
+    observed: Observed,
+    /// The end of the last slice.
+    end: Option<End>,
+    /// Most requests in flight, apart from the client's limit.
+    max_in_flight: usize,
+    /// True if the caller needs no more of the list, so that its length does not matter.
+    is_cut: bool,
+    first_page: FirstPage,
+    /// The lists of a set, which are read in place of one.
+    set: Option<Box<Set<Self>>>,
 }
 
-impl From<Query> for Run {
-    /// A run from the beginning.
-    fn from(query: Query) -> Self {
-        Self { query, start: None }
-    }
+enum State {
+    /// The heights of the query may be unknown; it starts here.
+    Unresolved(Option<Box<Cursor>>),
+    Started,
 }
 
 impl Run {
-    /// Returns the run that continues from a cursor, that of a large set with its query.
-    pub fn resume(client: &Client, cursor: &str, query: Option<&Query>) -> Result<Self, Error> {
-        let (query, start) = Cursor::parse(client, cursor, query)?;
-        Ok(Self { query, start: Some(Arc::new(start)) })
+    /// Starts a run that streams its records and retains the last of them.
+    pub fn new(start: &QueryStart) -> Self {
+        let partial = Partial::latest(start.query().record());
+        Self::collect_into(start, partial)
     }
 
-    /// A run of one list of a set, from its position.
-    pub(super) fn of_member(query: &Query, start: Option<&Cursor>) -> Self {
-        // The position of a list is that of its resolved range.
-        let resumed = start.and_then(|start| start.query(query.client(), query.endpoint()).ok());
-        let query = resumed.map_or_else(|| query.clone(), |resumed| resumed.with_projection_of(query));
-        Self { query, start: start.cloned().map(Arc::new) }
+    /// Starts a run that collects its records in `partial`.
+    pub fn collect_into(start: &QueryStart, partial: Partial) -> Self {
+        let query = start.query().clone();
+        let start = start.resumed_from();
+        let _time = query.client().enter_time();
+        let first_page = start.map_or(FirstPage::default(), Cursor::first_page);
+        let report = start.map_or_else(SharedReport::default, |start| {
+            SharedReport::start(start.reasons.clone(), start.missing.clone())
+        });
+        let set = query.members().map(|_| Box::new(Set::new(&query, start, &report)));
+        let state = State::Unresolved(start.cloned().map(Box::new));
+        Self {
+            query,
+            arguments: Arguments::default(),
+            report,
+            partial,
+            state,
+            fetchers: VecDeque::new(),
+            slice_start: None,
+            resumed_slice: None,
+            next_slice: 0,
+            delivered: 0,
+            began: None,
+            latest: None,
+            end: None,
+            max_in_flight: usize::MAX,
+            is_cut: false,
+            first_page,
+            set,
+            observed: Observed::default(),
+        }
     }
 
-    /// A run of the next `most` records from a cursor of this query on.
-    pub fn rest(&self, cursor: &str, most: u64) -> Result<Self, Error> {
-        self.query.reject_set("an export")?;
-        let start = Cursor::parse(self.query.client(), cursor, None)?.1.limited(most);
-        Ok(Self { query: start.query(self.query.client(), self.query.endpoint())?, start: Some(Arc::new(start)) })
+    /// Requests at most that many pages at once.
+    pub(super) fn set_max_in_flight(&mut self, pages: usize) {
+        self.max_in_flight = pages.max(1);
     }
 
-    /// A run of the records of a query's only slice from `offset` on, of `remaining` of them or all.
-    pub(super) fn from_position(
-        query: &Query,
-        offset: u64,
-        list: ListCheckpoint,
-        remaining: Option<u64>,
-    ) -> Result<Self, Error> {
-        let start = Cursor::in_list(query, offset, list, remaining);
-        Ok(Self { query: start.query(query.client(), query.endpoint())?, start: Some(Arc::new(start)) })
-    }
-
-    /// The same run of a query whose heights are known.
-    pub(super) fn with_query(self, query: Query) -> Self {
-        Self { query, ..self }
-    }
-
-    /// The same run, of which only these columns are decoded.
+    /// Returns the first page of a list as it arrives, for a caller that may need no other one.
     #[must_use]
-    pub fn with_columns(&self, names: &[String]) -> Self {
-        Self { query: self.query.with_columns(names), start: self.start.clone() }
+    pub fn returning_first_page_at_once(self) -> Self {
+        Self { first_page: FirstPage::AtOnce, ..self }
     }
 
-    /// The run with heights in place of times, whose requests are added to the report.
-    pub async fn resolved(self, report: SharedReport) -> Result<Self, Error> {
-        self.query.reject_set("a range of times")?;
-        let query = resolve(&self.query, &report).await?;
-        Ok(self.with_query(query))
+    /// Reads no further: the next call proves, where the list has a count, that what was returned is of one instant.
+    pub fn end_here(&mut self) {
+        self.query = self.query.limited_to(self.delivered);
+        self.is_cut = true;
     }
 
-    /// One page of the query's only list as it is now, whose request is added to the report.
-    pub async fn page(self, number: u64, report: SharedReport) -> Result<Page, Error> {
-        self.query.reject_set("single pages")?;
-        let request = PageRequest { page: number, ..PageRequest::first(self.query.page_size()) };
-        fetch(&self.query, 0, request, false, &report).await
+    /// The end of the list, once it was reached.
+    pub(super) fn end(&self) -> Option<End> {
+        self.fetchers.front().map_or(self.end, |fetcher| fetcher.list.end())
+    }
+
+    /// Reports the run to an observer.
+    pub fn observe(&mut self, observer: Box<dyn RunObserver>) {
+        self.observed = Observed::new(observer, self.report.clone());
+    }
+
+    /// Finds the heights of the query and starts its first slice.
+    async fn start(&mut self) -> Result<(), Error> {
+        let State::Unresolved(start) = &self.state else { return Ok(()) };
+        self.query = resolve(&self.query, &self.report).await?;
+        let unread = self.query.slices().count().saturating_sub(start.as_ref().map_or(0, |start| start.slice + 1));
+        // Each slice takes a request, unless the run may end before the last of them.
+        let needed = if self.query.max_items().is_some() { unread.min(1) } else { unread };
+        self.query.client().check_requests(needed)?;
+        self.arguments = Arguments::of(&self.query);
+        if let Some(start) = start {
+            if start.slice < self.query.slices().count() {
+                self.fetchers.push_back(SliceFetcher::resumed(&self.query, start, self.first_page));
+                self.resumed_slice = (!start.list.is_start()).then_some(start.slice);
+            }
+            self.next_slice = start.slice + 1;
+        }
+        self.state = State::Started;
+        Ok(())
     }
 
     pub fn query(&self) -> &Query {
         &self.query
     }
 
-    /// Cursor that the run resumes from, or `None` if it starts at the beginning.
-    pub fn start(&self) -> Option<&Cursor> {
-        self.start.as_deref()
+    pub fn report(&self) -> &SharedReport {
+        &self.report
     }
 
-    /// Cursor of the run's first record.
-    pub fn cursor(&self) -> String {
-        self.first().to_json()
+    pub fn partial(&self) -> &Partial {
+        &self.partial
     }
 
-    /// Cursor of the run's first record, with the values of a set however many they are.
-    pub fn whole_cursor(&self) -> String {
-        self.first().to_whole_json()
+    /// Returns the next page in order, or `None` at the end. After an error or a cancelled call, the next call continues
+    /// from the same position.
+    pub async fn next(&mut self) -> Result<Option<Page>, Error> {
+        let Some(context) = self.observed.context() else { return self.next_page().await };
+        let page = log::scope(Some(context), self.next_page()).await;
+        self.observed.returned(&page);
+        page
     }
 
-    /// The same for another run, if this one ended before its first record.
-    pub fn retry_cursor(&self, report: &Report) -> String {
-        if report.bytes > 0 { self.first().after_empty_run().to_json() } else { self.cursor() }
+    async fn next_page(&mut self) -> Result<Option<Page>, Error> {
+        if let Some(set) = &mut self.set {
+            return set.next(&self.report, &self.partial).await;
+        }
+        loop {
+            match self.next_page_or_drift().await {
+                Err(Error::Drift { .. }) if self.read_again() => {}
+                result => return result,
+            }
+        }
     }
 
-    fn first(&self) -> Cursor {
-        self.start().cloned().unwrap_or_else(|| Cursor::start(&self.query))
+    async fn next_page_or_drift(&mut self) -> Result<Option<Page>, Error> {
+        self.start().await?;
+        loop {
+            self.mark_slice();
+            let is_stopped = self.remaining() == Some(0);
+            if is_stopped {
+                self.stop();
+            }
+            self.send_requests();
+            let Some(fetcher) = self.fetchers.front_mut() else {
+                self.finish();
+                return Ok(None);
+            };
+            let Some(response) = fetcher.next_response().await else {
+                if let Some(error) = fetcher.list.error() {
+                    return Err(error.clone());
+                }
+                fetcher.conclude()?;
+                if is_stopped {
+                    if fetcher.list.end() == Some(End::UnknownLength) && !self.is_cut {
+                        self.report.add_reason(UNKNOWN_LENGTH);
+                    }
+                    for reason in fetcher.audit.doubts() {
+                        self.report.add_contradiction(reason);
+                    }
+                    self.finish();
+                    return Ok(None);
+                }
+                // A block whose list ends at the result window may have any number of records beyond it.
+                fetcher.check_window(&self.query, fetcher.list.returned().saturating_add(1))?;
+                self.end_slice();
+                continue;
+            };
+            let page = response.and_then(|response| {
+                let Some((request, page)) = response else { return Ok(None) };
+                process::long_if(page.columns.copied_size(), || self.deliver(request, page))
+            });
+            let Some(page) = page? else { continue };
+            // An empty list is one empty page.
+            if page.columns.rows() > 0 || (self.query.slices().count() == 1 && page.number == 1) {
+                return Ok(Some(page));
+            }
+        }
     }
 
-    /// The same run limited to its first `limit` records.
-    #[must_use]
-    pub fn limited_to(&self, limit: u64) -> Self {
-        Self { query: self.query.limited_to(limit), start: self.start.clone() }
+    /// Remembers where a slice begins that this run reads from its beginning.
+    fn mark_slice(&mut self) {
+        let slice = self.fetchers.front().map(|fetcher| fetcher.slice);
+        if self.slice_start.is_none() && (slice.is_none() || slice != self.resumed_slice) {
+            self.slice_start = SliceStart::of(&self.partial, &self.report, self.delivered);
+        }
     }
 
-    /// The request as JSON: equal for runs that request the same.
-    pub fn canonical_json(&self) -> Result<serde_json::Value, Error> {
-        let query = &self.query;
-        Ok(serde_json::json!({
-            "call": query.endpoint().name,
-            "chain": query.chain(),
-            "arguments": query.canonical_args()?,
-            "max_items": query.max_items(),
-            "cursor": self.start().map(Cursor::to_json),
-        }))
+    /// Reads a list again that changed too much, if none of its records were handed out.
+    fn read_again(&mut self) -> bool {
+        let Some(start) = &mut self.slice_start else { return false };
+        let Some(fetcher) = self.fetchers.front_mut() else { return false };
+        let Some(delivered) = start.restore(&self.partial, &self.report) else { return false };
+        self.delivered = delivered;
+        self.latest = None;
+        let wanted = self.query.max_items().map(|most| most.saturating_sub(delivered));
+        let received = fetcher.audit.received();
+        *fetcher = SliceFetcher::new(&self.query, fetcher.slice, wanted, self.first_page).after_discarded(received);
+        self.next_slice = self.fetchers.back().map_or(self.next_slice, |last| last.slice + 1);
+        true
+    }
+
+    /// True if the response of the next page has arrived.
+    pub fn is_ready(&self) -> bool {
+        self.set.is_none() && self.fetchers.front().is_some_and(SliceFetcher::is_ready)
+    }
+
+    /// Records still wanted, where there is a limit.
+    fn remaining(&self) -> Option<u64> {
+        self.query.max_items().map(|most| most.saturating_sub(self.delivered))
+    }
+
+    /// Requests no more than it takes to verify the records that were returned.
+    fn stop(&mut self) {
+        self.next_slice = self.query.slices().count();
+        let has_returned = self.fetchers.front().is_some_and(|fetcher| fetcher.list.returned() > 0);
+        self.fetchers.truncate(usize::from(has_returned));
+        for fetcher in &mut self.fetchers {
+            fetcher.stop();
+        }
+    }
+
+    /// Sends requests until `concurrency` of them are in flight.
+    fn send_requests(&mut self) {
+        self.fetchers.iter_mut().for_each(SliceFetcher::requeue_after_fork);
+        let mut in_flight: usize = self.fetchers.iter().map(SliceFetcher::in_flight).sum();
+        let concurrency = self.max_in_flight(in_flight);
+        let wanted = self.remaining().map(|left| left.div_ceil(self.query.page_size().max(1)).max(1));
+        for fetcher in &mut self.fetchers {
+            while in_flight < concurrency
+                && wanted.is_none_or(|wanted| (in_flight as u64) < wanted)
+                && fetcher.send_next(&self.query, &self.report)
+            {
+                in_flight += 1;
+            }
+        }
+        // With a limit, the slices after this one may not be needed at all.
+        let ahead = if wanted.is_some() { 1 } else { concurrency };
+        while in_flight < ahead
+            && self.next_slice < self.query.slices().count()
+            && (wanted.is_none() || self.fetchers.is_empty())
+        {
+            let mut fetcher = SliceFetcher::new(&self.query, self.next_slice, self.remaining(), self.first_page);
+            fetcher.send_next(&self.query, &self.report);
+            self.fetchers.push_back(fetcher);
+            self.next_slice += 1;
+            in_flight += 1;
+        }
+    }
+
+    /// Requests that may be in flight together. The last ones of a bound are for the next pages, not for those after them.
+    fn max_in_flight(&self, in_flight: usize) -> usize {
+        let client = self.query.client();
+        let most = client.settings().concurrency.min(self.max_in_flight);
+        let Some(left) = client.requests_left() else { return most };
+        // Later slices may hold what is left: the list that is returned now does not wait for them.
+        let is_waited_for = self.fetchers.front().is_some_and(|front| front.in_flight() == 0);
+        let least = if is_waited_for { in_flight + 1 } else { 1 };
+        most.min(usize::try_from(left).unwrap_or(usize::MAX).max(least))
+    }
+
+    /// Ends the slice that is being delivered.
+    fn end_slice(&mut self) {
+        let Some(fetcher) = self.fetchers.pop_front() else { return };
+        self.latest = None;
+        self.slice_start = None;
+        self.end = fetcher.list.end();
+        for reason in limits(&self.query, &fetcher) {
+            self.report.add_reason(reason);
+        }
+        for reason in contradictions(&self.query, &fetcher) {
+            self.report.add_contradiction(reason);
+        }
+    }
+
+    fn finish(&mut self) {
+        self.fetchers.clear();
+        self.next_slice = self.query.slices().count();
+        if self.delivered == 0 && self.report.read().dropped == 0 {
+            self.report.update(|report| report.remarks = self.query.implausible_args().into());
+        }
+        self.report.finish();
+    }
+}
+
+impl ListRun for Run {
+    fn begin(start: &QueryStart) -> Self {
+        Self::new(start)
+    }
+
+    fn report(&self) -> &SharedReport {
+        &self.report
+    }
+
+    fn set_max_in_flight(&mut self, pages: usize) {
+        self.set_max_in_flight(pages);
+    }
+
+    fn next(&mut self) -> impl Future<Output = Result<Option<Page>, Error>> + Send {
+        let next: Pin<Box<dyn Future<Output = _> + Send + '_>> = Box::pin(self.next());
+        next
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 
 use super::cursor::Cursor;
-use super::run::Run;
+use super::query_start::QueryStart;
 use super::unique::Unique;
 use crate::client::{Error, log};
 use crate::interface::ApiErrorKind;
@@ -31,7 +31,7 @@ const NAMED: usize = 5;
 
 /// The run of one list.
 pub(super) trait ListRun: Send + Sized + 'static {
-    fn start(run: &Run) -> Self;
+    fn begin(start: &QueryStart) -> Self;
     fn report(&self) -> &SharedReport;
     /// Requests at most that many pages at once.
     fn set_max_in_flight(&mut self, pages: usize);
@@ -146,19 +146,19 @@ impl<L: ListRun> Set<L> {
             self.reopen_after_fork();
             self.ask();
             let Some(answered) = self.asked.join_next().await else { return self.finish(report) };
-            let (index, pages, page) = answered.map_err(|crash| Error::Internal(crash.to_string()))?;
+            let (index, run, page) = answered.map_err(|crash| Error::Internal(crash.to_string()))?;
             match page {
                 Ok(Some(page)) => {
-                    self.waiting.push_back((index, pages));
+                    self.waiting.push_back((index, run));
                     if let Some(page) = self.returned(index, page, report, partial) {
                         return Ok(Some(page));
                     }
                 }
-                Ok(None) => self.end(index, &pages, None, report),
-                Err(Error::Drift { .. }) if self.read_again(index, &pages) => self.account(report),
-                Err(error) if is_of_one_list(&error) => self.end(index, &pages, Some(error), report),
+                Ok(None) => self.end(index, &run, None, report),
+                Err(Error::Drift { .. }) if self.read_again(index, &run) => self.account(report),
+                Err(error) if is_of_one_list(&error) => self.end(index, &run, Some(error), report),
                 Err(error) => {
-                    self.waiting.push_back((index, pages));
+                    self.waiting.push_back((index, run));
                     self.account(report);
                     return Err(error);
                 }
@@ -173,17 +173,17 @@ impl<L: ListRun> Set<L> {
         while self.asked.len() + self.waiting.len() < concurrency * OPEN
             && let Some(index) = self.unopened.pop_front()
         {
-            let pages = L::start(&Run::of_member(&members.queries[index], self.starts.get(&index)));
-            self.open.insert(index, OpenList::new(pages.report()));
-            self.waiting.push_back((index, Box::new(pages)));
+            let run = L::begin(&QueryStart::of_member(&members.queries[index], self.starts.get(&index)));
+            self.open.insert(index, OpenList::new(run.report()));
+            self.waiting.push_back((index, Box::new(run)));
         }
         // The last lists share the requests in flight.
         let share = concurrency / (self.asked.len() + self.waiting.len()).max(1);
-        for (index, mut pages) in self.waiting.drain(..) {
-            pages.set_max_in_flight(share);
+        for (index, mut run) in self.waiting.drain(..) {
+            run.set_max_in_flight(share);
             self.asked.spawn(log::inherit(async move {
-                let page = pages.next().await;
-                (index, pages, page)
+                let page = run.next().await;
+                (index, run, page)
             }));
         }
     }
@@ -201,12 +201,12 @@ impl<L: ListRun> Set<L> {
         for (&index, list) in &mut self.open {
             let earlier = self.starts.get(&index).cloned();
             let start = list.checkpoint.as_ref().map(Cursor::of).or(earlier);
-            let pages = L::start(&Run::of_member(&members.queries[index], start.as_ref()));
+            let run = L::begin(&QueryStart::of_member(&members.queries[index], start.as_ref()));
             // A forked child counts on from the report of its parent.
             add(&mut self.total, &list.counts());
-            list.report = pages.report().clone();
+            list.report = run.report().clone();
             list.repeated = 0;
-            self.waiting.push_back((index, Box::new(pages)));
+            self.waiting.push_back((index, Box::new(run)));
         }
     }
 
@@ -245,20 +245,20 @@ impl<L: ListRun> Set<L> {
     }
 
     /// Reads a list again that changed too much, if none of its records were returned.
-    fn read_again(&mut self, index: usize, pages: &L) -> bool {
+    fn read_again(&mut self, index: usize, run: &L) -> bool {
         let Some(list) = self.open.get_mut(&index) else { return false };
         let Some(members) = self.query.members() else { return false };
         let is_resumed = self.starts.contains_key(&index);
-        let has_returned = pages.report().read().records > 0;
+        let has_returned = run.report().read().records > 0;
         if has_returned || is_resumed || list.rereads == MAX_REREADS {
             return false;
         }
-        add(&mut self.total, &pages.report().read());
+        add(&mut self.total, &run.report().read());
         self.total.rereads += 1;
-        let pages = L::start(&Run::of_member(&members.queries[index], None));
+        let run = L::begin(&QueryStart::of_member(&members.queries[index], None));
         list.rereads += 1;
-        list.report = pages.report().clone();
-        self.waiting.push_back((index, Box::new(pages)));
+        list.report = run.report().clone();
+        self.waiting.push_back((index, Box::new(run)));
         true
     }
 
@@ -272,8 +272,8 @@ impl<L: ListRun> Set<L> {
     }
 
     /// Ends a list, with the error that ended it.
-    fn end(&mut self, index: usize, pages: &L, error: Option<Error>, report: &SharedReport) {
-        let list = self.open.remove(&index).unwrap_or_else(|| OpenList::new(pages.report()));
+    fn end(&mut self, index: usize, run: &L, error: Option<Error>, report: &SharedReport) {
+        let list = self.open.remove(&index).unwrap_or_else(|| OpenList::new(run.report()));
         let ended = list.counts();
         self.ended[index / 64] |= 1 << (index % 64);
         self.num_ended += 1;

@@ -1,6 +1,6 @@
 //! `Walk`: a read of a list from its newest page down, for a follower.
 
-use super::pages::Pages;
+use super::query_start::QueryStart;
 use super::run::Run;
 use crate::client::Error;
 use crate::columns::Columns;
@@ -14,7 +14,7 @@ pub(super) type PageRows = (Columns, Vec<RowFacts>);
 
 /// A read from the newest page down.
 pub(super) struct Walk {
-    pub pages: Pages,
+    pub run: Run,
     pub returned: u64,
     /// Lowest height so far.
     lowest: Option<i64>,
@@ -25,10 +25,10 @@ pub(super) struct Walk {
 impl Walk {
     pub fn new(list: &Query, repeats: u32) -> Self {
         // It stops anywhere: no record of the beginning may be skipped.
-        let pages = Pages::new(&Run::from(list.limited_to(u64::MAX)));
+        let run = Run::new(&QueryStart::from(list.limited_to(u64::MAX)));
         Self {
             // A replaced first page can only be requested again while it is held back.
-            pages: if repeats == 0 { pages.returning_first_page_at_once() } else { pages },
+            run: if repeats == 0 { run.returning_first_page_at_once() } else { run },
             returned: 0,
             lowest: None,
             counted: Report::default(),
@@ -42,7 +42,7 @@ impl Walk {
                 let problem = format!(
                     "a list is followed from its newest record down, and height {height} comes below {lowest} in it"
                 );
-                let endpoint = self.pages.query().endpoint().name;
+                let endpoint = self.run.query().endpoint().name;
                 return Err(Error::Drift { endpoint, problem: Message::new(problem).hint(Hint::RetryLater) });
             }
         }

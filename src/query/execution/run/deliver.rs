@@ -1,6 +1,6 @@
 //! The page that a response becomes: its rows are selected and counted, and its position is noted.
 
-use super::Pages;
+use super::Run;
 use crate::client::Error;
 use crate::columns::Columns;
 use crate::decode;
@@ -10,7 +10,7 @@ use crate::query::execution::selection::{Selection, Selector};
 use crate::query::results::{Checkpoint, LatestCheckpoint, Page, PageCheckpoint, Source};
 use crate::query::snapshot::{Accepted, PageRequest};
 
-impl Pages {
+impl Run {
     /// Returns the page of a response, or `None` if the response brought no records that come next.
     pub(super) fn deliver(&mut self, request: PageRequest, page: decode::Page) -> Result<Option<Page>, Error> {
         let Some(fetcher) = self.fetchers.front_mut() else { return Ok(None) };
