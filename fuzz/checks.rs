@@ -8,7 +8,7 @@ use chainframe::columns::{DecimalPolicy, batch, schema};
 use chainframe::decode::{Decoder, Envelope, code_and_msg};
 use chainframe::interface::{AMOUNT_SCALE, Deployment, Number, endpoint};
 use chainframe::query::{
-    Changes, Cursor, FollowCursor, FollowOptions, FollowRun, FollowStart, Options, Poll, Query, Run,
+    Changes, Cursor, FollowCursor, FollowOptions, FollowRun, FollowStart, Options, Poll, Query, QueryStart,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -77,10 +77,10 @@ pub fn cursor(input: &[u8]) -> Outcome {
     };
     let mut outcome = Outcome::Rejected;
     for cursor in [Some(text.to_owned()), resealed::<Cursor>(text)].into_iter().flatten() {
-        match Run::resume(&CLIENT, &cursor, None) {
+        match QueryStart::resume(&CLIENT, &cursor, None) {
             Ok(run) => {
                 let again = run.cursor();
-                assert_eq!(Run::resume(&CLIENT, &again, None).expect("its own cursor").cursor(), again);
+                assert_eq!(QueryStart::resume(&CLIENT, &again, None).expect("its own cursor").cursor(), again);
                 outcome = Outcome::Accepted;
             }
             Err(error) => rejected("cursor", &error),
@@ -95,7 +95,7 @@ pub fn cursor(input: &[u8]) -> Outcome {
             changes: Changes::Held,
             max_rows: FollowOptions::MAX_ROWS,
         };
-        match FollowRun::new(&Run::from(BLOCKS.clone()), options) {
+        match FollowRun::new(&QueryStart::from(BLOCKS.clone()), options) {
             Ok(_) => outcome = Outcome::Accepted,
             Err(error) => rejected("start", &error),
         }

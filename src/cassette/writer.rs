@@ -16,13 +16,13 @@ use super::matching::MatchOn;
 /// the child takes a new state then.
 #[derive(Debug)]
 pub struct Writer {
-    current: ArcSwap<(u32, Mutex<State>)>,
+    current: ArcSwap<(u32, Mutex<WriterState>)>,
     start: u64,
     match_on: MatchOn,
 }
 
 #[derive(Clone, Debug, Default)]
-struct State {
+struct WriterState {
     /// Length of the part of the file that was read.
     read: u64,
     /// Recordings in the file since the beginning, by the part of the request that is compared.
@@ -35,20 +35,20 @@ struct State {
 impl Writer {
     /// `start` is the length of the file at the beginning: what comes later was recorded together with this process.
     pub fn new(start: u64, match_on: MatchOn) -> Self {
-        let state = State { read: start, ..State::default() };
+        let state = WriterState { read: start, ..WriterState::default() };
         Self { current: ArcSwap::from_pointee((std::process::id(), Mutex::new(state))), start, match_on }
     }
 
-    fn current(&self) -> Arc<(u32, Mutex<State>)> {
+    fn current(&self) -> Arc<(u32, Mutex<WriterState>)> {
         let current = self.current.load_full();
         let process = std::process::id();
         if current.0 == process {
             return current;
         }
         let copied = current.1.try_lock().map(|state| state.clone());
-        let state = copied.unwrap_or_else(|_| State { read: self.start, ..State::default() });
+        let state = copied.unwrap_or_else(|_| WriterState { read: self.start, ..WriterState::default() });
         // The parent compacts what it has replaced itself.
-        let state = State { has_replaced: false, ..state };
+        let state = WriterState { has_replaced: false, ..state };
         let previous = self.current.compare_and_swap(&current, Arc::new((process, Mutex::new(state))));
         if previous.0 == process { Arc::clone(&previous) } else { self.current.load_full() }
     }
@@ -57,7 +57,7 @@ impl Writer {
     pub fn write(&self, path: &Path, interaction: Interaction, replaces: bool) -> Result<bool, Error> {
         let current = self.current();
         let mut state = current.1.lock().unwrap_or_else(PoisonError::into_inner);
-        let State { read, in_file, own, has_replaced } = &mut *state;
+        let WriterState { read, in_file, own, has_replaced } = &mut *state;
         let request = self.match_on.key(&interaction.request);
         let count = own.entry(request.clone()).or_default();
         *count += 1;
@@ -82,7 +82,7 @@ impl Writer {
         let current = self.current();
         let mut state = current.1.lock().unwrap_or_else(PoisonError::into_inner);
         file::empty(path)?;
-        *state = State::default();
+        *state = WriterState::default();
         Ok(())
     }
 

@@ -47,10 +47,10 @@ pub(super) struct Control {
 }
 
 #[derive(Debug, Default)]
-pub struct EmptyResponses(ForkSafeMutex<State>);
+pub struct EmptyResponses(ForkSafeMutex<EmptyState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct EmptyState {
     control: Option<Control>,
     /// Latest time of sending of a request that returned records.
     last_records: Option<Instant>,

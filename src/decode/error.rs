@@ -13,7 +13,7 @@ const MAX_ECHO: usize = 32 << 10;
 /// A response that cannot be decoded. The path is collected from the inside out, so that decoding pays nothing for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecodeError {
-    path_rev: Vec<Step>,
+    path_rev: Vec<PathStep>,
     pub problem: String,
     /// Range of the offending value in the body.
     range: Range<usize>,
@@ -22,7 +22,7 @@ pub struct DecodeError {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Step {
+enum PathStep {
     Member(String),
     Index(usize),
 }
@@ -39,12 +39,12 @@ impl DecodeError {
     }
 
     pub(super) fn member(mut self, name: &str) -> Self {
-        self.path_rev.push(Step::Member(name.into()));
+        self.path_rev.push(PathStep::Member(name.into()));
         self
     }
 
     pub(super) fn index(mut self, index: usize) -> Self {
-        self.path_rev.push(Step::Index(index));
+        self.path_rev.push(PathStep::Index(index));
         self
     }
 
@@ -54,9 +54,9 @@ impl DecodeError {
         let mut path = String::new();
         for step in self.path_rev.iter().rev() {
             match step {
-                Step::Member(name) if path.is_empty() => path.push_str(name),
-                Step::Member(name) => _ = write!(path, ".{name}"),
-                Step::Index(index) => _ = write!(path, "[{index}]"),
+                PathStep::Member(name) if path.is_empty() => path.push_str(name),
+                PathStep::Member(name) => _ = write!(path, ".{name}"),
+                PathStep::Index(index) => _ = write!(path, "[{index}]"),
             }
         }
         if path.is_empty() { "$".into() } else { path }

@@ -15,6 +15,6 @@ pub use execution::{
 pub use follow::{Changes, Horizon, Poll};
 pub use request::{Arg, GrowthOrder, Options, Query, parse_time, sent_value};
 pub use results::{
-    Batch, Batches, Checkpoint, Entries, MembersReport, Page, Partial, Progress, Records, Report, SharedReport, State,
-    Verdict, Verdicts, record_keys,
+    Batch, Batches, Checkpoint, Completeness, Entries, MembersReport, Page, Partial, Progress, Records, Report,
+    SharedReport, Verdict, Verdicts, record_keys,
 };

@@ -6,13 +6,13 @@ use axum::http::HeaderMap;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 
-use super::routes::{State, lock, reply_now};
+use super::routes::{ServiceState, lock, reply_now};
 use super::settings::{ServiceError, Settings};
 use super::store::Store;
 
 #[derive(Debug)]
 pub struct InProcess {
-    state: State,
+    state: ServiceState,
 }
 
 /// A response before it is sent.
@@ -28,7 +28,7 @@ impl InProcess {
     pub fn new(settings: Settings) -> Result<Self, ServiceError> {
         settings.check(true)?;
         let store = Store::open(&settings)?;
-        Ok(Self { state: State::new(settings, store, None) })
+        Ok(Self { state: ServiceState::new(settings, store, None) })
     }
 
     /// The response to a GET that arrives at that time of the service's clock. Signature, rate limit and parameters are

@@ -13,7 +13,7 @@ const MOST_LISTINGS: usize = 10_000;
 
 /// Row numbers in the reverse of the order they are listed in, so that what is new goes to the end.
 #[derive(Clone, Debug, Default)]
-struct Rows {
+struct ListedRows {
     seqs: Vec<i64>,
     /// The table's last row when this was read.
     upto: i64,
@@ -24,14 +24,14 @@ struct Rows {
 pub enum Listing<'a> {
     /// All rows of a table, numbered from 1 without gaps.
     All(i64),
-    Rows(&'a [i64]),
+    ListedRows(&'a [i64]),
 }
 
 impl Listing<'_> {
     pub fn len(&self) -> u64 {
         match self {
             Self::All(last) => u64::try_from(*last).unwrap_or(0),
-            Self::Rows(seqs) => seqs.len() as u64,
+            Self::ListedRows(seqs) => seqs.len() as u64,
         }
     }
 
@@ -40,14 +40,14 @@ impl Listing<'_> {
         let behind = self.len().checked_sub(index + 1)?;
         match self {
             Self::All(_) => i64::try_from(behind).ok().map(|behind| behind + 1),
-            Self::Rows(seqs) => usize::try_from(behind).ok().and_then(|behind| seqs.get(behind)).copied(),
+            Self::ListedRows(seqs) => usize::try_from(behind).ok().and_then(|behind| seqs.get(behind)).copied(),
         }
     }
 }
 
 #[derive(Debug, Default)]
 pub struct Listings {
-    known: HashMap<String, Rows>,
+    known: HashMap<String, ListedRows>,
     rows: usize,
 }
 
@@ -67,7 +67,7 @@ impl Listings {
             let before = rows.seqs.len();
             // A list that is not by age cannot be continued where it ended.
             if filter.order.is_some() {
-                *rows = Rows::default();
+                *rows = ListedRows::default();
             }
             let values = filter.values.iter().cloned().chain([Sql::Integer(rows.upto)]);
             let mut statement = connection.prepare_cached(&statement)?;
@@ -77,7 +77,7 @@ impl Listings {
             rows.upto = last;
             self.rows = self.rows + rows.seqs.len() - before;
         }
-        Ok(Listing::Rows(&rows.seqs))
+        Ok(Listing::ListedRows(&rows.seqs))
     }
 }
 

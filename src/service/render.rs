@@ -22,16 +22,16 @@ const HASHES: [&str; 6] = ["hash", "block_hash", "tx_id", "id", "main_tx_hash", 
 #[derive(Debug)]
 pub struct Renderer {
     pub endpoint: &'static Endpoint,
-    synthetic: Source,
-    loaded: Source,
-    mirrored: Source,
+    synthetic: RowSource,
+    loaded: RowSource,
+    mirrored: RowSource,
     members: Vec<Member>,
     directions: [(&'static str, String); 2],
 }
 
 /// A table and the reading of its rows as this endpoint's records.
 #[derive(Debug)]
-struct Source {
+struct RowSource {
     table: &'static Table,
     select: String,
 }
@@ -54,7 +54,7 @@ impl Renderer {
 
     fn of(endpoint: &'static Endpoint, deployment: &Deployment) -> Option<Renderer> {
         let record = endpoint.record();
-        let source = |table: &'static Table| Source { table, select: table.select(record) };
+        let source = |table: &'static Table| RowSource { table, select: table.select(record) };
         let member = |(_, field): (usize, &crate::interface::Field)| {
             let name = field.wire.first().map_or_else(|| field.name.to_owned(), |name| deployment.expand(name));
             let is_identity = record.identity.contains(&field.name);
@@ -72,7 +72,7 @@ impl Renderer {
     }
 
     /// The source of the records for a request, and their selection.
-    fn select(&self, store: &Store, parameters: &Parameters) -> Result<(&Source, Coverage), LookUpError> {
+    fn select(&self, store: &Store, parameters: &Parameters) -> Result<(&RowSource, Coverage), LookUpError> {
         if let Some(coverage) = store.coverage(self.endpoint, self.mirrored.table, parameters) {
             return Ok((&self.mirrored, coverage));
         }
@@ -97,7 +97,7 @@ impl Renderer {
         match self.endpoint.shape {
             Shape::Paged { list, total, names_chain, .. } => {
                 let (records, found) = self.page(store, parameters, settings, turn)?;
-                let Found { total: count, pages } = found;
+                let Totals { total: count, pages } = found;
                 let mut body = format!(
                     "{{\"code\":\"0\",\"msg\":\"\",\"data\":[{{\"page\":\"{}\",\"limit\":\"{}\",\"totalPage\":\"{pages}\"",
                     parameters.page, parameters.limit
@@ -129,8 +129,8 @@ impl Renderer {
         parameters: &Parameters,
         settings: &Settings,
         turn: &mut Turn<'_>,
-    ) -> Result<(String, Found), LookUpError> {
-        let (Source { table, select }, coverage) = self.select(store, parameters)?;
+    ) -> Result<(String, Totals), LookUpError> {
+        let (RowSource { table, select }, coverage) = self.select(store, parameters)?;
         let since = match self.endpoint.limit {
             // Records of the user may come in any order, and all of them are served.
             ResultLimit::LastYear if !table.user_data => self.last_year(store, parameters)?,
@@ -189,7 +189,7 @@ impl Renderer {
             }
         }
         let count = turn.count(|| format!("{} {:?}", self.endpoint.name, parameters.values), total, window);
-        Ok((records, Found { total: count, pages: turn.pages(count.min(window).div_ceil(limit)) }))
+        Ok((records, Totals { total: count, pages: turn.pages(count.min(window).div_ceil(limit)) }))
     }
 
     /// Time one year before the address's last transaction, whatever other filters apply.
@@ -216,7 +216,7 @@ impl Renderer {
                 if hashes[..index].contains(hash) {
                     continue;
                 }
-                let (Source { table, select }, (first, last)) = self.rows_of(store, hash)?;
+                let (RowSource { table, select }, (first, last)) = self.rows_of(store, hash)?;
                 // A pending transaction has logged nothing yet.
                 let condition =
                     if table.belongs() { "parent.state <> 'pending' AND parent.tx_id" } else { "own.tx_id" };
@@ -233,7 +233,7 @@ impl Renderer {
     }
 
     /// The source of the records for a hash, and the range of their rows.
-    fn rows_of(&self, store: &Store, hash: &String) -> Result<(&Source, (i64, i64)), LookUpError> {
+    fn rows_of(&self, store: &Store, hash: &String) -> Result<(&RowSource, (i64, i64)), LookUpError> {
         let everything = (0, i64::MAX);
         if let Some(query) = store.user_data().mirrored(self.endpoint).find(|query| query.hashes.contains(hash)) {
             return Ok((&self.mirrored, query.rows));
@@ -314,7 +314,7 @@ pub struct Body {
     pub found: bool,
 }
 
-struct Found {
+struct Totals {
     total: u64,
     pages: u64,
 }

@@ -44,7 +44,7 @@ const SLOW_BODY_CHUNKS: u32 = 20;
 const FLUSH: Duration = Duration::from_millis(20);
 
 /// State shared by all requests.
-pub struct State {
+pub struct ServiceState {
     pub settings: Settings,
     pub request_log: Arc<RequestLog>,
     pub faults: Mutex<Faults>,
@@ -69,9 +69,9 @@ pub struct State {
     renderers: Vec<Renderer>,
 }
 
-impl fmt::Debug for State {
+impl fmt::Debug for ServiceState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("State").field("settings", &self.settings).finish_non_exhaustive()
+        f.debug_struct("ServiceState").field("settings", &self.settings).finish_non_exhaustive()
     }
 }
 
@@ -81,7 +81,7 @@ fn redaction(Settings { deployment, credentials, .. }: &Settings) -> Redaction {
     Redaction::new(headers.into(), vec![api_key, secret_key, passphrase])
 }
 
-impl State {
+impl ServiceState {
     pub fn new(settings: Settings, store: Store, virtual_time: Option<Arc<VirtualTime>>) -> Self {
         let _time = virtual_time.as_ref().map(|time| time.enter());
         let now = Instant::now();
@@ -155,7 +155,7 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// One route for each declared endpoint and one for the description of them all; any other path is an error response.
 /// The description needs no signature and is not logged.
-pub fn router(state: Arc<State>) -> Router {
+pub fn router(state: Arc<ServiceState>) -> Router {
     let mut router = Router::new();
     for (endpoint, renderer) in state.renderers.iter().enumerate() {
         let state = state.clone();
@@ -217,7 +217,7 @@ impl Reply {
 }
 
 pub(super) async fn handle(
-    state: Arc<State>,
+    state: Arc<ServiceState>,
     endpoint: Option<usize>,
     ConnectInfo(connection): ConnectInfo<ConnectionHandle>,
     request: Request,
@@ -269,7 +269,7 @@ pub(super) async fn handle(
 }
 
 /// The user's response to a request, if there is one.
-async fn respond(state: &State, entry: &RequestEntry) -> Result<Option<FaultKind>, String> {
+async fn respond(state: &ServiceState, entry: &RequestEntry) -> Result<Option<FaultKind>, String> {
     let Some(respond) = lock(&state.respond).clone() else { return Ok(None) };
     if state.virtual_time.is_some() {
         return respond(entry);
@@ -320,7 +320,12 @@ impl From<Refusal> for Reply {
 }
 
 /// Everything a request must pass before anything is looked up.
-fn admit(state: &State, endpoint: Option<usize>, request: &Request, now: DateTime<Utc>) -> Result<usize, Refusal> {
+fn admit(
+    state: &ServiceState,
+    endpoint: Option<usize>,
+    request: &Request,
+    now: DateTime<Utc>,
+) -> Result<usize, Refusal> {
     let endpoint = endpoint.ok_or_else(|| ErrorResponse::new("50404", "No such URL"))?;
     if request.method() != Method::GET {
         let msg = format!("{} is not supported, GET is", request.method());
@@ -351,7 +356,7 @@ impl LookUp {
 }
 
 /// Looks up on a thread for blocking work, which a query of the database is.
-async fn look_up(state: Arc<State>, endpoint: usize, request: LookUp) -> Reply {
+async fn look_up(state: Arc<ServiceState>, endpoint: usize, request: LookUp) -> Reply {
     if state.virtual_time.is_some() {
         // In the order of the requests.
         return look_up_now(&state, endpoint, &request);
@@ -361,7 +366,7 @@ async fn look_up(state: Arc<State>, endpoint: usize, request: LookUp) -> Reply {
 }
 
 /// The reply to a request that comes without a socket.
-pub(super) fn reply_now(state: &State, request: &Request, now: DateTime<Utc>) -> Reply {
+pub(super) fn reply_now(state: &ServiceState, request: &Request, now: DateTime<Utc>) -> Reply {
     state.request_log.count();
     match admit(state, state.position(request.uri().path()), request, now) {
         Ok(endpoint) => look_up_now(state, endpoint, &LookUp::of(request)),
@@ -369,7 +374,7 @@ pub(super) fn reply_now(state: &State, request: &Request, now: DateTime<Utc>) ->
     }
 }
 
-fn look_up_now(state: &State, endpoint: usize, request: &LookUp) -> Reply {
+fn look_up_now(state: &ServiceState, endpoint: usize, request: &LookUp) -> Reply {
     let reply = || -> Result<Reply, rusqlite::Error> {
         let renderer = &state.renderers[endpoint];
         let mut store = lock(&state.store);

@@ -16,7 +16,7 @@ use super::faults::{Fault, Faults, MOST_SECONDS};
 use super::quirk::Quirk;
 use super::quirks::Quirks;
 use super::request_log::RequestEntry;
-use super::routes::{State, lock, router};
+use super::routes::{ServiceState, lock, router};
 use super::settings::{
     Delay, LoadError, Respond, ServiceError, Settings, check_delay, check_faults, check_quirks, check_rate, check_reorg,
 };
@@ -38,7 +38,7 @@ const NO_URL: &str = "http://127.0.0.1:0";
 #[derive(Debug)]
 pub struct Service {
     url: String,
-    state: Arc<State>,
+    state: Arc<ServiceState>,
     running: Mutex<Option<Running>>,
 }
 
@@ -76,7 +76,7 @@ impl Service {
             .enable_time()
             .build()
             .map_err(ServiceError::Start)?;
-        let state = Arc::new(State::new(settings, store, None));
+        let state = Arc::new(ServiceState::new(settings, store, None));
         let (stop, stopped) = oneshot::channel();
         let served = state.clone();
         let thread = std::thread::Builder::new()
@@ -90,7 +90,7 @@ impl Service {
     pub fn simulate(settings: Settings, time: Arc<VirtualTime>) -> Result<Self, ServiceError> {
         settings.check(true)?;
         let store = Store::open(&settings)?;
-        let state = Arc::new(State::new(settings, store, Some(time)));
+        let state = Arc::new(ServiceState::new(settings, store, Some(time)));
         Ok(Self { url: NO_URL.into(), state, running: Mutex::new(None) })
     }
 
@@ -298,7 +298,7 @@ impl Drop for Service {
     }
 }
 
-fn serve(runtime: Runtime, listener: TcpListener, state: Arc<State>, stopped: oneshot::Receiver<()>) {
+fn serve(runtime: Runtime, listener: TcpListener, state: Arc<ServiceState>, stopped: oneshot::Receiver<()>) {
     runtime.block_on(async {
         let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
         let header_timeout = state.settings.header_timeout;

@@ -9,11 +9,11 @@ use axum::http::{HeaderMap, Response, Uri};
 
 use super::connection::ConnectionHandle;
 use super::faults::Unreachable;
-use super::routes::{State, handle};
+use super::routes::{ServiceState, handle};
 
 /// The way to a simulated service.
 #[derive(Clone, Debug)]
-pub struct Simulated(pub(super) Arc<State>);
+pub struct Simulated(pub(super) Arc<ServiceState>);
 
 /// The reason why there is no response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

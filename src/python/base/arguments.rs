@@ -16,7 +16,7 @@ use crate::query::Arg;
 /// An argument for a setting, or why it cannot be converted. PyO3's own errors name no setting: the conversion fails when
 /// `named` says which one it is.
 #[derive(Clone)]
-pub struct Given<T>(pub Result<T, String>);
+pub struct DeferredArg<T>(pub Result<T, String>);
 
 pub trait Readable: Sized {
     const EXPECTED: &'static str;
@@ -96,7 +96,7 @@ fn is_bool(given: &Bound<'_, PyAny>) -> bool {
     given.is_instance_of::<PyBool>() || given.get_type().name().is_ok_and(|name| name == "bool" || name == "bool_")
 }
 
-impl<'py, T: Readable> FromPyObject<'_, 'py> for Given<T> {
+impl<'py, T: Readable> FromPyObject<'_, 'py> for DeferredArg<T> {
     type Error = PyErr;
 
     fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
@@ -104,7 +104,7 @@ impl<'py, T: Readable> FromPyObject<'_, 'py> for Given<T> {
     }
 }
 
-impl<T> Given<T> {
+impl<T> DeferredArg<T> {
     pub fn named(self, setting: &'static str) -> Result<T, Error> {
         self.0.map_err(|problem| Error::config(setting, problem))
     }

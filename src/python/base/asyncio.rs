@@ -27,17 +27,17 @@ use crate::virtual_time::VirtualTime;
 const LOOP_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Result of a step of a coroutine.
-pub enum Step {
+pub enum AsyncStep {
     Done(Py<PyAny>),
     /// The next step is made when this future of a client is done.
     Wait(Client, Pin<Box<dyn Future<Output = ()> + Send>>),
 }
 
-type Next = Box<dyn FnMut(Python<'_>) -> PyResult<Step> + Send>;
+type Next = Box<dyn FnMut(Python<'_>) -> PyResult<AsyncStep> + Send>;
 /// Adds to an exception that ends a wait, such as a cancellation, what it leaves.
 type Annotate = Box<dyn Fn(&Bound<'_, PyAny>) + Send + Sync>;
 
-enum State {
+enum CoroutineState {
     Created(Next),
     Suspended(Next, FutureAwaiter),
     Running,
@@ -50,13 +50,13 @@ enum State {
 pub struct Coroutine {
     name: &'static str,
     /// Locked only while the interpreter is held, and never while Python code runs.
-    state: Mutex<State>,
+    state: Mutex<CoroutineState>,
     annotate: Option<Annotate>,
 }
 
 impl Coroutine {
-    pub fn new(name: &'static str, next: impl FnMut(Python<'_>) -> PyResult<Step> + Send + 'static) -> Self {
-        Self { name, state: Mutex::new(State::Created(Box::new(next))), annotate: None }
+    pub fn new(name: &'static str, next: impl FnMut(Python<'_>) -> PyResult<AsyncStep> + Send + 'static) -> Self {
+        Self { name, state: Mutex::new(CoroutineState::Created(Box::new(next))), annotate: None }
     }
 
     /// Has `annotate` called with an exception that is thrown into a wait.
@@ -66,22 +66,22 @@ impl Coroutine {
         self
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, CoroutineState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the state out, to be dropped when the lock is released: its end may run Python code.
-    fn exchange(&self, state: State) -> State {
+    fn exchange(&self, state: CoroutineState) -> CoroutineState {
         std::mem::replace(&mut *self.state(), state)
     }
 
     fn advance(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let (mut next, mut awaiter) = match self.exchange(State::Running) {
-            State::Created(next) => (next, None),
-            State::Suspended(next, awaiter) => (next, Some(awaiter)),
-            State::Running => return Err(PyRuntimeError::new_err("coroutine is being awaited already")),
-            State::Finished => {
-                self.exchange(State::Finished);
+        let (mut next, mut awaiter) = match self.exchange(CoroutineState::Running) {
+            CoroutineState::Created(next) => (next, None),
+            CoroutineState::Suspended(next, awaiter) => (next, Some(awaiter)),
+            CoroutineState::Running => return Err(PyRuntimeError::new_err("coroutine is being awaited already")),
+            CoroutineState::Finished => {
+                self.exchange(CoroutineState::Finished);
                 return Err(PyRuntimeError::new_err("cannot reuse already awaited coroutine"));
             }
         };
@@ -89,7 +89,7 @@ impl Coroutine {
             if let Some(current) = awaiter.take() {
                 match current.turn(py) {
                     Ok(Some(yielded)) => {
-                        self.exchange(State::Suspended(next, current));
+                        self.exchange(CoroutineState::Suspended(next, current));
                         return Ok(yielded);
                     }
                     Ok(None) => {}
@@ -97,15 +97,15 @@ impl Coroutine {
                 }
             }
             match next(py) {
-                Ok(Step::Done(value)) => break Err(PyStopIteration::new_err((value,))),
-                Ok(Step::Wait(client, future)) => match FutureAwaiter::start(py, &client, future) {
+                Ok(AsyncStep::Done(value)) => break Err(PyStopIteration::new_err((value,))),
+                Ok(AsyncStep::Wait(client, future)) => match FutureAwaiter::start(py, &client, future) {
                     Ok(started) => awaiter = Some(started),
                     Err(error) => break Err(error),
                 },
                 Err(error) => break Err(error),
             }
         };
-        self.exchange(State::Finished);
+        self.exchange(CoroutineState::Finished);
         stepped
     }
 }
@@ -165,14 +165,14 @@ impl Coroutine {
     }
 
     fn close(&self) {
-        let ended = self.exchange(State::Finished);
+        let ended = self.exchange(CoroutineState::Finished);
         drop(ended);
     }
 
     /// A task, its future and this coroutine refer to one another.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         match self.state.try_lock().as_deref() {
-            Ok(State::Suspended(_, awaiter)) => visit.call(&awaiter.turns),
+            Ok(CoroutineState::Suspended(_, awaiter)) => visit.call(&awaiter.turns),
             _ => Ok(()),
         }
     }
@@ -184,7 +184,7 @@ impl Coroutine {
 
 impl Drop for Coroutine {
     fn drop(&mut self) {
-        if matches!(self.state.get_mut(), Ok(State::Created(_))) && self.name != ANEXT {
+        if matches!(self.state.get_mut(), Ok(CoroutineState::Created(_))) && self.name != ANEXT {
             let message = CString::new(format!("coroutine '{}' was never awaited", self.name)).unwrap_or_default();
             finalize::attach_in_drop(|py| PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &message, 1));
         }
@@ -229,7 +229,7 @@ where
             let (future, converter) = start(py)?;
             convert = Some(converter);
             let result = result.clone();
-            return Ok(Step::Wait(
+            return Ok(AsyncStep::Wait(
                 client.clone(),
                 Box::pin(async move {
                     let value = future.await;
@@ -239,7 +239,7 @@ where
         }
         let value = result.lock().unwrap_or_else(PoisonError::into_inner).take();
         match value.zip(convert.take()) {
-            Some((value, convert)) => convert(py, value).map(Step::Done),
+            Some((value, convert)) => convert(py, value).map(AsyncStep::Done),
             None => Err(errors::raise(py, &Error::Internal("a task ended early".into()))),
         }
     })

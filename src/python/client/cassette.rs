@@ -11,7 +11,7 @@ use crate::cassette::{self, MatchOn, Mode, Options, Outcome, Scrub};
 use crate::client::Error;
 use crate::client::log::{self, Level};
 use crate::interface::ENDPOINTS;
-use crate::python::base::arguments::{self, Given, Readable};
+use crate::python::base::arguments::{self, DeferredArg, Readable};
 use crate::python::base::{errors, finalize};
 
 #[doc = doc!(Cassette)]
@@ -25,15 +25,15 @@ pub struct Cassette {
 impl Cassette {
     #[new]
     #[pyo3(
-        signature = (path, mode=Given(Ok("once".into())), *, allow_playback_repeats=None, match_on=None, scrub=None, **unknown),
+        signature = (path, mode=DeferredArg(Ok("once".into())), *, allow_playback_repeats=None, match_on=None, scrub=None, **unknown),
         text_signature = "(path, mode='once', *, allow_playback_repeats=False, match_on=None, scrub=None)"
     )]
     fn new(
         py: Python<'_>,
         path: &Bound<'_, PyAny>,
-        mode: Given<String>,
+        mode: DeferredArg<String>,
         allow_playback_repeats: Option<&Bound<'_, PyAny>>,
-        match_on: Option<Given<Vec<String>>>,
+        match_on: Option<DeferredArg<Vec<String>>>,
         scrub: Option<Bound<'_, PyAny>>,
         unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
@@ -210,7 +210,7 @@ impl Readable for Vec<String> {
 }
 
 /// The argument `match_on`; none compares all parameters.
-pub(super) fn given_match_on(given: Option<Given<Vec<String>>>) -> Result<MatchOn, Error> {
+pub(super) fn given_match_on(given: Option<DeferredArg<Vec<String>>>) -> Result<MatchOn, Error> {
     let Some(names) = given.map(|names| names.named("match_on")).transpose()? else { return Ok(MatchOn::default()) };
     if names.is_empty() {
         let problem = "must name parameters; got []; [\"page\"] compares the page alone, None all parameters";

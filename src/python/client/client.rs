@@ -21,7 +21,7 @@ use crate::client::{self, Environment, Error, Proxy, RateLimit, RequestOptions};
 use crate::columns::DecimalPolicy;
 use crate::interface::{Chain, ENDPOINTS, ParamKind};
 use crate::python::base::arguments;
-use crate::python::base::arguments::Given as Argument;
+use crate::python::base::arguments::DeferredArg;
 use crate::python::base::asyncio::coroutine;
 use crate::python::base::block_on::block_on;
 use crate::python::base::errors;
@@ -62,8 +62,8 @@ impl<'py> FromPyObject<'_, 'py> for ChainName {
     }
 }
 
-const fn or<T>(default: T) -> Argument<T> {
-    Argument(Ok(default))
+const fn or<T>(default: T) -> DeferredArg<T> {
+    DeferredArg(Ok(default))
 }
 
 #[pymethods]
@@ -82,25 +82,25 @@ impl Client {
     fn new(
         py: Python<'_>,
         positional: &Bound<'_, PyTuple>,
-        base_url: Option<Argument<String>>,
-        api_key: Option<Argument<String>>,
-        secret_key: Option<Argument<String>>,
-        passphrase: Option<Argument<String>>,
-        main_chain: Option<Argument<String>>,
-        zone_chain: Option<Argument<String>>,
-        deployment: Option<Argument<Py<Deployment>>>,
-        timeout: Argument<f64>,
-        deadline: Option<Argument<f64>>,
-        max_retries: Argument<i64>,
-        rate_limit: Argument<Option<RateLimit>>,
-        max_requests: Option<Argument<i64>>,
-        concurrency: Argument<i64>,
-        strict: Argument<bool>,
-        numbers: Option<Argument<DecimalPolicy>>,
-        max_response_bytes: Argument<i64>,
-        proxy: Option<Argument<String>>,
-        ca_bundle: Option<Argument<PathBuf>>,
-        cassette: Option<Argument<Py<Cassette>>>,
+        base_url: Option<DeferredArg<String>>,
+        api_key: Option<DeferredArg<String>>,
+        secret_key: Option<DeferredArg<String>>,
+        passphrase: Option<DeferredArg<String>>,
+        main_chain: Option<DeferredArg<String>>,
+        zone_chain: Option<DeferredArg<String>>,
+        deployment: Option<DeferredArg<Py<Deployment>>>,
+        timeout: DeferredArg<f64>,
+        deadline: Option<DeferredArg<f64>>,
+        max_retries: DeferredArg<i64>,
+        rate_limit: DeferredArg<Option<RateLimit>>,
+        max_requests: Option<DeferredArg<i64>>,
+        concurrency: DeferredArg<i64>,
+        strict: DeferredArg<bool>,
+        numbers: Option<DeferredArg<DecimalPolicy>>,
+        max_response_bytes: DeferredArg<i64>,
+        proxy: Option<DeferredArg<String>>,
+        ca_bundle: Option<DeferredArg<PathBuf>>,
+        cassette: Option<DeferredArg<Py<Cassette>>>,
         progress: ProgressMode,
         on_attempt: Option<Bound<'_, PyAny>>,
         credentials: Option<Bound<'_, PyAny>>,

@@ -5,7 +5,7 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::client::{Error, variables};
 use crate::interface;
-use crate::python::base::arguments::{self, Given};
+use crate::python::base::arguments::{self, DeferredArg};
 use crate::python::base::errors;
 
 #[doc = doc!(Deployment)]
@@ -15,8 +15,8 @@ pub struct Deployment {
     pub inner: interface::Deployment,
 }
 
-fn default(default: &str) -> Given<String> {
-    Given(Ok(default.to_owned()))
+fn default(default: &str) -> DeferredArg<String> {
+    DeferredArg(Ok(default.to_owned()))
 }
 
 #[pymethods]
@@ -25,7 +25,7 @@ impl Deployment {
     #[pyo3(signature = (
         *, header_prefix=default("SVC"), main=default("main"), zone=default("zone"),
         prehash=default("{timestamp}{method}{target}{body}"), signature_encoding=default("base64"),
-        result_window=Given(Ok(10_000)), log_window=Given(Ok(1_000)), max_page_size=None, signed=Given(Ok(true)),
+        result_window=DeferredArg(Ok(10_000)), log_window=DeferredArg(Ok(1_000)), max_page_size=None, signed=DeferredArg(Ok(true)),
         **unknown,
     ), text_signature = "(*, header_prefix='SVC', main='main', zone='zone', \
         prehash='{timestamp}{method}{target}{body}', signature_encoding='base64', result_window=10000, log_window=1000, \
@@ -33,15 +33,15 @@ impl Deployment {
     #[expect(clippy::too_many_arguments, reason = "the settings, all by keyword")]
     fn new(
         py: Python<'_>,
-        header_prefix: Given<String>,
-        main: Given<String>,
-        zone: Given<String>,
-        prehash: Given<String>,
-        signature_encoding: Given<String>,
-        result_window: Given<u64>,
-        log_window: Given<u64>,
-        max_page_size: Option<Given<u32>>,
-        signed: Given<bool>,
+        header_prefix: DeferredArg<String>,
+        main: DeferredArg<String>,
+        zone: DeferredArg<String>,
+        prehash: DeferredArg<String>,
+        signature_encoding: DeferredArg<String>,
+        result_window: DeferredArg<u64>,
+        log_window: DeferredArg<u64>,
+        max_page_size: Option<DeferredArg<u32>>,
+        signed: DeferredArg<bool>,
         unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         arguments::reject(&py.get_type::<Self>(), unknown)?;

@@ -17,7 +17,7 @@ use crate::client::{self, Environment, Error};
 use crate::columns::{Columns, ColumnsBuilder};
 use crate::interface::{self, Endpoint};
 use crate::process::check_threads;
-use crate::python::base::arguments::Given;
+use crate::python::base::arguments::DeferredArg;
 use crate::python::base::convert;
 use crate::python::base::{errors, finalize};
 use crate::service::{
@@ -58,23 +58,23 @@ impl LocalService {
     fn new(
         py: Python<'_>,
         simulated: bool,
-        transactions: Given<u64>,
-        seed: Given<u64>,
-        deployment: Given<Py<Deployment>>,
-        rate_limit: Option<Given<f64>>,
-        growth: Given<u32>,
-        growth_rate: Option<Given<f64>>,
-        reorg: Option<Given<(u64, u32)>>,
-        late: Option<Given<(f64, u32)>>,
-        pending: Option<Given<(f64, u32)>>,
+        transactions: DeferredArg<u64>,
+        seed: DeferredArg<u64>,
+        deployment: DeferredArg<Py<Deployment>>,
+        rate_limit: Option<DeferredArg<f64>>,
+        growth: DeferredArg<u32>,
+        growth_rate: Option<DeferredArg<f64>>,
+        reorg: Option<DeferredArg<(u64, u32)>>,
+        late: Option<DeferredArg<(f64, u32)>>,
+        pending: Option<DeferredArg<(f64, u32)>>,
         faults_json: &str,
         quirks_json: &str,
-        compression: Option<Given<String>>,
-        max_result_window: Option<Given<u64>>,
-        db: Option<Given<PathBuf>>,
-        port: Given<u16>,
-        main_chain: Given<String>,
-        zone_chain: Given<String>,
+        compression: Option<DeferredArg<String>>,
+        max_result_window: Option<DeferredArg<u64>>,
+        db: Option<DeferredArg<PathBuf>>,
+        port: DeferredArg<u16>,
+        main_chain: DeferredArg<String>,
+        zone_chain: DeferredArg<String>,
     ) -> PyResult<Self> {
         let faults = faults(py, faults_json)?;
         let quirks = quirks(py, quirks_json)?;
@@ -230,7 +230,7 @@ impl LocalService {
         self.inner.growth()
     }
 
-    fn set_growth(&self, py: Python<'_>, growth: Given<u32>) -> PyResult<()> {
+    fn set_growth(&self, py: Python<'_>, growth: DeferredArg<u32>) -> PyResult<()> {
         self.inner.set_growth(growth.named("growth").map_err(|error| errors::raise(py, &error))?);
         Ok(())
     }
@@ -240,7 +240,7 @@ impl LocalService {
         self.inner.reorg()
     }
 
-    fn set_reorg(&self, py: Python<'_>, reorg: Option<Given<(u64, u32)>>) -> PyResult<()> {
+    fn set_reorg(&self, py: Python<'_>, reorg: Option<DeferredArg<(u64, u32)>>) -> PyResult<()> {
         let reorg = reorg.map(|reorg| reorg.named("reorg")).transpose().map_err(|error| errors::raise(py, &error))?;
         self.inner.set_reorg(reorg).map_err(|error| raise(py, &error))
     }
@@ -250,7 +250,7 @@ impl LocalService {
         self.inner.late().map(|late| (late.share, late.heights))
     }
 
-    fn set_late(&self, py: Python<'_>, late: Option<Given<(f64, u32)>>) -> PyResult<()> {
+    fn set_late(&self, py: Python<'_>, late: Option<DeferredArg<(f64, u32)>>) -> PyResult<()> {
         let late = late.map(|late| delay(late, "late")).transpose().map_err(|error| errors::raise(py, &error))?;
         self.inner.set_late(late).map_err(|error| raise(py, &error))
     }
@@ -260,7 +260,7 @@ impl LocalService {
         self.inner.pending().map(|pending| (pending.share, pending.heights))
     }
 
-    fn set_pending(&self, py: Python<'_>, pending: Option<Given<(f64, u32)>>) -> PyResult<()> {
+    fn set_pending(&self, py: Python<'_>, pending: Option<DeferredArg<(f64, u32)>>) -> PyResult<()> {
         let pending = pending.map(|pending| delay(pending, "pending")).transpose();
         self.inner.set_pending(pending.map_err(|error| errors::raise(py, &error))?).map_err(|error| raise(py, &error))
     }
@@ -270,7 +270,7 @@ impl LocalService {
         self.inner.rate_limit()
     }
 
-    fn set_rate_limit(&self, py: Python<'_>, rate: Option<Given<f64>>) -> PyResult<()> {
+    fn set_rate_limit(&self, py: Python<'_>, rate: Option<DeferredArg<f64>>) -> PyResult<()> {
         let rate = rate.map(|rate| rate.named("rate_limit")).transpose().map_err(|error| errors::raise(py, &error))?;
         self.inner.set_rate_limit(rate).map_err(|error| raise(py, &error))
     }
@@ -280,7 +280,7 @@ impl LocalService {
         self.inner.clock_skew()
     }
 
-    fn set_clock_skew(&self, py: Python<'_>, seconds: Given<f64>) -> PyResult<()> {
+    fn set_clock_skew(&self, py: Python<'_>, seconds: DeferredArg<f64>) -> PyResult<()> {
         let seconds = seconds.named("clock_skew").map_err(|error| errors::raise(py, &error))?;
         self.inner.set_clock_skew(seconds).map_err(|error| raise(py, &error))
     }
@@ -365,11 +365,11 @@ fn call_respond(function: &Py<PyAny>, entry: &RequestEntry) -> Result<Option<Fau
     called.unwrap_or(Ok(None))
 }
 
-fn delay(given: Given<(f64, u32)>, setting: &'static str) -> Result<Delay, Error> {
+fn delay(given: DeferredArg<(f64, u32)>, setting: &'static str) -> Result<Delay, Error> {
     given.named(setting).map(|(share, heights)| Delay { share, heights })
 }
 
-fn read_compression(given: Given<String>) -> Result<Compression, Error> {
+fn read_compression(given: DeferredArg<String>) -> Result<Compression, Error> {
     match given.named("compression")?.as_str() {
         "gzip" => Ok(Compression::Gzip),
         other => Err(Error::config("compression", format!("must be \"gzip\" or None; got {other:?}"))),
@@ -377,7 +377,7 @@ fn read_compression(given: Given<String>) -> Result<Compression, Error> {
 }
 
 /// The deployment, with the result window of the service.
-fn windowed(deployment: &Deployment, result_window: Option<Given<u64>>) -> Result<interface::Deployment, Error> {
+fn windowed(deployment: &Deployment, result_window: Option<DeferredArg<u64>>) -> Result<interface::Deployment, Error> {
     const SETTING: &str = "max_result_window";
     let deployment = &deployment.inner;
     let Some(window) = result_window else { return Ok(deployment.clone()) };

@@ -13,7 +13,7 @@ use crate::client::{Credentials, Error, RateLimit, Secret, Settings, SettingsInp
 use crate::columns::DecimalPolicy;
 use crate::interface;
 use crate::message::{Hint, Message, variable};
-use crate::python::base::arguments::{Given, Readable};
+use crate::python::base::arguments::{DeferredArg, Readable};
 use crate::python::base::errors;
 
 /// Base URL of a client that only replays: a name that is never resolved.
@@ -24,23 +24,23 @@ const READ_EARLIER: [&str; 2] = ["CHAINFRAME_BLOCK_NETWORK", "CHAINFRAME_LOG"];
 
 /// Settings as the caller gave them.
 pub struct GivenSettings {
-    pub base_url: Option<Given<String>>,
-    pub api_key: Option<Given<String>>,
-    pub secret_key: Option<Given<String>>,
-    pub passphrase: Option<Given<String>>,
-    pub main_chain: Option<Given<String>>,
-    pub zone_chain: Option<Given<String>>,
-    pub timeout: Given<f64>,
-    pub deadline: Option<Given<f64>>,
-    pub max_retries: Given<i64>,
-    pub rate_limit: Given<Option<RateLimit>>,
-    pub max_requests: Option<Given<i64>>,
-    pub concurrency: Given<i64>,
-    pub strict: Given<bool>,
-    pub numbers: Option<Given<DecimalPolicy>>,
-    pub max_response_bytes: Given<i64>,
-    pub proxy: Option<Given<String>>,
-    pub ca_bundle: Option<Given<PathBuf>>,
+    pub base_url: Option<DeferredArg<String>>,
+    pub api_key: Option<DeferredArg<String>>,
+    pub secret_key: Option<DeferredArg<String>>,
+    pub passphrase: Option<DeferredArg<String>>,
+    pub main_chain: Option<DeferredArg<String>>,
+    pub zone_chain: Option<DeferredArg<String>>,
+    pub timeout: DeferredArg<f64>,
+    pub deadline: Option<DeferredArg<f64>>,
+    pub max_retries: DeferredArg<i64>,
+    pub rate_limit: DeferredArg<Option<RateLimit>>,
+    pub max_requests: Option<DeferredArg<i64>>,
+    pub concurrency: DeferredArg<i64>,
+    pub strict: DeferredArg<bool>,
+    pub numbers: Option<DeferredArg<DecimalPolicy>>,
+    pub max_response_bytes: DeferredArg<i64>,
+    pub proxy: Option<DeferredArg<String>>,
+    pub ca_bundle: Option<DeferredArg<PathBuf>>,
 }
 
 impl GivenSettings {
@@ -106,7 +106,12 @@ struct Needed<'a> {
 }
 
 impl Needed<'_> {
-    fn setting(&mut self, name: &'static str, given: Option<Given<String>>, stand_in: &str) -> Result<String, Error> {
+    fn setting(
+        &mut self,
+        name: &'static str,
+        given: Option<DeferredArg<String>>,
+        stand_in: &str,
+    ) -> Result<String, Error> {
         if let Some(found) = setting(name, given)? {
             return Ok(found);
         }
@@ -118,7 +123,7 @@ impl Needed<'_> {
         Ok(stand_in.to_owned())
     }
 
-    fn secret(&mut self, name: &'static str, given: Option<Given<String>>) -> Result<Secret, Error> {
+    fn secret(&mut self, name: &'static str, given: Option<DeferredArg<String>>) -> Result<Secret, Error> {
         if self.is_issued {
             return Ok(Secret::new(NO_CREDENTIALS.into()));
         }
@@ -126,16 +131,16 @@ impl Needed<'_> {
     }
 
     /// A secret that a deployment without signatures does not need.
-    fn signing_secret(&mut self, name: &'static str, given: Option<Given<String>>) -> Result<Secret, Error> {
+    fn signing_secret(&mut self, name: &'static str, given: Option<DeferredArg<String>>) -> Result<Secret, Error> {
         match setting(name, given)? {
             None if !self.is_signed => Ok(Secret::new(NO_CREDENTIALS.into())),
-            given => self.secret(name, given.map(|given| Given(Ok(given)))),
+            given => self.secret(name, given.map(|given| DeferredArg(Ok(given)))),
         }
     }
 }
 
 /// The argument, or the environment's variable.
-fn setting(name: &'static str, given: Option<Given<String>>) -> Result<Option<String>, Error> {
+fn setting(name: &'static str, given: Option<DeferredArg<String>>) -> Result<Option<String>, Error> {
     match given {
         Some(given) => given.named(name).map(Some),
         None => variables::read(name, &variable(name)),
@@ -154,7 +159,7 @@ fn is_missing(name: &str, cassette: Option<&Cassette>) -> Message {
 
 /// The value of a setting; raises if it has another type.
 pub fn setting_of<T: Readable>(value: &Bound<'_, PyAny>, name: &'static str) -> PyResult<T> {
-    let given = Given(T::read(value).map_err(|_| T::problem(value)));
+    let given = DeferredArg(T::read(value).map_err(|_| T::problem(value)));
     given.named(name).map_err(|error| errors::raise(value.py(), &error))
 }
 

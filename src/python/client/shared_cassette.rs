@@ -11,7 +11,7 @@ use pyo3::types::PyAny;
 use super::cassette::{Cassette, given_match_on, local_path, open, read_match_on, read_scrub};
 use crate::cassette::{self, Mode, Options};
 use crate::client::{Error, variables};
-use crate::python::base::arguments::{self, Given};
+use crate::python::base::arguments::{self, DeferredArg};
 use crate::python::base::errors;
 
 const MODE: &str = "CHAINFRAME_CASSETTE_MODE";
@@ -84,7 +84,7 @@ pub fn _share_cassette(
     path: PathBuf,
     mode: &str,
     allow_playback_repeats: Option<&Bound<'_, PyAny>>,
-    match_on: Option<Given<Vec<String>>>,
+    match_on: Option<DeferredArg<Vec<String>>>,
     scrub: Option<Bound<'_, PyAny>>,
     files: (Option<PathBuf>, Option<PathBuf>),
     hint: Option<String>,

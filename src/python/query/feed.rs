@@ -4,14 +4,13 @@
 use std::collections::VecDeque;
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use pyo3::prelude::*;
 
+use super::source_reader::SourceReader;
 use crate::client::{Client, Error};
 use crate::columns::Columns;
 use crate::process::{self, ForkSafeGuard, ForkSafeMutex};
-use crate::python::base::errors;
 use crate::query::{Batch, Batches, Checkpoint, Page, Run};
 
 /// Kind of the items of a run.
@@ -24,14 +23,14 @@ pub enum StreamItem {
 
 /// Read items of a run and the checkpoint after those that were taken.
 #[derive(Clone, Default)]
-pub struct Ready(Arc<ForkSafeMutex<State>>);
+pub struct Ready(Arc<ForkSafeMutex<FeedState>>);
 
 #[derive(Default)]
-struct State {
+struct FeedState {
     /// Items that were read and not taken.
     items: VecDeque<Item>,
     /// Rows of pages that are being taken by record. The last rows stay, for their checkpoint, until others follow.
-    rows: VecDeque<Rows>,
+    rows: VecDeque<PendingRows>,
     /// Position after the last page or batch that was taken.
     checkpoint: Option<Checkpoint>,
     ended: bool,
@@ -41,7 +40,7 @@ pub enum Item {
     Page(Page),
     Batch(Batch),
     /// A page or batch that was made and not returned.
-    Made(Py<PyAny>, Option<Checkpoint>),
+    Converted(Py<PyAny>, Option<Checkpoint>),
     Failure(Error),
 }
 
@@ -49,7 +48,7 @@ impl Item {
     fn checkpoint(&self) -> Option<Checkpoint> {
         match self {
             Self::Page(page) => Some(page.checkpoint.clone()),
-            Self::Batch(Batch { checkpoint, .. }) | Self::Made(_, checkpoint) => checkpoint.clone(),
+            Self::Batch(Batch { checkpoint, .. }) | Self::Converted(_, checkpoint) => checkpoint.clone(),
             Self::Failure(_) => None,
         }
     }
@@ -63,14 +62,14 @@ pub struct PageRows {
 }
 
 /// Rows `row..end` of a page.
-struct Rows {
+struct PendingRows {
     page: Arc<PageRows>,
     row: usize,
     end: usize,
 }
 
 /// Outcome of taking an item.
-pub enum Taken<T> {
+pub enum Polled<T> {
     Item(T),
     Failure(Error),
     /// Nothing yet: wait for `Feed::fill`.
@@ -79,7 +78,7 @@ pub enum Taken<T> {
 }
 
 impl Ready {
-    fn lock(&self) -> ForkSafeGuard<'_, State> {
+    fn lock(&self) -> ForkSafeGuard<'_, FeedState> {
         self.0.lock()
     }
 
@@ -89,12 +88,12 @@ impl Ready {
         state.rows.front().map(|rows| rows.page.checkpoint.at_row(rows.row)).or_else(|| state.checkpoint.clone())
     }
 
-    pub fn take_row(&self) -> Taken<(Arc<PageRows>, usize)> {
+    pub fn take_row(&self) -> Polled<(Arc<PageRows>, usize)> {
         let mut state = self.lock();
         loop {
             if let Some(rows) = state.rows.front_mut().filter(|rows| rows.row < rows.end) {
                 rows.row += 1;
-                return Taken::Item((rows.page.clone(), rows.row - 1));
+                return Polled::Item((rows.page.clone(), rows.row - 1));
             }
             if state.rows.len() > 1 {
                 state.rows.pop_front();
@@ -104,37 +103,37 @@ impl Ready {
                 Some(Item::Page(page)) => {
                     let end = page.columns.rows();
                     let page = PageRows { columns: Arc::new(page.columns), checkpoint: page.checkpoint };
-                    state.rows.push_back(Rows { page: Arc::new(page), row: 0, end });
+                    state.rows.push_back(PendingRows { page: Arc::new(page), row: 0, end });
                 }
-                Some(Item::Failure(error)) => return Taken::Failure(error),
-                Some(Item::Batch(_) | Item::Made(..)) => {}
-                None => return if state.ended { Taken::Ended } else { Taken::Pending },
+                Some(Item::Failure(error)) => return Polled::Failure(error),
+                Some(Item::Batch(_) | Item::Converted(..)) => {}
+                None => return if state.ended { Polled::Ended } else { Polled::Pending },
             }
         }
     }
 
     /// Undoes the `take_row` that returned this row. Others may have been taken since, even of later pages.
-    pub fn put_back_row(&self, page: Arc<PageRows>, row: usize) {
-        self.lock().rows.push_front(Rows { page, row, end: row + 1 });
+    pub fn restore_row(&self, page: Arc<PageRows>, row: usize) {
+        self.lock().rows.push_front(PendingRows { page, row, end: row + 1 });
     }
 
     /// The next page or batch, with the checkpoint before it.
-    pub fn take(&self) -> Taken<(Item, Option<Checkpoint>)> {
+    pub fn take(&self) -> Polled<(Item, Option<Checkpoint>)> {
         let mut state = self.lock();
         match state.items.pop_front() {
-            Some(Item::Failure(error)) => Taken::Failure(error),
+            Some(Item::Failure(error)) => Polled::Failure(error),
             Some(item) => {
                 let after = item.checkpoint();
                 let before = std::mem::replace(&mut state.checkpoint, after);
-                Taken::Item((item, before))
+                Polled::Item((item, before))
             }
-            None if state.ended => Taken::Ended,
-            None => Taken::Pending,
+            None if state.ended => Polled::Ended,
+            None => Polled::Pending,
         }
     }
 
     /// Undoes the `take` that returned this item.
-    pub fn put_back(&self, item: Item, before: Option<Checkpoint>) {
+    pub fn restore(&self, item: Item, before: Option<Checkpoint>) {
         let mut state = self.lock();
         state.checkpoint = before;
         state.items.push_front(item);
@@ -178,33 +177,16 @@ impl Ready {
 pub struct Feed {
     client: Client,
     kind: StreamItem,
-    source: Arc<tokio::sync::Mutex<Option<Source>>>,
+    source: Arc<tokio::sync::Mutex<Option<ItemSource>>>,
     ready: Ready,
-    /// Process of the task that reads, or 0.
-    reader: Arc<AtomicU32>,
+    reader: SourceReader,
 }
 
-struct Source {
+struct ItemSource {
     run: Run,
     batches: Batches,
     /// Rows that a batch may grow to: each is twice the last.
     max_rows: usize,
-}
-
-/// Marks the source as read by this process.
-struct Reading(Arc<AtomicU32>);
-
-impl Reading {
-    fn new(reader: &Arc<AtomicU32>) -> Self {
-        reader.store(process::id(), Ordering::Release);
-        Self(reader.clone())
-    }
-}
-
-impl Drop for Reading {
-    fn drop(&mut self) {
-        self.0.store(0, Ordering::Release);
-    }
 }
 
 impl Feed {
@@ -212,9 +194,9 @@ impl Feed {
     pub fn new(run: Run, kind: StreamItem, rows: usize, max_rows: usize) -> Self {
         let batches = Batches::new(run.query().record(), rows);
         let client = run.query().client().clone();
-        let source = Source { run, batches, max_rows };
+        let source = ItemSource { run, batches, max_rows };
         let source = Arc::new(tokio::sync::Mutex::new(Some(source)));
-        Self { client, kind, source, ready: Ready::default(), reader: Arc::default() }
+        Self { client, kind, source, ready: Ready::default(), reader: SourceReader::default() }
     }
 
     pub fn client(&self) -> &Client {
@@ -227,18 +209,14 @@ impl Feed {
 
     /// Reads until there is an item to take, or the run ended.
     pub fn fill(&self, py: Python<'_>) -> PyResult<impl Future<Output = ()> + Send + use<>> {
-        if ![0, process::id()].contains(&self.reader.load(Ordering::Acquire)) {
-            let problem = "another thread was reading this iterator when the process was forked; \
-                           client.resume(query.cursor) continues it";
-            return Err(errors::context(py, problem));
-        }
+        self.reader.check(py, "client.resume(query.cursor)")?;
         let kind = self.kind;
         let source = self.source.clone();
         let ready = self.ready.clone();
         let reader = self.reader.clone();
         Ok(async move {
             let mut source = source.lock().await;
-            let _reading = Reading::new(&reader);
+            let _mark = reader.mark();
             match &mut *source {
                 Some(source) => source.fill(kind, &ready).await,
                 None => ready.end(),
@@ -262,7 +240,7 @@ impl Drop for Feed {
     }
 }
 
-impl Source {
+impl ItemSource {
     async fn fill(&mut self, kind: StreamItem, ready: &Ready) {
         let max_items = self.run.query().client().settings().concurrency;
         let mut take_along = false;

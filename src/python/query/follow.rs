@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use pyo3::exceptions::PyStopAsyncIteration;
@@ -11,10 +10,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyModule, PyString, PyType};
 
 use super::query::Query;
+use super::source_reader::SourceReader;
 use crate::client::{Client, Error};
-use crate::process::{self, ForkSafeMutex};
+use crate::process::ForkSafeMutex;
 use crate::python::base::arguments::{self, Readable as _};
-use crate::python::base::asyncio::{ANEXT, Coroutine, Step, coroutine};
+use crate::python::base::asyncio::{ANEXT, AsyncStep, Coroutine, coroutine};
 use crate::python::base::block_on::block_on;
 use crate::python::base::errors;
 use crate::python::base::finalize;
@@ -37,28 +37,27 @@ pub struct Follow {
     about: String,
     client: Client,
     source: Arc<tokio::sync::Mutex<Option<FollowRun>>>,
-    ready: Arc<ForkSafeMutex<Ready>>,
-    /// Process of the task that reads, or 0.
-    reader: Arc<AtomicU32>,
+    ready: Arc<ForkSafeMutex<ReadyEvents>>,
+    reader: SourceReader,
     report: SharedReport,
     lag: Lag,
     /// Values of the lists of a set.
     values: Arc<[String]>,
 }
 
-struct Ready {
+struct ReadyEvents {
     /// Events that were read and not taken.
-    items: VecDeque<Item>,
+    items: VecDeque<ReadyEvent>,
     /// Position after the last event that was taken.
     cursor: FollowCursor,
     /// True once there is nothing more to read.
     ended: bool,
 }
 
-enum Item {
+enum ReadyEvent {
     Event(FollowEvent),
     /// An event that was made and not returned.
-    Made(Py<PyAny>, Mark),
+    Converted(Py<PyAny>, Mark),
     Failure(Error),
 }
 
@@ -70,20 +69,11 @@ struct Mark {
 }
 
 /// Outcome of taking an event.
-enum Taken<'py> {
+enum PolledEvent<'py> {
     Event(Bound<'py, PyAny>),
     /// Nothing yet: wait for `Follow::fill`.
     Pending,
     Ended,
-}
-
-/// Marks the source as read by this process.
-struct Reading(Arc<AtomicU32>);
-
-impl Drop for Reading {
-    fn drop(&mut self) {
-        self.0.store(0, Ordering::Release);
-    }
 }
 
 impl Follow {
@@ -91,7 +81,7 @@ impl Follow {
         let follow = FollowRun::new(start, options)?;
         let query = follow.query();
         let about = format!("{} of {}", query.endpoint().name, query.chain());
-        let ready = Ready { items: VecDeque::new(), cursor: follow.cursor().clone(), ended: false };
+        let ready = ReadyEvents { items: VecDeque::new(), cursor: follow.cursor().clone(), ended: false };
         Ok(Self {
             about,
             client: query.client().clone(),
@@ -100,25 +90,20 @@ impl Follow {
             values: query.values(),
             source: Arc::new(tokio::sync::Mutex::new(Some(follow))),
             ready: Arc::new(ForkSafeMutex::new(ready)),
-            reader: Arc::default(),
+            reader: SourceReader::default(),
         })
     }
 
     /// Reads until there is an event to take, or the end.
     fn fill(&self, py: Python<'_>) -> PyResult<impl Future<Output = ()> + Send + use<>> {
         finalize::check(py)?;
-        if ![0, process::id()].contains(&self.reader.load(Ordering::Acquire)) {
-            let problem = "another thread was reading this iterator when the process was forked; \
-                           query.follow(start=follow.cursor) continues it";
-            return Err(errors::context(py, problem));
-        }
+        self.reader.check(py, "query.follow(start=follow.cursor)")?;
         let source = self.source.clone();
         let ready = self.ready.clone();
         let reader = self.reader.clone();
         Ok(async move {
             let mut source = source.lock().await;
-            reader.store(process::id(), Ordering::Release);
-            let _reading = Reading(reader);
+            let _mark = reader.mark();
             loop {
                 let Some(follow) = &mut *source else { return ready.lock().ended = true };
                 // Another thread may have read one while this one waited.
@@ -132,7 +117,7 @@ impl Follow {
     }
 
     /// The next event if it was read already. A signal is raised here, and leaves the event.
-    fn take<'py>(&self, py: Python<'py>) -> PyResult<Taken<'py>> {
+    fn take<'py>(&self, py: Python<'py>) -> PyResult<PolledEvent<'py>> {
         let (item, before) = {
             let mut ready = self.ready.lock();
             match ready.items.pop_front() {
@@ -140,22 +125,22 @@ impl Follow {
                     let before = item.mark().map(|after| ready.advance(after));
                     (item, before)
                 }
-                None => return Ok(if ready.ended { Taken::Ended } else { Taken::Pending }),
+                None => return Ok(if ready.ended { PolledEvent::Ended } else { PolledEvent::Pending }),
             }
         };
         let (made, mark) = match item {
-            Item::Failure(error) => return Err(self.failed(py, &error)),
-            Item::Made(made, mark) => (Ok(made.into_bound(py)), mark),
-            Item::Event(FollowEvent { item, cursor, list }) => {
+            ReadyEvent::Failure(error) => return Err(self.failed(py, &error)),
+            ReadyEvent::Converted(made, mark) => (Ok(made.into_bound(py)), mark),
+            ReadyEvent::Event(FollowEvent { item, cursor, list }) => {
                 (self.make(py, item, &cursor, list), Mark { cursor, list })
             }
         };
         let made = made?;
         match py.check_signals() {
-            Ok(()) => Ok(Taken::Event(made)),
+            Ok(()) => Ok(PolledEvent::Event(made)),
             Err(raised) => {
                 let mut ready = self.ready.lock();
-                ready.items.push_front(Item::Made(made.unbind(), mark));
+                ready.items.push_front(ReadyEvent::Converted(made.unbind(), mark));
                 before.into_iter().for_each(|before| drop(ready.advance(before)));
                 Err(raised)
             }
@@ -197,17 +182,17 @@ impl Follow {
     }
 }
 
-impl Item {
+impl ReadyEvent {
     fn mark(&self) -> Option<Mark> {
         match self {
             Self::Event(event) => Some(Mark { cursor: event.cursor.clone(), list: event.list }),
-            Self::Made(_, mark) => Some(mark.clone()),
+            Self::Converted(_, mark) => Some(mark.clone()),
             Self::Failure(_) => None,
         }
     }
 }
 
-impl Ready {
+impl ReadyEvents {
     /// Moves to a position, and returns the one before.
     fn advance(&mut self, mark: Mark) -> Mark {
         let list = mark.list;
@@ -234,9 +219,9 @@ impl Ready {
         match read {
             // Nothing was read before it that was not taken.
             Ok(Some(FollowEvent { item: FollowItem::Moved, cursor, list })) => self.moved(Mark { cursor, list }),
-            Ok(Some(event)) => self.items.push_back(Item::Event(event)),
+            Ok(Some(event)) => self.items.push_back(ReadyEvent::Event(event)),
             Ok(None) => self.ended = true,
-            Err(error) => self.items.push_back(Item::Failure(error)),
+            Err(error) => self.items.push_back(ReadyEvent::Failure(error)),
         }
     }
 }
@@ -261,9 +246,9 @@ impl Follow {
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         loop {
             match self.take(py).map_err(|raised| self.interrupted(py, raised))? {
-                Taken::Event(event) => return Ok(Some(event)),
-                Taken::Ended => return Ok(None),
-                Taken::Pending => {
+                PolledEvent::Event(event) => return Ok(Some(event)),
+                PolledEvent::Ended => return Ok(None),
+                PolledEvent::Pending => {
                     let filled = block_on(py, &self.client, self.fill(py)?);
                     filled.map_err(|raised| self.interrupted(py, raised))?;
                 }
@@ -278,9 +263,9 @@ impl Follow {
     fn __anext__(slf: Py<Self>, py: Python<'_>) -> Coroutine {
         let follow = slf.clone_ref(py);
         let next = Coroutine::new(ANEXT, move |py| match slf.get().take(py)? {
-            Taken::Event(event) => Ok(Step::Done(event.unbind())),
-            Taken::Ended => Err(PyStopAsyncIteration::new_err(())),
-            Taken::Pending => Ok(Step::Wait(slf.get().client.clone(), Box::pin(slf.get().fill(py)?))),
+            PolledEvent::Event(event) => Ok(AsyncStep::Done(event.unbind())),
+            PolledEvent::Ended => Err(PyStopAsyncIteration::new_err(())),
+            PolledEvent::Pending => Ok(AsyncStep::Wait(slf.get().client.clone(), Box::pin(slf.get().fill(py)?))),
         });
         next.annotating(move |exception| follow.get().annotate(exception))
     }

@@ -21,10 +21,10 @@ const STREAM_NOTE: &str = "client.resume(error.cursor) continues after the last 
 
 /// Shared by a query and its iterators. Locked only while the interpreter is held, and never while Python code runs.
 #[derive(Default)]
-pub struct LastRun(Mutex<State>);
+pub struct LastRun(Mutex<LastRunState>);
 
 #[derive(Default)]
-struct State {
+struct LastRunState {
     report: Option<SharedReport>,
     partial: Option<Partial>,
     error: Option<Py<PyAny>>,
@@ -34,7 +34,7 @@ struct State {
 }
 
 impl LastRun {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, LastRunState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -44,11 +44,11 @@ impl LastRun {
         if let Some(observer) = observed_run::observer(py, start.query().endpoint().name) {
             run.observe(observer);
         }
-        let begun = State {
+        let begun = LastRunState {
             report: Some(run.report().clone()),
             partial: Some(run.partial().clone()),
             start: Some(start.clone()),
-            ..State::default()
+            ..LastRunState::default()
         };
         let before = std::mem::replace(&mut *self.lock(), begun);
         // Not under the lock: the end of an exception may run Python code.

@@ -13,4 +13,5 @@ pub mod part_buffer;
 pub mod progress;
 pub mod query;
 pub mod reader;
+pub mod source_reader;
 pub mod stream;

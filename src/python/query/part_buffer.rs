@@ -31,7 +31,7 @@ pub struct PartBuffer {
     client: Client,
     last: Arc<LastRun>,
     run: Arc<tokio::sync::Mutex<Run>>,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<BufferState>>,
     report: SharedReport,
     bar: Mutex<Bar>,
     max_rows: usize,
@@ -40,7 +40,7 @@ pub struct PartBuffer {
     keyed: bool,
 }
 
-struct State {
+struct BufferState {
     batches: Batches,
     /// Rows in `batches`.
     rows: usize,
@@ -55,7 +55,7 @@ struct State {
     ended: bool,
 }
 
-impl State {
+impl BufferState {
     fn hold(&mut self, page: Page) {
         self.held_rows += page.columns.rows();
         self.oldest.get_or_insert_with(Instant::now);
@@ -112,7 +112,7 @@ fn keys(columns: &Columns) -> impl Iterator<Item = Key> {
 
 impl PartBuffer {
     pub fn new(last: Arc<LastRun>, run: Run, bar: Bar, max_rows: usize, max_age: Duration, keyed: bool) -> Self {
-        let state = State {
+        let state = BufferState {
             batches: Batches::new(run.query().record(), max_rows),
             rows: 0,
             checkpoint: None,

@@ -10,7 +10,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use super::feed::{Feed, Item, StreamItem, Taken};
+use super::feed::{Feed, Item, Polled, StreamItem};
 use super::last_run::LastRun;
 use super::progress::Bar;
 use crate::client::Error;
@@ -109,15 +109,15 @@ impl QueryReader {
     fn read(&mut self, py: Python<'_>, run: &OpenRun) -> PyResult<Option<RecordBatch>> {
         let (batch, before) = loop {
             match run.feed.ready().take() {
-                Taken::Item((Item::Batch(batch), before)) => break (batch, before),
-                Taken::Pending => block_on_interruptible(py, run.feed.client(), &self.signals, run.feed.fill(py)?)?,
-                Taken::Failure(error) => return Err(run.last.failed(py, &error)),
-                Taken::Ended | Taken::Item(_) => return Ok(None),
+                Polled::Item((Item::Batch(batch), before)) => break (batch, before),
+                Polled::Pending => block_on_interruptible(py, run.feed.client(), &self.signals, run.feed.fill(py)?)?,
+                Polled::Failure(error) => return Err(run.last.failed(py, &error)),
+                Polled::Ended | Polled::Item(_) => return Ok(None),
             }
         };
         let converted = self.convert(&batch).map_err(|error| errors::raise(py, &error));
         if let Err(error) = converted.and_then(|()| self.signals.check(py)) {
-            run.feed.ready().put_back(Item::Batch(batch), before);
+            run.feed.ready().restore(Item::Batch(batch), before);
             return Err(error);
         }
         Ok(self.converted.pop_front())

@@ -8,12 +8,12 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use super::feed::{Feed, Item, Ready, StreamItem, Taken};
+use super::feed::{Feed, Item, Polled, Ready, StreamItem};
 use super::last_run::LastRun;
 use super::progress::Bar;
 use crate::client::Error;
 use crate::columns::Projection;
-use crate::python::base::asyncio::{ANEXT, Coroutine, Step, coroutine};
+use crate::python::base::asyncio::{ANEXT, AsyncStep, Coroutine, coroutine};
 use crate::python::base::block_on::block_on;
 use crate::python::base::generic;
 use crate::python::results::page::Page;
@@ -67,15 +67,15 @@ impl Stream {
 
     /// The next item if it was read already. A signal is raised here, and leaves the item: once it is returned, the
     /// interpreter would raise in the body of the loop, which could not know whether it has the item.
-    fn take<'py>(&self, py: Python<'py>) -> PyResult<Taken<Bound<'py, PyAny>>> {
+    fn take<'py>(&self, py: Python<'py>) -> PyResult<Polled<Bound<'py, PyAny>>> {
         if self.kind == StreamItem::Records {
             return match self.ready().take_row() {
-                Taken::Item((page, row)) => {
+                Polled::Item((page, row)) => {
                     let record = record_classes::view(py, page.columns.clone(), row);
                     match record.and_then(|record| py.check_signals().map(|()| record)) {
-                        Ok(record) => Ok(Taken::Item(record)),
+                        Ok(record) => Ok(Polled::Item(record)),
                         Err(raised) => {
-                            self.ready().put_back_row(page, row);
+                            self.ready().restore_row(page, row);
                             Err(raised)
                         }
                     }
@@ -84,13 +84,13 @@ impl Stream {
             };
         }
         match self.ready().take() {
-            Taken::Item((item, before)) => {
+            Polled::Item((item, before)) => {
                 let checkpoint = self.ready().checkpoint();
                 let made = self.make(py, item)?;
                 match py.check_signals() {
-                    Ok(()) => Ok(Taken::Item(made)),
+                    Ok(()) => Ok(Polled::Item(made)),
                     Err(raised) => {
-                        self.ready().put_back(Item::Made(made.unbind(), checkpoint), before);
+                        self.ready().restore(Item::Converted(made.unbind(), checkpoint), before);
                         Err(raised)
                     }
                 }
@@ -107,23 +107,23 @@ impl Stream {
                 let records = Records::new(batch.records, self.report.read(), numbers).select(self.selection);
                 Ok(Bound::new(py, records)?.into_any())
             }
-            Item::Made(item, _) => Ok(item.into_bound(py)),
+            Item::Converted(item, _) => Ok(item.into_bound(py)),
             Item::Failure(error) => Err(self.failed(py, &error)),
         }
     }
 
     /// Everything but an item.
-    fn end_of<'py, T>(&self, py: Python<'py>, taken: Taken<T>) -> PyResult<Taken<Bound<'py, PyAny>>> {
+    fn end_of<'py, T>(&self, py: Python<'py>, taken: Polled<T>) -> PyResult<Polled<Bound<'py, PyAny>>> {
         match taken {
-            Taken::Failure(error) => Err(self.failed(py, &error)),
-            Taken::Ended => {
+            Polled::Failure(error) => Err(self.failed(py, &error)),
+            Polled::Ended => {
                 self.end_bar();
                 if !self.reported.swap(true, Ordering::Relaxed) {
                     self.last.ended(py, self.feed.client(), &self.report, &self.partial)?;
                 }
-                Ok(Taken::Ended)
+                Ok(Polled::Ended)
             }
-            Taken::Pending | Taken::Item(_) => Ok(Taken::Pending),
+            Polled::Pending | Polled::Item(_) => Ok(Polled::Pending),
         }
     }
 
@@ -153,10 +153,10 @@ impl Stream {
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         loop {
             match self.take(py).map_err(|raised| self.last.interrupted(py, raised))? {
-                Taken::Item(item) => return Ok(Some(item)),
-                Taken::Ended | Taken::Failure(_) => return Ok(None),
+                Polled::Item(item) => return Ok(Some(item)),
+                Polled::Ended | Polled::Failure(_) => return Ok(None),
                 // Another thread may take what this one waited for.
-                Taken::Pending => {
+                Polled::Pending => {
                     let filled = block_on(py, self.feed.client(), self.feed.fill(py)?);
                     filled.map_err(|raised| self.last.interrupted(py, raised))?;
                 }
@@ -171,9 +171,9 @@ impl Stream {
     fn __anext__(slf: Py<Self>) -> Coroutine {
         let last = slf.get().last.clone();
         let next = Coroutine::new(ANEXT, move |py| match slf.get().take(py)? {
-            Taken::Item(item) => Ok(Step::Done(item.unbind())),
-            Taken::Ended | Taken::Failure(_) => Err(PyStopAsyncIteration::new_err(())),
-            Taken::Pending => Ok(Step::Wait(slf.get().feed.client().clone(), Box::pin(slf.get().feed.fill(py)?))),
+            Polled::Item(item) => Ok(AsyncStep::Done(item.unbind())),
+            Polled::Ended | Polled::Failure(_) => Err(PyStopAsyncIteration::new_err(())),
+            Polled::Pending => Ok(AsyncStep::Wait(slf.get().feed.client().clone(), Box::pin(slf.get().feed.fill(py)?))),
         });
         next.annotating(move |exception| last.annotate(exception))
     }

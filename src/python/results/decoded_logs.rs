@@ -11,7 +11,7 @@ use super::report::Report;
 use crate::client::Error;
 use crate::columns::DecimalPolicy;
 use crate::events::{Decoded, Type, Value, decode};
-use crate::python::base::arguments::{self, ColumnNames, Given};
+use crate::python::base::arguments::{self, ColumnNames, DeferredArg};
 use crate::python::base::{convert, errors, finalize};
 
 #[doc = doc!(DecodedLogs)]
@@ -25,7 +25,7 @@ pub struct DecodedLogs {
 #[pymethods]
 impl Records {
     #[doc = doc!(Records.decode)]
-    fn decode(&self, py: Python<'_>, event: Given<Py<Event>>) -> PyResult<DecodedLogs> {
+    fn decode(&self, py: Python<'_>, event: DeferredArg<Py<Event>>) -> PyResult<DecodedLogs> {
         let event = event.of_parameter(py, "event")?;
         let record = self.inner.record().name;
         if record != "EventLog" {

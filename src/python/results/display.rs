@@ -8,16 +8,16 @@ use super::text;
 use crate::interface::Kind;
 use crate::message::Syntax;
 use crate::python::base::errors;
-use crate::query::State;
+use crate::query::Completeness;
 
 impl Records {
     /// Completeness of the result, as far as it is known.
     fn completeness(&self) -> &'static str {
         match (&self.cursor, self.report.inner.state()) {
             (Some(_), _) => "followed",
-            (None, State::Complete) => "complete",
-            (None, State::Incomplete) => "possibly incomplete",
-            (None, State::Unfinished) => "run not finished",
+            (None, Completeness::Complete) => "complete",
+            (None, Completeness::Incomplete) => "possibly incomplete",
+            (None, Completeness::Unfinished) => "run not finished",
         }
     }
 
@@ -34,13 +34,13 @@ impl Records {
     }
 
     /// Heads of the columns, and the first rows and the last ones.
-    fn cells(&self, py: Python<'_>) -> PyResult<(Vec<html::Head>, Vec<html::Row>)> {
+    fn cells(&self, py: Python<'_>) -> PyResult<(Vec<html::ColumnHead>, Vec<html::Row>)> {
         let fields = self.inner.record().fields;
         let order: Vec<_> = (0..fields.len()).filter(|column| self.selection().contains(*column)).collect();
         let head: Vec<_> = order
             .iter()
             .map(|column| &fields[*column])
-            .map(|field| html::Head {
+            .map(|field| html::ColumnHead {
                 name: field.name,
                 kind: if field.kind == Kind::Time { "time, UTC" } else { field.kind.name() },
                 is_number: field.kind.is_number(),

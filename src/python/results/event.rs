@@ -9,7 +9,7 @@ use pyo3::types::{PyBool, PyTuple};
 use crate::client::Error;
 use crate::events;
 use crate::message::Message;
-use crate::python::base::arguments::{Given, Readable};
+use crate::python::base::arguments::{DeferredArg, Readable};
 use crate::python::base::errors;
 
 #[doc = doc!(Event)]
@@ -38,7 +38,7 @@ impl Readable for Py<Event> {
 #[pymethods]
 impl Event {
     #[new]
-    fn new(py: Python<'_>, declaration: Given<String>) -> PyResult<Self> {
+    fn new(py: Python<'_>, declaration: DeferredArg<String>) -> PyResult<Self> {
         let declaration = declaration.of_parameter(py, "declaration")?;
         Self::of(py, "declaration", events::Event::parse(&declaration))
     }

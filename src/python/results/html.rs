@@ -11,7 +11,7 @@ use crate::decode::is_unprintable;
 use crate::interface::Kind;
 use crate::message::{Message, Syntax};
 use crate::python::base::convert;
-use crate::query::{Bounds, Estimate, Report, State};
+use crate::query::{Bounds, Completeness, Estimate, Report};
 
 /// Rows of a table that are shown, from its head and from its end.
 pub const HEAD: usize = 6;
@@ -107,13 +107,13 @@ pub fn form(kind: &str, about: &str, parts: &[String]) -> String {
 }
 
 /// A column's name, what it holds, and whether that is numbers.
-pub struct Head {
+pub struct ColumnHead {
     pub name: &'static str,
     pub kind: &'static str,
     pub is_number: bool,
 }
 
-impl Head {
+impl ColumnHead {
     fn class(&self) -> &'static str {
         if self.is_number { " class=\"num\"" } else { "" }
     }
@@ -122,7 +122,7 @@ impl Head {
 /// Cells of a row; a cell that is not there stands for no value, a row that is not there for those that are left out.
 pub type Row = Option<Vec<Option<String>>>;
 
-pub fn table(head: &[Head], rows: &[Row]) -> String {
+pub fn table(head: &[ColumnHead], rows: &[Row]) -> String {
     let mut html = String::from("<table><thead><tr>");
     for column in head {
         let class = column.class();
@@ -162,9 +162,9 @@ pub fn pairs<N: AsRef<str>>(pairs: &[(N, String)]) -> String {
 /// Completeness of a result as text.
 pub fn verdict(report: &Report) -> &'static str {
     match report.state() {
-        State::Complete => "✓ complete",
-        State::Incomplete => "⚠ possibly incomplete",
-        State::Unfinished => "run not finished",
+        Completeness::Complete => "✓ complete",
+        Completeness::Incomplete => "⚠ possibly incomplete",
+        Completeness::Unfinished => "run not finished",
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::iter::once;
 
-use super::html::{CELL, Head, Row, count, excerpt};
+use super::html::{CELL, ColumnHead, Row, count, excerpt};
 
 /// Mark of rows that are left out.
 const LEFT_OUT: &str = "…";
@@ -18,7 +18,7 @@ struct Column {
 }
 
 impl Column {
-    fn new(head: &Head, cells: impl Iterator<Item = String>) -> Self {
+    fn new(head: &ColumnHead, cells: impl Iterator<Item = String>) -> Self {
         let cells: Vec<_> = once(head.name.to_owned()).chain(cells).collect();
         let width = cells.iter().map(|cell| cell.chars().count()).max().unwrap_or(0);
         let padded = cells.into_iter().map(|cell| match head.is_number {
@@ -30,7 +30,7 @@ impl Column {
 }
 
 /// A table of the columns that fit `width`, at least one, and how many do not.
-pub fn table(head: &[Head], rows: &[Row], width: usize) -> String {
+pub fn table(head: &[ColumnHead], rows: &[Row], width: usize) -> String {
     let mut columns = Vec::new();
     let mut used = 0;
     for (index, head) in head.iter().enumerate() {
@@ -63,8 +63,8 @@ pub fn table(head: &[Head], rows: &[Row], width: usize) -> String {
 mod tests {
     use super::*;
 
-    fn head(name: &'static str, is_number: bool) -> Head {
-        Head { name, kind: "", is_number }
+    fn head(name: &'static str, is_number: bool) -> ColumnHead {
+        ColumnHead { name, kind: "", is_number }
     }
 
     #[test]

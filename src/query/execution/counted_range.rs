@@ -26,13 +26,13 @@ pub(super) struct CountedRange<'q> {
 
 /// A page of the list, by its greatest and its lowest height.
 #[derive(Clone, Copy)]
-struct Place {
+struct PageHeights {
     page: u64,
     first: i64,
     last: i64,
 }
 
-impl Place {
+impl PageHeights {
     fn new(page: u64, columns: &Columns) -> Option<Self> {
         let heights = (0..columns.rows()).filter_map(|row| Rows::height(columns, row));
         Some(Self { page, first: heights.clone().max()?, last: heights.min()? })
@@ -51,7 +51,7 @@ impl<'q> CountedRange<'q> {
         let page = self.fetch(request, false).await?;
         reader.on_response(&request, &response(&page))?;
         let Some(pages) = page.total_pages else { return Ok(None) };
-        let Some(newest) = Place::new(1, &page.columns) else { return Ok(None) };
+        let Some(newest) = PageHeights::new(1, &page.columns) else { return Ok(None) };
         let rows = reader.snapshot().page_rows();
         let Some(bottom) = self.locate(low, newest, pages, rows).await? else { return Ok(None) };
         let top = bottom.saturating_sub((max_rows / rows).max(1) - 1);
@@ -61,7 +61,7 @@ impl<'q> CountedRange<'q> {
             let request = PageRequest { page: top - 1, ..request };
             let page = self.fetch(request, true).await?;
             let Some((offset, list)) = reader.checkpoint_after(&request, &response(&page)) else { return Ok(None) };
-            let Some(above) = Place::new(top - 1, &page.columns) else { return Ok(None) };
+            let Some(above) = PageHeights::new(top - 1, &page.columns) else { return Ok(None) };
             // More records of the height above may be on that page.
             (QueryStart::from_position(self.list, offset, list, None)?, high.min(above.last - 1))
         };
@@ -73,7 +73,7 @@ impl<'q> CountedRange<'q> {
     }
 
     /// The page with the newest records that are not above `height`, or one just above it.
-    async fn locate(&self, height: i64, newest: Place, pages: u64, rows: u64) -> Result<Option<u64>, Error> {
+    async fn locate(&self, height: i64, newest: PageHeights, pages: u64, rows: u64) -> Result<Option<u64>, Error> {
         let mut at = newest;
         let mut pages_per_height = 1.0 / (at.first - at.last + 1) as f64;
         for _ in 0..MAX_LOOKS {
@@ -92,7 +92,9 @@ impl<'q> CountedRange<'q> {
                 return Ok(Some(next));
             }
             let request = PageRequest { page: next, ..PageRequest::first(rows) };
-            let Some(found) = Place::new(next, &self.fetch(request, true).await?.columns) else { return Ok(None) };
+            let Some(found) = PageHeights::new(next, &self.fetch(request, true).await?.columns) else {
+                return Ok(None);
+            };
             let heights = at.first.abs_diff(found.first).max(1);
             pages_per_height = at.page.abs_diff(next) as f64 / heights as f64;
             at = found;
@@ -110,7 +112,7 @@ impl<'q> CountedRange<'q> {
             match run.next().await {
                 Ok(Some(page)) => {
                     to_come = to_come.saturating_sub(1);
-                    if Place::new(page.number, &page.columns).is_some_and(|place| place.last < low) {
+                    if PageHeights::new(page.number, &page.columns).is_some_and(|place| place.last < low) {
                         run.end_here();
                         to_come = 0;
                     }

@@ -55,7 +55,7 @@ pub struct Follow {
     plan: FollowPlan,
     /// Position without memory, for the cursors of events.
     cursor: FollowCursor,
-    state: State,
+    state: FollowStage,
     /// The end, where following ends at a known one.
     end: Option<Memory>,
     report: SharedReport,
@@ -72,7 +72,7 @@ pub struct Follow {
     repeats: u32,
 }
 
-enum State {
+enum FollowStage {
     /// The lowest height may follow from a time, which takes requests.
     Unresolved(Start),
     Started(Box<Follower>),
@@ -105,10 +105,10 @@ impl Follow {
         let cursor = FollowCursor::new(&plan.query, position.clone())?;
         let state = match position {
             Position::After(memory) => {
-                State::Started(Box::new(Follower::new(plan.spec.clone(), Start::Memory(memory))))
+                FollowStage::Started(Box::new(Follower::new(plan.spec.clone(), Start::Memory(memory))))
             }
-            Position::Now => State::Unresolved(Start::Now),
-            Position::Beginning => State::Unresolved(Start::Height(0)),
+            Position::Now => FollowStage::Unresolved(Start::Now),
+            Position::Beginning => FollowStage::Unresolved(Start::Height(0)),
             Position::Set(_) => return Err(Error::Internal("the position of a set is not that of a list".into())),
         };
         let report = SharedReport::default();
@@ -209,8 +209,8 @@ impl Follow {
 
     fn follower(&mut self) -> &mut Follower {
         match &mut self.state {
-            State::Started(follower) => follower,
-            State::Unresolved(_) => unreachable!("a follower is started before its first request"),
+            FollowStage::Started(follower) => follower,
+            FollowStage::Unresolved(_) => unreachable!("a follower is started before its first request"),
         }
     }
 
@@ -238,11 +238,11 @@ impl Follow {
     }
 
     async fn start(&mut self) -> Result<(), Error> {
-        let State::Unresolved(start) = &self.state else { return Ok(()) };
+        let FollowStage::Unresolved(start) = &self.state else { return Ok(()) };
         let start = start.clone();
         self.plan.spec.low = self.plan.lowest(&self.report).await?;
         let start = if let Start::Height(_) = start { Start::Height(self.plan.spec.low) } else { start };
-        self.state = State::Started(Box::new(Follower::new(self.plan.spec.clone(), start)));
+        self.state = FollowStage::Started(Box::new(Follower::new(self.plan.spec.clone(), start)));
         Ok(())
     }
 

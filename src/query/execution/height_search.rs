@@ -19,7 +19,7 @@ impl Block {
 
 /// Next request of the search.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Step {
+pub(super) enum SearchStep {
     /// The block of this height.
     Block(i64),
     /// The oldest block of the list.
@@ -28,7 +28,7 @@ pub(super) enum Step {
 
 /// Position of a time among the blocks of a chain.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Found {
+pub(super) enum TimePosition {
     /// The last block that is not later.
     At(i64),
     /// The time is before the first block, which has this height.
@@ -127,11 +127,11 @@ impl Search {
     }
 
     /// Next request, or `None` once the search is over.
-    pub fn next_step(&mut self) -> Option<Step> {
+    pub fn next_step(&mut self) -> Option<SearchStep> {
         let lowest = self.low.map_or(self.floor.height(), |low| low.height + 1);
         let highest = self.high.height - 1;
         if self.low.is_none() && self.floor == Floor::Unknown && self.empty.len() >= ABSENT {
-            return Some(Step::Oldest);
+            return Some(SearchStep::Oldest);
         }
         let width = highest - lowest + 1;
         // Interpolation that narrows too slowly alternates with bisection.
@@ -144,7 +144,7 @@ impl Search {
         let above = (guess..=highest).find(|height| !self.empty.contains(height));
         let next = above.or_else(|| (lowest..guess).rev().find(|height| !self.empty.contains(height)));
         let next = next.or_else(|| if self.low.is_none() { self.next_sample() } else { None });
-        next.map(Step::Block)
+        next.map(SearchStep::Block)
     }
 
     /// Next sample of the heights below an assumed floor.
@@ -218,11 +218,11 @@ impl Search {
         }
     }
 
-    pub fn found(&self) -> Found {
+    pub fn found(&self) -> TimePosition {
         match (self.low, self.floor) {
-            (Some(low), _) => Found::At(low.height),
-            (None, Floor::Assumed { .. }) => Found::BeforeSampled(self.high.height),
-            (None, _) => Found::Before(self.high.height),
+            (Some(low), _) => TimePosition::At(low.height),
+            (None, Floor::Assumed { .. }) => TimePosition::BeforeSampled(self.high.height),
+            (None, _) => TimePosition::Before(self.high.height),
         }
     }
 
@@ -242,16 +242,16 @@ mod tests {
 
     /// Searches a chain given by the times of its blocks (`None` is empty), of which the list has the last `window`.
     /// Returns the number of requests as well.
-    fn search(times: &[Option<i64>], time: i64, window: usize) -> (Found, usize) {
+    fn search(times: &[Option<i64>], time: i64, window: usize) -> (TimePosition, usize) {
         search_from(times, time, window, 51)
     }
 
     /// The same for a list whose first page has the blocks of `listed` heights.
-    fn search_from(times: &[Option<i64>], time: i64, window: usize, listed: usize) -> (Found, usize) {
+    fn search_from(times: &[Option<i64>], time: i64, window: usize, listed: usize) -> (TimePosition, usize) {
         let head = times.iter().rposition(Option::is_some).unwrap();
         let newest = Block { height: head as i64, time: times[head].unwrap() };
         if newest.time <= time {
-            return (Found::At(newest.height), 1);
+            return (TimePosition::At(newest.height), 1);
         }
         let known = |height: usize| Some((height as i64, times[height]?));
         let mut search = Search::new(((head + 1).saturating_sub(listed)..=head).filter_map(known).collect(), newest);
@@ -265,24 +265,24 @@ mod tests {
         (search.found(), requests)
     }
 
-    fn respond(search: &mut Search, step: Step, times: &[Option<i64>], window: usize) {
+    fn respond(search: &mut Search, step: SearchStep, times: &[Option<i64>], window: usize) {
         let block = |height: usize| Some(Block { height: height as i64, time: times[height]? });
         match step {
-            Step::Oldest => {
+            SearchStep::Oldest => {
                 let listed = times.len().saturating_sub(window);
                 search.on_oldest((listed..times.len()).find_map(block), listed == 0);
             }
-            Step::Block(height) => match block(height as usize) {
+            SearchStep::Block(height) => match block(height as usize) {
                 Some(block) => search.on_block(block),
                 None => search.on_empty(height),
             },
         }
     }
 
-    fn expected(times: &[Option<i64>], time: i64) -> Found {
+    fn expected(times: &[Option<i64>], time: i64) -> TimePosition {
         let first = times.iter().position(Option::is_some).unwrap() as i64;
         let last = times.iter().rposition(|block| block.is_some_and(|block| block <= time));
-        last.map_or(Found::Before(first), |height| Found::At(height as i64))
+        last.map_or(TimePosition::Before(first), |height| TimePosition::At(height as i64))
     }
 
     #[test]
@@ -342,7 +342,7 @@ mod tests {
             let time = random.i64(0..now);
             assert_eq!(search(&times, time, usize::MAX).0, expected(&times, time), "begins at {first}, at {time}");
             let (found, _) = search(&times, time, 300);
-            let is_uncertain = matches!(found, Found::BeforeSampled(_));
+            let is_uncertain = matches!(found, TimePosition::BeforeSampled(_));
             assert!(is_uncertain || found == expected(&times, time), "{found:?}, begins at {first}, at {time}");
         }
     }
@@ -352,16 +352,16 @@ mod tests {
         let mut times = vec![None; 100_000];
         times.extend((0..800).map(|block| Some(1_000 + block * 10)));
         for (time, found) in [
-            (1_000, Found::At(100_000)),
-            (5_555, Found::At(100_455)),
-            (8_990, Found::At(100_799)),
-            (999, Found::Before(100_000)),
+            (1_000, TimePosition::At(100_000)),
+            (5_555, TimePosition::At(100_455)),
+            (8_990, TimePosition::At(100_799)),
+            (999, TimePosition::Before(100_000)),
         ] {
             let (result, requests) = search(&times, time, usize::MAX);
             assert_eq!(result, found, "at {time}");
             assert!(requests <= 20, "{requests} requests");
             let (result, requests) = search(&times, time, 100);
-            assert!(result == found || result == Found::BeforeSampled(100_000), "{result:?} at {time}");
+            assert!(result == found || result == TimePosition::BeforeSampled(100_000), "{result:?} at {time}");
             assert!(requests <= 80, "{requests} requests");
         }
     }
@@ -379,7 +379,7 @@ mod tests {
         for _ in 0..300 {
             let time = random.i64(times[0].unwrap()..now);
             let (found, requests) = search_from(&times, time, usize::MAX, listed);
-            assert_eq!(found, Found::At(times.partition_point(|block| block.unwrap() <= time) as i64 - 1));
+            assert_eq!(found, TimePosition::At(times.partition_point(|block| block.unwrap() <= time) as i64 - 1));
             assert!(requests <= 20, "{requests} requests");
             total += requests;
         }

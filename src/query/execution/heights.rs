@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::height_search::{Block, Found, Search, Step};
+use super::height_search::{Block, Search, SearchStep, TimePosition};
 use super::slice_fetcher::fetch;
 use crate::client::{Client, Error};
 use crate::columns::{Column, Columns};
@@ -31,16 +31,18 @@ pub async fn height_at(client: &Client, chain: Chain, name: Option<&str>, time: 
         return Err(Error::Empty { endpoint: call(chain), problem, attempts });
     }
     match found {
-        Found::At(height) => Ok(height),
-        Found::Before(first) | Found::BeforeSampled(first) => {
+        TimePosition::At(height) => Ok(height),
+        TimePosition::Before(first) | TimePosition::BeforeSampled(first) => {
             Err(Error::parameter("time", format!("must not be before the first block, which has height {first}")))
         }
-        Found::NoBlock => Err(Error::parameter("time", "must not be before the first block: no block is listed yet")),
+        TimePosition::NoBlock => {
+            Err(Error::parameter("time", "must not be before the first block: no block is listed yet"))
+        }
     }
 }
 
 /// The first page of the list. Its blocks show how fast blocks follow each other.
-struct Head {
+struct NewestBlocks {
     /// Times of the blocks, by height.
     blocks: BTreeMap<i64, i64>,
     pages: Option<u64>,
@@ -54,7 +56,7 @@ pub(super) struct Heights<'c> {
     chain: Chain,
     name: Option<&'c str>,
     report: &'c SharedReport,
-    head: Option<Head>,
+    head: Option<NewestBlocks>,
     search: Option<Search>,
 }
 
@@ -95,7 +97,7 @@ impl<'c> Heights<'c> {
         Ok(None)
     }
 
-    async fn first_page(&mut self) -> Result<&Head, Error> {
+    async fn first_page(&mut self) -> Result<&NewestBlocks, Error> {
         if self.head.is_none() {
             let page = self.page(1, false).await?;
             // A chain has blocks.
@@ -103,7 +105,7 @@ impl<'c> Heights<'c> {
                 self.report.doubt_empty_responses();
             }
             let hash = page_hash(&facts(&page.columns));
-            self.head = Some(Head { blocks: blocks(&page.columns), pages: page.total_pages, hash });
+            self.head = Some(NewestBlocks { blocks: blocks(&page.columns), pages: page.total_pages, hash });
         }
         Ok(self.head.as_ref().expect("it was just read"))
     }
@@ -140,23 +142,23 @@ impl<'c> Heights<'c> {
         Ok((oldest, false))
     }
 
-    pub async fn find(&mut self, time: i64) -> Result<Found, Error> {
-        let Some(newest) = self.newest().await? else { return Ok(Found::NoBlock) };
+    pub async fn find(&mut self, time: i64) -> Result<TimePosition, Error> {
+        let Some(newest) = self.newest().await? else { return Ok(TimePosition::NoBlock) };
         if newest.time <= time {
-            return Ok(Found::At(newest.height));
+            return Ok(TimePosition::At(newest.height));
         }
         let (known, pages) = self.head.as_ref().map_or_else(Default::default, |head| (head.blocks.clone(), head.pages));
         let mut search = self.search.take().unwrap_or_else(|| Search::new(known, newest));
         search.retarget(time);
         for _ in 0..MAX_REQUESTS {
             match search.next_step() {
-                Some(Step::Block(height)) => {
+                Some(SearchStep::Block(height)) => {
                     match fetch_block(self.client, self.chain, self.name, height, self.report).await? {
                         Some(block) => search.on_block(block),
                         None => search.on_empty(height),
                     }
                 }
-                Some(Step::Oldest) => {
+                Some(SearchStep::Oldest) => {
                     let (oldest, reaches_back) = self.oldest(pages, false).await?;
                     search.on_oldest(oldest, reaches_back);
                 }

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::height_search::Found;
+use super::height_search::TimePosition;
 use super::heights::{Heights, fetch_block};
 use super::recorded_range::RecordedRange;
 use crate::client::Error;
@@ -40,9 +40,9 @@ async fn find(query: &Query, report: &SharedReport) -> Result<Query, Error> {
     let mut heights = Heights::of(query, report);
     let end = match end_time {
         Some(time) => match heights.find(time).await? {
-            Found::At(height) => Some(height),
-            Found::Before(_) | Found::NoBlock => return query.with_heights(Some(1), Some(0)),
-            Found::BeforeSampled(first) => {
+            TimePosition::At(height) => Some(height),
+            TimePosition::Before(_) | TimePosition::NoBlock => return query.with_heights(Some(1), Some(0)),
+            TimePosition::BeforeSampled(first) => {
                 report.add_reason(first_block_unknown(first));
                 return query.with_heights(Some(1), Some(0));
             }
@@ -56,13 +56,13 @@ async fn find(query: &Query, report: &SharedReport) -> Result<Query, Error> {
     };
     let start = match start_time {
         Some(time) => match heights.find(time - 1).await? {
-            Found::At(height) => Some(height + 1),
-            Found::Before(first) => Some(first),
-            Found::BeforeSampled(first) => {
+            TimePosition::At(height) => Some(height + 1),
+            TimePosition::Before(first) => Some(first),
+            TimePosition::BeforeSampled(first) => {
                 report.add_reason(first_block_unknown(first));
                 Some(first)
             }
-            Found::NoBlock => return query.with_heights(Some(1), Some(0)),
+            TimePosition::NoBlock => return query.with_heights(Some(1), Some(0)),
         },
         None => start_height,
     };

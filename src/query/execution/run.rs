@@ -27,7 +27,7 @@ pub struct Run {
     arguments: Arguments,
     report: SharedReport,
     partial: Partial,
-    state: State,
+    state: RunStage,
     /// Slices with requests in flight; the first is being delivered.
     fetchers: VecDeque<SliceFetcher>,
     /// Beginning of the slice that is being delivered, to which a run that collects can return.
@@ -52,7 +52,7 @@ pub struct Run {
     set: Option<Box<Set<Self>>>,
 }
 
-enum State {
+enum RunStage {
     /// The heights of the query may be unknown; it starts here.
     Unresolved(Option<Box<Cursor>>),
     Started,
@@ -75,7 +75,7 @@ impl Run {
             SharedReport::start(start.reasons.clone(), start.missing.clone())
         });
         let set = query.members().map(|_| Box::new(Set::new(&query, start, &report)));
-        let state = State::Unresolved(start.cloned().map(Box::new));
+        let state = RunStage::Unresolved(start.cloned().map(Box::new));
         Self {
             query,
             arguments: Arguments::default(),
@@ -127,7 +127,7 @@ impl Run {
 
     /// Finds the heights of the query and starts its first slice.
     async fn start(&mut self) -> Result<(), Error> {
-        let State::Unresolved(start) = &self.state else { return Ok(()) };
+        let RunStage::Unresolved(start) = &self.state else { return Ok(()) };
         self.query = resolve(&self.query, &self.report).await?;
         let unread = self.query.slices().count().saturating_sub(start.as_ref().map_or(0, |start| start.slice + 1));
         // Each slice takes a request, unless the run may end before the last of them.
@@ -141,7 +141,7 @@ impl Run {
             }
             self.next_slice = start.slice + 1;
         }
-        self.state = State::Started;
+        self.state = RunStage::Started;
         Ok(())
     }
 

@@ -92,7 +92,7 @@ impl MembersReport {
 
 /// Completeness of the result as far as a report shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum Completeness {
     Complete,
     Incomplete,
     /// The run had not ended, and nothing has made its result incomplete so far.
@@ -312,12 +312,12 @@ impl SharedReport {
 }
 
 impl Report {
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> Completeness {
         match (self.complete, self.reasons.is_empty()) {
-            (true, _) => State::Complete,
-            (false, false) => State::Incomplete,
+            (true, _) => Completeness::Complete,
+            (false, false) => Completeness::Incomplete,
             // A run that ends without a reason is complete.
-            (false, true) => State::Unfinished,
+            (false, true) => Completeness::Unfinished,
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chainframe::client::Error;
-use chainframe::query::{Changes, FollowItem, FollowOptions, FollowRun, FollowStart, Poll, Run};
+use chainframe::query::{Changes, FollowItem, FollowOptions, FollowRun, FollowStart, Poll, QueryStart};
 use fastrand::Rng;
 use tokio::time::timeout;
 
@@ -83,7 +83,8 @@ async fn follow(world: &Arc<World>, plan: &Plan, call: &Call, consumer: &mut Con
         changes: if plan.follow.undo { Changes::Undone } else { Changes::Held },
         max_rows: plan.follow.max_rows,
     };
-    let mut follow = FollowRun::new(&Run::from(query(&client, call, plan)), options).expect("the list can be followed");
+    let mut follow =
+        FollowRun::new(&QueryStart::from(query(&client, call, plan)), options).expect("the list can be followed");
     loop {
         let next = if world.chance(plan.cancel) {
             match timeout(Duration::from_millis(1 + world.draw(800)), follow.next()).await {

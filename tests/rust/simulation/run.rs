@@ -11,7 +11,7 @@ use chainframe::columns::Columns;
 use chainframe::decode::{Decoder, Envelope};
 use chainframe::interface::{ApiErrorKind, Deployment, ENDPOINTS, endpoint};
 use chainframe::message::Message;
-use chainframe::query::{Arg, Checkpoint, Cursor, Options, Pages, Query, Report, Run, record_keys};
+use chainframe::query::{Arg, Checkpoint, Cursor, Options, Query, QueryStart, Report, Run, record_keys};
 use fastrand::Rng;
 
 use super::plan::{Kind, Plan};
@@ -221,12 +221,12 @@ async fn read(world: &Arc<World>, call: &Call, counts: &mut Counts, mut bounds: 
             client = client.with_options(options).unwrap();
         }
         let before = world.lock().requests;
-        let run = match &cursor {
-            None => Run::from(query(&client, call, &plan)),
-            Some(cursor) => Run::resume(&client, cursor, None).expect("a cursor of this version can be resumed"),
+        let start = match &cursor {
+            None => QueryStart::from(query(&client, call, &plan)),
+            Some(cursor) => QueryStart::resume(&client, cursor, None).expect("a cursor of this version can be resumed"),
         };
         world.note(&format!("process {life} starts with {} records", given.len()));
-        let mut pages = Pages::new(&run);
+        let mut pages = Run::new(&start);
         let error = loop {
             let page = if world.chance(plan.cancel) {
                 let patience = Duration::from_millis(1 + world.draw(800));
@@ -296,7 +296,7 @@ async fn gather(world: &Arc<World>, counts: &mut Counts) {
         .map(|_| {
             let (world, call, query) = (world.clone(), call.clone(), query(&client, &call, &plan));
             tokio::spawn(async move {
-                let (mut pages, mut given) = (Pages::new(&Run::from(query)), Vec::new());
+                let (mut pages, mut given) = (Run::new(&QueryStart::from(query)), Vec::new());
                 loop {
                     match pages.next().await {
                         Ok(Some(page)) => given.extend(rows(&page.columns)),
@@ -329,7 +329,7 @@ async fn record_and_replay(world: &Arc<World>, counts: &mut Counts) {
         let cassette = Cassette::open(cassette::Options::new(&path, mode)).unwrap();
         let client = client(world, Some(cassette));
         let before = world.lock().requests;
-        let (mut pages, mut given) = (Pages::new(&Run::from(query(&client, &call, &plan))), Vec::new());
+        let (mut pages, mut given) = (Run::new(&QueryStart::from(query(&client, &call, &plan))), Vec::new());
         let end = loop {
             match pages.next().await {
                 Ok(Some(page)) => given.extend(rows(&page.columns)),
@@ -396,7 +396,7 @@ fn judge(world: &World, call: &Call, given: &[String], report: &Report) -> bool 
 }
 
 /// The records and the cursor that are kept between two pages do not grow with the result.
-fn check_memory(world: &World, call: &Call, pages: &Pages, checkpoint: &Checkpoint) {
+fn check_memory(world: &World, call: &Call, pages: &Run, checkpoint: &Checkpoint) {
     let (retained, cursor) = (pages.partial().read().len(), Cursor::of(checkpoint).to_json().len());
     let hashes: usize =
         call.args.iter().map(|(_, arg)| if let Arg::List(hashes) = arg { hashes.len() } else { 0 }).sum();
