@@ -8,7 +8,7 @@ use url::{Host, Url};
 use super::credentials::{Credentials, Secret};
 use super::error::{Error, Suspicion};
 use super::proxy::Proxy;
-use super::rate_limiter::RateLimit;
+use super::rate_controller::RateLimit;
 use crate::cassette::Cassette;
 use crate::columns::DecimalPolicy;
 use crate::interface::{Chain, Deployment};

@@ -1,7 +1,7 @@
 //! Differences between deployments of the API: header prefix, names of the two chains in paths and members, the string
 //! to sign and its encoding, the result windows and the largest page.
 
-use super::endpoints::{Endpoint, ResultLimit};
+use super::endpoint::{Endpoint, ResultLimit};
 
 /// Settings of one deployment of the API.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -3,6 +3,7 @@
 //! Everything else in the project is derived from it. No I/O and no decoding.
 
 mod deployment;
+mod endpoint;
 mod endpoints;
 mod error_codes;
 mod kinds;
@@ -11,9 +12,8 @@ mod openapi;
 mod records;
 
 pub use deployment::{Deployment, DeploymentError, SignatureEncoding};
-pub use endpoints::{
-    Bound, Chain, ENDPOINTS, Endpoint, Order, Param, ParamKind, ParamRole, RangeEnd, ResultLimit, Shape, endpoint,
-};
+pub use endpoint::{Bound, Chain, Endpoint, Order, Param, ParamKind, ParamRole, RangeEnd, ResultLimit, Shape};
+pub use endpoints::{ENDPOINTS, endpoint};
 pub use error_codes::{ApiErrorKind, ERROR_CODES, ErrorCode, error_code};
 pub use kinds::{Kind, ParseError, Time};
 pub use number::{AMOUNT_PRECISION, AMOUNT_SCALE, Number};

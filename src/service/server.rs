@@ -12,7 +12,8 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::connection::{ConnectionHandle, Connections};
-use super::faults::{Fault, Faults, MOST_SECONDS};
+use super::fault::{Fault, MOST_SECONDS};
+use super::faults::Faults;
 use super::quirk::Quirk;
 use super::quirks::Quirks;
 use super::request_log::RequestEntry;

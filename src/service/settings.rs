@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::faults::{Fault, FaultKind};
+use super::fault::{Fault, FaultKind};
 use super::quirk::Quirk;
 use super::request_log::RequestEntry;
 use crate::cassette;

@@ -8,7 +8,7 @@ use axum::extract::{ConnectInfo, Request};
 use axum::http::{HeaderMap, Response, Uri};
 
 use super::connection::ConnectionHandle;
-use super::faults::Unreachable;
+use super::fault::Unreachable;
 use super::routes::{ServiceState, handle};
 
 /// The way to a simulated service.

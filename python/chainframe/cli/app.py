@@ -6,17 +6,17 @@ import json
 import re
 import sys
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
 from chainframe import ChainframeError, TransportError, __version__, _native
-from chainframe._arguments import SYNONYMS, similar
+from chainframe._arguments import SYNONYMS
 from chainframe._text import shown
 from chainframe.cli import codes, core, follow, sync
 from chainframe.cli.export import Terminated, destination, exit_code, sigterm_as_exception
+from chainframe.cli.param_types import Columns, Hashes, Values
 from chainframe.cli.settings import SETTINGS, client
 from chainframe.errors.base import in_shell
 from chainframe.exports import Export
@@ -25,7 +25,7 @@ from chainframe.exports.files import FORMATS, NON_RESUMABLE
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
-    from click import Context, Parameter
+    from click import Context
 
     from chainframe import Client, Query, Report
     from chainframe.cli.export import Destination
@@ -102,63 +102,6 @@ class _Core(click.Command):
         return core.main([self.name or "", *ctx.args])
 
 
-class _Columns(click.ParamType[list[str]]):
-    """Names of columns, separated by commas."""
-
-    name = "names"
-
-    def __init__(self, fields: list[str]) -> None:
-        self.fields = fields
-
-    def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> list[str]:  # noqa: ANN401 - click's
-        names = value if isinstance(value, list) else [name.strip() for name in value.split(",")]
-        for name in names:
-            if name not in self.fields:
-                advice = similar(name, self.fields)
-                self.fail(f"must be among {', '.join(self.fields)}; got {name!r}{advice}", param, ctx)
-        if len(set(names)) < len(names):
-            self.fail(f"must be distinct; got {value!r}", param, ctx)
-        return names
-
-    def shell_complete(self, ctx: Context, param: Parameter, incomplete: str) -> list[CompletionItem]:
-        del ctx, param
-        before, comma, start = incomplete.rpartition(",")
-        return [CompletionItem(before + comma + name) for name in self.fields if name.startswith(start)]
-
-
-class _Hashes(click.ParamType[list[str]]):
-    """Hashes separated by commas; `-` reads them from standard input, one per line."""
-
-    name = "hashes"
-
-    def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> list[str]:  # noqa: ANN401 - click's
-        if isinstance(value, list):
-            return value
-        try:
-            return sys.stdin.read().split() if value == "-" else str(value).split(",")
-        except UnicodeDecodeError:
-            self.fail("standard input must be UTF-8 text", param, ctx)
-
-
-class _Values(click.ParamType[list[str]]):
-    """A value, or with `@` a file that has one on each line; `@-` is standard input."""
-
-    name = "values"
-
-    def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> list[str]:  # noqa: ANN401 - click's
-        if isinstance(value, list):
-            return value
-        if not value.startswith("@"):
-            return [value]
-        try:
-            text = sys.stdin.read() if value == "@-" else Path(value[1:]).expanduser().read_text("utf-8-sig")
-        except (OSError, UnicodeDecodeError) as error:
-            self.fail(
-                f"{value[1:]} cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8 text'}", param, ctx
-            )
-        return text.split()
-
-
 def _given(values: Any) -> Any:  # noqa: ANN401 - of any option
     """Return the value of an option of a call: one value, or all that were given by several options or a file."""
     if not isinstance(values, tuple):
@@ -176,17 +119,17 @@ def _own_option(param: dict[str, Any]) -> click.Option:
         case {"one of": choices}:
             kind = click.Choice(choices)
         case {"hashes per request": _}:
-            kind, text = _Hashes(), f"{text} Separated by commas, or - for standard input, one per line."
+            kind, text = Hashes(), f"{text} Separated by commas, or - for standard input, one per line."
         case "time":
             text += " ISO 8601 with a UTC offset, or epoch seconds or milliseconds."
         case _ if param["selects list"]:
-            kind, text = _Values(), f"{text} May be repeated; @FILE has one on each line."
+            kind, text = Values(), f"{text} May be repeated; @FILE has one on each line."
         case _:
             pass
     return click.Option(
         [_flag(param["name"])],
         type=kind,
-        multiple=isinstance(kind, _Values),
+        multiple=isinstance(kind, Values),
         required=param["required"],
         metavar=None if isinstance(kind, click.Choice) else param["name"].rpartition("_")[2].upper(),
         help=text,
@@ -234,7 +177,7 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
         ),
         click.Option(
             ["--columns"],
-            type=_Columns(
+            type=Columns(
                 FIELDS[endpoint["record"]] + ["queried"] * any(param["selects list"] for param in endpoint["params"])
             ),
             help="Columns to write, in this order, separated by commas.",

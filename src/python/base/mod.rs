@@ -11,6 +11,7 @@ pub mod finalize;
 pub mod hint;
 pub mod log;
 pub mod once;
+pub mod query_arguments;
 pub mod telemetry;
 
 use pyo3::prelude::*;

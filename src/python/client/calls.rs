@@ -8,6 +8,7 @@ use super::client::Client;
 use crate::interface::{Param, endpoint};
 use crate::python::base::arguments;
 use crate::python::base::errors;
+use crate::python::base::query_arguments;
 use crate::python::query::query::Query;
 use crate::query::{self as core, Arg, Options, QueryStart};
 
@@ -92,8 +93,8 @@ fn query(
             (_, Some(_)) if value.is_none() => {}
             (_, Some(param)) => {
                 let value = match param.selects_list() {
-                    true => arguments::one_or_several(py, &name, &value, param.kind)?,
-                    false => arguments::argument(py, &name, &value, param.kind)?,
+                    true => query_arguments::one_or_several(py, &name, &value, param.kind)?,
+                    false => query_arguments::argument(py, &name, &value, param.kind)?,
                 };
                 given.push((name, value));
             }
@@ -118,7 +119,7 @@ fn query(
 pub fn _sent_value(py: Python<'_>, call: &str, parameter: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
     let param = endpoint(call).and_then(|endpoint| endpoint.param(parameter));
     let param = param.ok_or_else(|| PyTypeError::new_err(format!("{call} has no parameter {parameter:?}")))?;
-    let value = arguments::argument(py, parameter, value, param.kind)?;
+    let value = query_arguments::argument(py, parameter, value, param.kind)?;
     core::sent_value(param, &value).map_err(|error| errors::raise(py, &error))
 }
 

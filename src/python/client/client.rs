@@ -27,6 +27,7 @@ use crate::python::base::block_on::block_on;
 use crate::python::base::errors;
 use crate::python::base::log;
 use crate::python::base::once::MadeOnce;
+use crate::python::base::query_arguments;
 use crate::python::query::progress::ProgressMode;
 use crate::python::results::html;
 use crate::query::{height_at, parse_time};
@@ -444,7 +445,7 @@ impl Client {
         time: &Bound<'_, PyAny>,
         ChainName(chain): ChainName,
     ) -> PyResult<impl Future<Output = Result<i64, Error>> + Send + use<>> {
-        let time = parse_time("time", &arguments::argument(py, "time", time, ParamKind::Time)?);
+        let time = parse_time("time", &query_arguments::argument(py, "time", time, ParamKind::Time)?);
         let time = time.map_err(|error| errors::raise(py, &error))?;
         let client = self.inner.clone();
         Ok(async move { height_at(&client, chain, None, time).await })

@@ -1,18 +1,21 @@
 //! `Estimate`: the expected size of a result, from a sample of its slices.
 
+mod size;
+
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use tokio::time::Instant;
 
+use self::size::{
+    Size, continues_below, counts_pages_only, extrapolate, pages_of, reaches_result_window, scale, slice_size,
+};
 use super::bounds::Bounds;
 use super::query_start::QueryStart;
 use super::reasons::{UNKNOWN_LENGTH, last_year};
 use super::resolve::resolve;
 use super::sample::{Recent, Sample, Sampler, height};
 use super::set::is_of_one_list;
-use super::slice_fetcher::list_spec;
-use super::stable::requests_of;
 use crate::client::Error;
 use crate::decode::Page;
 use crate::interface::ResultLimit;
@@ -27,9 +30,6 @@ const SAMPLES: u64 = 3;
 const SET_SAMPLES: u64 = 16;
 /// Records that a few blocks of a range may have beyond those that are expected of it.
 const SLACK: u64 = 500;
-/// Longest list whose requests are counted one by one.
-const MAX_STABLE: u64 = 100_000;
-
 /// Expected size of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Estimate {
@@ -41,48 +41,6 @@ pub struct Estimate {
     pub estimated_seconds: f64,
     /// Records that the API cannot return, one sentence each.
     pub limitations: Vec<Message>,
-}
-
-/// Records, pages and requests of one slice or of several.
-#[derive(Clone, Copy, Debug, Default)]
-struct Size {
-    records: Bounds,
-    pages: Bounds,
-    requests: Bounds,
-}
-
-impl Size {
-    /// One list, of which all records are wanted, or the first of them.
-    fn of_list(query: &Query, records: Bounds, pages: Bounds) -> Self {
-        let most = query.max_items().unwrap_or(u64::MAX);
-        let pages = if query.max_items().is_some() { pages.limited_to(pages_of(query, most).max(1)) } else { pages };
-        let is_short = records.high.is_some_and(|high| high <= MAX_STABLE);
-        let requests = if counts_pages_only(query) && is_short && !continues_below(query, records.expected) {
-            records.map(|length| {
-                let spec = list_spec(query, query.max_items());
-                let requests = requests_of(spec, length, query.client().settings().concurrency);
-                let has_look = !query.may_grow() && pages_of(query, length.min(most)) > 1;
-                requests.saturating_add(u64::from(has_look))
-            })
-        } else {
-            // In the end, it is compared with its first page.
-            pages.map(|pages| pages.saturating_add(u64::from(query.is_paged() && pages > 1)))
-        };
-        Self { records, pages, requests }
-    }
-
-    /// Several lists, whose pages are all that they take.
-    fn of_pages(records: Bounds, pages: Bounds) -> Self {
-        Self { records, pages, requests: pages }
-    }
-
-    fn plus(self, other: Self) -> Self {
-        Self {
-            records: self.records.plus(other.records),
-            pages: self.pages.plus(other.pages),
-            requests: self.requests.plus(other.requests),
-        }
-    }
 }
 
 /// Cost of finding the heights of a query's times, which its run has as well.
@@ -190,11 +148,6 @@ fn requests_alone(requests: u64, pages: u64) -> u64 {
     }
 }
 
-/// True if responses report how many pages a list has, but not how many records.
-fn counts_pages_only(query: &Query) -> bool {
-    query.is_paged() && !query.endpoint().counts()
-}
-
 /// Size of the only slice.
 async fn list(query: &Query, sampler: &Sampler, slice: u64, offset: u64) -> Result<(Size, Vec<Message>), Error> {
     // In pages of one, a list's number of pages is its length.
@@ -213,11 +166,6 @@ async fn list(query: &Query, sampler: &Sampler, slice: u64, offset: u64) -> Resu
 /// True if a list continues by height below the result window, and is not counted beyond it.
 fn continues(query: &Query, page: &Page, records: u64) -> bool {
     page.total.is_none() && continues_below(query, records)
-}
-
-fn continues_below(query: &Query, records: u64) -> bool {
-    let is_wanted = query.max_items().is_none_or(|most| most >= records);
-    is_wanted && query.height_bound().is_some() && reaches_result_window(query, records)
 }
 
 /// Size of a list that continues by height below the result window: the part below it is measured.
@@ -283,79 +231,6 @@ fn evenly(first: u64, count: u64, most: u64) -> Vec<u64> {
     (0..samples).map(|sample| first + ((2 * u128::from(sample) + 1) * u128::from(count) / halves) as u64).collect()
 }
 
-/// Size of `count` slices of which some were measured.
-fn extrapolate(sizes: &[Size], count: u64) -> Size {
-    if sizes.len() as u64 == count {
-        return sizes.iter().copied().reduce(Size::plus).unwrap_or_default();
-    }
-    Size {
-        records: scale(&sizes.iter().map(|size| size.records).collect::<Vec<_>>(), count, 0.0),
-        pages: scale(&sizes.iter().map(|size| size.pages).collect::<Vec<_>>(), count, 1.0),
-        requests: scale(&sizes.iter().map(|size| size.requests).collect::<Vec<_>>(), count, 1.0),
-    }
-}
-
-/// Sum of `count` numbers of which some were measured: two standard errors around the mean, and not under `least` each.
-fn scale(measured: &[Bounds], count: u64, least: f64) -> Bounds {
-    let samples = measured.len() as f64;
-    let count = count as f64;
-    let mean = measured.iter().map(|one| one.expected as f64).sum::<f64>() / samples;
-    let variance =
-        measured.iter().map(|one| (one.expected as f64 - mean).powi(2)).sum::<f64>() / (samples - 1.0).max(1.0);
-    let error = 2.0 * (variance / samples * (1.0 - samples / count)).sqrt();
-    // Equal samples do not prove that all are equal: at 95 % confidence, 3 / n of them may differ.
-    let others = if variance == 0.0 { (3.0 / samples).min(1.0) } else { 0.0 };
-    let high = mean + error.max(others);
-    let low = mean - error.max(others * mean);
-    let known: f64 = measured.iter().map(|one| one.low as f64).sum();
-    Bounds::between(
-        known.max(low.max(least) * count) as u64,
-        (mean * count).round() as u64,
-        (high * count).ceil() as u64,
-    )
-}
-
-fn pages_of(query: &Query, records: u64) -> u64 {
-    records.div_ceil(query.page_size().max(1))
-}
-
-/// Size of one slice, as far as one response reports it.
-fn slice_size(query: &Query, slice: u64, page: &Page) -> Size {
-    let rows = page.columns.rows() as u64;
-    if !query.is_paged() {
-        let requested = query.slices().hashes(slice).len() as u64;
-        // A lookup of several hashes returns one record for each; one of a transaction's logs any number.
-        let records = if matches!(query.endpoint().limit, ResultLimit::Logs) { rows } else { requested.min(rows) };
-        return Size::of_pages(Bounds::exact(records), Bounds::exact(1));
-    }
-    // A server may return pages of another size than requested.
-    let limit = page.limit.unwrap_or(if rows > 1 || !counts_pages_only(query) { query.page_size() } else { 1 });
-    let limit = limit.max(rows).max(1);
-    let last = page.total_pages.filter(|last| *last > 0 || rows == 0);
-    // Records beyond the result window can be read where the list can be bounded by height.
-    let reachable = match last {
-        Some(last) if query.height_bound().is_none() => last.saturating_mul(limit),
-        Some(_) | None => u64::MAX,
-    };
-    // In pages of one record, the number of pages is that of the records.
-    let counted = page.total.or(last.filter(|last| limit == 1 || *last == 0));
-    let only = last == Some(1) || (last.is_none() && rows < limit);
-    let records = match (counted, last) {
-        (Some(counted), _) => Bounds::exact(counted.min(reachable)),
-        (None, _) if only => Bounds::exact(rows),
-        // The last page may hold fewer.
-        (None, Some(last)) => {
-            let most = last.saturating_mul(limit);
-            Bounds::between(most - limit + 1, most - limit / 2, most)
-        }
-        (None, None) => match query.result_window() {
-            Some(window) => Bounds::between(rows, window, window),
-            None => Bounds::at_least(rows),
-        },
-    };
-    Size::of_list(query, records, records.map(|records| pages_of(query, records).max(1)))
-}
-
 /// The estimate of a run that ends at the limit of the query.
 fn limited(query: &Query, size: Size, all: u64) -> Estimate {
     let Size { records, pages, requests } = size;
@@ -386,11 +261,6 @@ fn bounds_of_share(all: Bounds, share: f64) -> Bounds {
         Some(high) if share < 1.0 => Bounds::between(1, share_of(all.expected, share), high),
         _ => all,
     }
-}
-
-/// True if a list of this many records ends about at the result window.
-fn reaches_result_window(query: &Query, records: u64) -> bool {
-    query.result_window().is_some_and(|window| records >= window - window / 100)
 }
 
 fn limitations(query: &Query, slice: u64, page: &Page, records: u64) -> Vec<Message> {

@@ -2,73 +2,8 @@
 
 use super::super::FirstPage;
 use super::adversary::Defect;
-use super::choices::Exhaustive;
-use super::world::{Bounds, Verdict, World};
-
-/// Every drift error is one of these, which docs/completeness.md explains.
-pub const ERRORS: [&str; 12] = [
-    "gave up after too many responses without new records",
-    "of which",
-    "records that were being read were deleted or replaced",
-    "the first page changed before the length of the list was known",
-    "the list became empty while it was read",
-    "a page ends below the last record of the list by its count",
-    "records follow the last one that the reported number of records leaves room for",
-    "records do not follow each other by the number of records that the API reports",
-    "a record was received",
-    "no response confirms the first page",
-    "below records of height",
-    "has records, but the API reports",
-];
-
-#[derive(Debug, Default)]
-struct Tally {
-    schedules: u64,
-    right: u64,
-    drift: u64,
-    incomplete: u64,
-    wrong: u64,
-    requests: u64,
-}
-
-fn enumerate(bounds: Bounds) -> Tally {
-    let size = Size::of_environment();
-    let mut choices = Exhaustive::default();
-    let mut tally = Tally::default();
-    loop {
-        let mut world = World::new(bounds, &mut choices);
-        let verdict = world.read();
-        tally.schedules += 1;
-        tally.requests += world.requests as u64;
-        match verdict {
-            Verdict::Right => tally.right += 1,
-            Verdict::Drift(error) => {
-                let is_documented = ERRORS.iter().any(|known| error.contains(known));
-                assert!(is_documented || size == Size::Audit, "an error that is not documented: {error}");
-                tally.drift += 1;
-            }
-            Verdict::Incomplete => tally.incomplete += 1,
-            Verdict::Wrong(_) => {
-                tally.wrong += 1;
-                if tally.wrong == 1 {
-                    show(bounds, &mut choices);
-                }
-            }
-        }
-        if !choices.advance() {
-            return tally;
-        }
-    }
-}
-
-/// Prints the current schedule.
-fn show(bounds: Bounds, choices: &mut Exhaustive) {
-    choices.rewind();
-    let mut world = World::new(bounds, choices);
-    world.log = Some(Vec::new());
-    let verdict = world.read();
-    println!("{verdict:?} {bounds:?} {:#?} states {:?}", world.log, world.states());
-}
+use super::bounds::Bounds;
+use super::tally::check;
 
 const COUNTED: Bounds = Bounds {
     counted: true,
@@ -95,61 +30,6 @@ const COUNTED: Bounds = Bounds {
 const UNCOUNTED: Bounds = Bounds { counted: false, ..COUNTED };
 /// Pages of one record contain no overlap, by which duplicates are distinguished.
 const DUPLICATES: Bounds = Bounds { symbols: 2, max_length: 4, page_sizes: (2, 3), ..UNCOUNTED };
-
-/// Bounds of an enumeration, by the environment variable `ENUMERATE`.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Size {
-    /// For mutated code: fewer than `Small`, and the first that is wrong ends the process.
-    Tiny,
-    /// As `Tiny`, where only a wrong result that is called complete is a failure: the audit is to notice it.
-    Audit,
-    Small,
-    Large,
-}
-
-impl Size {
-    pub fn of_environment() -> Self {
-        match std::env::var("ENUMERATE").as_deref() {
-            Ok("tiny") => Self::Tiny,
-            Ok("audit") => Self::Audit,
-            Ok("large") => Self::Large,
-            _ => Self::Small,
-        }
-    }
-}
-
-/// Enumerates the schedules of each case, and checks their number and that none is wrong.
-fn check(cases: &[(&str, Bounds, Bounds, u64)]) {
-    let (size, mut unexpected) = (Size::of_environment(), Vec::new());
-    // The audit is to notice one fault: that of the code, in lists whose records have keys.
-    let is_checked = |bounds: &Bounds| size != Size::Audit || bounds.symbols == 0 && bounds.defect.is_none();
-    for (name, small, large, expected) in cases.iter().filter(|(_, small, ..)| is_checked(small)) {
-        let tally = enumerate(match size {
-            Size::Tiny | Size::Audit => Bounds { max_length: small.max_length - 1, ..*small },
-            Size::Small => *small,
-            Size::Large => *large,
-        });
-        let mean = tally.requests as f64 / tally.schedules as f64;
-        println!(
-            "{name:44} {:8} schedules {:8} right {:8} drift {:8} incomplete {:3} wrong {mean:6.2} requests",
-            tally.schedules, tally.right, tally.drift, tally.incomplete, tally.wrong
-        );
-        let is_stable = small.growth.1 + small.losses + small.reorganisations == 0;
-        let is_harmless = small.window.is_none()
-            && small.defect.is_none()
-            && (is_stable || small.losses + small.reorganisations + small.symbols == 0);
-        let is_expected = size != Size::Small || tally.schedules == *expected;
-        let is_needless = size != Size::Audit && is_harmless && tally.drift > 0;
-        if tally.wrong > 0 || is_needless || !is_expected {
-            if matches!(size, Size::Tiny | Size::Audit) {
-                // The other tests need not end.
-                std::process::exit(1);
-            }
-            unexpected.push((name, tally));
-        }
-    }
-    assert!(unexpected.is_empty(), "{unexpected:#?}");
-}
 
 #[test]
 fn every_schedule_of_distinct_records_with_a_count_is_right_or_raises() {
@@ -451,6 +331,8 @@ fn every_schedule_of_a_first_page_that_is_returned_at_once_is_right_or_raises() 
 #[cfg(feature = "planted-bugs")]
 #[test]
 fn wrong_results_are_found_without_the_final_look() {
+    use super::tally::{Size, enumerate};
+
     if Size::of_environment() == Size::Audit {
         return;
     }

@@ -1,4 +1,5 @@
 mod adversary;
+mod bounds;
 mod choices;
 mod delivered;
 mod endings;
@@ -13,4 +14,5 @@ mod random;
 mod requests;
 mod resume;
 mod snapshot;
+mod tally;
 mod world;

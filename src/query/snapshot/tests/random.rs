@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::super::FirstPage;
+use super::bounds::{Bounds, Rates};
 use super::choices::Choices as _;
-use super::enumeration::{ERRORS, Size};
-use super::world::{Bounds, Rates, Verdict, World};
+use super::tally::{ERRORS, Size};
+use super::world::{Verdict, World};
 
 const SEEDS: u64 = 400;
 

@@ -1,0 +1,72 @@
+"""Kinds of values of options: columns, hashes, and values of a file."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from chainframe._arguments import similar
+
+if TYPE_CHECKING:
+    from click import Context, Parameter
+
+
+class Columns(click.ParamType[list[str]]):
+    """Names of columns, separated by commas."""
+
+    name = "names"
+
+    def __init__(self, fields: list[str]) -> None:
+        self.fields = fields
+
+    def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> list[str]:  # noqa: ANN401 - click's
+        names = value if isinstance(value, list) else [name.strip() for name in value.split(",")]
+        for name in names:
+            if name not in self.fields:
+                advice = similar(name, self.fields)
+                self.fail(f"must be among {', '.join(self.fields)}; got {name!r}{advice}", param, ctx)
+        if len(set(names)) < len(names):
+            self.fail(f"must be distinct; got {value!r}", param, ctx)
+        return names
+
+    def shell_complete(self, ctx: Context, param: Parameter, incomplete: str) -> list[CompletionItem]:
+        del ctx, param
+        before, comma, start = incomplete.rpartition(",")
+        return [CompletionItem(before + comma + name) for name in self.fields if name.startswith(start)]
+
+
+class Hashes(click.ParamType[list[str]]):
+    """Hashes separated by commas; `-` reads them from standard input, one per line."""
+
+    name = "hashes"
+
+    def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> list[str]:  # noqa: ANN401 - click's
+        if isinstance(value, list):
+            return value
+        try:
+            return sys.stdin.read().split() if value == "-" else str(value).split(",")
+        except UnicodeDecodeError:
+            self.fail("standard input must be UTF-8 text", param, ctx)
+
+
+class Values(click.ParamType[list[str]]):
+    """A value, or with `@` a file that has one on each line; `@-` is standard input."""
+
+    name = "values"
+
+    def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> list[str]:  # noqa: ANN401 - click's
+        if isinstance(value, list):
+            return value
+        if not value.startswith("@"):
+            return [value]
+        try:
+            text = sys.stdin.read() if value == "@-" else Path(value[1:]).expanduser().read_text("utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            self.fail(
+                f"{value[1:]} cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8 text'}", param, ctx
+            )
+        return text.split()

@@ -1,0 +1,282 @@
+//! `RateController`: a fixed rate, or one that finds what the service allows. Decisions are pure; time comes from outside.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::retry::MAX_RETRY_AFTER;
+
+/// The `rate_limit` setting.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RateLimit {
+    Auto,
+    PerSecond(f64),
+    Unlimited,
+}
+
+/// Requests per second at first.
+const INITIAL_RATE: f64 = 16.0;
+/// Factor by which every good response raises the rate until the service throttles for the first time: some fifteen
+/// responses make the concurrency, not the limiter, the bottleneck, and few requests are in flight before them.
+const SLOW_START_FACTOR: f64 = 1.15;
+/// Factor by which every good response raises the rate after a throttle that did not show the limit.
+const CAUTIOUS_FACTOR: f64 = 1.06;
+/// Above this rate the service, not the limiter, is the bottleneck.
+const MAX_PACED_RATE: f64 = 1_000.0;
+const MIN_RATE: f64 = 0.2;
+/// Rate that is taken to be delivered at least when the service throttles.
+const MIN_DELIVERED: f64 = 5.0;
+/// Requests that may be sent at once before the first throttle, so that small queries are not slowed down.
+const BURST_SIZE: f64 = 6.0;
+/// A throttle this soon after the first request is due to the burst. It says nothing about the rate if fewer requests than
+/// the burst were accepted.
+const STARTUP_GRACE: Duration = Duration::from_millis(500);
+/// Period over which services count requests, as a rule.
+const WINDOW: Duration = Duration::from_secs(1);
+/// Period over which the delivered rate is measured: a service that allows bursts delivers more than its limit in one
+/// window.
+const MEASURED: Duration = Duration::from_millis(1_500);
+/// Time from the first request to the one that follows a throttled burst: the service has forgotten the burst by then.
+const BURST_PAUSE: Duration = Duration::from_millis(1_200);
+/// Throttles within this time of a decrease have the same cause and trigger no other.
+const CONGESTION_EPOCH: Duration = Duration::from_secs(1);
+/// Pause after a throttle, in which the service's window empties.
+const THROTTLE_PAUSE: Duration = Duration::from_millis(400);
+/// Fraction of the throttled rate that a halved rate regains within `RECOVERY_SECS`. Beyond it, the rate rises by
+/// `ADDITIVE_INCREASE` of the limit per second, and by `ADDITIVE_ACCEL` more in each further second, so that a limit that
+/// was lifted is noticed.
+const RECOVERY_TARGET: f64 = 0.9;
+/// Fraction of the limit that remains at least after a further throttle.
+const MAX_LIMIT_DECREASE: f64 = 0.8;
+const RECOVERY_SECS: f64 = 1.0;
+const ADDITIVE_INCREASE: f64 = 0.004;
+const ADDITIVE_ACCEL: f64 = 0.002;
+/// Timers fire late; requests may make up for this much of it.
+const TIMER_SLACK: Duration = Duration::from_millis(10);
+
+/// The decisions of a rate limiter.
+#[derive(Debug)]
+pub struct RateController {
+    pub rate: f64,
+    /// State of an automatic rate; a fixed one has none.
+    auto: Option<Auto>,
+    /// Earliest time of the next request, apart from a burst.
+    pub next: Option<Instant>,
+    pub throttled: u64,
+    /// State before responses that may have been throttles, unless one was.
+    before_suspicion: Option<BeforeSuspicion>,
+}
+
+/// State that is restored if a suspected throttle was none.
+#[derive(Clone, Copy, Debug)]
+struct BeforeSuspicion {
+    rate: f64,
+    limit: Option<Limit>,
+    decreased: Option<Instant>,
+    throttled: u64,
+}
+
+#[derive(Debug, Default)]
+struct Auto {
+    started: Option<Instant>,
+    /// Time of the last decrease.
+    decreased: Option<Instant>,
+    /// The service's limit, once it throttled. Before, the rate grows with every response.
+    limit: Option<Limit>,
+    delivered: Throughput,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Limit {
+    /// The rate that was throttled, in requests per second.
+    rate: f64,
+    /// Time of the last increase.
+    raised: Instant,
+    /// Start of the additive increase.
+    probing_since: Instant,
+}
+
+/// Times of the latest good responses, as many as matter.
+#[derive(Debug, Default)]
+struct Throughput(VecDeque<Instant>);
+
+impl Throughput {
+    fn push(&mut self, now: Instant) {
+        self.0.push_back(now);
+        if self.0.len() > MAX_PACED_RATE as usize {
+            self.0.pop_front();
+        }
+    }
+
+    /// Good responses per second, of a limiter that is this old.
+    fn rate(&mut self, now: Instant, age: Duration) -> f64 {
+        self.0.retain(|at| now.saturating_duration_since(*at) < MEASURED);
+        self.0.len() as f64 / age.clamp(WINDOW, MEASURED).as_secs_f64()
+    }
+}
+
+impl RateController {
+    pub fn new(limit: RateLimit) -> Self {
+        let (rate, auto) = match limit {
+            RateLimit::Auto => (INITIAL_RATE, Some(Auto::default())),
+            RateLimit::PerSecond(rate) => (rate, None),
+            RateLimit::Unlimited => (f64::INFINITY, None),
+        };
+        Self { rate, auto, next: None, throttled: 0, before_suspicion: None }
+    }
+
+    pub fn is_unlimited(&self) -> bool {
+        self.rate.is_infinite()
+            || self.auto.as_ref().is_some_and(|auto| auto.limit.is_none()) && self.rate > MAX_PACED_RATE
+    }
+
+    /// Earliest time of the next request.
+    pub fn next_permit_at(&self, now: Instant) -> Instant {
+        let burst = match &self.auto {
+            Some(auto) if auto.decreased.is_none() => Duration::from_secs_f64(BURST_SIZE / self.rate),
+            _ => TIMER_SLACK,
+        };
+        let earliest = now.checked_sub(burst).unwrap_or(now);
+        self.next.map_or(earliest, |next| next.max(earliest))
+    }
+
+    /// Takes a permit and returns zero, or returns the time to wait for the next one.
+    pub fn try_acquire(&mut self, now: Instant) -> Duration {
+        if self.is_unlimited() {
+            return Duration::ZERO;
+        }
+        let permit = self.next_permit_at(now);
+        if permit <= now {
+            self.next = Some(permit + Duration::from_secs_f64(1.0 / self.rate));
+            if let Some(auto) = &mut self.auto {
+                auto.started.get_or_insert(now);
+            }
+        }
+        permit.saturating_duration_since(now)
+    }
+
+    /// Seconds until that many requests are admitted, if all of them succeed.
+    pub fn seconds_to_admit(&self, requests: u64, now: Instant) -> f64 {
+        if self.is_unlimited() || requests == 0 {
+            return 0.0;
+        }
+        let requests = requests as f64;
+        let pause = self.next_permit_at(now).saturating_duration_since(now).as_secs_f64();
+        let Some(auto) = &self.auto else { return pause + (requests - 1.0) / self.rate };
+        match (&auto.limit, auto.decreased) {
+            (Some(limit), _) => pause + requests / self.rate.max(limit.rate * RECOVERY_TARGET),
+            // Every response raises the rate by a factor, so that the sum converges.
+            (None, Some(_)) => pause + sum_of_gaps(self.rate, CAUTIOUS_FACTOR, requests),
+            (None, None) => {
+                let rate = self.rate * SLOW_START_FACTOR.powf(BURST_SIZE);
+                sum_of_gaps(rate, SLOW_START_FACTOR, (requests - BURST_SIZE).max(0.0))
+            }
+        }
+    }
+
+    /// Records a good response to a request sent at `sent`.
+    pub fn succeeded(&mut self, sent: Instant, now: Instant) {
+        let Some(auto) = &mut self.auto else { return };
+        auto.delivered.push(now);
+        if auto.decreased.is_some_and(|decreased| sent <= decreased) {
+            let age = auto.started.map_or(WINDOW, |started| now.saturating_duration_since(started));
+            // Requests of a burst may be accepted after another one of them was throttled.
+            if age < WINDOW
+                && let Some(limit) = &mut auto.limit
+            {
+                limit.rate = limit.rate.max(auto.delivered.rate(now, age));
+            }
+            return;
+        }
+        let Some(limit) = &mut auto.limit else {
+            let factor = if auto.decreased.is_none() { SLOW_START_FACTOR } else { CAUTIOUS_FACTOR };
+            self.rate = (self.rate * factor).min(MAX_PACED_RATE * 2.0);
+            return;
+        };
+        let since = now.saturating_duration_since(limit.raised).as_secs_f64().min(1.0);
+        limit.raised = now;
+        let knee = limit.rate * RECOVERY_TARGET;
+        if self.rate < knee {
+            self.rate = knee.min(self.rate + limit.rate / 2.0 * since / RECOVERY_SECS);
+            limit.probing_since = now;
+        } else {
+            let probing = now.saturating_duration_since(limit.probing_since).as_secs_f64();
+            self.rate =
+                (self.rate + limit.rate * (ADDITIVE_INCREASE + ADDITIVE_ACCEL * probing) * since).min(MAX_PACED_RATE);
+        }
+    }
+
+    /// Records a throttled response to a request sent at `sent`. The rate is halved once for requests that were in flight
+    /// together.
+    pub fn throttled(&mut self, sent: Instant, now: Instant, retry_after: Option<Duration>) {
+        self.before_suspicion = None;
+        self.throttled += 1;
+        let Some(auto) = &mut self.auto else { return };
+        if auto.decreased.is_some_and(|decreased| sent <= decreased) {
+            return;
+        }
+        if auto.decreased.is_none_or(|decreased| sent > decreased + CONGESTION_EPOCH) {
+            // The delivered rate is measured; the current rate is a limit that may never have been reached.
+            let age = auto.started.map_or(Duration::ZERO, |started| now.saturating_duration_since(started));
+            self.rate = self.rate.min(auto.delivered.rate(now, age).max(MIN_DELIVERED));
+            let burst = auto.started.filter(|started| auto.limit.is_none() && now <= *started + STARTUP_GRACE);
+            if let Some(started) = burst {
+                self.next = self.next.max(Some(started + BURST_PAUSE));
+            }
+            // A service that accepted the burst has shown how many requests it allows in a window.
+            if burst.is_none() || self.rate >= BURST_SIZE {
+                // A throttle during recovery may be transient: the assumed limit falls, but not that far.
+                let rate = self.rate.max(auto.limit.map_or(0.0, |limit| limit.rate * MAX_LIMIT_DECREASE));
+                auto.limit = Some(Limit { rate, raised: now, probing_since: now });
+            }
+            auto.decreased = Some(now);
+            self.rate = (self.rate / 2.0).max(MIN_RATE);
+        }
+        let pause = THROTTLE_PAUSE.max(retry_after.unwrap_or_default().min(MAX_RETRY_AFTER));
+        self.next = self.next.max(Some(now + pause));
+    }
+}
+
+// A throttle may come in disguise: it counts until it is acquitted.
+impl RateController {
+    /// Records a response that may be a throttle.
+    pub fn suspect(&mut self, sent: Instant, now: Instant) {
+        let before = self.before_suspicion.unwrap_or(BeforeSuspicion {
+            rate: self.rate,
+            limit: self.auto.as_ref().and_then(|auto| auto.limit),
+            decreased: self.auto.as_ref().and_then(|auto| auto.decreased),
+            throttled: self.throttled,
+        });
+        self.throttled(sent, now, None);
+        self.before_suspicion = Some(before);
+    }
+
+    /// Takes back the effect of suspected throttles: one of them was none.
+    pub fn acquit(&mut self) {
+        let Some(before) = self.before_suspicion.take() else { return };
+        // The time of the next request stays: others were admitted since.
+        self.throttled = before.throttled;
+        if let Some(auto) = &mut self.auto {
+            auto.limit = before.limit;
+            auto.decreased = before.decreased;
+            self.rate = self.rate.max(before.rate);
+        }
+    }
+
+    /// Records that the suspected response to a request sent at `sent` was a throttle.
+    pub fn convict(&mut self, sent: Instant, now: Instant) {
+        if self.before_suspicion.take().is_none() {
+            self.throttled(sent, now, None);
+        }
+    }
+}
+
+/// Seconds between the first request and the last of `requests`, each of which raises the rate by a factor.
+fn sum_of_gaps(rate: f64, factor: f64, requests: f64) -> f64 {
+    let gap = 1.0 / factor;
+    (1.0 - gap.powf(requests)) / (1.0 - gap) / rate
+}
+
+#[cfg(test)]
+mod tests;

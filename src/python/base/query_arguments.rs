@@ -1,0 +1,148 @@
+//! Arguments of a query: values of Python as the core checks them.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyString};
+
+use super::arguments::{DATETIME, DECIMAL, first_line, is_instance, microseconds, shown, text};
+use super::errors;
+use crate::interface::ParamKind;
+use crate::query::Arg;
+
+/// A single argument.
+pub fn argument(py: Python<'_>, name: &str, value: &Bound<'_, PyAny>, kind: ParamKind) -> PyResult<Arg> {
+    arg(value, kind).map_err(|problem| match problem {
+        Problem::Hashes(problem) => errors::parameter(py, name, &problem),
+        Problem::Item(index, problem) => errors::parameter(py, &format!("{name}[{index}]"), &problem),
+        Problem::Rejected(problem) => match value.repr() {
+            Ok(given) => errors::parameter(py, name, &format!("{problem}; got {}", first_line(&given.to_string()))),
+            // An integer may have too many digits.
+            Err(_) => errors::parameter(py, name, problem),
+        },
+        Problem::Raised(error) => error,
+    })
+}
+
+/// An argument that may be a sequence of values.
+pub fn one_or_several(py: Python<'_>, name: &str, value: &Bound<'_, PyAny>, kind: ParamKind) -> PyResult<Arg> {
+    let is_one = value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>();
+    if is_one || value.is_instance_of::<PyDict>() || value.hasattr("columns")? {
+        return argument(py, name, value, kind);
+    }
+    let Ok(items) = value.try_iter() else { return argument(py, name, value, kind) };
+    let mut several = Vec::new();
+    for (index, item) in items.enumerate() {
+        let item = item?;
+        // Items of Arrow arrays are scalars, which hold a value of Python.
+        let item = item.call_method0("as_py").unwrap_or(item);
+        match argument(py, &format!("{name}[{index}]"), &item, kind)? {
+            Arg::String(text) | Arg::Integer(text) => several.push(text),
+            _ => return argument(py, name, value, kind),
+        }
+    }
+    Ok(Arg::List(several))
+}
+
+enum Problem {
+    Rejected(&'static str),
+    /// Problem of a list of hashes.
+    Hashes(String),
+    /// Problem of one item of a list.
+    Item(usize, String),
+    Raised(PyErr),
+}
+
+impl From<PyErr> for Problem {
+    fn from(error: PyErr) -> Self {
+        Self::Raised(error)
+    }
+}
+
+fn arg(value: &Bound<'_, PyAny>, kind: ParamKind) -> Result<Arg, Problem> {
+    if let Ok(text) = value.cast::<PyString>() {
+        return self::text(text).map(Arg::String).map_err(Problem::Rejected);
+    }
+    if value.is_instance_of::<PyBool>() {
+        return Err(Problem::Rejected("must not be a bool"));
+    }
+    if !matches!(kind, ParamKind::Hashes { .. } | ParamKind::Amount { .. }) && is_missing(value) {
+        return Err(Problem::Rejected("must not be a missing value"));
+    }
+    match kind {
+        ParamKind::Text | ParamKind::Hashes { .. } if let Some(hex) = hex_of_bytes(value) => Ok(Arg::String(hex)),
+        ParamKind::Text | ParamKind::OneOf(_) => Err(Problem::Rejected("must be a string")),
+        ParamKind::Hashes { .. } => hashes(value),
+        ParamKind::Height => {
+            digits(value).ok_or(Problem::Rejected("must be a block height, an integer from 0 to 2^63-1"))
+        }
+        ParamKind::Amount { .. } => {
+            if is_instance(value, "decimal", "Decimal", &DECIMAL)? {
+                return Ok(Arg::Decimal(value.str()?.to_str()?.to_owned()));
+            }
+            if value.is_instance_of::<PyFloat>() {
+                return Err(Problem::Rejected("must be exact: pass a Decimal, int or string, not a float"));
+            }
+            digits(value).ok_or(Problem::Rejected("must be a Decimal, int or string"))
+        }
+        ParamKind::Time => {
+            if is_instance(value, "datetime", "datetime", &DATETIME)? {
+                return microseconds(value).ok().flatten().map(Arg::Time).ok_or(Problem::Rejected(
+                    "must be an aware datetime; set a tzinfo such as datetime.UTC on the naive one",
+                ));
+            }
+            digits(value).ok_or(Problem::Rejected(
+                "must be an aware datetime, an ISO 8601 string with a UTC offset, or Unix seconds or milliseconds",
+            ))
+        }
+    }
+}
+
+/// Integers of any size, numpy's included.
+fn digits(value: &Bound<'_, PyAny>) -> Option<Arg> {
+    if value.is_instance_of::<PyBool>() {
+        return None;
+    }
+    let index = value.call_method0("__index__").ok()?;
+    Some(Arg::Integer(index.str().ok()?.to_str().ok()?.to_owned()))
+}
+
+/// True for pandas.NaT and for floats that are not a number: they do not equal themselves.
+fn is_missing(value: &Bound<'_, PyAny>) -> bool {
+    value.ne(value).unwrap_or(false)
+}
+
+/// Hexadecimal form of an address or a hash that is given as bytes, as web3 and eth-account do.
+fn hex_of_bytes(value: &Bound<'_, PyAny>) -> Option<String> {
+    let bytes = value.cast::<PyBytes>().ok()?.as_bytes();
+    let digits = bytes.iter().map(|byte| format!("{byte:02x}"));
+    matches!(bytes.len(), 20 | 32).then(|| digits.fold("0x".to_owned(), |text, digits| text + &digits))
+}
+
+fn hashes(value: &Bound<'_, PyAny>) -> Result<Arg, Problem> {
+    const FORM: &str = "must be a transaction hash or a list of them";
+    let kind = value.get_type().qualname().map_or_else(|_| String::new(), |name| name.to_string());
+    // The items of a data frame are its columns or their names, those of bytes are numbers.
+    if value.hasattr("columns")? {
+        return Err(Problem::Hashes(format!("{FORM}; got a {kind}: pass one of its columns")));
+    }
+    if value.is_instance_of::<PyBytes>() {
+        return Err(Problem::Hashes(format!("{FORM}; got {kind} of {} bytes, not 32", value.len()?)));
+    }
+    let Ok(items) = value.try_iter() else {
+        return Err(Problem::Hashes(format!("{FORM}; got {}", shown(value))));
+    };
+    let mut many = Vec::new();
+    for (index, item) in items.enumerate() {
+        many.push(hash(&item?).map_err(|problem| Problem::Item(index, problem))?);
+    }
+    Ok(Arg::List(many))
+}
+
+/// One hash of a list. Items of Arrow arrays are scalars, which hold a value of Python.
+fn hash(item: &Bound<'_, PyAny>) -> Result<String, String> {
+    let scalar = item.call_method0("as_py").ok();
+    let item = scalar.as_ref().unwrap_or(item);
+    if let Ok(text) = item.cast::<PyString>() {
+        return self::text(text).map_err(str::to_owned);
+    }
+    hex_of_bytes(item).ok_or_else(|| format!("must be a string, or 32 bytes; got {}", shown(item)))
+}

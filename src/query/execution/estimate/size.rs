@@ -1,0 +1,142 @@
+//! `Size`: records, pages and requests of a list, as far as one response shows them, and of many lists by a sample.
+
+use super::super::bounds::Bounds;
+use super::super::slice_fetcher::list_spec;
+use super::super::stable::requests_of;
+use crate::decode::Page;
+use crate::interface::ResultLimit;
+use crate::query::request::Query;
+
+/// Longest list whose requests are counted one by one.
+const MAX_STABLE: u64 = 100_000;
+
+/// Records, pages and requests of one slice or of several.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Size {
+    pub records: Bounds,
+    pub pages: Bounds,
+    pub requests: Bounds,
+}
+
+impl Size {
+    /// One list, of which all records are wanted, or the first of them.
+    pub fn of_list(query: &Query, records: Bounds, pages: Bounds) -> Self {
+        let most = query.max_items().unwrap_or(u64::MAX);
+        let pages = if query.max_items().is_some() { pages.limited_to(pages_of(query, most).max(1)) } else { pages };
+        let is_short = records.high.is_some_and(|high| high <= MAX_STABLE);
+        let requests = if counts_pages_only(query) && is_short && !continues_below(query, records.expected) {
+            records.map(|length| {
+                let spec = list_spec(query, query.max_items());
+                let requests = requests_of(spec, length, query.client().settings().concurrency);
+                let has_look = !query.may_grow() && pages_of(query, length.min(most)) > 1;
+                requests.saturating_add(u64::from(has_look))
+            })
+        } else {
+            // In the end, it is compared with its first page.
+            pages.map(|pages| pages.saturating_add(u64::from(query.is_paged() && pages > 1)))
+        };
+        Self { records, pages, requests }
+    }
+
+    /// Several lists, whose pages are all that they take.
+    pub fn of_pages(records: Bounds, pages: Bounds) -> Self {
+        Self { records, pages, requests: pages }
+    }
+
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            records: self.records.plus(other.records),
+            pages: self.pages.plus(other.pages),
+            requests: self.requests.plus(other.requests),
+        }
+    }
+}
+
+/// Size of `count` slices of which some were measured.
+pub(super) fn extrapolate(sizes: &[Size], count: u64) -> Size {
+    if sizes.len() as u64 == count {
+        return sizes.iter().copied().reduce(Size::plus).unwrap_or_default();
+    }
+    Size {
+        records: scale(&sizes.iter().map(|size| size.records).collect::<Vec<_>>(), count, 0.0),
+        pages: scale(&sizes.iter().map(|size| size.pages).collect::<Vec<_>>(), count, 1.0),
+        requests: scale(&sizes.iter().map(|size| size.requests).collect::<Vec<_>>(), count, 1.0),
+    }
+}
+
+/// Sum of `count` numbers of which some were measured: two standard errors around the mean, and not under `least` each.
+pub(super) fn scale(measured: &[Bounds], count: u64, least: f64) -> Bounds {
+    let samples = measured.len() as f64;
+    let count = count as f64;
+    let mean = measured.iter().map(|one| one.expected as f64).sum::<f64>() / samples;
+    let variance =
+        measured.iter().map(|one| (one.expected as f64 - mean).powi(2)).sum::<f64>() / (samples - 1.0).max(1.0);
+    let error = 2.0 * (variance / samples * (1.0 - samples / count)).sqrt();
+    // Equal samples do not prove that all are equal: at 95 % confidence, 3 / n of them may differ.
+    let others = if variance == 0.0 { (3.0 / samples).min(1.0) } else { 0.0 };
+    let high = mean + error.max(others);
+    let low = mean - error.max(others * mean);
+    let known: f64 = measured.iter().map(|one| one.low as f64).sum();
+    Bounds::between(
+        known.max(low.max(least) * count) as u64,
+        (mean * count).round() as u64,
+        (high * count).ceil() as u64,
+    )
+}
+
+pub(super) fn pages_of(query: &Query, records: u64) -> u64 {
+    records.div_ceil(query.page_size().max(1))
+}
+
+/// Size of one slice, as far as one response reports it.
+pub(super) fn slice_size(query: &Query, slice: u64, page: &Page) -> Size {
+    let rows = page.columns.rows() as u64;
+    if !query.is_paged() {
+        let requested = query.slices().hashes(slice).len() as u64;
+        // A lookup of several hashes returns one record for each; one of a transaction's logs any number.
+        let records = if matches!(query.endpoint().limit, ResultLimit::Logs) { rows } else { requested.min(rows) };
+        return Size::of_pages(Bounds::exact(records), Bounds::exact(1));
+    }
+    // A server may return pages of another size than requested.
+    let limit = page.limit.unwrap_or(if rows > 1 || !counts_pages_only(query) { query.page_size() } else { 1 });
+    let limit = limit.max(rows).max(1);
+    let last = page.total_pages.filter(|last| *last > 0 || rows == 0);
+    // Records beyond the result window can be read where the list can be bounded by height.
+    let reachable = match last {
+        Some(last) if query.height_bound().is_none() => last.saturating_mul(limit),
+        Some(_) | None => u64::MAX,
+    };
+    // In pages of one record, the number of pages is that of the records.
+    let counted = page.total.or(last.filter(|last| limit == 1 || *last == 0));
+    let only = last == Some(1) || (last.is_none() && rows < limit);
+    let records = match (counted, last) {
+        (Some(counted), _) => Bounds::exact(counted.min(reachable)),
+        (None, _) if only => Bounds::exact(rows),
+        // The last page may hold fewer.
+        (None, Some(last)) => {
+            let most = last.saturating_mul(limit);
+            Bounds::between(most - limit + 1, most - limit / 2, most)
+        }
+        (None, None) => match query.result_window() {
+            Some(window) => Bounds::between(rows, window, window),
+            None => Bounds::at_least(rows),
+        },
+    };
+    Size::of_list(query, records, records.map(|records| pages_of(query, records).max(1)))
+}
+
+/// True if responses report how many pages a list has, but not how many records.
+pub(super) fn counts_pages_only(query: &Query) -> bool {
+    query.is_paged() && !query.endpoint().counts()
+}
+
+/// True if a list of this many records is continued by height below the result window.
+pub(super) fn continues_below(query: &Query, records: u64) -> bool {
+    let is_wanted = query.max_items().is_none_or(|most| most >= records);
+    is_wanted && query.height_bound().is_some() && reaches_result_window(query, records)
+}
+
+/// True if a list of this many records ends about at the result window.
+pub(super) fn reaches_result_window(query: &Query, records: u64) -> bool {
+    query.result_window().is_some_and(|window| records >= window - window / 100)
+}
