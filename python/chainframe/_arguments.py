@@ -44,7 +44,7 @@ _MODULES = {
     "exact": ("ExactArray", "ExactDtype"),
     "exports": ("Difference", "Export", "Verification", "read"),
     "partitions": ("Partition",),
-    "sinks": ("Synced",),
+    "sinks": ("Change", "Clear", "Extent", "Position", "Sink", "Synced"),
     "testing": (
         "Call",
         "Cassette",
@@ -53,6 +53,7 @@ _MODULES = {
         "LocalService",
         "LoggedRequest",
         "Quirk",
+        "check_sink",
         "make_records",
     ),
 }

@@ -37,7 +37,6 @@ LOCK = ".lock"
 STAGING = ".overwrite"
 """Directory for an export that is to replace another when it is complete."""
 TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{16}\.tmp")
-READ_ONLY = {errno.EROFS, errno.EACCES, errno.EPERM}
 
 
 def _reported(method: Callable[P, T]) -> Callable[P, T]:

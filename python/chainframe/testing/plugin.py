@@ -63,7 +63,6 @@ if TYPE_CHECKING:
 _keep_origins()
 
 SERVICE_MARKER = "chainframe"
-CASSETTE_FIXTURES = ("cassette", "module_cassette", "session_cassette")
 DRIFT = "chainframe drift"
 """Property of a report with differences."""
 CASSETTES = "chainframe cassettes"

@@ -244,40 +244,34 @@ impl Query {
         let options = FrameOptions { frame: Frame::Pandas, numbers, columns, dtype_backend };
         Self::converting(slf, py, "Query.to_pandas_async", &options)
     }
-
-    #[doc = doc!(Query.to_polars_async)]
-    #[pyo3(
-        signature = (numbers=None, *, columns=None, **unknown),
-        text_signature = "($self, numbers=None, *, columns=None)"
-    )]
-    fn to_polars_async(
-        slf: Py<Self>,
-        py: Python<'_>,
-        numbers: Option<DecimalPolicy>,
-        columns: Option<ColumnNames>,
-        unknown: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Coroutine> {
-        arguments::reject_in::<Self>(py, "to_polars_async", unknown)?;
-        let numbers = slf.get().numbers_or(numbers);
-        let options = FrameOptions { frame: Frame::Polars, numbers, columns, dtype_backend: None };
-        Self::converting(slf, py, "Query.to_polars_async", &options)
-    }
-
-    #[doc = doc!(Query.to_arrow_async)]
-    #[pyo3(
-        signature = (numbers=None, *, columns=None, **unknown),
-        text_signature = "($self, numbers=None, *, columns=None)"
-    )]
-    fn to_arrow_async(
-        slf: Py<Self>,
-        py: Python<'_>,
-        numbers: Option<DecimalPolicy>,
-        columns: Option<ColumnNames>,
-        unknown: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Coroutine> {
-        arguments::reject_in::<Self>(py, "to_arrow_async", unknown)?;
-        let numbers = slf.get().numbers_or(numbers);
-        let options = FrameOptions { frame: Frame::Arrow, numbers, columns, dtype_backend: None };
-        Self::converting(slf, py, "Query.to_arrow_async", &options)
-    }
 }
+
+/// Declares the awaitable forms of frames without options of their own.
+macro_rules! awaitable_frames {
+    ($($name:ident: $frame:ident),*) => {
+        #[pymethods]
+        impl Query {
+            $(
+                #[doc = doc!(Query.$name)]
+                #[pyo3(
+                    signature = (numbers=None, *, columns=None, **unknown),
+                    text_signature = "($self, numbers=None, *, columns=None)"
+                )]
+                fn $name(
+                    slf: Py<Self>,
+                    py: Python<'_>,
+                    numbers: Option<DecimalPolicy>,
+                    columns: Option<ColumnNames>,
+                    unknown: Option<&Bound<'_, PyDict>>,
+                ) -> PyResult<Coroutine> {
+                    arguments::reject_in::<Self>(py, stringify!($name), unknown)?;
+                    let numbers = slf.get().numbers_or(numbers);
+                    let options = FrameOptions { frame: Frame::$frame, numbers, columns, dtype_backend: None };
+                    Self::converting(slf, py, concat!("Query.", stringify!($name)), &options)
+                }
+            )*
+        }
+    };
+}
+
+awaitable_frames! { to_polars_async: Polars, to_arrow_async: Arrow }
