@@ -185,6 +185,7 @@ def test_a_call_that_cannot_be_followed_is_named(chain: LocalService) -> None:
     for options, said in (
         ({"resource": "tokens", "start": "beginning"}, "not ordered by age"),
         ({"resource": "blocks", "start": "yesterday"}, 'start must be "now", "beginning"'),
+        ({"resource": "address_transactions", "address": "0xab,0xcd"}, "a stream follows one value of each argument"),
     ):
         with pytest.raises(cf.InvalidParameterError, match=said):
             reader(options).initialOffset()

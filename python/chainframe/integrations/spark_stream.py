@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, cast
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadMaxRows, SupportsTriggerAvailableNow
 
+from chainframe import InvalidParameterError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
@@ -108,7 +110,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @property
     def _query(self) -> Query[Any]:
-        self._made = self._made or self._job.query()
+        if self._made is None:
+            query = self._job.query()
+            if query._values:  # noqa: SLF001 - of this package
+                message = "a stream follows one value of each argument; make a stream of each value, or use read"
+                raise InvalidParameterError(message)
+            self._made = query
         return self._made
 
     def _settled(self) -> str:
