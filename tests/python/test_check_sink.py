@@ -70,6 +70,13 @@ def test_sink_of_postgresql_passes() -> None:
         check_kept("postgresql", url)
 
 
+def test_function_that_fails_is_named(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match=r"no interruption; then read after run 1 .* raises OperationalError"):
+        check_sink(partial(wrong_sinks.make, "RightSink", tmp_path), partial(wrong_sinks.read, tmp_path / "elsewhere"))
+    with pytest.raises(AssertionError, match=r"no interruption; then run 1 .* raises KeyError: 'NoSink'"):
+        check("NoSink", tmp_path)
+
+
 def test_functions_that_no_other_process_can_import_are_refused() -> None:
     with pytest.raises(cf.InvalidParameterError, match=r"^read must be a function of a module, or functools\.partial"):
         check_sink(partial(wrong_sinks.make, "RightSink", Path()), lambda _name: [])

@@ -122,16 +122,17 @@ def test_table_is_the_list_after_growth_reorganizations_and_losses(service: Loca
         assert set(before) - set(rows)
 
 
+def records(branch: str, counts: dict[int, int]) -> list[dict[str, Any]]:
+    rows = [
+        {"tx_id": f"0x{branch}{height}{number}", "height": height, "block_hash": f"0x{branch}{height}"}
+        for height, count in counts.items()
+        for number in range(count)
+    ]
+    return rows[::-1]
+
+
 def test_heights_that_have_lost_records_lose_their_rows(tmp_path: Path) -> None:
     place = Place("duckdb", tmp_path)
-
-    def records(branch: str, counts: dict[int, int]) -> list[dict[str, Any]]:
-        rows = [
-            {"tx_id": f"0x{branch}{height}{number}", "height": height, "block_hash": f"0x{branch}{height}"}
-            for height, count in counts.items()
-            for number in range(count)
-        ]
-        return rows[::-1]
 
     first = dict.fromkeys(range(1, 30), 3)
     second = {**first, 28: 1, 29: 2, 30: 1}
@@ -149,6 +150,21 @@ def test_heights_that_have_lost_records_lose_their_rows(tmp_path: Path) -> None:
             rows = place.rows()
             assert rows == listed(query, rows)
             assert [row[0] for row in rows if row[0] > 25] == [26] * 3 + [28, 29, 29] * (branch == "b")
+
+
+def test_rows_of_a_load_that_the_state_does_not_know_are_replaced_by_height(tmp_path: Path) -> None:
+    place = Place("duckdb", tmp_path)
+    counts = dict.fromkeys(range(1, 30), 3)
+    service = LocalService(transactions=0, data={"transactions": records("a", counts)})
+    with service, service.client(rate_limit=None) as client:
+        query = client.transactions()
+        place.run(query)
+        place.forget_last_load()
+        place.lose_work()
+        service.load("transactions", records("b", {28: 1, 29: 1}) + records("a", dict.fromkeys(range(1, 28), 3)))
+        place.run(query)
+        rows = place.rows()
+        assert rows == listed(query, rows)
 
 
 def test_columns_without_the_height_are_refused(service: LocalService) -> None:

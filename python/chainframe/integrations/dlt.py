@@ -51,6 +51,10 @@ def follow(
     which is false for the rows of the table. A reorganization that is noticed after rows of the same heights were
     extracted ends the run, and the next one corrects them.
 
+    Rows that a package loaded whose state was lost are replaced by those of their heights. A reorganization between
+    the two loads leaves rows of heights that have no records any more; where the strategy of the destination is
+    "upsert", as that of Delta Lake, also those of heights that have fewer.
+
     Parameters
     ----------
     query : Query
@@ -89,10 +93,14 @@ def follow(
         )
         raise InvalidParameterError(problem, parameter="query")
 
+    height = height_of(columns or query.partial.schema.names) or "height"
+
     @dlt.resource(
         name=name,
         write_disposition="merge",
         primary_key=KEY,
+        # Rows of a height that was loaded before, in a package that the state does not know.
+        merge_key=height,
         columns={DELETED: {"data_type": "bool", "hard_delete": True}},
     )
     def rows() -> Iterator[pa.Table]:
@@ -113,7 +121,7 @@ def follow(
             state["heights"] = loaded.heights()
         else:
             state["cursor"] = follower.cursor
-        if (deleted := loaded.deleted(schema)) is not None:
+        if (deleted := loaded.deleted(height, schema)) is not None:
             yield deleted
         query._warn_if_incomplete(follower.report)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
 
@@ -145,8 +153,8 @@ class _Loaded:
         for height in heights:
             keys.append(f"{height}-{counts[height]}")
             counts[height] += 1
-        for height, count in counts.items():
-            self._gone[height] = range(count, self._gone.get(height, range(0)).stop)
+        for height in counts.keys() & self._gone.keys():
+            self._gone[height] = range(counts[height], self._gone[height].stop)
         self._extracted = max(self._extracted, *counts)
         self._rows = dict(sorted({**self._rows, **counts}.items())[-self._limit :])
         return _with_own(table, keys, is_deleted=False)
@@ -154,14 +162,16 @@ class _Loaded:
     def heights(self) -> list[tuple[int, int]]:
         return list(self._rows.items())
 
-    def deleted(self, schema: pa.Schema | None) -> pa.Table | None:
-        """Return a row with nothing but its key for each row that is gone."""
-        keys = [f"{height}-{number}" for height, numbers in self._gone.items() for number in numbers]
-        if not keys:
+    def deleted(self, column: str, schema: pa.Schema | None) -> pa.Table | None:
+        """Return a row with nothing but its height and key for each row that is gone."""
+        gone = [(height, number) for height, numbers in self._gone.items() for number in numbers]
+        if not gone:
             return None
-        fields = schema or pa.schema([])
-        nulls = [pa.nulls(len(keys), field.type) for field in fields]
-        return _with_own(pa.table(nulls, schema=fields), keys, is_deleted=True)
+        fields = schema or pa.schema([pa.field(column, pa.int64())])
+        heights = pa.array([height for height, _ in gone], pa.int64())
+        columns = [heights if field.name == column else pa.nulls(len(gone), field.type) for field in fields]
+        keys = [f"{height}-{number}" for height, number in gone]
+        return _with_own(pa.table(columns, schema=fields), keys, is_deleted=True)
 
 
 def _with_own(table: pa.Table, keys: list[str], *, is_deleted: bool) -> pa.Table:

@@ -137,7 +137,13 @@ class Trial:
 
     def _verify(self, number: int) -> None:
         run = self._script[number]
-        if difference := _difference(list(map(_row, self._read(self._task.name))), run.rows):
+        try:
+            rows = [_row(row) for row in self._read(self._task.name)]
+        except _Wrong:
+            raise
+        except Exception as error:
+            raise _Wrong(f"read after {named(number)} raises {type(error).__name__}: {error}") from error
+        if difference := _difference(rows, run.rows):
             raise _Wrong(f"the table after {named(number)} {difference}")
         sink = self._make(self._task.name)
         try:
