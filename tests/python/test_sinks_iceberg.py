@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
+import pyarrow as pa
 import pytest
 from pyiceberg.exceptions import CommitStateUnknownException
 from pyiceberg.table import Transaction
 
 import chainframe as cf
 import kept_sinks
+from chainframe.sinks import Change, Extent, Position
 from chainframe.sinks.iceberg import IcebergSink
 from chainframe.sinks.targets import sink_of
 from chainframe.testing import LocalService
@@ -147,6 +149,29 @@ def test_commit_of_unknown_outcome_may_pass(catalog: Catalog, monkeypatch: pytes
     assert caught.value.retryable
     FIRST.sync(sink_of(catalog, NAME))
     assert stored(catalog) == sorted(FIRST.rows, key=str)
+
+
+def test_undo_of_one_list_leaves_the_rows_of_the_others(catalog: Catalog) -> None:
+    def change(before: Position | None, count: int, **options: Any) -> Change:
+        return Change(before, Position(str(count), 5, count, "{}"), **options)
+
+    ids = [f"{argument}{height}" for argument in "ab" for height in range(1, 6)]
+    table = pa.table(
+        {
+            "height": [int(each[1]) for each in ids],
+            "tx_id": ids,
+            "amount": pa.nulls(10, pa.decimal128(38, 18)),
+            "queried": [[each[0]] for each in ids],
+        }
+    )
+    sink = sink_of(catalog, NAME)
+    assert sink.takes_sets
+    assert sink.commit(first := change(None, 10, rows=table)) == 0
+    assert sink.commit(second := change(first.after, 10, undo_after=3, undo_of="a")) == 2
+    assert sink.look() == (second.position(2), Extent(8, 5))
+    assert {row[1] for row in stored(catalog)} == set(ids) - {"a4", "a5"}
+    assert sink.commit(change(second.position(2), 8, undo_after=1, undo_of="c")) == 0
+    assert len(stored(catalog)) == 8
 
 
 def test_tables_and_names_of_others_are_refused(catalog: Catalog, synced: Table) -> None:

@@ -219,7 +219,7 @@ def _state(query: Any, sink: Sink, form: Form, commit_rows: int, *, reset: bool)
     if not getattr(query, "_values", None):
         return _State(sink, form, commit_rows, reset=reset)
     if not sink.takes_sets:
-        problem = f"({sink.name}) must be one that takes several values: DuckDB, PostgreSQL or Delta Lake"
+        problem = f"({sink.name}) must be one that takes several values: DuckDB, PostgreSQL, Delta Lake or Iceberg"
         raise InvalidParameterError(problem, parameter="target")
     return _SetState(query, sink, form, commit_rows, reset=reset)
 

@@ -14,7 +14,17 @@ from pyiceberg.types import LongType
 
 from chainframe._text import without_secrets_of_urls
 from chainframe.errors import InvalidParameterError
-from chainframe.sinks.contract import Change, Clear, Extent, Failure, Position, Sink, database_errors, height_of
+from chainframe.sinks.contract import (
+    QUERIED,
+    Change,
+    Clear,
+    Extent,
+    Failure,
+    Position,
+    Sink,
+    database_errors,
+    height_of,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,6 +53,8 @@ class IcebergSink(Sink):
     position for the time after the snapshots of `sync` have expired.
     """
 
+    takes_sets = True
+
     def __init__(self, catalog: Catalog, table: str) -> None:
         self._catalog = catalog
         self._identifier = Catalog.identifier_to_tuple(table)
@@ -69,14 +81,19 @@ class IcebergSink(Sink):
             transaction = self._transaction(change)
             if change.clear is not Clear.NOTHING and extent is not None and extent.rows > 0:
                 transaction.delete(AlwaysTrue())
+            rows = change.rows
             if change.undo_after is not None and self._table is not None:
-                removed = self._delete_above(transaction, self._table, change.undo_after)
+                above = f"{height_of(self._table.schema().column_names)} > {int(change.undo_after)}"
+                removed, kept = _found_above(self._table, above, change.undo_of)
+                if removed:
+                    transaction.delete(above)
+                    rows = kept if rows is None else rows
             if change.clear is Clear.TABLE and change.rows is not None:
                 _replace_columns(transaction, change.rows.schema)
             position = change.position(removed).to_json()
             # An append without rows is a snapshot too.
-            rows = change.rows if change.rows is not None else _no_rows(transaction)
-            transaction.append(rows, snapshot_properties={POSITION: position})
+            appended = _no_rows(transaction) if rows is None else rows
+            transaction.append(appended, snapshot_properties={POSITION: position})
             transaction.set_properties({POSITION: position if len(position) <= MAX_PROPERTY else ""})
             transaction.commit_transaction()
         return removed
@@ -89,18 +106,24 @@ class IcebergSink(Sink):
         rows: Any = change.rows
         return self._catalog.create_table_transaction(self._identifier, rows.schema)
 
-    def _delete_above(self, transaction: Transaction, table: Table, height: int) -> int:
-        above = f"{height_of(table.schema().column_names)} > {int(height)}"
-        removed = int(table.scan(row_filter=above).count())
-        if removed:
-            transaction.delete(above)
-        return removed
-
     def _errors(self) -> Any:  # noqa: ANN401 - a context manager
         # Catalogs in a database raise its errors.
         library = sys.modules.get("sqlalchemy.exc")
         databases = (library.SQLAlchemyError,) if library else ()
         return database_errors(self.name, (*KINDS, *databases, OSError, ValueError), _kind)
+
+
+def _found_above(table: Table, above: str, undo_of: str | None) -> tuple[int, pa.Table | None]:
+    """Return the number of rows that a change deletes, and the rows that were found with them and stay."""
+    scan = table.scan(row_filter=above)
+    if undo_of is None:
+        return int(scan.count()), None
+    # The library has no filter for lists.
+    found = scan.to_arrow()
+    values: list[Any] = found[QUERIED].to_pylist()
+    stays = [undo_of not in (each or []) for each in values]
+    kept = found.filter(stays)
+    return len(found) - len(kept), kept
 
 
 def _stored(table: Table) -> Position | None:
