@@ -42,7 +42,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
 _MODULES = {
     "datasets": ("Dataset",),
     "exact": ("ExactArray", "ExactDtype"),
-    "exports": ("Difference", "Export", "Verification", "read"),
+    "exports": ("Compaction", "Difference", "Export", "Verification", "compact", "read"),
     "partitions": ("Partition",),
     "sinks": ("Change", "Clear", "Extent", "Position", "Sink", "Synced"),
     "testing": (
