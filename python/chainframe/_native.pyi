@@ -69,6 +69,7 @@ __all__ = [
     "_decode_response",
     "_environment_cassette",
     "_environment_deployment",
+    "_evidence",
     "_forget_cassette",
     "_keep_origins",
     "_merge_cassette",
@@ -525,6 +526,7 @@ class Client:
 
         The API returns the last 12 months, or the 12 months before the address's last transaction. The result of a
         range that begins less than 364 days ago is complete: with `start_height`, one more request determines its time.
+        With `direction="from"` it is also complete if the nonces begin at 0 without a gap: `Report.evidence`.
 
         Parameters
         ----------
@@ -2744,6 +2746,8 @@ class Report:
     @property
     def _verdicts(self) -> list[Any]: ...
     @property
+    def _evidence(self) -> list[Any]: ...
+    @property
     def _reasons(self) -> list[Any]: ...
     def _reasons_in_shell(self) -> list[str]: ...
     @property
@@ -2809,6 +2813,26 @@ class Report:
 
         Each has `complete`, `records`, `requests`, `reasons` and `error`: the message of the error that ended the
         argument's list, or None. `pd.DataFrame.from_dict(report.by_argument, orient="index")` makes a frame of them.
+        """
+
+    @property
+    def evidence(self) -> dict[str, dict[str, Any]]:
+        """Findings on the laws that the records obey on a chain, by name; empty where no law applies.
+
+        Laws are checked while the records are returned, without a request: "nonces" of an address' own transactions,
+        "heights" of blocks, "log_indexes" of transactions, "custody" of token ids and "balances" of tokens. Each has
+
+        - `held`: True, False, or None if the records do not decide, as of a token that may rebase;
+        - `checked`: number of records that were compared; `missing`: number of those that are missing, at least;
+        - `violation`: the first violation in words, or None;
+        - `earlier`: for nonces, number of transactions that the address sent before the first one here; else None;
+        - `assumption`: what has to be true of the chain for the law to hold.
+
+        A law that is broken is no error, and the result may still be complete: some chains and tokens do not obey it.
+
+        Examples
+        --------
+        >>> broken = [law for law, finding in records.report.evidence.items() if finding["held"] is False]
         """
 
     @property
@@ -4025,4 +4049,7 @@ class _PartBuffer:
     def report(self) -> Report: ...
 
 def _restore_report(members: dict[str, Any]) -> Report: ...
+def _evidence(
+    call: str, arguments: dict[str, str], columns: dict[str, list[Any]], sources: list[str]
+) -> dict[str, dict[str, Any]]: ...
 def _resume_query(client: Client, cursor: str) -> Query[Any]: ...

@@ -47,6 +47,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(results::page::_restore_page, module)?)?;
     module.add_function(wrap_pyfunction!(base::hint::_restore_hint, module)?)?;
     module.add_function(wrap_pyfunction!(results::report::_restore_report, module)?)?;
+    module.add_function(wrap_pyfunction!(client::evidence::_evidence, module)?)?;
     module.add_function(wrap_pyfunction!(client::rate_limit_state::_restore_rate_limit_state, module)?)?;
     module.add_function(wrap_pyfunction!(client::usage::_restore_usage, module)?)?;
     module.add_function(wrap_pyfunction!(results::estimate::_restore_estimate, module)?)?;

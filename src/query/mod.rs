@@ -1,13 +1,15 @@
 //! The complete result of a call from single GET requests. Modules import only from those before them: `request`,
-//! `snapshot`, `audit`, `results`, `follow`, `execution`.
+//! `snapshot`, `audit`, `evidence`, `results`, `follow`, `execution`.
 
 mod audit;
+mod evidence;
 mod execution;
 mod follow;
 mod request;
 mod results;
 mod snapshot;
 
+pub use evidence::{Evidence, Finding};
 pub use execution::{
     Bounds, Cursor, Estimate, FollowCursor, FollowEvent, FollowItem, FollowOptions, FollowRun, FollowStart, Lag,
     QueryStart, Run, RunObserver, height_at,

@@ -13,7 +13,7 @@ SOURCE = ROOT / "src"
 PACKAGE = ROOT / "python" / "chainframe"
 # From the bottom up.
 PYTHON = ["base", "results", "query", "client"]
-QUERY = ["request", "snapshot", "audit", "results", "follow", "execution"]
+QUERY = ["request", "snapshot", "audit", "evidence", "results", "follow", "execution"]
 
 Imports = dict[str, set[str]]
 

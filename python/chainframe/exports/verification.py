@@ -18,7 +18,7 @@ class Difference:
     Attributes
     ----------
     way : str
-        What it was compared with: "files", "heights", "pages", "hashes" or "logs".
+        What it was compared with: "files", "heights", "pages", "hashes", "logs" or "invariants".
     kind : str
         "damaged" for a file; "missing" for a record that the export lacks, "unexpected" for one that only the export
         has, "duplicate" for one that it has too often, "changed" for other values.

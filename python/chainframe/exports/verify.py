@@ -7,6 +7,7 @@ The first way is the query of the export, page by page. The second way depends o
 - pages: the whole list with another page size, where there is no filter by height. Such lists end at the result window.
 - hashes: the transactions of random records, by hash; the columns that both have.
 - logs: for token transfers, the event logs of their transactions.
+- invariants: the laws that the records obey on a chain (`Report.evidence`), for which nothing is requested.
 """
 
 from __future__ import annotations
@@ -111,6 +112,11 @@ class Verifier:
         has_heights = "height" in params or self._call in RANGES
         if not self._manifest.rows:
             return
+        laws = [law for law in DECLARED["laws"] if law["endpoint"] == self._call]
+        # An export that continues another one has what was added only.
+        is_whole = self._manifest.since is None and not self._is_set()
+        if is_whole and any(set(law["columns"]) <= set(self._columns) for law in laws):
+            yield "invariants", self.by_invariants
         if self._is_set():
             # A record of several lists is there several times, and its list is not read again.
             if self._call in SHARED and self.tx_id in self._columns:
@@ -300,6 +306,20 @@ class Verifier:
                     kind = "missing" if len(moved) > len(expected) else "unexpected"
                 differences.append(Difference("logs", kind, f"tx_id={tx_id}", ("amount",)))
         return Found(compared, differences)
+
+    def by_invariants(self) -> Found:
+        declared = {name for law in DECLARED["laws"] if law["endpoint"] == self._call for name in law["columns"]}
+        rows = self.rows(sorted(declared.intersection(self._columns)))
+        height = self.height
+        if rows and height in rows[0] and (rows[0][height] or 0) < (rows[-1][height] or 0):
+            rows.reverse()
+        values = {name: [row[name] for row in rows] for name in rows[0]}
+        arguments = {name: str(value) for name, value in self._arguments.items() if not isinstance(value, list)}
+        sources = [f"record {index}" for index in range(len(rows))]
+        evidence = _native._evidence(self._call, arguments, values, sources)  # noqa: SLF001 - the same laws
+        broken = {law: found["violation"] for law, found in evidence.items() if found["held"] is False}
+        compared = max((found["checked"] for found in evidence.values()), default=0)
+        return Found(compared, [Difference("invariants", "missing", f"{law}: {text}") for law, text in broken.items()])
 
     def precision(self, contract: str) -> int:
         for kind in CALLS["tokens"]["params"][0]["kind"]["one of"]:

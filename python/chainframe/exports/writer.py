@@ -226,6 +226,8 @@ class ParquetWriter:
             **counts,
             **members,
             **({"verdicts": verdicts} if verdicts else {}),
+            # Of a run that was resumed, evidence would be on its last part only.
+            **({"evidence": now._evidence} if now.evidence and not self._before else {}),  # noqa: SLF001
             "complete": False,
             "reasons": now._reasons,  # noqa: SLF001
             "missing": now.missing,

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
-use crate::interface::{Bound, Chain, ENDPOINTS, ParamKind, ParamRole, RECORDS};
+use crate::interface::{Bound, Chain, ENDPOINTS, LAWS, ParamKind, ParamRole, RECORDS};
 
 #[pyfunction]
 pub fn _declaration() -> String {
@@ -59,7 +59,14 @@ pub fn _declaration() -> String {
             })
         })
         .collect();
-    json!({"records": records, "endpoints": endpoints}).to_string()
+    let laws: Vec<Value> = LAWS
+        .iter()
+        .map(|law| {
+            let columns: Vec<_> = law.columns().collect();
+            json!({"name": law.name, "endpoint": law.endpoint, "columns": columns, "assumption": law.assumption})
+        })
+        .collect();
+    json!({"records": records, "endpoints": endpoints, "laws": laws}).to_string()
 }
 
 fn bounds(bounds: &[(&str, Bound)]) -> Value {

@@ -394,7 +394,7 @@ fn raise_load(py: Python<'_>, error: LoadError) -> PyErr {
 }
 
 /// Columns of an endpoint's records from the values of each field. `sources` names where each row was found.
-fn build(
+pub(super) fn build(
     py: Python<'_>,
     endpoint: &'static Endpoint,
     columns: &Bound<'_, PyDict>,

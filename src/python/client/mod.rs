@@ -8,6 +8,7 @@ pub mod cassette;
 pub mod client;
 pub mod credentials;
 pub mod deployment;
+pub mod evidence;
 pub mod internal;
 pub mod local_server;
 pub mod observer;

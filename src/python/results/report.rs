@@ -145,6 +145,18 @@ impl Report {
         Ok(verdicts)
     }
 
+    #[doc = doc!(Report.evidence)]
+    #[getter]
+    fn evidence<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        evidence_dict(py, &self.inner.evidence)
+    }
+
+    /// The evidence in the form that `_restore_report` takes.
+    #[getter]
+    fn _evidence<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_json(py, &self.inner.evidence)
+    }
+
     #[doc = doc!(Report.bytes)]
     #[getter]
     fn bytes(&self) -> u64 {
@@ -218,8 +230,27 @@ impl Report {
         if !verdicts.is_empty() {
             members.set_item("verdicts", to_json(py, &verdicts)?)?;
         }
+        if !report.evidence.is_empty() {
+            members.set_item("evidence", to_json(py, &report.evidence)?)?;
+        }
         Ok(members)
     }
+}
+
+/// Members of findings by their laws.
+pub fn evidence_dict<'py>(py: Python<'py>, findings: &[query::Finding]) -> PyResult<Bound<'py, PyDict>> {
+    let evidence = PyDict::new(py);
+    for finding in findings {
+        let members = PyDict::new(py);
+        members.set_item("held", finding.held)?;
+        members.set_item("checked", finding.checked)?;
+        members.set_item("missing", finding.missing)?;
+        members.set_item("violation", &finding.violation)?;
+        members.set_item("earlier", finding.earlier)?;
+        members.set_item("assumption", &finding.assumption)?;
+        evidence.set_item(&finding.law, members)?;
+    }
+    Ok(evidence)
 }
 
 #[pyfunction]
@@ -248,6 +279,10 @@ pub fn _restore_report(members: &Bound<'_, PyDict>) -> PyResult<Report> {
             Some(verdicts) => from_json(&verdicts)?,
             None => Vec::new(),
         }),
+        evidence: match members.get_item("evidence")? {
+            Some(evidence) => from_json(&evidence)?,
+            None => Vec::new(),
+        },
     };
     Ok(Report { inner })
 }

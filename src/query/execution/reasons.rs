@@ -3,6 +3,7 @@
 use super::slice_fetcher::SliceFetcher;
 use crate::interface::ResultLimit;
 use crate::message::{Hint, Message, Narrowing};
+use crate::query::evidence::Evidence;
 use crate::query::request::Query;
 use crate::query::snapshot::End;
 
@@ -16,13 +17,19 @@ pub(super) fn last_year(consequence: &str) -> Message {
 }
 
 /// Reasons why a slice that ended is incomplete by what the API documents.
-pub(super) fn limits(query: &Query, fetcher: &SliceFetcher) -> Vec<Message> {
+pub(super) fn limits(query: &Query, fetcher: &SliceFetcher, evidence: &Evidence) -> Vec<Message> {
     let name = label(query, fetcher);
     let list = &fetcher.list;
     let records = list.returned();
     let mut reasons = Vec::new();
-    if matches!(query.endpoint().limit, ResultLimit::LastYear) && records > 0 && !query.is_recent() {
-        reasons.push(last_year(": older records may exist"));
+    let is_last_year = query.endpoint().limit == ResultLimit::LastYear && records > 0;
+    if is_last_year && !query.is_recent() && !evidence.proves_beginning() {
+        let earlier = evidence.earlier().filter(|earlier| *earlier > 0 && query.start_height().is_none());
+        reasons.push(match earlier {
+            Some(1) => last_year(": 1 older record is missing"),
+            Some(earlier) => last_year(&format!(": {earlier} older records are missing")),
+            None => last_year(": older records may exist"),
+        });
     }
     match list.snapshot().total {
         Some(total) if total > records && is_at_cap(query, fetcher) => reasons.push(query.with_narrowing(format!(

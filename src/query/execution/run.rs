@@ -16,6 +16,7 @@ use super::slice_fetcher::SliceFetcher;
 use crate::client::{Error, log};
 use crate::process;
 use crate::query::audit::Arguments;
+use crate::query::evidence::Evidence;
 use crate::query::request::Query;
 use crate::query::results::{LatestCheckpoint, Page, Partial, SharedReport};
 use crate::query::snapshot::{End, FirstPage};
@@ -32,6 +33,8 @@ pub struct Run {
     fetchers: VecDeque<SliceFetcher>,
     /// Beginning of the slice that is being delivered, to which a run that collects can return.
     slice_start: Option<SliceStart>,
+    /// Evidence of the returned records.
+    evidence: Evidence,
     /// Slice whose list continues a snapshot: that of a cursor, or of a partition.
     resumed_slice: Option<u64>,
     next_slice: u64,
@@ -84,6 +87,7 @@ impl Run {
             state,
             fetchers: VecDeque::new(),
             slice_start: None,
+            evidence: Evidence::default(),
             resumed_slice: None,
             next_slice: 0,
             delivered: 0,
@@ -134,6 +138,10 @@ impl Run {
         let needed = if self.query.max_items().is_some() { unread.min(1) } else { unread };
         self.query.client().check_requests(needed)?;
         self.arguments = Arguments::of(&self.query);
+        let args = self.query.canonical_args()?;
+        self.evidence = Evidence::of(self.query.endpoint().name, |name| {
+            args.get(name).map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+        });
         if let Some(start) = start {
             if start.slice < self.query.slices().count() {
                 self.fetchers.push_back(SliceFetcher::resumed(&self.query, start, self.first_page));
@@ -227,7 +235,7 @@ impl Run {
     fn mark_slice(&mut self) {
         let slice = self.fetchers.front().map(|fetcher| fetcher.slice);
         if self.slice_start.is_none() && (slice.is_none() || slice != self.resumed_slice) {
-            self.slice_start = SliceStart::of(&self.partial, &self.report, self.delivered);
+            self.slice_start = SliceStart::of(&self.partial, &self.report, self.delivered, &self.evidence);
         }
     }
 
@@ -235,7 +243,7 @@ impl Run {
     fn read_again(&mut self) -> bool {
         let Some(start) = &mut self.slice_start else { return false };
         let Some(fetcher) = self.fetchers.front_mut() else { return false };
-        let Some(delivered) = start.restore(&self.partial, &self.report) else { return false };
+        let Some(delivered) = start.restore(&self.partial, &self.report, &mut self.evidence) else { return false };
         self.delivered = delivered;
         self.latest = None;
         let wanted = self.query.max_items().map(|most| most.saturating_sub(delivered));
@@ -310,7 +318,7 @@ impl Run {
         self.latest = None;
         self.slice_start = None;
         self.end = fetcher.list.end();
-        for reason in limits(&self.query, &fetcher) {
+        for reason in limits(&self.query, &fetcher, &self.evidence) {
             self.report.add_reason(reason);
         }
         for reason in contradictions(&self.query, &fetcher) {
@@ -321,6 +329,9 @@ impl Run {
     fn finish(&mut self) {
         self.fetchers.clear();
         self.next_slice = self.query.slices().count();
+        let is_whole = self.began == Some((0, 0)) && self.end == Some(End::List) && self.next_slice == 1;
+        let findings = self.evidence.findings(is_whole);
+        self.report.update(|report| report.evidence = findings);
         if self.delivered == 0 && self.report.read().dropped == 0 {
             self.report.update(|report| report.remarks = self.query.implausible_args().into());
         }

@@ -16,6 +16,7 @@ use crate::client::{Error, log};
 use crate::interface::ApiErrorKind;
 use crate::message::Message;
 use crate::process;
+use crate::query::evidence;
 use crate::query::request::Query;
 use crate::query::results::{Checkpoint, Page, Partial, Progress, Report, SeenLog, SetPosition, SharedReport, Verdict};
 
@@ -299,6 +300,7 @@ impl<L: ListRun> Set<L> {
             error: error.map(|error| error.message()),
             ..Verdict::default()
         };
+        report.update(|report| evidence::add(&mut report.evidence, ended.evidence));
         self.update_verdict(index, report, |before| *before = Verdict { argument: before.argument.clone(), ..verdict });
         self.account(report);
     }

@@ -12,6 +12,7 @@ use crate::client::{BelievedEmpty, EmptyResponses};
 use crate::decode::Members;
 use crate::message::Message;
 use crate::process::{ForkSafeGuard, ForkSafeMutex};
+use crate::query::evidence::Finding;
 
 /// Reason of a run with missing hashes.
 const NOT_RETURNED: &str = "Some of the requested transactions were not returned";
@@ -54,6 +55,8 @@ pub struct Report {
     pub progress: Progress,
     /// Verdicts on the arguments of a set.
     pub verdicts: Verdicts,
+    /// Findings on the laws that the records obey, once they were all returned.
+    pub evidence: Vec<Finding>,
 }
 
 /// Members of the records of a run.

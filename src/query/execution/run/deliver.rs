@@ -38,6 +38,7 @@ impl Run {
         let left = query.max_items().map(|most| most - self.delivered);
         let Trimmed { columns, skipped, is_cut } = trim(&received, selection.rows(), fetcher.skip, left);
         self.delivered += columns.rows() as u64;
+        self.evidence.add(&columns);
         if page.columns.rows() > 0 {
             self.report.add_members(query.client().decoder(query.endpoint()).names(), &page.members);
         }
@@ -68,7 +69,7 @@ impl Run {
             },
         };
         let has_ended = !is_cut && fetcher.is_ended();
-        let end = has_ended.then(|| [limits(query, fetcher), contradictions(query, fetcher)].concat());
+        let end = has_ended.then(|| [limits(query, fetcher, &self.evidence), contradictions(query, fetcher)].concat());
         let checkpoint = Checkpoint::after(PageCheckpoint {
             query: query.clone(),
             slice: fetcher.slice,
