@@ -338,14 +338,15 @@ class _SetState(_State):
     def commit(self, cursor: str | None = None, *, is_last: bool = False) -> None:
         events, self._events = self._events, []
         if events:
-            if cursor is None:
-                cursors = {taken.argument: taken.cursor for taken in events}
-                cursor = self._query._merged_cursor(self._cursor, list(cursors.items()))  # noqa: SLF001
-            heights = [taken.highest for taken in events if taken.highest is not None]
+            cursors = {taken.argument: taken.cursor for taken in events}
+            reached: str = cursor or self._query._merged_cursor(self._cursor, list(cursors.items()))  # noqa: SLF001
+            heights: list[int] = [taken.highest for taken in events if taken.highest is not None]
+            heights += [] if self._height is None else [self._height]
             self._pending.tables = [taken.rows for taken in events if taken.rows is not None]
             self._pending.undo_after = events[0].undo_after
             self._pending.undo_of = None if events[0].undo_after is None else events[0].argument
-            self._next = (cursor, max([*heights, *([] if self._height is None else [self._height])], default=None))
+            self._next = (reached, max(heights, default=None))
+            cursor = reached
         super().commit(cursor, is_last=is_last)
         if self._stored is not None:
             self._cursor = self._stored.cursor
