@@ -96,6 +96,7 @@ def test_changes_of_others_name_the_option(capsys: pytest.CaptureFixture[str]) -
         (["--sync", "x", "--dry-run"], "--dry-run cannot be combined with --sync"),
         (["--sync", "x", "--max-rows-per-file", "3"], "--max-rows-per-file cannot be combined with --sync"),
         (["--sync", "iceberg://", "--table", "a.b"], "must be iceberg:// and the name of a catalog"),
+        (["--sync", "iceberg://user:pw@host", "--table", "a.b"], "catalog in .pyiceberg.yaml, without user"),
         (["--sync", "iceberg://nowhere", "--table", "a.b"], "iceberg://nowhere cannot be opened"),
         (["--sync", "snowflake://x/y", "--table", "a"], "got a URL of snowflake"),
     ],

@@ -14,6 +14,7 @@ from chainframe.sinks.contract import Sink, one_line
 DATABASE_SUFFIXES = (".duckdb", ".ddb", ".db")
 POSTGRESQL = ("postgresql", "postgres")
 ICEBERG = "iceberg"
+CATALOG_NAME = re.compile(r"[\w.-]+")
 # Schemes of databases, which are not locations of a Delta table.
 DATABASES = {"duckdb", "mariadb", "mssql", "mysql", "oracle", "redshift", "snowflake", "sqlite", "clickhouse"}
 CONNECTION = re.compile(r"^(md|motherduck|postgres|postgresql):|^\s*(host|hostaddr|dbname|service)=|\bpassword=")
@@ -94,8 +95,9 @@ def _configured_catalog(url: str) -> Any:  # noqa: ANN401 - of an optional libra
     except ImportError as error:
         message = "pyiceberg is not installed; run: pip install 'chainframe[iceberg]'"
         raise ModuleNotFoundError(message, name="pyiceberg") from error
-    if not name or "/" in name:
-        message = f"must be iceberg:// and the name of a catalog in .pyiceberg.yaml; got {url}"
+    if not CATALOG_NAME.fullmatch(name):
+        # Anything else may hold a password.
+        message = "must be iceberg:// and the name of a catalog in .pyiceberg.yaml, without user, port and path"
         raise InvalidParameterError(message, parameter="target")
     try:
         return library.load_catalog(name)
