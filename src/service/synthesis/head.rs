@@ -192,6 +192,10 @@ pub fn grow<S: Sink>(
         if let Some(destination) = &focus.destination {
             crossed.to.clone_from(destination);
         }
+        // Only a holder can deposit; anyone can receive it.
+        if let Some(address) = focus.sender.as_ref().or(focus.receiver.as_ref()) {
+            crossed.target.clone_from(address);
+        }
         sink.set_late(fate.below(1_000_000) < growth.late_ppm);
         sink.put(&schema::CROSS_CHAIN_TRANSACTION, None, &crossed)?;
         sink.set_late(false);
