@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["follow"]
 
-KEY, DELETED = "row_key", "is_deleted"
-OWN = [pa.field(KEY, pa.string(), nullable=False), pa.field(DELETED, pa.bool_())]
+_KEY, _DELETED = "row_key", "is_deleted"
+_OWN: list[Any] = [pa.field(_KEY, pa.string(), nullable=False), pa.field(_DELETED, pa.bool_())]
 
 
 def follow(
@@ -98,10 +98,10 @@ def follow(
     @dlt.resource(
         name=name,
         write_disposition="merge",
-        primary_key=KEY,
+        primary_key=_KEY,
         # Rows of a height that was loaded before, in a package that the state does not know.
         merge_key=height,
-        columns={DELETED: {"data_type": "bool", "hard_delete": True}},
+        columns={_DELETED: {"data_type": "bool", "hard_delete": True}},
     )
     def rows() -> Iterator[pa.Table]:
         state = dlt.current.resource_state()
@@ -177,4 +177,4 @@ class _Loaded:
 def _with_own(table: pa.Table, keys: list[str], *, is_deleted: bool) -> pa.Table:
     values = [pa.array(keys, pa.string()), pa.array([is_deleted] * len(keys))]
     arrays: list[Any] = [*table.columns, *values]
-    return pa.table(arrays, schema=pa.schema([*table.schema, *OWN]))
+    return pa.table(arrays, schema=pa.schema([*table.schema, *_OWN]))

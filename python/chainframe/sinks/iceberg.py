@@ -61,7 +61,7 @@ class IcebergSink(Sink):
         if len(self._identifier) < 2 or not all(self._identifier):  # noqa: PLR2004 - namespace and name
             message = f"({table!r}) must name a namespace and a table, as in chain.blocks"
             raise InvalidParameterError(message, parameter="table")
-        self.name = without_secrets_of_urls(table)
+        self.name: str = without_secrets_of_urls(table)
         self._table: Table | None = None
 
     def look(self) -> tuple[Position | None, Extent | None]:
