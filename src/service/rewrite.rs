@@ -243,7 +243,7 @@ fn replace_zone_chain(connection: &Connection, random: &mut Random, depth: u32) 
                 continue;
             }
             let block = block_of(&rows, index, random);
-            // What comes out leaves the zone chain before it arrives.
+            // A withdrawal leaves the zone chain before it arrives on the main chain.
             let update = format!(
                 "UPDATE {table} SET zone_block_height = ?1, zone_block_time = ?2 \
                  WHERE seq = ?3 AND (tx_type = 'MainToZone' OR main_block_time >= ?2)"

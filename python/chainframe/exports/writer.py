@@ -226,7 +226,7 @@ class ParquetWriter:
             **counts,
             **members,
             **({"verdicts": verdicts} if verdicts else {}),
-            # Of a run that was resumed, evidence would be on its last part only.
+            # The evidence of a resumed run covers its last part only, so it is left out.
             **({"evidence": now._evidence} if now.evidence and not self._before else {}),  # noqa: SLF001
             "complete": False,
             "reasons": now._reasons,  # noqa: SLF001

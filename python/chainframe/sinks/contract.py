@@ -313,6 +313,12 @@ class Failure(Enum):
     CONFLICT = auto()
     """Another transaction has changed the same."""
 
+    @classmethod
+    def of_store(cls, error: Exception) -> Failure:
+        """Return the kind of an error that a file system or object store raised."""
+        is_lasting = not isinstance(error, OSError) or isinstance(error, FileNotFoundError | PermissionError)
+        return cls.LASTING if is_lasting else cls.MAY_PASS
+
 
 @contextmanager
 def database_errors(

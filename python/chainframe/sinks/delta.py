@@ -179,6 +179,4 @@ def _count(files: Any, column: str, change: Change) -> int:  # noqa: ANN401
 def _kind(error: Exception) -> Failure:
     if isinstance(error, CommitFailedError):
         return Failure.CONFLICT
-    # Of the store, and not of a name or a permission.
-    may_pass = isinstance(error, OSError) and not isinstance(error, FileNotFoundError | PermissionError)
-    return Failure.MAY_PASS if may_pass else Failure.LASTING
+    return Failure.of_store(error)

@@ -187,6 +187,4 @@ def _kind(error: Exception) -> Failure:
         return Failure.CONFLICT
     if isinstance(error, PASSING) or type(error).__name__ == "OperationalError":
         return Failure.MAY_PASS
-    # Of the store, and not of a name or a permission.
-    may_pass = isinstance(error, OSError) and not isinstance(error, FileNotFoundError | PermissionError)
-    return Failure.MAY_PASS if may_pass else Failure.LASTING
+    return Failure.of_store(error)

@@ -112,7 +112,7 @@ class Trial:
         error = self._error(number, self._overtake if is_overtaken else None)
         is_disturbed = is_overtaken or self._place != before
         if error and is_disturbed:
-            # What the error holds open is closed, as at the end of a process.
+            # Closes connections that only the error refers to, as the end of a process does.
             gc.collect()
             error = self._error(number)
         if error:
@@ -189,7 +189,7 @@ def _packages() -> frozenset[str]:
         kind = classes.pop()
         modules.add(kind.__module__)
         classes += kind.__subclasses__()
-    # Of the package of this project, only the modules with sinks call a store.
+    # In this package only the modules that define sinks call a store.
     return frozenset(name if name.startswith("chainframe.") else name.rpartition(".")[0] or name for name in modules)
 
 
