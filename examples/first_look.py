@@ -14,6 +14,8 @@ from chainframe.testing import LocalService
 
 BLUE, ORANGE = "#2f6f9f", "#d9822b"
 CHART = Path("demo") / "first_look.png"
+# Sender of the mint, which is as large as the whole supply.
+ZERO_ADDRESS = "0x" + "0" * 40
 
 
 def main() -> None:
@@ -67,7 +69,7 @@ def draw(transfers: pd.DataFrame, cross_chain: pd.DataFrame) -> None:
     plt.rcParams["date.converter"] = "concise"
     figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.5), layout="constrained")
 
-    moved = transfers.dropna(subset=["transaction_time", "amount"])
+    moved = transfers[transfers.from_address != ZERO_ADDRESS].dropna(subset=["transaction_time", "amount"])
     left.hist(moved.transaction_time.tolist(), weights=moved.amount.astype(float), bins=48, color=BLUE)
     left.set_title(f"{moved.transaction_symbol.iloc[0]} volume, {len(moved):,} transfers", loc="left")
     left.set_ylabel(moved.transaction_symbol.iloc[0])
