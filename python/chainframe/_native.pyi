@@ -1221,6 +1221,9 @@ class Query(Generic[_R_co]):
         of the requests; the whole filter is applied to the records again. Columns that are not read are not decoded.
         Each scan fetches again.
 
+        With several values of an argument, the dataset has a column of that name unless the records have it, and a
+        filter on it reads the lists that it accepts.
+
         Returns
         -------
         chainframe.datasets.Dataset

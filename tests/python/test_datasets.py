@@ -18,7 +18,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import chainframe as cf
-from chainframe.datasets.plan import bounded_columns, time_bounds
+from chainframe.datasets.declared import bounded_columns
+from chainframe.datasets.plan import time_bounds
 from chainframe.testing import LocalService
 from strict_server import Request, Response, StrictServer, page_of
 

@@ -208,8 +208,6 @@ def test_what_does_not_take_sets_yet_says_so_before_anything_is_sent(busy: Local
     before = busy.request_count
     target = tmp_path / "out"
     uses: list[Callable[[], Any]] = [
-        query.dataset,
-        query.scan,
         lambda: query.to_csv(target, since=target),
     ]
     for use in uses:

@@ -9,6 +9,7 @@ import pyarrow.dataset as pads
 from pyarrow import compute as pc
 
 from chainframe.datasets.scanner import BATCH_SIZE, Scanner
+from chainframe.datasets.sets import ArgumentColumn
 
 if TYPE_CHECKING:
     from chainframe import Query, Report
@@ -42,8 +43,7 @@ class Dataset(pads.Dataset):
 
     @property
     def schema(self) -> pa.Schema:
-        exporter: Any = self._query
-        return pa.schema(exporter)
+        return ArgumentColumn.of(self._query).schema
 
     @property
     def report(self) -> Report:

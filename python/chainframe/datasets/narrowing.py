@@ -10,19 +10,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from chainframe._native import _restore_query
+from chainframe.datasets.declared import endpoint, page_size
 from chainframe.datasets.hashes import shown
 from chainframe.datasets.plan import (
     Arguments,
     TimeBounds,
     arguments,
     encoded,
-    endpoint,
     looked_up,
     narrowed,
-    page_size,
     time_bounds,
     timed,
 )
+from chainframe.datasets.sets import SetArgument
 from chainframe.datasets.times import Remainder
 from chainframe.errors import IncompleteResultError, IncompleteResultWarning, InvalidParameterError
 
@@ -52,8 +52,14 @@ class Narrowing:
         self._client: Client | None = None
         self._options: dict[str, Any] = {}
         if restore is _restore_query:
-            self._options = json.loads(pickled[2])[1]
+            passed, self._options = json.loads(pickled[2])
             self._client = pickled[0] if self._options["max_items"] is None else None
+            # The values of a set as they were passed.
+            self._given |= {name: tagged["list"] for name, tagged in passed if "list" in tagged}
+        is_set = SetArgument.of(self.resource, self._given) is not None
+        # Not looked into before it is read: a set, whose lists would each take requests.
+        self._list_client = None if is_set else self._client
+        self._list_solver = None if is_set else solver
 
     def _query_for(self, wanted: Arguments) -> Query[Any]:
         if self._client is None or wanted == self._given:
@@ -76,7 +82,11 @@ class Narrowing:
 
     def split(self, queries: list[Query[Any]]) -> Query[Any] | None:
         """The list that queries are parts of, or `None` if they certainly cost no more than it."""
-        if self._client is None or not endpoint(self.resource)["page_size_max"] or self.cost(queries, None) <= DIRECT:
+        if (
+            self._list_client is None
+            or not endpoint(self.resource)["page_size_max"]
+            or self.cost(queries, None) <= DIRECT
+        ):
             return None
         plans = [arguments(query) for query in queries]
         shared = {name: value for name, value in plans[0].items() if all(plan.get(name) == value for plan in plans)}
@@ -94,13 +104,15 @@ class Narrowing:
         return sum(costs)
 
     def time_bounds(self) -> TimeBounds | None:
-        return None if self._solver is None or self._client is None else time_bounds(self.resource, self._schema)
+        return (
+            None if self._list_solver is None or self._list_client is None else time_bounds(self.resource, self._schema)
+        )
 
     def by_time(self, queries: list[Query[Any]]) -> list[Query[Any]] | None:
         """Queries for the times that the filter can accept, or `None` if times do not narrow a list. Sends nothing."""
-        if self._solver is None or self._client is None or len(queries) != 1:
+        if self._list_solver is None or self._list_client is None or len(queries) != 1:
             return None
-        plans = timed(self.resource, self._schema, arguments(queries[0]), self._solver, self._is_valid)
+        plans = timed(self.resource, self._schema, arguments(queries[0]), self._list_solver, self._is_valid)
         return None if plans is None else [self._query_for(wanted) for wanted in plans]
 
     def is_timed(self, query: Query[Any]) -> bool:
@@ -114,7 +126,7 @@ class Narrowing:
         A record with a time and no height is in the list only. New records must not hide one, so that the range is
         counted first: it never has more records than the list has later.
         """
-        given, client = arguments(query), self._client
+        given, client = arguments(query), self._list_client
         if client is None:
             return False
         if not {"height", "start_height", "end_height"}.isdisjoint(given):
@@ -127,9 +139,9 @@ class Narrowing:
 
     def counted(self, spent: list[Report]) -> int | None:
         """Number of records of the whole query where a response counts them, from one request."""
-        if self._client is None or self._solver is not None or not endpoint(self.resource)["is counted"]:
+        if self._list_client is None or self._list_solver is not None or not endpoint(self.resource)["is counted"]:
             return None
-        page = self._first_record(self._client, self._given, spent)
+        page = self._first_record(self._list_client, self._given, spent)
         # A count about that of the result window may be any other.
         is_known = page is not None and page.total is not None and page.total < self._window * 0.99
         return page.total if is_known and page is not None else None
@@ -154,8 +166,8 @@ class Narrowing:
     @property
     def _window(self) -> float:
         """Number of records to which the list can be paged."""
-        is_limited = self._client is not None and endpoint(self.resource)["chain"] == "main"
-        return self._client.deployment.result_window if is_limited and self._client is not None else math.inf
+        is_limited = self._list_client is not None and endpoint(self.resource)["chain"] == "main"
+        return self._list_client.deployment.result_window if is_limited and self._list_client is not None else math.inf
 
     @property
     def page_size(self) -> int:
@@ -163,27 +175,31 @@ class Narrowing:
 
     def remainder(self, query: Query[Any]) -> Remainder:
         """Pages of a list after those that its last run has delivered."""
-        if self._client is None:
+        if self._list_client is None:
             return Remainder(0, 0, is_capped=False)
         return Remainder.of(query, self.page_size, self._window)
 
     def located_by(self, queries: list[Query[Any]]) -> tuple[list[str], Query[Transaction]] | None:
         """Hashes that the main chain's list can be narrowed to only by the heights of their lookup."""
-        if self._solver is None or self._client is None:
+        if self._list_solver is None or self._list_client is None:
             return None
         if queries != [self._query] or self.resource != "transactions" or self._given:
             return None
-        hashes = self._solver.points("tx_id")
+        hashes = self._list_solver.points("tx_id")
         with suppress(InvalidParameterError):
-            return (hashes, self._client.transactions_by_hash(hashes, chain=self._options["chain"])) if hashes else None
+            return (
+                (hashes, self._list_client.transactions_by_hash(hashes, chain=self._options["chain"]))
+                if hashes
+                else None
+            )
         return None
 
     def lookup(self, queries: list[Query[Any]]) -> Lookup | None:
         """Hashes to which a list can be narrowed if the API compares the right one."""
-        if self._solver is None or self._client is None or len(queries) != 1:
+        if self._list_solver is None or self._list_client is None or len(queries) != 1:
             return None
-        lookup = looked_up(self.resource, arguments(queries[0]), self._solver, self._is_valid)
-        return lookup and replace(lookup, found=shown(self._client, lookup.column))
+        lookup = looked_up(self.resource, arguments(queries[0]), self._list_solver, self._is_valid)
+        return lookup and replace(lookup, found=shown(self._list_client, lookup.column))
 
     def with_arguments(self, query: Query[Any], wanted: Arguments) -> Query[Any]:
         """A part of a list."""
@@ -204,7 +220,7 @@ class Narrowing:
 
     def located(self, queries: list[Query[Any]], spent: list[Report]) -> list[Query[Any]]:
         """Queries for the heights of hashes, which are looked up; the report of the lookup is added to `spent`."""
-        hashed, client = self.located_by(queries), self._client
+        hashed, client = self.located_by(queries), self._list_client
         if hashed is None or client is None:
             return queries
         hashes, look_up = hashed
@@ -224,5 +240,5 @@ class Narrowing:
 
     def floors(self, columns: tuple[str, ...]) -> dict[str, int]:
         """Lowest values of columns that the filter accepts."""
-        ranges = {column: self._solver.ranges(column) if self._solver else None for column in columns}
+        ranges = {column: self._list_solver.ranges(column) if self._list_solver else None for column in columns}
         return {column: some[0].low for column, some in ranges.items() if some and some[0].low is not None}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from chainframe._native import _declaration
+from chainframe.datasets.declared import Column, bounded_columns, endpoint, parameters
 from chainframe.datasets.hashes import DIRECTION, DIRECTIONS, Lookup
+from chainframe.datasets.sets import SetArgument
 from chainframe.datasets.values import Range, Solver, as_decimal
 
 if TYPE_CHECKING:
@@ -37,62 +38,6 @@ DESCENDING = {"blocks": ("height", "block_time")}
 
 Arguments = dict[str, Any]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-@dataclass
-class Column:
-    """Parameters of a call that bound one column."""
-
-    equal: str | None = None
-    # A parameter that compares some of several columns.
-    equal_in_some: str | None = None
-    low: str | None = None
-    low_is_excluded: bool = False
-    high: str | None = None
-    # Ends that the API may exclude: one step wider, they cannot lose a record.
-    open_ends: frozenset[str] = frozenset()
-    sides: dict[str, tuple[str, str]] = field(default_factory=dict)
-
-
-@cache
-def endpoint(resource: str) -> dict[str, Any]:
-    declared: dict[str, Any] = json.loads(_declaration())
-    return next(endpoint for endpoint in declared["endpoints"] if endpoint["name"] == resource)
-
-
-def parameters(resource: str) -> list[dict[str, Any]]:
-    declared: list[dict[str, Any]] = endpoint(resource)["params"]
-    return declared
-
-
-def page_size(resource: str) -> int:
-    return int(endpoint(resource)["page_size_max"] or 1)
-
-
-@cache
-def bounded_columns(resource: str) -> dict[str, Column]:
-    """Columns that parameters of a call bound, with the parameters."""
-    columns: dict[str, Column] = {}
-    for parameter in parameters(resource):
-        # Times for which heights have to be found are no filters of the API.
-        for name, bound in {} if parameter["is resolved"] else parameter["bounds"].items():
-            column = columns.setdefault(name, Column())
-            if bound in ("at least", "at most") and not parameter["is inclusive"]:
-                column.open_ends |= {parameter["name"]}
-            match bound:
-                case "equal":
-                    column.equal = parameter["name"]
-                case "equal in some":
-                    column.equal_in_some = parameter["name"]
-                case "at least" | "above":
-                    column.low, column.low_is_excluded = parameter["name"], bound == "above"
-                case "at most":
-                    column.high = parameter["name"]
-                case {"value": value, "equal to": other}:
-                    column.sides[parameter["name"]] = (value, other)
-                case other:
-                    raise AssertionError(other)
-    return columns
 
 
 @dataclass(frozen=True)
@@ -137,16 +82,14 @@ def narrowed(
 
     Records of different queries differ in one column, so none is returned twice. No query: no record is accepted.
     """
+    argument = SetArgument.of(resource, given)
     common = dict(given)
     several: list[Arguments] = [{}]
-    for name, column in bounded_columns(resource).items():
-        if name not in schema.names:
-            continue
-        kind = schema.field(name).type
-        if pa.types.is_string(kind):
-            choices = _by_string(column, given, solver.points(name))
+    for name in schema.names:
+        if argument is not None and argument.is_shown_by(name):
+            choices = argument.narrowed(schema.field(name), solver, lambda value: is_valid(given | value))
         else:
-            choices = _by_range(resource, column, given, solver.ranges(name), kind)
+            choices = _by_column(resource, schema.field(name), given, solver)
         if choices is None or not all(is_valid(common | choice) for choice in choices):
             continue
         if len(choices) == 1:
@@ -199,6 +142,20 @@ def timed(
     return choices if all(map(is_valid, choices)) else None
 
 
+def _by_column(resource: str, column: pa.Field[Any], given: Arguments, solver: Solver) -> list[Arguments] | None:
+    """Arguments for the values of a column that the filter accepts; `None` if they narrow nothing."""
+    bounds = bounded_columns(resource).get(column.name)
+    if bounds is None:
+        return None
+    if pa.types.is_string(column.type):
+        choices = _by_string(bounds, given, solver.points(column.name))
+    else:
+        choices = _by_range(resource, bounds, given, solver.ranges(column.name), column.type)
+    # Each choice would request all lists of a set.
+    is_costly = choices is not None and len(choices) > 1 and SetArgument.of(resource, given) is not None
+    return None if is_costly else choices
+
+
 def _by_string(column: Column, given: Arguments, points: list[str] | None) -> list[Arguments] | None:
     if not points:
         return None if points is None else []
@@ -237,7 +194,8 @@ def _by_range(
     else:
         # Without a single time or amount, a list is as long as with it.
         wanted = _merged(wanted, HEIGHTS_PER_REQUEST if is_height else 2)
-    if wanted and (len(wanted) > MAX_QUERIES or column.high is None):
+    is_set = SetArgument.of(resource, given) is not None
+    if wanted and (is_set or len(wanted) > MAX_QUERIES or column.high is None):
         wanted = [Range(wanted[0].low, wanted[-1].high)]
     passed = Range(_integer(given.get(column.low), kind), _integer(given.get(column.high or ""), kind))
     wanted = [each for each in map(passed.intersected, wanted) if each]
@@ -312,7 +270,7 @@ def decoded(resource: str, canonical: dict[str, Any]) -> Arguments:
             case _:
                 return content
 
-    return {name: value(name, content) for name, content in canonical.items()}
+    return {name: value(name, content) for name, content in canonical.items() if name in kinds}
 
 
 def arguments(query: Query[Any]) -> Arguments:

@@ -14,6 +14,7 @@ from chainframe._reports import merged_members
 from chainframe.datasets.narrowing import DIRECT, MAX_COUNTS, Narrowing
 from chainframe.datasets.plan import DESCENDING, arguments
 from chainframe.datasets.projection import Columns, Projection
+from chainframe.datasets.sets import ArgumentColumn
 from chainframe.datasets.times import Index, is_cheaper, is_searched
 from chainframe.datasets.values import Solver
 
@@ -61,8 +62,8 @@ class Scanner:
         reduced: Any = query.__reduce__()
         restore, state = reduced
         query = restore(*state)
-        exporter: Any = query
-        self.dataset_schema: pa.Schema = pa.schema(exporter)
+        self._argument = ArgumentColumn.of(query)
+        self.dataset_schema: pa.Schema = self._argument.schema
         self._query, self._batch_size = query, batch_size
         self._projection = Projection(self.dataset_schema, columns, expression)
         solver = None if expression is None else Solver(self.dataset_schema, expression)
@@ -89,7 +90,9 @@ class Scanner:
         missing = list(dict.fromkeys(item for report in reports for item in report.missing))
         members = merged_members((each.records, each.members_absent, each.members_unknown) for each in reports)
         complete = self._finished and not reasons
-        return _restore_report({**counts, **members, "complete": complete, "reasons": reasons, "missing": missing})
+        verdicts = [verdict for report in reports for verdict in report._verdicts]  # noqa: SLF001 - of this package
+        lists = {"reasons": reasons, "missing": missing, "verdicts": verdicts}
+        return _restore_report({**counts, **members, **lists, "complete": complete})
 
     def explain(self) -> str:
         narrowing = self._narrowing
@@ -388,7 +391,8 @@ class Scanner:
 
     def _stream(self, query: Query[Any], first: int = 1) -> Generator[pa.RecordBatch]:
         self._runs.append(query)
-        source: Any = _Projected(query, self._decoded or self.dataset_schema.names, first)
+        names = self._decoded or self.dataset_schema.names
+        source: Any = _Projected(query, self._argument.sources(names), first)
         reader = pa.RecordBatchReader.from_stream(source)
         while True:
             try:
@@ -400,7 +404,7 @@ class Scanner:
                 if query.last_error is not None:
                     raise query.last_error from None
                 raise
-            yield batch
+            yield self._argument.selected(batch, names)
 
 
 def _lowest(batch: pa.RecordBatch, column: str) -> int:

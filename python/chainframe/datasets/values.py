@@ -44,6 +44,9 @@ class Range:
         both = Range(max(lows, default=None), min(highs, default=None))
         return None if both.low is not None and both.high is not None and both.low > both.high else both
 
+    def includes(self, value: int) -> bool:
+        return (self.low is None or self.low <= value) and (self.high is None or value <= self.high)
+
     def values(self, limit: int) -> range:
         """All values, or none if there are more than `limit`."""
         if self.low is None or self.high is None or self.high - self.low >= limit:
@@ -93,13 +96,25 @@ class Solver:
 
     def accepts(self, guarantee: pc.Expression) -> bool:
         """True unless the filter is false or null for all rows of which the guarantee is true."""
-        fragment = self._format.make_fragment("-", self._filesystem, partition_expression=guarantee)
-        dataset = pads.FileSystemDataset([fragment], self._schema, self._format, self._filesystem)
+        return self._accepted([guarantee]) == [0]
+
+    def _accepted(self, guarantees: list[pc.Expression]) -> list[int]:
+        """Indices of the guarantees that the filter accepts."""
+        fragments = [
+            self._format.make_fragment(str(index), self._filesystem, partition_expression=guarantee)
+            for index, guarantee in enumerate(guarantees)
+        ]
+        dataset = pads.FileSystemDataset(fragments, self._schema, self._format, self._filesystem)
         try:
-            return any(True for _ in dataset.get_fragments(filter=self._expression))
+            return [int(fragment.path) for fragment in dataset.get_fragments(filter=self._expression)]
         except pa.ArrowInvalid:
             # A cast that is not possible for a literal may be possible for every row.
-            return True
+            return list(range(len(guarantees)))
+
+    def accepted(self, column: str, values: list[str]) -> list[str]:
+        """Those of some strings that the filter can accept: any number, since no gap between them is asked for."""
+        field = pc.field(column)
+        return [values[index] for index in self._accepted([field == value for value in values])]
 
     def points(self, column: str) -> list[str] | None:
         """Strings that the filter can accept, or `None` if they cannot be listed."""

@@ -70,12 +70,13 @@ pub fn _declaration() -> String {
 }
 
 fn bounds(bounds: &[(&str, Bound)]) -> Value {
-    let named = bounds.iter().filter_map(|(column, bound)| Some(((*column).to_owned(), sent_bound(bound)?)));
+    let named =
+        bounds.iter().filter_map(|(column, bound)| Some(((*column).to_owned(), sent_bound(bound, bounds.len() == 1)?)));
     named.collect::<serde_json::Map<_, _>>().into()
 }
 
-/// `None` of a bound on whose column no filter can be sent.
-fn sent_bound(bound: &Bound) -> Option<Value> {
+/// `None` of a bound on whose column no filter narrows a request.
+fn sent_bound(bound: &Bound, is_only: bool) -> Option<Value> {
     match bound {
         Bound::Equal => Some(json!("equal")),
         Bound::EqualInSome => Some(json!("equal in some")),
@@ -83,6 +84,7 @@ fn sent_bound(bound: &Bound) -> Option<Value> {
         Bound::AtMost => Some(json!("at most")),
         Bound::Above => Some(json!("above")),
         Bound::Side { value, other } => Some(json!({"value": value, "equal to": other})),
+        Bound::InvolvedInSome if is_only => Some(json!("involved")),
         Bound::InvolvedInSome | Bound::SameNumber => None,
     }
 }

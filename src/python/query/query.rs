@@ -101,7 +101,6 @@ impl Query {
     /// The query as a pyarrow dataset of a class of `chainframe.datasets`.
     fn dataset_of<'py>(slf: &Bound<'py, Self>, module: &str, class: &str) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        slf.get().reject_set(py, "dataset()")?;
         Frame::Arrow.load(py)?;
         PyModule::import(py, &*format!("chainframe.datasets.{module}"))?.getattr(class)?.call1((slf,))
     }
