@@ -1293,6 +1293,8 @@ class Query(Generic[_R_co]):
         columns: Sequence[str] | None = None,
         numbers: Literal["decimal", "float", "string"] | None = None,
         max_rows_per_file: int = 65_536,
+        compression: Literal["zstd", "snappy", "gzip", "lz4", "none"] = "zstd",
+        rows_per_group: int = 131_072,
         storage_options: Mapping[str, Any] | None = None,
     ) -> Export:
         """Write the result as Parquet, exactly once, even if the process is killed and run again.
@@ -1323,6 +1325,10 @@ class Query(Generic[_R_co]):
             Type of amounts and estimates, as for `Records`. Default: that of the client, or "decimal".
         max_rows_per_file : int
             Maximum number of rows of one file. A file is also closed every 25 seconds.
+        compression : {"zstd", "snappy", "gzip", "lz4", "none"}
+            Compression of the columns.
+        rows_per_group : int
+            Maximum number of rows of a row group, which readers skip as a whole.
         storage_options : dict, optional
             Options of the object store if `path` is a URL: those of obstore, such as `region`, `endpoint` or
             `access_key_id`. What is not given is taken from the environment.
@@ -1359,6 +1365,8 @@ class Query(Generic[_R_co]):
         columns: Sequence[str] | None = None,
         numbers: Literal["decimal", "float", "string"] | None = None,
         max_rows_per_file: int = 65_536,
+        compression: Literal["zstd", "snappy", "gzip", "lz4", "none"] = "zstd",
+        rows_per_group: int = 131_072,
         storage_options: Mapping[str, Any] | None = None,
     ) -> Export:
         """`to_parquet` for asyncio."""
@@ -1371,6 +1379,8 @@ class Query(Generic[_R_co]):
         columns: Sequence[str] | None = None,
         numbers: Literal["decimal", "float", "string"] | None = None,
         max_rows_per_file: int = 65_536,
+        compression: Literal["zstd", "snappy", "gzip", "lz4", "none"] = "zstd",
+        rows_per_group: int = 131_072,
         storage_options: Mapping[str, Any] | None = None,
     ) -> Export:
         """Add what is new to a directory of exports, each of which continues the one before.
@@ -1394,6 +1404,10 @@ class Query(Generic[_R_co]):
             Type of amounts and estimates, as for `Records`. Default: that of the client, or "decimal".
         max_rows_per_file : int
             Maximum number of rows of one file. A file is also closed every 25 seconds.
+        compression : {"zstd", "snappy", "gzip", "lz4", "none"}
+            Compression of the columns.
+        rows_per_group : int
+            Maximum number of rows of a row group, which readers skip as a whole.
         storage_options : dict, optional
             Options of the object store if `path` is a URL: those of obstore, such as `region`, `endpoint` or
             `access_key_id`. What is not given is taken from the environment.
@@ -1425,6 +1439,8 @@ class Query(Generic[_R_co]):
         columns: Sequence[str] | None = None,
         numbers: Literal["decimal", "float", "string"] | None = None,
         max_rows_per_file: int = 65_536,
+        compression: Literal["zstd", "snappy", "gzip", "lz4", "none"] = "zstd",
+        rows_per_group: int = 131_072,
         storage_options: Mapping[str, Any] | None = None,
     ) -> Export:
         """`to_parquet_series` for asyncio."""

@@ -121,6 +121,12 @@ def location(given: object, parameter: str, storage_options: Mapping[str, Any] |
     return ObjectPath(f"{scheme}://{bucket}", key, _opened(scheme, bucket, storage_options or {}))
 
 
+def is_url(given: object) -> bool:
+    """True for a place in an object store, which may have options."""
+    parsed = PARSED.fullmatch(os.fspath(given)) if isinstance(given, str | os.PathLike) else None
+    return isinstance(given, ObjectPath) or (parsed is not None and parsed[1].lower() in SCHEMES)
+
+
 def _reject_options(storage_options: Mapping[str, Any] | None, parameter: str) -> None:
     # With `since`, the options are those of the new export.
     if storage_options is not None and parameter != "since":

@@ -14,6 +14,7 @@ from obstore.exceptions import AlreadyExistsError, GenericError, PreconditionErr
 from chainframe._objects import ObjectPath
 
 STORES = ("s3", "gs", "az")
+Metas = list[dict[str, Any]]
 FAULTS = ("killed before", "killed after", "refused", "lost", "repeated", "late", "down")
 
 
@@ -54,7 +55,7 @@ class Turns:
         self._changed = threading.Condition()
         self._local = threading.local()
 
-    def run(self, runs: list[Callable[[], object]]) -> None:
+    def run(self, runs: Sequence[Callable[[], object]]) -> None:
         with ThreadPoolExecutor(len(runs)) as pool:
             for ended in [pool.submit(self._run, number, run) for number, run in enumerate(runs)]:
                 ended.result()
@@ -155,6 +156,9 @@ class Double:
     def list_with_delimiter(self, prefix: str) -> dict[str, Any]:
         return cast("dict[str, Any]", self._request(lambda: self._list(prefix.rstrip("/") + "/")))
 
+    def list(self, prefix: str) -> Sequence[Metas]:
+        return cast("Sequence[Metas]", self._request(lambda: [self._below(f"{prefix.rstrip('/')}/")]))
+
     def open_writer(self, path: str, **options: Any) -> Writer:
         del options
         return Writer(self, path)
@@ -188,10 +192,14 @@ class Double:
             raise FileNotFoundError(f"Object at location {missing[0]} not found")
 
     def _list(self, prefix: str) -> dict[str, Any]:
-        below = [path for path in sorted(self.objects) if path.startswith(prefix)]
-        deeper = {prefix + path.removeprefix(prefix).split("/")[0] for path in below if "/" in path[len(prefix) :]}
-        direct = [Found(self.objects[path], path).meta for path in below if "/" not in path[len(prefix) :]]
+        below = self._below(prefix)
+        names = [meta["path"][len(prefix) :] for meta in below]
+        deeper = {prefix + name.split("/")[0] for name in names if "/" in name}
+        direct = [meta for meta, name in zip(below, names, strict=True) if "/" not in name]
         return {"objects": direct, "common_prefixes": sorted(deeper)}
+
+    def _below(self, prefix: str) -> Metas:
+        return [Found(self.objects[path], path).meta for path in sorted(self.objects) if path.startswith(prefix)]
 
     # What happens to them.
 

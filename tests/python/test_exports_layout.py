@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import signal
@@ -21,6 +22,7 @@ import pytest
 
 import chainframe as cf
 from chainframe import exports
+from chainframe.cli import main
 from chainframe.testing import LocalService
 
 BY = ["height", "tx_id"]
@@ -60,6 +62,53 @@ def test_files_of_an_export_say_their_order_and_have_an_index_of_pages(series: P
         heights: Any = pq.read_table(file, columns=["height"])["height"].to_pylist()
         assert (name, sorted(heights, reverse=column.descending)) == ("height", heights)
         assert group.column(0).has_offset_index
+
+
+def test_files_are_stored_as_the_caller_says(client: cf.Client, tmp_path: Path) -> None:
+    options: Any = {"compression": "gzip", "rows_per_group": 40}
+    query = client.blocks(max_items=130)
+    query.to_parquet(tmp_path / "directory", max_rows_per_file=90, **options)
+    asyncio.run(query.to_parquet_async(tmp_path / "file.parquet", **options))
+    client.transactions().to_parquet_series(tmp_path / "series", settle=2, **options)
+    files = {file.relative_to(tmp_path).parts[0]: pq.read_metadata(file) for file in tmp_path.rglob("*.parquet")}
+    assert len(files) == 3
+    for metadata in files.values():
+        sizes = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
+        assert sizes[:-1] == [40] * (len(sizes) - 1)
+        assert metadata.row_group(0).column(0).compression == "GZIP"
+        assert metadata.row_group(0).sorting_columns
+    assert files["file.parquet"].num_row_groups == 4
+    # Parts that hold a few rows each do not make small row groups.
+    query.to_parquet(tmp_path / "again.parquet")
+    assert pq.read_metadata(tmp_path / "again.parquet").num_row_groups == 1
+    assert pq.read_table(tmp_path / "again.parquet").equals(pq.read_table(tmp_path / "file.parquet"))
+    to_csv: Any = query.to_csv
+    with pytest.raises(TypeError, match="compression"):
+        to_csv(tmp_path / "a.csv", compression="gzip")
+    wrong: Any
+    for wrong, message in (
+        ({"compression": "zip"}, "compression must be one of zstd, snappy, gzip, lz4, none; got 'zip'"),
+        ({"rows_per_group": 0}, "rows_per_group must be an integer from 1"),
+    ):
+        for method, path in (
+            (query.to_parquet, "new"),
+            (query.to_parquet, "a.parquet"),
+            (query.to_parquet_series, "s"),
+        ):
+            with pytest.raises(cf.InvalidParameterError, match=message):
+                method(tmp_path / path, **wrong)
+            assert not (tmp_path / path).exists()
+
+
+def test_command_copies_a_series(series: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "lake"
+    command = ["compact", str(series), str(target), "--partition-by", "height", "--heights-per-partition", "1000000"]
+    assert main([*command, "--compression", "snappy"]) == 0
+    files = list(target.rglob("*.parquet"))
+    assert capsys.readouterr().out == f"{whole(series).num_rows:,} records in {len(files)} file in {target}\n"
+    assert pq.read_metadata(files[0]).row_group(0).column(0).compression == "SNAPPY"
+    assert main(command) == 2
+    assert capsys.readouterr().err == f"chainframe: {target} exists; name a directory that does not\n"
 
 
 def test_compacted_series_has_the_same_rows_in_order(series: Path, tmp_path: Path) -> None:
@@ -152,11 +201,11 @@ def test_rows_within_a_file_are_skipped_by_height(series: Path, tmp_path: Path) 
 def test_run_that_is_killed_leaves_nothing_and_the_next_one_completes(series: Path, tmp_path: Path) -> None:
     target = tmp_path / "lake"
     code = (
-        "import os, sys; from chainframe.exports import compact, layout; write = layout._write; names = []\n"
-        "def killed(path, *others):\n"
-        "    names.append(path)\n"
-        "    return os.kill(os.getpid(), 9) if len(names) == 3 else write(path, *others)\n"
-        "layout._write = killed; compact(sys.argv[1], sys.argv[2], max_rows_per_file=100)"
+        "import os, sys; from chainframe.exports import compact, layout; write = layout.write_table; tables = []\n"
+        "def killed(table, file, **options):\n"
+        "    tables.append(table)\n"
+        "    return os.kill(os.getpid(), 9) if len(tables) == 3 else write(table, file, **options)\n"
+        "layout.write_table = killed; compact(sys.argv[1], sys.argv[2], max_rows_per_file=100)"
     )
     done = subprocess.run([sys.executable, "-c", code, str(series), str(target)], check=False, env=os.environ)
     assert done.returncode == -signal.SIGKILL
@@ -178,5 +227,7 @@ def test_wrong_arguments_are_named(series: Path, tmp_path: Path) -> None:
     ):
         with pytest.raises(cf.InvalidParameterError, match=message):
             compact(series, tmp_path / "new", **options)
-    with pytest.raises(cf.InvalidParameterError, match="path"):
-        compact(series, "s3://bucket/lake")
+    with pytest.raises(cf.InvalidParameterError, match=r"path \(ftp://...\) must be a local path, or begin with s3://"):
+        compact(series, "ftp://host/lake")
+    with pytest.raises(cf.InvalidParameterError, match="storage_options needs a URL"):
+        compact(series, tmp_path / "new", storage_options={})

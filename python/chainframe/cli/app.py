@@ -5,29 +5,28 @@ from __future__ import annotations
 import json
 import re
 import sys
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
 from chainframe import ChainframeError, TransportError, __version__, _native
 from chainframe._arguments import SYNONYMS
-from chainframe._text import shown
 from chainframe.cli import codes, core, follow, sync
 from chainframe.cli.export import Terminated, destination, exit_code, sigterm_as_exception
-from chainframe.cli.param_types import Columns, Hashes, Values
+from chainframe.cli.messages import echo, echo_error, stats, text_of
+from chainframe.cli.options import result_options
+from chainframe.cli.param_types import Hashes, Values
 from chainframe.cli.settings import SETTINGS, client
-from chainframe.errors.base import in_shell
-from chainframe.exports import Export
-from chainframe.exports.files import FORMATS, NON_RESUMABLE
+from chainframe.cli.tools import TOOLS
+from chainframe.exports.files import NON_RESUMABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Sequence
 
     from click import Context
 
-    from chainframe import Client, Query, Report
+    from chainframe import Query, Report
     from chainframe.cli.export import Destination
 
 DECLARED = json.loads(_native._declaration())  # noqa: SLF001 - made for what is derived
@@ -45,7 +44,7 @@ def main(arguments: Sequence[str]) -> int:
         click.echo(f"{error.format_message()}\n\nchainframe: missing command", err=True)
         return codes.USAGE
     except click.ClickException as error:
-        _echo_error(_explained(error))
+        echo_error(_explained(error))
         return codes.USAGE
     except (click.Abort, KeyboardInterrupt):
         return codes.INTERRUPTED
@@ -152,75 +151,21 @@ def _call_options(endpoint: dict[str, Any]) -> list[click.Option]:
         most = endpoint["page_size_max"]
         own.append(click.Option(["--page-size"], type=int, metavar="N", help=f"Records per page. Default: {most}."))
         own.append(click.Option(["--max-items"], type=int, metavar="N", help="Maximum number of records."))
-    if any(param["selects list"] for param in endpoint["params"]):
+    if any(_selects(endpoint)):
         text = "With several values of an option: write each record once, though several of their lists have it."
         own.append(click.Option(["--unique"], is_flag=True, default=None, help=text))
     return own
+
+
+def _selects(endpoint: dict[str, Any]) -> list[bool]:
+    return [param["selects list"] for param in endpoint["params"]]
 
 
 def _command(endpoint: dict[str, Any]) -> click.Command:
     own = _call_options(endpoint)
     names = [option.name for option in own if option.name]
     can_follow = endpoint["page_size_max"] and not HEIGHTS.isdisjoint(FIELDS[endpoint["record"]])
-    result = [
-        click.Option(
-            ["-o", "--output"],
-            metavar="FILE",
-            type=click.Path(),
-            help="A .parquet, .csv, .jsonl, .csv.gz, .jsonl.gz or .arrow file, replaced when complete; or a directory "
-            "for Parquet files, ending with /. Default: standard output.",
-        ),
-        click.Option(
-            ["--format"],
-            type=click.Choice(FORMATS),
-            help="Output format, if the file name has no suffix. Default: jsonl.",
-        ),
-        click.Option(
-            ["--columns"],
-            type=Columns(
-                FIELDS[endpoint["record"]] + ["queried"] * any(param["selects list"] for param in endpoint["params"])
-            ),
-            help="Columns to write, in this order, separated by commas.",
-        ),
-        click.Option(
-            ["--numbers"],
-            type=click.Choice(["decimal", "float", "string"]),
-            help="Amounts as exact decimals (default of .parquet, .arrow), doubles, or strings (.csv, .jsonl).",
-        ),
-        click.Option(
-            ["--mode"],
-            type=click.Choice(["resume", "overwrite", "error"]),
-            help="If the output exists: continue an interrupted run (default), start over, or fail.",
-        ),
-        click.Option(["--resume", "mode"], flag_value="resume", help="Same as --mode resume."),
-        click.Option(["--overwrite", "mode"], flag_value="overwrite", help="Same as --mode overwrite."),
-        click.Option(
-            ["--since"],
-            metavar="DIR",
-            type=click.Path(),
-            help="Directory of an earlier export: write only records that are newer.",
-        ),
-        click.Option(
-            ["--series"],
-            is_flag=True,
-            default=None,
-            help="Add what is new to the series of exports in a directory, and correct its last heights.",
-        ),
-        click.Option(
-            ["--settle"],
-            type=click.IntRange(min=1),
-            metavar="N",
-            help="End a directory's export N heights below the newest record; with --since or --series (64), correct "
-            "the last N. With --follow, hold back N heights, with --sync read N again (12).",
-        ),
-        click.Option(
-            ["--max-rows-per-file"],
-            type=click.IntRange(min=1),
-            metavar="N",
-            help="Maximum rows of a file in a directory. Default: 65536.",
-        ),
-        click.Option(["--dry-run"], is_flag=True, help="Estimate records, requests and time (sends a few requests)."),
-    ]
+    result = result_options(FIELDS[endpoint["record"]] + ["queried"] * any(_selects(endpoint)))
     # `--resume` and `--overwrite` are options of the same name as `--mode`.
     stated = {str(option.name) for option in result}
 
@@ -233,7 +178,7 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
         try:
             with sigterm_as_exception():
                 target = _destination(follows, output)
-                with client(given, streams_to_terminal=target.streams_to_terminal()) as made, _stats(made, given):
+                with client(given, streams_to_terminal=target.streams_to_terminal()) as made, stats(made, given):
                     query = getattr(made, endpoint["name"])(**arguments)
                     if output["dry_run"]:
                         limited = _estimate(query)
@@ -241,7 +186,7 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
                     report, written = target.run(query, made)
                 _print_report(report)
                 if written and sys.stderr is not None and sys.stderr.isatty():
-                    _echo_error(written)
+                    echo_error(written)
         except BrokenPipeError:
             codes.give_up_output()
             return codes.BROKEN_PIPE
@@ -250,13 +195,13 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
                 # The output is written: there is nothing left to interrupt.
                 return _code(report)
             terminated = isinstance(error, Terminated)
-            _echo_error(f"{'terminated' if terminated else 'interrupted'}{_saved(target)}")
+            echo_error(f"{'terminated' if terminated else 'interrupted'}{_saved(target)}")
             return codes.TERMINATED if terminated else codes.INTERRUPTED
         except (ChainframeError, ModuleNotFoundError, OSError) as error:
             advice = "" if isinstance(error, NON_RESUMABLE) or not (target and target.saved()) else _saved(target)
             if isinstance(error, TransportError):
                 advice = f"; run chainframe doctor to diagnose the connection{advice}"
-            _echo_error(_text(error) + advice)
+            echo_error(text_of(error) + advice)
             return exit_code(error)
         return _code(report)
 
@@ -271,61 +216,8 @@ def _command(endpoint: dict[str, Any]) -> click.Command:
     )
 
 
-@click.argument("directory", type=click.Path())
-@click.option(
-    "--sample", type=click.IntRange(min=1), default=200, metavar="N", help="Records to select for each way (200)."
-)
-@click.option("--seed", type=int, metavar="N", help="Seed of the selection, to repeat it.")
-def _verify(directory: str, sample: int, seed: int | None, **given: Any) -> int:  # noqa: ANN401 - click's
-    """Compare an export with its checksums, and random records with the API.
-
-    Records are requested another way than the export did: by height, by hash, with another page size, and token
-    transfers as event logs.
-    """
-
-    def verify(made: Client) -> int:
-        verification = Export.open(directory).verify(made, sample=sample, seed=seed)
-        _echo(str(verification))
-        return 0 if verification.ok else codes.DIFFERENT
-
-    return _with_client(given, verify)
-
-
-@click.option(
-    "--time", required=True, metavar="TIME", help="ISO 8601 with a UTC offset, or epoch seconds or milliseconds."
-)
-@click.option("--chain", type=click.Choice(["main", "zone"]), default="main", help="The chain (main).")
-def _height_at(time: str, chain: Literal["main", "zone"], **given: Any) -> int:  # noqa: ANN401 - click's
-    """Print the height of the last block that is not later than a time. Sends about six requests."""
-
-    def find(made: Client) -> int:
-        click.echo(made.height_at(time, chain=chain))
-        return 0
-
-    return _with_client(given, find)
-
-
-def _with_client(given: dict[str, Any], function: Callable[[Client], int]) -> int:
-    """Calls a function that returns an exit code, and reports its errors."""
-    try:
-        with client(given, streams_to_terminal=True) as made, _stats(made, given):
-            return function(made)
-    except KeyboardInterrupt:
-        _echo_error("interrupted")
-        return codes.INTERRUPTED
-    except (ChainframeError, ModuleNotFoundError, OSError) as error:
-        _echo_error(_text(error))
-        return exit_code(error)
-
-
-@contextmanager
-def _stats(made: Client, given: dict[str, Any]) -> Generator[None]:
-    """Prints what a client has sent, if that is asked for, also after an error."""
-    try:
-        yield
-    finally:
-        if given["stats"]:
-            _echo_error(str(made.usage))
+OUTPUT = ("mode", "since", "series", "settle", "max_rows_per_file", "compression", "rows_per_group")
+"""Options of the output that differ between files, directories and streams."""
 
 
 def _destination(follows: dict[str, Any], output: dict[str, Any]) -> Destination:
@@ -336,18 +228,18 @@ def _destination(follows: dict[str, Any], output: dict[str, Any]) -> Destination
             return found
     return destination(
         *(output[name] for name in ("output", "format", "numbers", "columns")),
-        **{name: output[name] for name in ("mode", "since", "series", "settle", "max_rows_per_file")},
+        **{name: output[name] for name in OUTPUT},
     )
 
 
 def _estimate(query: Query[Any]) -> bool:
     """Prints the estimated cost of a run; True if the result would be incomplete."""
     estimate = query.estimate()
-    _echo(repr(query).strip("<>"))
+    echo(repr(query).strip("<>"))
     for name, text in estimate._facts():  # noqa: SLF001 - of this package
-        _echo(f"{name}: {text}")
+        echo(f"{name}: {text}")
     for limitation in estimate._limitations_in_shell():  # noqa: SLF001 - of this package
-        _echo(limitation)
+        echo(limitation)
     return bool(estimate.limitations)
 
 
@@ -357,10 +249,10 @@ def _code(report: Report) -> int:
 
 def _print_report(report: Report) -> None:
     for reason in report._reasons_in_shell() + report._remarks_in_shell():  # noqa: SLF001 - of this package
-        _echo_error(reason)
+        echo_error(reason)
     if report.missing:
         more = f" and {len(report.missing) - SHOWN} others" if len(report.missing) > SHOWN else ""
-        _echo_error(f"not returned: {', '.join(report.missing[:SHOWN])}{more}")
+        echo_error(f"not returned: {', '.join(report.missing[:SHOWN])}{more}")
 
 
 def _saved(target: Destination | None) -> str:
@@ -370,30 +262,9 @@ def _saved(target: Destination | None) -> str:
     return f"; {saved:,} records saved; rerun with --resume to continue" if saved else "; no records saved"
 
 
-def _text(error: Exception) -> str:
-    if isinstance(error, ChainframeError):
-        return in_shell(error)
-    if not isinstance(error, OSError):
-        return str(error)
-    codes.give_up_output()
-    return f"--output cannot be written: {error.strerror or error}{f': {error.filename}' if error.filename else ''}"
-
-
-def _echo(message: str) -> None:
-    click.echo(shown(message, sys.stdout))
-
-
-def _echo_error(message: str) -> None:
-    click.echo(shown(f"chainframe: {message}", sys.stderr), err=True)
-
-
 for _endpoint in DECLARED["endpoints"]:
     app.add_command(_command(_endpoint))
-for _name, _function, _help in (
-    ("verify", _verify, "Compare an export with the API."),
-    ("height-at", _height_at, "Print the height of a time."),
-):
-    app.add_command(click.command(_name, short_help=_help)(_function))
-    app.commands[_name].params += SETTINGS
+for _tool in TOOLS:
+    app.add_command(_tool)
 for _name, _help in core.COMMANDS.items():
     app.add_command(_Core(_name, short_help=_help, add_help_option=False))

@@ -36,6 +36,7 @@ from chainframe.exports.files import FORMATS, ROWS, FileRequest, write_file
 from chainframe.exports.growing import SETTLE, to_parquet_series
 from chainframe.exports.parquet import write_parquet
 from chainframe.exports.store import saved_rows
+from chainframe.exports.tables import ROWS_PER_GROUP, Encoding
 from chainframe.progress import may_be_shown
 
 if TYPE_CHECKING:
@@ -131,9 +132,12 @@ def destination(
     series: bool | None,
     settle: int | None,
     max_rows_per_file: int | None,
+    compression: str | None,
+    rows_per_group: int | None,
 ) -> Destination:
     """Checks the options of the output before anything is sent."""
     path = None if output in {None, "-"} else location(output, "output")
+    encoding = Encoding(compression or "zstd", rows_per_group or ROWS_PER_GROUP)
     is_directory = path is not None and (
         str(output).endswith(("/", os.sep)) or (isinstance(path, Path) and path.is_dir())
     )
@@ -147,10 +151,15 @@ def destination(
             raise InvalidParameterError(f"--output: the directory {output} gets Parquet files; for {form}, name a file")
         written = OutputFormat("parquet", numbers, columns)
         rows = max_rows_per_file or ROWS
-        return Directory(path, written, mode or "resume", since, bool(series), settle, rows)
+        return Directory(path, written, mode or "resume", since, bool(series), settle, rows, encoding)
     form, is_compressed = _format(form, path)
+    if form != "parquet":
+        _reject(
+            "needs -o with a directory or a .parquet file",
+            {"compression": compression, "rows-per-group": rows_per_group},
+        )
     if path and _is_file(path):
-        return File(FileRequest(path, form, is_compressed, mode or "resume", since, columns, numbers))
+        return File(FileRequest(path, form, is_compressed, mode or "resume", since, columns, numbers, None, encoding))
     _reject("needs -o FILE or DIR; a stream cannot be resumed", {mode or "mode": mode, "since": since})
     return _stream(cast("Path | None", path), OutputFormat(form, numbers, columns))
 
@@ -253,12 +262,14 @@ class Directory:
     series: bool
     settle: int | None
     max_rows_per_file: int
+    encoding: Encoding
 
     def run(self, query: Query[Any], client: Client) -> tuple[Report, str]:
         options: dict[str, Any] = {
             "columns": self.form.columns,
             "numbers": self.form.numbers_of(client),
             "max_rows_per_file": self.max_rows_per_file,
+            "encoding": self.encoding,
         }
         with suppress_incomplete_warning():
             if self.series:

@@ -18,6 +18,7 @@ from chainframe import ExportError, InvalidParameterError
 from chainframe._paths import check_file, local_path
 from chainframe._text import shown_in
 from chainframe.cli.codes import sync_output
+from chainframe.cli.options import PARQUET_OPTIONS
 from chainframe.cli.settings import Number
 from chainframe.exports.directory import atomic_write
 from chainframe.exports.locks import acquire_lock, release_lock
@@ -79,7 +80,7 @@ def following(given: Mapping[str, Any], output: Mapping[str, Any]) -> Following 
             if given[name]:
                 raise InvalidParameterError(f"{_flag(name)} needs --follow")
         return None
-    for name in ("mode", "since", "series", "max_rows_per_file", "dry_run"):
+    for name in ("mode", "since", "series", *PARQUET_OPTIONS, "dry_run"):
         if output[name]:
             raise InvalidParameterError(f"{_flag(name)} cannot be combined with --follow")
     if output["output"] not in {None, "-"} or output["format"] not in {None, "jsonl"}:

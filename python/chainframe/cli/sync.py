@@ -11,6 +11,7 @@ import click
 
 from chainframe import ChainframeError, Client, InvalidParameterError, Query, Report
 from chainframe.cli.export import suppress_incomplete_warning
+from chainframe.cli.options import PARQUET_OPTIONS
 from chainframe.errors.base import in_shell
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def syncing(given: Mapping[str, Any], output: Mapping[str, Any], follow: bool) -
         return None
     if follow:
         raise InvalidParameterError("--follow cannot be combined with --sync")
-    for name in ("output", "format", "mode", "since", "series", "max_rows_per_file", "dry_run"):
+    for name in ("output", "format", "mode", "since", "series", *PARQUET_OPTIONS, "dry_run"):
         if output[name]:
             raise InvalidParameterError(f"--{name.replace('_', '-')} cannot be combined with --sync")
     return Syncing(

@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from chainframe._native import Hint
-from chainframe._objects import ObjectPath, arrow_source, exists, object_writer
+from chainframe._objects import ObjectPath, arrow_files, arrow_source, exists, object_writer
 from chainframe._paths import FORMS, TEXT_FORMATS, check_file, refuse_link
 from chainframe._threads import in_thread
 from chainframe.errors import ExportError, IncompleteResultError, InvalidParameterError, NumericOverflowError
+from chainframe.exports.conditional import superseded
 from chainframe.exports.directory import atomic_write, disk_error
 from chainframe.exports.export import Export
 from chainframe.exports.parquet import MODES, write_parquet, write_parquet_async
-from chainframe.exports.remote import superseded
 from chainframe.exports.store import locked, read_manifest, saved_rows, store_at
+from chainframe.exports.tables import Encoding, TableWriter, height_in, order_of
 from chainframe.frames import load
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class FileRequest:
     """None is text in text formats, which have no decimals, and decimals in the others."""
     storage_options: dict[str, Any] | None = None
     """Options of the object store of `since`."""
+    encoding: Encoding = Encoding()  # noqa: RUF009 - it is frozen
 
     @property
     def parts(self) -> Location:
@@ -64,7 +66,7 @@ class FileRequest:
             "columns": self.columns,
             "numbers": self.numbers or ("string" if self.form in TEXT_FORMATS else "decimal"),
             # Read once and removed.
-            "compression": "lz4",
+            "encoding": Encoding("lz4"),
             # The file may be one that only its owner may read.
             "permissions": 0o700,
         }
@@ -94,15 +96,8 @@ class FileRequest:
 
     def assemble(self, export: Export) -> Export:
         """Writes the parts of an export to the file, and removes them."""
-        import pyarrow.parquet  # noqa: PLC0415 - an extra, which is installed if there are parts
-
-        def batches() -> Iterator[pa.RecordBatch]:
-            for part in export.parts:
-                with pyarrow.parquet.ParquetFile(arrow_source(part)) as stored:
-                    yield from stored.iter_batches(ROWS)
-
         try:
-            self._replace(lambda: pyarrow.parquet.read_schema(arrow_source(export.parts[0])), batches())
+            self._replace(lambda sink: self._copy(export, sink))
         except ExportError:
             self._check_not_superseded(export)
             raise
@@ -119,25 +114,46 @@ class FileRequest:
 
     def write(self, records: Records[Any]) -> Export:
         """Writes records in hand to the file."""
-        # A page is a chunk, and would be a group of rows of its own.
+        # A page is a chunk, and would be written on its own.
         table = records.to_arrow(self.options["numbers"], columns=self.columns).combine_chunks()
-        self._replace(lambda: table.schema, table.to_batches(max_chunksize=ROWS))
+        order = order_of(table) if self.form == "parquet" else None
+        self._replace(lambda sink: self._write(sink, table.schema, order, table.to_batches(max_chunksize=ROWS)))
         return self._written(len(records), records.report)
 
     def _written(self, rows: int, report: Report) -> Export:
         path = cast("Path", self.path)
         return Export(path=path, parts=(path,), rows=rows, report=report, manifest=None)
 
-    def _replace(self, schema: Callable[[], pa.Schema], batches: Iterable[pa.RecordBatch]) -> None:
-        """Writes the file, which replaces an earlier one when it is complete."""
+    def _copy(self, export: Export, sink: BinaryIO) -> None:
+        import pyarrow.dataset  # noqa: PLC0415 - an extra, which is installed if there are parts
+        import pyarrow.parquet  # noqa: PLC0415 - as above
+
+        parts: Any = pyarrow.dataset.dataset(**arrow_files(export.parts), format="parquet")
+        height = height_in(parts.schema) if self.form == "parquet" else None
+        # The writer must know it before the first row.
+        order = None if height is None else order_of(parts.to_table(columns=[height]), parts.schema)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for part in export.parts:
+                with pyarrow.parquet.ParquetFile(arrow_source(part)) as stored:
+                    yield from stored.iter_batches(ROWS)
+
+        self._write(sink, parts.schema, order, batches())
+
+    def _write(self, sink: Any, schema: pa.Schema, order: Any, batches: Iterable[pa.RecordBatch]) -> None:  # noqa: ANN401 - of pyarrow
         from chainframe.exports.formats import WRITERS  # noqa: PLC0415 - needs pyarrow
 
+        is_parquet = self.form == "parquet"
+        out = TableWriter(sink, schema, self.encoding, order) if is_parquet else WRITERS[self.form](sink, schema)
+        for batch in batches:
+            out.write(batch)
+        out.close()
+
+    def _replace(self, write: Callable[[BinaryIO], None]) -> None:
+        """Writes the file, which replaces an earlier one when it is complete."""
         try:
             with self._opened() as file, self._compressed(file) as sink:
-                out = WRITERS[self.form](sink, schema())
-                for batch in batches:
-                    out.write(batch)
-                out.close()
+                write(sink)
         except OSError as error:
             if isinstance(self.path, ObjectPath):
                 raise

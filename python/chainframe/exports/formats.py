@@ -1,4 +1,4 @@
-"""Writers of the four file formats, batch by batch."""
+"""Writers of the formats other than Parquet, batch by batch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
-import pyarrow.parquet
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,17 +18,6 @@ if TYPE_CHECKING:
 class Writer(Protocol):
     def write(self, batch: pa.RecordBatch) -> None: ...
     def close(self) -> None: ...
-
-
-class _Parquet:
-    def __init__(self, sink: BufferedWriter, schema: pa.Schema) -> None:
-        self._writer = pyarrow.parquet.ParquetWriter(sink, schema, compression="zstd")
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        self._writer.write_batch(batch)
-
-    def close(self) -> None:
-        self._writer.close()
 
 
 class _Arrow:
@@ -77,7 +65,6 @@ class _JsonLines:
 
 
 WRITERS: dict[str, Callable[[BufferedWriter, pa.Schema], Writer]] = {
-    "parquet": _Parquet,
     "csv": _Csv,
     "jsonl": _JsonLines,
     "arrow": _Arrow,

@@ -18,6 +18,7 @@ from chainframe.exports.directory import STAGING
 from chainframe.exports.manifest import AS_TEXT
 from chainframe.exports.parquet import ExportRequest, write_parquet, write_parquet_async
 from chainframe.exports.store import locked, read_manifest
+from chainframe.exports.tables import encoded
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -68,6 +69,7 @@ def _checked(
     query: Query[Any], client: Client, path: Location | str | PathLike[str], options: dict[str, Any]
 ) -> Location:
     """Return the directory, after a check of the request, before anything is created or sent."""
+    encoded(options)
     directory = location(path, "path", options.pop("storage_options", None))
     if query._growth_order() is None and not query._values:  # noqa: SLF001 - of this package
         message = "to_parquet_series needs a list with its newest record first or a range; call to_parquet"

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from chainframe._arguments import suggesting
-from chainframe._paths import local_path, refuse_link
+from chainframe._objects import is_url, location
 from chainframe.errors import ExportError, InvalidParameterError
-from chainframe.exports.directory import atomic_write, disk_error, locked_dir, sync_directory
-from chainframe.exports.series import read
-from chainframe.exports.tables import HEIGHTS, write_table
+from chainframe.exports.destinations import destination
+from chainframe.exports.series import exports_in, read
+from chainframe.exports.tables import ROWS_PER_GROUP, Encoding, height_in, write_table
 from chainframe.frames import load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from os import PathLike
-    from pathlib import Path
 
     import pyarrow as pa
     import pyarrow.dataset
 
-    from chainframe._objects import ObjectPath
+    from chainframe._objects import Location, ObjectPath
     from chainframe.exports.export import Export
 
-COMPRESSIONS = ("zstd", "snappy", "gzip", "lz4", "none")
 PARTITIONS = ("day", "height")
 
 
@@ -36,9 +35,9 @@ class Compaction:
 
     Attributes
     ----------
-    path : Path
+    path : Path or ObjectPath
         Its directory.
-    files : tuple of Path
+    files : tuple of Path or ObjectPath
         Its Parquet files, in ascending order of their heights within a partition.
     rows : int
         Number of rows.
@@ -62,21 +61,23 @@ def compact(
     partition_by: Literal["day", "height"] | None = None,
     heights_per_partition: int = 100_000,
     max_rows_per_file: int = 1_000_000,
-    rows_per_group: int = 131_072,
+    rows_per_group: int = ROWS_PER_GROUP,
     compression: Literal["zstd", "snappy", "gzip", "lz4", "none"] = "zstd",
     storage_options: Mapping[str, Any] | None = None,
 ) -> Compaction:
     """Copy a finished export or a series into few files, sorted by height, with the corrections applied.
 
-    The checksums of the files are compared first. The directory appears when it is complete; a run that was killed
-    leaves nothing there, and the next one begins again. Memory holds the heights of all rows, and one file.
+    The checksums of the files are compared first. A local directory appears when it is complete; a run that was killed
+    leaves nothing there, and the next one begins again. In an object store files appear one by one, and
+    `_compaction.json` says `"finished": true` when they are complete; the next run removes those of a killed one.
+    Memory holds the heights of all rows, and one file.
 
     Parameters
     ----------
     series : Export, str or path, or a sequence of them
         What to copy, as for `read`.
     path : str or path
-        Local directory, which must not exist.
+        Local directory, which must not exist; or the URL of a prefix in an object store, which must hold nothing.
     partition_by : {"day", "height"}, optional
         Hive partitions: "day" makes a directory `day=2026-01-05` for each day of the records' times, in UTC, and
         "height" a directory `height_from=4300000` for each span of heights.
@@ -89,7 +90,7 @@ def compact(
     compression : {"zstd", "snappy", "gzip", "lz4", "none"}
         Compression of the columns.
     storage_options : dict, optional
-        Options of the object store that has the series.
+        Options of the object store that has the series or gets the copy.
 
     Returns
     -------
@@ -99,48 +100,41 @@ def compact(
     ------
     ExportError
         The series is unfinished or damaged, the directory exists or cannot be written, or another process is writing it
-        (`retryable`).
+        (`retryable`); or the object store does not keep the conditions of a put.
     InvalidParameterError
         A value is out of range, or the records have no height or no time.
 
     Examples
     --------
     >>> chainframe.exports.compact("transfers", "lake/transfers", partition_by="day")
+    >>> chainframe.exports.compact("s3://bucket/transfers", "s3://bucket/lake/2026-01", partition_by="day")
     """
     if partition_by is not None:
         _check(partition_by, PARTITIONS, "partition_by")
-    _check(compression, COMPRESSIONS, "compression")
-    for name, value in (
-        ("heights_per_partition", heights_per_partition),
-        ("max_rows_per_file", max_rows_per_file),
-        ("rows_per_group", rows_per_group),
-    ):
+    encoding = Encoding(compression, rows_per_group)
+    for name, value in (("heights_per_partition", heights_per_partition), ("max_rows_per_file", max_rows_per_file)):
         if value < 1:
             raise InvalidParameterError(f"({value}) must be at least 1", parameter=name)
-    target = local_path(path, "path")
-    refuse_link(target)
-    if target.exists():
-        raise ExportError(f"{target} exists; name a directory that does not", path=str(target))
-    rows = read(series, storage_options=storage_options)
+
+    def located(given: Any, parameter: str) -> Location:  # noqa: ANN401 - as above
+        return location(given, parameter, storage_options if is_url(given) else None)
+
+    target = located(path, "path")
+    places = [located(getattr(each, "path", each), "series") for each in exports_in(series)]
+    if storage_options is not None and all(isinstance(place, Path) for place in [target, *places]):
+        message = "needs a URL that begins with s3://, gs:// or az://"
+        raise InvalidParameterError(message, parameter="storage_options")
+    rows = read(places)
     plan = _Plan(rows, partition_by, heights_per_partition, max_rows_per_file)
-    staging = target.with_name(f".{target.name}.compact")
-    data = staging / "data"
-    try:
-        with locked_dir(staging):
-            if data.exists():
-                # A run that was killed has left it.
-                shutil.rmtree(data)
-            data.mkdir()
-            written = [_write(data / name, table, compression, rows_per_group) for name, table in plan.files()]
-            _require(sum(count for _, count in written), plan.num_rows, target)
-            _sync(data)
-            data.rename(target)
-            sync_directory(target.parent)
-        staging.rmdir()
-    except OSError as error:
-        raise disk_error(error, target) from error
-    files = tuple(target / file.relative_to(data) for file, _ in written)
-    return Compaction(target, files, plan.num_rows)
+    with destination(target) as files:
+        written = 0
+        for name, table in plan.files():
+            files.write(name, partial(write_table, table, encoding=encoding))
+            written += table.num_rows
+        if written != plan.num_rows:
+            message = f"{written} rows of {plan.num_rows} were written, since the series changed; run it again"
+            raise ExportError(f"{target}: {message}", path=str(target), retryable=True)
+        return Compaction(cast("Path", target), cast("tuple[Path, ...]", files.complete()), written)
 
 
 def _check(value: str, allowed: tuple[str, ...], name: str) -> None:
@@ -156,7 +150,7 @@ class _Plan:
     ) -> None:
         self._pc: Any = load("pyarrow.compute", extra="arrow")
         self._rows = rows
-        height = next((name for name in HEIGHTS if name in rows.schema.names), None)
+        height = height_in(rows.schema)
         if height is None:
             raise InvalidParameterError("must be of records with a height", parameter="series")
         self._height = height
@@ -224,21 +218,3 @@ class _Plan:
             yield (column >= first) & (column <= last)
         if heights.null_count:
             yield column.is_null()
-
-
-def _write(path: Path, table: pa.Table, compression: str, rows_per_group: int) -> tuple[Path, int]:
-    path.parent.mkdir(exist_ok=True)
-    with atomic_write(path) as file:
-        write_table(table, file, compression=compression, rows_per_group=rows_per_group)
-    return path, table.num_rows
-
-
-def _require(written: int, expected: int, target: Path) -> None:
-    if written != expected:
-        message = f"{target}: {written} rows of {expected} were written, since the series changed; run it again"
-        raise ExportError(message, path=str(target), retryable=True)
-
-
-def _sync(directory: Path) -> None:
-    for folder in [*(entry for entry in directory.iterdir() if entry.is_dir()), directory]:
-        sync_directory(folder)

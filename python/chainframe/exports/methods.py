@@ -13,6 +13,7 @@ from chainframe.errors import InvalidParameterError
 from chainframe.exports.files import FileRequest, write_file, write_file_async
 from chainframe.exports.growing import to_parquet_series, to_parquet_series_async
 from chainframe.exports.parquet import write_parquet, write_parquet_async
+from chainframe.exports.tables import encoded
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -98,6 +99,7 @@ def write_records(  # noqa: PLR0917 - the core passes them by position
 
 def _parquet_location(path: str | PathLike[str], options: dict[str, Any]) -> FileRequest | Location:
     """Return the request of a single file, or the location of a directory."""
+    encoded(options)
     to = location(path, "path", options.get("storage_options"))
     if _is_dir(to) or _ends_as_directory(path) or not suffix_of(to):
         return to

@@ -37,6 +37,7 @@ from chainframe.exports.rows import key_columns
 from chainframe.exports.settled import SettledWriter
 from chainframe.exports.signals import DeferredSignals, cancelled_by_signal
 from chainframe.exports.store import locked, read_manifest, store_at, verify_parts
+from chainframe.exports.tables import Encoding
 from chainframe.exports.writer import ParquetWriter
 from chainframe.frames import load
 
@@ -66,7 +67,7 @@ class ExportRequest:
     settle: int | None = None
     numbers: Any = "decimal"
     max_rows_per_file: int = 65_536
-    compression: str = "zstd"
+    encoding: Encoding = Encoding()  # noqa: RUF009 - it is frozen
     permissions: int = 0o777
     """Permissions of the directory, if it is created, less the umask."""
     replaces: Manifest | None = None
@@ -189,7 +190,7 @@ class ExportRequest:
             "order": self._order(),
             "columns": list(manifest.schema),
             "max_rows": self.max_rows_per_file,
-            "compression": self.compression,
+            "encoding": self.encoding,
         }
         is_new = manifest.cursor is None and self._order() == "by_height"
         if is_followed:

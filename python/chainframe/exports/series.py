@@ -67,17 +67,22 @@ def read(
     >>> chainframe.exports.read("transfers/tuesday").to_table()
     >>> duckdb.from_arrow(chainframe.exports.read(["transfers/monday", "transfers/tuesday"]))
     """
-    from chainframe.exports.export import Export  # noqa: PLC0415 - which reads series
-
     load("pyarrow", extra="arrow")
-    given = [series] if isinstance(series, str | os.PathLike | Export | ObjectPath) else series
-    directories = [directory_of(each, "series", storage_options) for each in given]
+    directories = [directory_of(each, "series", storage_options) for each in exports_in(series)]
     if not directories:
         raise InvalidParameterError("must name at least one export", parameter="series")
     members = [*_back(_member(directories[0]))][::-1] if len(directories) == 1 else _ordered(directories)
     for member in members:
         member.verify()
     return _fold(members)
+
+
+def exports_in(
+    series: Export | ObjectPath | str | PathLike[str] | Sequence[Export | ObjectPath | str | PathLike[str]],
+) -> Sequence[Export | ObjectPath | str | PathLike[str]]:
+    from chainframe.exports.export import Export  # noqa: PLC0415 - which reads series
+
+    return [series] if isinstance(series, str | os.PathLike | Export | ObjectPath) else series
 
 
 @dataclass(frozen=True)

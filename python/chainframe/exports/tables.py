@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from chainframe.errors import InvalidParameterError
 from chainframe.frames import load
 
 if TYPE_CHECKING:
@@ -12,33 +14,85 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 HEIGHTS = ("height", "zone_block_height")
+COMPRESSIONS = ("zstd", "snappy", "gzip", "lz4", "none")
+ROWS_PER_GROUP = 131_072
 
 
-def write_table(
-    table: pa.Table, file: BinaryIO, *, compression: str = "zstd", rows_per_group: int | None = None
-) -> None:
-    """Write a Parquet file with what readers need to skip parts of it: the order of its rows, and an index of pages."""
+@dataclass(frozen=True)
+class Encoding:
+    """Storage of the columns of a Parquet file."""
+
+    compression: str = "zstd"
+    rows_per_group: int = ROWS_PER_GROUP
+
+    def __post_init__(self) -> None:
+        if self.compression not in COMPRESSIONS:
+            message = f"must be one of {', '.join(COMPRESSIONS)}; got {self.compression!r}"
+            raise InvalidParameterError(message, parameter="compression")
+        if self.rows_per_group < 1:
+            raise InvalidParameterError(f"({self.rows_per_group}) must be at least 1", parameter="rows_per_group")
+
+
+def encoded(options: dict[str, Any]) -> None:
+    """Replace the options of a caller that say how files store their columns."""
+    given = {name: options.pop(name) for name in ("compression", "rows_per_group") if name in options}
+    if given:
+        options["encoding"] = Encoding(**given)
+
+
+class TableWriter:
+    """A Parquet file that is written in pieces, with groups of rows of the same size whatever the pieces are."""
+
+    def __init__(self, file: BinaryIO, schema: pa.Schema, encoding: Encoding, order: list[Any] | None) -> None:
+        self._pa: Any = load("pyarrow", extra="arrow")
+        parquet = load("pyarrow.parquet", extra="arrow")
+        self._writer = parquet.ParquetWriter(file, schema, **_options(encoding, order))
+        self._schema = schema
+        self._most = encoding.rows_per_group
+        self._held: list[pa.RecordBatch] = []
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._held.append(batch)
+        if sum(each.num_rows for each in self._held) >= self._most:
+            self._write()
+
+    def close(self) -> None:
+        if self._held:
+            self._write(is_last=True)
+        self._writer.close()
+
+    def _write(self, *, is_last: bool = False) -> None:
+        table = self._pa.Table.from_batches(self._held, self._schema)
+        full = table.num_rows if is_last else table.num_rows // self._most * self._most
+        self._writer.write_table(table.slice(0, full), row_group_size=self._most)
+        self._held = table.slice(full).to_batches()
+
+
+def write_table(table: pa.Table, file: BinaryIO, encoding: Encoding) -> None:
     parquet = load("pyarrow.parquet", extra="arrow")
-    parquet.write_table(
-        table,
-        file,
-        compression=compression,
-        row_group_size=rows_per_group,
-        sorting_columns=_order(table, parquet),
-        write_page_index=True,
-    )
+    options = _options(encoding, order_of(table))
+    parquet.write_table(table, file, row_group_size=encoding.rows_per_group, **options)
 
 
-def _order(table: pa.Table, parquet: Any) -> list[Any] | None:  # noqa: ANN401 - a module
-    """Return the order by height, in which lists come, if the rows have it."""
+def _options(encoding: Encoding, order: list[Any] | None) -> dict[str, Any]:
+    return {"compression": encoding.compression, "sorting_columns": order, "write_page_index": True}
+
+
+def order_of(table: pa.Table, schema: pa.Schema | None = None) -> list[Any] | None:
+    """Return the order by height, in which lists come, if the rows have it; `schema` is that of the file."""
+    parquet = load("pyarrow.parquet", extra="arrow")
     compute: Any = load("pyarrow.compute", extra="arrow")
-    name = next((each for each in HEIGHTS if each in table.column_names), None)
+    name = height_in(table.schema)
     if name is None or table.num_rows == 0 or table[name].null_count:
         return None
     heights = table[name].combine_chunks()
     before, after = heights.slice(0, len(heights) - 1), heights.slice(1)
-    column = table.schema.get_field_index(name)
+    column = (schema or table.schema).get_field_index(name)
     for is_descending, is_ordered in ((False, compute.less_equal), (True, compute.greater_equal)):
         if compute.all(is_ordered(before, after), min_count=0).as_py():
             return [parquet.SortingColumn(column, descending=is_descending)]
     return None
+
+
+def height_in(schema: pa.Schema) -> str | None:
+    return next((name for name in HEIGHTS if name in schema.names), None)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from chainframe._native import _PartBuffer
     from chainframe.exports.manifest import Manifest, Settled
     from chainframe.exports.store import Store
+    from chainframe.exports.tables import Encoding
 
 MAX_AGE = 25.0
 """Seconds after which fetched records are written, even if the file is small."""
@@ -46,14 +47,14 @@ class ParquetWriter:
         order: Literal["newest_first", "by_height"] | None,
         columns: list[str] | None,
         max_rows: int,
-        compression: str,
+        encoding: Encoding,
     ) -> None:
         self.store = store
         self.manifest: Manifest = manifest
         self.query = query
         self._columns = columns
         self._max_rows = max_rows
-        self._compression = compression
+        self._encoding = encoding
         self._order = order
         since = manifest.since_watermark
         absent = [Absent(*record) for record in manifest.since_absent]
@@ -200,9 +201,7 @@ class ParquetWriter:
         return [self._write_part(f"part-{number:06}.parquet", part) for number, part in enumerate(slices, first)]
 
     def _write_part(self, name: str, table: pa.Table) -> Part:
-        return self.store.write_part(
-            name, table.num_rows, lambda file: write_table(table, file, compression=self._compression)
-        )
+        return self.store.write_part(name, table.num_rows, lambda file: write_table(table, file, self._encoding))
 
     def _new_watermark(self, records: Records[Any]) -> list[list[Any]]:
         if self._order == "by_height":

@@ -32,13 +32,13 @@ macro_rules! exports {
 
 exports! {
     to_parquet "($self, path, *, mode='resume', since=None, settle=None, columns=None, numbers=None, \
-        max_rows_per_file=65_536, storage_options=None)"
+        max_rows_per_file=65_536, compression='zstd', rows_per_group=131_072, storage_options=None)"
     to_parquet_async "($self, path, *, mode='resume', since=None, settle=None, columns=None, numbers=None, \
-        max_rows_per_file=65_536, storage_options=None)"
+        max_rows_per_file=65_536, compression='zstd', rows_per_group=131_072, storage_options=None)"
     to_parquet_series "($self, path, *, settle=64, columns=None, numbers=None, max_rows_per_file=65_536, \
-        storage_options=None)"
+        compression='zstd', rows_per_group=131_072, storage_options=None)"
     to_parquet_series_async "($self, path, *, settle=64, columns=None, numbers=None, max_rows_per_file=65_536, \
-        storage_options=None)"
+        compression='zstd', rows_per_group=131_072, storage_options=None)"
     to_csv "($self, path, *, mode='resume', since=None, columns=None, numbers=None, storage_options=None)"
     to_csv_async "($self, path, *, mode='resume', since=None, columns=None, numbers=None, storage_options=None)"
     to_json "($self, path, *, mode='resume', since=None, columns=None, numbers=None, storage_options=None)"
@@ -118,22 +118,25 @@ fn exported<'py>(
     given: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = query.py();
-    let to_directory = method.starts_with("to_parquet");
+    let to_parquet = method.starts_with("to_parquet");
     let to_series = method.starts_with("to_parquet_series");
     let options = PyDict::new(py);
     // Text formats have no decimals.
-    let own = if to_directory { DecimalPolicy::Decimal } else { DecimalPolicy::String };
+    let own = if to_parquet { DecimalPolicy::Decimal } else { DecimalPolicy::String };
     options.set_item("numbers", numbers_of(query, None, own)?)?;
     for (name, value) in given.into_iter().flatten() {
         let name: String = name.extract()?;
         // The lists of a set grow each at its own head, and only a directory keeps their positions.
-        if matches!(name.as_str(), "since" | "settle") && !to_directory && !value.is_none() {
+        if matches!(name.as_str(), "since" | "settle") && !to_parquet && !value.is_none() {
             query.get().reject_set(py, &format!("{method}({name}=...)"))?;
         }
         match name.as_str() {
             "settle" if to_series && value.is_none() => options.set_item(&name, value)?,
-            "settle" | "max_rows_per_file" if to_directory && value.is_none() => continue,
-            "settle" | "max_rows_per_file" if to_directory => options.set_item(&name, count(&name, Some(&value))?)?,
+            "settle" | "max_rows_per_file" | "rows_per_group" if to_parquet && value.is_none() => continue,
+            "settle" | "max_rows_per_file" | "rows_per_group" if to_parquet => {
+                options.set_item(&name, count(&name, Some(&value))?)?;
+            }
+            "compression" if to_parquet => options.set_item(&name, value)?,
             "columns" if !value.is_none() => options.set_item(&name, value.extract::<ColumnNames>()?.0)?,
             "numbers" => options.set_item(&name, numbers_of(query, Some(&value), own)?)?,
             "columns" | "storage_options" => options.set_item(&name, value)?,

@@ -1,0 +1,46 @@
+"""Lines of the command for people, and the texts of its errors."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from chainframe import ChainframeError
+from chainframe._text import shown
+from chainframe.cli import codes
+from chainframe.errors.base import in_shell
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from chainframe import Client
+
+
+def echo(message: str) -> None:
+    click.echo(shown(message, sys.stdout))
+
+
+def echo_error(message: str) -> None:
+    click.echo(shown(f"chainframe: {message}", sys.stderr), err=True)
+
+
+def text_of(error: Exception) -> str:
+    if isinstance(error, ChainframeError):
+        return in_shell(error)
+    if not isinstance(error, OSError):
+        return str(error)
+    codes.give_up_output()
+    return f"--output cannot be written: {error.strerror or error}{f': {error.filename}' if error.filename else ''}"
+
+
+@contextmanager
+def stats(made: Client, given: dict[str, Any]) -> Generator[None]:
+    """Prints what a client has sent, if that is asked for, also after an error."""
+    try:
+        yield
+    finally:
+        if given["stats"]:
+            echo_error(str(made.usage))

@@ -1,0 +1,125 @@
+"""Commands that are no calls: they check, copy or look up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from chainframe import ChainframeError
+from chainframe.cli import codes
+from chainframe.cli.export import exit_code
+from chainframe.cli.messages import echo, echo_error, stats, text_of
+from chainframe.cli.settings import SETTINGS, client
+from chainframe.exports import Export, compact
+from chainframe.exports.layout import PARTITIONS
+from chainframe.exports.tables import COMPRESSIONS, ROWS_PER_GROUP
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from chainframe import Client
+
+
+@click.argument("directory", type=click.Path())
+@click.option(
+    "--sample", type=click.IntRange(min=1), default=200, metavar="N", help="Records to select for each way (200)."
+)
+@click.option("--seed", type=int, metavar="N", help="Seed of the selection, to repeat it.")
+def _verify(directory: str, sample: int, seed: int | None, **given: Any) -> int:  # noqa: ANN401 - click's
+    """Compare an export with its checksums, and random records with the API.
+
+    Records are requested another way than the export did: by height, by hash, with another page size, and token
+    transfers as event logs.
+    """
+
+    def verify(made: Client) -> int:
+        verification = Export.open(directory).verify(made, sample=sample, seed=seed)
+        echo(str(verification))
+        return 0 if verification.ok else codes.DIFFERENT
+
+    return _with_client(given, verify)
+
+
+@click.option(
+    "--time", required=True, metavar="TIME", help="ISO 8601 with a UTC offset, or epoch seconds or milliseconds."
+)
+@click.option("--chain", type=click.Choice(["main", "zone"]), default="main", help="The chain (main).")
+def _height_at(time: str, chain: Literal["main", "zone"], **given: Any) -> int:  # noqa: ANN401 - click's
+    """Print the height of the last block that is not later than a time. Sends about six requests."""
+
+    def find(made: Client) -> int:
+        click.echo(made.height_at(time, chain=chain))
+        return 0
+
+    return _with_client(given, find)
+
+
+@click.argument("series", nargs=-1, required=True)
+@click.argument("path", type=click.Path())
+@click.option(
+    "--partition-by",
+    type=click.Choice(PARTITIONS),
+    help="Hive partitions by day of the records, or by span of heights.",
+)
+@click.option(
+    "--heights-per-partition",
+    type=click.IntRange(min=1),
+    default=100_000,
+    metavar="N",
+    help="Heights of a span (100000).",
+)
+@click.option(
+    "--max-rows-per-file", type=click.IntRange(min=1), default=1_000_000, metavar="N", help="Rows of a file (1000000)."
+)
+@click.option(
+    "--rows-per-group",
+    type=click.IntRange(min=1),
+    default=ROWS_PER_GROUP,
+    metavar="N",
+    help=f"Rows of a row group ({ROWS_PER_GROUP}).",
+)
+@click.option(
+    "--compression", type=click.Choice(COMPRESSIONS), default="zstd", help="Compression of the columns (zstd)."
+)
+def _compact(series: tuple[str, ...], path: str, **options: Any) -> int:  # noqa: ANN401 - click's
+    """Copy a finished export or a SERIES into few files in PATH, sorted by height, with the corrections applied.
+
+    SERIES is a directory or URL, or several. PATH must not exist; in an object store it must hold nothing.
+    """
+    try:
+        done = compact(series, path, **options)
+    except KeyboardInterrupt:
+        echo_error("interrupted")
+        return codes.INTERRUPTED
+    except (ChainframeError, ModuleNotFoundError, OSError) as error:
+        echo_error(text_of(error))
+        return exit_code(error)
+    echo(f"{done.rows:,} records in {len(done.files):,} file{'s' * (len(done.files) != 1)} in {done.path}")
+    return 0
+
+
+def _with_client(given: dict[str, Any], function: Callable[[Client], int]) -> int:
+    """Calls a function that returns an exit code, and reports its errors."""
+    try:
+        with client(given, streams_to_terminal=True) as made, stats(made, given):
+            return function(made)
+    except KeyboardInterrupt:
+        echo_error("interrupted")
+        return codes.INTERRUPTED
+    except (ChainframeError, ModuleNotFoundError, OSError) as error:
+        echo_error(text_of(error))
+        return exit_code(error)
+
+
+def _tool(name: str, function: Callable[..., int], text: str, settings: list[click.Option]) -> click.Command:
+    command = click.command(name, short_help=text)(function)
+    command.params += settings
+    return command
+
+
+TOOLS = [
+    _tool("verify", _verify, "Compare an export with the API.", SETTINGS),
+    _tool("height-at", _height_at, "Print the height of a time.", SETTINGS),
+    _tool("compact", _compact, "Copy a series of exports into few files, sorted by height.", []),
+]
