@@ -20,7 +20,7 @@ RECIPES = dict(re.findall(r'^```python title="([\w.]+)"\n(.*?)^```', GUIDE, re.M
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 
 # More with `CHAINFRAME_SCHEDULES=1000`, which takes minutes.
-SCHEDULES = int(os.environ.get("CHAINFRAME_SCHEDULES", "24"))
+SCHEDULES = int(os.environ.get("CHAINFRAME_SCHEDULES", "16"))
 FINDINGS = {
     "CommitsRowsBeforePosition": r"^run 1 \(that inserts the first rows\): .* after a call of .*"
     r"\(wrong_sinks\.py:\d+ in commit\); then run 1 .* raises ExportError: rows exists and was not made by sync",
@@ -35,6 +35,7 @@ FINDINGS = {
     "IgnoresOtherRuns": "run 1 .*: another run commits after this one has read the position; .* more than once",
     "KeepsRowsOnReset": r"no interruption; then the table after run 5 \(with reset=True\) should not have 0xa10",
     "RoundsAmounts": "a float, which does not hold every amount",
+    "UndoesAllLists": r"no interruption; then the table after run 8 \(that replaces .*\) lacks 0xc20 of height 2",
     "BelievesItsPosition": "self.store.* the table after run 1 .* lacks 0xa10",
 }
 
@@ -52,11 +53,14 @@ def test_wrong_sink_is_shown_with_the_schedule_that_breaks_it(kind: str, tmp_pat
 
 def test_right_sink_passes(tmp_path: Path) -> None:
     assert check("RightSink", tmp_path, schedules=60) == 66
+    of_sets = tmp_path / "sets"
+    of_sets.mkdir()
+    assert check("RightSinkOfSets", of_sets, schedules=60) == 68
 
 
 def check_kept(kind: str, where: str) -> None:
     make, read = partial(kept_sinks.make, kind, where), partial(kept_sinks.read, kind, where)
-    assert check_sink(make, read, schedules=SCHEDULES) == SCHEDULES + 6
+    assert check_sink(make, read, schedules=SCHEDULES) == SCHEDULES + 8
 
 
 @pytest.mark.parametrize("kind", ["duckdb", "delta", "iceberg"])

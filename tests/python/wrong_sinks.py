@@ -57,15 +57,31 @@ class RightSink(Sink):
 
     def insert(self, change: Change) -> None:
         self.database.execute(
-            f"CREATE TABLE IF NOT EXISTS rows (height INTEGER, tx_id TEXT, amount {self.amount_type})"
+            f"CREATE TABLE IF NOT EXISTS rows (height INTEGER, tx_id TEXT, amount {self.amount_type}, queried TEXT)"
         )
         for row in change.rows.to_pylist() if change.rows else []:
             amount = None if row["amount"] is None else str(row["amount"])
-            self.database.execute("INSERT INTO rows VALUES (?, ?, ?)", [row["height"], row["tx_id"], amount])
+            values = [row["height"], row["tx_id"], amount, ",".join(row.get("queried", []))]
+            self.database.execute("INSERT INTO rows VALUES (?, ?, ?, ?)", values)
 
     def store(self, position: Position) -> None:
         self.database.execute("DELETE FROM positions")
         self.database.execute("INSERT INTO positions VALUES (?)", [position.to_json()])
+
+
+class RightSinkOfSets(RightSink):
+    takes_sets = True
+
+    def delete(self, change: Change) -> int:
+        if change.undo_of is None:
+            return super().delete(change)
+        statement = "DELETE FROM rows WHERE height > ? AND queried = ?"
+        return self.database.execute(statement, [change.undo_after, change.undo_of]).rowcount
+
+
+class UndoesAllLists(RightSinkOfSets):
+    def delete(self, change: Change) -> int:
+        return super().delete(replace(change, undo_of=None))
 
 
 class CommitsRowsBeforePosition(RightSink):
@@ -206,13 +222,14 @@ WRONG = {
         IgnoresOtherRuns,
         KeepsRowsOnReset,
         RoundsAmounts,
+        UndoesAllLists,
         BelievesItsPosition,
     )
 }
 
 
 def make(kind: str, folder: Path, name: str) -> Sink:
-    return {**WRONG, "RightSink": RightSink}[kind](folder / f"{name}.db")
+    return {**WRONG, "RightSink": RightSink, "RightSinkOfSets": RightSinkOfSets}[kind](folder / f"{name}.db")
 
 
 def read(folder: Path, name: str) -> list[dict[str, Any]]:

@@ -21,11 +21,11 @@ def check_sink(
 ) -> int:
     """Check that a sink holds each row once, whatever interrupts it.
 
-    Six runs of `sync` insert rows, replace and delete them, find nothing new, and begin again. They are repeated on new
-    targets, with one interruption each: between any two calls of the sink, the process is killed, or `ConnectionError`
-    is raised although the call took effect, as if the response was lost. The next run must complete what was
-    interrupted. Also two runs overlap, of which only one may commit. Afterwards rows, amounts and the stored position
-    are compared.
+    Six runs of `sync` insert rows, replace and delete them, find nothing new, and begin again; two more have several
+    values, if the sink has `takes_sets`. They are repeated on new targets, with one interruption each: between any two
+    calls of the sink, the process is killed, or `ConnectionError` is raised although the call took effect, as if the
+    response was lost. The next run must complete what was interrupted. Also two runs overlap, of which only one may
+    commit. Afterwards rows, amounts and the stored position are compared.
 
     Everything runs in other processes, on Linux in forks of one, so `make` and `read` must be importable: functions of
     a module, or `functools.partial` of one.

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from decimal import Decimal
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from chainframe.frames import load
 from chainframe.sinks.base import Form, run
-from chainframe.sinks.contract import Position
+from chainframe.sinks.contract import QUERIED, Position
 from chainframe.testing._records import make_records
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 COLUMNS = ("height", "tx_id", "amount")
 FORM = Form(COLUMNS)
 OTHER_FORM = Form(COLUMNS, numbers="string")
+SET_FORM = Form((*COLUMNS, QUERIED))
 # The greatest and the smallest amount of a column, which no double holds, and none at all.
 AMOUNTS = {
     "a": Decimal("99999999999999999999.999999999999999999"),
@@ -43,6 +46,18 @@ def _undo(after_height: int) -> Any:  # noqa: ANN401 - as a follower delivers it
     return SimpleNamespace(after_height=after_height, cursor=f"undo{after_height}")
 
 
+def _batch_of(argument: str, branch: str, height: int) -> Any:  # noqa: ANN401 - as a follower of a set delivers it
+    arrow: Any = load("pyarrow", extra="arrow")
+    rows = _batch(branch, height).to_arrow(columns=COLUMNS)
+    queried = arrow.array([[argument]] * rows.num_rows, arrow.list_(arrow.string()))
+    table = rows.append_column(QUERIED, queried)
+    return SimpleNamespace(to_arrow=lambda **_options: table, cursor=f"{branch}{height}", argument=argument)
+
+
+def _undo_of(argument: str, after_height: int) -> Any:  # noqa: ANN401 - as above
+    return SimpleNamespace(**vars(_undo(after_height)), queried=(argument,), argument=argument)
+
+
 @dataclass(frozen=True)
 class Run:
     """A run of `sync`, from the state that the run before left."""
@@ -55,16 +70,21 @@ class Run:
     form: Form = FORM
     is_reset: bool = False
     has_news: bool = True
+    is_set: bool = False
+    """True for lists of several values, which not every sink takes."""
 
     def sync(self, sink: Sink, before_reading: Callable[[], object] = lambda: None) -> Synced:
         """Run `sync`, a commit for each height. `before_reading` is called when the position has been read."""
-        query = _Query(self.events, before_reading)
+        query = (_SetQuery if self.is_set else _Query)(self.events, before_reading)
         return run(query, sink, 12, self.form, reset=self.is_reset, commit_rows=1)
 
     def position(self) -> Position:
         event = self.events[-1]
-        height = getattr(event, "after_height", None) or self.rows[-1][0]
-        return Position(event.cursor, height, len(self.rows), self.form.stored())
+        if self.is_set:
+            cursor, height = _merged(self.events), max(row[0] for row in self.rows)
+        else:
+            cursor, height = event.cursor, getattr(event, "after_height", None) or self.rows[-1][0]
+        return Position(cursor, height, len(self.rows), self.form.stored())
 
 
 class _Query:
@@ -78,6 +98,34 @@ class _Query:
         self._before_reading()
         first = 0 if start == "beginning" else 1 + [event.cursor for event in self._events].index(start)
         return _Follow(self._events[first:], self._events[-1].cursor)
+
+
+def _merged(events: Sequence[Any]) -> str:
+    return json.dumps({event.argument: event.cursor for event in events}, sort_keys=True)
+
+
+class _SetQuery(_Query):
+    """A query of several values. Each list has a position of its own, and the cursor has all of them."""
+
+    _values = ("x", "y")
+
+    def follow(self, *, start: str, **options: object) -> _Follow:
+        is_run = "settle" in options
+        if is_run:
+            self._before_reading()
+        known = {} if start == "beginning" else json.loads(start)
+        seen = dict.fromkeys(known, False)
+        left = []
+        for event in self._events:
+            if seen.get(event.argument, True):
+                left.append(event)
+            elif event.cursor == known[event.argument]:
+                seen[event.argument] = True
+        return _Follow(left, _merged(self._events) if is_run else json.dumps(known))
+
+    @staticmethod
+    def _merged_cursor(cursor: str, reached: list[tuple[str, str]]) -> str:
+        return json.dumps({**json.loads(cursor), **dict(reached)}, sort_keys=True)
 
 
 class _Follow:
@@ -97,6 +145,9 @@ def runs() -> list[Run]:
     other = [_batch("c", height) for height in (1, 2)]
     other_rows = [*_rows("c", 1), *_rows("c", 2)]
     deleted = [*events, _undo(3)]
+    lists = [_batch_of("x", "a", 1), _batch_of("y", "c", 1), _batch_of("y", "c", 2), _batch_of("x", "a", 2)]
+    changed = [*lists, _undo_of("x", 1), _batch_of("x", "b", 2)]
+    of_y = [*_rows("c", 1), *_rows("c", 2)]
     return [
         Run("that inserts the first rows", events[:3], [*kept, *_rows("a", 3)]),
         Run("that replaces height 3 and inserts height 4", events, [*kept, *_rows("b", 3), *_rows("b", 4)]),
@@ -104,4 +155,19 @@ def runs() -> list[Run]:
         Run("that finds nothing new", deleted, [*kept, *_rows("b", 3)], has_news=False),
         Run("with reset=True", other, other_rows, is_reset=True),
         Run("with reset=True and other columns", other, other_rows, form=OTHER_FORM, is_reset=True),
+        Run(
+            "with reset=True and two values",
+            lists,
+            [*_rows("a", 1), *_rows("a", 2), *of_y],
+            form=SET_FORM,
+            is_reset=True,
+            is_set=True,
+        ),
+        Run(
+            "that replaces height 2 of one value",
+            changed,
+            [*_rows("a", 1), *_rows("b", 2), *of_y],
+            form=SET_FORM,
+            is_set=True,
+        ),
     ]

@@ -43,6 +43,7 @@ class Outcome:
     """Place of the interruption."""
     problem: str = ""
     points: int = 0
+    takes_sets: bool = True
     modules: frozenset[str] = frozenset()
     """Modules that are imported at the end."""
     code: int = 0
@@ -75,6 +76,8 @@ class Trial:
         self._say = say
         self._number = task.start
         self._place = ""
+        # A run of several values can be the first one only after one that was interrupted.
+        self._takes_sets = True
         self._interruptor = Interruptor(_packages, task.interruption, self._interrupted)
 
     def run(self) -> None:
@@ -84,7 +87,7 @@ class Trial:
         except _Wrong as wrong:
             problem = str(wrong)
         modules = frozenset(sys.modules)
-        self._say(Outcome(self._number, self._place, problem, self._interruptor.points, modules))
+        self._say(Outcome(self._number, self._place, problem, self._interruptor.points, self._takes_sets, modules))
 
     def _interrupted(self, place: str) -> None:
         self._place = place
@@ -95,6 +98,8 @@ class Trial:
         is_whole = task.interruption is None and task.overtaken is None and not task.is_resumed
         verified = VERIFIED if task.is_resumed else 0
         for number in range(task.start, len(self._script)):
+            if self._script[number].is_set and not self._takes_sets:
+                return
             if not self._place:
                 self._number = number
             if self._is_disturbed(number):
@@ -125,6 +130,7 @@ class Trial:
         try:
             with self._interruptor.armed():
                 sink = self._make(self._task.name)
+                self._takes_sets = sink.takes_sets
             run.sync(_Armed(sink, self._interruptor), lambda: before_reading and before_reading(run))
         except Exception as error:  # noqa: BLE001 - of the sink, or of its library
             return f"{type(error).__name__}: {error}"
@@ -161,6 +167,7 @@ class _Armed(Sink):
 
     def __init__(self, sink: Sink, interruptor: Interruptor) -> None:
         self.name = sink.name
+        self.takes_sets = sink.takes_sets
         self._sink = sink
         self._armed = interruptor.armed
 
