@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from chainframe._reports import described
@@ -57,12 +58,19 @@ def to_pandas(stream: ArrowStream, dtype_backend: str | None = None, report: Rep
     return frame
 
 
+@cache
+def _unit() -> str:
+    """Unit of times that the installed pandas selects."""
+    unit: str = load("pandas", extra="pandas").DatetimeIndex(["2026-01-01"]).unit
+    return unit
+
+
 class _Dtypes:
     """pandas' own dtypes for Arrow columns. Decimals stay in Arrow, the only library of the two that has them."""
 
     def __init__(self, pandas: Any, pyarrow: Any, *, nullable: bool) -> None:  # noqa: ANN401 - modules
         self._pandas, self._pyarrow, self._nullable = pandas, pyarrow, nullable
-        self._unit = pandas.DatetimeIndex(["2026-01-01"]).unit
+        self._unit = _unit()
         self._masked = {
             pyarrow.int64(): pandas.Int64Dtype(),
             pyarrow.uint64(): pandas.UInt64Dtype(),
