@@ -7,7 +7,7 @@ use arrow_array::{ArrayAccessor, ArrayRef, Float64Array, PrimitiveArray, RecordB
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
 use super::{Column, Columns, StringLayout};
-use crate::interface::{AMOUNT_PRECISION, AMOUNT_SCALE, Kind, Number, RecordType};
+use crate::interface::{AMOUNT_PRECISION, AMOUNT_SCALE, Kind, Number, RecordType, scaled};
 
 pub(super) const UTC: &str = "UTC";
 
@@ -120,7 +120,7 @@ fn decimals<'a>(
     texts: impl ArrayAccessor<Item = &'a str> + Copy,
     overflow: impl Fn(usize, &str) -> NumericOverflow,
 ) -> Result<ArrayRef, NumericOverflow> {
-    let amounts = converted(texts, |text| Number::parse(text)?.scaled(AMOUNT_SCALE), overflow)?;
+    let amounts = converted(texts, |text| scaled(text, AMOUNT_SCALE), overflow)?;
     let array = PrimitiveArray::<Decimal128Type>::new(amounts.into(), texts.nulls().cloned());
     let array = array.with_precision_and_scale(AMOUNT_PRECISION, AMOUNT_SCALE).expect("38 digits are Arrow's limit");
     Ok(Arc::new(array))

@@ -17,8 +17,8 @@ impl Law {
     /// Columns without which the law cannot be checked.
     pub fn columns(&self) -> impl Iterator<Item = &'static str> {
         let columns = match &self.rule {
-            Rule::Sequence(Sequence { number, within, owner, state, .. }) => {
-                vec![Some(*number), *within, owner.map(|(column, _)| column), *state]
+            Rule::Sequence(Sequence { number, owner, state, .. }) => {
+                vec![Some(*number), self.group(), owner.map(|(column, _)| column), *state]
             }
             Rule::Custody(moves) | Rule::Balances(moves) => {
                 let Moves { from, to, amount, id, height, state, protocol } = moves;
@@ -26,6 +26,15 @@ impl Law {
             }
         };
         columns.into_iter().flatten()
+    }
+
+    /// Column within whose values the records may be in any order: a list that is cut there has gaps.
+    pub fn group(&self) -> Option<&'static str> {
+        match &self.rule {
+            Rule::Sequence(Sequence { groups: Groups::Each, .. }) => None,
+            Rule::Sequence(Sequence { groups: Groups::Of(column) | Groups::Separate(column), .. }) => Some(column),
+            Rule::Custody(moves) | Rule::Balances(moves) => Some(moves.height),
+        }
     }
 }
 
@@ -41,14 +50,24 @@ pub enum Rule {
 #[derive(Debug)]
 pub struct Sequence {
     pub number: &'static str,
-    /// Column whose values have a sequence each, one after the other.
-    pub within: Option<&'static str>,
+    pub groups: Groups,
     /// Column that has to be the argument of the second name: other records have other sequences.
     pub owner: Option<(&'static str, &'static str)>,
     /// Column of the state: a pending record may leave a gap, or fill one.
     pub state: Option<&'static str>,
     /// An argument, and its value, with which the list has the whole sequence from 0 on if it has 0.
     pub whole: Option<(&'static str, &'static str)>,
+}
+
+/// Records that are listed in any order.
+#[derive(Clone, Copy, Debug)]
+pub enum Groups {
+    /// The list is in order.
+    Each,
+    /// Records with the same value of a column.
+    Of(&'static str),
+    /// Records with the same value of a column, which have a sequence of their own.
+    Separate(&'static str),
 }
 
 /// Things that move from one holder to another.
@@ -86,7 +105,7 @@ const TRANSFERS: Moves = Moves {
 const ALL_AMOUNTS: &[(&str, Option<&str>)] = &[("min_amount", None), ("max_amount", None)];
 
 const fn numbers(number: &'static str) -> Sequence {
-    Sequence { number, within: None, owner: None, state: None, whole: None }
+    Sequence { number, groups: Groups::Each, owner: None, state: None, whole: None }
 }
 
 pub static LAWS: [Law; 5] = [
@@ -96,6 +115,7 @@ pub static LAWS: [Law; 5] = [
         without: &[("direction", Some("to"))],
         rule: Rule::Sequence(Sequence {
             owner: Some(("from_address", "address")),
+            groups: Groups::Of("height"),
             state: Some("state"),
             whole: Some(("direction", "from")),
             ..numbers("nonce")
@@ -113,7 +133,7 @@ pub static LAWS: [Law; 5] = [
         name: "log_indexes",
         endpoint: "logs",
         without: &[],
-        rule: Rule::Sequence(Sequence { within: Some("tx_id"), ..numbers("log_index") }),
+        rule: Rule::Sequence(Sequence { groups: Groups::Separate("tx_id"), ..numbers("log_index") }),
         assumption: "the logs of a transaction follow each other in its block",
     },
     Law {
@@ -128,7 +148,7 @@ pub static LAWS: [Law; 5] = [
         endpoint: "token_transfers",
         without: ALL_AMOUNTS,
         rule: Rule::Balances(TRANSFERS),
-        assumption: "balances change by transfers only, which a token that rebases does not obey",
+        assumption: "balances change by transfers only, which a token that rebases or issues without one does not obey",
     },
 ];
 

@@ -17,7 +17,7 @@ pub use endpoint::{Bound, Chain, Endpoint, Order, Param, ParamKind, ParamRole, R
 pub use endpoints::{ENDPOINTS, endpoint};
 pub use error_codes::{ApiErrorKind, ERROR_CODES, ErrorCode, error_code};
 pub use kinds::{Kind, ParseError, Time};
-pub use laws::{COUNTED, LAWS, Law, Moves, PENDING, Rule, SUCCESS, Sequence, UNIQUE, ZERO_ADDRESS};
-pub use number::{AMOUNT_PRECISION, AMOUNT_SCALE, Number};
+pub use laws::{COUNTED, Groups, LAWS, Law, Moves, PENDING, Rule, SUCCESS, Sequence, UNIQUE, ZERO_ADDRESS};
+pub use number::{AMOUNT_PRECISION, AMOUNT_SCALE, Number, scaled};
 pub use openapi::{Names, openapi};
 pub use records::{Field, QUERIED, RECORDS, RecordType, record};

@@ -15,8 +15,9 @@ const MAX_EXPONENT: i32 = 999_999;
 /// Most digits to which an exponent is expanded: more than twice those of 2^256.
 const MAX_EXPANDED: usize = 1_000;
 
-/// Up to the largest scale that is converted with 64-bit integers.
-const POWERS_OF_TEN: [i64; 19] = {
+/// Most digits that are converted with 64-bit integers.
+const MAX_DIGITS: usize = 18;
+const POWERS_OF_TEN: [i64; MAX_DIGITS + 1] = {
     let mut powers = [1; 19];
     let mut exponent = 1;
     while exponent < powers.len() {
@@ -73,9 +74,6 @@ impl<'a> Number<'a> {
 
     /// The number times 10^`scale` if that is an integer of at most 38 digits. Never rounded.
     pub fn scaled(&self, scale: i8) -> Option<i128> {
-        if let Some(value) = self.scaled_at_once(scale) {
-            return Some(value);
-        }
         let shift = self.exponent + i32::from(scale) - self.fraction.len() as i32;
         let dropped = usize::try_from(-shift).unwrap_or(0);
         let kept = (self.whole.len() + self.fraction.len()).saturating_sub(dropped);
@@ -94,18 +92,6 @@ impl<'a> Number<'a> {
         // Thirty-eight digits fit, whatever zeros stand before them.
         let value =
             self.digits().take(kept).fold(0, |value, digit| value * 10 + i128::from(digit)) * 10_i128.pow(added);
-        Some(if self.negative { -value } else { value })
-    }
-
-    /// Fast path of `scaled` for nearly every amount: no exponent, at most 18 digits on either side of the point.
-    fn scaled_at_once(&self, scale: i8) -> Option<i128> {
-        let missing = usize::try_from(scale).ok()?.checked_sub(self.fraction.len())?;
-        if self.exponent != 0 || scale > 18 || self.whole.len() > 18 {
-            return None;
-        }
-        let fraction = parse_digits(self.fraction)? * POWERS_OF_TEN[missing];
-        let whole = parse_digits(self.whole)?;
-        let value = i128::from(whole) * i128::from(POWERS_OF_TEN[scale as usize]) + i128::from(fraction);
         Some(if self.negative { -value } else { value })
     }
 
@@ -212,6 +198,38 @@ impl<'a> Number<'a> {
     }
 }
 
+/// `Number::scaled` of a text. Nearly every amount has at most 18 digits on either side of the point, and no more.
+pub fn scaled(text: &str, scale: i8) -> Option<i128> {
+    scaled_at_once(text.as_bytes(), scale).or_else(|| Number::parse(text)?.scaled(scale))
+}
+
+fn scaled_at_once(text: &[u8], scale: i8) -> Option<i128> {
+    let point = text.iter().take(MAX_DIGITS + 1).position(|byte| *byte == b'.').unwrap_or(text.len());
+    let (whole, fraction) = (&text[..point], text.get(point + 1..).unwrap_or_default());
+    let power = POWERS_OF_TEN.get(usize::try_from(scale).ok()?)?;
+    let missing = POWERS_OF_TEN.get(usize::try_from(scale).ok()?.checked_sub(fraction.len())?)?;
+    if whole.is_empty() || whole.len() > MAX_DIGITS {
+        return None;
+    }
+    let product = i128::from(digits(whole)?) * i128::from(*power);
+    Some(product + i128::from(digits(fraction)? * missing))
+}
+
+/// The integer of at most 18 digits.
+fn digits(text: &[u8]) -> Option<i64> {
+    let (words, rest) = text.as_chunks();
+    let eights = words.iter().try_fold(0, |value, word| are_digits(word).then(|| value * 100_000_000 + eight(*word)));
+    rest.iter().try_fold(eights?, |value, byte| byte.is_ascii_digit().then(|| value * 10 + i64::from(byte - b'0')))
+}
+
+/// The integer of eight digits: pairs of neighbors are joined three times.
+fn eight(digits: [u8; 8]) -> i64 {
+    let ones = u64::from_le_bytes(digits) & 0x0F0F_0F0F_0F0F_0F0F;
+    let twos = (ones.wrapping_mul(10 << 8 | 1) >> 8) & 0x00FF_00FF_00FF_00FF;
+    let fours = (twos.wrapping_mul(100 << 16 | 1) >> 16) & 0x0000_FFFF_0000_FFFF;
+    (fours.wrapping_mul(10_000 << 32 | 1) >> 32).cast_signed()
+}
+
 fn digits_end(bytes: &[u8], mut from: usize) -> usize {
     while bytes.get(from..).and_then(<[u8]>::first_chunk).is_some_and(are_digits) {
         from += 8;
@@ -233,10 +251,6 @@ fn parse_exponent(text: &str) -> Option<i32> {
         return None;
     }
     text.parse().ok().filter(|exponent: &i32| exponent.abs() <= MAX_EXPONENT)
-}
-
-fn parse_digits(digits: &str) -> Option<i64> {
-    if digits.is_empty() { Some(0) } else { digits.parse().ok() }
 }
 
 #[cfg(test)]

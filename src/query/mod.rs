@@ -9,7 +9,7 @@ mod request;
 mod results;
 mod snapshot;
 
-pub use evidence::{Evidence, Finding};
+pub use evidence::{Evidence, Finding, Part};
 pub use execution::{
     Bounds, Cursor, Estimate, FollowCursor, FollowEvent, FollowItem, FollowOptions, FollowRun, FollowStart, Lag,
     QueryStart, Run, RunObserver, height_at,

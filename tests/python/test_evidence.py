@@ -6,6 +6,7 @@ import pickle
 import random
 from collections import Counter, defaultdict
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -277,3 +278,54 @@ def test_resumed_run_has_evidence_on_what_it_read(client: Client) -> None:
     pages = list(client.blocks(page_size=100).pages())
     records = client.resume(pages[3].cursor).collect()
     assert records.report.evidence["heights"]["checked"] == 3_000 - 400
+
+
+def test_list_that_is_cut_within_a_block_breaks_no_law() -> None:
+    """The API may list the records of one block in any order."""
+    sender, token = f"0x{7:040x}", f"0x{8:040x}"
+    sent = [(5, 8), (4, 6), (4, 7), (4, 5), (3, 4)]
+    moved = [(5, "d", "e"), (4, "a", "b"), (4, "c", "d"), (4, "b", "c"), (3, "0", "a")]
+    of_token = {"token_contract_address": token, "protocol_type": "ERC721", "token_id": "1", "amount": Decimal(1)}
+    transactions = [
+        {"height": height, "nonce": nonce, "from_address": sender, "state": "success", "tx_id": f"0x{nonce:064x}"}
+        for height, nonce in sent
+    ]
+    transfers = [
+        {
+            **of_token,
+            "height": height,
+            "from_address": f"0x{old:0>40}",
+            "to_address": f"0x{new:0>40}",
+            "state": "success",
+            "tx_id": f"0x{number:064x}",
+        }
+        for number, (height, old, new) in enumerate(moved)
+    ]
+    with LocalService(transactions=1) as service:
+        service.load("address_transactions", transactions)
+        service.load("token_transfers", transfers)
+        client = service.client(rate_limit=None)
+        makers: tuple[Any, ...] = (
+            partial(client.address_transactions, sender),
+            partial(client.token_transfers, token),
+        )
+        for make in makers:
+            cursors = [page.cursor for page in make(page_size=1).pages()]
+            parts = [make(), *(make(max_items=items) for items in range(1, 5)), *map(client.resume, cursors[:-1])]
+            found = [one["held"] for part in parts for one in part.collect().report.evidence.values()]
+            assert len(found) > 5
+            assert False not in found
+
+
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+def test_violation_in_a_set_names_the_argument() -> None:
+    senders = [f"0x{number:040x}" for number in (7, 8)]
+    rows = [
+        {"height": nonce, "nonce": nonce, "from_address": sender, "state": "success", "tx_id": f"{sender}{nonce:024x}"}
+        for sender, nonces in zip(senders, ([3, 2, 1, 0], [3, 1, 0]), strict=True)
+        for nonce in nonces
+    ]
+    with LocalService(transactions=1) as service:
+        service.load("address_transactions", rows)
+        found = finding(service.client().address_transactions(senders, direction="from"), "nonces")
+        assert (found["held"], found["violation"]) == (False, f"{senders[1]}: no record has nonce 2")

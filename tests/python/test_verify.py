@@ -317,3 +317,30 @@ def test_record_that_is_missing_everywhere_breaks_an_invariant(tmp_path: Path) -
             verification = query.to_parquet(tmp_path / "partial").verify(sample=5, seed=1)
     expected = f"invariants: missing: nonces: no record has nonce {gone['nonce']}"
     assert [str(difference) for difference in verification.differences] == [expected]
+
+
+@pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
+def test_export_that_ends_before_its_list_has_no_balances(tmp_path: Path) -> None:
+    token = f"0x{8:040x}"
+    rows = [
+        {
+            "height": 9 - number,
+            "from_address": f"0x{old:0>40}",
+            "to_address": f"0x{new:0>40}",
+            "amount": Decimal(5),
+            "state": "success",
+            "token_contract_address": token,
+            "protocol_type": "ERC1155",
+            "token_id": "1",
+            "tx_id": f"0x{number:064x}",
+        }
+        for number, (old, new) in enumerate([("a", "b"), ("0", "a")])
+    ]
+    with LocalService(transactions=0) as service:
+        service.load("token_transfers", rows)
+        client = service.client()
+        for name, max_items, sampled in (("whole", None, 2), ("cut", 1, None)):
+            export = client.token_transfers(token, max_items=max_items).to_parquet(tmp_path / name)
+            verification = export.verify(sample=5, seed=1)
+            assert verification.sampled.get("invariants") == sampled
+            assert not [one for one in verification.differences if one.way == "invariants"]

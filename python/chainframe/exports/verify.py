@@ -316,7 +316,8 @@ class Verifier:
         values = {name: [row[name] for row in rows] for name in rows[0]}
         arguments = {name: str(value) for name, value in self._arguments.items() if not isinstance(value, list)}
         sources = [f"record {index}" for index in range(len(rows))]
-        evidence = _native._evidence(self._call, arguments, values, sources)  # noqa: SLF001 - the same laws
+        is_to_end = self._manifest.complete and self._manifest.query["max_items"] is None
+        evidence = _native._evidence(self._call, arguments, is_to_end, values, sources)  # noqa: SLF001 - the same laws
         broken = {law: found["violation"] for law, found in evidence.items() if found["held"] is False}
         compared = max((found["checked"] for found in evidence.values()), default=0)
         return Found(compared, [Difference("invariants", "missing", f"{law}: {text}") for law, text in broken.items()])

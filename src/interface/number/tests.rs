@@ -5,7 +5,9 @@ const ONE: i128 = 1_000_000_000_000_000_000;
 const MAX_256: &str = "115792089237316195423570985008687907853269984665640564039457584007913129639935";
 
 fn amount(text: &str) -> Option<i128> {
-    Number::parse(text).unwrap_or_else(|| panic!("{text} is a number")).scaled(AMOUNT_SCALE)
+    let value = Number::parse(text).unwrap_or_else(|| panic!("{text} is a number")).scaled(AMOUNT_SCALE);
+    assert_eq!(scaled(text, AMOUNT_SCALE), value, "{text}");
+    value
 }
 
 #[test]
@@ -65,6 +67,7 @@ fn invalid_numbers_are_rejected() {
         "1e5.0",
     ] {
         assert_eq!(Number::parse(text), None, "{text:?}");
+        assert_eq!(scaled(text, AMOUNT_SCALE), None, "{text:?}");
     }
     assert_eq!(Number::parse(&"1".repeat(MAX_LEN + 1)), None);
 }
@@ -147,7 +150,8 @@ fn plain_digits_have_no_exponent() {
 
 proptest! {
     #[test]
-    fn scaling_reverses_formatting(value in -(10_i128.pow(38) - 1)..10_i128.pow(38)) {
+    fn scaling_reverses_formatting(value in -(10_i128.pow(38) - 1)..10_i128.pow(38), dropped in 0_u32..38) {
+        let value = value / 10_i128.pow(dropped);
         let (sign, digits) = (if value < 0 { "-" } else { "" }, format!("{:019}", value.unsigned_abs()));
         let (whole, fraction) = digits.split_at(digits.len() - 18);
         prop_assert_eq!(amount(&format!("{sign}{whole}.{fraction}")), Some(value));

@@ -4,9 +4,8 @@
 //! one height may come in any order.
 
 use super::finding::Finding;
-use super::moves::{Holder, Keyed, MAX_KEYS, Positions, Read};
-use crate::columns::Columns;
-use crate::interface::{AMOUNT_SCALE, COUNTED, Law, Moves, UNIQUE};
+use super::moves::{Keyed, MAX_KEYS, Move, NO_HOLDER, Protocol, hash};
+use crate::interface::{AMOUNT_SCALE, Law};
 
 /// Addresses that sent exactly what they had for each one that sent more: where balances change without transfers, as
 /// interest does, hardly any address ends at exactly nothing.
@@ -14,116 +13,137 @@ const EXACT_FOR_EACH: usize = 3;
 
 #[derive(Clone, Debug)]
 pub struct Balances {
-    moves: &'static Moves,
     accounts: Keyed<Account>,
     checked: u64,
     /// True if the records so far are all of a token whose amounts no contract changes.
     is_counted: bool,
     /// True if the oldest record so far mints.
     begins_with_mint: bool,
-    is_full: bool,
+    /// True if not all addresses are compared.
+    is_partial: bool,
+    /// True if some address may have received more than is known.
+    has_unknown_receiver: bool,
 }
 
 /// Units that moved to an address, minus those that moved from it, since some time.
 #[derive(Clone, Copy, Debug)]
 struct Account {
-    height: i64,
-    newest: i64,
     sum: i128,
     /// The most that the sum was above the records of a height, and that height.
-    most: (i128, i64),
+    most: i128,
+    most_height: i64,
+    height: i64,
+    /// True if its records have several heights.
+    is_old: bool,
     is_unknown: bool,
 }
 
 impl Balances {
-    pub fn new(moves: &'static Moves) -> Self {
+    pub fn new() -> Self {
         Self {
-            moves,
             accounts: Keyed::default(),
             checked: 0,
             is_counted: true,
             begins_with_mint: false,
-            is_full: false,
+            is_partial: false,
+            has_unknown_receiver: false,
         }
     }
 
-    pub fn add(&mut self, rows: &Columns) {
-        let Some(positions) = Positions::of(self.moves, rows) else { return };
-        for row in 0..rows.rows() {
-            let protocol = positions.protocol(rows, row);
-            if self.is_full || protocol == Some(UNIQUE) {
-                continue;
-            }
-            self.is_counted &= protocol == Some(COUNTED);
-            match positions.read(rows, row) {
-                Read::Moved(moved) => {
+    pub fn add(&mut self, moves: &[Move<'_>]) {
+        for moved in moves.iter().filter(|moved| moved.protocol != Protocol::Unique) {
+            self.is_counted &= moved.protocol == Protocol::Counted;
+            let id = if moved.id.is_empty() { 0 } else { hash(moved.id) };
+            match moved.done().zip(moved.units()) {
+                Some(((from, to, height), units)) => {
                     self.checked += 1;
-                    self.begins_with_mint = moved.from.0.is_none();
-                    self.move_units(moved.from, moved.id, moved.height, -moved.amount);
-                    self.move_units(moved.to, moved.id, moved.height, moved.amount);
+                    self.begins_with_mint = from == NO_HOLDER;
+                    self.add_units(from, id, height, -units);
+                    self.add_units(to, id, height, units);
                 }
-                Read::Unknown { holders, id } => {
-                    for holder in holders.into_iter().flatten() {
-                        self.account(holder, id.unwrap_or_default(), i64::MAX).is_unknown = true;
-                    }
+                None => {
+                    self.has_unknown_receiver |= moved.to.is_none();
+                    self.doubt(moved.from, id);
+                    self.doubt(moved.to, id);
                 }
-                Read::Nothing => {}
             }
         }
     }
 
-    fn account(&mut self, holder: u64, id: u64, height: i64) -> &mut Account {
-        self.is_full |= self.accounts.len() >= MAX_KEYS;
-        let most = (0, height);
-        let account = Account { height, newest: height, sum: 0, most, is_unknown: false };
-        self.accounts.entry(holder ^ id.rotate_left(1)).or_insert(account)
+    /// The account of a holder for an id; `None` for no holder, or if there are too many.
+    fn account(&mut self, holder: u64, id: u64, height: i64) -> Option<&mut Account> {
+        if holder == NO_HOLDER {
+            return None;
+        }
+        let key = holder ^ id.rotate_left(1);
+        if self.accounts.len() >= MAX_KEYS && !self.accounts.contains_key(&key) {
+            self.is_partial = true;
+            return None;
+        }
+        Some(self.accounts.entry(key).or_insert(Account::new(height)))
     }
 
-    fn move_units(&mut self, holder: Holder, id: u64, height: i64, units: i128) {
-        let Some(holder) = holder.0 else { return };
-        let account = self.account(holder, id, height);
-        if height < account.height {
-            account.end_height();
+    fn doubt(&mut self, holder: Option<u64>, id: u64) {
+        if let Some(account) = holder.and_then(|holder| self.account(holder, id, i64::MAX)) {
+            account.is_unknown = true;
         }
-        account.is_unknown |= height > account.height;
-        account.height = height;
+    }
+
+    fn add_units(&mut self, holder: u64, id: u64, height: i64, units: i128) {
+        let Some(account) = self.account(holder, id, height) else { return };
+        if height != account.height {
+            (account.most, account.most_height) = account.most();
+            account.is_unknown |= height > account.height;
+            account.is_old = true;
+            account.height = height;
+        }
         match account.sum.checked_add(units) {
             Some(sum) => account.sum = sum,
             None => account.is_unknown = true,
         }
     }
 
-    /// The finding on a list that was read from its beginning to its end; before that no balance is known.
-    pub fn finding(mut self, law: &Law) -> Option<Finding> {
-        if self.checked == 0 {
-            return None;
-        }
-        self.accounts.values_mut().for_each(Account::end_height);
+    /// The finding on a list that was read to its end.
+    pub fn finding(&self, law: &Law) -> Finding {
         let known = || self.accounts.values().filter(|account| !account.is_unknown);
-        let overdrawn = known().filter(|account| account.sum < account.most.0).count();
-        let exact = known().filter(|account| account.sum == 0 && account.newest != account.height).count();
+        let overdrawn = known().filter(|account| account.overdrawn() > 0).count();
+        let exact = known().filter(|account| account.sum == 0 && account.is_old).count();
         let is_exact = self.is_counted || self.begins_with_mint && exact >= overdrawn * EXACT_FOR_EACH;
-        let worst = known().map(|account| (account.most.0 - account.sum, account.most.1)).max();
-        Some(Finding {
+        let held = match overdrawn {
+            0 if self.is_partial || known().next().is_none() => None,
+            0 => Some(true),
+            _ if self.has_unknown_receiver || !is_exact => None,
+            _ => Some(false),
+        };
+        let worst = known().max_by_key(|account| (account.overdrawn(), account.most().1));
+        Finding {
             law: law.name.into(),
-            held: if self.is_full || overdrawn > 0 && !is_exact { None } else { Some(overdrawn == 0) },
+            held,
             checked: self.checked,
             missing: overdrawn as u64,
-            violation: worst.filter(|(units, _)| *units > 0).map(|(units, height)| {
-                let amount = decimal(units);
+            violation: worst.filter(|account| account.overdrawn() > 0).map(|account| {
+                let (amount, height) = (decimal(account.overdrawn()), account.most().1);
                 format!("an address sent {amount} more than it had received, up to height {height}")
             }),
             earlier: None,
             assumption: law.assumption.into(),
-        })
+        }
     }
 }
 
 impl Account {
-    fn end_height(&mut self) {
-        if self.sum > self.most.0 {
-            self.most = (self.sum, self.height);
-        }
+    fn new(height: i64) -> Self {
+        Self { sum: 0, most: 0, most_height: height, height, is_old: false, is_unknown: false }
+    }
+
+    /// The most that the sum was, with the records of the current height, and that height.
+    fn most(&self) -> (i128, i64) {
+        if self.sum > self.most { (self.sum, self.height) } else { (self.most, self.most_height) }
+    }
+
+    /// Units that it sent before it had them.
+    fn overdrawn(&self) -> i128 {
+        self.most().0.saturating_sub(self.sum)
     }
 }
 

@@ -36,9 +36,10 @@ impl Finding {
     }
 }
 
-/// Adds the findings of another list.
-pub fn add(findings: &mut Vec<Finding>, others: Vec<Finding>) {
-    for other in others {
+/// Adds the findings of the list of another argument.
+pub fn add(findings: &mut Vec<Finding>, argument: &str, others: Vec<Finding>) {
+    for mut other in others {
+        other.violation = other.violation.map(|violation| format!("{argument}: {violation}"));
         match findings.iter_mut().find(|finding| finding.law == other.law) {
             Some(finding) => finding.add(other),
             None => findings.push(other),

@@ -10,20 +10,37 @@ mod sequence;
 mod spans;
 #[cfg(test)]
 mod tests;
+mod trail;
 
 use crate::columns::Columns;
-use crate::interface::{LAWS, Law, Rule};
+use crate::interface::{self, LAWS, Law, Rule};
 use balances::Balances;
 use custody::Custody;
 pub use finding::{Finding, add};
+use moves::{Move, Positions};
 use sequence::Numbers;
 
 /// The laws of the list of one run.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
     checks: Vec<(&'static Law, Check)>,
+    /// Columns of the moves that laws are about.
+    moves: Option<Positions>,
+    part: Part,
+    /// Height of the first move.
+    first_height: Option<i64>,
+    has_begun: bool,
     /// True if the list has all that there ever was of a sequence, unless the API keeps less.
     is_whole_list: bool,
+}
+
+/// Part of a list that is read. At a cut, records may be missing that were listed on its other side.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Part {
+    #[default]
+    FromFirst,
+    /// From some record on.
+    FromOther,
 }
 
 #[derive(Clone, Debug)]
@@ -34,9 +51,9 @@ enum Check {
 }
 
 impl Evidence {
-    /// Evidence on the list of an endpoint with these arguments.
-    pub fn of(endpoint: &str, argument: impl Fn(&str) -> Option<String>) -> Self {
-        let mut evidence = Self::default();
+    /// Evidence on a list of an endpoint with these arguments.
+    pub fn of(endpoint: &str, part: Part, argument: impl Fn(&str) -> Option<String>) -> Self {
+        let mut evidence = Self { part, ..Self::default() };
         for law in LAWS.iter().filter(|law| law.endpoint == endpoint) {
             let is_excluded = law.without.iter().any(|(name, value)| {
                 let given = argument(name);
@@ -49,26 +66,47 @@ impl Evidence {
                 Rule::Sequence(rule) => {
                     evidence.is_whole_list =
                         rule.whole.is_some_and(|(name, value)| argument(name).as_deref() == Some(value));
-                    Check::Numbers(Numbers::new(rule, rule.owner.and_then(|(_, name)| argument(name))))
+                    Check::Numbers(Numbers::new(rule, part, rule.owner.and_then(|(_, name)| argument(name))))
                 }
-                Rule::Custody(moves) => Check::Custody(Custody::new(moves)),
-                Rule::Balances(moves) => Check::Balances(Balances::new(moves)),
+                Rule::Custody(_) => Check::Custody(Custody::new()),
+                Rule::Balances(_) => Check::Balances(Balances::new()),
             };
+            if let Rule::Custody(moves) | Rule::Balances(moves) = &law.rule {
+                evidence.moves = interface::endpoint(endpoint).and_then(|one| Positions::of(moves, one.record()));
+            }
             evidence.checks.push((law, check));
         }
         evidence
     }
 
     pub fn add(&mut self, rows: &Columns) {
-        // Columns that were not asked for have no values.
-        self.checks.retain(|(law, _)| law.columns().all(|name| is_read(rows, name)));
+        if rows.rows() == 0 {
+            return;
+        }
+        if !self.has_begun {
+            // Columns that were not asked for have no values.
+            self.checks.retain(|(law, _)| law.columns().all(|name| is_read(rows, name)));
+            self.has_begun = true;
+        }
+        let moves = self.moves(rows);
         for (_, check) in &mut self.checks {
             match check {
                 Check::Numbers(numbers) => numbers.add(rows),
-                Check::Custody(custody) => custody.add(rows),
-                Check::Balances(balances) => balances.add(rows),
+                Check::Custody(custody) => custody.add(&moves),
+                Check::Balances(balances) => balances.add(&moves),
             }
         }
+    }
+
+    /// The moves of a page, without those of a height that is cut.
+    fn moves<'r>(&mut self, rows: &'r Columns) -> Vec<Move<'r>> {
+        let Some(columns) = self.moves.filter(|_| !self.checks.is_empty()) else { return Vec::new() };
+        let mut moves = columns.moves(rows);
+        if self.part == Part::FromOther {
+            self.first_height = self.first_height.or_else(|| moves.iter().find_map(|moved| moved.height));
+            moves.retain(|moved| moved.height.is_none() || moved.height != self.first_height);
+        }
+        moves
     }
 
     /// True if the records are all that there ever were, whatever the API keeps.
@@ -85,12 +123,13 @@ impl Evidence {
         })
     }
 
-    /// Findings on the records so far. `is_whole` is true if the list was read from its beginning to its end.
-    pub fn findings(&self, is_whole: bool) -> Vec<Finding> {
+    /// Findings on the records so far. `is_to_end` is true if the list was read to its end.
+    pub fn findings(&self, is_to_end: bool) -> Vec<Finding> {
         let findings = self.checks.iter().filter_map(|(law, check)| match check {
-            Check::Numbers(numbers) => Some(numbers.finding(law)),
-            Check::Custody(custody) => Some(custody.clone().finding(law)),
-            Check::Balances(balances) if is_whole => balances.clone().finding(law),
+            Check::Numbers(numbers) => Some(numbers.finding(law, is_to_end)),
+            Check::Custody(custody) => Some(custody.finding(law, is_to_end)),
+            // Before the end no balance is known.
+            Check::Balances(balances) if is_to_end => Some(balances.finding(law)),
             Check::Balances(_) => None,
         });
         findings.filter(|finding| finding.checked > 0).collect()

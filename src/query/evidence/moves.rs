@@ -1,10 +1,10 @@
-//! `Row`: one move of a token from a holder to another, and `Keyed`: a map by hashes of holders and ids.
+//! `Move`: a row as a move of a token from a holder to another, and `Keyed`: a map by hashes of holders and ids.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::columns::{Columns, Value};
-use crate::interface::{AMOUNT_SCALE, Moves, Number, PENDING, SUCCESS, ZERO_ADDRESS};
+use crate::interface::{AMOUNT_SCALE, COUNTED, Moves, PENDING, RecordType, SUCCESS, UNIQUE, ZERO_ADDRESS, scaled};
 
 /// Most holders or ids that are remembered, about 10 MB: the memory of a run does not grow with its list.
 pub const MAX_KEYS: usize = 100_000;
@@ -33,40 +33,53 @@ impl Hasher for AsIs {
 pub fn hash(text: &str) -> u64 {
     const LOWER_CASE: u64 = 0x2020_2020_2020_2020;
     const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
-    text.as_bytes().chunks(8).fold(text.len() as u64, |hash, chunk| {
-        let mut word = [0; 8];
-        word[..chunk.len()].copy_from_slice(chunk);
+    let add = |hash: u64, word: [u8; 8]| {
         let product = u128::from(hash ^ (u64::from_le_bytes(word) | LOWER_CASE)) * u128::from(MIX);
         (product as u64) ^ ((product >> 64) as u64)
-    })
+    };
+    let (words, rest) = text.as_bytes().as_chunks();
+    let hash = words.iter().fold(text.len() as u64, |hash, word| add(hash, *word));
+    let mut last = [0; 8];
+    last.iter_mut().zip(rest).for_each(|(byte, rest)| *byte = *rest);
+    add(hash, last)
 }
 
-/// A holder; `None` where tokens are minted or burned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Holder(pub Option<u64>);
+/// Sender of a mint, and receiver of what is burned.
+pub const NO_HOLDER: u64 = 0;
 
-/// One move.
+/// A transfer that happened, or may happen yet.
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
-    pub from: Holder,
-    pub to: Holder,
-    /// In units of 10^-18.
-    pub amount: i128,
-    /// Hash of the token id.
-    pub id: u64,
-    pub height: i64,
+pub struct Move<'r> {
+    pub protocol: Protocol,
+    pub id: &'r str,
+    amount: &'r str,
+    is_pending: bool,
+    /// Hashes of the holders, where they are known.
+    pub from: Option<u64>,
+    pub to: Option<u64>,
+    pub height: Option<i64>,
 }
 
-/// Meaning of a row.
-pub enum Read {
-    Moved(Row),
-    /// Nothing has moved.
-    Nothing,
-    /// Something may have moved: the holders and the id are no longer known.
-    Unknown {
-        holders: [Option<u64>; 2],
-        id: Option<u64>,
-    },
+/// Kinds of tokens by their laws.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// Each id has one holder.
+    Unique,
+    /// No contract changes amounts without a transfer.
+    Counted,
+    Other,
+}
+
+impl Move<'_> {
+    /// Sender, receiver and height of a transfer that happened, if they are known.
+    pub fn done(&self) -> Option<(u64, u64, i64)> {
+        if self.is_pending { None } else { Some((self.from?, self.to?, self.height?)) }
+    }
+
+    /// In units of 10^-18.
+    pub fn units(&self) -> Option<i128> {
+        scaled(self.amount, AMOUNT_SCALE)
+    }
 }
 
 /// Positions of the columns of moves.
@@ -79,61 +92,59 @@ pub struct Positions {
     height: usize,
     state: usize,
     protocol: usize,
-    /// Hash of the address that holds nothing.
-    no_holder: u64,
 }
 
 impl Positions {
-    pub fn of(moves: &Moves, rows: &Columns) -> Option<Self> {
-        let position = |name| rows.record().position(name);
+    pub fn of(moves: &Moves, record: &RecordType) -> Option<Self> {
         Some(Self {
-            from: position(moves.from)?,
-            to: position(moves.to)?,
-            amount: position(moves.amount)?,
-            id: position(moves.id)?,
-            height: position(moves.height)?,
-            state: position(moves.state)?,
-            protocol: position(moves.protocol)?,
-            no_holder: hash(ZERO_ADDRESS),
+            from: record.position(moves.from)?,
+            to: record.position(moves.to)?,
+            amount: record.position(moves.amount)?,
+            id: record.position(moves.id)?,
+            height: record.position(moves.height)?,
+            state: record.position(moves.state)?,
+            protocol: record.position(moves.protocol)?,
         })
     }
 
-    pub fn protocol<'r>(&self, rows: &'r Columns, row: usize) -> Option<&'r str> {
-        rows.text(self.protocol, row)
+    /// The rows that are transfers, without those that failed.
+    pub fn moves<'r>(&self, rows: &'r Columns) -> Vec<Move<'r>> {
+        (0..rows.rows()).filter_map(|row| self.read(rows, row)).collect()
     }
 
-    pub fn id<'r>(&self, rows: &'r Columns, row: usize) -> Option<&'r str> {
-        rows.text(self.id, row)
+    fn read<'r>(&self, rows: &'r Columns, row: usize) -> Option<Move<'r>> {
+        let is_pending = match rows.text(self.state, row)? {
+            SUCCESS => false,
+            PENDING => true,
+            _ => return None,
+        };
+        let protocol = match rows.text(self.protocol, row) {
+            Some(UNIQUE) => Protocol::Unique,
+            Some(COUNTED) => Protocol::Counted,
+            _ => Protocol::Other,
+        };
+        let height = match rows.value(self.height, row) {
+            Value::Integer(height) => Some(height),
+            _ => None,
+        };
+        Some(Move {
+            protocol,
+            id: rows.text(self.id, row).unwrap_or_default(),
+            amount: rows.text(self.amount, row).unwrap_or_default(),
+            is_pending,
+            from: rows.text(self.from, row).and_then(holder),
+            to: rows.text(self.to, row).and_then(holder),
+            height,
+        })
     }
+}
 
-    fn holder(&self, address: &str) -> Holder {
-        Holder(Some(hash(address)).filter(|hash| *hash != self.no_holder))
-    }
-
-    pub fn read(&self, rows: &Columns, row: usize) -> Read {
-        let from = rows.text(self.from, row);
-        let to = rows.text(self.to, row);
-        let id = rows.text(self.id, row);
-        let state = rows.text(self.state, row);
-        if state != Some(SUCCESS) && state != Some(PENDING) {
-            return Read::Nothing;
-        }
-        let known = (state == Some(SUCCESS)).then(|| {
-            // Several addresses share a member: which of them holds the token is not known.
-            let is_one = |text: &&str| text.len() <= ZERO_ADDRESS.len() || !text.contains(',');
-            let from = from.filter(is_one)?;
-            let to = to.filter(is_one)?;
-            let Value::Integer(height) = rows.value(self.height, row) else { return None };
-            let amount = Number::parse(rows.text(self.amount, row)?)?.scaled(AMOUNT_SCALE)?;
-            let id = hash(id.unwrap_or_default());
-            Some(Row { from: self.holder(from), to: self.holder(to), amount, id, height })
-        });
-        match known.flatten() {
-            Some(row) => Read::Moved(row),
-            None => {
-                let holder = |text: Option<&str>| text.and_then(|text| self.holder(text).0);
-                Read::Unknown { holders: [holder(from), holder(to)], id: id.map(hash) }
-            }
-        }
+/// Hash of an address; `None` where several share a member: which of them holds the token is not known.
+fn holder(address: &str) -> Option<u64> {
+    match address.len() {
+        0 => None,
+        length if length > ZERO_ADDRESS.len() && address.contains(',') => None,
+        _ if address.eq_ignore_ascii_case(ZERO_ADDRESS) => Some(NO_HOLDER),
+        _ => Some(hash(address)),
     }
 }

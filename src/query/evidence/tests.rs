@@ -1,7 +1,9 @@
-use super::Evidence;
+use std::ops::Range;
+
+use super::{Evidence, Finding, Part};
 use crate::columns::Columns;
 use crate::columns::ColumnsBuilder;
-use crate::interface::endpoint;
+use crate::interface::{LAWS, endpoint};
 
 const ZERO_ADDRESS: &str = crate::interface::ZERO_ADDRESS;
 
@@ -10,7 +12,7 @@ fn rows(call: &str, records: &[&[(&str, &str)]]) -> Columns {
     let mut builder = ColumnsBuilder::new(record, records.len());
     for values in records {
         for (column, field) in record.fields.iter().enumerate() {
-            match values.iter().find(|(name, _)| *name == field.name) {
+            match values.iter().find(|(name, value)| *name == field.name && !value.is_empty()) {
                 Some((_, value)) => builder.append_str(column, value).unwrap(),
                 None => builder.append_empty(column),
             }
@@ -20,14 +22,19 @@ fn rows(call: &str, records: &[&[(&str, &str)]]) -> Columns {
     builder.finish()
 }
 
-/// Held or not, of a law over records given newest first.
-fn held(call: &str, arguments: &[(&str, &str)], law: &str, records: &Columns) -> Option<bool> {
+/// Finding of a law over those of the records in a range, given newest first.
+fn found(arguments: &[(&str, &str)], law: &str, records: &Columns, part: Range<usize>) -> Option<Finding> {
     let argument = |name: &str| arguments.iter().find(|(own, _)| *own == name).map(|(_, value)| (*value).to_owned());
-    let mut evidence = Evidence::of(call, argument);
-    for row in 0..records.rows() {
-        evidence.add(&records.slice(row, 1));
-    }
-    evidence.findings(true).into_iter().find(|finding| finding.law == law).unwrap().held
+    let begin = if part.start == 0 { Part::FromFirst } else { Part::FromOther };
+    let call = LAWS.iter().find(|one| one.name == law).unwrap().endpoint;
+    let mut evidence = Evidence::of(call, begin, argument);
+    part.clone().for_each(|row| evidence.add(&records.slice(row, 1)));
+    evidence.findings(part.end == records.rows()).into_iter().find(|finding| finding.law == law)
+}
+
+/// Held or not, of a law over records given newest first.
+fn held(arguments: &[(&str, &str)], law: &str, records: &Columns) -> Option<bool> {
+    found(arguments, law, records, 0..records.rows()).unwrap().held
 }
 
 fn sent<'a>(nonce: &'a str, state: &'a str) -> [(&'a str, &'a str); 3] {
@@ -36,7 +43,7 @@ fn sent<'a>(nonce: &'a str, state: &'a str) -> [(&'a str, &'a str); 3] {
 
 fn nonces(records: &[[(&str, &str); 3]]) -> Option<bool> {
     let records: Vec<&[(&str, &str)]> = records.iter().map(|record| record.as_slice()).collect();
-    held("address_transactions", &[("address", "0xa1")], "nonces", &rows("address_transactions", &records))
+    held(&[("address", "0xa1")], "nonces", &rows("address_transactions", &records))
 }
 
 #[test]
@@ -55,7 +62,7 @@ fn missing_nonce_breaks_the_law_and_a_pending_or_replaced_one_does_not() {
 #[test]
 fn list_of_received_transactions_has_no_nonces() {
     let argument = |name: &str| (name == "direction").then(|| "to".to_owned());
-    assert!(Evidence::of("address_transactions", argument).findings(true).is_empty());
+    assert!(Evidence::of("address_transactions", Part::FromFirst, argument).findings(true).is_empty());
 }
 
 #[test]
@@ -63,7 +70,7 @@ fn log_indexes_follow_each_other_within_a_transaction_only() {
     let log = |tx: &'static str, index: &'static str| [("tx_id", tx), ("log_index", index)];
     let of = |logs: &[[(&str, &str); 2]]| {
         let logs: Vec<&[(&str, &str)]> = logs.iter().map(|log| log.as_slice()).collect();
-        held("logs", &[], "log_indexes", &rows("logs", &logs))
+        held(&[], "log_indexes", &rows("logs", &logs))
     };
     assert_eq!(of(&[log("0x1", "4"), log("0x1", "5"), log("0x2", "90"), log("0x2", "91")]), Some(true));
     assert_eq!(of(&[log("0x1", "4"), log("0x1", "6"), log("0x2", "7")]), Some(false));
@@ -72,7 +79,7 @@ fn log_indexes_follow_each_other_within_a_transaction_only() {
 type Transfer<'a> = (&'a str, &'a str, &'a str, &'a str, &'a str, &'a str);
 
 /// Transfers as (height, from, to, amount, id, state), newest first.
-fn transfers(protocol: &str, law: &str, records: &[Transfer<'_>]) -> Option<bool> {
+fn transfer_rows(protocol: &str, records: &[Transfer<'_>]) -> Columns {
     let records: Vec<_> = records
         .iter()
         .map(|(height, from, to, amount, id, state)| {
@@ -88,7 +95,11 @@ fn transfers(protocol: &str, law: &str, records: &[Transfer<'_>]) -> Option<bool
         })
         .collect();
     let records: Vec<&[(&str, &str)]> = records.iter().map(|record| record.as_slice()).collect();
-    held("token_transfers", &[], law, &rows("token_transfers", &records))
+    rows("token_transfers", &records)
+}
+
+fn transfers(protocol: &str, law: &str, records: &[Transfer<'_>]) -> Option<bool> {
+    held(&[], law, &transfer_rows(protocol, records))
 }
 
 #[test]
@@ -137,4 +148,104 @@ fn address_that_sends_more_than_it_has_breaks_balances_of_exact_tokens_only() {
     assert_eq!(transfers("ERC1155", "balances", &rebased), Some(false));
     // Issued without a transfer.
     assert_eq!(of(&[&overdrawn[..], &exact[..7]].concat()), None);
+}
+
+#[test]
+fn transfers_in_a_circle_leave_one_holder_of_several() {
+    let of = |records: &[Transfer<'_>]| transfers("ERC721", "custody", records);
+    let circle = [
+        ("9", "0xc", "0xd", "1", "5", "success"),
+        ("8", "0xb", "0xc", "1", "5", "success"),
+        ("8", "0xc", "0xb", "1", "5", "success"),
+        ("7", "0xa", "0xc", "1", "5", "success"),
+        ("6", ZERO_ADDRESS, "0xa", "1", "5", "success"),
+    ];
+    assert_eq!(of(&circle), Some(true));
+    assert_eq!(of(&[&circle[..3], &circle[4..]].concat()), Some(false));
+    assert_eq!(of(&[&circle[1..3], &circle[4..]].concat()), Some(false));
+    assert_eq!(of(&circle[1..]), Some(true));
+}
+
+#[test]
+fn doubtful_transfers_leave_the_rest_of_an_id_comparable() {
+    let of = |records: &[Transfer<'_>]| transfers("ERC721", "custody", records);
+    let list = [
+        ("", "0xd", "0xe", "1", "5", "pending"),
+        ("9", "0xc", "0xd", "1", "5", "success"),
+        ("8", "0xb", "0xc", "1", "5", "success"),
+        ("7", "0xa", "0xb", "1", "5", "success"),
+        ("6", ZERO_ADDRESS, "0xa", "1", "5", "success"),
+    ];
+    assert_eq!(of(&list), Some(true));
+    assert_eq!(of(&[&list[..3], &list[4..]].concat()), Some(false));
+    // A pending one may have happened at any of the heights around it, or not at all.
+    assert_eq!(of(&[list[1], list[0], list[3], list[4]]), Some(true));
+    let shared =
+        [list[1], ("8", "0xb,0xa000000000000000000000000000000000000000", "0xc", "1", "5", "success"), list[3]];
+    assert_eq!(of(&[&shared[..], &list[4..]].concat()), Some(true));
+}
+
+#[test]
+fn transfers_without_ids_or_not_in_order_decide_nothing() {
+    let of = |records: &[Transfer<'_>]| found(&[], "custody", &transfer_rows("ERC721", records), 0..records.len());
+    let list = [
+        ("9", "0xc", "0xd", "1", "5", "success"),
+        ("8", "0xb", "0xc", "1", "5", "success"),
+        ("7", "0xa", "0xb", "1", "5", "success"),
+    ];
+    let without: Vec<Transfer<'_>> = list.iter().map(|row| (row.0, row.1, row.2, row.3, "", row.5)).collect();
+    assert!(of(&without).is_none());
+    assert_eq!(of(&[without[0], list[1], list[2]]).unwrap().held, None);
+    let ascending = [list[2], list[1], list[0]];
+    assert!(of(&ascending).is_none_or(|found| found.held.is_none()));
+    assert!(of(&[list[2], list[0]]).is_none_or(|found| found.held.is_none()));
+}
+
+#[test]
+fn address_that_may_have_received_more_is_not_overdrawn() {
+    let both = "0x000000000000000000000000000000000000000a,0x000000000000000000000000000000000000000b";
+    let list = [
+        ("7", "0xa", "0xb", "5", "1", "success"),
+        ("6", ZERO_ADDRESS, both, "5", "1", "success"),
+        ("5", ZERO_ADDRESS, "0xa", "1", "1", "success"),
+    ];
+    assert_eq!(transfers("ERC1155", "balances", &list), None);
+    assert_eq!(transfers("ERC1155", "balances", &[list[0], list[2]]), Some(false));
+}
+
+#[test]
+fn record_without_a_number_may_be_that_of_a_gap() {
+    let [done, open] = ["success", "pending"];
+    assert_eq!(nonces(&[sent("7", done), sent("", done), sent("5", done)]), None);
+    assert_eq!(nonces(&[sent("7", done), sent("", open), sent("5", done)]), None);
+    assert_eq!(nonces(&[sent("7", done), sent("", done), sent("6", done)]), Some(true));
+}
+
+/// Every part of a list breaks no law that the list obeys, whatever the order of the records of one height.
+#[test]
+fn cut_within_a_height_breaks_no_law() {
+    let of = |height, nonce| [("from_address", "0xa1"), ("height", height), ("nonce", nonce), ("state", "success")];
+    let sent = [of("9", "8"), of("9", "9"), of("8", "6"), of("8", "4"), of("8", "7"), of("8", "5"), of("7", "3")];
+    let sent = rows("address_transactions", &sent.each_ref().map(|record| &record[..]));
+    let log = |tx, index| [("tx_id", tx), ("log_index", index)];
+    let logs = [log("0x1", "6"), log("0x1", "4"), log("0x1", "5"), log("0x2", "9"), log("0x2", "7"), log("0x2", "8")];
+    let logs = rows("logs", &logs.each_ref().map(|record| &record[..]));
+    let moves = [
+        ("9", "0xd", "0xe", "1", "5", "success"),
+        ("8", "0xa", "0xb", "1", "5", "success"),
+        ("8", "0xc", "0xd", "1", "5", "success"),
+        ("8", "0xb", "0xc", "1", "5", "success"),
+        ("7", ZERO_ADDRESS, "0xa", "1", "5", "success"),
+    ];
+    let [unique, counted] = ["ERC721", "ERC1155"].map(|protocol| transfer_rows(protocol, &moves));
+    let lists = [("nonces", sent), ("log_indexes", logs), ("custody", unique), ("balances", counted)];
+    for (law, list) in &lists {
+        assert_eq!(held(&[("address", "0xa1")], law, list), Some(true), "{law}");
+        for start in 0..list.rows() {
+            for end in start..=list.rows() {
+                let found = found(&[("address", "0xa1")], law, list, start..end);
+                assert!(found.is_none_or(|found| found.held != Some(false)), "{law}: {start}..{end}");
+            }
+        }
+    }
 }

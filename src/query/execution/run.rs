@@ -16,7 +16,7 @@ use super::slice_fetcher::SliceFetcher;
 use crate::client::{Error, log};
 use crate::process;
 use crate::query::audit::Arguments;
-use crate::query::evidence::Evidence;
+use crate::query::evidence::{Evidence, Part};
 use crate::query::request::Query;
 use crate::query::results::{LatestCheckpoint, Page, Partial, SharedReport};
 use crate::query::snapshot::{End, FirstPage};
@@ -139,7 +139,11 @@ impl Run {
         self.query.client().check_requests(needed)?;
         self.arguments = Arguments::of(&self.query);
         let args = self.query.canonical_args()?;
-        self.evidence = Evidence::of(self.query.endpoint().name, |name| {
+        let part = match start {
+            Some(start) if !(start.slice == 0 && start.list.is_start()) => Part::FromOther,
+            _ => Part::FromFirst,
+        };
+        self.evidence = Evidence::of(self.query.endpoint().name, part, |name| {
             args.get(name).map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
         });
         if let Some(start) = start {
@@ -329,8 +333,8 @@ impl Run {
     fn finish(&mut self) {
         self.fetchers.clear();
         self.next_slice = self.query.slices().count();
-        let is_whole = self.began == Some((0, 0)) && self.end == Some(End::List) && self.next_slice == 1;
-        let findings = self.evidence.findings(is_whole);
+        let is_to_end = self.end == Some(End::List) && self.remaining() != Some(0);
+        let findings = self.evidence.findings(is_to_end);
         self.report.update(|report| report.evidence = findings);
         if self.delivered == 0 && self.report.read().dropped == 0 {
             self.report.update(|report| report.remarks = self.query.implausible_args().into());

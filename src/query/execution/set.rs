@@ -300,7 +300,8 @@ impl<L: ListRun> Set<L> {
             error: error.map(|error| error.message()),
             ..Verdict::default()
         };
-        report.update(|report| evidence::add(&mut report.evidence, ended.evidence));
+        let value = self.query.members().map_or("", |members| &members.values[index]);
+        report.update(|report| evidence::add(&mut report.evidence, value, ended.evidence));
         self.update_verdict(index, report, |before| *before = Verdict { argument: before.argument.clone(), ..verdict });
         self.account(report);
     }
