@@ -143,6 +143,7 @@ static CLIENT: LazyLock<Client> = LazyLock::new(|| {
         proxy: None,
         ca_bundle: None,
         cassette: None,
+        cache: None,
         missing: None,
     };
     Settings::new(settings).and_then(Client::new).expect("valid settings")

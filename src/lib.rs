@@ -1,10 +1,11 @@
 //! On-chain data, every record exactly once with its exact value.
 //!
 //! `interface` declares the API. `decode` turns the bytes of a response into `columns`. `client` sends one signed GET, with
-//! retries, or replays it from a `cassette`. `query` reads complete results. `events` decodes
-//! event logs. `service` is a local server of the API, or
+//! retries, or replays it from a `cassette`. `query` reads complete results, of which the `cache` keeps what cannot change.
+//! `events` decodes event logs. `service` is a local server of the API, or
 //! its simulation in `virtual_time`, and `python` has the Python bindings.
 
+pub mod cache;
 pub mod cassette;
 pub mod client;
 pub mod columns;

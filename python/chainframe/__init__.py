@@ -9,6 +9,7 @@ from chainframe import _frame_protocols, _functions, _sequence
 from chainframe._native import (
     AddressTransaction,
     Block,
+    Cache,
     ChainTransaction,
     Client,
     CrossChainTransaction,
@@ -76,6 +77,7 @@ __all__ = [
     "BadRequestError",
     "Block",
     "BudgetExceededError",
+    "Cache",
     "CassetteError",
     "CassetteMissError",
     "ChainTransaction",
@@ -161,6 +163,6 @@ if not TYPE_CHECKING:
 
 if _functions.is_testing():
     _functions.define_methods()
-_functions.define_constructors(Client, Deployment)
+_functions.define_constructors(Client, Deployment, Cache)
 
 del _frame_protocols, _functions, _sequence, TYPE_CHECKING

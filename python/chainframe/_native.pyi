@@ -35,6 +35,7 @@ _T_co = TypeVar("_T_co", covariant=True)
 __all__ = [
     "AddressTransaction",
     "Block",
+    "Cache",
     "Cassette",
     "ChainTransaction",
     "Client",
@@ -67,6 +68,7 @@ __all__ = [
     "_client_count",
     "_declaration",
     "_decode_response",
+    "_environment_cache",
     "_environment_cassette",
     "_environment_deployment",
     "_evidence",
@@ -75,6 +77,7 @@ __all__ = [
     "_merge_cassette",
     "_openapi",
     "_proxy",
+    "_restore_cache",
     "_restore_cassette",
     "_restore_client",
     "_restore_deployment",
@@ -251,6 +254,10 @@ class Client:
         Called for `Credentials` in place of the three secrets: before the first request, a minute before they expire,
         and once after the service rejects them. It runs in a thread of its own and may wait for a network. The rate
         limiter is that of the callable, whatever it returns. A client is pickled with the name of the callable.
+    cache : Cache, str or path, optional
+        Directory with results of earlier calls, for `collect`, the `to_*` methods and their async forms: what cannot
+        change any more is not requested again. Default: `CHAINFRAME_CACHE`, or no cache. A client with a cassette has
+        none.
 
     Raises
     ------
@@ -288,6 +295,7 @@ class Client:
         progress: Literal["auto"] | bool = "auto",
         on_attempt: Callable[[Attempt], object] | None = None,
         credentials: Callable[[], Credentials] | None = None,
+        cache: Cache | str | PathLike[str] | None = None,
     ) -> Self: ...
     # For `unittest.mock`, which checks a constructor by this.
     def __init__(
@@ -315,6 +323,7 @@ class Client:
         progress: Literal["auto"] | bool = "auto",
         on_attempt: Callable[[Attempt], object] | None = None,
         credentials: Callable[[], Credentials] | None = None,
+        cache: Cache | str | PathLike[str] | None = None,
     ) -> None: ...
     def tokens(
         self,
@@ -795,6 +804,10 @@ class Client:
         """Type of amounts of the conversions and exports that are not given `numbers`; None is the default of each."""
 
     @property
+    def cache(self) -> Cache | None:
+        """Cache of the client, if it has one."""
+
+    @property
     def rate_limit_state(self) -> RateLimitState:
         """Current state of the rate limiter; "auto" shares one among all clients of a key.
 
@@ -830,6 +843,7 @@ class Client:
         max_requests: int | None = ...,
         strict: bool = ...,
         numbers: Literal["decimal", "float", "string"] | None = ...,
+        cache: Cache | str | PathLike[str] | None = ...,
         progress: Literal["auto"] | bool = ...,
     ) -> Client:
         """Return a client with other options that shares the connections of this one.
@@ -853,6 +867,8 @@ class Client:
             If True, an incomplete result raises `IncompleteResultError`.
         numbers : {"decimal", "float", "string"} or None, optional
             Type of amounts of the conversions and exports that are not given `numbers`. None is the default of each.
+        cache : Cache, str, path or None, optional
+            Directory with results of earlier calls. None requests everything.
         progress : "auto" or bool, optional
             When to show a progress bar.
 
@@ -899,6 +915,111 @@ class Client:
         traceback: TracebackType | None,
         /,
     ) -> None: ...
+
+@final
+class Cache:
+    """Directory with results of earlier calls, for `Client(cache=...)`.
+
+    Heights more than `settle` below the head of the chain are taken not to change. Lists are continued from what is
+    kept of them, settled heights, blocks and lookups are not requested again. Whatever contradicts the service is
+    removed and read again. No key and no secret is stored: all accounts of a service share a result. Several processes
+    may use a directory at the same time. Frozen, comparable, picklable.
+
+    Parameters
+    ----------
+    directory : str or path
+        Local directory, which is created if it does not exist.
+    settle : int
+        Number of heights below the head of the chain that may still change, at least 1.
+    max_age : float
+        Seconds after which a result is read again as a whole. Default: 30 days.
+    max_bytes : int
+        Maximum size of all records. Those that were used the longest time ago are removed first. Default: 1 GiB.
+
+    Raises
+    ------
+    ConfigError
+        For a directory that cannot be created, and for another value that is out of range.
+
+    Examples
+    --------
+    >>> client = cf.Client(cache=cf.Cache("cache", max_age=7 * 86_400))
+    >>> frame = client.blocks().to_pandas()
+    """
+
+    def __new__(
+        cls,
+        directory: str | PathLike[str],
+        *,
+        settle: int = 32,
+        max_age: float = 2592000.0,
+        max_bytes: int = 1073741824,
+    ) -> Self: ...
+    # For `unittest.mock`, which checks a constructor by this.
+    def __init__(
+        self,
+        directory: str | PathLike[str],
+        *,
+        settle: int = 32,
+        max_age: float = 2592000.0,
+        max_bytes: int = 1073741824,
+    ) -> None: ...
+    @property
+    def directory(self) -> Path:
+        """Absolute path of the directory."""
+
+    @property
+    def settle(self) -> int:
+        """Number of heights below the head of the chain that may still change."""
+
+    @property
+    def max_age(self) -> float:
+        """Seconds after which a result is read again as a whole."""
+
+    @property
+    def max_bytes(self) -> int:
+        """Maximum size of all records in bytes."""
+
+    def entries(self) -> list[dict[str, Any]]:
+        """Return the results that are kept.
+
+        Returns
+        -------
+        list of dict
+            The result that was used last first. Each has `base_url`, `call`, `query` (chain and arguments), `records`,
+            `bytes`, `read_at` (when the whole of it was read) and `used_at`.
+
+        Raises
+        ------
+        ConfigError
+            If the database of the cache cannot be read.
+
+        Examples
+        --------
+        >>> [(entry["call"], entry["records"]) for entry in client.cache.entries()]
+        [('blocks', 3000)]
+        """
+
+    def clear(self) -> int:
+        """Remove all results, also those of other versions of chainframe.
+
+        Returns
+        -------
+        int
+            Number of results that this version could use.
+
+        Raises
+        ------
+        ConfigError
+            If the files cannot be removed.
+
+        Examples
+        --------
+        >>> client.cache.clear()
+        1
+        """
+
+    def __eq__(self, other: object, /) -> bool: ...
 
 @final
 class RateLimitState:
@@ -2855,6 +2976,21 @@ class Report:
         """
 
     @property
+    def cache(self) -> dict[str, Any] | None:
+        """Contribution of the cache; None if the client has no cache.
+
+        - `records`: number of records that were not requested;
+        - `as_of`: time as of which these records are those of the service: that of this run for a list, that of the
+          last comparison with the chain for settled records; None without such records;
+        - `reason`: why the result is not kept, or what was removed from the cache; None if there is nothing to say.
+
+        Examples
+        --------
+        >>> client.with_options(cache="cache").blocks().collect().report.cache["records"]
+        3000
+        """
+
+    @property
     def bytes(self) -> int:
         """Size of the response bodies in bytes, decompressed."""
 
@@ -3979,6 +4115,7 @@ class _LocalService:
     def close(self) -> None: ...
 
 def _declaration() -> str: ...
+def _environment_cache() -> Cache | None: ...
 def _environment_cassette() -> Cassette | None: ...
 def _environment_deployment() -> Deployment: ...
 def _keep_origins() -> None: ...
@@ -4003,6 +4140,7 @@ def _with_cassette(client: Client, cassette: Cassette | None) -> Client: ...
 # What pickles call.
 
 def _restore_schema(name: str, columns: list[str]) -> Schema: ...
+def _restore_cache(directory: PathLike[str], settle: int, max_age: float, max_bytes: int) -> Cache: ...
 def _restore_cassette(
     path: str | PathLike[str],
     mode: Literal["none", "once", "new_episodes", "all", "rewrite"],

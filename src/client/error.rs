@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::cache::CacheError;
 use crate::cassette;
 use crate::columns::NumericOverflow;
 use crate::interface::{ApiErrorKind, Chain, DeploymentError, endpoint};
@@ -192,6 +193,12 @@ impl ApiError {
 
 fn attempts_text(attempts: u32) -> String {
     if attempts == 1 { "1 attempt".into() } else { format!("{attempts} attempts") }
+}
+
+impl From<CacheError> for Error {
+    fn from(error: CacheError) -> Self {
+        Self::config(error.setting, error.problem)
+    }
 }
 
 impl From<DeploymentError> for Error {

@@ -7,6 +7,7 @@
 
 mod account;
 mod attempt;
+mod cache_checks;
 mod clock;
 mod connect;
 mod credentials;
@@ -43,6 +44,7 @@ use tokio::sync::Semaphore;
 pub use crate::process::runtime;
 pub use account::{CredentialSource, Issued};
 pub use attempt::Fetched;
+pub use cache_checks::CacheChecks;
 pub use credentials::{Credentials, Secret};
 pub use empty::{BelievedEmpty, EmptyResponses};
 pub use environment::Environment;
@@ -95,6 +97,7 @@ struct Shared {
     empty_responses: Arc<EmptyResponses>,
     clock: Clock,
     usage: UsageCounters,
+    cache_checks: CacheChecks,
 }
 
 impl Client {
@@ -115,6 +118,7 @@ impl Client {
             empty_responses: Arc::default(),
             clock: Clock::default(),
             usage: UsageCounters::default(),
+            cache_checks: CacheChecks::default(),
         };
         let bounds = RequestBounds::default().and(settings.max_requests.map(RequestBound::new).transpose()?);
         let inner = Inner { settings, limiter: Arc::default(), bounds, shared: Arc::new(shared) };
@@ -130,9 +134,10 @@ impl Client {
     /// requests and, unless its rate limit is another one, the rate limiter. A bound of its own applies as well.
     pub fn with_options(&self, options: RequestOptions) -> Result<Self, Error> {
         let Inner { settings, limiter, bounds, shared } = &*self.inner;
+        let is_bounded = options.max_requests.is_some();
         let settings = settings.with_options(options)?;
-        let own = match options.max_requests {
-            Some(_) => settings.max_requests.map(RequestBound::new).transpose()?,
+        let own = match is_bounded.then_some(settings.max_requests).flatten() {
+            Some(most) => Some(RequestBound::new(most)?),
             None => None,
         };
         let bounds = bounds.and(own);
@@ -176,6 +181,11 @@ impl Client {
     /// Figures of all requests so far, of this client and of those that share its connections.
     pub fn usage(&self) -> Usage {
         self.inner.shared.usage.read()
+    }
+
+    /// Blocks of the cache that this client has compared with the service.
+    pub fn cache_checks(&self) -> &CacheChecks {
+        &self.inner.shared.cache_checks
     }
 
     /// Requests that may still be sent, or `None` without a bound.

@@ -9,6 +9,7 @@ use super::credentials::{Credentials, Secret};
 use super::error::{Error, Suspicion};
 use super::proxy::Proxy;
 use super::rate_controller::RateLimit;
+use crate::cache::Cache;
 use crate::cassette::Cassette;
 use crate::columns::DecimalPolicy;
 use crate::interface::{Chain, Deployment};
@@ -43,11 +44,12 @@ pub struct SettingsInput {
     pub proxy: Option<String>,
     pub ca_bundle: Option<PathBuf>,
     pub cassette: Option<Cassette>,
+    pub cache: Option<Cache>,
     pub missing: Option<(&'static str, Message)>,
 }
 
 /// Changes of the settings that apply to requests and results, not to connections.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct RequestOptions {
     pub timeout: Option<f64>,
     pub deadline: Option<Option<f64>>,
@@ -56,6 +58,7 @@ pub struct RequestOptions {
     pub max_requests: Option<Option<i64>>,
     pub strict: Option<bool>,
     pub numbers: Option<Option<DecimalPolicy>>,
+    pub cache: Option<Option<Cache>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -83,6 +86,8 @@ pub struct Settings {
     pub proxy: Option<Proxy>,
     pub ca_bundle: Option<PathBuf>,
     pub cassette: Option<Cassette>,
+    /// Results that were read before.
+    pub cache: Option<Cache>,
     /// A missing setting that only unrecorded requests need, and the problem to raise for one.
     pub missing: Option<(&'static str, Message)>,
 }
@@ -135,6 +140,7 @@ impl Settings {
             proxy,
             ca_bundle: given.ca_bundle,
             cassette: given.cassette,
+            cache: given.cache,
             missing: given.missing,
         })
     }
@@ -159,6 +165,7 @@ impl Settings {
         }
         settings.strict = options.strict.unwrap_or(settings.strict);
         settings.numbers = options.numbers.unwrap_or(settings.numbers);
+        settings.cache = options.cache.unwrap_or(settings.cache);
         Ok(settings)
     }
 

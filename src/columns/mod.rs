@@ -2,6 +2,7 @@
 
 mod build;
 mod export;
+mod ipc;
 mod projection;
 mod value;
 mod views;
@@ -15,6 +16,7 @@ use arrow_select::take::take;
 
 pub use build::ColumnsBuilder;
 pub use export::{DecimalPolicy, NumericOverflow, batch, schema, schema_in};
+pub use ipc::{from_ipc, to_ipc};
 pub use projection::Projection;
 pub use value::Value;
 

@@ -19,6 +19,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<client::deployment::Deployment>()?;
     module.add_class::<client::client::Client>()?;
+    module.add_class::<client::cache::Cache>()?;
     module.add_class::<client::rate_limit_state::RateLimitState>()?;
     module.add_class::<client::usage::Usage>()?;
     module.add_class::<query::query::Query>()?;
@@ -48,6 +49,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(base::hint::_restore_hint, module)?)?;
     module.add_function(wrap_pyfunction!(results::report::_restore_report, module)?)?;
     module.add_function(wrap_pyfunction!(client::evidence::_evidence, module)?)?;
+    module.add_function(wrap_pyfunction!(client::cache::_environment_cache, module)?)?;
+    module.add_function(wrap_pyfunction!(client::cache::_restore_cache, module)?)?;
     module.add_function(wrap_pyfunction!(client::rate_limit_state::_restore_rate_limit_state, module)?)?;
     module.add_function(wrap_pyfunction!(client::usage::_restore_usage, module)?)?;
     module.add_function(wrap_pyfunction!(results::estimate::_restore_estimate, module)?)?;

@@ -12,11 +12,11 @@ mod snapshot;
 pub use evidence::{Evidence, Finding, Part};
 pub use execution::{
     Bounds, Cursor, Estimate, FollowCursor, FollowEvent, FollowItem, FollowOptions, FollowRun, FollowStart, Lag,
-    QueryStart, Run, RunObserver, height_at,
+    QueryStart, Run, RunObserver, collect, height_at,
 };
 pub use follow::{Changes, Horizon, Poll};
 pub use request::{Arg, GrowthOrder, Options, Query, parse_time, sent_value};
 pub use results::{
-    Batch, Batches, Checkpoint, Completeness, Entries, MembersReport, Page, Partial, Progress, Records, Report,
-    SharedReport, Verdict, Verdicts, record_keys,
+    Batch, Batches, CacheUse, Checkpoint, Completeness, Entries, MembersReport, Page, Partial, Progress, Records,
+    Report, SharedReport, Verdict, Verdicts, record_keys,
 };

@@ -1,4 +1,4 @@
-"""Commands that need no extra: `serve`, `doctor`, `cassette` and `--version`."""
+"""Commands that need no extra: `serve`, `doctor`, `cassette`, `cache` and `--version`."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from chainframe._deployments import of_environment
 from chainframe._native import _openapi as openapi_json
 from chainframe._paths import local_path
 from chainframe._text import shown
+from chainframe.cli import cache
 from chainframe.cli.codes import FAILED, INTERRUPTED, NETWORK, USAGE
 from chainframe.errors.base import in_shell
 from chainframe.testing import Cassette, LocalService
@@ -36,6 +37,7 @@ COMMANDS = {
     "serve": "Run the local server until interrupted.",
     "doctor": "Diagnose configuration and connectivity.",
     "cassette": "Show what a cassette has recorded, or compare it with the service.",
+    "cache": cache.HELP,
     "openapi": "Print the OpenAPI document of the API.",
 }
 
@@ -176,6 +178,7 @@ def _parser() -> argparse.ArgumentParser:
     diagnose.add_argument("--ca-bundle", help="PEM file with certificates to trust (default: REQUESTS_CA_BUNDLE)")
     diagnose.add_argument("--json", action="store_true", help="print one JSON object per line")
     _add_deployment_options(diagnose)
+    cache.add_to(commands)
     cassette = commands.add_parser("cassette", help=COMMANDS["cassette"], description=COMMANDS["cassette"])
     actions = cassette.add_subparsers(required=True, metavar="ACTION")
     show = actions.add_parser("show", help="list the interactions", description="List the interactions of a cassette.")

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from os import PathLike
 
-    from chainframe import Attempt, Credentials, Deployment
+    from chainframe import Attempt, Cache, Credentials, Deployment
     from chainframe._native import Cassette
 
 Call: TypeAlias = Literal[
@@ -57,6 +57,7 @@ class ClientOptions(TypedDict, total=False):
     progress: Literal["auto"] | bool
     on_attempt: Callable[[Attempt], object] | None
     credentials: Callable[[], Credentials] | None
+    cache: Cache | str | PathLike[str] | None
 
 
 class Fault(TypedDict, total=False):

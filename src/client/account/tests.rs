@@ -30,6 +30,7 @@ fn settings() -> Settings {
         proxy: None,
         ca_bundle: None,
         cassette: None,
+        cache: None,
         missing: None,
     })
     .unwrap()

@@ -9,6 +9,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
+use super::cache::{Cache, GivenCache};
 use super::callables::{CallableSetting, Callables};
 use super::cassette::Cassette;
 use super::deployment::{_environment_deployment, Deployment};
@@ -74,11 +75,11 @@ impl Client {
         *positional, base_url=None, api_key=None, secret_key=None, passphrase=None, main_chain=None, zone_chain=None,
         deployment=None, timeout=or(30.0), deadline=Some(or(120.0)), max_retries=or(5), rate_limit=or(None),
         max_requests=None, concurrency=or(4), strict=or(false), numbers=None, max_response_bytes=or(67_108_864), proxy=None,
-        ca_bundle=None, cassette=None, progress=ProgressMode::Auto, on_attempt=None, credentials=None, **unknown,
+        ca_bundle=None, cassette=None, progress=ProgressMode::Auto, on_attempt=None, credentials=None, cache=None, **unknown,
     ), text_signature = "(*, base_url=None, api_key=None, secret_key=None, passphrase=None, main_chain=None, \
         zone_chain=None, deployment=None, timeout=30.0, deadline=120.0, max_retries=5, rate_limit='auto', \
         max_requests=None, concurrency=4, strict=False, numbers=None, max_response_bytes=67108864, proxy=None, \
-        ca_bundle=None, cassette=None, progress='auto', on_attempt=None, credentials=None)")]
+        ca_bundle=None, cassette=None, progress='auto', on_attempt=None, credentials=None, cache=None)")]
     #[expect(clippy::too_many_arguments, reason = "the settings, all by keyword")]
     fn new(
         py: Python<'_>,
@@ -105,6 +106,7 @@ impl Client {
         progress: ProgressMode,
         on_attempt: Option<Bound<'_, PyAny>>,
         credentials: Option<Bound<'_, PyAny>>,
+        cache: Option<GivenCache>,
         unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         arguments::reject(&py.get_type::<Self>(), unknown)?;
@@ -144,6 +146,7 @@ impl Client {
             max_response_bytes,
             proxy,
             ca_bundle,
+            cache,
         };
         let settings = given.check(deployment, cassette.as_ref(), callables.credentials.callable().is_some());
         let inner = settings.and_then(|settings| client::Client::with_environment(settings, environment));
@@ -219,6 +222,12 @@ impl Client {
         self.inner.settings().numbers.map(DecimalPolicy::name)
     }
 
+    #[doc = doc!(Client.cache)]
+    #[getter]
+    fn cache(&self) -> Option<Cache> {
+        self.inner.settings().cache.clone().map(|inner| Cache { inner })
+    }
+
     #[doc = doc!(Client.rate_limit_state)]
     #[getter]
     fn rate_limit_state(&self) -> RateLimitState {
@@ -233,7 +242,7 @@ impl Client {
 
     #[doc = doc!(Client.with_options)]
     #[pyo3(signature = (**options), text_signature = "($self, *, timeout=..., deadline=..., max_retries=..., \
-        rate_limit=..., max_requests=..., strict=..., numbers=..., progress=...)")]
+        rate_limit=..., max_requests=..., strict=..., numbers=..., cache=..., progress=...)")]
     fn with_options<'py>(
         slf: Py<Self>,
         py: Python<'py>,
@@ -251,6 +260,10 @@ impl Client {
                 "max_requests" => changes.max_requests = Some(optional_setting_of(&value, "max_requests")?),
                 "strict" => changes.strict = Some(setting_of(&value, "strict")?),
                 "numbers" => changes.numbers = Some(optional_setting_of(&value, "numbers")?),
+                "cache" => {
+                    let given = value.extract::<Option<GivenCache>>()?.map(GivenCache::checked);
+                    changes.cache = Some(given.transpose().map_err(|error| errors::raise(py, &error))?);
+                }
                 "progress" => progress = value.extract()?,
                 _ => return Err(arguments::unexpected(slf.bind(py).getattr("with_options")?.as_any(), &name)),
             }
@@ -363,6 +376,7 @@ impl Client {
             ("retries", settings.max_retries.to_string()),
             ("strict", if settings.strict { "True" } else { "False" }.into()),
             ("numbers", settings.numbers.map_or("default", DecimalPolicy::name).into()),
+            ("cache", settings.cache.as_ref().map_or("none".into(), |cache| cache.directory().display().to_string())),
         ];
         let usage = html::pairs(&[("usage", html::usage(&self.inner.usage()))]);
         html::form("Client", &format!("of {}", settings.base_url()), &[html::pairs(&facts), usage])
@@ -419,6 +433,7 @@ impl Client {
         given.set_item("proxy_has_credentials", settings.proxy.as_ref().is_some_and(Proxy::has_credentials))?;
         given.set_item("ca_bundle", &settings.ca_bundle)?;
         given.set_item("cassette", settings.cassette.clone().map(|inner| Cassette { inner }))?;
+        given.set_item("cache", self.cache())?;
         given.set_item("progress", self.progress.into_python(py))?;
         given.set_item("on_attempt", self.callables.on_attempt.get(py))?;
         given.set_item("credentials", self.callables.credentials.get(py))?;

@@ -2,6 +2,7 @@
 
 #![expect(clippy::module_inception, reason = "the class has the name of its layer")]
 
+pub mod cache;
 pub mod callables;
 pub mod calls;
 pub mod cassette;

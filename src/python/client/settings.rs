@@ -6,6 +6,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyString};
 
+use super::cache::{GivenCache, cache_of_environment};
 use super::cassette::Cassette;
 use super::credentials::NO_CREDENTIALS;
 use super::deployment::Deployment;
@@ -41,6 +42,7 @@ pub struct GivenSettings {
     pub max_response_bytes: DeferredArg<i64>,
     pub proxy: Option<DeferredArg<String>>,
     pub ca_bundle: Option<DeferredArg<PathBuf>>,
+    pub cache: Option<GivenCache>,
 }
 
 impl GivenSettings {
@@ -91,6 +93,10 @@ impl GivenSettings {
             proxy: self.proxy.map(|proxy| proxy.named("proxy")).transpose()?,
             ca_bundle: self.ca_bundle.map(|path| path.named("ca_bundle")).transpose()?,
             cassette: cassette.map(|cassette| cassette.inner.clone()),
+            cache: match self.cache {
+                Some(given) => Some(given.checked()?),
+                None => cache_of_environment()?,
+            },
             missing: needed.missing,
         })
     }

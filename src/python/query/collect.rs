@@ -33,13 +33,9 @@ impl Query {
         layout: StringLayout,
     ) -> PyResult<(impl Future<Output = Gathered> + Send + use<>, Bar)> {
         let result = Partial::all(self.record(), layout);
-        let mut run = self.last.begin(py, &self.start, Run::collect_into(&self.start, result.clone()))?;
+        let run = self.last.begin(py, &self.start, Run::collect_into(&self.start, result))?;
         let bar = self.bar(py, &run)?;
-        let gathering = async move {
-            while run.next().await?.is_some() {}
-            Ok((result.read(), run.report().read()))
-        };
-        Ok((gathering, bar))
+        Ok((query::collect(self.start.clone(), run), bar))
     }
 
     fn gathered(&self, py: Python<'_>, result: Gathered) -> PyResult<Records> {

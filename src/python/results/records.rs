@@ -250,7 +250,7 @@ impl Records {
 
     fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let Ok(other) = other.cast::<Self>() else { return Ok(py.NotImplemented()) };
-        let same = self.selection == other.get().selection && has_equal_rows(&self.inner, &other.get().inner);
+        let same = self.selection == other.get().selection && self.inner == other.get().inner;
         Ok(pyo3::types::PyBool::new(py, same).to_owned().into_any().unbind())
     }
 
@@ -329,20 +329,6 @@ impl Records {
 
 fn rejected(py: Python<'_>, problem: &str) -> PyErr {
     errors::parameter(py, "records", problem)
-}
-
-fn has_equal_rows(ours: &query::Records, theirs: &query::Records) -> bool {
-    if ours.len() != theirs.len() || !std::ptr::eq(ours.record(), theirs.record()) {
-        return false;
-    }
-    let rows = (0..ours.len()).map(|row| (ours.locate(row), theirs.locate(row)));
-    let fields = ours.record().fields.len();
-    rows.into_iter().all(|located| match located {
-        (Some((left, i)), Some((right, j))) => {
-            (0..fields).all(|column| left.value(column, i) == right.value(column, j))
-        }
-        _ => true,
-    })
 }
 
 /// Iterator over records at hand.

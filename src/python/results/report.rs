@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::html;
 use crate::message::{Message, Syntax};
+use crate::python::base::convert;
 use crate::python::base::hint::{from_json, sentences, to_json};
 use crate::query;
 
@@ -157,6 +158,17 @@ impl Report {
         to_json(py, &self.inner.evidence)
     }
 
+    #[doc = doc!(Report.cache)]
+    #[getter]
+    fn cache<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let Some(used) = &self.inner.cache else { return Ok(None) };
+        let members = PyDict::new(py);
+        members.set_item("records", used.records)?;
+        members.set_item("as_of", used.as_of.map(|time| convert::datetime(py, time)).transpose()?)?;
+        members.set_item("reason", used.reason.as_ref().map(|reason| reason.render(Syntax::Python)))?;
+        Ok(Some(members))
+    }
+
     #[doc = doc!(Report.bytes)]
     #[getter]
     fn bytes(&self) -> u64 {
@@ -233,6 +245,9 @@ impl Report {
         if !report.evidence.is_empty() {
             members.set_item("evidence", to_json(py, &report.evidence)?)?;
         }
+        if let Some(cache) = &report.cache {
+            members.set_item("cache", to_json(py, cache)?)?;
+        }
         Ok(members)
     }
 }
@@ -283,6 +298,7 @@ pub fn _restore_report(members: &Bound<'_, PyDict>) -> PyResult<Report> {
             Some(evidence) => from_json(&evidence)?,
             None => Vec::new(),
         },
+        cache: members.get_item("cache")?.map(|cache| from_json(&cache)).transpose()?,
     };
     Ok(Report { inner })
 }

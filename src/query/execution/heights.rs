@@ -194,21 +194,51 @@ pub(super) async fn fetch_block(
     height: i64,
     report: &SharedReport,
 ) -> Result<Option<Block>, Error> {
-    let endpoint = declared(chain);
+    let rows = fetch_block_rows(client, chain, name, height, report).await?;
+    let block = rows.and_then(|rows| blocks(&rows).into_iter().next());
+    Ok(block.map(|(height, time)| Block { height, time }))
+}
+
+/// Fetches the block of a height, or its first transaction on a chain whose blocks the API does not list.
+pub(super) async fn fetch_block_rows(
+    client: &Client,
+    chain: Chain,
+    name: Option<&str>,
+    height: i64,
+    report: &SharedReport,
+) -> Result<Option<Columns>, Error> {
     let args = vec![("height".to_owned(), Arg::Integer(height.to_string()))];
-    let options = Options { chain: name.map(str::to_owned), max_items: Some(1), ..Options::default() };
-    let query = Query::new(client, endpoint, args, options)?;
-    let page = match fetch(&query, 0, PageRequest::first(1), false, report).await {
+    let rows = match fetch_first(client, chain, name, args, report).await {
         Err(error) if error.is_absent_block() => return Ok(None),
-        page => page?,
+        rows => rows?,
     };
-    match blocks(&page.columns).into_iter().next() {
+    match blocks(&rows).into_iter().next() {
         Some((returned, _)) if returned != height => {
             let problem = format!("the API returned block {returned} for height {height}");
-            Err(Error::Drift { endpoint: endpoint.name, problem: problem.into() })
+            Err(Error::Drift { endpoint: call(chain), problem: problem.into() })
         }
-        block => Ok(block.map(|(height, time)| Block { height, time })),
+        Some(_) => Ok(Some(rows)),
+        None => Ok(None),
     }
+}
+
+/// Fetches the newest block, or its last transaction on a chain whose blocks the API does not list.
+pub(super) async fn fetch_newest_rows(query: &Query, report: &SharedReport) -> Result<Columns, Error> {
+    let name = query.options().chain.as_deref();
+    fetch_first(query.client(), query.endpoint().chain, name, Vec::new(), report).await
+}
+
+/// Fetches the first record of the list that shows the blocks of a chain.
+async fn fetch_first(
+    client: &Client,
+    chain: Chain,
+    name: Option<&str>,
+    args: Vec<(String, Arg)>,
+    report: &SharedReport,
+) -> Result<Columns, Error> {
+    let options = Options { chain: name.map(str::to_owned), max_items: Some(1), ..Options::default() };
+    let query = Query::new(client, declared(chain), args, options)?;
+    Ok(fetch(&query, 0, PageRequest::first(1), false, report).await?.columns)
 }
 
 /// Times of the blocks in a page, by height.

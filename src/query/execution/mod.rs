@@ -1,6 +1,7 @@
 //! Runs of a query: requests in flight, pages in order, cursors, estimates and partitions.
 
 mod bounds;
+mod cached;
 mod counted_range;
 mod cursor;
 mod estimate;
@@ -31,6 +32,7 @@ mod unique;
 mod walk;
 
 pub use bounds::Bounds;
+pub use cached::collect;
 pub use cursor::Cursor;
 pub use estimate::Estimate;
 pub use follow::{FollowEvent, FollowItem};

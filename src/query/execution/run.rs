@@ -113,6 +113,30 @@ impl Run {
         Self { first_page: FirstPage::AtOnce, ..self }
     }
 
+    /// Reads page by page, for a caller that compares the first pages with what it has and may need no other ones.
+    pub(super) fn compare_pages(&mut self) {
+        self.first_page = FirstPage::AtOnce;
+        self.max_in_flight = 1;
+    }
+
+    /// Reads on without a comparison of pages.
+    pub(super) fn read_ahead(&mut self) {
+        self.max_in_flight = usize::MAX;
+    }
+
+    /// Reads a range of heights from this one on, before its start.
+    pub(super) fn skip_to(&mut self, height: i64, max_items: Option<u64>) -> Result<(), Error> {
+        let rest = self.query.from_height(height)?;
+        self.query = max_items.map_or_else(|| rest.clone(), |most| rest.limited_to(most));
+        Ok(())
+    }
+
+    /// Ends a run that has sent nothing and needs nothing.
+    pub(super) fn end_unread(&mut self) {
+        self.state = RunStage::Started;
+        self.finish();
+    }
+
     /// Reads no further: the next call proves, where the list has a count, that what was returned is of one instant.
     pub fn end_here(&mut self) {
         self.query = self.query.limited_to(self.delivered);

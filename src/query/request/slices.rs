@@ -101,6 +101,14 @@ impl Slices {
         }
     }
 
+    /// Lowest and highest height of a range of heights.
+    pub fn bounds(&self) -> Option<(i64, i64)> {
+        match self {
+            Self::Heights { low, high, .. } => Some((*low, *high)),
+            _ => None,
+        }
+    }
+
     /// Unix milliseconds that a slice covers, both ends included, in a range of times.
     pub fn time_range(&self, slice: u64) -> Option<(i64, i64)> {
         match self {

@@ -21,6 +21,6 @@ pub use partial::Partial;
 pub(super) use partial::PartialMark;
 pub use records::Records;
 pub(super) use records::RecordsBuilder;
-pub use report::{Completeness, MembersReport, Progress, Report, SharedReport};
+pub use report::{CacheUse, Completeness, MembersReport, Progress, Report, SharedReport};
 pub(super) use seen::{ANY_LIST, Seen, SeenLog};
 pub use verdicts::{Verdict, Verdicts};

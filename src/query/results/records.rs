@@ -18,6 +18,20 @@ pub struct Records {
     ends: Vec<usize>,
 }
 
+/// Equal records in the same order, however they are divided into chunks.
+impl PartialEq for Records {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self.record, other.record)
+            && self.len() == other.len()
+            && (0..self.len()).all(|row| match (self.locate(row), other.locate(row)) {
+                (Some((ours, row)), Some((theirs, other))) => {
+                    (0..self.record.fields.len()).all(|column| ours.value(column, row) == theirs.value(column, other))
+                }
+                _ => false,
+            })
+    }
+}
+
 impl Records {
     pub fn new(record: &'static RecordType, chunks: Vec<Columns>) -> Self {
         let chunks: Vec<Columns> = chunks.into_iter().filter(|chunk| chunk.rows() > 0).collect();

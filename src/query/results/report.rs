@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::entries::Entries;
@@ -57,6 +58,19 @@ pub struct Report {
     pub verdicts: Verdicts,
     /// Findings on the laws that the records obey, once they were all returned.
     pub evidence: Vec<Finding>,
+    /// Contribution of the cache, if the client has one.
+    pub cache: Option<CacheUse>,
+}
+
+/// Contribution of a cache to a result.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CacheUse {
+    /// Records that were not requested.
+    pub records: u64,
+    /// Time as of which these records are those of the service, in Unix milliseconds.
+    pub as_of: Option<i64>,
+    /// Reason why the result is not kept, or was not taken from the cache.
+    pub reason: Option<Message>,
 }
 
 /// Members of the records of a run.

@@ -195,6 +195,7 @@ pub fn client(world: &Arc<World>, cassette: Option<Cassette>) -> Client {
         proxy: None,
         ca_bundle: None,
         cassette,
+        cache: None,
         missing: None,
     });
     Client::with_environment(settings.unwrap(), world.environment()).unwrap()

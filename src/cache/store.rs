@@ -1,0 +1,392 @@
+//! The database of a cache. Each operation opens it, so that threads, forked children and other processes share no
+//! connection; SQLite serializes their transactions.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavior, params};
+use sha2::{Digest as _, Sha256};
+
+use super::{Anchor, Cache, Entry, Facts, Key, hash, hex};
+use crate::columns::{Columns, from_ipc, to_ipc};
+use crate::interface::RecordType;
+
+/// Name of the database. Another version of the format has another name, and is ignored.
+const FILE: &str = "chainframe-1.sqlite3";
+/// Beginning and end of the names of databases of all versions.
+const FILES: (&str, &str) = ("chainframe-", ".sqlite3");
+/// Longest wait for the transaction of another process.
+const BUSY: Duration = Duration::from_secs(5);
+
+const TABLES: &str = "
+    create table if not exists entries (
+        digest text primary key, service text not null, base_url text not null, call text not null,
+        arguments text not null, facts text not null, rows blob not null, checksum text not null,
+        records integer not null, read_at integer not null, used_at integer not null
+    );
+    create table if not exists heads (
+        service text not null, chain text not null, height integer not null, seen_at integer not null,
+        primary key (service, chain)
+    );
+    create table if not exists anchors (
+        service text not null, chain text not null, height integer not null, block_hash text not null,
+        primary key (service, chain)
+    );";
+
+/// Problem with the cache, as a sentence.
+pub type Failure = String;
+
+/// One result that is kept.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    pub base_url: String,
+    pub call: String,
+    /// Arguments as JSON.
+    pub arguments: String,
+    pub records: u64,
+    pub bytes: u64,
+    /// Unix milliseconds.
+    pub read_at: i64,
+    pub used_at: i64,
+}
+
+impl Cache {
+    fn path(&self) -> PathBuf {
+        self.directory().join(FILE)
+    }
+
+    /// Opens the database, which only its owner can read.
+    fn open(&self) -> Result<Connection, Failure> {
+        let path = self.path();
+        if !path.exists() {
+            let mut options = std::fs::OpenOptions::new();
+            options.create(true).append(true);
+            #[cfg(unix)]
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+            let made = options.open(&path);
+            made.map_err(|error| format!("{} cannot be made: {error}", path.display()))?;
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let opened = Connection::open_with_flags(&path, flags).and_then(|connection| {
+            connection.busy_timeout(BUSY)?;
+            // What a power failure loses or damages is read again.
+            connection.pragma_update(None, "synchronous", "off")?;
+            // The file shrinks when entries are removed.
+            connection.pragma_update(None, "auto_vacuum", "full")?;
+            connection.execute_batch(TABLES)?;
+            Ok(connection)
+        });
+        opened.map_err(|error| self.failed(&error))
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>) -> Result<T, Failure> {
+        let mut connection = self.open()?;
+        work(&mut connection).map_err(|error| self.failed(&error))
+    }
+
+    /// The failure of an operation. A database that is damaged is removed, and made again by the next operation.
+    fn failed(&self, error: &rusqlite::Error) -> Failure {
+        let path = self.path();
+        let is_damaged = matches!(
+            error.sqlite_error_code(),
+            Some(rusqlite::ErrorCode::DatabaseCorrupt | rusqlite::ErrorCode::NotADatabase)
+        );
+        let removed = if is_damaged && std::fs::remove_file(&path).is_ok() { ", and was removed" } else { "" };
+        format!("{} cannot be used: {error}{removed}", path.display())
+    }
+
+    /// Returns what is kept of a result, unless it is too old or not as it was written.
+    pub fn get(&self, key: &Key, record: &'static RecordType, now: i64) -> Result<Option<Entry>, Failure> {
+        let oldest = self.oldest(now);
+        let found: Option<(String, Vec<u8>, String)> = self.with(|connection| {
+            let query = "select facts, rows, checksum from entries where digest = ?1 and read_at between ?2 and ?3";
+            let row = connection
+                .query_row(query, params![key.digest, oldest, now], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+            let found = row.optional()?;
+            if found.is_some() {
+                connection.execute("update entries set used_at = ?2 where digest = ?1", params![key.digest, now])?;
+            }
+            Ok(found)
+        })?;
+        let Some((facts, rows, sum)) = found else { return Ok(None) };
+        let read = || -> Option<Entry> {
+            (checksum(&facts, &rows) == sum).then_some(())?;
+            let facts: Facts = serde_json::from_str(&facts).ok()?;
+            Some(Entry { facts, rows: from_ipc(record, &rows).ok()?.into() })
+        };
+        let entry = read();
+        if entry.is_none() {
+            self.discard(key)?;
+        }
+        Ok(entry)
+    }
+
+    /// Keeps a result in place of what was kept of it, and removes what exceeds the bounds.
+    pub fn put(&self, key: &Key, record: &'static RecordType, entry: &Entry, now: i64) -> Result<(), Failure> {
+        let rows = to_ipc(record, &entry.rows).map_err(|error| error.to_string())?;
+        let facts = serde_json::to_string(&entry.facts).map_err(|error| error.to_string())?;
+        let records: usize = entry.rows.iter().map(Columns::rows).sum();
+        let sum = checksum(&facts, &rows);
+        let max_bytes = i64::try_from(self.max_bytes()).unwrap_or(i64::MAX);
+        let oldest = self.oldest(now);
+        self.with(|connection| {
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            transaction.execute(
+                "insert or replace into entries values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+                params![
+                    key.digest,
+                    key.service,
+                    key.base_url,
+                    key.call,
+                    key.arguments,
+                    facts,
+                    rows,
+                    sum,
+                    i64::try_from(records).unwrap_or(i64::MAX),
+                    entry.facts.read_at,
+                    now
+                ],
+            )?;
+            transaction.execute("delete from entries where read_at not between ?1 and ?2", params![oldest, now])?;
+            transaction.execute(
+                "delete from entries where digest in (
+                    select digest from (
+                        select digest, sum(length(rows)) over (order by used_at desc, digest) as bytes from entries
+                    ) where bytes > ?1
+                )",
+                params![max_bytes],
+            )?;
+            transaction.commit()
+        })
+    }
+
+    /// Removes one result.
+    pub fn discard(&self, key: &Key) -> Result<(), Failure> {
+        self.with(|connection| {
+            connection.execute("delete from entries where digest = ?1", params![key.digest]).map(|_| ())
+        })
+    }
+
+    /// Removes all that is kept of a service, since its chain has changed where it was taken not to change.
+    pub fn discard_service(&self, key: &Key) -> Result<(), Failure> {
+        self.with(|connection| {
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            for table in ["entries", "heads", "anchors"] {
+                transaction.execute(&format!("delete from {table} where service = ?1"), params![key.service])?;
+            }
+            transaction.commit()
+        })
+    }
+
+    /// The highest height that was seen of a chain, and when.
+    pub fn head(&self, key: &Key, chain: &str) -> Result<Option<(i64, i64)>, Failure> {
+        self.with(|connection| {
+            let query = "select height, seen_at from heads where service = ?1 and chain = ?2";
+            connection.query_row(query, params![key.service, chain], |row| Ok((row.get(0)?, row.get(1)?))).optional()
+        })
+    }
+
+    pub fn saw_head(&self, key: &Key, chain: &str, height: i64, now: i64) -> Result<(), Failure> {
+        self.with(|connection| {
+            let statement = "insert into heads values (?1, ?2, ?3, ?4) on conflict do update \
+                             set height = max(height, excluded.height), seen_at = max(seen_at, excluded.seen_at)";
+            connection.execute(statement, params![key.service, chain, height, now]).map(|_| ())
+        })
+    }
+
+    /// The highest settled block of a chain whose hash is known.
+    pub fn anchor(&self, key: &Key, chain: &str) -> Result<Option<Anchor>, Failure> {
+        self.with(|connection| {
+            let query = "select height, block_hash from anchors where service = ?1 and chain = ?2";
+            let anchor = |row: &rusqlite::Row<'_>| Ok(Anchor { height: row.get(0)?, block_hash: row.get(1)? });
+            connection.query_row(query, params![key.service, chain], anchor).optional()
+        })
+    }
+
+    /// Keeps the block if it is higher than the one that is kept.
+    pub fn raise_anchor(&self, key: &Key, chain: &str, anchor: &Anchor) -> Result<(), Failure> {
+        self.with(|connection| {
+            let statement = "insert into anchors values (?1, ?2, ?3, ?4) on conflict do update \
+                             set height = excluded.height, block_hash = excluded.block_hash \
+                             where excluded.height > anchors.height";
+            let parameters = params![key.service, chain, anchor.height, anchor.block_hash];
+            connection.execute(statement, parameters).map(|_| ())
+        })
+    }
+
+    /// All results, the one that was used last first.
+    pub fn list(&self) -> Result<Vec<Summary>, Failure> {
+        if !self.path().exists() {
+            return Ok(Vec::new());
+        }
+        self.with(|connection| {
+            let query = "select base_url, call, arguments, records, length(rows), read_at, used_at from entries \
+                         order by used_at desc, digest";
+            let mut statement = connection.prepare(query)?;
+            let rows = statement.query_map([], |row| {
+                Ok(Summary {
+                    base_url: row.get(0)?,
+                    call: row.get(1)?,
+                    arguments: row.get(2)?,
+                    records: row.get::<_, i64>(3)?.unsigned_abs(),
+                    bytes: row.get::<_, i64>(4)?.unsigned_abs(),
+                    read_at: row.get(5)?,
+                    used_at: row.get(6)?,
+                })
+            })?;
+            rows.collect()
+        })
+    }
+
+    /// Removes all results, those of other versions too, and returns how many of this version there were.
+    pub fn clear(&self) -> Result<usize, Failure> {
+        let count = self.list().map_or(0, |entries| entries.len());
+        let failed = |error: std::io::Error| format!("{} cannot be cleared: {error}", self.directory().display());
+        for file in std::fs::read_dir(self.directory()).map_err(failed)? {
+            let file = file.map_err(failed)?;
+            let name = file.file_name();
+            let name = name.to_string_lossy();
+            let name = name.strip_suffix("-journal").unwrap_or(&name);
+            if name.starts_with(FILES.0) && name.ends_with(FILES.1) {
+                std::fs::remove_file(file.path()).map_err(failed)?;
+            }
+        }
+        Ok(count)
+    }
+
+    /// Time before which a result was read too long ago.
+    fn oldest(&self, now: i64) -> i64 {
+        now.saturating_sub(i64::try_from(self.max_age().as_millis()).unwrap_or(i64::MAX))
+    }
+}
+
+fn checksum(facts: &str, rows: &[u8]) -> String {
+    hash(&[facts, &hex(&Sha256::digest(rows))])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::cache::Extent;
+    use crate::columns::ColumnsBuilder;
+    use crate::interface::record;
+
+    struct Directory(PathBuf);
+
+    impl Directory {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("chainframe-cache-{name}-{}", std::process::id()));
+            drop(std::fs::remove_dir_all(&path));
+            Self(path)
+        }
+    }
+
+    impl Drop for Directory {
+        fn drop(&mut self) {
+            drop(std::fs::remove_dir_all(&self.0));
+        }
+    }
+
+    fn block() -> &'static RecordType {
+        record("Block").unwrap()
+    }
+
+    fn key(service: &str, query: i64) -> Key {
+        Key::new(format!("https://{service}"), "main", "blocks", &serde_json::json!({ "height": query }), "Block")
+    }
+
+    fn entry(rows: usize, read_at: i64) -> Entry {
+        let mut columns = ColumnsBuilder::new(block(), rows);
+        (0..rows).for_each(|_| columns.finish_row());
+        let rows: Arc<[Columns]> = vec![columns.finish()].into();
+        Entry { facts: Facts { extent: Extent::Settled, read_at }, rows }
+    }
+
+    fn count(cache: &Cache, key: &Key, now: i64) -> Option<usize> {
+        cache.get(key, block(), now).unwrap().map(|entry| entry.rows.iter().map(Columns::rows).sum())
+    }
+
+    #[test]
+    fn entries_are_kept_apart_by_query_and_service_and_discarded_by_service() {
+        let directory = Directory::new("keys");
+        let cache = Cache::new(directory.0.clone(), 12, 60.0, 1 << 20).unwrap();
+        for (service, query, rows) in [("a", 1, 3), ("a", 2, 4), ("b", 1, 5)] {
+            cache.put(&key(service, query), block(), &entry(rows, 0), 0).unwrap();
+        }
+        assert_eq!(count(&cache, &key("a", 1), 0), Some(3));
+        assert_eq!(count(&cache, &key("a", 2), 0), Some(4));
+        assert_eq!(count(&cache, &key("b", 1), 0), Some(5));
+        assert_eq!(count(&cache, &key("b", 2), 0), None);
+        cache.discard_service(&key("a", 9)).unwrap();
+        assert_eq!(count(&cache, &key("a", 2), 0), None);
+        assert_eq!(count(&cache, &key("b", 1), 0), Some(5));
+        assert_eq!(cache.clear().unwrap(), 1);
+        assert_eq!(count(&cache, &key("b", 1), 0), None);
+    }
+
+    #[test]
+    fn old_entries_and_those_of_the_future_are_not_returned() {
+        let directory = Directory::new("age");
+        let cache = Cache::new(directory.0.clone(), 12, 60.0, 1 << 20).unwrap();
+        cache.put(&key("a", 1), block(), &entry(1, 1_000), 1_000).unwrap();
+        assert_eq!(count(&cache, &key("a", 1), 61_000), Some(1));
+        assert_eq!(count(&cache, &key("a", 1), 61_001), None);
+        assert_eq!(count(&cache, &key("a", 1), 999), None);
+        cache.put(&key("a", 2), block(), &entry(1, 61_001), 61_001).unwrap();
+        assert_eq!(cache.list().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn entries_that_were_used_longest_ago_are_removed_beyond_the_bound() {
+        let directory = Directory::new("size");
+        let size = to_ipc(block(), &entry(1, 0).rows).unwrap().len() as i64;
+        let cache = Cache::new(directory.0.clone(), 12, 60.0, 2 * size).unwrap();
+        for query in 1..3 {
+            cache.put(&key("a", query), block(), &entry(1, query), query).unwrap();
+        }
+        assert_eq!(count(&cache, &key("a", 1), 3), Some(1));
+        cache.put(&key("a", 3), block(), &entry(1, 4), 4).unwrap();
+        let left: Vec<_> = (1..4).map(|query| count(&cache, &key("a", query), 5)).collect();
+        assert_eq!(left, [Some(1), None, Some(1)]);
+        cache.put(&key("a", 4), block(), &entry(100_000, 6), 6).unwrap();
+        assert_eq!(count(&cache, &key("a", 4), 6), None);
+    }
+
+    #[test]
+    fn damaged_rows_are_discarded() {
+        let directory = Directory::new("damage");
+        let cache = Cache::new(directory.0.clone(), 12, 60.0, 1 << 20).unwrap();
+        cache.put(&key("a", 1), block(), &entry(2, 0), 0).unwrap();
+        let changed = "update entries set facts = replace(facts, 'Settled', 'settled')";
+        cache.with(|connection| connection.execute(changed, [])).unwrap();
+        assert_eq!(count(&cache, &key("a", 1), 0), None);
+        assert!(cache.list().unwrap().is_empty());
+    }
+
+    #[test]
+    fn heads_and_anchors_rise_only() {
+        let directory = Directory::new("heads");
+        let cache = Cache::new(directory.0.clone(), 12, 60.0, 1 << 20).unwrap();
+        let block = |height| Anchor { height, block_hash: format!("0x{height}") };
+        assert_eq!(cache.head(&key("a", 1), "MAIN").unwrap(), None);
+        for height in [7, 9, 8] {
+            cache.saw_head(&key("a", 1), "MAIN", height, height).unwrap();
+            cache.raise_anchor(&key("a", 1), "MAIN", &block(height)).unwrap();
+        }
+        assert_eq!(cache.head(&key("a", 2), "MAIN").unwrap(), Some((9, 9)));
+        assert_eq!(cache.anchor(&key("a", 2), "MAIN").unwrap(), Some(block(9)));
+        assert_eq!(cache.anchor(&key("a", 2), "ZONE").unwrap(), None);
+    }
+
+    #[test]
+    fn a_file_that_is_no_database_is_a_failure_and_not_a_result() {
+        let directory = Directory::new("foreign");
+        let cache = Cache::new(directory.0.clone(), 12, 60.0, 1 << 20).unwrap();
+        std::fs::write(cache.path(), "something else, longer than the header of a database").unwrap();
+        assert!(cache.get(&key("a", 1), block(), 0).unwrap_err().ends_with(", and was removed"));
+        cache.put(&key("a", 1), block(), &entry(1, 0), 0).unwrap();
+        assert_eq!(count(&cache, &key("a", 1), 0), Some(1));
+    }
+}

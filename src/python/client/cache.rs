@@ -1,0 +1,167 @@
+//! `Cache`, as Python has it: settings of a directory with results, and what is in it.
+
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+
+use crate::cache::{self, CacheError, DEFAULT_MAX_AGE, DEFAULT_MAX_BYTES, DEFAULT_SETTLE};
+use crate::client::{Error, variables};
+use crate::python::base::arguments::{self, DeferredArg};
+use crate::python::base::errors;
+
+#[doc = doc!(Cache)]
+#[pyclass(frozen, eq, module = "chainframe")]
+#[derive(Clone, PartialEq)]
+pub struct Cache {
+    pub inner: cache::Cache,
+}
+
+#[pymethods]
+impl Cache {
+    #[new]
+    #[pyo3(signature = (
+        directory, *, settle=DeferredArg(Ok(DEFAULT_SETTLE)), max_age=DeferredArg(Ok(DEFAULT_MAX_AGE)),
+        max_bytes=DeferredArg(Ok(DEFAULT_MAX_BYTES)), **unknown,
+    ), text_signature = "(directory, *, settle=32, max_age=2592000.0, max_bytes=1073741824)")]
+    fn new(
+        py: Python<'_>,
+        directory: DeferredArg<PathBuf>,
+        settle: DeferredArg<i64>,
+        max_age: DeferredArg<f64>,
+        max_bytes: DeferredArg<i64>,
+        unknown: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        arguments::reject(&py.get_type::<Self>(), unknown)?;
+        let made = || {
+            let directory = directory.named("directory")?;
+            let bounds = (settle.named("settle")?, max_age.named("max_age")?, max_bytes.named("max_bytes")?);
+            Ok::<_, Error>(cache::Cache::new(directory, bounds.0, bounds.1, bounds.2)?)
+        };
+        made().map(|inner| Self { inner }).map_err(|error| errors::raise(py, &error))
+    }
+
+    #[doc = doc!(Cache.directory)]
+    #[getter]
+    fn directory<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.inner.directory().into_pyobject(py)
+    }
+
+    #[doc = doc!(Cache.settle)]
+    #[getter]
+    fn settle(&self) -> i64 {
+        self.inner.settle()
+    }
+
+    #[doc = doc!(Cache.max_age)]
+    #[getter]
+    fn max_age(&self) -> f64 {
+        self.inner.max_age().as_secs_f64()
+    }
+
+    #[doc = doc!(Cache.max_bytes)]
+    #[getter]
+    fn max_bytes(&self) -> u64 {
+        self.inner.max_bytes()
+    }
+
+    #[doc = doc!(Cache.entries)]
+    fn entries<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let cache = self.inner.clone();
+        let found = py.detach(move || cache.list()).map_err(|failure| failed(py, failure))?;
+        let datetime = py.import("datetime")?;
+        let utc = datetime.getattr("timezone")?.getattr("utc")?;
+        let time = |milliseconds: i64| {
+            let seconds = milliseconds as f64 / 1_000.0;
+            datetime.getattr("datetime")?.call_method1("fromtimestamp", (seconds, &utc))
+        };
+        let entries = PyList::empty(py);
+        for summary in found {
+            let entry = PyDict::new(py);
+            entry.set_item("base_url", summary.base_url)?;
+            entry.set_item("call", summary.call)?;
+            entry.set_item("query", py.import("json")?.call_method1("loads", (summary.arguments,))?)?;
+            entry.set_item("records", summary.records)?;
+            entry.set_item("bytes", summary.bytes)?;
+            entry.set_item("read_at", time(summary.read_at)?)?;
+            entry.set_item("used_at", time(summary.used_at)?)?;
+            entries.append(entry)?;
+        }
+        Ok(entries)
+    }
+
+    #[doc = doc!(Cache.clear)]
+    fn clear(&self, py: Python<'_>) -> PyResult<usize> {
+        let cache = self.inner.clone();
+        py.detach(move || cache.clear()).map_err(|failure| failed(py, failure))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let directory = PyString::new(py, &self.inner.directory().to_string_lossy()).repr()?;
+        let (settle, max_age, max_bytes) = (self.settle(), self.max_age(), self.max_bytes());
+        Ok(format!("Cache({directory}, settle={settle}, max_age={max_age:?}, max_bytes={max_bytes})"))
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let restore = py.import("chainframe._native")?.getattr("_restore_cache")?;
+        let given = (self.inner.directory(), self.settle(), self.max_age(), self.max_bytes());
+        Ok((restore, given.into_pyobject(py)?))
+    }
+}
+
+#[pyfunction]
+pub fn _restore_cache(
+    py: Python<'_>,
+    directory: PathBuf,
+    settle: i64,
+    max_age: f64,
+    max_bytes: i64,
+) -> PyResult<Cache> {
+    let inner = cache::Cache::new(directory, settle, max_age, max_bytes);
+    inner.map(|inner| Cache { inner }).map_err(|error| errors::raise(py, &error.into()))
+}
+
+fn failed(py: Python<'_>, failure: String) -> PyErr {
+    errors::raise(py, &CacheError { setting: "directory", problem: failure }.into())
+}
+
+/// The cache that a caller passes: a `Cache`, a directory, or none.
+pub struct GivenCache(Result<cache::Cache, Error>);
+
+impl GivenCache {
+    pub fn checked(self) -> Result<cache::Cache, Error> {
+        self.0
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for GivenCache {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(cache) = given.cast::<Cache>() {
+            return Ok(Self(Ok(cache.get().inner.clone())));
+        }
+        let Ok(directory) = given.extract::<PathBuf>() else {
+            return Ok(Self(Err(Error::config("cache", "must be a Cache, the path of a directory or None"))));
+        };
+        Ok(Self(in_directory(directory, "cache")))
+    }
+}
+
+/// A cache in a directory, with the bounds that it has by default.
+fn in_directory(directory: PathBuf, setting: &'static str) -> Result<cache::Cache, Error> {
+    let made = cache::Cache::new(directory, DEFAULT_SETTLE, DEFAULT_MAX_AGE, DEFAULT_MAX_BYTES);
+    made.map_err(|error| Error::config(setting, error.problem))
+}
+
+/// The cache of the environment.
+pub fn cache_of_environment() -> Result<Option<cache::Cache>, Error> {
+    let Some(directory) = variables::read("CHAINFRAME_CACHE", "CHAINFRAME_CACHE")? else { return Ok(None) };
+    in_directory(directory.into(), "CHAINFRAME_CACHE").map(Some)
+}
+
+#[pyfunction]
+pub fn _environment_cache(py: Python<'_>) -> PyResult<Option<Cache>> {
+    let cache = cache_of_environment().map_err(|error| errors::raise(py, &error))?;
+    Ok(cache.map(|inner| Cache { inner }))
+}

@@ -1,0 +1,159 @@
+//! `HeldList`: a list that is kept, and where its first pages of now meet it.
+
+use super::heights;
+use crate::cache::{Entry, Extent, Shape};
+use crate::columns::Columns;
+use crate::query::execution::heights::call;
+use crate::query::request::Query;
+use crate::query::results::Records;
+
+/// True if the list has each block of its chain.
+fn shows_head(query: &Query) -> bool {
+    query.endpoint().name == call(query.endpoint().chain) && query.args().is_empty()
+}
+
+/// State of a transaction that is not in a block yet, or may leave it.
+const PENDING: &str = "pending";
+
+/// A list as it was kept, newest record first.
+pub(super) struct HeldList {
+    records: Records,
+    settled: Option<Settled>,
+    shape: Shape,
+    /// True if each block of the chain is in the list.
+    shows_head: bool,
+    /// Number of records that are wanted of the list; `None` if all are.
+    wanted: Option<usize>,
+}
+
+/// The point where the pages of now meet the list that is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Joint {
+    /// Records that come before those that are kept.
+    pub fresh: usize,
+    /// Index of the first record that is kept and follows them.
+    held_from: usize,
+    /// True if the list is not the one that is kept.
+    pub has_news: bool,
+}
+
+/// The pages are not of a list that continues the one that is kept.
+pub(super) struct Contradiction;
+
+impl HeldList {
+    pub fn new(entry: Entry, query: &Query, settle: i64) -> Option<Self> {
+        let Extent::List { shape } = entry.facts.extent else { return None };
+        let records = Records::new(query.record(), entry.rows.to_vec());
+        Some(Self {
+            // By the distance of now: another one may be set since.
+            settled: Settled::of(&records, settle),
+            wanted: query.max_items().map(|most| usize::try_from(most).unwrap_or(usize::MAX)),
+            shows_head: shows_head(query),
+            records,
+            shape,
+        })
+    }
+
+    /// True if a page reaches down to settled heights.
+    pub fn may_meet(&self, page: &Columns) -> bool {
+        let Some(settled) = &self.settled else { return false };
+        heights(page).any(|height| height.is_some_and(|height| height <= settled.height))
+    }
+
+    /// Returns where the first records of a list meet those that are kept; `None` if they do not reach so far.
+    pub fn meet(&self, fresh: &Records, shape: Shape, is_first_page: bool) -> Result<Option<Joint>, Contradiction> {
+        if is_first_page && self.is_unchanged(fresh, shape) {
+            return Ok(Some(Joint { fresh: 0, held_from: 0, has_news: false }));
+        }
+        let Some(settled) = &self.settled else { return Ok(None) };
+        let mut all = fresh.chunks().iter().flat_map(heights);
+        let Some(fresh_from) = all.position(|height| height.is_some_and(|height| height <= settled.height)) else {
+            return Ok(None);
+        };
+        let shown = fresh.len() - fresh_from;
+        let held = self.records.len() - settled.from;
+        if shown > held || fresh.slice(fresh_from, shown) != self.records.slice(settled.from, shown) {
+            return Err(Contradiction);
+        }
+        let counts = shape.total.zip(self.shape.total);
+        let counted = counts.map(|(now, before)| i128::from(now) - i128::from(before));
+        if counted.is_some_and(|grown| grown != fresh_from as i128 - settled.from as i128) {
+            return Err(Contradiction);
+        }
+        // The beginning of a list may have become shorter than it is wanted.
+        let is_enough = self.is_whole() || self.wanted.is_none_or(|wanted| fresh_from + held >= wanted);
+        Ok(is_enough.then_some(Joint { fresh: fresh_from, held_from: settled.from, has_news: true }))
+    }
+
+    /// True if the first page is the one that is kept, and no record below it can have been added or changed.
+    fn is_unchanged(&self, fresh: &Records, shape: Shape) -> bool {
+        let shown = fresh.len();
+        let is_full = shown == self.records.len().min(usize::try_from(shape.page_size).unwrap_or(usize::MAX));
+        if !is_full || shape != self.shape || *fresh != self.records.slice(0, shown) {
+            return false;
+        }
+        let settled_from = self.settled.as_ref().map_or(self.records.len(), |settled| settled.from);
+        let Some(below) = settled_from.checked_sub(shown).filter(|below| *below > 0) else { return true };
+        // What changes below does so with a new block. A count shows a record that is listed late.
+        self.shows_head || shape.total.is_some() && !has_provisional(&self.records.slice(shown, below))
+    }
+
+    /// True if all of the list is kept.
+    fn is_whole(&self) -> bool {
+        self.wanted.is_none_or(|wanted| self.records.len() < wanted)
+    }
+
+    /// The list of now.
+    pub fn join(&self, fresh: &Records, joint: &Joint) -> Records {
+        let (fresh, held) = (fresh.slice(0, joint.fresh), self.records.slice(joint.held_from, self.records.len()));
+        let joined = Records::new(fresh.record(), [fresh.chunks(), held.chunks()].concat());
+        let wanted = self.wanted.unwrap_or(joined.len());
+        joined.slice(0, wanted.min(joined.len()))
+    }
+}
+
+/// The heights of a list from which on it is settled.
+pub(super) struct Settled {
+    /// The highest height of the list.
+    pub top: i64,
+    /// The highest settled height.
+    pub height: i64,
+    /// Index of the first record from which on all are settled.
+    pub from: usize,
+}
+
+impl Settled {
+    /// Heights `settle` below the highest one, and below all records that are to change. `None` if the list has no heights,
+    /// or settled ones that do not descend.
+    pub fn of(records: &Records, settle: i64) -> Option<Self> {
+        let all: Vec<Option<i64>> = records.chunks().iter().flat_map(heights).collect();
+        let top = all.iter().copied().flatten().max()?;
+        let height = top.saturating_sub(settle).min(before_provisional(records).unwrap_or(i64::MAX));
+        let from = all.iter().position(|row| row.is_some_and(|row| row <= height)).unwrap_or(all.len());
+        let descends = all[from..].windows(2).all(|pair| pair[1].is_some() && pair[0] >= pair[1]);
+        descends.then_some(Self { top, height, from })
+    }
+}
+
+/// The height below the lowest record with a value that is to change; `None` if there is no such record.
+pub(super) fn before_provisional(records: &Records) -> Option<i64> {
+    let lowest = records.chunks().iter().filter_map(|chunk| {
+        let rows = heights(chunk).enumerate().filter(|(row, _)| is_provisional(chunk, *row));
+        rows.filter_map(|(_, height)| height).min()
+    });
+    lowest.min().map(|lowest| lowest - 1)
+}
+
+/// True if some record has no height, or a value that is to change.
+pub(super) fn has_provisional(records: &Records) -> bool {
+    let mut chunks = records.chunks().iter();
+    chunks.any(|chunk| heights(chunk).enumerate().any(|(row, height)| height.is_none() || is_provisional(chunk, row)))
+}
+
+/// True if a transaction is pending, or has not reached the other chain.
+fn is_provisional(columns: &Columns, row: usize) -> bool {
+    let column = |name| columns.record().position(name);
+    let is_pending = column("state").is_some_and(|state| columns.text(state, row) == Some(PENDING));
+    let mut sides = ["main_tx_hash", "zone_tx_hash"].into_iter().filter_map(column);
+    is_pending || sides.any(|hash| columns.text(hash, row).is_none_or(str::is_empty))
+}

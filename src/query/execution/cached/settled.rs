@@ -1,0 +1,249 @@
+//! Ranges of heights, lookups and lists of one block: what is settled of them is not requested again. One request shows
+//! that the chain has not changed there: that of a settled block above, whose hash is kept. While the newest block is the
+//! same, a range up to it is not requested again either.
+
+use super::list::{before_provisional, has_provisional};
+use super::{CachedRead, INCOMPLETE, heights, highest_block, highest_block_of, note, now, read};
+use crate::cache::{Anchor, Entry, Extent};
+use crate::client::Error;
+use crate::interface::RecordType;
+use crate::query::execution::heights::{Heights, fetch_block_rows, fetch_newest_rows};
+use crate::query::execution::run::Run;
+use crate::query::results::Records;
+
+const NOT_SETTLED: &str = "The records are not settled yet, and not kept";
+
+/// Time after which the head of the chain is asked for again, in milliseconds.
+const HEAD_VALID: i64 = 60_000;
+
+impl CachedRead<'_> {
+    /// Reads a range of heights, lowest first.
+    pub(super) async fn heights(&self, run: &mut Run) -> Result<Records, Error> {
+        let mut held = self.held(run).and_then(|entry| HeldHeights::new(entry, self.record));
+        let mut newest = None;
+        if held.as_ref().is_none_or(HeldHeights::is_open) {
+            newest = self.newest(run).await?;
+            if let Some(held) = held.take_if(|held| held.head.is_some() && held.head == newest) {
+                return Ok(self.all_held(run, held, self.started));
+            }
+        }
+        let anchor = if held.is_some() { self.unchanged_anchor(run, i64::MIN, true).await? } else { None };
+        let Some((mut held, (anchor, as_of))) = held.zip(anchor) else {
+            let records = read(run).await?;
+            self.keep_heights(run, &records, newest, self.started).await;
+            return Ok(records);
+        };
+        held.cut(anchor.height);
+        let wanted = self.query.max_items().map(|most| most.saturating_sub(held.records.len() as u64));
+        if wanted == Some(0) || !held.is_open() {
+            return Ok(self.all_held(run, held, as_of));
+        }
+        run.skip_to(held.next, wanted)?;
+        let fresh = read(run).await?;
+        let records = Records::new(self.record, [held.records.chunks(), fresh.chunks()].concat());
+        self.served(run, held.records.len(), records.len(), as_of);
+        self.keep_heights(run, &records, newest, held.read_at).await;
+        Ok(records)
+    }
+
+    fn all_held(&self, run: &mut Run, held: HeldHeights, as_of: i64) -> Records {
+        run.end_unread();
+        self.served(run, held.records.len(), held.records.len(), as_of);
+        held.records
+    }
+
+    /// The newest block: while it is the same, no height has changed.
+    async fn newest(&self, run: &Run) -> Result<Option<Anchor>, Error> {
+        let newest = fetch_newest_rows(self.query, run.report()).await?;
+        Ok(highest_block_of(&newest, i64::MAX))
+    }
+
+    /// Reads a lookup or a list of one block.
+    pub(super) async fn fixed(&self, run: &mut Run) -> Result<Records, Error> {
+        if let Some(entry) = self.held(run)
+            && entry.facts.extent == Extent::Settled
+        {
+            let records = Records::new(self.record, entry.rows.to_vec());
+            // What takes one request gains nothing from another one.
+            let is_costly = self.query.slices().count() > 1 || records.len() as u64 > self.query.page_size().max(1_000);
+            let top = highest(&records).unwrap_or(i64::MAX);
+            if let Some((_, as_of)) = self.unchanged_anchor(run, top, is_costly).await? {
+                run.end_unread();
+                self.served(run, records.len(), records.len(), as_of);
+                return Ok(records);
+            }
+        }
+        let records = read(run).await?;
+        self.keep_fixed(run, &records).await;
+        Ok(records)
+    }
+
+    /// Keeps a range of heights. Its lists are of one chain if the block that was the newest one before is still there.
+    async fn keep_heights(&self, run: &Run, records: &Records, newest: Option<Anchor>, read_at: i64) {
+        if !run.report().read().complete {
+            note(run, INCOMPLETE);
+            return;
+        }
+        let range = run.query().slices().bounds();
+        let (Some(top), Some((low, last)), true) = (highest(records), range, is_ascending(records)) else { return };
+        let low = low.min(lowest(records).unwrap_or(low));
+        let Some(newest) = newest else { return };
+        // The query does not fail with it: its result is complete.
+        if self.block(run, newest.height).await.ok().flatten().as_ref() != Some(&newest) {
+            note(run, "The chain changed while a range of heights was read, which is not kept");
+            return;
+        }
+        self.saw_head(run, newest.height);
+        let settled = newest.height - self.cache.settle();
+        let settled = settled.min(before_provisional(records).unwrap_or(i64::MAX));
+        let is_cut = self.query.max_items().is_some_and(|most| records.len() as u64 >= most);
+        // Of the height at which a result was cut not all records were read.
+        let next = if is_cut { top.min(settled + 1) } else { (last + 1).min(settled + 1) }.max(low);
+        let reaches_newest = !is_cut && top <= newest.height && newest.height <= last;
+        let end = if is_cut { top } else { last };
+        if next == low && !reaches_newest {
+            note(run, NOT_SETTLED);
+            return;
+        }
+        self.anchor_by_request(run, records, settled).await;
+        let end = (end <= settled).then_some(end);
+        let head = reaches_newest.then_some(newest);
+        self.keep(run, records, Extent::Heights { low, next, end, head }, read_at);
+    }
+
+    async fn keep_fixed(&self, run: &Run, records: &Records) {
+        let report = run.report().read();
+        let Some(top) = highest(records) else { return };
+        if !report.complete {
+            note(run, INCOMPLETE);
+            return;
+        }
+        if has_provisional(records) {
+            note(run, NOT_SETTLED);
+            return;
+        }
+        match self.settled_height(run, top, top).await {
+            Some(settled) if top <= settled => {
+                self.anchor_by_request(run, records, settled).await;
+                self.keep(run, records, Extent::Settled, self.started);
+            }
+            _ => note(run, NOT_SETTLED),
+        }
+    }
+
+    /// The highest settled height, as far as it takes to tell whether `height` is settled. The chain has the height `seen`.
+    async fn settled_height(&self, run: &Run, seen: i64, height: i64) -> Option<i64> {
+        let settle = self.cache.settle();
+        let known = self.noted(run, self.cache.head(&self.key, self.query.chain()))?;
+        let head = known.map_or(seen, |(head, _)| head.max(seen));
+        let is_recent = known.is_some_and(|(_, at)| (0..HEAD_VALID).contains(&(self.started - at)));
+        if height <= head - settle || is_recent {
+            return Some(head - settle);
+        }
+        // The query does not fail with it: its result is complete.
+        let newest = Heights::of(self.query, run.report()).newest().await.ok().flatten()?;
+        self.saw_head(run, newest.height);
+        Some(newest.height - settle)
+    }
+
+    /// Makes the highest settled block of the records the anchor. The one that is kept is compared after they were read:
+    /// if the chain still has it, what is kept below it is of the same chain.
+    async fn anchor_by_request(&self, run: &Run, records: &Records, settled: i64) {
+        let Some(found) = highest_block(records, settled) else { return };
+        if let Some(kept) = self.anchor(run) {
+            if kept.height >= found.height {
+                return;
+            }
+            // The query does not fail with it: its result is complete.
+            if self.compared(run, &kept).await.is_err() {
+                return;
+            }
+        }
+        self.raise_anchor(run, &found);
+    }
+
+    /// The anchor that is kept, at `least` or higher, and the time as of which the chain still has it. `None` if there is none
+    /// or it has changed.
+    async fn unchanged_anchor(&self, run: &Run, least: i64, is_costly: bool) -> Result<Option<(Anchor, i64)>, Error> {
+        let Some(anchor) = self.anchor(run).filter(|anchor| anchor.height >= least) else { return Ok(None) };
+        let client = self.query.client();
+        if !is_costly
+            && !client.settings().strict
+            && let Some(at) = client.cache_checks().recent(self.query.chain(), &anchor)
+        {
+            return Ok(Some((anchor, at)));
+        }
+        let compared = self.compared(run, &anchor).await?;
+        Ok(compared.map(|at| (anchor, at)))
+    }
+
+    /// Requests the block of the anchor. Returns the time as of which the chain still has it; if it has another one, all that is
+    /// kept of the service is removed.
+    async fn compared(&self, run: &Run, anchor: &Anchor) -> Result<Option<i64>, Error> {
+        let client = self.query.client();
+        let at = now(client);
+        if self.block(run, anchor.height).await?.as_ref() != Some(anchor) {
+            self.discard(run);
+            return Ok(None);
+        }
+        client.cache_checks().add(self.query.chain(), anchor.clone(), at);
+        Ok(Some(at))
+    }
+
+    /// Requests the block of a height.
+    async fn block(&self, run: &Run, height: i64) -> Result<Option<Anchor>, Error> {
+        let (role, name) = (self.query.endpoint().chain, self.query.options().chain.as_deref());
+        let rows = fetch_block_rows(self.query.client(), role, name, height, run.report()).await?;
+        Ok(rows.and_then(|rows| highest_block_of(&rows, height)))
+    }
+}
+
+/// A range of heights as it was kept.
+struct HeldHeights {
+    records: Records,
+    low: i64,
+    /// First height that is to be requested.
+    next: i64,
+    /// Last height of the range, if it is settled.
+    end: Option<i64>,
+    head: Option<Anchor>,
+    read_at: i64,
+}
+
+impl HeldHeights {
+    fn new(entry: Entry, record: &'static RecordType) -> Option<Self> {
+        let Extent::Heights { low, next, end, head } = entry.facts.extent else { return None };
+        let records = Records::new(record, entry.rows.to_vec());
+        Some(Self { records, low, next, end, head, read_at: entry.facts.read_at })
+    }
+
+    /// True if some heights of the range were not settled.
+    fn is_open(&self) -> bool {
+        self.end.is_none()
+    }
+
+    /// Drops the heights that are not settled, and those above a block.
+    fn cut(&mut self, most: i64) {
+        if self.end.is_some_and(|end| end <= most) {
+            return;
+        }
+        self.end = None;
+        self.next = self.next.min(most + 1).max(self.low);
+        let kept = self.records.chunks().iter().flat_map(heights);
+        let count = kept.take_while(|height| height.is_some_and(|height| height < self.next)).count();
+        self.records = self.records.slice(0, count);
+    }
+}
+
+fn highest(records: &Records) -> Option<i64> {
+    records.chunks().iter().flat_map(heights).flatten().max()
+}
+
+fn lowest(records: &Records) -> Option<i64> {
+    records.chunks().iter().flat_map(heights).flatten().min()
+}
+
+fn is_ascending(records: &Records) -> bool {
+    let all: Vec<Option<i64>> = records.chunks().iter().flat_map(heights).collect();
+    all.iter().all(Option::is_some) && all.is_sorted()
+}
