@@ -2,12 +2,15 @@
 //! slices and its position. Up to `OPEN` of them for each request in flight are open at a time, and each is asked for one
 //! page after the other, so that short lists end while long ones are read.
 
+mod open_list;
 mod restore;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use tokio::task::JoinSet;
+
+use open_list::{OpenList, add_counts};
 
 use super::cursor::Cursor;
 use super::query_start::QueryStart;
@@ -24,8 +27,9 @@ use crate::query::results::{Checkpoint, Page, Partial, Progress, Report, SeenLog
 /// of long lists have ended.
 const OPEN: usize = 4;
 
-/// Times that a list is read again that changed too much before its first records were returned.
-const MAX_REREADS: u32 = 3;
+/// Times that a list is begun again: one that changed too much before its first records were returned, or a page of which
+/// was empty that had records.
+const MAX_REREADS: u64 = 3;
 
 /// Arguments that a reason names.
 const NAMED: usize = 5;
@@ -65,6 +69,8 @@ pub(super) struct Set<L: ListRun> {
     num_ended: u64,
     /// Lists that had ended before this run.
     num_skipped: u64,
+    /// Pages with records that the lists returned.
+    num_pages: u64,
     /// Index of the verdict of each list. A list that an earlier run has read has none.
     verdicts: Vec<Option<usize>>,
     refused: Vec<(usize, Message)>,
@@ -77,30 +83,6 @@ pub(super) struct Set<L: ListRun> {
     /// Reasons why ended lists are incomplete.
     reasons: Vec<Message>,
     is_finished: bool,
-}
-
-struct OpenList {
-    /// Position after the last page that was returned.
-    checkpoint: Option<Checkpoint>,
-    report: SharedReport,
-    /// Times that the list was read again from its beginning.
-    rereads: u32,
-    /// Records of it that another list had returned.
-    repeated: u64,
-}
-
-impl OpenList {
-    fn new(report: &SharedReport) -> Self {
-        Self { checkpoint: None, report: report.clone(), rereads: 0, repeated: 0 }
-    }
-
-    /// Report of the list, without the records that another list had returned.
-    fn counts(&self) -> Report {
-        let mut report = self.report.read();
-        report.records = report.records.saturating_sub(self.repeated);
-        report.duplicates_dropped += self.repeated;
-        report
-    }
 }
 
 impl<L: ListRun> Set<L> {
@@ -121,6 +103,7 @@ impl<L: ListRun> Set<L> {
             ended: vec![0; num_lists.div_ceil(64)],
             num_ended: 0,
             num_skipped: 0,
+            num_pages: 0,
             verdicts: Vec::new(),
             refused: Vec::new(),
             unique: None,
@@ -156,7 +139,12 @@ impl<L: ListRun> Set<L> {
                     }
                 }
                 Ok(None) => self.end(index, &run, None, report),
-                Err(Error::Drift { .. }) if self.read_again(index, &run) => self.account(report),
+                Err(Error::Drift { .. }) if self.read_again(index) => self.account(report),
+                Err(Error::Empty { .. }) if self.continue_after_empty(index) => self.account(report),
+                // A throttle would have emptied the pages of other lists as well.
+                Err(error @ Error::Empty { .. }) if self.has_progressed_since(index) => {
+                    self.end(index, &run, Some(error), report);
+                }
                 Err(error) if is_of_one_list(&error) => self.end(index, &run, Some(error), report),
                 Err(error) => {
                     self.waiting.push_back((index, run));
@@ -182,6 +170,9 @@ impl<L: ListRun> Set<L> {
         let share = concurrency / (self.asked.len() + self.waiting.len()).max(1);
         for (index, mut run) in self.waiting.drain(..) {
             run.set_max_in_flight(share);
+            if let Some(list) = self.open.get_mut(&index) {
+                list.asked_at = self.num_pages;
+            }
             self.asked.spawn(log::inherit(async move {
                 let page = run.next().await;
                 (index, run, page)
@@ -198,21 +189,23 @@ impl<L: ListRun> Set<L> {
         // The threads of the tasks do not exist here, and their locks may be held for ever.
         std::mem::forget(std::mem::take(&mut self.asked));
         std::mem::forget(std::mem::take(&mut self.waiting));
-        let Some(members) = self.query.members() else { return };
-        for (&index, list) in &mut self.open {
-            let earlier = self.starts.get(&index).cloned();
-            let start = list.checkpoint.as_ref().map(Cursor::of).or(earlier);
-            let run = L::begin(&QueryStart::of_member(&members.queries[index], start.as_ref()));
-            // A forked child counts on from the report of its parent.
-            add(&mut self.total, &list.counts());
-            list.report = run.report().clone();
-            list.repeated = 0;
-            self.waiting.push_back((index, Box::new(run)));
-        }
+        let open: Vec<usize> = self.open.keys().copied().collect();
+        open.into_iter().for_each(|index| self.reopen(index));
+    }
+
+    /// Continues an open list with another run.
+    fn reopen(&mut self, index: usize) {
+        let (Some(list), Some(members)) = (self.open.get_mut(&index), self.query.members()) else { return };
+        let earlier = self.starts.get(&index).cloned();
+        let start = list.checkpoint.as_ref().map(Cursor::of).or(earlier);
+        let run = L::begin(&QueryStart::of_member(&members.queries[index], start.as_ref()));
+        list.begin_again(run.report());
+        self.waiting.push_back((index, Box::new(run)));
     }
 
     /// The page of a list as one of the set; `None` if it has no records that are to be returned.
     fn returned(&mut self, index: usize, page: Page, report: &SharedReport, partial: &Partial) -> Option<Page> {
+        self.num_pages += u64::from(page.columns.rows() > 0);
         let ended = &self.ended;
         let unique = self.unique.as_mut();
         let kept = unique.and_then(|unique| unique.fresh(index, &page.columns, |list| has_ended(ended, list)));
@@ -246,20 +239,29 @@ impl<L: ListRun> Set<L> {
     }
 
     /// Reads a list again that changed too much, if none of its records were returned.
-    fn read_again(&mut self, index: usize, run: &L) -> bool {
+    fn read_again(&mut self, index: usize) -> bool {
+        let has_returned = self.open.get(&index).is_some_and(|list| list.checkpoint.is_some());
+        !has_returned && !self.starts.contains_key(&index) && self.begin_again(index)
+    }
+
+    /// Continues a list of which a page was empty that had records, while those of others were not.
+    fn continue_after_empty(&mut self, index: usize) -> bool {
+        self.has_progressed_since(index) && self.begin_again(index)
+    }
+
+    /// True if other lists have returned records since a list was asked for its page.
+    fn has_progressed_since(&self, index: usize) -> bool {
+        self.open.get(&index).is_some_and(|list| list.asked_at < self.num_pages)
+    }
+
+    /// Reads a list from its position with another run, a few times.
+    fn begin_again(&mut self, index: usize) -> bool {
         let Some(list) = self.open.get_mut(&index) else { return false };
-        let Some(members) = self.query.members() else { return false };
-        let is_resumed = self.starts.contains_key(&index);
-        let has_returned = run.report().read().records > 0;
-        if has_returned || is_resumed || list.rereads == MAX_REREADS {
+        if list.before.rereads >= MAX_REREADS {
             return false;
         }
-        add(&mut self.total, &run.report().read());
-        self.total.rereads += 1;
-        let run = L::begin(&QueryStart::of_member(&members.queries[index], None));
-        list.rereads += 1;
-        list.report = run.report().clone();
-        self.waiting.push_back((index, Box::new(run)));
+        list.before.rereads += 1;
+        self.reopen(index);
         true
     }
 
@@ -279,7 +281,7 @@ impl<L: ListRun> Set<L> {
         self.ended[index / 64] |= 1 << (index % 64);
         self.num_ended += 1;
         self.begun.remove(&index);
-        add(&mut self.total, &ended);
+        add_counts(&mut self.total, &ended);
         let reasons = ended.reasons.to_vec();
         report.add_member_report(&ended.members);
         if let Some(error) = &error {
@@ -317,7 +319,7 @@ impl<L: ListRun> Set<L> {
         for (index, list) in &self.open {
             let counts = list.counts();
             self.update_verdict(*index, report, |verdict| verdict.records = counts.records);
-            add(&mut sum, &counts);
+            add_counts(&mut sum, &counts);
         }
         report.update(|report| {
             report.requests = sum.requests;
@@ -393,17 +395,4 @@ pub(super) fn is_of_one_list(error: &Error) -> bool {
         Error::Drift { .. } | Error::Window { .. } => true,
         _ => false,
     }
-}
-
-/// Adds the counts of one list.
-fn add(sum: &mut Report, list: &Report) {
-    sum.requests += list.requests;
-    sum.retries += list.retries;
-    sum.pages += list.pages;
-    sum.records += list.records;
-    sum.bytes += list.bytes;
-    sum.duplicates_dropped += list.duplicates_dropped;
-    sum.dropped += list.dropped;
-    sum.moved += list.moved;
-    sum.rereads += list.rereads;
 }
