@@ -73,7 +73,7 @@ spark: build
 	@command -v java >/dev/null || { echo "make: java was not found; install it, for example: sudo apt-get install openjdk-17-jre-headless" >&2; exit 1; }
 	$(PYTHON) -m venv target/spark
 	target/spark/bin/python -m pip install --quiet "$$(echo dist/*.whl)[spark]" 'pytest>=9'
-	target/spark/bin/python -m pytest tests/python/test_spark.py tests/python/test_spark_stream.py
+	target/spark/bin/python -m pytest tests/python/integrations/test_spark.py tests/python/integrations/test_spark_stream.py
 
 # Tests the wheel in an empty environment, without the tests that need an extra.
 bare: build

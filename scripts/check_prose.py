@@ -26,7 +26,7 @@ FILES = (
 )
 SUFFIXES = {".rs", ".py", ".pyi", ".md", ".toml", ".yml", ".ipynb", ""}
 # Files that quote the words.
-EXEMPT = ("scripts/check_prose.py", "tests/python/test_prose.py")
+EXEMPT = ("scripts/check_prose.py", "tests/python/docs/test_prose.py")
 
 HEADLESS = re.compile(r'^\s*(?:///|//!|[rb]?""")\s*(What|Whether|Where|How|Of)\b')
 DOC_COMMENT = re.compile(r"^\s*(///|//!)")

@@ -17,6 +17,7 @@ import pytest
 import chainframe as cf
 import reference_client
 from chainframe.testing import LocalService
+from repository import ROOT, TESTS
 from strict_server import StrictServer
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def lacking(path: Path) -> bool:
 # but not the tools. In any other environment a missing library is an error.
 ENVIRONMENT = os.environ.get("CHAINFRAME_TESTS", "")
 BARE = ENVIRONMENT == "bare"
-collect_ignore = [path.name for path in Path(__file__).parent.glob("test_*.py") if ENVIRONMENT and lacking(path)]
+collect_ignore = [path for path in TESTS.rglob("test_*.py") if ENVIRONMENT and lacking(path)]
 needs_extra = pytest.mark.skipif(BARE, reason="it needs an extra")
 
 
@@ -193,7 +194,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
-        cwd=Path(__file__).parents[2],
+        cwd=ROOT,
         env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "JUPYTER_PLATFORM_DIRS": "1"},
         capture_output=True,
         text=True,

@@ -1,0 +1,409 @@
+"""A cache of results: fewer requests, the same records, and nothing that contradicts the service."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import inspect
+import json
+import pickle
+import sqlite3
+import stat
+import sys
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import cache_histories
+import chainframe as cf
+from chainframe.cli import main
+from chainframe.testing import Cassette, LocalService
+from repository import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FILE = "chainframe-1.sqlite3"
+
+
+@pytest.fixture
+def service() -> Iterator[LocalService]:
+    with LocalService(transactions=1_500, seed=7, simulated=True) as running:
+        yield running
+
+
+def queries(client: cf.Client) -> dict[str, cf.Query[Any]]:
+    """Queries of all kinds that a cache keeps."""
+    plain = client.with_options(cache=None)
+    newest = plain.transactions(max_items=1).collect()[0]
+    low = (newest.height or 0) - 90
+    ids = [each.tx_id for each in plain.transactions(start_height=low, end_height=low + 1).collect() if each.tx_id]
+    token = plain.tokens(max_items=1).collect()[0].token_contract_address or ""
+    return {
+        "list without a count": client.transactions(),
+        "list with a count": client.blocks(),
+        "list with arguments": client.token_transfers(token),
+        "list of another chain": client.cross_chain_transactions(),
+        "beginning of a list": client.blocks(max_items=250),
+        "range of heights": client.transactions(start_height=low, end_height=low + 20),
+        "range of times": client.transactions(start_time="2026-01-10T00:00Z", end_time="2026-01-31T00:00Z"),
+        "range up to the head": client.transactions(start_height=low),
+        "lookups": client.transactions_by_hash(ids[:25]),
+        "logs": client.logs(ids[:5]),
+        "block": client.blocks(height=plain.blocks(max_items=200).collect()[-1].height),
+    }
+
+
+def test_second_read_takes_one_request_at_most_and_returns_the_same_records(
+    service: LocalService, tmp_path: Path
+) -> None:
+    first = {name: query.collect() for name, query in queries(service.client(cache=tmp_path)).items()}
+    for name, query in queries(service.client(cache=tmp_path)).items():
+        read = query.collect()
+        assert read == first[name], name
+        assert read.report.requests <= 1, (name, read.report)
+        assert read.report.complete
+        assert read.report.records == len(read)
+        used = read.report.cache
+        assert used is not None
+        assert (used["records"], used["reason"]) == (len(read), None), name
+        assert used["as_of"].tzinfo is not None
+        assert first[name].report.cache == {"records": 0, "as_of": None, "reason": None}
+
+
+def test_all_collecting_methods_use_the_cache_and_streams_do_not(service: LocalService, tmp_path: Path) -> None:
+    with service.client(cache=tmp_path) as client:
+        records = client.blocks().collect()
+        frame = client.blocks().to_pandas()
+
+        def requests_of(read: Any) -> int:
+            before = client.usage.requests
+            read()
+            return client.usage.requests - before
+
+        assert requests_of(lambda: client.blocks().to_arrow()) == 1
+        assert requests_of(lambda: client.blocks().to_polars()) == 1
+        assert requests_of(lambda: client.blocks().to_dicts()) == 1
+        assert requests_of(lambda: asyncio.run(client.blocks().collect_async())) == 1
+        assert requests_of(lambda: asyncio.run(client.blocks().to_pandas_async())) == 1
+        assert client.blocks().to_pandas().equals(frame)
+        assert client.blocks().to_dicts() == records.to_dicts()
+        pages = -(-len(records) // 100)
+        assert requests_of(lambda: list(client.blocks())) >= pages
+        assert requests_of(lambda: list(client.blocks().pages())) >= pages
+        assert requests_of(lambda: client.blocks().to_parquet(tmp_path / "export")) >= pages
+        assert requests_of(lambda: client.with_options(cache=None).blocks().collect()) >= pages
+        assert client.with_options(cache=None).blocks().collect().report.cache is None
+
+
+def test_new_records_are_read_and_joined_with_those_that_are_kept(service: LocalService, tmp_path: Path) -> None:
+    with service.client(cache=tmp_path) as client:
+        before = client.blocks().collect()
+        service.growth = 40
+        client.transactions_by_hash("0x00").report  # noqa: B018 - a query, without a request
+        client.with_options(cache=None).blocks(max_items=1).collect()
+        service.growth = 0
+        read = client.blocks().collect()
+        assert len(read) == len(before) + 40
+        assert read == client.with_options(cache=None).blocks().collect()
+        assert read.report.requests == 1
+        assert read.report.cache is not None
+        assert len(read) - 100 <= read.report.cache["records"] < len(before)
+
+
+def test_reorganization_below_settled_heights_removes_all_that_is_kept_of_the_service(
+    service: LocalService, tmp_path: Path
+) -> None:
+    plain = service.client()
+    for query in queries(service.client(cache=tmp_path)).values():
+        query.collect()
+    service.reorg = (1, 100)
+    plain.blocks(max_items=1).collect()
+    service.reorg = None
+    client = service.client(cache=tmp_path)
+    read = client.blocks().collect()
+    assert read == plain.blocks().collect()
+    assert read.report.cache == {
+        "records": 0,
+        "as_of": None,
+        "reason": "What was kept contradicted the service, and was removed",
+    }
+    assert [entry["call"] for entry in cf.Cache(tmp_path).entries()] == ["blocks"]
+
+
+def test_lookups_of_one_request_are_compared_once_a_minute_and_always_if_strict(
+    service: LocalService, tmp_path: Path
+) -> None:
+    with service.client(cache=tmp_path) as client:
+        low = (client.transactions(max_items=1).collect()[0].height or 0) - 80
+        newest = client.transactions(start_height=low, end_height=low + 3).collect()
+        ids = [each.tx_id for each in newest if each.state == "success"][:3]
+        for tx_id in ids:
+            client.transactions_by_hash(tx_id or "").collect()
+        second = service.client(cache=tmp_path)
+
+        def requests(client: cf.Client) -> list[int]:
+            return [client.transactions_by_hash(tx_id or "").collect().report.requests for tx_id in ids]
+
+        assert requests(second) == [1, 0, 0]
+        assert requests(second) == [0, 0, 0]
+        assert requests(second.with_options(strict=True)) == [1, 1, 1]
+
+
+def test_results_that_may_change_are_not_kept(service: LocalService, tmp_path: Path) -> None:
+    with service.client(cache=tmp_path) as client:
+        newest = client.blocks(max_items=1).collect()[0].height or 0
+        reasons = [
+            (client.tokens(), "A list that is not ordered by height is not kept"),
+            (client.blocks(height=newest), "The records are not settled yet, and not kept"),
+            (client.blocks(height=[newest, 5]), "Lists of several values are not kept"),
+            (client.cross_chain_transactions(page_size=5), "Records without the hash of their block are kept in"),
+            (client.resume(client.blocks(max_items=5).cursor or ""), "The rest of a result is not kept"),
+        ]
+        kept = len(client.cache.entries()) if client.cache else 0
+        for query, reason in reasons:
+            for _ in range(2):
+                used = query.collect().report.cache
+                assert used is not None
+                assert used["records"] == 0
+                assert used["reason"].startswith(reason)
+        assert client.cache is not None
+        assert len(client.cache.entries()) == kept
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"settle": 0}, "settle (0) must be at least 1"),
+        ({"max_age": 0}, "max_age (0) must be a number of seconds above 0"),
+        ({"max_age": float("nan")}, "max_age (NaN) must be a number of seconds above 0"),
+        ({"max_bytes": 0}, "max_bytes (0) must be at least 1"),
+        ({"directory": ""}, "directory must not be empty"),
+        ({"directory": "s3://bucket/cache"}, "directory (s3://bucket/cache) must be a local directory"),
+        ({"directory": 5}, "directory must be a path"),
+    ],
+)
+def test_settings_out_of_range_are_rejected(given: dict[str, Any], problem: str, tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"directory": tmp_path, **given}
+    with pytest.raises(cf.ConfigError) as raised:
+        cf.Cache(**settings)
+    assert str(raised.value).startswith(problem)
+
+
+def test_cache_is_a_setting_of_the_client(
+    service: LocalService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(cf.ConfigError, match=r"cache \(.*file\) cannot be created"):
+        service.client(cache=file)
+    with pytest.raises(cf.ConfigError, match="cache must be a Cache, the path of a directory or None"):
+        service.client(cache=5)  # type: ignore[arg-type]
+    monkeypatch.setenv("CHAINFRAME_CACHE", str(file))
+    with pytest.raises(cf.ConfigError, match=r"CHAINFRAME_CACHE \(.*file\) cannot be created"):
+        service.client()
+    monkeypatch.setenv("CHAINFRAME_CACHE", str(tmp_path / "of the environment"))
+    client = service.client()
+    assert client.cache == cf.Cache(tmp_path / "of the environment")
+    assert "of the environment" in client._repr_html_()
+    assert client.with_options(cache=None).cache is None
+    assert client.with_options(cache=tmp_path, strict=True).cache == cf.Cache(tmp_path)
+    cache = cf.Cache(tmp_path, settle=3, max_age=5.0, max_bytes=7)
+    assert service.client(cache=cache).cache == cache != cf.Cache(tmp_path)
+    assert (cache.settle, cache.max_age, cache.max_bytes, cache.directory) == (3, 5.0, 7, tmp_path)
+    assert pickle.loads(pickle.dumps(cache)) == cache
+    assert repr(cache) == f"Cache({str(tmp_path)!r}, settle=3, max_age=5.0, max_bytes=7)"
+
+
+def test_client_with_a_cassette_has_no_cache(tmp_path: Path) -> None:
+    with LocalService(transactions=200) as service:
+        for mode in ("all", "none"):
+            client = service.client(cassette=Cassette(tmp_path / "c.jsonl", mode=mode), cache=tmp_path / "cache")
+            assert client.blocks().collect().report.cache is None
+            assert client.cache is not None
+            assert client.cache.entries() == []
+
+
+def test_directory_has_no_secret_and_only_its_owner_can_read_it(tmp_path: Path) -> None:
+    directory = tmp_path / "new" / "cache"
+    with LocalService(transactions=1_500) as service:
+        for query in queries(service.client(cache=directory)).values():
+            query.collect()
+        secrets = [service.api_key, service.secret_key, service.passphrase]
+    written = b"".join(file.read_bytes() for file in directory.iterdir())
+    assert b"transactions" in written
+    assert not [secret for secret in secrets if secret.encode() in written]
+    if sys.platform != "win32":
+        assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+        assert stat.S_IMODE((directory / FILE).stat().st_mode) == 0o600
+
+
+def test_accounts_share_results_and_services_do_not(tmp_path: Path) -> None:
+    with LocalService(transactions=300, seed=1) as one, LocalService(transactions=300, seed=2) as other:
+        first, second = one.client(cache=tmp_path), other.client(cache=tmp_path)
+        assert first.blocks().collect() != second.blocks().collect()
+        assert second.blocks().collect() == other.client().blocks().collect()
+        renamed = one.client(cache=tmp_path, max_retries=0, numbers="string")
+        assert renamed.blocks().collect().report.requests == 1
+        with pytest.raises(cf.ChainframeError):
+            one.client(cache=tmp_path, main_chain="OTHER").transactions().collect()
+
+
+@pytest.mark.parametrize("damage", ["foreign", "cut", "changed", "directory"])
+def test_damaged_database_is_a_miss(service: LocalService, tmp_path: Path, damage: str) -> None:
+    client = service.client(cache=tmp_path)
+    blocks = client.blocks().collect()
+    file = tmp_path / FILE
+    if damage == "foreign":
+        file.write_bytes(b"no database" * 1_000)
+    elif damage == "cut":
+        file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    elif damage == "directory":
+        file.unlink()
+        file.mkdir()
+    else:
+        with sqlite3.connect(file) as connection:
+            rows = connection.execute("select rows from entries").fetchone()[0]
+            connection.execute("update entries set rows = ?", (rows.replace(b"0x", b"0y", 1),))
+        connection.close()
+    read = client.blocks().collect()
+    assert read == blocks
+    used = read.report.cache
+    assert used is not None
+    assert used["records"] == 0
+    if damage != "changed":
+        assert FILE in used["reason"]
+
+
+def test_bounds_of_size_and_age(service: LocalService, tmp_path: Path) -> None:
+    client = service.client(cache=cf.Cache(tmp_path, max_bytes=200_000))
+    for count in range(200, 1_200, 100):
+        client.blocks(max_items=count).collect()
+    assert client.cache is not None
+    entries = client.cache.entries()
+    assert 0 < sum(entry["bytes"] for entry in entries) <= 200_000
+    assert entries[0]["query"]["max_items"] == 1_100
+    assert (tmp_path / FILE).stat().st_size < 400_000
+    aged = service.client(cache=cf.Cache(tmp_path, max_age=1e-9))
+    assert aged.blocks(max_items=1_100).collect().report.requests > 1
+
+
+def test_threads_and_processes_share_a_directory(tmp_path: Path) -> None:
+    with LocalService(transactions=600, seed=3) as service:
+        expected = service.client().blocks().collect()
+        barrier = threading.Barrier(6)
+
+        def read(number: int) -> bool:
+            client = service.client(cache=tmp_path, strict=number % 2 == 0)
+            barrier.wait()
+            return all(
+                client.blocks(max_items=None if n % 2 else 300).collect() == expected[: 300 * (1 - n % 2) or None]
+                for n in range(6)
+            )
+
+        with ThreadPoolExecutor(6) as threads:
+            assert all(threads.map(read, range(6)))
+        copied = pickle.dumps(expected.to_dicts())
+        assert pickle.loads(copied) == service.client(cache=tmp_path).blocks().to_dicts()
+
+
+def test_command_lists_and_clears(
+    service: LocalService, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.client(cache=tmp_path).blocks(max_items=120).collect()
+    (tmp_path / "chainframe-0.sqlite3").write_bytes(b"another version")
+    assert main(["cache", "list", "--directory", str(tmp_path)]) == 0
+    assert "120 records" in (line := capsys.readouterr().out)
+    assert "blocks of ZONE_CHAIN max_items=120" in line
+    monkeypatch.setenv("CHAINFRAME_CACHE", str(tmp_path))
+    assert main(["cache", "list", "--json"]) == 0
+    assert '"records": 120' in capsys.readouterr().out
+    assert main(["cache", "clear"]) == 0
+    assert capsys.readouterr().out == "1 result removed\n"
+    assert list(tmp_path.iterdir()) == []
+    assert main(["cache", "list"]) == 0
+    assert capsys.readouterr().out == ""
+    monkeypatch.delenv("CHAINFRAME_CACHE")
+    assert main(["cache", "list"]) == 2
+    assert "no cache: pass --directory or set CHAINFRAME_CACHE" in capsys.readouterr().err
+    assert main(["cache", "clear", "--directory", str(tmp_path / "none")]) == 2
+    assert "does not exist" in capsys.readouterr().err
+
+
+def test_report_of_a_cached_result_is_pickled_and_compared(service: LocalService, tmp_path: Path) -> None:
+    client = service.client(cache=tmp_path)
+    client.blocks().collect()
+    report = client.blocks().collect().report
+    assert pickle.loads(pickle.dumps(report)) == report
+    assert pickle.loads(pickle.dumps(report)).cache == report.cache
+
+
+def test_verification_does_not_use_the_cache(tmp_path: Path) -> None:
+    with LocalService(transactions=300) as service, service.client(cache=tmp_path / "cache") as client:
+        export = client.blocks().to_parquet(tmp_path / "export")
+        before = client.usage.requests
+        verification = export.verify(client, sample=5, seed=1)
+        assert not verification.differences
+        assert client.usage.requests - before == verification.requests
+        assert client.cache is not None
+        assert client.cache.entries() == []
+
+
+def test_reads_through_the_cache_equal_fresh_ones_in_random_histories() -> None:
+    outcome = cache_histories.run(range(60))
+    assert outcome.different == []
+    assert outcome.equal > 60 * cache_histories.READS * 0.9
+    assert outcome.served.keys() >= {"blocks", "transactions", "large_transactions", "cross_chain_transactions", "logs"}
+    assert outcome.saved > 0
+
+
+NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
+# Of tokens, which are ranked, nothing is kept; the dataset and the export of blocks request everything.
+NOT_KEPT = {"tokens", "blocks"}
+
+
+class SharedService(LocalService):
+    """A service that a notebook does not close."""
+
+    def close(self) -> None: ...
+
+
+async def run_cells(cells: list[str]) -> None:
+    names: dict[str, Any] = {}
+    for cell in cells:
+        waiting = eval(compile(cell, "cell", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), names)
+        if inspect.isawaitable(waiting):
+            await waiting
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_second_run_of_a_notebook_sends_one_request_for_each_list_at_most(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib").use("agg")
+    monkeypatch.setenv("CHAINFRAME_CACHE", str(tmp_path / "cache"))
+    services: list[SharedService] = []
+
+    def shared(**settings: Any) -> LocalService:
+        if not services:
+            services.append(SharedService(**settings))
+        return services[0]
+
+    monkeypatch.setattr("chainframe.testing.LocalService", shared)
+    notebook = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    cells = ["".join(cell["source"]) for cell in notebook if cell["cell_type"] == "code"]
+    asyncio.run(run_cells(cells))
+    first = services[0].request_count
+    asyncio.run(run_cells(cells))
+    second = services[0].request_log[first:]
+    LocalService.close(services[0])
+    lists = Counter(
+        (each["call"], *sorted(item for item in each["params"].items() if item[0] not in {"page", "limit"}))
+        for each in second
+    )
+    assert [each for each, count in lists.items() if count > 1 and each[0] not in NOT_KEPT] == []
+    assert len(second) < first

@@ -1,0 +1,459 @@
+"""`to_parquet_series`: a directory of exports that owns their names, order and links."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import random
+import shutil
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+import chainframe as cf
+import chainframe.exports.series
+from chainframe.cli import main
+from chainframe.exports import Export
+from chainframe.exports.directory import STAGING, locked_dir
+from chainframe.exports.manifest import Manifest, read_manifest
+from chainframe.testing import LocalService
+from conftest import environment
+from exports.test_exports_settled import advance, assert_settled, reorganize, rows
+from strict_server import Request, Response, StrictServer, page_of
+
+
+def read(series: Path) -> Any:
+    return chainframe.exports.read(series).to_table()
+
+
+def names(series: Path) -> list[str]:
+    return sorted(path.name for path in series.iterdir())
+
+
+@pytest.fixture
+def growing() -> Any:
+    with LocalService(transactions=150) as service, service.client(rate_limit=None, max_retries=0) as client:
+        advance(service, 10)
+        yield service, client.blocks(page_size=50)
+
+
+def test_series_equals_the_settled_list_after_each_call(growing: Any, tmp_path: Path) -> None:
+    service, query = growing
+    chance = random.Random(3)
+    exports: list[Export] = []
+    for _ in range(8):
+        exports.append(query.to_parquet_series(tmp_path / "s", settle=6, max_rows_per_file=40))
+        assert_settled(query, exports[-1].path)
+        assert rows(read(tmp_path / "s")) == rows(read(exports[-1].path))
+        reorganize(service, chance.randint(1, 11))
+        advance(service, chance.randint(0, 3), chance.randint(1, 3))
+    assert names(tmp_path / "s") == [f"export-{number:06}" for number in range(8)]
+    assert any(export.corrections for export in exports)
+    assert chainframe.exports.Export.open(tmp_path / "s") == exports[-1]
+    # In any order, as a listing of a directory may have them.
+    chance.shuffle(exports)
+    assert rows(read(exports)) == rows(read(tmp_path / "s"))  # type: ignore[arg-type]
+
+
+def test_series_without_settle_has_each_record_once(growing: Any, tmp_path: Path) -> None:
+    service, query = growing
+    for new in (0, 4, 0, 60):
+        advance(service, 1, new)
+        query.to_parquet_series(tmp_path, settle=None)
+    found = read(tmp_path)["height"].to_pylist()
+    assert sorted(found, reverse=True) == [block.height for block in query]
+
+
+def test_series_that_was_moved_is_continued(growing: Any, tmp_path: Path) -> None:
+    service, query = growing
+    query.to_parquet_series(tmp_path / "a" / "s", settle=6)
+    deep = tmp_path.joinpath(*["long" * 20] * 8)
+    deep.mkdir(parents=True)
+    for target in (tmp_path / "b", deep / "s", tmp_path / "c"):
+        source = next(path.parent for path in tmp_path.rglob("export-000000"))
+        shutil.move(source, target)
+        advance(service, 3)
+        query.to_parquet_series(target, settle=6)
+        assert_settled(query, target / f"export-{len(names(target)) - 1:06}")
+
+
+def test_interrupted_export_is_finished_first(growing: Any, tmp_path: Path) -> None:
+    service, query = growing
+    query.to_parquet_series(tmp_path, settle=6)
+    advance(service, 5, 40)
+    service.faults = [{"kind": "status", "status": 503, "every": 3}]
+    with pytest.raises(cf.ServiceUnavailableError):
+        query.to_parquet_series(tmp_path, settle=6, max_rows_per_file=30)
+    service.faults = []
+    advance(service, 2)
+    export = query.to_parquet_series(tmp_path, settle=6, max_rows_per_file=30)
+    assert names(tmp_path) == ["export-000000", "export-000001", "export-000002"]
+    assert_settled(query, export.path)
+
+
+def test_call_that_ended_before_its_manifest_is_repeated(growing: Any, tmp_path: Path) -> None:
+    service, query = growing
+    query.to_parquet_series(tmp_path, settle=6)
+    (tmp_path / "export-000001").mkdir()
+    advance(service, 5)
+    assert query.to_parquet_series(tmp_path, settle=6).path == tmp_path / "export-000001"
+    assert_settled(query, tmp_path / "export-000001")
+
+
+def test_series_of_dated_exports_is_continued_by_its_links(growing: Any, tmp_path: Path) -> None:
+    service, query = growing
+    before: Path | None = None
+    # The clock was years ahead, and then was set back.
+    for day in ("2026-01-11", "2030-01-01", "2026-01-12", "2001-01-01"):
+        query.to_parquet(tmp_path / day, since=before, settle=6)
+        before = tmp_path / day
+        advance(service, 4)
+    export = query.to_parquet_series(tmp_path, settle=6)
+    assert export.path == tmp_path / "export-000000"
+    assert_settled(query, export.path)
+    advance(service, 4)
+    assert_settled(query, query.to_parquet_series(tmp_path, settle=6).path)
+    days = [path for path in tmp_path.iterdir() if path.is_dir()]
+    assert rows(read(days)) == rows(read(tmp_path))  # type: ignore[arg-type]
+
+
+def test_series_of_a_thousand_nights_is_read_and_continued(growing: Any, tmp_path: Path) -> None:
+    service, query = growing
+    # With "../" for each night, the path of the first would be longer than a path may be.
+    series = tmp_path / "warehouse" / "chain=main" / "blocks of the zone chain"
+    query.to_parquet_series(series, settle=6)
+    link_nights(series, 1_000)
+    export = query.to_parquet_series(series, settle=6)
+    advance(service, 5)
+    export = query.to_parquet_series(series, settle=6)
+    assert export.rows
+    assert_settled(query, export.path)
+
+
+def test_each_night_opens_the_exports_whose_heights_it_compares(
+    growing: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, query = growing
+    monkeypatch.setattr(chainframe.exports.series, "FIRST_SPAN", 4)
+    original = read_manifest
+    opened: list[Path] = []
+
+    def recorded(directory: Path) -> Manifest | None:
+        opened.append(directory)
+        return original(directory)
+
+    monkeypatch.setattr(chainframe.exports.series, "read_manifest", recorded)
+    for _ in range(40):
+        opened.clear()
+        query.to_parquet_series(tmp_path, settle=6)
+        assert len(opened) < 12
+        advance(service, 2)
+    assert_settled(query, tmp_path / "export-000039")
+
+
+def test_export_without_news_is_replaced(growing: Any, tmp_path: Path) -> None:
+    service, query = growing
+    export = query.to_parquet_series(tmp_path, settle=6)
+    for news in (0, 0, 3, 0, 0):
+        advance(service, news)
+        export = query.to_parquet_series(tmp_path, settle=6)
+        assert bool(export.rows) == bool(news)
+    assert names(tmp_path) == ["export-000000", "export-000001", "export-000002"]
+    assert_settled(query, export.path)
+    advance(service, 5, 60)
+    service.faults = [{"kind": "status", "status": 503, "every": 4}]
+    with pytest.raises(cf.ServiceUnavailableError):
+        query.to_parquet_series(tmp_path, settle=6, max_rows_per_file=20)
+    service.faults = []
+    # The pages that had arrived are kept.
+    staged = read_manifest(tmp_path / "export-000002" / STAGING)
+    assert staged is not None
+    assert staged.rows > 0
+    export = query.to_parquet_series(tmp_path, settle=6, max_rows_per_file=20)
+    assert (export.path.name, export.rows) == ("export-000002", 300)
+    assert len(export.parts) > 15
+    assert_settled(query, export.path)
+
+
+def link_nights(series: Path, count: int) -> None:
+    """Adds exports of nights without news, each of which continues the one before, until there are `count`."""
+    first = len(names(series))
+    for number in range(first, count):
+        before, here = series / f"export-{number - 1:06}", series / f"export-{number:06}"
+        here.mkdir()
+        state = json.loads((before / Manifest.NAME).read_text())
+        (here / "part-000000.parquet").write_bytes((before / state["parts"][0]["name"]).read_bytes())
+        if number == first:
+            empty = pq.read_table(before / state["parts"][0]["name"])[:0]
+            pq.write_table(empty, here / "part-000000.parquet")
+        content = (here / "part-000000.parquet").read_bytes()
+        part = {
+            "name": "part-000000.parquet",
+            "rows": 0,
+            "bytes": len(content),
+            "sha256": hashlib.sha256(content).hexdigest(),
+        }
+        state["settled"] |= {"corrections": [], "corrected_above": None}
+        state |= {"since": chainframe.exports.series.link(before, here), "parts": [part]}
+        state["report"] |= {"records": 0}
+        (here / Manifest.NAME).write_text(json.dumps(state))
+
+
+def test_two_runs_do_not_add_at_once(growing: Any, tmp_path: Path) -> None:
+    _, query = growing
+    with locked_dir(tmp_path), pytest.raises(cf.ExportError, match="is locked") as caught:
+        query.to_parquet_series(tmp_path)
+    assert caught.value.retryable
+
+
+def test_awaited_series_is_the_same(growing: Any, tmp_path: Path) -> None:
+    service, query = growing
+
+    async def add() -> Export:
+        export: Export = await query.to_parquet_series_async(tmp_path, settle=6, columns=["hash", "height"])
+        return export
+
+    asyncio.run(add())
+    advance(service, 3)
+    assert asyncio.run(add()).path == tmp_path / "export-000001"
+    assert read(tmp_path).schema.names == ["hash", "height"]
+
+
+def test_wrong_series_sends_nothing(client: cf.Client, service: LocalService, tmp_path: Path) -> None:
+    client.blocks(max_items=3).to_parquet(tmp_path / "export")
+    before, sent = names(tmp_path), service.request_count
+    wrong: list[tuple[Any, str, dict[str, Any], str]] = [
+        (client.tokens(), "a", {}, "to_parquet_series needs a list with its newest record first or a range"),
+        (client.blocks(max_items=3), "a", {"settle": None}, "max_items cannot be combined with to_parquet_series"),
+        (client.blocks(), "a", {"settle": 0}, "settle"),
+        (client.blocks(), "a", {"columns": ["hash"]}, "columns must include height"),
+        (client.blocks(), "export", {}, "export is one export; name another directory"),
+        (client.blocks(), "hdfs://host/a", {}, r"path \(hdfs://...\) must be a local path"),
+        (client.blocks(), "a", {"mode": "overwrite"}, "mode"),
+    ]
+    for query, path, options, expected in wrong:
+        with pytest.raises((cf.ChainframeError, TypeError), match=expected):
+            query.to_parquet_series(path if "://" in path else tmp_path / path, **options)
+    assert (names(tmp_path), service.request_count) == (before, sent)
+
+
+def test_command_adds_to_a_series(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with LocalService(transactions=150) as service:
+        for name, value in environment(service).items():
+            monkeypatch.setenv(name, value)
+        advance(service, 10)
+        for _ in range(2):
+            assert main(["blocks", "-o", f"{tmp_path / 's'}/", "--series", "--settle", "5"]) == 0
+            advance(service, 3)
+        with service.client() as client:
+            found = read_manifest(tmp_path / "s" / "export-000001")
+            assert found is not None
+            assert found.settled is not None
+            assert read(tmp_path / "s").num_rows == sum(
+                block.height is not None and block.height <= (found.settled.end_height or 0)
+                for block in client.blocks()
+            )
+        for more, expected in (
+            (["-o", "x.parquet", "--series"], "--series needs a directory"),
+            (["-o", f"{tmp_path}/", "--series", "--since", "x"], "--since cannot be combined with --series"),
+            (["-o", f"{tmp_path}/", "--series", "--overwrite"], "--overwrite cannot be combined with --series"),
+            (["--follow", "--series"], "--series cannot be combined with --follow"),
+        ):
+            assert main(["blocks", *more]) == 2
+            assert expected in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def corrected(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A series whose second export has corrections, and the rows of its parts."""
+    series = tmp_path_factory.mktemp("series") / "s"
+    with LocalService(transactions=150) as service, service.client(rate_limit=None) as client:
+        advance(service, 10)
+        client.blocks().to_parquet_series(series, settle=6)
+        reorganize(service, 9)
+        advance(service, 3)
+        export = client.blocks().to_parquet_series(series, settle=6)
+    assert export.corrections
+    return export, sum(pq.read_metadata(part).num_rows for part in series.rglob("part-*.parquet"))
+
+
+def counted(files: str) -> int:
+    return int(duckdb.execute(f"select count(*) {files}").fetchall()[0][0])
+
+
+READERS: dict[str, Any] = {
+    "pandas": lambda path: len(pd.read_parquet(path)),
+    "pyarrow": lambda path: pq.read_table(path).num_rows,
+    "pyarrow.dataset": lambda path: ds.dataset(path).count_rows(),
+    "polars": lambda path: pl.read_parquet(f"{path}/*.parquet").height,
+    "polars below": lambda path: pl.read_parquet(f"{path}/**/*.parquet").height,
+    "DuckDB": lambda path: counted(f"from '{path}/*.parquet'"),
+    "DuckDB below": lambda path: counted(f"from '{path}/**/*.parquet'"),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_readers_of_directories_skip_corrections(corrected: Any, reader: str) -> None:
+    export, in_parts = corrected
+    assert READERS[reader](str(export.path)) == export.rows
+    if "*.parquet" not in reader and reader not in {"polars", "DuckDB"}:
+        assert READERS[reader](str(export.path.parent)) == in_parts
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::ResourceWarning")
+def test_spark_skips_corrections(corrected: Any) -> None:
+    test_spark = pytest.importorskip("test_spark", exc_type=ImportError)
+    if not test_spark.HAS_SPARK:
+        pytest.skip("Spark is not installed; make spark")
+    export, in_parts = corrected
+    with test_spark.spark_session("local[1]") as spark:
+        series = spark.read.option("recursiveFileLookup", "true").parquet(str(export.path.parent))
+        assert series.count() == in_parts
+
+
+def test_dask_skips_corrections(corrected: Any) -> None:
+    dask = pytest.importorskip("dask.dataframe")
+    assert len(dask.read_parquet(str(corrected[0].path))) == corrected[0].rows
+
+
+def test_damage_at_any_position_is_noticed_when_the_series_is_read(corrected: Any, tmp_path: Path) -> None:
+    series = tmp_path / "s"
+    shutil.copytree(corrected[0].path.parent, series)
+    assert read(series).num_rows
+    files = [path for path in series.rglob("*") if path.suffix in {".parquet", ".data"}]
+    assert {path.suffix for path in files} == {".parquet", ".data"}
+    chance = random.Random(1)
+    for path in files:
+        content = path.read_bytes()
+        for position in {0, len(content) - 1, *(chance.randrange(len(content)) for _ in range(40))}:
+            damaged = bytearray(content)
+            damaged[position] ^= 1 << chance.randrange(8)
+            path.write_bytes(damaged)
+            with pytest.raises(cf.ExportError, match="is damaged"):
+                read(series)
+        path.write_bytes(content)
+    assert read(series).num_rows
+
+
+def test_damaged_export_is_not_continued(growing: Any, tmp_path: Path) -> None:
+    service, query = growing
+    for settle in (6, None):
+        series = tmp_path / str(settle)
+        export = query.to_parquet_series(series, settle=settle)
+        with export.parts[0].open("r+b") as file:
+            file.seek(100)
+            file.write(b"damaged!")
+        advance(service, 3)
+        with pytest.raises(cf.ExportError, match="is damaged"):
+            query.to_parquet_series(series, settle=settle)
+
+
+@pytest.mark.parametrize("call", ["blocks", "transactions", "transactions from"])
+@pytest.mark.parametrize("behind", [1, 7, 9])
+def test_list_that_was_behind_removes_nothing_from_a_settled_series(
+    server: StrictServer, tmp_path: Path, call: str, behind: int
+) -> None:
+    name, _, is_range = call.partition(" ")
+    key = "hash" if name == "blocks" else "txid"
+    heights = range(100, 160)
+    head = 159
+
+    def respond(request: Request) -> Response:
+        found = [
+            {key: f"0x{height:x}", "height": str(height), "transactionTime": "1"}
+            for height in heights
+            if height <= head
+        ]
+        if "height" in request.query:
+            found = [row for row in found if row["height"] == request.query["height"]]
+        page, limit = int(request.query["page"]), int(request.query["limit"])
+        total = {"total": str(len(found))} if name == "blocks" else {}
+        pages = {"totalPage": str(-(-len(found) // limit)), "page": str(page), "limit": str(limit)}
+        return page_of(name, found[::-1][(page - 1) * limit : page * limit], **pages, **total)
+
+    server.on(name, respond)
+    client = server.client()
+    query = client.transactions(start_height=100) if is_range else getattr(client, name)()
+    query.to_parquet_series(tmp_path, settle=5)
+    head -= 5 + behind
+    if behind > 5:
+        with pytest.raises(cf.ExportError, match="it is behind: run the export again later") as caught:
+            query.to_parquet_series(tmp_path, settle=5)
+        assert caught.value.retryable
+    else:
+        assert not query.to_parquet_series(tmp_path, settle=5).corrections
+        assert read(tmp_path).num_rows == 55
+    heights, head = range(100, 164), 163
+    assert not query.to_parquet_series(tmp_path, settle=5).corrections
+    assert sorted(read(tmp_path)["height"].to_pylist()) == list(range(100, 159))
+
+
+LARGE = 2**256 - 1
+
+
+def transactions_with(amounts: list[str]) -> Any:
+    """Four transactions a height, newest first."""
+    ids = [f"0x{number:064x}" for number in range(len(amounts))]
+    heights = [1_000 + number // 4 for number in range(len(amounts))]
+    columns: dict[str, list[Any]] = {
+        "tx_id": ids,
+        "block_hash": [f"0x{height}" for height in heights],
+        "height": heights,
+        "transaction_time": [1_769_000_000_000 + height * 12_000 for height in heights],
+        "amount": amounts,
+    }
+    return pa.table({name: values[::-1] for name, values in columns.items()})
+
+
+@pytest.mark.parametrize("small", ["1", "0.000000000000000001", "0.10", "12345678901234567890.5"])
+def test_series_continues_as_text_after_an_amount_that_no_decimal_holds(tmp_path: Path, small: str) -> None:
+    series, seen = tmp_path / "s", [Decimal(small)] * 240
+    # The numbers of records that each night has, and the types of amounts that are tried.
+    nights: list[tuple[int, list[Any]]] = [(120, ["decimal"]), (180, ["decimal", "string"]), (240, ["string"])]
+    for night, (count, tried) in enumerate(nights):
+        amounts = [small] * count
+        if count > 120:
+            amounts[125], seen[125] = str(LARGE), Decimal(LARGE)
+        with (
+            LocalService(transactions=0, data={"transactions": transactions_with(amounts)}) as service,
+            service.client(rate_limit=None, max_retries=0) as client,
+        ):
+            for number, numbers in enumerate(tried):
+                if number + 1 < len(tried):
+                    with pytest.raises(cf.NumericOverflowError, match='numbers="string"'):
+                        client.transactions().to_parquet_series(series, settle=6)
+                else:
+                    export = client.transactions().to_parquet_series(series, settle=6, numbers=numbers)
+                    assert export.corrections == ()
+        table = read(series)
+        assert [Decimal(value) for value in table.sort_by("tx_id")["amount"].to_pylist()] == seen[: table.num_rows]
+        assert table.num_rows == count - 4 * 6
+        assert pa.types.is_string(table.schema.field("amount").type) == (night > 0)
+    with (
+        LocalService(transactions=0, data={"transactions": transactions_with([small] * 300)}) as service,
+        service.client(rate_limit=None) as client,
+        pytest.raises(cf.ExportError, match="numbers is 'string' there and 'decimal' here"),
+    ):
+        client.transactions().to_parquet_series(series, settle=6)
+
+
+def test_export_that_cannot_hold_an_amount_is_begun_again_as_its_error_says(tmp_path: Path) -> None:
+    table = transactions_with(["1"] * 30 + [str(LARGE)] + ["2"] * 30)
+    with LocalService(transactions=0, data={"transactions": table}) as service, service.client() as client:
+        with pytest.raises(cf.NumericOverflowError, match=r'numbers="string".*mode="overwrite"') as raised:
+            client.transactions().to_parquet(tmp_path / "x", max_rows_per_file=20)
+        assert (raised.value.column, raised.value.row, raised.value.text) == ("amount", 30, str(LARGE))
+        export = client.transactions().to_parquet(tmp_path / "x", numbers="string", mode="overwrite")
+    assert export.rows == 61
+    assert str(LARGE) in pq.read_table(export.path)["amount"].to_pylist()

@@ -1,0 +1,106 @@
+"""Sets of which some lists cannot be read to their end."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+import chainframe as cf
+from sets.test_sets import PAGE, Wallets
+from strict_server import page_of
+
+if TYPE_CHECKING:
+    from strict_server import Request, Response, StrictServer
+
+
+class Drifted(Wallets):
+    """Lists of which some say that they have pages which are empty."""
+
+    def __init__(self, lengths: list[int], drifted: frozenset[int], times: int = 10**9) -> None:
+        super().__init__(lengths)
+        self.left = dict.fromkeys((self.names[index] for index in drifted), times)
+
+    def __call__(self, request: Request) -> Response:
+        name, page, limit = (request.query[key] for key in ("address", "page", "limit"))
+        is_beginning = page == "1" and int(limit) <= PAGE
+        if not is_beginning and self.left.get(name, 0):
+            self.left[name] -= 1
+            return page_of("address_transactions", [], page=page, limit=limit, totalPage="9")
+        return super().__call__(request)
+
+
+def test_list_with_an_empty_page_is_named_and_the_others_kept(server: StrictServer) -> None:
+    lengths = [4, 2, 9, *[1] * 60]
+    wallets = Drifted(lengths, frozenset({2}))
+    server.on("address_transactions", wallets)
+    query = server.client(concurrency=2).address_transactions(wallets.names, page_size=PAGE)
+    with pytest.warns(cf.IncompleteResultWarning):
+        records = query.collect()
+    drifted = wallets.names[2]
+    found = Counter((record.queried[0], record.height) for record in records)
+    assert set(found) == wallets.keys(lengths) - {(drifted, height) for height in range(1, 7)}
+    assert set(found.values()) == {1}
+    verdicts = records.report.by_argument
+    assert [name for name, verdict in verdicts.items() if verdict["error"]] == [drifted]
+    assert "is empty but the API reports more records" in verdicts[drifted]["error"]
+    assert verdicts[drifted]["records"] == 3
+    assert not verdicts[drifted]["complete"]
+    assert sum(verdict["requests"] for verdict in verdicts.values()) == records.report.requests == len(server.requests)
+    assert records.report.rereads == 3
+    assert any(drifted in reason for reason in records.report.reasons)
+    with pytest.raises(cf.IncompleteResultError) as caught:
+        server.client(strict=True, concurrency=2).address_transactions(wallets.names, page_size=PAGE).collect()
+    assert len(caught.value.partial or ()) == len(records)
+
+
+def test_list_that_is_replaced_after_an_empty_page_is_named_with_what_was_returned(server: StrictServer) -> None:
+    lengths = [4, 2, 9, *[1] * 60]
+
+    class Replaced(Drifted):
+        def __call__(self, request: Request) -> Response:
+            response = super().__call__(request)
+            if self.left[self.names[2]] == 0:
+                self.lists[self.names[2]] = [self.record("0x99", height) for height in range(9, 0, -1)]
+            return response
+
+    wallets = Replaced(lengths, frozenset({2}), times=1)
+    server.on("address_transactions", wallets)
+    with pytest.warns(cf.IncompleteResultWarning):
+        records = server.client(concurrency=2).address_transactions(wallets.names, page_size=PAGE).collect()
+    replaced = wallets.names[2]
+    assert [record.from_address for record in records if record.queried[0] == replaced] == [replaced] * 3
+    # Once more from its position; what changed below it is not read again.
+    assert records.report.rereads == 1
+    verdict = records.report.by_argument[replaced]
+    assert verdict["error"]
+    assert verdict["records"] == 3
+
+
+def test_list_whose_empty_pages_end_is_complete(server: StrictServer) -> None:
+    lengths = [4, 2, 9, *[1] * 60]
+    wallets = Drifted(lengths, frozenset({0, 2}), times=2)
+    server.on("address_transactions", wallets)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cf.IncompleteResultWarning)
+        records = server.client(concurrency=2).address_transactions(wallets.names, page_size=PAGE).collect()
+    assert Counter((record.queried[0], record.height) for record in records) == Counter(wallets.keys(lengths))
+    assert not any(verdict["error"] for verdict in records.report.by_argument.values())
+
+
+def test_empty_pages_of_all_lists_that_are_left_end_the_run_and_its_cursor_continues(server: StrictServer) -> None:
+    lengths = [2, 7, 8, 9]
+    wallets = Drifted(lengths, frozenset({1, 2, 3}))
+    server.on("address_transactions", wallets)
+    client = server.client()
+    query = client.address_transactions(wallets.names, page_size=PAGE)
+    with pytest.raises(cf.PaginationDriftError, match="is empty but the API") as caught:
+        query.collect()
+    wallets.left.clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cf.IncompleteResultWarning)
+        rest = client.resume(caught.value.cursor or "").collect()
+    found = [(record.queried[0], record.height or 0) for record in [*(query.partial or ()), *rest]]
+    assert Counter(found) == Counter(wallets.keys(lengths))

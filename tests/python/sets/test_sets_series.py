@@ -1,0 +1,154 @@
+"""Exports of sets that end below the head, and series of them."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import chainframe as cf
+from chainframe.exports import read
+from chainframe.testing import LocalService
+from conftest import needs_extra
+from sets.test_sets import PAGE, Wallets, senders
+from strict_server import page_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from strict_server import StrictServer
+
+pytestmark = [needs_extra, pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")]
+SETTLE = 8
+
+
+def counted(rows: list[dict[str, Any]]) -> Counter[Any]:
+    return Counter((row["queried"][0], row["tx_id"], row["height"]) for row in rows)
+
+
+def settled(service: LocalService, values: list[str]) -> Counter[Any]:
+    """Records that are `SETTLE` heights below the head."""
+    client = service.client()
+    head = client.transactions().first()
+    assert head is not None
+    return Counter(
+        (value, record.tx_id, record.height)
+        for value in values
+        for record in client.address_transactions(value)
+        if (record.height or 0) <= (head.height or 0) - SETTLE
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_series_of_a_set_that_grows_has_each_settled_record_once(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from chainframe.exports.followed import FollowedWriter  # noqa: PLC0415 - an extra
+
+    chance = random.Random(seed)
+    fetch, interrupts = FollowedWriter.fetch, 0
+
+    def interrupted(writer: FollowedWriter) -> None:
+        nonlocal interrupts
+        moment = chance.random()
+        if moment < 0.06:
+            interrupts += 1
+            raise InterruptedError
+        fetch(writer)
+        if moment > 0.94:
+            interrupts += 1
+            raise InterruptedError
+
+    monkeypatch.setattr(FollowedWriter, "fetch", interrupted)
+    with LocalService(transactions=500, seed=44, growth=2, reorg=(19, 4)) as service:
+        client = service.client(concurrency=3)
+        values = senders(service, 6)
+        export: Any = None
+        for run in range(9):
+            if run == 8:
+                service.growth, service.reorg = 0, None
+                monkeypatch.setattr(FollowedWriter, "fetch", fetch)
+            count = 3 + run // 3
+            query = client.address_transactions(chance.sample(values[:count], count))
+            try:
+                export = query.to_parquet_series(tmp_path, settle=SETTLE, max_rows_per_file=40)
+            except InterruptedError:
+                # The export that was begun is continued with the values that have joined.
+                continue
+        assert interrupts > 0
+        rows = read(tmp_path).to_table().to_pylist()
+        assert counted(rows) == settled(service, values[:5])
+        assert export.complete
+        before = service.request_count
+        again = client.address_transactions(values[:5]).to_parquet_series(tmp_path, settle=SETTLE)
+        assert again.rows == 0
+        assert service.request_count - before <= 1 + len(values)
+        with pytest.raises(cf.ExportError, match="its cursor has the position of a list that the query lacks"):
+            client.address_transactions(values[1:5]).to_parquet_series(tmp_path, settle=SETTLE)
+        assert counted(read(tmp_path).to_table().to_pylist()) == counted(rows)
+
+
+def test_export_continues_another_and_names_refused_lists(server: StrictServer, tmp_path: Path) -> None:
+    wallets = Wallets([7, 4, 0, 9], frozenset({1}))
+    server.on("address_transactions", wallets)
+    server.on("transactions", page_of("transactions", [wallets.record("0x01", 30)], totalPage="1"))
+    query = server.client().address_transactions(wallets.names, page_size=PAGE)
+    with pytest.warns(cf.IncompleteResultWarning, match="is not followed any more"):
+        first = query.to_parquet(tmp_path / "first", settle=5)
+    assert first.rows == 16
+    assert not first.complete
+    verdicts = first.report.by_argument
+    assert {name for name, verdict in verdicts.items() if verdict["error"]} == wallets.refused
+    assert [verdict["records"] for verdict in verdicts.values()] == [7, 0, 0, 9]
+    before = len(server.requests)
+    assert query.to_parquet(tmp_path / "first", settle=5).rows == 16
+    assert len(server.requests) == before
+    wallets.refused = set()
+    wallets.lists[wallets.names[2]].insert(0, wallets.record(wallets.names[2], 26))
+    wallets.lists[wallets.names[0]].insert(0, wallets.record(wallets.names[0], 29))
+    server.on("transactions", page_of("transactions", [wallets.record("0x01", 31)], totalPage="1"))
+    second = asyncio.run(query.to_parquet_async(tmp_path / "second", since=first, settle=5))
+    assert counted(second.to_arrow().to_pylist()) == counted(
+        [
+            {"queried": [name], "tx_id": record["txId"], "height": int(record["height"])}
+            for name, low, high in [(wallets.names[1], 1, 4), (wallets.names[2], 26, 26)]
+            for record in wallets.lists[name]
+            if low <= int(record["height"]) <= high
+        ]
+    )
+    assert second.complete
+    assert read(second).to_table().num_rows == 21
+
+
+def test_what_a_set_cannot_be_exported_as_is_refused_before_anything_is_sent(
+    server: StrictServer, tmp_path: Path
+) -> None:
+    wallets = Wallets([2, 2])
+    server.on("address_transactions", wallets)
+    client = server.client()
+    query = client.address_transactions(wallets.names)
+    plain = query.to_parquet(tmp_path / "plain")
+    before = len(server.requests)
+    refused: list[tuple[Callable[[], Any], str]] = [
+        (lambda: query.to_parquet(tmp_path / "b", since=plain), r"^settle must be given with since for several values"),
+        (lambda: query.to_parquet(tmp_path / "b", since=plain, settle=5), r"^since must be an export .* with settle"),
+        (lambda: client.blocks(height=[1, 2]).to_parquet(tmp_path / "b", settle=5), r"^follow is not possible for blo"),
+        (
+            lambda: client.tokens(token_contract_address=["0xa"]).to_parquet_series(tmp_path / "b"),
+            r"^follow is not pos",
+        ),
+        (
+            lambda: client.address_transactions(wallets.names, unique=True).to_parquet(tmp_path / "b", settle=5),
+            r"^unique must not be given where new records are followed",
+        ),
+        (lambda: query.to_csv(tmp_path / "b.csv", since=plain), r"^address must be one value for to_csv\(since"),
+    ]
+    for export, problem in refused:
+        with pytest.raises(cf.InvalidParameterError, match=problem):
+            export()
+    assert len(server.requests) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["plain"]
