@@ -153,19 +153,18 @@ struct CachedRead<'a> {
 impl CachedRead<'_> {
     /// Returns the entry of the result.
     fn held(&self, run: &Run) -> Option<Entry> {
-        let held = process::long(|| self.cache.get(&self.key, self.record, self.started));
-        self.noted(run, held).flatten()
+        self.noted(run, || self.cache.get(&self.key, self.record, self.started)).flatten()
     }
 
-    /// The outcome of an operation on the cache. The query does not fail with the cache.
-    fn noted<T>(&self, run: &Run, outcome: Result<T, String>) -> Option<T> {
-        outcome.map_err(|failure| note(run, format!("The cache {failure}"))).ok()
+    /// The outcome of an operation on the cache, which may wait for another process. The query does not fail with the cache.
+    fn noted<T>(&self, run: &Run, operation: impl FnOnce() -> Result<T, String>) -> Option<T> {
+        process::long(operation).map_err(|failure| note(run, format!("The cache {failure}"))).ok()
     }
 
     /// Removes all that is kept of the service: its chain has changed below the settled heights.
     fn discard(&self, run: &Run) {
         note(run, "What was kept contradicted the service, and was removed");
-        self.noted(run, process::long(|| self.cache.discard_service(&self.key)));
+        self.noted(run, || self.cache.discard_service(&self.key));
     }
 
     /// Reports the records that were not requested.
@@ -185,8 +184,7 @@ impl CachedRead<'_> {
     /// Keeps a result.
     fn keep(&self, run: &Run, records: &Records, extent: Extent, read_at: i64) {
         let entry = Entry { facts: Facts { extent, read_at }, rows: records.chunks().into() };
-        let kept = process::long(|| self.cache.put(&self.key, self.record, &entry, now(self.query.client())));
-        self.noted(run, kept);
+        self.noted(run, || self.cache.put(&self.key, self.record, &entry, now(self.query.client())));
     }
 
     /// Reads a list with its newest record first.
@@ -296,16 +294,15 @@ impl CachedRead<'_> {
 
     /// The highest settled block of the chain whose hash is known. All that is kept below it is of the same chain.
     fn anchor(&self, run: &Run) -> Option<Anchor> {
-        self.noted(run, self.cache.anchor(&self.key, self.query.chain())).flatten()
+        self.noted(run, || self.cache.anchor(&self.key, self.query.chain())).flatten()
     }
 
     fn raise_anchor(&self, run: &Run, anchor: &Anchor) {
-        self.noted(run, self.cache.raise_anchor(&self.key, self.query.chain(), anchor));
+        self.noted(run, || self.cache.raise_anchor(&self.key, self.query.chain(), anchor));
     }
 
     fn saw_head(&self, run: &Run, height: i64) {
-        let seen = self.cache.saw_head(&self.key, self.query.chain(), height, now(self.query.client()));
-        self.noted(run, seen);
+        self.noted(run, || self.cache.saw_head(&self.key, self.query.chain(), height, now(self.query.client())));
     }
 }
 

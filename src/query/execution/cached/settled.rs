@@ -134,7 +134,7 @@ impl CachedRead<'_> {
     /// The highest settled height, as far as it takes to tell whether `height` is settled. The chain has the height `seen`.
     async fn settled_height(&self, run: &Run, seen: i64, height: i64) -> Option<i64> {
         let settle = self.cache.settle();
-        let known = self.noted(run, self.cache.head(&self.key, self.query.chain()))?;
+        let known = self.noted(run, || self.cache.head(&self.key, self.query.chain()))?;
         let head = known.map_or(seen, |(head, _)| head.max(seen));
         let is_recent = known.is_some_and(|(_, at)| (0..HEAD_VALID).contains(&(self.started - at)));
         if height <= head - settle || is_recent {
