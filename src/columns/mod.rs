@@ -175,6 +175,15 @@ impl Columns {
         }
     }
 
+    /// All strings of a column that holds strings.
+    pub fn texts(&self, column: usize) -> Vec<Option<&str>> {
+        match &self.columns[column] {
+            Column::Utf8(array) => array.iter().collect(),
+            Column::Utf8View(array) => array.iter().collect(),
+            _ => vec![None; self.rows],
+        }
+    }
+
     pub fn slice(&self, offset: usize, length: usize) -> Self {
         if length == self.rows {
             return self.clone();

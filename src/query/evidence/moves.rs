@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use crate::columns::{Columns, Value};
+use arrow_array::Array as _;
+
+use crate::columns::{Column, Columns};
 use crate::interface::{AMOUNT_SCALE, COUNTED, Moves, PENDING, RecordType, SUCCESS, UNIQUE, ZERO_ADDRESS, scaled};
 
 /// Most holders or ids that are remembered, about 10 MB: the memory of a run does not grow with its list.
@@ -92,6 +94,8 @@ pub struct Positions {
     height: usize,
     state: usize,
     protocol: usize,
+    /// Hash of the address that holds nothing.
+    no_holder: u64,
 }
 
 impl Positions {
@@ -104,47 +108,46 @@ impl Positions {
             height: record.position(moves.height)?,
             state: record.position(moves.state)?,
             protocol: record.position(moves.protocol)?,
+            no_holder: hash(ZERO_ADDRESS),
         })
     }
 
     /// The rows that are transfers, without those that failed.
     pub fn moves<'r>(&self, rows: &'r Columns) -> Vec<Move<'r>> {
-        (0..rows.rows()).filter_map(|row| self.read(rows, row)).collect()
-    }
-
-    fn read<'r>(&self, rows: &'r Columns, row: usize) -> Option<Move<'r>> {
-        let is_pending = match rows.text(self.state, row)? {
-            SUCCESS => false,
-            PENDING => true,
-            _ => return None,
-        };
-        let protocol = match rows.text(self.protocol, row) {
-            Some(UNIQUE) => Protocol::Unique,
-            Some(COUNTED) => Protocol::Counted,
-            _ => Protocol::Other,
-        };
-        let height = match rows.value(self.height, row) {
-            Value::Integer(height) => Some(height),
+        let [from, to, amounts, ids, states, protocols] =
+            [self.from, self.to, self.amount, self.id, self.state, self.protocol].map(|column| rows.texts(column));
+        let height = |row| match rows.column(self.height) {
+            Column::Integer(heights) if heights.is_valid(row) => Some(heights.value(row)),
             _ => None,
         };
-        Some(Move {
-            protocol,
-            id: rows.text(self.id, row).unwrap_or_default(),
-            amount: rows.text(self.amount, row).unwrap_or_default(),
-            is_pending,
-            from: rows.text(self.from, row).and_then(holder),
-            to: rows.text(self.to, row).and_then(holder),
-            height,
-        })
+        let read = |row: usize| {
+            Some(Move {
+                protocol: match protocols[row] {
+                    Some(UNIQUE) => Protocol::Unique,
+                    Some(COUNTED) => Protocol::Counted,
+                    _ => Protocol::Other,
+                },
+                id: ids[row].unwrap_or_default(),
+                amount: amounts[row].unwrap_or_default(),
+                is_pending: match states[row]? {
+                    SUCCESS => false,
+                    PENDING => true,
+                    _ => return None,
+                },
+                from: from[row].and_then(|address| self.holder(address)),
+                to: to[row].and_then(|address| self.holder(address)),
+                height: height(row),
+            })
+        };
+        (0..rows.rows()).filter_map(read).collect()
     }
-}
 
-/// Hash of an address; `None` where several share a member: which of them holds the token is not known.
-fn holder(address: &str) -> Option<u64> {
-    match address.len() {
-        0 => None,
-        length if length > ZERO_ADDRESS.len() && address.contains(',') => None,
-        _ if address.eq_ignore_ascii_case(ZERO_ADDRESS) => Some(NO_HOLDER),
-        _ => Some(hash(address)),
+    /// Hash of an address; `None` where several share a member: which of them holds the token is not known.
+    fn holder(&self, address: &str) -> Option<u64> {
+        match address.len() {
+            0 => None,
+            length if length > ZERO_ADDRESS.len() && address.contains(',') => None,
+            _ => Some(hash(address)).map(|hash| if hash == self.no_holder { NO_HOLDER } else { hash }),
+        }
     }
 }

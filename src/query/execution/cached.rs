@@ -16,13 +16,14 @@ mod settled;
 use std::time::SystemTime;
 
 use super::query_start::QueryStart;
-use super::run::Run;
+use super::run::{Run, evidence_of};
 use crate::cache::{Anchor, Cache, Entry, Extent, Facts, Key, Shape};
 use crate::client::{Client, Error};
 use crate::columns::{Column, Columns, Projection};
 use crate::interface::RecordType;
 use crate::message::{Hint, Message};
 use crate::process;
+use crate::query::evidence::Part;
 use crate::query::request::{GrowthOrder, Query};
 use crate::query::results::{CacheUse, Entries, Page, Records, Report};
 use list::{HeldList, Joint, Settled};
@@ -167,11 +168,15 @@ impl CachedRead<'_> {
         self.noted(run, || self.cache.discard_service(&self.key));
     }
 
-    /// Reports the records that were not requested.
-    fn served(&self, run: &Run, held: usize, total: usize, as_of: i64) {
+    /// Reports the records that were not requested, and the evidence of all.
+    fn served(&self, run: &Run, held: usize, records: &Records, as_of: i64) -> Result<(), Error> {
+        let mut evidence = evidence_of(self.query, Part::FromFirst)?;
+        records.chunks().iter().for_each(|rows| evidence.add(rows));
+        let findings = evidence.findings(self.query.max_items().is_none());
         run.report().update(|report| {
-            report.records = total as u64;
-            if total > 0 {
+            report.evidence = findings;
+            report.records = records.len() as u64;
+            if !records.is_empty() {
                 // They are about a run without records.
                 report.remarks = Entries::default();
             }
@@ -179,6 +184,7 @@ impl CachedRead<'_> {
             cache.records = held as u64;
             cache.as_of = Some(as_of);
         });
+        Ok(())
     }
 
     /// Keeps a result.
@@ -207,7 +213,7 @@ impl CachedRead<'_> {
             return Ok(fresh);
         };
         let records = held.join(&fresh, &joint);
-        self.served(run, records.len() - joint.fresh, records.len(), self.started);
+        self.served(run, records.len() - joint.fresh, &records, self.started)?;
         if let (Some(shape), true, true) = (shape, joint.has_news, run.report().read().complete) {
             self.keep_list(run, &records, shape, read_at);
         }

@@ -162,14 +162,11 @@ impl Run {
         let needed = if self.query.max_items().is_some() { unread.min(1) } else { unread };
         self.query.client().check_requests(needed)?;
         self.arguments = Arguments::of(&self.query);
-        let args = self.query.canonical_args()?;
         let part = match start {
             Some(start) if !(start.slice == 0 && start.list.is_start()) => Part::FromOther,
             _ => Part::FromFirst,
         };
-        self.evidence = Evidence::of(self.query.endpoint().name, part, |name| {
-            args.get(name).map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
-        });
+        self.evidence = evidence_of(&self.query, part)?;
         if let Some(start) = start {
             if start.slice < self.query.slices().count() {
                 self.fetchers.push_back(SliceFetcher::resumed(&self.query, start, self.first_page));
@@ -365,6 +362,14 @@ impl Run {
         }
         self.report.finish();
     }
+}
+
+/// Evidence on the list of a query.
+pub(super) fn evidence_of(query: &Query, part: Part) -> Result<Evidence, Error> {
+    let args = query.canonical_args()?;
+    let argument =
+        |name: &str| args.get(name).map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+    Ok(Evidence::of(query.endpoint().name, part, argument))
 }
 
 impl ListRun for Run {

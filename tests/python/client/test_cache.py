@@ -68,6 +68,7 @@ def test_second_read_takes_one_request_at_most_and_returns_the_same_records(
         assert read.report.requests <= 1, (name, read.report)
         assert read.report.complete
         assert read.report.records == len(read)
+        assert read.report.evidence == first[name].report.evidence, name
         used = read.report.cache
         assert used is not None
         assert (used["records"], used["reason"]) == (len(read), None), name

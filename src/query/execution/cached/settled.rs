@@ -24,7 +24,7 @@ impl CachedRead<'_> {
         if held.as_ref().is_none_or(HeldHeights::is_open) {
             newest = self.newest(run).await?;
             if let Some(held) = held.take_if(|held| held.head.is_some() && held.head == newest) {
-                return Ok(self.all_held(run, held, self.started));
+                return self.all_held(run, held, self.started);
             }
         }
         let anchor = if held.is_some() { self.unchanged_anchor(run, i64::MIN, true).await? } else { None };
@@ -36,20 +36,20 @@ impl CachedRead<'_> {
         held.cut(anchor.height);
         let wanted = self.query.max_items().map(|most| most.saturating_sub(held.records.len() as u64));
         if wanted == Some(0) || !held.is_open() {
-            return Ok(self.all_held(run, held, as_of));
+            return self.all_held(run, held, as_of);
         }
         run.skip_to(held.next, wanted)?;
         let fresh = read(run).await?;
         let records = Records::new(self.record, [held.records.chunks(), fresh.chunks()].concat());
-        self.served(run, held.records.len(), records.len(), as_of);
+        self.served(run, held.records.len(), &records, as_of)?;
         self.keep_heights(run, &records, newest, held.read_at).await;
         Ok(records)
     }
 
-    fn all_held(&self, run: &mut Run, held: HeldHeights, as_of: i64) -> Records {
+    fn all_held(&self, run: &mut Run, held: HeldHeights, as_of: i64) -> Result<Records, Error> {
         run.end_unread();
-        self.served(run, held.records.len(), held.records.len(), as_of);
-        held.records
+        self.served(run, held.records.len(), &held.records, as_of)?;
+        Ok(held.records)
     }
 
     /// The newest block: while it is the same, no height has changed.
@@ -69,7 +69,7 @@ impl CachedRead<'_> {
             let top = highest(&records).unwrap_or(i64::MAX);
             if let Some((_, as_of)) = self.unchanged_anchor(run, top, is_costly).await? {
                 run.end_unread();
-                self.served(run, records.len(), records.len(), as_of);
+                self.served(run, records.len(), &records, as_of)?;
                 return Ok(records);
             }
         }
