@@ -209,9 +209,12 @@ def test_what_does_not_take_sets_yet_says_so_before_anything_is_sent(busy: Local
     target = tmp_path / "out"
     uses: list[Callable[[], Any]] = [
         lambda: query.to_csv(target, since=target),
+        lambda: query.to_json(target, since=target),
     ]
     for use in uses:
-        with pytest.raises(cf.InvalidParameterError, match=r"^address must be one value for .*each of the 2 values"):
+        with pytest.raises(
+            cf.InvalidParameterError, match=r"^address must be one value for to_.*\(since=\.\.\.\), where to_parquet"
+        ):
             use()
     assert busy.request_count == before
     assert list(tmp_path.iterdir()) == []
