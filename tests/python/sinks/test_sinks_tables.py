@@ -1,0 +1,188 @@
+"""Tables of `sync` that others drop, empty or change, and `reset=True`."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import deltalake
+import duckdb
+import pytest
+from deltalake.schema import Field, PrimitiveType
+
+import chainframe as cf
+from chainframe.sinks.base import Form
+from chainframe.testing import LocalService, make_records
+from sync_places import EVENTS, FINAL, TABLE, execute, others, stored, synced
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+
+
+def rewritten(rows: list[dict[str, Any]]) -> Callable[[deltalake.DeltaTable], None]:
+    return lambda table: deltalake.write_deltalake(
+        table, make_records("transactions", rows).to_arrow(), mode="overwrite"
+    )
+
+
+EMPTIED: dict[str, Any] = {
+    "sql": [f'drop table "{TABLE}"', f'alter table "{TABLE}" rename to kept', f'delete from "{TABLE}"'],
+    "delta": [lambda table: shutil.rmtree(table.table_uri.removeprefix("file://")), lambda table: table.delete()],
+}
+
+
+CHANGED: dict[str, Any] = {
+    "sql": [
+        f'delete from "{TABLE}" where height = 2',
+        f'delete from "{TABLE}" where height > 3',
+        f'insert into "{TABLE}" select * from "{TABLE}" where height = 1',
+        f'update "{TABLE}" set height = height + 100',
+    ],
+    "delta": [
+        lambda table: table.restore(0),
+        lambda table: table.delete("height = 2"),
+        rewritten([{"tx_id": "0x1", "height": 1}]),
+        # As many rows.
+        rewritten([{"tx_id": f"0x{row}", "height": 100 + row} for row in range(8)]),
+    ],
+}
+
+
+def apply(place: tuple[str, str], case: dict[str, Any], number: int) -> None:
+    changes = case["delta" if place[0] == "delta" else "sql"]
+    if number >= len(changes):
+        pytest.skip("no such change of this target")
+    if place[0] == "delta":
+        changes[number](deltalake.DeltaTable(place[1]))
+    else:
+        others(place, changes[number])
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_table_that_is_gone_or_emptied_is_begun_again(place: tuple[str, str], number: int) -> None:
+    synced(place, EVENTS[:4])
+    apply(place, EMPTIED, number)
+    assert synced(place).rows_added == 12
+    assert stored(place) == FINAL
+    assert synced(place).commits == 0
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_table_that_others_changed_is_an_error_and_reset_fetches_it_again(place: tuple[str, str], number: int) -> None:
+    synced(place, EVENTS[:2])
+    synced(place, EVENTS[:4])
+    apply(place, CHANGED, number)
+    for _ in range(2):
+        with pytest.raises(cf.ExportError, match=r"others have changed it; pass reset=True to fetch the table again"):
+            synced(place)
+    assert synced(place, reset=True).rows_added == 12
+    assert stored(place) == FINAL
+    assert synced(place).commits == 0
+
+
+def test_table_truncated_on_postgresql_is_begun_again(url: str) -> None:
+    synced(("postgresql", url))
+    execute(url, f'truncate "{TABLE}"')
+    assert synced(("postgresql", url)).rows_added == 12
+
+
+def test_reset_of_a_table_of_another_program_is_rejected(tmp_path: Path) -> None:
+    place = ("duckdb", str(tmp_path / "x"))
+    others(place, f'create table "{TABLE}" (height bigint)', f'insert into "{TABLE}" values (1)')
+    with pytest.raises(cf.ExportError, match="was not made by sync"):
+        synced(place, reset=True)
+    assert others(place, f'select * from "{TABLE}"') == [(1,)]
+
+
+def test_reset_without_records_leaves_an_empty_table(place: tuple[str, str]) -> None:
+    synced(place)
+    assert synced(place, [], reset=True).commits == 1
+    assert stored(place) == []
+    assert synced(place).rows_added == 12
+    assert stored(place) == FINAL
+
+
+def test_reset_keeps_what_others_made_of_the_table_unless_its_columns_differ(url: str) -> None:
+    place = ("postgresql", url)
+    synced(place, EVENTS[:3])
+    execute(url, f'create view v as select * from "{TABLE}"')
+    synced(place, reset=True)
+    assert execute(url, "select count(*) from v") == [(12,)]
+    with pytest.raises(cf.ExportError, match="other objects depend on it"):
+        synced(place, form=Form(numbers="string"), reset=True)
+    assert stored(place) == FINAL
+
+
+def test_reorganization_deeper_than_remembered_is_passed_with_reset() -> None:
+    with LocalService(transactions=600, seed=3) as service, service.client(rate_limit=None) as client:
+        query = client.blocks()
+        with duckdb.connect() as connection:
+            query.sync(connection, table="t")
+            service.growth, service.reorg = 1, (1, 200)
+            query.first()
+            service.growth, service.reorg = 40, None
+            query.first()
+            service.growth = 0
+            with pytest.raises(cf.ReorganizationError, match="with sync, pass reset=True") as caught:
+                query.sync(connection, table="t")
+            assert caught.value.height is not None
+            query.sync(connection, table="t", reset=True)
+            rows = connection.sql("select height, hash from t order by height desc").fetchall()
+        assert rows == [(block.height, block.hash) for block in query.collect()][-len(rows) :]
+
+
+def test_empty_list_after_rows_is_an_error_until_it_has_records_again() -> None:
+    with LocalService(transactions=300, seed=3) as service, service.client(rate_limit=None) as client:
+        query = client.blocks()
+        follow = query.follow(start="beginning", poll=None)
+        assert sum(len(records) for records in follow) > 0
+        with LocalService(transactions=0) as empty, empty.client(rate_limit=None) as other, duckdb.connect() as target:
+            added = query.sync(target, table="t").rows_added
+            for _ in range(2):
+                with pytest.raises(cf.ReorganizationError, match="the list is empty, and had records up to height"):
+                    other.blocks().sync(target, table="t")
+            assert query.sync(target, table="t").rows_added == 0
+            assert target.sql("select count(*) from t").fetchall() == [(added,)]
+
+
+def test_column_that_a_user_added_stays(place: tuple[str, str]) -> None:
+    synced(place, EVENTS[:3])
+    if place[0] == "delta":
+        table = deltalake.DeltaTable(place[1])
+        table.alter.add_columns([Field("note", PrimitiveType("string"), nullable=True)])
+    else:
+        others(place, f'alter table "{TABLE}" add column note text')
+    events = [*EVENTS[:4], SimpleNamespace(after_height=3, cursor="undo"), *EVENTS[3:]]
+    synced(place, events[:4])
+    synced(place, events)
+    assert stored(place) == FINAL
+
+
+def test_log_of_a_delta_table_that_was_cleaned_up_keeps_the_position(tmp_path: Path) -> None:
+    place = ("delta", str(tmp_path / "x"))
+    synced(place, EVENTS[:3])
+    table = deltalake.DeltaTable(place[1])
+    table.alter.set_table_properties({"delta.logRetentionDuration": "interval 0 days"})
+    for _ in range(2):
+        time.sleep(1.1)
+        table = deltalake.DeltaTable(place[1])
+        table.create_checkpoint()
+        table.cleanup_metadata()
+    assert synced(place).rows_added == 6
+    assert stored(place) == FINAL
+
+
+def test_delta_table_that_lost_its_position_names_reset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = ("delta", str(tmp_path / "x"))
+    monkeypatch.setattr("chainframe.sinks.delta.MAX_PROPERTY", 0)
+    synced(place, EVENTS[:3])
+    monkeypatch.setattr(deltalake.DeltaTable, "history", lambda *_: [])
+    with pytest.raises(cf.ExportError, match="no longer holds the last commit of sync; pass reset=True"):
+        synced(place)
+    synced(place, reset=True)
+    assert stored(place) == FINAL

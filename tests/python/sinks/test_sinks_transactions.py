@@ -1,0 +1,193 @@
+"""Transactions, settings and errors of the databases of `sync`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import adbc_driver_postgresql.dbapi as postgresql
+import deltalake
+import duckdb
+import pytest
+from deltalake.exceptions import CommitFailedError
+
+import chainframe as cf
+from chainframe.sinks.base import run
+from chainframe.sinks.contract import Change
+from chainframe.sinks.duckdb import DuckDbSink
+from chainframe.sinks.postgresql import PostgresqlSink
+from chainframe.sinks.targets import sink_of
+from sync_places import EVENTS, FINAL, TABLE, Query, execute, stored, synced
+
+if TYPE_CHECKING:
+    pass
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+
+
+HOSTILE = [
+    "default_transaction_isolation=serializable",
+    "idle_in_transaction_session_timeout=50",
+    "standard_conforming_strings=off",
+    "DateStyle=German",
+    "extra_float_digits=-15",
+]
+
+
+@pytest.mark.parametrize("setting", HOSTILE)
+def test_settings_of_the_server_do_not_matter(url: str, setting: str) -> None:
+    with postgresql.connect(f"{url}&options=-c{setting.replace('=', '%3D')}") as connection:
+        run(Query(EVENTS[:3]), sink_of(connection, TABLE), 12)
+        run(Query(EVENTS, wait=0.2), sink_of(connection, TABLE), 12)
+    assert stored(("postgresql", url)) == FINAL
+
+
+WORK = [
+    ["insert into audit values (1)"],
+    ["select * from audit for update"],
+    ["lock table audit in share mode"],
+    ["savepoint a", "insert into audit values (1)"],
+    ["select pg_advisory_xact_lock(1)"],
+]
+
+
+@pytest.mark.parametrize("work", WORK)
+def test_open_work_on_postgresql_is_neither_rolled_back_nor_committed(url: str, work: list[str]) -> None:
+    execute(url, "create table audit (x int)", "insert into audit values (0)")
+    with postgresql.connect(url) as connection, connection.cursor() as cursor:
+        for statement in work:
+            cursor.execute(statement)
+        for _ in range(2):
+            with pytest.raises(cf.ExportError, match="open transaction; commit it or roll it back"):
+                run(Query(EVENTS), sink_of(connection, TABLE), 12)
+        assert execute(url, "select count(*) from audit") == [(1,)]
+        connection.commit()
+        run(Query(EVENTS), sink_of(connection, TABLE), 12)
+    assert execute(url, "select count(*) from audit") == [(2 if "insert" in work[-1] else 1,)]
+
+
+def test_failed_transaction_on_postgresql_is_left_to_its_owner(url: str) -> None:
+    with postgresql.connect(url) as connection, connection.cursor() as cursor:
+        with pytest.raises(connection.Error):
+            cursor.execute("select * from nowhere")
+        with pytest.raises(cf.ExportError, match="open transaction"):
+            run(Query(EVENTS), sink_of(connection, TABLE), 12)
+        connection.rollback()
+        cursor.execute("select 1")
+        cursor.fetchall()
+        # A transaction that has only read may end.
+        assert run(Query(EVENTS), sink_of(connection, TABLE), 12).rows_added == 12
+        cursor.execute("create table mine (x int)")
+        connection.rollback()
+        cursor.execute("select to_regclass('mine')::text")
+        assert cursor.fetchall() == [(None,)]
+
+
+def test_connection_with_autocommit_stays_one(url: str) -> None:
+    with postgresql.connect(url, autocommit=True) as connection, connection.cursor() as cursor:
+        run(Query(EVENTS), sink_of(connection, TABLE), 12)
+        assert run(Query(EVENTS), sink_of(connection, TABLE), 12).commits == 0
+        cursor.execute("create table audit (x int)")
+        assert execute(url, "select count(*) from audit") == [(0,)]
+        cursor.execute("begin")
+        cursor.execute("insert into audit values (1)")
+        with pytest.raises(cf.ExportError, match="open transaction"):
+            run(Query(EVENTS), sink_of(connection, TABLE), 12)
+        cursor.execute("rollback")
+    assert execute(url, "select count(*) from audit") == [(0,)]
+
+
+def test_open_transaction_on_duckdb_is_neither_rolled_back_nor_committed() -> None:
+    with duckdb.connect() as connection:
+        connection.execute("create table audit (x int)")
+        connection.execute("begin; insert into audit values (1)")
+        with pytest.raises(cf.ExportError, match="open transaction"):
+            run(Query(EVENTS), sink_of(connection, TABLE), 12)
+        connection.commit()
+        assert connection.sql("select * from audit").fetchall() == [(1,)]
+
+
+def test_error_of_a_commit_hides_neither_its_cause_nor_that_it_may_pass() -> None:
+    class Full(DuckDbSink):
+        def _execute(self, statement: str, values: Any = ()) -> list[Any]:
+            if statement == "COMMIT":
+                self._connection.rollback()
+                raise duckdb.TransactionException("Failed to commit: Could not write file: No space left on device")
+            return super()._execute(statement, values)
+
+    with duckdb.connect() as connection, pytest.raises(cf.ExportError, match="No space left on device") as caught:
+        run(Query(EVENTS), Full(connection, TABLE), 12)
+    assert caught.value.retryable
+    assert isinstance(caught.value.__cause__, duckdb.TransactionException)
+
+
+@pytest.mark.parametrize("first", [[], EVENTS[:2]])
+def test_runs_of_duckdb_at_the_same_time_are_an_export_error(first: list[Any]) -> None:
+    class Overtaken(DuckDbSink):
+        """A sink whose transaction is overtaken after its first statement."""
+
+        def commit(self, change: Change) -> int:
+            self.is_committing = True
+            return super().commit(change)
+
+        def _stored(self) -> Any:
+            found = super()._stored()
+            if vars(self).pop("is_committing", False):
+                run(Query(EVENTS[:3]), DuckDbSink(self._connection.cursor(), TABLE), 12)
+            return found
+
+    with duckdb.connect() as connection:
+        if first:
+            run(Query(first), sink_of(connection, TABLE), 12)
+        with pytest.raises(cf.ExportError, match="another run of sync has committed meanwhile") as caught:
+            run(Query(EVENTS), Overtaken(connection, TABLE), 12)
+        assert caught.value.retryable
+        assert isinstance(caught.value.__cause__, duckdb.TransactionException)
+        assert connection.sql(f'select count(*) from "{TABLE}"').fetchall() == [(6,)]
+
+
+def test_connection_of_postgresql_that_is_lost_is_an_export_error(url: str) -> None:
+    with postgresql.connect(url) as connection:
+        sink = PostgresqlSink(connection, TABLE)
+
+        class Cut(Query):
+            def follow(self, **options: Any) -> Any:
+                execute(url, "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid()")
+                return super().follow(**options)
+
+        with pytest.raises(cf.ExportError, match=r"^t t: ") as caught:
+            run(Cut(EVENTS), sink, 12)
+        assert caught.value.retryable
+        assert isinstance(caught.value.__cause__, postgresql.Error)
+    assert synced(("postgresql", url)).rows_added == 12
+
+
+def test_permissions_are_an_error_that_does_not_pass(url: str, tmp_path: Path) -> None:
+    execute(url, "drop role if exists guest", "create role guest login", "grant usage on schema public to guest")
+    with postgresql.connect(url.replace("tester", "guest")) as guest:
+        with pytest.raises(cf.ExportError, match="permission denied") as caught:
+            run(Query(EVENTS), sink_of(guest, TABLE), 12)
+        assert not caught.value.retryable
+    duckdb.connect(tmp_path / "x").close()
+    with duckdb.connect(tmp_path / "x", read_only=True) as reader:
+        with pytest.raises(cf.ExportError, match="read-only") as caught:
+            run(Query(EVENTS), sink_of(reader, TABLE), 12)
+        assert not caught.value.retryable
+
+
+def test_commit_that_another_writer_of_a_delta_table_overtook_is_an_export_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = ("delta", str(tmp_path / "x"))
+    synced(place, EVENTS[:2])
+
+    def fail(*_arguments: object, **_options: object) -> None:
+        raise CommitFailedError("Failed to commit transaction: 0")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(deltalake, "write_deltalake", fail)
+        with pytest.raises(cf.ExportError, match="another run of sync has committed meanwhile") as caught:
+            synced(place)
+    assert caught.value.retryable
+    synced(place)
+    assert stored(place) == FINAL
