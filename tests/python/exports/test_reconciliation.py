@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import redirect_stdout
 from io import StringIO
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +11,9 @@ import pytest
 import chainframe as cf
 from chainframe.testing import LocalService
 from doc_examples import examples
+from repository import ROOT
 
-PAGE = Path(__file__).parents[2] / "docs" / "guide" / "evidence.md"
+PAGE = ROOT / "docs" / "guide" / "evidence.md"
 ZERO = "0x" + "0" * 40
 Row = dict[str, Any]
 Lists = dict[str, list[Row]]
