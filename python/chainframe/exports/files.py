@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from chainframe._native import Hint
-from chainframe._objects import ObjectPath, arrow_files, arrow_source, exists, object_writer
+from chainframe._objects import ObjectPath, arrow_source, exists, object_writer
 from chainframe._paths import FORMS, TEXT_FORMATS, check_file, refuse_link
 from chainframe._threads import in_thread
 from chainframe.errors import ExportError, IncompleteResultError, InvalidParameterError, NumericOverflowError
@@ -125,20 +125,18 @@ class FileRequest:
         return Export(path=path, parts=(path,), rows=rows, report=report, manifest=None)
 
     def _copy(self, export: Export, sink: BinaryIO) -> None:
-        import pyarrow.dataset  # noqa: PLC0415 - an extra, which is installed if there are parts
-        import pyarrow.parquet  # noqa: PLC0415 - as above
+        import pyarrow.parquet  # noqa: PLC0415 - an extra, which is installed if there are parts
 
-        parts: Any = pyarrow.dataset.dataset(**arrow_files(export.parts), format="parquet")
-        height = height_in(parts.schema) if self.form == "parquet" else None
-        # The writer must know it before the first row.
-        order = None if height is None else order_of(parts.to_table(columns=[height]), parts.schema)
+        schema = pyarrow.parquet.read_schema(arrow_source(export.parts[0]))
+        # The writer must know the order before the first row.
+        order = _order(export.parts, schema) if self.form == "parquet" else None
 
         def batches() -> Iterator[pa.RecordBatch]:
             for part in export.parts:
                 with pyarrow.parquet.ParquetFile(arrow_source(part)) as stored:
                     yield from stored.iter_batches(ROWS)
 
-        self._write(sink, parts.schema, order, batches())
+        self._write(sink, schema, order, batches())
 
     def _write(self, sink: Any, schema: pa.Schema, order: Any, batches: Iterable[pa.RecordBatch]) -> None:  # noqa: ANN401 - of pyarrow
         from chainframe.exports.formats import WRITERS  # noqa: PLC0415 - needs pyarrow
@@ -179,6 +177,16 @@ class FileRequest:
                 store_at(self.parts).discard_all()
             if isinstance(self.parts, Path):
                 self.parts.rmdir()
+
+
+def _order(parts: Iterable[Location], schema: pa.Schema) -> Any:  # noqa: ANN401 - of pyarrow
+    import pyarrow.parquet  # noqa: PLC0415 - an extra, which is installed if there are parts
+
+    height = height_in(schema)
+    if height is None:
+        return None
+    columns = [pyarrow.parquet.read_table(arrow_source(part), columns=[height]) for part in parts]
+    return order_of(pyarrow.concat_tables(columns), schema)
 
 
 def write_file(query: Query[Any], client: Client, request: FileRequest) -> Export:

@@ -313,7 +313,7 @@ def test_readers_of_directories_skip_corrections(corrected: Any, reader: str) ->
 
 @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::ResourceWarning")
 def test_spark_skips_corrections(corrected: Any) -> None:
-    test_spark = pytest.importorskip("test_spark", exc_type=ImportError)
+    test_spark = pytest.importorskip("integrations.test_spark", exc_type=ImportError)
     if not test_spark.HAS_SPARK:
         pytest.skip("Spark is not installed; make spark")
     export, in_parts = corrected

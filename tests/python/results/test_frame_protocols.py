@@ -78,7 +78,8 @@ def test_seaborn_draws_amounts_as_numbers(source: Any, client: cf.Client) -> Non
     try:
         # Of others than pandas frames, seaborn makes columns of objects, of which it draws no sizes.
         size = {"size": "amount"} if isinstance(source, pd.DataFrame) else {}
-        axes = sns.scatterplot(data=source, x="height", y="amount", **size)
+        # Axes of its own, since another test may have left some with dates.
+        axes = sns.scatterplot(data=source, x="height", y="amount", ax=plt.figure().add_subplot(), **size)
         assert sorted(axes.collections[0].get_offsets()[:, 1]) == pytest.approx(sorted(amounts(client)))
     finally:
         plt.close("all")
