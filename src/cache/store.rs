@@ -58,6 +58,9 @@ impl Cache {
     /// Opens the database, which only its owner can read.
     fn open(&self) -> Result<Connection, Failure> {
         let path = self.path();
+        if path.is_symlink() {
+            return Err(format!("{} is a symbolic link; remove it, or name what it refers to", path.display()));
+        }
         if !path.exists() {
             let mut options = std::fs::OpenOptions::new();
             options.create(true).append(true);
@@ -69,7 +72,7 @@ impl Cache {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let opened = Connection::open_with_flags(&path, flags).and_then(|connection| {
             connection.busy_timeout(BUSY)?;
-            // What a power failure loses or damages is read again.
+            // A power failure may lose or damage results, and the API has them.
             connection.pragma_update(None, "synchronous", "off")?;
             // The file shrinks when entries are removed.
             connection.pragma_update(None, "auto_vacuum", "full")?;

@@ -142,7 +142,7 @@ class History:
         if len(results) < 2:
             return
         read, fresh = results
-        # Whether an empty response was a throttle depends on what a client has seen.
+        # A client takes an empty response for a throttle, or not, by the responses that it received before.
         is_as_complete = read.report.complete == fresh.report.complete or "logs" in repr(query)
         if read == fresh and is_as_complete:
             outcome.equal += 1

@@ -35,7 +35,7 @@ def _cache(options: argparse.Namespace) -> Cache:
         return cache
     directory = local_path(options.directory, "--directory")
     if not directory.is_dir():
-        raise ConfigError(f"{directory} does not exist")
+        raise ConfigError(f"{directory} does not exist; name the directory that Client(cache=...) uses")
     return Cache(directory)
 
 

@@ -13,7 +13,7 @@ from chainframe._objects import is_url, location
 from chainframe.errors import ExportError, InvalidParameterError
 from chainframe.exports.destinations import destination
 from chainframe.exports.series import exports_in, read
-from chainframe.exports.tables import ROWS_PER_GROUP, Encoding, height_in, write_table
+from chainframe.exports.tables import ROWS_PER_GROUP, Encoding, check_count, height_in, write_table
 from chainframe.frames import load
 
 if TYPE_CHECKING:
@@ -112,9 +112,8 @@ def compact(
     if partition_by is not None:
         _check(partition_by, PARTITIONS, "partition_by")
     encoding = Encoding(compression, rows_per_group)
-    for name, value in (("heights_per_partition", heights_per_partition), ("max_rows_per_file", max_rows_per_file)):
-        if value < 1:
-            raise InvalidParameterError(f"({value}) must be at least 1", parameter=name)
+    check_count(heights_per_partition, "heights_per_partition")
+    check_count(max_rows_per_file, "max_rows_per_file")
 
     def located(given: Any, parameter: str) -> Location:  # noqa: ANN401 - as above
         return location(given, parameter, storage_options if is_url(given) else None)

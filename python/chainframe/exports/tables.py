@@ -29,8 +29,12 @@ class Encoding:
         if self.compression not in COMPRESSIONS:
             message = f"must be one of {', '.join(COMPRESSIONS)}; got {self.compression!r}"
             raise InvalidParameterError(message, parameter="compression")
-        if self.rows_per_group < 1:
-            raise InvalidParameterError(f"({self.rows_per_group}) must be at least 1", parameter="rows_per_group")
+        check_count(self.rows_per_group, "rows_per_group")
+
+
+def check_count(value: object, parameter: str) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise InvalidParameterError(f"must be an integer from 1; got {value!r}", parameter=parameter)
 
 
 def encoded(options: dict[str, Any]) -> None:

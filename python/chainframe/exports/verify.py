@@ -87,7 +87,7 @@ class Verifier:
 
     def __init__(self, path: Location, manifest: Manifest, client: Client, sample: int, seed: int | None) -> None:
         self._pyarrow = load("pyarrow", extra="arrow")
-        # What is compared with the API comes from there.
+        # Records from the cache of the client would be compared with themselves.
         self._client, self._sample = client.with_options(cache=None), sample
         self._random = random.Random(seed)  # noqa: S311 - a sample, not a secret
         self._path, self._manifest = path, manifest

@@ -280,6 +280,25 @@ def test_damaged_database_is_a_miss(service: LocalService, tmp_path: Path, damag
         assert FILE in used["reason"]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a link needs a privilege there")
+@pytest.mark.parametrize("content", [None, b""])
+def test_nothing_is_kept_through_a_symbolic_link(service: LocalService, tmp_path: Path, content: bytes | None) -> None:
+    elsewhere, directory = tmp_path / "elsewhere", tmp_path / "cache"
+    directory.mkdir()
+    if content is not None:
+        elsewhere.write_bytes(content)
+    with service.client(cache=directory) as client:
+        client.blocks(max_items=5).collect()
+        (database,) = directory.iterdir()
+        database.unlink()
+        database.symlink_to(elsewhere)
+        report = client.blocks(max_items=5).collect().report
+    assert report.cache is not None
+    assert "is a symbolic link; remove it" in str(report.cache["reason"])
+    assert report.requests > 0
+    assert (elsewhere.read_bytes() if elsewhere.exists() else None) == content
+
+
 def test_bounds_of_size_and_age(service: LocalService, tmp_path: Path) -> None:
     client = service.client(cache=cf.Cache(tmp_path, max_bytes=200_000))
     for count in range(200, 1_200, 100):

@@ -17,6 +17,8 @@ from chainframe.testing import LocalService
 from sets.test_sets import PAGE, Wallets, of_single_lists, queried_and_record, senders, values_of
 from strict_server import StrictServer
 
+POLARS = int(pl.__version__.partition(".")[0])
+
 pytestmark = pytest.mark.filterwarnings("ignore::chainframe.IncompleteResultWarning")
 
 
@@ -60,7 +62,8 @@ def test_scan_of_some_addresses_has_the_records_of_their_single_lists(service: L
     before = service.request_count
     frame = client.address_transactions(values).scan().filter(pl.col("address").is_in(values[:2]))
     found = frame.select("address", "tx_id").collect().rows()
-    assert service.request_count - before == cost
+    if POLARS >= 2:  # earlier versions keep the condition to themselves
+        assert service.request_count - before == cost
     expected = [(value, record.tx_id) for value in values[:2] for record in client.address_transactions(value)]
     assert sorted(found) == sorted(expected)
 

@@ -26,6 +26,7 @@ from chainframe.cli import main
 from chainframe.testing import LocalService
 
 BY = ["height", "tx_id"]
+POLARS = int(pl.__version__.partition(".")[0])
 
 
 @pytest.fixture(scope="module")
@@ -171,9 +172,10 @@ def test_polars_reads_the_files_of_a_partition_only(lake: Any) -> None:
     _, folder, name, value = lake
     frame = pl.scan_parquet(f"{folder}/**/*.parquet", hive_partitioning=True)
     narrowed = frame.filter(pl.col(name) == (date.fromisoformat(value) if name == "day" else int(value)))
-    # Of several files, it names the first and the number of the others.
-    assert re.search(r"SCAN \[[^,]*\[?[^,]*, \.\.\. \d+ other", frame.explain())
-    assert re.search(rf"SCAN \[[^,]*/{name}={value}/part-000000\.parquet\]", narrowed.explain())
+    if POLARS >= 2:  # earlier versions select the files when they read them
+        # Of several files, it names the first and the number of the others.
+        assert re.search(r"SCAN \[[^,]*\[?[^,]*, \.\.\. \d+ other", frame.explain())
+        assert re.search(rf"SCAN \[[^,]*/{name}={value}/part-000000\.parquet\]", narrowed.explain())
     assert narrowed.collect().height == pq.read_table(folder / f"{name}={value}", partitioning=None).num_rows
 
 
@@ -194,7 +196,8 @@ def test_rows_within_a_file_are_skipped_by_height(series: Path, tmp_path: Path) 
     groups = len(fragment.row_groups)
     narrowed = fragment.subset(ds.field("height") == height)
     assert len(narrowed.row_groups) * 3 < groups
-    assert f'SELECTION: col("height") == {height}' in pl.scan_parquet(done.files[0]).filter(height=height).explain()
+    explained = pl.scan_parquet(done.files[0]).filter(height=height).explain()
+    assert re.search(rf'SELECTION: \[?\(?col\("height"\)\)? == \(?{height}', explained)
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="SIGKILL is Unix's")
@@ -223,7 +226,9 @@ def test_wrong_arguments_are_named(series: Path, tmp_path: Path) -> None:
     for options, message in (
         ({"partition_by": "hour"}, "partition_by must be one of day, height; got 'hour'"),
         ({"compression": "zip"}, "compression must be one of zstd, "),
-        ({"rows_per_group": 0}, r"rows_per_group \(0\) must be at least 1"),
+        ({"rows_per_group": 0}, "rows_per_group must be an integer from 1; got 0"),
+        ({"rows_per_group": "9"}, "rows_per_group must be an integer from 1; got '9'"),
+        ({"max_rows_per_file": True}, "max_rows_per_file must be an integer from 1; got True"),
     ):
         with pytest.raises(cf.InvalidParameterError, match=message):
             compact(series, tmp_path / "new", **options)

@@ -94,7 +94,8 @@ impl HeldList {
         }
         let settled_from = self.settled.as_ref().map_or(self.records.len(), |settled| settled.from);
         let Some(below) = settled_from.checked_sub(shown).filter(|below| *below > 0) else { return true };
-        // What changes below does so with a new block. A count shows a record that is listed late.
+        // Records below the first page change only when the chain has a new block, and the count shows a record that is listed
+        // late.
         self.shows_head || shape.total.is_some() && !has_provisional(&self.records.slice(shown, below))
     }
 

@@ -64,7 +64,7 @@ impl CachedRead<'_> {
             && entry.facts.extent == Extent::Settled
         {
             let records = Records::new(self.record, entry.rows.to_vec());
-            // What takes one request gains nothing from another one.
+            // A comparison takes one request, as much as a small result takes itself.
             let is_costly = self.query.slices().count() > 1 || records.len() as u64 > self.query.page_size().max(1_000);
             let top = highest(&records).unwrap_or(i64::MAX);
             if let Some((_, as_of)) = self.unchanged_anchor(run, top, is_costly).await? {
@@ -97,7 +97,7 @@ impl CachedRead<'_> {
         let settled = newest.height - self.cache.settle();
         let settled = settled.min(before_provisional(records).unwrap_or(i64::MAX));
         let is_cut = self.query.max_items().is_some_and(|most| records.len() as u64 >= most);
-        // Of the height at which a result was cut not all records were read.
+        // `max_items` may have cut the records of the highest height: this height is read again.
         let next = if is_cut { top.min(settled + 1) } else { (last + 1).min(settled + 1) }.max(low);
         let reaches_newest = !is_cut && top <= newest.height && newest.height <= last;
         let end = if is_cut { top } else { last };
